@@ -1,6 +1,4 @@
-"""Requests whose complete answer has one deadline: Python's own timeouts begin again with every
-byte, so that a server that drips one a second would hold a client for as long as it likes.
-"""
+"""HTTP with one deadline: Python's timeouts begin again with every byte that a server drips."""
 
 from __future__ import annotations
 
@@ -11,14 +9,9 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-# Bodies of HTTP responses, read completely but only up to a limit.
-
 
 def read_limited(answer: http.client.HTTPResponse, most_bytes: int) -> bytes:
-    """The complete body of a response.
-
-    Raises HTTPException if it is longer than `most_bytes` or ends early; OSError.
-    """
+    """A response's body. Raises HTTPException if it ends early or beyond `most_bytes`; OSError."""
     if answer.length is not None and answer.length > most_bytes:
         raise http.client.HTTPException(
             f"an answer of {answer.length} bytes: more than {most_bytes} are not read"

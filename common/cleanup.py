@@ -13,10 +13,7 @@ TERMINATION_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def with_signals_deferred(ending: Callable[[], object]) -> None:
-    """Call `ending`; signals that arrive meanwhile are delivered once it has returned or raised.
-
-    Python delivers signals to the main thread only; in other threads `ending` is just called.
-    """
+    """Call `ending`; in the main thread signals that arrive are delivered after it."""
     if threading.current_thread() is not threading.main_thread():
         ending()
         return
@@ -63,10 +60,7 @@ class CleanupStack:
         self._actions.clear()
 
     def close(self) -> None:
-        """Run all remaining actions, whichever fail.
-
-        Raises the first of their errors, else what a signal raised.
-        """
+        """Run all remaining actions. Raises the first of their errors, else that of a signal."""
         raised: list[BaseException] = []
         while self._actions:
             try:

@@ -70,10 +70,8 @@ def _forms(secret: str) -> tuple[str, ...]:
     )
 
 
-# Server URLs and folders in options and files. They may hold no secret: every report shows them.
-#
-# Error messages never repeat them, since a refused one may hold a secret. Python's own messages
-# about URLs do.
+# URLs and folders in options may hold no secret: every report shows them. Error messages never
+# repeat them, since a refused one may hold a secret. Python's own messages about URLs do.
 
 
 _SSH: Final = re.compile(
@@ -189,7 +187,6 @@ class Keystone(Record):
 
     @property
     def by_application(self) -> bool:
-        """Whether an application credential is used."""
         return bool(self.application_credential_id or self.application_credential_name)
 
     @property
@@ -285,10 +282,7 @@ class _Projects(_Part):
 
 
 def log_in(keystone: Keystone, secret: str, path: str, send: Send) -> Granted:
-    """Ask Keystone for a token; `path` is that of its URL, such as `/v3`.
-
-    Raises KeystoneRefuses, and what `send` raises.
-    """
+    """Ask Keystone at `path`, such as `/v3`, for a token. Raises KeystoneRefuses, as `send`."""
     path = f"{path.rstrip('/')}/auth/tokens"
     answer = _ask(keystone, secret, _scope(keystone), path, send)
     if answer.status == _REFUSED:
@@ -339,7 +333,6 @@ def _scope(keystone: Keystone) -> object:
 
 
 def _named(keystone: Keystone, kind: str, name: str) -> dict[str, object]:
-    """A user or project by its ID, or by its name and domain."""
     if known := getattr(keystone, f"{kind}_id"):
         return {"id": known}
     domain_id = getattr(keystone, f"{kind}_domain_id")
@@ -414,9 +407,6 @@ def _names(names: Iterable[str], secrets: Sequence[str]) -> str:
     return ", ".join(f"{one[:64]!r}" for one in found[:_SHOWN]) + more
 
 
-# Keys of S3 that end, and where they are got again: AWS profiles, read by botocore.
-
-
 PROVIDERS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "assume-role": "role_arn",
@@ -488,7 +478,6 @@ class _LimitedProgram:
 
     @property
     def returncode(self) -> int | None:
-        """As of Popen."""
         return self._program.returncode
 
     def communicate(self) -> tuple[Any, Any]:
@@ -597,10 +586,7 @@ class RenewedKeys:
         self._keys, self._renew_s = keys, time.monotonic() + RENEW_AT * left_s
 
     def now(self) -> Keys:
-        """Keys that have not ended: where there are no new ones, the old ones until their end.
-
-        Raises KeysUnavailable.
-        """
+        """New keys, or the old ones until their end if there are none. Raises KeysUnavailable."""
         if time.monotonic() >= self._renew_s:
             try:
                 self._take(load_again(self._source, (self._keys.secret, self._keys.token)))

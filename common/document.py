@@ -101,10 +101,7 @@ class Document:
     """One parsed YAML file that knows the position of each of its values."""
 
     def __init__(self, file: str, text: str) -> None:
-        """Parse `text`; `file` is only its name in messages.
-
-        Raises DocumentError, or UsageError if it is too large.
-        """
+        """Parse `text` of `file`. Raises DocumentError, or UsageError if it is too large."""
         if len(text) > LARGEST_FILE_BYTES:
             raise _too_large(file)
         self.file = file

@@ -33,10 +33,7 @@ USUAL_PORTS: Final[Mapping[str, int]] = MappingProxyType({"http": 80, "https": 4
 
 
 def base_url(address: str, port: int, *, tls: bool = False) -> str:
-    """The URL of a service.
-
-    The scheme's default port is left out: some clients sign a Host header without it.
-    """
+    """A service's URL without its scheme's default port: some clients sign a Host header so."""
     scheme = "https" if tls else "http"
     place = bracketed(address) if port == USUAL_PORTS[scheme] else host_port(address, port)
     return f"{scheme}://{place}"
@@ -133,9 +130,7 @@ class Endpoint(Record):
         return f"{which}; {self.spreading.spread}{dead}"
 
     def each(self) -> tuple[Endpoint, ...]:
-        """Every endpoint by itself. Swift: with its own auth, or its own part of a given storage
-        URL.
-        """
+        """Every endpoint by itself: Swift's with its own auth, or its part of a storage URL."""
         name = "url" if self.storage_url is None else "storage_url"
         moved = self.storage_url or self.url
         path = moved.removeprefix(base_of(moved))
@@ -175,9 +170,6 @@ def refuse_unlike(urls: Sequence[str]) -> None:
 def singles(endpoints: Iterable[Endpoint]) -> tuple[Endpoint, ...]:
     """Every single endpoint of these."""
     return tuple(one for endpoint in endpoints for one in endpoint.each())
-
-
-# How S3 requests are signed, and what lets a store check their bodies.
 
 
 SignedWay = Literal["signed chunks", "trailers", "anonymous requests"]
@@ -245,9 +237,6 @@ class Signing(Record):
         chunks: tuple[SignedWay, ...] = ("signed chunks",) if self.payload == "chunks" else ()
         in_trailer = self.checksum is not None and self.payload in ("chunks", "trailer")
         return (*chunks, "trailers") if in_trailer else chunks
-
-
-# How a store encrypts objects at rest, as S3 requests ask for it.
 
 
 Encrypted = Literal["sse-c", "sse-s3"]

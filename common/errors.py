@@ -70,10 +70,7 @@ class TargetError(WeighbridgeError):
 
 
 class CommandFailed(TargetError):
-    """A command on a host failed or took too long.
-
-    `code` is its exit status; None if it was ended for taking too long.
-    """
+    """A command on a host failed with exit status `code`; None if it took too long."""
 
     def __init__(
         self, host: str, argv: Sequence[str], code: int | None, output: str, *, advice: str = ""
@@ -88,10 +85,7 @@ class CommandFailed(TargetError):
 
 
 class ServiceFailed(TargetError):
-    """A service did not start or died.
-
-    `log` is where its log is on this machine, `tail` its last lines.
-    """
+    """A service did not start or died. `log` is where its log is here, `tail` its last lines."""
 
     def __init__(
         self, host: str, service: str, what: str, *, log: str, tail: Sequence[str], advice: str = ""
@@ -116,10 +110,7 @@ class VerificationFailed(TargetError):
 
 
 class LeftBehind(TargetError):
-    """What this suite made may be left where it outlives a deployment.
-
-    `words` says it in one line, for the last line of a command that was interrupted.
-    """
+    """What this suite made may be left; `words` says it in the last line of an interruption."""
 
     def __init__(self, message: str, words: str, *, advice: str = "") -> None:
         self.words = words
@@ -169,9 +160,6 @@ class InvalidMeasurement(WeighbridgeError):
     """What was measured cannot be used."""
 
     exit_code = EXIT_INVALID
-
-
-# What a client does without: modules that come with an extra of this package.
 
 
 EXTRA_OF: Final = {

@@ -14,11 +14,7 @@ Value = TypeVar("Value")
 
 
 def escape_controls(text: str) -> str:
-    """The text with unprintable characters as Python's escapes; spaces, line ends and tabs stay.
-
-    Covers escape sequences, which move cursors and set colours and titles, and marks that reverse
-    the direction of text.
-    """
+    """Text with unprintable characters escaped: control sequences, and marks that reverse it."""
     return text if text.isprintable() else _UNUSUAL.sub(_shown, text)
 
 

@@ -82,7 +82,6 @@ class Wire:
     def __call__(
         self, method: str, path: str, body: bytes, headers: Mapping[str, str]
     ) -> HttpAnswer:
-        """Send one request and read its whole answer."""
         response, found = bounded_http.exchanged(
             self._connection, self._timeout_s, method, path, body, headers, LARGEST_ANSWER_BYTES
         )
@@ -94,17 +93,12 @@ class Wire:
         return self._connection.sock if isinstance(self._connection.sock, ssl.SSLSocket) else None
 
     def close(self) -> None:
-        """Close the connection."""
         self._connection.close()
 
 
 @contextlib.contextmanager
 def exchanging(endpoint: Mapping[str, Any], bucket: str) -> Iterator[Exchange]:
-    """Opens connections to an endpoint, authenticated for `bucket`; paths are `/bucket...`.
-
-    Raises WrongAnswer when auth returns no token, or a plain HTTP storage URL for https
-    credentials.
-    """
+    """Connections to an endpoint, authenticated; paths are `/bucket...`. Raises WrongAnswer."""
     with contextlib.ExitStack() as stack:
 
         def wire(place: SplitResult, host: str = "") -> Wire:
@@ -206,10 +200,7 @@ def _swift(endpoint: Mapping[str, Any], wire: Callable[..., Wire]) -> Exchange:
 
 
 def log_in(endpoint: Mapping[str, Any], wire: Callable[..., Wire]) -> tuple[SplitResult, str, Wire]:
-    """Storage URL, token and connection from the v1 auth URL, or from Keystone's.
-
-    Raises WrongAnswer.
-    """
+    """Storage URL, token and connection from v1 auth or from Keystone. Raises WrongAnswer."""
     place = urlsplit(endpoint["url"])
     send = wire(place)
     if endpoint.get("keystone"):

@@ -16,14 +16,9 @@ from weighbridge.common import safe_files
 from weighbridge.common.errors import MissingPrerequisite, TargetError
 from weighbridge.common.paths import IMPORTED_FROM
 
-# A program on a host whose stdin and stdout are pipes here, over a process or a connection.
-
 
 class PipedProcess(Protocol):
-    """The part of `subprocess.Popen` that such a program offers.
-
-    Its pipes have file descriptors that can be polled.
-    """
+    """What such a program offers of `subprocess.Popen`. Its pipes have descriptors to poll."""
 
     @property
     def stdin(self) -> IO[bytes] | None:
@@ -45,10 +40,7 @@ class PipedProcess(Protocol):
         """Its exit status once it has ended; None while it runs."""
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for its exit status.
-
-        Raises subprocess.TimeoutExpired after `timeout` seconds.
-        """
+        """Wait for its exit status. Raises subprocess.TimeoutExpired after `timeout` seconds."""
 
     def send_signal(self, sig: int) -> None:
         """Send a signal; a program that has ended is no error."""
@@ -77,10 +69,7 @@ LARGEST_LOG_BYTES: Final = 256 * 2**20
 
 @dataclass(frozen=True)
 class Service:
-    """A program that runs on a host until it is stopped.
-
-    Its output goes to the log `{name}.out` of the host.
-    """
+    """A program that runs on a host until it is stopped, with its output in `{name}.out`."""
 
     name: str
     argv: tuple[str, ...]
@@ -207,7 +196,7 @@ class Host(ABC):
     def put(
         self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root"
     ) -> None:
-        """Write a file, creating its parents. `owner` is a user name of the host."""
+        """Write a file, atomically, for a user of the host; makes parents. Raises TargetError."""
 
     @abstractmethod
     def run(
@@ -218,19 +207,25 @@ class Host(ABC):
         env: Mapping[str, str] | None = None,
         timeout_s: float = 60,
     ) -> Completed:
-        """Run a command to its end.
+        """Run a command to its end, or kill it with all it started after `timeout_s`.
 
         Pass secrets by `stdin`: arguments, and on some kinds of host `env` too, show in the process
-        list. Raises CommandFailed on a status other than 0, or after `timeout_s`.
+        list. Raises CommandFailed on a status other than 0 and on a timeout, TargetError.
         """
 
     @abstractmethod
     def start(self, services: Sequence[Service]) -> None:
-        """Start services and return at once: ports show when they work. Raises CommandFailed."""
+        """Start services, all by one command, and return at once: ports show when they work.
+
+        Raises CommandFailed, TargetError for an invalid name.
+        """
 
     @abstractmethod
     def stop(self, service: str, *, timeout_s: float = 10) -> None:
-        """End a service: TERM, and KILL after `timeout_s`. One that has ended is no error."""
+        """End a service: TERM to its first process, and KILL to all that is left after `timeout_s`.
+
+        One that has ended is no error. Raises TargetError if it does not end.
+        """
 
     def kill(self, service: str) -> None:
         """End a service with all its processes by KILL, at once. One that has ended is no error."""
@@ -252,7 +247,7 @@ class Host(ABC):
 
     @abstractmethod
     def counters(self) -> Counters:
-        """What the host has used since it started."""
+        """What the host has used since it started. Raises TargetError when it is gone."""
 
     @abstractmethod
     def drop_kernel_caches(self) -> str:

@@ -1,7 +1,4 @@
-"""Listings of the versions of a bucket's objects, over S3 and Swift's API.
-
-Servers' answers are checked: names and IDs that are not there, and pages that do not go on.
-"""
+"""Versions of a bucket's objects over both APIs; what servers answer is checked."""
 
 from __future__ import annotations
 
@@ -26,7 +23,6 @@ class ObjectVersion:
     """When it was written, as the server said it; "" if it did not."""
 
     def query(self, api: str) -> str:
-        """The query that asks for this version of the object."""
         return f"{'versionId' if api == 's3' else 'version-id'}={quote(self.id, safe='')}"
 
 

@@ -24,9 +24,6 @@ def expanded(name: str) -> Path:
         return Path(name)
 
 
-# Where the suite's own files are, in a checkout or an installed package.
-
-
 PACKAGE: Final = Path(weighbridge.__file__).resolve().parent
 """The package's folder.
 

@@ -26,8 +26,6 @@ def parse(data: bytes) -> ET.Element:
 
 
 class _Reader:
-    """One parse of one document."""
-
     def __init__(self) -> None:
         self._builder = ET.TreeBuilder()
         self._depth = 0

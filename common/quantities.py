@@ -73,10 +73,7 @@ def parse_bits_per_s(value: object, info: ValidationInfo) -> object:
 
 
 def parse_share(value: object) -> object:
-    """The share that `20%` is: 0.2; anything else unchanged.
-
-    Raises ValueError on a percentage that is no number.
-    """
+    """The share that `20%` is, 0.2; anything else unchanged. Raises ValueError on no number."""
     if not isinstance(value, str) or not value.strip().endswith("%"):
         return value
     try:
@@ -160,14 +157,8 @@ CpuList = Annotated[str, BeforeValidator(_shortest)]
 """A list of CPUs in its shortest form."""
 
 
-# Times of other machines and files, as UTC.
-
-
 def utc(text: str) -> datetime:
-    """A time in ISO 8601, converted to UTC without a time zone.
-
-    Raises InvalidMeasurement when it is not a time.
-    """
+    """A time in ISO 8601 as UTC, without a time zone. Raises InvalidMeasurement on no time."""
     try:
         return datetime.fromisoformat(text).astimezone(UTC).replace(tzinfo=None)
     except (ValueError, OverflowError) as error:

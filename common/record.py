@@ -19,9 +19,6 @@ class Record(BaseModel):
     )
 
 
-# The base of the documents that verbs print with `--json`.
-
-
 class JsonDocument(Record):
     """One document on stdout. Each kind has its own value of `document`, and fields that are only
     added to while `schema_version` stays. `exit_code` is that of the command.

@@ -68,19 +68,13 @@ class Registry(Mapping[str, T]):
         return f"Registry({self.group!r}: {', '.join(self)})"
 
     def known(self, name: str) -> str:
-        """The name, if there is such an object, which is not imported: for validators of fields.
-
-        Raises ValueError with the closest name if there is none.
-        """
+        """The name of an object, not imported, for validators. Raises ValueError with a hint."""
         if name not in self:
             raise ValueError(f"no {self.what} {name!r}{did_you_mean(name, tuple(self))}")
         return name
 
     def get_or_refuse(self, name: str) -> T:
-        """The object of that name.
-
-        Raises UsageError with the closest name and the list of all names if there is none.
-        """
+        """The object of that name. Raises UsageError with the closest one and all names."""
         try:
             self.known(name)
         except ValueError as error:
@@ -88,7 +82,6 @@ class Registry(Mapping[str, T]):
         return self[name]
 
     def _others(self) -> Mapping[str, EntryPoint]:
-        """Entry points by name, in order: those of this package, then others'."""
         if self._found is None:
             points = entry_points(group=self.group)
             ours = [one for one in points if _package(one) == OWN_PACKAGE]

@@ -89,10 +89,7 @@ def open_to_read(folder: Path, name: str, *, largest_bytes: int) -> BinaryIO:
 def open_descriptor(
     folder: Path, name: str, flags: int, *, mode: int = 0o644, make_folders: bool = False
 ) -> int:
-    """The descriptor of a regular file, by flags of os.open; O_CREAT creates it if missing.
-
-    Raises OSError.
-    """
+    """The descriptor of a regular file, opened or created by os.open's flags. Raises OSError."""
     *above, last = parts_of(name)
     with _below(folder, above, make=make_folders) as parent:
         try:
@@ -113,11 +110,7 @@ def open_descriptor(
 
 
 def write(folder: Path, name: str, data: bytes, *, mode: int = 0o644) -> None:
-    """Write a file atomically and replace whatever had its name, also a link; creates parent
-    folders.
-
-    Raises OSError.
-    """
+    """Write a file atomically, with its parents, in place of any file or link. Raises OSError."""
     *above, last = parts_of(name)
     with _below(folder, above, make=True) as parent:
         # A random name: two processes may write the same file.

@@ -12,9 +12,6 @@ from weighbridge.common.document import did_you_mean
 from weighbridge.common.quantities import Count
 from weighbridge.common.record import Record
 
-# The layers of an object store: what a suite asks for, a store offers and a staircase shows.
-
-
 StoreLayer = Literal["osd", "rados", "object-server", "gateway", "rbd", "cephfs"]
 """What can be measured below or beside a gateway. `gateway`: one daemon without its front."""
 
@@ -43,16 +40,13 @@ ANSWERS: Final[Mapping[Answers, str]] = {
 
 
 class Fragments(Record):
-    """Erasure coding: each piece of an object as `data` fragments, and `parity` more, any of which
-    replace as many lost ones.
-    """
+    """Erasure coding in `data` fragments and `parity` more, any of which replace as many lost."""
 
     data: PositiveInt
     parity: PositiveInt
 
     @property
     def count(self) -> int:
-        """How many fragments a piece of an object has."""
         return self.data + self.parity
 
     @property
@@ -135,9 +129,6 @@ class Structure(Redundancy):
         return 1 + (self.fragments.count - 1) / self.fragments.data
 
 
-# The parts of a gateway that can die: its services, their hosts, and what each is for.
-
-
 Role = Literal["gateway-daemon", "storage-daemon", "storage-host", "storage-disk"]
 """What any layout has: a radosgw or Swift proxy; an OSD or object server; a host of the latter; a
 disk that keeps objects.
@@ -162,9 +153,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Target:
-    """What a fault happens to: one service of a host, a disk of it, or a host with all of its
-    services.
-    """
+    """What a fault happens to: a service of a host, a disk of it, or the host with all services."""
 
     host: str
     service: str | None = None
@@ -177,10 +166,7 @@ class Target:
 
 
 def targets(parts: Sequence[Part], what: str) -> tuple[Target, ...]:
-    """What `what` may mean in a layout with these parts: all of a role, or the one that it names.
-
-    Raises ValueError with the reason if nothing of it may die.
-    """
+    """The parts that `what` means, a role or one. Raises ValueError if nothing of it may die."""
     if what == "storage-host":
         hosts = dict.fromkeys(one.host for one in parts if one.role == "storage-daemon")
         found = [Target(host) for host in hosts]
@@ -240,9 +226,6 @@ def _lone(parts: Sequence[Part], target: Target) -> str:
     return ""
 
 
-# Scopes: what must be restarted or created again before a changed setting takes effect.
-
-
 Scope = Literal["nothing", "reload", "restart", "buckets", "cluster"]
 """From the least to the most disruptive.
 
@@ -279,10 +262,7 @@ def _flat(value: object, key: str) -> Iterator[tuple[str, object]]:
         yield key, value
 
 
-# Counters that rooms pass on: of daemons, which are worth showing and how, and of disks at a
-# power cut.
-#
-# The probe of a daemon declares its own; they are recorded with the counts, so that a run can be
+# A daemon's probe declares its counters; they are recorded with the counts, so that a run can be
 # read where the daemon is unknown.
 
 
@@ -333,9 +313,6 @@ class CutDisk(Record):
         if self.kept_blocks > self.unflushed_blocks:
             raise ValueError("more blocks were kept than were unflushed")
         return self
-
-
-# A pool of a Ceph cluster that already runs, and the client by which `rados bench` may use it.
 
 
 PathThere = Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/+-]{1,200}$")]

@@ -18,11 +18,7 @@ def json_value(tool: str, printed: str | bytes, error: type[WeighbridgeError]) -
 
 
 def json_object(tool: str, printed: str, error: type[WeighbridgeError]) -> dict[str, Any]:
-    """The JSON object in a tool's output, from the first `{`: fio prints warnings before it and
-    `rados bench` hints.
-
-    Raises `error`, with the output, if there is none.
-    """
+    """The JSON object in a tool's output, after any warnings. Raises `error` without one."""
     try:
         found = json.loads(printed[max(0, printed.find("{")) :])
     except (ValueError, RecursionError) as wrong:

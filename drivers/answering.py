@@ -64,11 +64,7 @@ def answer_commands(
 
 
 def event_writer(descriptor: int, unheard: Callable[[], None]) -> Callable[[Event], None]:
-    """A function that writes events as lines to a descriptor, from any thread.
-
-    `unheard` is called when the other end is closed, which is how a driver notices that its
-    conductor has died.
-    """
+    """Writes events as lines, from any thread; `unheard` is called when the other end closes."""
     writing = threading.Lock()
 
     def send(event: Event) -> None:

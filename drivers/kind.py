@@ -1,6 +1,4 @@
-"""Kinds of driver, found by name in one registry: what is known of one before it is opened, and
-how to open it.
-"""
+"""Kinds of driver by name: what is known of one before it is opened, and how to open it."""
 
 from __future__ import annotations
 
@@ -51,10 +49,7 @@ class OpenedDriver:
 
 @dataclass(frozen=True)
 class ClusterSite:
-    """The Ceph cluster of a deployment.
-
-    `host` has the admin's keyring and Ceph's programs; `mon` runs the mon.
-    """
+    """A deployment's Ceph cluster. `host` has the admin's keyring and programs, `mon` the mon."""
 
     host: Host
     mon: Host
@@ -75,10 +70,7 @@ class PoolSite:
 
 @dataclass(frozen=True)
 class LoadSite:
-    """The deployment that a driver is opened for, and what it is to do there.
-
-    All that it creates there has a name that begins with `prefix`; its stderr goes to `log`.
-    """
+    """A driver's deployment and work; names begin with `prefix`, and `log` gets its stderr."""
 
     layout: str
     clients: tuple[Host, ...]
@@ -109,16 +101,12 @@ class LoadSite:
         return kind.model_validate({**common, "request_timeout_s": self.suite.timeout, **own})
 
     def settings_as(self, kind: type[Own]) -> Own | None:
-        """The driver's own settings."""
         return self.settings if isinstance(self.settings, kind) else None
 
     def process(
         self, module: str, *arguments: str, look: Callable[[], None] = lambda: None
     ) -> DriverProcess:
-        """Start a Python module as a driver on the first client; a context manager that ends it.
-
-        `look`: see DriverProcess.
-        """
+        """Start a module as a driver on the first client, and end it. `look`: see DriverProcess."""
         command = self.clients[0].module(module, *arguments)
         env = dict(command.env)
         if PATHS in env and PATHS in os.environ:
@@ -130,10 +118,7 @@ class LoadSite:
 
 
 class DriverKind(ABC):
-    """One kind of driver.
-
-    Found by its name in `traits` in the entry point group `weighbridge.drivers`.
-    """
+    """One kind of driver, found by its name in `traits` in the group `weighbridge.drivers`."""
 
     traits: ClassVar[DriverTraits]
     apis: ClassVar[tuple[Api, ...]] = ()
@@ -185,10 +170,7 @@ class DriverKind(ABC):
 
     @abstractmethod
     def opened(self, site: LoadSite) -> AbstractContextManager[OpenedDriver]:
-        """The driver, set up, and ended on every path.
-
-        Raises DriverError when it cannot be set up, or did not end well.
-        """
+        """The driver, set up and ended on every path. Raises DriverError when either fails."""
 
 
 KINDS: Final[Registry[DriverKind]] = Registry("weighbridge.drivers", "driver", kind=DriverKind)
@@ -196,9 +178,7 @@ KINDS: Final[Registry[DriverKind]] = Registry("weighbridge.drivers", "driver", k
 
 
 def unfit(driver: DriverName, workload: Workload, api: Api) -> tuple[str, ...]:
-    """What a driver cannot do of a workload over an API, in words. Raises UsageError for a driver
-    that is not installed.
-    """
+    """What a driver cannot do of a workload, in words. Raises UsageError if not installed."""
     kind = KINDS.get_or_refuse(driver)
     faults = [*kind.unfit(workload, api)]
     for key, label, only, own in _asked_of_s3(workload):

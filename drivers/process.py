@@ -1,6 +1,4 @@
-"""The conductor's side of the protocol: sends commands to a driver process, follows its events, and
-ends it on every path.
-"""
+"""The conductor's side of the protocol: a driver process, its events, and its end on any path."""
 
 from __future__ import annotations
 
@@ -97,26 +95,19 @@ class DriverProcess:
         self.close()
 
     def setup(self, command: Setup, listening: Callable[[Listening], None] | None = None) -> Ready:
-        """Set the driver up. Returns the versions of what makes the load.
-
-        `listening` starts the worker processes of other clients when the driver listens for them.
-        """
+        """Set it up, starting other clients' workers by `listening`; the versions of its parts."""
         return self._ask(command, Ready, None, listening)
 
     def prepare(self, command: Prepare, on_progress: OnProgress | None = None) -> Prepared:
-        """See Driver."""
         return self._ask(command, Prepared, on_progress)
 
     def step(self, command: Step, on_progress: OnProgress | None = None) -> Measured:
-        """See Driver."""
         return self._ask(command, Measured, on_progress)
 
     def cleanup(self, command: Cleanup, on_progress: OnProgress | None = None) -> Cleaned:
-        """See Driver."""
         return self._ask(command, Cleaned, on_progress)
 
     def age(self, command: AgeBuckets, on_progress: OnProgress | None = None) -> Aged:
-        """Fill and churn the store."""
         return self._ask(command, Aged, on_progress)
 
     def quit(self) -> None:
@@ -137,9 +128,7 @@ class DriverProcess:
             raise self._error(self._how_it_ended())
 
     def close(self) -> None:
-        """End the driver whatever it is doing: stdin closed (which means Quit), then SIGTERM, then
-        SIGKILL, by its pid.
-        """
+        """End the driver whatever it is doing: close stdin (Quit), SIGTERM, SIGKILL by its pid."""
         with self._closing:
             with contextlib.suppress(OSError, ValueError):
                 # A driver that is gone cannot take what is still buffered for it, and need not.
@@ -241,9 +230,7 @@ class DriverProcess:
 
 
 def how_it_ended(code: int) -> str:
-    """How a program on a host ended, by its exit status: signal N is -N, or 128 + N where a shell
-    or ssh is between.
-    """
+    """How a program ended, by exit status: signal N is -N, or 128 + N by a shell or ssh."""
     number = -code if code < 0 else code - 128
     if number not in set(signal.Signals):
         return f"ended with exit status {code}"
@@ -265,9 +252,6 @@ def last_lines(log: Path) -> list[str]:
         if lines
         else [f"its log is empty: {log}"]
     )
-
-
-# Programs on other clients that a driver depends on: started, watched, and ended on every path.
 
 
 KILLED_S: Final = 10.0
@@ -304,10 +288,7 @@ class _Program:
 
 
 class ClientPrograms:
-    """Programs that end when their stdin closes, within `end_s` in all.
-
-    A context manager that ends them all. `check` and `close` may be called at any time.
-    """
+    """Programs that end when their stdin closes, within `end_s`; it ends them all."""
 
     def __init__(self, end_s: float) -> None:
         self._end_s = end_s
@@ -322,10 +303,7 @@ class ClientPrograms:
     def add(
         self, host: ClientHost, name: str, command: Command, log: Path, line: bytes = b""
     ) -> PipedProcess:
-        """Start a program on a host and write `line` to its stdin, which stays open.
-
-        Its stderr goes to `log`.
-        """
+        """Start a program and write `line` to its stdin, left open; its stderr goes to `log`."""
         program = host.spawn(command.argv, stderr=log, env=command.env)
         if program.stdin is None:
             raise DriverError(f"{host.name}: {name} has no stdin")

@@ -28,7 +28,6 @@ end when their stdin closes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import TracebackType
 from typing import Annotated, Literal, Protocol, Self
 
 from pydantic import (
@@ -110,12 +109,10 @@ class Setup(Record):
 
     @property
     def api(self) -> Literal[ObjectApi, "object-server"]:
-        """The API that is loaded."""
         return self.target.api if self.ring is None else "object-server"
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """All secrets in it, to be redacted from texts."""
         return self.target.secrets
 
     @property
@@ -217,10 +214,7 @@ class Progress(Record):
 
 
 class KeptFile(Record):
-    """A file of the load generator, kept with the run without secrets: configuration, answer, log.
-
-    `text`, or `packed` where that would be long: its bytes, gzipped, in base64.
-    """
+    """A file kept with the run, without secrets, as `text` or `packed`: gzipped, in base64."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
     text: str = ""
@@ -299,9 +293,6 @@ DRIVER_COMMAND: TypeAdapter[DriverCommand] = TypeAdapter(DriverCommand)
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 
 
-# The Driver interface: what the conductor asks of a driver, a process or tools run on a host.
-
-
 OnProgress = Callable[[Progress], None]
 """Called with every Progress event, in the conductor's own thread."""
 
@@ -339,10 +330,5 @@ class Driver(Protocol):
     def __enter__(self) -> Self:
         """Itself."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close it."""

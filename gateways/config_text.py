@@ -80,10 +80,7 @@ Sections = Mapping[str, Mapping[str, OptionValue]]
 
 
 def ini_text(sections: Sections, *, head: Mapping[str, OptionValue] | None = None) -> str:
-    """The text of the sections in their order, with the options of `head` before the first.
-
-    Raises ValueError on text that would be read as something else (see gateways.config_text).
-    """
+    """Sections with the options of `head` before them. Raises ValueError if read otherwise."""
     parts = [_lines(head)] if head else []
     parts += [f"[{section_name(name)}]\n{_lines(options)}" for name, options in sections.items()]
     return "\n".join(parts)

@@ -1,7 +1,4 @@
-"""The main loop of a probe's program: prints a daemon's counters every second (see gateways.probe).
-
-Shipped to hosts with the programs that use it: runs on Python 3.9 with the standard library alone.
-"""
+"""A probe's loop: a daemon's counters every second. Python 3.9's standard library alone."""
 
 from __future__ import annotations
 
@@ -19,10 +16,7 @@ def print_every_second(
     about: str,
     errors: tuple[type[Exception], ...] = (OSError, ValueError),
 ) -> None:
-    """Print the counters that `look` returns as a line of JSON every second, until stdin closes.
-
-    A second in which it raises one of `errors` has no line; stderr gives the reason and `about`.
-    """
+    """Print what `look` returns as JSON every second; an error of `errors` goes to stderr."""
     due = time.monotonic()
     while True:
         try:

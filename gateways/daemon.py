@@ -19,10 +19,7 @@ _PAUSE_S = 0.1
 
 @dataclass(frozen=True)
 class Daemon:
-    """One service on one host.
-
-    `port` is None for a daemon that does not listen; `logs` are used when it has printed nothing.
-    """
+    """A service on a host. `port`: None without one; `logs` are used when it printed nothing."""
 
     host: Host
     service: Service
@@ -79,10 +76,7 @@ def by_host(daemons: Sequence[Daemon]) -> list[list[Daemon]]:
 
 @contextlib.contextmanager
 def blaming(daemons: Sequence[Daemon]) -> Iterator[None]:
-    """Turn a VerificationFailed into ServiceFailed if one of the daemons has died or dies soon.
-
-    Another process may have answered on the port of a daemon that is about to find it taken.
-    """
+    """Raise ServiceFailed for a VerificationFailed if a daemon dies: another had its port."""
     try:
         yield
     except VerificationFailed:
@@ -94,9 +88,7 @@ def blaming(daemons: Sequence[Daemon]) -> Iterator[None]:
 
 
 def check(daemons: Sequence[Daemon]) -> None:
-    """Raise ServiceFailed for the first dead daemon; it names the others and says if the
-    host is gone.
-    """
+    """Raise ServiceFailed for the first dead daemon, with the others and a host that is gone."""
     running = together([partial(daemon.host.alive, daemon.service.name) for daemon in daemons])
     dead = [daemon for daemon, alive in zip(daemons, running, strict=True) if not alive]
     if dead:

@@ -36,9 +36,6 @@ from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import verify
 
-# Disks of hosts with an XFS file system each, for stores that keep objects in its files.
-
-
 _BELOW: Final = "/srv/disk"
 _OPTIONS: Final = "noatime,nodiratime,logbufs=8"
 _DF_LINE: Final = re.compile(r"\s*(\d{1,19})\s+(\d{1,19})\s+(\d{1,19})\s*")
@@ -155,7 +152,6 @@ class FileStore:
 
     @property
     def daemons(self) -> tuple[Daemon, ...]:
-        """All of them."""
         return tuple(one for stage in self.stages for one in stage)
 
     def start(self, client: Host, say: Say, names: Collection[str] | None = None) -> None:
@@ -203,11 +199,9 @@ class RunningFileStore(RunningGateway):
         )
 
     def settle(self) -> tuple[str, ...]:
-        """Nothing is known that it defers."""
         return ("nothing to wait for",)
 
     def drop_caches(self) -> tuple[str, ...]:
-        """It caches objects only in the kernel's page cache."""
         return ("no cache of the store itself: objects are in the page cache",)
 
     def check(self) -> None:
@@ -217,7 +211,6 @@ class RunningFileStore(RunningGateway):
         return self._store.daemons
 
     def disk_space(self) -> DiskSpace:
-        """See RunningGateway. Raises TargetError."""
         return disk_space_of(self._store.stores, self._store.structure)
 
     def kept_bytes(self) -> KeptBytes:
@@ -278,7 +271,6 @@ class FileGateway(Gateway, Generic[Place, Settings]):
 
     @property
     def wanted_version(self) -> str:
-        """What is in the answer of the right program."""
         return self.program.version.removeprefix("v")
 
     def new_keys(self) -> tuple[str, str]:
@@ -296,11 +288,9 @@ class FileGateway(Gateway, Generic[Place, Settings]):
         store.await_ready()
 
     def apis(self) -> tuple[ObjectApi, ...]:
-        """S3."""
         return ("s3",)
 
     def cannot_restart(self) -> str:
-        """See Gateway: all it has is on its disks."""
         return ""
 
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
@@ -337,9 +327,7 @@ class FileGateway(Gateway, Generic[Place, Settings]):
         return RunningFileStore(store, client, say, {**self.facts(structure), **program})
 
     def _version(self, host: Host) -> str:
-        """What its program says; raises UsageError where it is another one, as on real hosts, on
-        which nothing installs it.
-        """
+        """Its program's version; raises UsageError for another, as real hosts have their own."""
         name = self.program.name
         try:
             said = host.run([name, *self.says_version]).stdout.strip()

@@ -86,7 +86,6 @@ def _name(one: Rendered) -> str:
 
 
 def _grammar(name: str) -> FileGrammar:
-    """The grammar of files of this name, as its store or front declares it."""
     declared = [grammar for store in STORES.values() for grammar in store.grammars]
     declared += [grammar for front in FRONTS.values() for grammar in front.grammars]
     return next((grammar for grammar in declared if grammar.is_of(name)), _OTHER)
@@ -174,7 +173,6 @@ def _ordered(places: Mapping[_Path, _Place]) -> list[_Path]:
 
 
 def _closed(path: _Path, depth: int, grammar: FileGrammar) -> list[str]:
-    """The closing lines of the containers of a path below `depth`."""
     ends = ((at, grammar.ending(path[at][0])) for at in reversed(range(depth, len(path))))
     return [f"{grammar.indent * at}{end}" for at, end in ends if end]
 

@@ -101,17 +101,11 @@ class Front(ABC):
 
     @abstractmethod
     def check(self, host: Host) -> None:
-        """Have its own program check the files, which are on the host.
-
-        Raises UsageError with its message and "did you mean".
-        """
+        """Have its program check its files there. Raises UsageError with its words and a hint."""
 
     @abstractmethod
     def daemons(self, host: Host) -> tuple[Daemon, ...]:
-        """Its daemons in start order, to be started when the backends answer.
-
-        The last one has the front's port.
-        """
+        """Its daemons, to be started in order when the backends answer; the last has its port."""
 
     @abstractmethod
     def facts(self, host: Host) -> dict[str, str]:
@@ -135,11 +129,7 @@ class Front(ABC):
 
     @classmethod
     def scope(cls, key: str) -> Scope:
-        """The least restart for a setting to take effect, by its dotted key below the front's own
-        settings.
-
-        Clients know its URL, so that this cannot change.
-        """
+        """The least restart for a front's setting, by dotted key; its URL cannot change."""
         return "cluster" if key in {"port", "tls"} else "restart"
 
     def reloads(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
@@ -213,7 +203,6 @@ class FrontedSettings(Record):
     fronts: ClassVar[tuple[str, ...]] = ()
 
     def of_front(self, name: str) -> FrontSettings:
-        """The settings of one front."""
         found: FrontSettings = getattr(self, name)
         return found
 
@@ -283,10 +272,7 @@ def front_parts(place: FrontedPlacement) -> tuple[Part, ...]:
 def tls_host(
     place: FrontedPlacement, settings: FrontedSettings, unfronted: str | None
 ) -> str | None:
-    """The host whose server speaks TLS to clients: the front's, or `unfronted` without a front.
-
-    None: clients use plain HTTP.
-    """
+    """The host that speaks TLS to clients, the front's or `unfronted`; None: plain HTTP."""
     if place.front_name is None:
         return unfronted
     return place.front if settings.of_front(place.front_name).tls else None

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Protocol
+from typing import Annotated, ClassVar, Final, Literal, Protocol
 
 from pydantic import Field, SecretStr
 
@@ -21,8 +21,6 @@ from weighbridge.common.structure import CephPool, Part, Redundancy, Scope, Stor
 from weighbridge.gateways.daemon import Daemon, start
 from weighbridge.gateways.probe import FileGrammar, Probe
 from weighbridge.gateways.sizing import Sized, Sizes
-
-# The layers below a gateway that can be measured without it.
 
 
 @dataclass(frozen=True)
@@ -53,10 +51,7 @@ class ObjectServer:
 
 @dataclass(frozen=True)
 class SwiftBelow:
-    """The object servers below a Swift proxy.
-
-    `ring` has a row for each replica: the disk's number for each partition.
-    """
+    """The object servers below a proxy; `ring` has a row a replica: the disk of each partition."""
 
     servers: tuple[ObjectServer, ...]
     ring: tuple[tuple[int, ...], ...]
@@ -70,19 +65,13 @@ class SwiftBelow:
 
 @dataclass(frozen=True)
 class Below:
-    """The layers below a gateway, so far as they can be measured without it.
-
-    `gateway`: one of its daemons, behind its front.
-    """
+    """Layers below a gateway that can be measured; `gateway`: a daemon behind its front."""
 
     gateway: tuple[Endpoint, ...] = ()
     ceph: CephBelow | None = None
     pool: CephPool | None = None
     """Where the cluster ran before: a pool for `rados bench`."""
     swift: SwiftBelow | None = None
-
-
-# What a store has and takes of its disks.
 
 
 @dataclass(frozen=True)
@@ -107,9 +96,6 @@ class KeptBytes:
     """Where both were read, in words."""
 
 
-# What decides how a running gateway meets the death of one of its parts.
-
-
 @dataclass(frozen=True)
 class Standing:
     """What a store says of itself. `words` change when it notices something."""
@@ -131,9 +117,6 @@ class Tolerance:
     """By name as its users know them, as the daemons say themselves where they can be asked."""
     asking: Callable[[], AbstractContextManager[Ask]] | None = None
     """Opens a session in which it is asked; None: it knows nothing of itself as a whole."""
-
-
-# Programs of stores that Debian does not package: where they come from, pinned by sum.
 
 
 ProgramName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
@@ -232,10 +215,7 @@ class Site(Protocol):
 
 
 class RootImage(Record):
-    """The root image of a release's hosts: a suite of Debian or Ubuntu and packages.
-
-    `options` are passed to mmdebstrap.
-    """
+    """The root image of a release's hosts, of packages of a suite, by mmdebstrap's `options`."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
     suite: str
@@ -248,6 +228,12 @@ class RootImage(Record):
     """Packages whose version shows a real host's release, which is what follows the first dash of
     `name`; empty: there is none to check.
     """
+
+
+# Its security and update archives name files that no longer exist.
+BULLSEYE: Final = ('--setup-hook=sed -i -e /security/d -e /-updates/d "$1/etc/apt/sources.list"',)
+# sid changes daily, and its package list is signed for two weeks: a mirror's may be older.
+SID: Final = ('--aptopt=Acquire::Check-Valid-Until "false"',)
 
 
 class HostNeed(Record):
@@ -360,16 +346,11 @@ class RunningGateway(ABC):
         start(daemons)
 
     def mend_disk(self, host: str, disk: str) -> None:
-        """Have services run again on a disk of a host that failed and answers again. Raises as
-        `start_again`.
-        """
+        """Run services again on a disk that failed and is back. Raises as `start_again`."""
         raise UsageError("this gateway does not run on disks of its hosts")
 
     def may_change(self, gateway: Gateway, scope: Scope) -> None:
-        """Raise UsageError where `change` would refuse this; changes nothing.
-
-        Running daemons are asked which options they accept.
-        """
+        """Raise UsageError where `change` would refuse; daemons are asked, and nothing changes."""
         return  # `change` itself refuses
 
     def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
@@ -420,7 +401,6 @@ class Gateway(ABC):
 
     @property
     def image(self) -> RootImage:
-        """The root image of its release's hosts."""
         return self.releases[self.release]
 
     @abstractmethod
@@ -512,10 +492,7 @@ class Gateway(ABC):
         return False
 
     def keys_end_at(self) -> datetime | None:
-        """When clients' keys end that cannot be renewed; None: never, or that is not known.
-
-        Raises UsageError without keys.
-        """
+        """When keys end for good; None: never, or unknown. Raises UsageError without keys."""
         return None
 
     def structure(self, disks: Mapping[str, int]) -> Structure | None:
@@ -534,9 +511,6 @@ def _shipped() -> dict[str, str]:
 
 STORES: Registry[type[Gateway]] = Registry("weighbridge.stores", "gateway", own=_shipped())
 """Every kind of gateway by the name that layouts use."""
-
-
-# What is known of a release of a store, and of whose settings it gets.
 
 
 class KnownRelease(Record):
@@ -559,13 +533,7 @@ def words(release: str, other: str, ignored: Sequence[str]) -> str:
     return f"{said}ignore {len(ignored)}: {'; '.join(ignored)}"
 
 
-# Versions of packages on a host, for the facts of a gateway.
-
-
 def package_versions(host: Host, packages: Iterable[str]) -> str:
-    """The versions of packages, as `radosgw 16.2.15, ceph-osd 16.2.15`.
-
-    Raises CommandFailed.
-    """
+    """The versions of packages, as `radosgw 16.2.15, ceph-osd 16.2.15`. Raises CommandFailed."""
     query = ["dpkg-query", "-W", "-f", "${Package} ${Version}\\n", *packages]
     return ", ".join(host.run(query).stdout.split("\n")).strip(", ")

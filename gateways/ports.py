@@ -42,10 +42,7 @@ _REPORT_EVERY_S = 10.0
 def await_ports(
     client: Host, daemons: Sequence[Daemon], say: Say, *, deadline_s: float = DEADLINE_S
 ) -> None:
-    """Return when the port of every daemon accepts connections from `client`.
-
-    Raises ServiceFailed when one of them died, or when a port does not answer within `deadline_s`.
-    """
+    """Return when all ports answer `client`. Raises ServiceFailed on a death or `deadline_s`."""
     waiting = {index: daemon for index, daemon in enumerate(daemons) if daemon.port is not None}
     order = {
         "ports": [[daemon.host.address, daemon.port] for daemon in waiting.values()],

@@ -29,9 +29,6 @@ class Probe:
     """Which counters are shown for a step, over all daemons of this kind; all of them are kept."""
 
 
-# How configuration files of a kind are parsed, to extract the differences between two of them.
-
-
 Reading = Literal["line", "section", "container", "transparent", "end"]
 """What a line is. A `section` ends where the next one begins; a `container` ends with its `end`.
 The lines of a `transparent` container belong to the container around it.
@@ -54,7 +51,6 @@ class FileGrammar:
     """First words that form a line's key only together with the second word."""
 
     def is_of(self, name: str) -> bool:
-        """Whether this grammar parses files of this name."""
         return any(
             name.endswith(one[1:]) if one.startswith("*") else name == one for one in self.names
         )
@@ -74,7 +70,6 @@ class FileGrammar:
         return ""
 
     def note(self, head: str) -> str:
-        """A remark for users about a section or container."""
         return ""
 
 

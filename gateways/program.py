@@ -18,11 +18,7 @@ _IMPORT: Final = re.compile(r"^from (weighbridge\.[a-z_.]+) import ", re.MULTILI
 
 
 def ship(host: Host, module: str) -> tuple[str, ...]:
-    """Put `module` on a host with everything it imports from this suite; returns the command to run
-    it.
-
-    Runs on the host's own Python, 3.9 or later, with what the host's image has.
-    """
+    """Put `module` on a host with what it imports from here; the command for Python 3.9."""
     texts = _with_imports(module)
     name = module.rpartition(".")[2]
     if len(texts) == 1:
@@ -35,7 +31,6 @@ def ship(host: Host, module: str) -> tuple[str, ...]:
 
 
 def _with_imports(module: str) -> dict[str, str]:
-    """The source of a module and of those that it imports from this suite, by name."""
     texts: dict[str, str] = {}
     wanted = [module]
     while wanted:
@@ -65,10 +60,7 @@ def _archive(module: str, texts: Mapping[str, str]) -> bytes:
 
 
 def end(process: PipedProcess, *, within_s: float = 5.0) -> None:
-    """Stop a program by closing its stdin; it is killed if it has not ended within `within_s`.
-
-    It may run behind another program (runc, ssh), so that killing that one would not end it.
-    """
+    """Close a program's stdin, as behind runc or ssh a kill would miss it; kill it later."""
     if process.stdin is not None:
         with contextlib.suppress(BrokenPipeError):  # it ended before reading everything
             process.stdin.close()

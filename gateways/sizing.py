@@ -81,9 +81,7 @@ class Role:
     def waiting(
         self, key: str, *, per_cpu: int, least: int, shared_by: int = 1, of: str = "per host"
     ) -> Sized:
-        """What only waits (rule 2), of which a host, or what else has its own, has `least` or more;
-        `shared_by`: see `processes`.
-        """
+        """What only waits (rule 2), `least` or more for each host; `shared_by`: see `processes`."""
         each = max(1, max(least, per_cpu * self._whole_cpus) // shared_by)
         why = f"{per_cpu} per CPU, at least {least} {of}: {self._cpu_words}{_shared(shared_by)}"
         return Sized(key=key, value=each, why=why)

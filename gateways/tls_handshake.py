@@ -24,10 +24,7 @@ _TIMEOUT_S = 20.0
 
 
 def negotiated(client: Host, endpoints: Sequence[Endpoint]) -> str:
-    """What the endpoints, all of one server, negotiate with `client`, in words.
-
-    Raises CommandFailed when the handshake fails.
-    """
+    """What one server's endpoints negotiate with `client`. Raises CommandFailed if TLS fails."""
     place = urlsplit(endpoints[0].url)
     if place.scheme != "https":
         return "none: clients use plain HTTP"

@@ -12,7 +12,7 @@ THREADS = 8
 """Hosts worked on at the same time; commands on hosts mostly wait."""
 
 
-def together(calls: Sequence[Callable[[], Result]]) -> list[Result]:
+def together(calls: Sequence[Callable[[], Result]], threads: int = THREADS) -> list[Result]:
     """The results of all calls, in order.
 
     Waits for all of them; then raises the error of the first that failed, if any. When it is
@@ -20,7 +20,7 @@ def together(calls: Sequence[Callable[[], Result]]) -> list[Result]:
     """
     if len(calls) < 2:
         return [call() for call in calls]
-    pool = ThreadPoolExecutor(min(THREADS, len(calls)))
+    pool = ThreadPoolExecutor(min(threads, len(calls)))
     try:
         futures = [pool.submit(call) for call in calls]
         wait(futures)
@@ -29,3 +29,8 @@ def together(calls: Sequence[Callable[[], Result]]) -> list[Result]:
         # no others begin.
         pool.shutdown(wait=True, cancel_futures=True)
     return [future.result() for future in futures]
+
+
+def at_once(calls: Sequence[Callable[[], Result]]) -> list[Result]:
+    """As `together`, all of them at the very same time, however many: they load the machine."""
+    return together(calls, len(calls))

@@ -119,10 +119,7 @@ def verify(
 def check_operations(
     exchange: Exchange, body: bytes, order: Mapping[str, Any], endpoint: Mapping[str, Any]
 ) -> list[tuple[str, int, float]]:
-    """Run all operations on one bucket of one API; returns (operation, status, ms) of each.
-
-    Raises WrongAnswer.
-    """
+    """Run all operations on a bucket; (operation, status, ms) of each. Raises WrongAnswer."""
     done = []
     api, bucket, patience_s = endpoint["api"], order["bucket"], order["listed_within_s"]
     name = f"/{bucket}/check"
@@ -184,10 +181,7 @@ def _location(endpoint: Mapping[str, Any]) -> bytes:
 
 
 def listed(answer: HttpAnswer, api: str) -> list[str]:
-    """Names of the objects in a bucket's list.
-
-    Raises WrongAnswer when it is not the list that the API promises.
-    """
+    """Names in a bucket's list. Raises WrongAnswer when it is not as the API promises."""
     try:
         if api == "s3":
             root = plain_xml.parse(answer.body)

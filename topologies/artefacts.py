@@ -100,10 +100,7 @@ def follow(
 def _lines(
     process: subprocess.Popen[bytes], deadline: float, ending: Event | None
 ) -> Iterator[str]:
-    """Lines that a process prints, and an empty one every second; ends with its output.
-
-    Raises CommandFailed at the deadline, and when `ending` is set.
-    """
+    """A process's lines, and an empty one a second. Raises CommandFailed at the deadline or end."""
     if process.stdout is None:
         raise ValueError("the process was started without a pipe")
     rest = b""
@@ -275,7 +272,6 @@ exec chroot {at}/root env -i {" ".join(_environment())} sh -e /build/make
 
 
 def _go_make(program: GoProgram) -> str:
-    """What runs in the image."""
     wanted = f"{program.module}@{program.version}"
     flags = " ".join(["-s -w", *(f"-X {one}" for one in program.variables)])
     return f"""

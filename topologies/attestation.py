@@ -22,13 +22,13 @@ from typing import Final
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.gateways.gateway import HostNeed, RootImage, Say
+from weighbridge.gateways.together import at_once
 from weighbridge.topologies import ceilings
 from weighbridge.topologies.ceilings import (
     TIMEOUT_S,
     DiskRequest,
     HostCeiling,
     ask,
-    at_once,
     limited,
     serve,
 )
@@ -74,7 +74,6 @@ class AttestOptions(Record):
     """The layer `network`: every pair of hosts, both ways."""
 
     def __bool__(self) -> bool:
-        """Whether there is anything to measure."""
         return self.sameness or bool(self.sizes) or self.all_pairs
 
 
@@ -183,7 +182,6 @@ def cpus(hosts: Hosts, hardware: Hardware) -> Iterator[HostCeiling]:
 
 
 def _events_per_s(host: Host, arguments: Sequence[str]) -> float:
-    """The median of `CPU_PROBES` probes."""
     return ask(host, "sysbench", arguments, ceilings.events_per_s, times=ceilings.CPU_PROBES)
 
 
@@ -279,9 +277,7 @@ def filled(disks: Sequence[HostDisk]) -> Iterator[None]:
 def in_pieces(
     one: HostDisk, pieces: Sequence[DiskRequest], *, seconds: float | None = None
 ) -> list[HostCeiling]:
-    """Measure a disk for objects of the sizes of `pieces`, in their order, each for `seconds`
-    (None: `ceilings.piece_s`).
-    """
+    """Measure a disk for `pieces` in turn, each `seconds` long (None: `ceilings.piece_s`)."""
     host, path, disk = one
     values = ask(
         host,

@@ -61,7 +61,6 @@ class Machine(Record):
 
     @property
     def cpus(self) -> int:
-        """How many CPUs it has."""
         return sum(map(len, self.cores))
 
 
@@ -91,10 +90,7 @@ def cores_of(cpus: set[int], topology: Path = TOPOLOGY) -> tuple[tuple[int, ...]
 
 
 def made_for(machine: Machine, template: Hardware) -> Hardware:
-    """The template's hosts at the size of a machine; `about` is a sentence that says how.
-
-    Raises UsageError if it has too little memory or disk.
-    """
+    """The template's hosts at a machine's size, in words too. Raises UsageError if too small."""
     own = _own_cpus(machine, template)
     memory = _memory_factor(machine, template)
     part = _part_of_disks(machine, template)
@@ -183,7 +179,6 @@ def _disk(disk: Disk, part: int, *, modelled: bool) -> Disk:
 
 
 def _sentence(machine: Machine, hosts: Mapping[str, HostSpec], clients: Sequence[str]) -> str:
-    """What was made of what."""
     groups = {
         "client": [hosts[name] for name in clients],
         "gateway": [one for name, one in hosts.items() if not one.disks and name not in clients],

@@ -13,9 +13,10 @@ from typing import Final, Literal
 from weighbridge.common.errors import UsageError
 from weighbridge.common.quantities import show_bytes
 from weighbridge.gateways.gateway import RootImage, Say
+from weighbridge.gateways.together import at_once
 from weighbridge.topologies import attestation, ceilings
 from weighbridge.topologies.attestation import HostDisk
-from weighbridge.topologies.ceilings import DiskRequest, HostCeiling, ask, at_once, limited, serve
+from weighbridge.topologies.ceilings import DiskRequest, HostCeiling, ask, limited, serve
 from weighbridge.topologies.deployment import StateFolders
 from weighbridge.topologies.disk_models import described
 from weighbridge.topologies.hardware import Disk, Hardware, HostsRequest
@@ -50,10 +51,7 @@ def refuse(hardware: Hardware) -> None:
 
 @contextmanager
 def bare(hardware: Hardware, place: StateFolders, say: Say) -> Iterator[Hosts]:
-    """Start all hosts of a hardware file with only the measuring tools; stop them after the block.
-
-    Raises UsageError as `refuse` does, otherwise as `HostKind.prepared`.
-    """
+    """All hosts with the measuring tools alone, in the block. Raises UsageError, as `prepared`."""
     refuse(hardware)
     # No gateway is installed: hosts have this machine's own root, or are real.
     bare_image = RootImage(name="bare", suite="", packages=())
@@ -73,10 +71,7 @@ def bare(hardware: Hardware, place: StateFolders, say: Say) -> Iterator[Hosts]:
 def measure(
     hosts: Hosts, hardware: Hardware, sizes: Sequence[int], say: Say
 ) -> tuple[BaselineFigure, ...]:
-    """Measure hosts that run nothing. Afterwards limits are off and disks empty again.
-
-    Raises CommandFailed or TargetError naming host and tool.
-    """
+    """Measure hosts; limits are then off, disks empty. Raises CommandFailed, TargetError."""
     found: list[BaselineFigure] = []
     say("CPUs")
     for one in attestation.cpus(hosts, hardware):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from statistics import median
 from typing import Annotated, Any, Final, Literal, TypeVar
@@ -147,7 +146,6 @@ class DiskRequest(Record):
 
     @property
     def rw(self) -> str:
-        """The name in fio."""
         return f"rand{self.operation}" if self.pick == "random" else self.operation
 
 
@@ -260,10 +258,7 @@ def _disk(device: str) -> tuple[str, ...]:
 def disk_figures(
     printed: str, asked: Collection[str] = DISK_JOBS
 ) -> Mapping[str, tuple[float, Unit]]:
-    """By job: bytes a second of a sequential one, requests a second of a random one.
-
-    Raises TargetError.
-    """
+    """By job: bytes/s of sequential ones, requests/s of random ones. Raises TargetError."""
     jobs = _jobs(printed)
     figures: dict[str, tuple[float, Unit]] = {}
     for name in asked:
@@ -293,9 +288,7 @@ def _figure(jobs: Mapping[str, Any], name: str, operation: str, key: str, printe
 def network_arguments(
     address: str, rate_bit_per_s: int | None, *, reverse: bool, seconds: float = NETWORK_S
 ) -> tuple[str, ...]:
-    """Arguments of an iperf3 client that sends as much as takes `seconds` at this rate; with
-    `reverse` the server sends.
-    """
+    """Arguments of an iperf3 client that sends for `seconds` at a rate; `reverse`: the server."""
     size_bytes = max(LEAST_SENT_BYTES, int((rate_bit_per_s or FREE_BIT_PER_S) * seconds / 8))
     words = ("--client", address, "--bytes", str(size_bytes), "--json", "--connect-timeout", "5000")
     return (*words, "--reverse") if reverse else words
@@ -334,9 +327,6 @@ def _positive(value: object, tool: str, name: str, printed: str) -> float:
     return number
 
 
-# Running measuring tools on hosts, one by one or all at once, under some limits.
-
-
 TIMEOUT_S: Final = 60.0
 """For one tool on one host; each is asked to run for two seconds at most."""
 
@@ -362,10 +352,7 @@ def ask(
     times: int = 1,
     timeout_s: float = TIMEOUT_S,
 ) -> Result:
-    """Run a tool on a host, `times` times in one command, and read what it prints.
-
-    Raises CommandFailed, or TargetError naming the host when the output is not understood.
-    """
+    """Run a tool `times` times in one command, and read it. Raises CommandFailed, TargetError."""
     argv = [*host.tool(tool), *arguments]
     if times > 1:
         argv = ["sh", "-ec", f'for _ in $(seq {times}); do "$@"; done', tool, *argv]
@@ -376,20 +363,8 @@ def ask(
         raise TargetError(f"{host.name}: {error.message}") from error
 
 
-def at_once(calls: Sequence[Callable[[], Result]]) -> list[Result]:
-    """Call all of them in parallel; raises the first error when all have ended."""
-    if not calls:
-        return []
-    with ThreadPoolExecutor(len(calls)) as pool:
-        futures = [pool.submit(call) for call in calls]
-    return [future.result() for future in futures]
-
-
 def serve(host: Host, stack: ExitStack, port: int = IPERF_PORT) -> None:
-    """Start iperf3 on a host as a server of one client at a time; the stack ends it.
-
-    Raises CommandFailed.
-    """
+    """Start iperf3 as a server of one client at a time; the stack ends it. Raises CommandFailed."""
     log = host.log("attest-iperf3.out")
     address = ("--bind", host.address, "--port", str(port))
     argv = (*host.tool("iperf3"), "--server", "--forceflush", *address)

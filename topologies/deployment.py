@@ -11,7 +11,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from pydantic import ValidationError
@@ -104,7 +103,6 @@ class Deployment:
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """The APIs that it serves."""
         return self.running_gateway.endpoints
 
     @property
@@ -114,21 +112,17 @@ class Deployment:
 
     @property
     def clients(self) -> tuple[Host, ...]:
-        """All load generators."""
         return tuple(self.hosts[name] for name in self.hardware.clients)
 
     @property
     def observed(self) -> Mapping[str, ClusterHost]:
-        """See Hosts."""
         return self._hosts.observed
 
     @property
     def helpers(self) -> tuple[int, ...]:
-        """Processes of this suite on this machine that its hosts need."""
         return self._hosts.helpers
 
     def facts(self) -> dict[str, str]:
-        """Facts about hosts and gateway that decide results."""
         tuned = self.layout.tuned or "none: settings as shipped, except what the layout's name says"
         spread = {
             f"{one.api}: several endpoints": one.spread_words
@@ -164,10 +158,7 @@ class Deployment:
 
     @contextmanager
     def unlimited(self) -> Iterator[None]:
-        """Lift the limits of CPU and disks during the block, since preparation is not measured.
-
-        Raises TargetError.
-        """
+        """Lift limits of CPU and disks in the block, which is not measured. Raises TargetError."""
         self._hosts.unlimit(("cpu", "disk"))
         try:
             yield
@@ -175,7 +166,6 @@ class Deployment:
             self._hosts.limit(("cpu", "disk"))
 
     def power_cuts(self) -> PowerCuts:
-        """Cuts of all hosts of the store, if it was deployed for them. Raises UsageError."""
         return self._hosts.power_cuts()
 
     def power_off(self, names: Collection[str]) -> None:
@@ -195,15 +185,11 @@ class Deployment:
         self._hosts.plug(names, on=on)
 
     def fail_disk(self, name: str, disk: str) -> None:
-        """Let all I/O to a disk of a host fail from now on; see Hosts. Raises UsageError,
-        TargetError.
-        """
+        """Let I/O to a host's disk fail from now on; see Hosts. Raises UsageError, TargetError."""
         self._hosts.fail_disk(name, disk, on=True)
 
     def mend_disk(self, name: str, disk: str) -> None:
-        """Have a disk of a host answer again with what it had, and the gateway's services on it run
-        again. Raises as `power_on`.
-        """
+        """Have a disk answer again, and run the services on it. Raises as `power_on`."""
         self._hosts.fail_disk(name, disk, on=False)
         try:
             self.running_gateway.mend_disk(name, disk)
@@ -211,9 +197,7 @@ class Deployment:
             raise _with_kept_log(error, self._hosts, self._kept) from error
 
     def start_again(self, names: Collection[str], say: Say) -> None:
-        """Start the gateway's services on hosts that lost power and are on again. Raises as
-        `power_on`.
-        """
+        """Start services on hosts that lost power and are on again. Raises as `power_on`."""
         try:
             self.running_gateway.start_again(names, say)
         except ServiceFailed as error:
@@ -244,12 +228,7 @@ class Deployment:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             self.close()
         finally:
@@ -383,7 +362,6 @@ def running_deployments(place: StateFolders) -> tuple[DeploymentRecord, ...]:
 
 
 def _with_kept_log(error: ServiceFailed, hosts: Hosts, kept: Path) -> ServiceFailed:
-    """The error, naming its log where it is kept."""
     log = Path(error.log)
     host = hosts.hosts.get(error.host)
     if host is None or not log.is_relative_to(host.log("")):

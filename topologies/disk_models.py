@@ -225,9 +225,6 @@ def described(model: DiskModel) -> str:
     return f"{model.base} ({', '.join(f'{key} {value}' for key, value in figures.items())})"
 
 
-# What a disk with a model should do under a load, by the program that makes its times.
-
-
 PROGRAM: Final = Path(__file__).with_name("lab") / "vdisk_server"
 """It serves disks and simulates them, so that both take the same times."""
 MOST_PER_S: Final = 4000.0
@@ -291,10 +288,7 @@ def simulate(model: DiskModel, size_bytes: int, load: DiskLoad) -> DiskFigures |
 
 @lru_cache(maxsize=256)
 def expected_per_s(model: DiskModel, size_bytes: int, load: DiskLoad) -> float | None:
-    """Requests a second that a disk sustains, with a full cache where the load writes.
-
-    None: more than this machine may be able to ask for (`MOST_PER_S`). Raises TargetError.
-    """
+    """Requests a second that a disk sustains; None: above `MOST_PER_S`. Raises TargetError."""
     warmup = 2.0 + model.write_cache / SLOWEST_BYTES_S if load.write else 0.0
     figures = simulate(
         model, size_bytes, load.model_copy(update={"warmup": warmup, "most_per_s": MOST_PER_S})

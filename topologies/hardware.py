@@ -66,9 +66,6 @@ def slice_words(path: Path = SLICE) -> str:
         return "not reported by this kernel"
 
 
-# What hardware files say of real hosts alone: how to reach them, their size, who is watched.
-
-
 def _device(text: str) -> str:
     if not re.fullmatch(r"/dev/[A-Za-z0-9_./:@+=,-]+", text) or ".." in text.split("/"):
         raise ValueError(
@@ -252,7 +249,6 @@ class HostSpec(Record):
 
     @property
     def own_cpus(self) -> tuple[int, ...]:
-        """The numbers of the CPUs that are its own."""
         return () if self.cpuset is None else cpu_numbers(self.cpuset)
 
     @property
@@ -326,7 +322,6 @@ class Hardware(Record):
 
     @property
     def of(self) -> HostKind:
-        """The kind of these hosts."""
         return HOSTS[self.kind]
 
     @property
@@ -336,7 +331,6 @@ class Hardware(Record):
 
     @property
     def sizes(self) -> Mapping[str, HostSize]:
-        """What each host has for services, by host name."""
         return {name: spec.size for name, spec in self.hosts.items()}
 
     @property
@@ -346,7 +340,6 @@ class Hardware(Record):
 
     @property
     def settings(self) -> dict[str, str]:
-        """All kernel settings for real hosts."""
         return {**(STUDY_2014 if self.profile == "study-2014" else {}), **self.sysctl}
 
     def _client_faults(self) -> Iterator[FileFault]:
@@ -358,7 +351,6 @@ class Hardware(Record):
                 )
 
     def _kind_faults(self) -> Iterator[FileFault]:
-        """Entries that do not fit the kind of hosts."""
         real = self.of.by_ssh
         only_real = "is only for real hosts (kind: ssh)"
         alien = [] if real else ["profile", "sysctl", *([] if self.observed else ["ssh"])]
@@ -398,7 +390,6 @@ class Hardware(Record):
                     yield from self._model_faults(disk, where)
 
     def _model_faults(self, disk: Disk, where: tuple[str | int, ...]) -> Iterator[FileFault]:
-        """Why a disk cannot have a model here."""
         if not self.of.contained:
             yield (*where, "model"), "is only for lab hosts: other disks take their own time"
         for key in ("bandwidth", "iops"):
@@ -406,7 +397,6 @@ class Hardware(Record):
                 yield (*where, key), "a disk with a model is limited by its figures: leave this out"
 
     def _cpu_faults(self) -> Iterator[FileFault]:
-        """CPUs of their own that hosts cannot have."""
         first: dict[int, str] = {}
         for name, spec in self.hosts.items():
             where = ("hosts", name, "cpuset")
@@ -424,7 +414,6 @@ class Hardware(Record):
             first |= dict.fromkeys(spec.own_cpus, name)
 
     def _duplicate_faults(self) -> Iterator[FileFault]:
-        """Addresses of two hosts and disks of one host that are the same."""
         first: dict[str, str] = {}
         for name, spec in self.hosts.items():
             if spec.address is not None:
@@ -511,17 +500,11 @@ class HostKind(ABC):
         """Addresses and disks that the hosts would have, to render a layout that does not run."""
 
     def sized(self, hardware: Hardware) -> Hardware:
-        """The hardware with the size of hosts that only they know, asked of them.
-
-        Raises TargetError.
-        """
+        """The hardware with sizes that only its hosts know, asked of them. Raises TargetError."""
         return hardware
 
     def build(self, asked: Sequence[HostsRequest], say: Say) -> None:  # noqa: B027 - most kinds have no images
-        """Build what `prepared` of these requests would build one after the other.
-
-        Raises as `prepared`.
-        """
+        """Build in turn what `prepared` would build of these requests. Raises as `prepared`."""
 
     @abstractmethod
     def prepared(self, asked: HostsRequest, say: Say) -> Callable[[str, Path], Hosts]:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import Final, Literal, Protocol, Self
 
 from pydantic import ValidationError
@@ -23,8 +23,6 @@ from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.common.structure import CutDisk
 from weighbridge.gateways.gateway import Say
-
-# Power cuts of all hosts of a store at one instant, many of them from one load.
 
 
 class PowerCuts(ABC):
@@ -118,9 +116,7 @@ class Hosts(ABC):
         raise UsageError("this suite cannot cut the power of these hosts")
 
     def plug(self, names: Collection[str], *, on: bool) -> None:
-        """Have the links of hosts down, or up again; what runs on them goes on. Raises as
-        `power_off` does.
-        """
+        """Have links of hosts down or up; what runs there goes on. Raises as `power_off` does."""
         raise UsageError("this suite cannot cut the links of these hosts")
 
     def fail_disk(self, name: str, disk: str, *, on: bool) -> None:
@@ -130,10 +126,7 @@ class Hosts(ABC):
         raise UsageError("this suite cannot fail the disks of these hosts")
 
     def power_cuts(self) -> PowerCuts:
-        """Cuts of all hosts but the clients at one instant, where they were started for that.
-
-        Raises UsageError.
-        """
+        """Cuts of all hosts but clients at one instant, if started for that. Raises UsageError."""
         raise UsageError("this suite cannot cut the power of these hosts")
 
     def check(self) -> None:  # noqa: B027 - most kinds of hosts need no such program
@@ -145,25 +138,15 @@ class Hosts(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Tear everything down, at any time, also repeatedly.
-
-        Raises TargetError naming what is left.
-        """
+        """Tear everything down, also repeatedly. Raises TargetError naming what is left."""
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
-# Keeping the logs of hosts that are torn down, in a folder that people share.
-#
 # Root on a host can put anything into its log folder, such as a link to any file of this machine.
 # Only regular files are copied; links, pipes and the like are named in a file beside the copies.
 
@@ -175,10 +158,7 @@ NOT_COPIED: Final = "{host}.not-copied.txt"
 
 
 def keep_all(hosts: Mapping[str, Host], folder: Path, say: Say) -> None:
-    """Copy the logs of all hosts.
-
-    A failure is only reported: raised, it would hide the error that ended the deployment.
-    """
+    """Copy all hosts' logs; a failure is reported: raised, it would hide the deployment's."""
     for name, host in hosts.items():
         source = host.log("")
         if source.is_dir():
@@ -189,10 +169,7 @@ def keep_all(hosts: Mapping[str, Host], folder: Path, say: Say) -> None:
 
 
 def keep(source: Path, folder: Path, host: str) -> None:
-    """Copy a host's log folder to `folder`/`host`; `folder`/`host`.not-copied.txt lists the rest.
-
-    Raises TargetError when nothing can be written there.
-    """
+    """Copy a host's logs to `folder`/`host`, and list the rest beside. Raises TargetError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         not_copied = "".join(f"{escape_controls(line)}\n" for line in _copied(source, folder, host))
@@ -241,9 +218,6 @@ def _copy(source: Path, folder: Path, host: str, name: str, left_bytes: int) -> 
             copy.flush()
             os.utime(descriptor, ns=(known.st_atime_ns, known.st_mtime_ns))
         return known.st_size
-
-
-# Which process of this machine owns a deployment, and whether that process is still running.
 
 
 CONDUCTOR: Final = "conductor.json"

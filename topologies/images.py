@@ -26,9 +26,6 @@ from weighbridge.topologies import artefacts
 from weighbridge.topologies.artefacts import follow
 from weighbridge.topologies.local_command import command
 
-# What images of Ubuntu need beside those of Debian: the keys of its archive.
-
-
 UBUNTU_KEYS: Final = RootImage(
     name="ubuntu-keys",
     suite="trixie",
@@ -269,10 +266,7 @@ def half_built(store: Path) -> tuple[Path, ...]:
 
 @contextmanager
 def _build_lock(image: RootImage, say: Say, store: Path) -> Iterator[int]:
-    """Hold the lock of an image's build; gives its descriptor.
-
-    Raises MissingPrerequisite where this machine cannot build.
-    """
+    """Hold an image's build lock; its descriptor. Raises MissingPrerequisite if no build can be."""
     if shutil.which("mmdebstrap") is None:
         raise MissingPrerequisite(
             "mmdebstrap is missing", advice="run `weighbridge doctor` to see how to get it"

@@ -24,8 +24,6 @@ from weighbridge.gateways.gateway import STORES, Gateway, Unfit
 from weighbridge.gateways.sizing import Sized, left_open, with_sizes
 from weighbridge.topologies.hardware import Hardware
 
-# Layouts: which service of which gateway sits on which host of the hardware.
-
 
 class Layout(Record):
     """A layout as in its file; its gateway checks `place` and `settings`."""
@@ -85,7 +83,6 @@ class Reference:
     changes: tuple[ChangedSetting, ...] = ()
 
     def fault(self, change: ChangedSetting) -> Fault:
-        """The place of faults of a change."""
         return Fault("layout", 1, change.column, "", self.text)
 
     def renamed(self, name: str) -> str:
@@ -181,7 +178,6 @@ def _split(text: str, mark: str) -> Sequence[str]:
 
 
 def _levels(annotation: Any) -> int:
-    """How many mappings are nested in this type."""
     if typing.get_origin(annotation) is dict:
         return 1 + _levels(typing.get_args(annotation)[1])
     return 0
@@ -248,7 +244,6 @@ def load_hardware(path: Path) -> Hardware:
 
 
 def _unusable(hardware: Hardware) -> Iterator[tuple[str, str]]:
-    """Keys of `ssh` that name unusable files of this machine, and why."""
     access = hardware.ssh
     if access is None:
         return
@@ -291,19 +286,13 @@ def load_layout(path: Path, hardware: Hardware, reference: Reference | None = No
 
 
 def changed_document(document: Document, hardware: Hardware) -> Planned:
-    """Check a layout of which values were changed (`Document.change`).
-
-    Raises DocumentError with all faults at once.
-    """
+    """Check a layout changed by `Document.change`. Raises DocumentError with all faults."""
     found = _checked(document, document.into(Layout), hardware)
     return replace(found, text=_text(found.layout))
 
 
 def checked_again(layout: Layout, hardware: Hardware, where: str) -> Planned:
-    """Check a layout of a run's plan like one of a file; messages call it `where`.
-
-    Raises DocumentError with all faults at once.
-    """
+    """Check a layout of a plan, `where` for messages. Raises DocumentError with all faults."""
     return _checked(Document(f"{where}: layout {layout.name}", _text(layout)), layout, hardware)
 
 
@@ -378,7 +367,6 @@ def _text(layout: Layout) -> str:
 
 
 def _checked(document: Document, layout: Layout, hardware: Hardware) -> Planned:
-    """The layout of a document with its gateway, checked against gateway and hardware."""
     try:
         kind = STORES[STORES.known(layout.gateway)]
     except ValueError as error:
@@ -419,7 +407,6 @@ def _part(
 def _misplaced(
     document: Document, layout: Layout, gateway: Gateway, hardware: Hardware
 ) -> list[Fault]:
-    """Faults of missing or too small hosts, where the layout names them."""
     known = f"hardware {hardware.name!r}"
     if gateway.already_runs and hardware.of.contained:
         message = f"{known} has its own network, from which a running gateway cannot be reached"

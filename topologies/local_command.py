@@ -12,10 +12,7 @@ HERE = "this machine"
 
 
 def command(argv: Sequence[str], *, stdin: str = "", timeout_s: float = 60) -> str:
-    """Run a command of this machine to its end and return what it printed.
-
-    Raises CommandFailed, or MissingPrerequisite when there is no such tool.
-    """
+    """What a command of this machine prints. Raises CommandFailed, MissingPrerequisite."""
     try:
         done = subprocess.run(
             argv,

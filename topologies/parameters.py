@@ -29,10 +29,7 @@ class LayoutParameter:
 
 
 def parameters(settings: type[BaseModel], under: str = "") -> Iterator[LayoutParameter]:
-    """Every parameter of a settings record, with the parameters of nested records.
-
-    Those of records in a list are below `KEY[]`, those of records in a mapping below `KEY.NAME`.
-    """
+    """Parameters of a record and of those in it, below `KEY[]` in lists, `KEY.NAME` in mappings."""
     texts = field_texts(settings)
     for name, field in settings.model_fields.items():
         inner, place = _record(field.annotation)

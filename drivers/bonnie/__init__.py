@@ -1,5 +1,1 @@
 """Load by bonnie++ on a file of CephFS."""
-
-from weighbridge.drivers.bonnie.driver import BonnieCephFs
-
-__all__ = ["BonnieCephFs"]

@@ -104,14 +104,12 @@ class BonnieCephFs(AdminToolDriver):
         return {"bonnie++ on cephfs": f"{how}; {self.cluster.version()}"}
 
     def prepare(self, command: Prepare, on_progress: OnProgress | None = None) -> Prepared:
-        """Make the file system: bonnie++ writes its file itself."""
         if not self._system.is_mounted:
             self._system.start()
         self._prepared.add(command.workload.name)
         return Prepared(objects=0, bytes=0, seconds=0.0)
 
     def step(self, command: Step, on_progress: OnProgress | None = None) -> Measured:
-        """Run all of its parts, and take one."""
         self._system.check()
         workload = command.workload
         operation = one_operation(workload)

@@ -1,6 +1,4 @@
-"""COSBench's archive: the folder where its controller writes a workload's results, here or on
-another host by ssh; and what of it is kept with the run.
-"""
+"""COSBench's archive, here or by ssh: a workload's results, and what is kept of them."""
 
 from __future__ import annotations
 
@@ -44,10 +42,7 @@ _EXPANDED: Final = "workload-config.xml"
 
 
 class Folder(Protocol):
-    """A readable archive folder; paths are relative to it.
-
-    Methods raise DriverError when it cannot be reached.
-    """
+    """A readable archive folder, for relative paths. Methods raise DriverError without it."""
 
     def names(self, path: str) -> tuple[str, ...]:
         """The names in one of its folders; none when it does not exist."""
@@ -72,14 +67,12 @@ class LocalFolder:
             )
 
     def names(self, path: str) -> tuple[str, ...]:
-        """See Folder."""
         try:
             return safe_files.names(self._path, path)
         except OSError as error:
             raise DriverError(f"{self._path / path}: {error.strerror}") from None
 
     def read(self, path: str, *, last_bytes: int | None = None) -> bytes | None:
-        """See Folder."""
         try:
             # Regular files only: a link may lead to files of this user, a pipe never ends.
             with os.fdopen(self._opened(path), "rb") as file:
@@ -92,9 +85,7 @@ class LocalFolder:
             raise DriverError(f"{self._path / path}: {error.strerror}") from None
 
     def _opened(self, path: str) -> int:
-        """A file's descriptor. The controller's logs are beside the archive, where links are
-        followed: it was set up so.
-        """
+        """A file's descriptor. Logs beside the archive are linked: there links are followed."""
         if path.startswith("../"):
             path_beside = self._path / path
             return safe_files.open_descriptor(path_beside.parent, path_beside.name, os.O_RDONLY)
@@ -113,9 +104,7 @@ def folder_at(place: str) -> Folder:
 
 @dataclass(frozen=True)
 class Archived:
-    """A workload's results: its files by name, and its part of the controller's log ("" if that
-    cannot be read).
-    """
+    """A workload's results: its files by name, and its part of the controller's log or ""."""
 
     id: str
     name: str
@@ -129,17 +118,14 @@ class Archived:
 
     @property
     def summary(self) -> str:
-        """The figures by stage and operation, as CSV."""
         return self.text(f"{self.id}-{self.name}.csv")
 
     @property
     def histogram(self) -> str:
-        """Counts of response times, as CSV."""
         return self.text(f"{self.id}-{self.name}-rt-histogram.csv")
 
     @property
     def log(self) -> str:
-        """The log of COSBench's drivers."""
         return self.text("workload.log")
 
 
@@ -254,7 +240,6 @@ class SshFolder:
             raise DriverError(f"{place}: there is no such folder on that host")
 
     def names(self, path: str) -> tuple[str, ...]:
-        """See drivers.cosbench.archive.Folder."""
         try:
             found = self._run(self._sftp.listdir(f"{self._path}/{path}"), READ_S)
         except FileNotFoundError:
@@ -262,14 +247,12 @@ class SshFolder:
         return tuple(sorted(str(name) for name in found if name not in (".", "..")))
 
     def read(self, path: str, *, last_bytes: int | None = None) -> bytes | None:
-        """See drivers.cosbench.archive.Folder."""
         try:
             return self._run(self._read(f"{self._path}/{path}", last_bytes), READ_S)
         except FileNotFoundError:
             return None
 
     def close(self) -> None:
-        """End the connection."""
         self._connection.close()
         self._runner.close()
 

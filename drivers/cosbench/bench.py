@@ -74,10 +74,7 @@ class StopRequest:
         os.set_blocking(self._write_end, False)
 
     def ask(self, code: int) -> None:
-        """Stop with this exit status, unless a stop was requested before.
-
-        May be called from a signal handler or any thread.
-        """
+        """Stop with this exit status, unless asked before; from a signal handler or any thread."""
         if self.code is None:
             self.code = code
         with contextlib.suppress(BlockingIOError):
@@ -124,21 +121,16 @@ class CosbenchContainers:
         self._stop = stop
 
     def prefix(self, workload: Workload) -> str:
-        """The containers' names without their numbers."""
         return f"{self._prefix}-{workload.name}-"
 
     def names(self, workload: Workload) -> list[str]:
-        """The containers' names."""
         return [
             f"{self.prefix(workload)}{number}"
             for number in range(1, workload.objects.containers + 1)
         ]
 
     def make(self, workload: Workload) -> None:
-        """Make the containers: over S3 COSBench's init reports success whatever happened.
-
-        Raises DriverError.
-        """
+        """Make the containers: COSBench's init over S3 hides what failed. Raises DriverError."""
         self._account.renew()
         for name in self.names(workload):
             self._stop.check()
@@ -161,10 +153,7 @@ class CosbenchContainers:
     def delete(
         self, workload: Workload, *, everything: bool, send: Callable[[Progress], None]
     ) -> tuple[int, int]:
-        """Delete what was written, or everything with the containers.
-
-        Returns (deleted, failed) objects.
-        """
+        """Delete what was written, or all with the containers; (deleted, failed) objects."""
         self._account.renew()
         deleted = failed = 0
         with ThreadPoolExecutor(PARALLEL) as pool:
@@ -206,9 +195,6 @@ class CosbenchContainers:
             self._stop.wait(PAUSE_S)
 
 
-# Reports progress at least twice a second, whatever a command waits for.
-
-
 PERIOD_S: Final = 0.4
 
 Meter = Callable[[], float]
@@ -216,10 +202,7 @@ Meter = Callable[[], float]
 
 
 class ProgressReporter:
-    """A context manager; while entered it reports a command's progress to `send`.
-
-    `meter` is read at both ends of the window.
-    """
+    """While entered, reports a command's progress; `meter` is read at both ends of the window."""
 
     def __init__(
         self, send: Callable[[Progress], None], first: Progress, meter: Meter | None = None
@@ -243,7 +226,6 @@ class ProgressReporter:
         self._thread.join()
 
     def set(self, progress: Progress) -> None:
-        """Report this from now on."""
         with self._lock:
             self._progress = progress
 
@@ -286,9 +268,6 @@ class ProgressReporter:
     def _read(self, end: str) -> None:
         if self._meter is not None and end not in self._ends:
             self._ends[end] = (self._meter(), time.monotonic())
-
-
-# A workload at COSBench's controller, from its submission to its archive, or cancelled.
 
 
 POLL_S: Final = 0.4
@@ -413,8 +392,6 @@ Send = Callable[[Progress], None]
 
 @dataclass(frozen=True)
 class _PreparedWorkload:
-    """A workload as it was prepared."""
-
     workload: Workload
     prepared: Prepared
 
@@ -452,7 +429,6 @@ class Cosbench:
             self._stack = stack.pop_all()
 
     def close(self) -> None:
-        """End all that was started."""
         self._stack.close()
 
     def ready(self) -> Ready:
@@ -468,7 +444,6 @@ class Cosbench:
         )
 
     def prepare(self, command: Prepare) -> Prepared:
-        """Make containers and objects, unless this was done before."""
         workload = command.workload
         self._check(workload)
         count = workload.objects.count if workload.needs_objects else 0

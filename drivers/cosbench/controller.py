@@ -1,6 +1,4 @@
-"""COSBench's controller over HTTP. All its answers, even refusals, are plain text with status 200:
-only the body distinguishes them.
-"""
+"""COSBench's controller over HTTP; only the body shows a refusal: its status is 200."""
 
 from __future__ import annotations
 
@@ -54,10 +52,7 @@ class Index:
 
 
 class Controller:
-    """A controller at a URL such as http://host:19088/controller.
-
-    Methods raise DriverError, some of them Unanswered.
-    """
+    """A controller such as http://host:19088/controller. Raises DriverError, or Unanswered."""
 
     def __init__(self, url: str, user: str, password: str, *, timeout_s: float = TIMEOUT_S) -> None:
         self.url = url.rstrip("/")
@@ -74,7 +69,6 @@ class Controller:
         self._timeout_s = timeout_s
 
     def submit(self, script: str) -> str:
-        """Submit a workload; returns its id."""
         boundary = secrets.token_hex(16)
         head = (
             f'--{boundary}\r\nContent-Disposition: form-data; name="config"; '
@@ -166,9 +160,7 @@ class Controller:
         return text
 
     def _shown(self, text: str) -> str:
-        """A text without the password. The one that COSBench ships with is a common word, and
-        public.
-        """
+        """A text without the password; the one that COSBench ships with is public, and a word."""
         password = self._user["password"]
         return text if password == SHIPPED_PASSWORD else redacted(text, (password,))
 
@@ -205,10 +197,7 @@ def _parsed(line: str) -> WorkloadState:
 
 
 def java_date(text: str) -> datetime:
-    """A date as Java's Date.toString() writes it, `Sat Nov 21 00:21:13 UTC 2026`, without its zone.
-
-    Raises Unanswered.
-    """
+    """A date by Java, `Sat Nov 21 00:21:13 UTC 2026`, without its zone. Raises Unanswered."""
     try:
         _, month, day, clock, *_, year = text.split()
         return datetime.strptime(f"{month} {day} {clock} {year}", "%b %d %H:%M:%S %Y")  # noqa: DTZ007 - as in the controller's files

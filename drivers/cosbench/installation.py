@@ -51,10 +51,7 @@ class Java(Record):
     release: int
 
     def flags(self, folder: Path, profile: Path) -> tuple[str, ...]:
-        """The flags that COSBench in `folder` needs with this release.
-
-        `profile` is Equinox's own description of Java 6.
-        """
+        """The flags of COSBench in `folder`; `profile` is Equinox's own description of Java 6."""
         if self.release <= 8:
             return ()
         return (
@@ -67,10 +64,7 @@ class Java(Record):
 
 
 def find_java() -> Java:
-    """The java of $JAVA_HOME, or else of PATH.
-
-    Raises MissingPrerequisite when there is none, or when its release is unknown.
-    """
+    """The java of $JAVA_HOME, or of PATH. Raises MissingPrerequisite without a known release."""
     home = os.environ.get("JAVA_HOME")
     path = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
     if path is None:
@@ -140,10 +134,7 @@ Log = Callable[[str], None]
 
 
 def check(home: Path) -> Java:
-    """Check that `home` is an unpacked COSBench, and find a Java for it.
-
-    Raises UsageError or MissingPrerequisite.
-    """
+    """A Java for the unpacked COSBench in `home`. Raises UsageError or MissingPrerequisite."""
     missing = [part for part in PARTS if not (home / part).exists()]
     if missing:
         raise UsageError(
@@ -190,17 +181,14 @@ class Installation:
 
     @property
     def controller(self) -> str:
-        """The controller's URL."""
         return self._url("controller")
 
     @property
     def driver(self) -> str:
-        """The driver's URL."""
         return self._url("driver")
 
     @property
     def archive(self) -> Path:
-        """The folder of results."""
         return self.folder / "archive"
 
     @property
@@ -226,10 +214,7 @@ class Installation:
                 raise self._error(name, how_it_ended(jvm.returncode))
 
     def cpu_s(self) -> float:
-        """CPU seconds of all JVMs and their children (`date`) so far.
-
-        Raises DriverError when one has ended.
-        """
+        """CPU seconds of all JVMs and children (`date`). Raises DriverError when one has ended."""
         self.check()
         ticks = 0
         for name, jvm in self._jvms.items():
@@ -243,10 +228,7 @@ class Installation:
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def close(self) -> None:
-        """End all, with their children: SIGTERM, then SIGKILL, to their process groups.
-
-        May be called twice.
-        """
+        """End all process groups by SIGTERM, then SIGKILL. May be called twice."""
         for number, patience_s in ((signal.SIGTERM, END_S), (signal.SIGKILL, END_S)):
             self._end(list(self._jvms.values()), number, patience_s)
 
@@ -304,7 +286,6 @@ class Installation:
         self.log(f"COSBench answers after {time.monotonic() - since:.1f} s")
 
     def _make_folder(self) -> None:
-        """Make the folder that COSBench runs in: links to its jars, and all that it writes."""
         if self.folder.exists() and any(self.folder.iterdir()):
             raise UsageError(f"{self.folder} is not empty: a run of COSBench needs an empty folder")
         for name in ("archive", "log", "tmp", "shim"):
@@ -332,7 +313,6 @@ class Installation:
         date.chmod(0o755)
 
     def _bind(self, path: Path, port: int) -> None:
-        """Make a web server listen on this address and port only."""
         text = path.read_text(encoding="utf-8")
         bare = re.sub(
             r"<Connector\b[^>]*>", lambda tag: re.sub(r'\s(port|address)="[^"]*"', "", tag[0]), text

@@ -35,10 +35,7 @@ BY_KEY: Final = "ssh authenticates by a key of ~/.ssh or of its agent."
 
 
 def _shown(check: Callable[[str], str], head: str, advice: str) -> Callable[..., str | None]:
-    """The callback of an option that every report shows, so it must contain no credentials.
-
-    `check` raises ValueError.
-    """
+    """The callback of an option in reports: without credentials. `check` raises ValueError."""
 
     def checked(
         _context: click.Context, _parameter: click.Parameter, value: str | None
@@ -131,10 +128,7 @@ class CosbenchKind(DriverKind):
 
     @contextmanager
     def opened(self, site: LoadSite) -> Iterator[OpenedDriver]:
-        """The driver on the first client.
-
-        An installation is started on each client, its controller on the first.
-        """
+        """The driver on the first client, with its controller; an installation starts on each."""
         cosbench = site.settings_as(CosbenchSite)
         if cosbench is None:
             raise DriverError("it is not known where COSBench is", advice=WANTED)

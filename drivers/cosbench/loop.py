@@ -26,10 +26,7 @@ class CosbenchLoop:
         self._setup: CosbenchSetup | None = None
 
     def run(self) -> int:
-        """Answer commands until Quit (0), until one fails (3) or until a stop is requested.
-
-        Returns the exit status.
-        """
+        """Answer commands until Quit (0), a failure (3) or a requested stop; the exit status."""
         try:
             status = answer_commands(
                 self._lines(), COSBENCH_COMMAND, self._answer, self._send, self._secrets
@@ -44,11 +41,9 @@ class CosbenchLoop:
             yield line
 
     def _secrets(self) -> tuple[str, ...]:
-        """All secrets that texts of libraries may contain."""
         return () if self._setup is None else self._setup.secrets
 
     def close(self) -> None:
-        """End all that was started."""
         if self._bench is not None:
             self._bench.close()
             self._bench = None

@@ -299,7 +299,6 @@ def _failed(row: StageFigures) -> tuple[int, str]:
 
 
 def _throughput_note(row: StageFigures, runtime_s: float) -> list[str]:
-    """COSBench's own throughput where it differs."""
     ours = (row.count or 0) / runtime_s
     theirs = row.throughput_per_s
     if theirs is None or abs(theirs / ours - 1) <= DEVIATION:
@@ -327,7 +326,6 @@ def _log_note(log: str) -> list[str]:
 
 
 def _differences(context: StepContext, step: Step) -> list[str]:
-    """What COSBench does differently from other drivers."""
     operations = step.workload.operations
     notes = ["COSBench cuts each response time to whole milliseconds: means are about 0.5 ms low"]
     if context.api == "swift":

@@ -89,9 +89,7 @@ def all_of(count: int) -> str:
 
 
 def visits_all_in_turn(workload: Workload) -> bool:
-    """Whether containers and objects each taken in turn give every pair: only if their counts have
-    no common divisor.
-    """
+    """Whether taking both in turn gives every pair: if their counts have no common divisor."""
     return math.gcd(workload.objects.containers, workload.objects.per_container) == 1
 
 
@@ -149,9 +147,6 @@ def _unfit(workload: Workload, api: Api) -> Iterator[str]:
         yield "COSBench numbers no more than 2^31 - 1 containers, and as many objects in each"
 
 
-# COSBench's configuration of storage and auth for a target, with the secrets in it.
-
-
 HIDDEN: Final = "REDACTED"
 _SECRET_KEYS: Final = re.compile(r"\b(token|password|secretkey|accesskey)=[^;\"'\s]*")
 
@@ -175,10 +170,7 @@ class StorageAccess:
 
 
 def access(target: Endpoint, account: Account, auth: str, timeout_s: float) -> StorageAccess:
-    """The access to a target; to Swift by a new token, unless by swauth.
-
-    Raises DriverError for what COSBench cannot do.
-    """
+    """The access to a target, to Swift by a new token or by swauth. Raises DriverError."""
     if target.ca_file is not None:
         raise DriverError(
             f"{target.url}: COSBench trusts only its Java's authorities, and cannot use "
@@ -226,10 +218,7 @@ def access(target: Endpoint, account: Account, auth: str, timeout_s: float) -> S
 
 
 def config(values: dict[str, str]) -> str:
-    """A configuration in COSBench's format `key=value;key=value`, which cannot contain a semicolon.
-
-    Raises DriverError.
-    """
+    """COSBench's `key=value;key=value`, in which no semicolon may be. Raises DriverError."""
     for name, value in values.items():
         if ";" in value or not value.isprintable():
             raise DriverError(
@@ -290,9 +279,7 @@ def step_script(
     workers: int,
     written: str,
 ) -> Script:
-    """Replay a prepared workload; the names of what it writes begin with `written`, so that no
-    object to be read is overwritten.
-    """
+    """Replay a workload; what it writes begins with `written`, apart from what is read."""
     root, flow = _workload(name, workload, access)
     work = _work(
         flow,
@@ -314,7 +301,6 @@ def step_script(
 
 
 def _picked(operation: Operation, workload: Workload, written: str) -> dict[str, str]:
-    """The containers and objects that an operation picks."""
     objects = workload.objects
     if operation == "list":
         # By chance, workers would divide the containers, and fail where there are fewer; with

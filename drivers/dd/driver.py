@@ -12,13 +12,22 @@ import re
 import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Final, Literal
 
-from weighbridge.common.errors import CommandFailed, DriverError
-from weighbridge.common.host import Host, PipedProcess
+from weighbridge.common.errors import DriverError
+from weighbridge.common.host import PipedProcess
 from weighbridge.common.tool_output import printable
-from weighbridge.drivers.fio.filesystem import LOGGED, CephFs, end_program, tail_of
+from weighbridge.drivers.fio.filesystem import (
+    LOGGED,
+    FilesDriver,
+    check_fuse,
+    end_program,
+    mounted,
+    tail_of,
+    unmount,
+)
 from weighbridge.drivers.protocol import (
     Cleaned,
     Cleanup,
@@ -125,16 +134,10 @@ class RbdMount:
         return f"{self._folder}/{image.name}"
 
     def start(self) -> None:
-        """Mount the pool if it is not mounted. Raises CommandFailed, DriverFailure,
-        MissingPrerequisite.
-        """
+        """Mount the pool unless it is. Raises CommandFailed, DriverFailure, MissingPrerequisite."""
         if self._program is not None:
             return
-        if not Path("/dev/fuse").is_char_device():
-            raise DriverFailure(
-                f"{self._machine.name}: no /dev/fuse: RBD images cannot be mounted",
-                advice="Load the kernel module fuse.",
-            )
+        check_fuse(self._machine, "RBD images")
         # Without big_writes FUSE would send writes in pieces of 4 KiB.
         argv = (*self._machine.tool(RBD_FUSE), "-p", self._pool, "-f", "-o", "big_writes")
         self._machine.run(["mkdir", "-p", self._folder])
@@ -142,7 +145,7 @@ class RbdMount:
             ["sh", "-c", LOGGED, RBD_FUSE, *argv, self._folder], stderr=self._log
         )
         deadline = time.monotonic() + _UP_WITHIN_S
-        while not self._mounted():
+        while not mounted(self._machine, self._folder):
             if self._program.poll() is not None or time.monotonic() > deadline:
                 what = f"{self._machine.name}: rbd-fuse did not mount {self._pool}"
                 raise DriverFailure(f"{what}\n{tail_of(self._machine, RBD_FUSE)}")
@@ -154,18 +157,9 @@ class RbdMount:
         if program is None:
             return
         try:
-            # A mount that hangs is detached, so that its program can be ended.
-            unmount = 'umount "$0" || umount --lazy "$0" || ! mountpoint -q "$0"'
-            self._machine.run(["sh", "-c", unmount, self._folder])
+            unmount(self._machine, self._folder)
         finally:
             end_program(program)
-
-    def _mounted(self) -> bool:
-        try:
-            self._machine.run(["mountpoint", "-q", self._folder])
-        except CommandFailed:
-            return False
-        return True
 
 
 _FILL_BYTES: Final = 4 * 2**20
@@ -245,20 +239,11 @@ class DdRbd(ImageDriver, DdDriver):
     mark = "dd"
     how = "image through rbd-fuse, in requests of at most 128 KiB"
 
-    def __init__(
-        self,
-        cluster: RadosCluster,
-        *,
-        prefix: str,
-        log: Path,
-        pg_num: int = 32,
-        cpus: float | None = None,
-    ) -> None:
-        super().__init__(cluster, prefix=prefix, log=log, pg_num=pg_num, cpus=cpus)
-        self._mount = RbdMount(cluster, f"{prefix}-{self.mark}", log)
+    @cached_property
+    def _mount(self) -> RbdMount:
+        return RbdMount(self.cluster, f"{self.prefix}-{self.mark}", self.log)
 
     def path(self, workload: Workload) -> str:
-        """The image as a file."""
         if workload.name not in self._images:
             raise DriverError(f"{workload.name} was not prepared")
         return self._mount.path(self._images[workload.name])
@@ -275,46 +260,25 @@ class DdRbd(ImageDriver, DdDriver):
         return super().cleanup(command, on_progress)
 
     def end(self) -> None:
-        """Unmount, and remove the pool. Raises TargetError."""
         self._mount.stop()
         super().end()
 
 
-class DdCephFs(DdDriver):
-    """The driver of CephFS by dd, on a mount by ceph-fuse; `mon` runs the metadata server."""
+class DdCephFs(FilesDriver, DdDriver):
+    """The driver of CephFS by dd."""
 
     api = "cephfs"
+    mark = "dd-fs"
     how = "file on a mount by ceph-fuse"
-
-    def __init__(
-        self,
-        cluster: RadosCluster,
-        mon: Host,
-        *,
-        prefix: str,
-        log: Path,
-        pg_num: int = 32,
-        cpus: float | None = None,
-    ) -> None:
-        super().__init__(cluster, prefix=prefix, log=log, cpus=cpus)
-        self._system = CephFs(cluster, mon, name=f"{prefix}-dd-fs", log=log, pg_num=pg_num)
-        self._files: set[str] = set()
 
     def path(self, workload: Workload) -> str:
         if workload.name not in self._files:
             raise DriverError(f"{workload.name} was not prepared")
         self._system.check()
-        return f"{self._system.mount}/{workload.name}"
+        return self.place(workload)
 
-    def prepare(self, command: Prepare, on_progress: OnProgress | None = None) -> Prepared:
-        began = time.monotonic()
-        workload = command.workload
-        if workload.name in self._files:
-            return Prepared(objects=0, bytes=0, seconds=0.0)
-        if not self._system.is_mounted:
-            self._system.start()
-        size = workload.objects.count * object_bytes(workload)
-        path = f"{self._system.mount}/{workload.name}"
+    def fill(self, workload: Workload, on_progress: OnProgress | None) -> Prepared:
+        size, path = workload.objects.count * object_bytes(workload), self.place(workload)
         words = ("if=/dev/zero", f"of={path}", f"bs={_FILL_BYTES}", f"count={size}", "conv=fsync")
         argv = ("env", "LC_ALL=C", "dd", *words, "iflag=count_bytes")
         ran = self.run([argv], "prepare", on_progress, total_s=FILL_S)
@@ -324,23 +288,4 @@ class DdCephFs(DdDriver):
                 f"{self.machine.name}: {path} has {found[:30]} bytes instead of {size}",
                 kept=kept_of(ran, "dd"),
             )
-        self._files.add(workload.name)
-        seconds = time.monotonic() - began
-        return Prepared(objects=1, bytes=size, seconds=seconds, kept=kept_of(ran, "dd"))
-
-    def cleanup(self, command: Cleanup, on_progress: OnProgress | None = None) -> Cleaned:
-        """Do nothing after a step, which overwrites data; for `all` remove the file, and with the
-        last one the file system.
-        """
-        name = command.workload.name
-        if command.what == "written" or name not in self._files:
-            return Cleaned(deleted=0)
-        self._files.discard(name)
-        self.machine.run(["rm", f"{self._system.mount}/{name}"], timeout_s=FILL_S)
-        if not self._files:
-            self._system.stop()
-        return Cleaned(deleted=1)
-
-    def end(self) -> None:
-        """Unmount and remove the file system. Raises TargetError."""
-        self._system.stop()
+        return Prepared(objects=1, bytes=size, seconds=0.0, kept=kept_of(ran, "dd"))

@@ -1,6 +1,4 @@
-"""CephFS in a cluster without one: two pools, a file system, a metadata server on the mon's host,
-and a mount by ceph-fuse.
-"""
+"""CephFS in a cluster without one, mounted by ceph-fuse, and drivers on its files."""
 
 from __future__ import annotations
 
@@ -8,14 +6,24 @@ import contextlib
 import signal
 import subprocess
 import time
+from abc import abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from weighbridge.common.errors import CommandFailed, TargetError
 from weighbridge.common.host import Host, PipedProcess
-from weighbridge.drivers.protocol import DriverFailure
+from weighbridge.drivers.protocol import (
+    Cleaned,
+    Cleanup,
+    DriverFailure,
+    OnProgress,
+    Prepare,
+    Prepared,
+)
 from weighbridge.drivers.rados.cluster import RadosCluster
+from weighbridge.drivers.rados.tool import FILL_S, AdminToolDriver
+from weighbridge.suites import Workload
 
 METADATA_PG_NUM: Final = 8
 UNCACHED: Final = ("--client-oc=false", "--fuse-disable-pagecache=true")
@@ -30,10 +38,7 @@ LOGGED: Final = 'exec "$@" >>/var/log/host/$0.out 2>&1'
 
 
 class CephFs:
-    """A file system with a metadata server and a mount on `cluster.machine`; `log` has the shells'
-    stderr. Without `caches` neither ceph-fuse nor its kernel keeps data: for tools that read what
-    they wrote by other than direct I/O.
-    """
+    """A CephFS mounted on `cluster.machine`; without `caches` not even its kernel keeps data."""
 
     def __init__(
         self,
@@ -61,11 +66,7 @@ class CephFs:
     def start(self) -> None:
         """Make it and mount it. Raises CommandFailed, DriverFailure."""
         cluster, name = self._cluster, self._name
-        if not Path("/dev/fuse").is_char_device():
-            raise DriverFailure(
-                f"{cluster.machine.name}: no /dev/fuse: CephFS cannot be mounted",
-                advice="Load the kernel module fuse.",
-            )
+        check_fuse(cluster.machine, "CephFS")
         cluster.make_pools({f"{name}-metadata": METADATA_PG_NUM, f"{name}-data": self._pg_num}, "")
         cluster.ceph("fs", "new", name, f"{name}-metadata", f"{name}-data")
         self._made = True
@@ -78,7 +79,7 @@ class CephFs:
         cluster.machine.run(["mkdir", "-p", self.mount])
         self.is_mounted = True
         self._start(cluster.machine, "ceph-fuse", "ceph-fuse", "-f", *self._options, self.mount)
-        self._await("ceph-fuse", self._mounted)
+        self._await("ceph-fuse", lambda: mounted(cluster.machine, self.mount))
 
     def check(self) -> None:
         """Raise DriverFailure when the metadata server or ceph-fuse has ended."""
@@ -89,14 +90,9 @@ class CephFs:
                 raise DriverFailure(f"{ended}\n{tail_of(host, what)}")
 
     def stop(self) -> None:
-        """Unmount and remove it, as far as it was started.
-
-        Raises TargetError for what could not be removed.
-        """
+        """Unmount and remove it, as far as it was started. Raises TargetError for what is left."""
         if self.is_mounted:
-            # A mount that hangs is detached, so that its program can be ended.
-            unmount = 'umount "$0" || umount --lazy "$0" || ! mountpoint -q "$0"'
-            self._cluster.machine.run(["sh", "-c", unmount, self.mount])
+            unmount(self._cluster.machine, self.mount)
             self.is_mounted = False
         for program in reversed(self._programs):
             end_program(program)
@@ -126,13 +122,6 @@ class CephFs:
         self._await("ceph-mds", active)
         self._cluster.await_clean()
 
-    def _mounted(self) -> bool:
-        try:
-            self._cluster.machine.run(["mountpoint", "-q", self.mount])
-        except CommandFailed:
-            return False
-        return True
-
     def _await(self, what: str, done: Callable[[], bool]) -> None:
         deadline = time.monotonic() + _UP_WITHIN_S
         while not done():
@@ -144,6 +133,86 @@ class CephFs:
                     f"{tail_of(host, what)}"
                 )
             time.sleep(_POLL_S)
+
+
+class FilesDriver(AdminToolDriver):
+    """A driver whose tool uses files on a mount of CephFS by ceph-fuse; `mon` runs the metadata
+    server, `pg_num` is the data pool's.
+    """
+
+    mark: ClassVar[str]
+    """The end of the file system's name."""
+
+    def __init__(
+        self,
+        cluster: RadosCluster,
+        mon: Host,
+        *,
+        prefix: str,
+        log: Path,
+        pg_num: int = 32,
+        cpus: float | None = None,
+    ) -> None:
+        super().__init__(cluster, prefix=prefix, log=log, cpus=cpus)
+        name = f"{prefix}-{self.mark}"
+        self._system = CephFs(cluster, mon, name=name, log=log, pg_num=pg_num)
+        self._files: dict[str, int] = {}
+
+    def place(self, workload: Workload) -> str:
+        """The file or folder of a workload."""
+        return f"{self._system.mount}/{workload.name}"
+
+    @abstractmethod
+    def fill(self, workload: Workload, on_progress: OnProgress | None) -> Prepared:
+        """Write a workload's files."""
+
+    def prepare(self, command: Prepare, on_progress: OnProgress | None = None) -> Prepared:
+        began = time.monotonic()
+        workload = command.workload
+        if workload.name in self._files:
+            return Prepared(objects=0, bytes=0, seconds=0.0)
+        if not self._system.is_mounted:
+            self._system.start()
+        prepared = self.fill(workload, on_progress)
+        self._files[workload.name] = prepared.objects
+        return prepared.model_copy(update={"seconds": time.monotonic() - began})
+
+    def cleanup(self, command: Cleanup, on_progress: OnProgress | None = None) -> Cleaned:
+        """A step overwrites data; `all` removes the files, and the last ones the file system."""
+        if command.what == "written" or command.workload.name not in self._files:
+            return Cleaned(deleted=0)
+        deleted = self._files.pop(command.workload.name)
+        self.machine.run(["rm", "-r", self.place(command.workload)], timeout_s=FILL_S)
+        if not self._files:
+            self._system.stop()
+        return Cleaned(deleted=deleted)
+
+    def end(self) -> None:
+        self._system.stop()
+
+
+def check_fuse(machine: Host, what: str) -> None:
+    """Raise DriverFailure where nothing can be mounted by FUSE."""
+    if not Path("/dev/fuse").is_char_device():
+        raise DriverFailure(
+            f"{machine.name}: no /dev/fuse: {what} cannot be mounted",
+            advice="Load the kernel module fuse.",
+        )
+
+
+def mounted(machine: Host, folder: str) -> bool:
+    """Whether something is mounted there. Raises TargetError."""
+    try:
+        machine.run(["mountpoint", "-q", folder])
+    except CommandFailed:
+        return False
+    return True
+
+
+def unmount(machine: Host, folder: str) -> None:
+    """Unmount, or detach a mount that hangs so that its program can end. Raises CommandFailed."""
+    words = 'umount "$0" || umount --lazy "$0" || ! mountpoint -q "$0"'
+    machine.run(["sh", "-c", words, folder])
 
 
 def tail_of(host: Host, name: str) -> str:

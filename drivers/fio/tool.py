@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import math
-import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Final, Literal
 
 from weighbridge.common.errors import DriverError, InvalidMeasurement
-from weighbridge.common.host import Host
 from weighbridge.common.tool_output import json_object, printable
-from weighbridge.drivers.fio.filesystem import CephFs
+from weighbridge.drivers.fio.filesystem import FilesDriver
 from weighbridge.drivers.protocol import (
-    Cleaned,
-    Cleanup,
     Measured,
     OnProgress,
-    Prepare,
     Prepared,
     Step,
 )
 from weighbridge.drivers.rados.block import ImageDriver
-from weighbridge.drivers.rados.cluster import RadosCluster
 from weighbridge.drivers.rados.host_commands import CommandOutput, kept_of
 from weighbridge.drivers.rados.tool import FILL_S, AdminToolDriver, now, object_bytes, one_operation
 from weighbridge.results.record.histogram import Histogram
@@ -46,10 +39,7 @@ BINS_NOTE: Final = "latencies are from fio's bins: percentiles are within 0.8 %"
 def tally_of(
     output: str, operation: Literal["read", "write"], request_bytes: int
 ) -> tuple[Tally, float]:
-    """The tally of one reported group of jobs, and the seconds of its window.
-
-    Raises DriverError.
-    """
+    """The tally of one reported group of jobs, and its window's seconds. Raises DriverError."""
     found = json_object("fio", output, DriverError)
     try:
         (job,) = found["jobs"]
@@ -125,7 +115,6 @@ class FioDriver(AdminToolDriver):
         """Whether the workload was prepared."""
 
     def notes(self, workload: Workload, workers: int) -> Sequence[str]:
-        """What a reader must know about such a step."""
         return ()
 
     def step(self, command: Step, on_progress: OnProgress | None = None) -> Measured:
@@ -164,13 +153,9 @@ class FioDriver(AdminToolDriver):
         return Measured(measurement=measurement, kept=kept_of(ran, "fio"))
 
     def client_load(self, ran: Sequence[CommandOutput]) -> Load | None:
-        """The client's use of CPU."""
         return self.load(ran)
 
 
-# RBD by fio's rbd engine, on the same kind of image as `rbd bench`: without a cache, completely
-# written first.
-#
 # fio uses the librbd of the tools' image (16.2), the same client for all releases of clusters.
 
 
@@ -212,25 +197,12 @@ class FioRbd(ImageDriver, FioDriver):
 _FILL_BYTES: Final = 2**20
 
 
-class FioCephFs(FioDriver):
-    """The driver of CephFS by fio; `mon` runs the metadata server, `pg_num` is the data pool's."""
+class FioCephFs(FilesDriver, FioDriver):
+    """The driver of CephFS by fio."""
 
     api = "cephfs"
     driver_name = "fio"
-
-    def __init__(
-        self,
-        cluster: RadosCluster,
-        mon: Host,
-        *,
-        prefix: str,
-        log: Path,
-        pg_num: int = 32,
-        cpus: float | None = None,
-    ) -> None:
-        super().__init__(cluster, prefix=prefix, log=log, cpus=cpus)
-        self._system = CephFs(cluster, mon, name=f"{prefix}-fs", log=log, pg_num=pg_num)
-        self._files: dict[str, int] = {}
+    mark = "fs"
 
     def versions(self) -> Mapping[str, str]:
         how = "engine psync, direct I/O, a file for each worker, on ceph-fuse"
@@ -261,51 +233,22 @@ class FioCephFs(FioDriver):
         return None
 
     def _placed(self, workload: Workload) -> tuple[str, ...]:
-        folder = f"{self._system.mount}/{workload.name}"
         # With $filenum in place of $jobnum all workers of fio 3.33 but the first do nothing,
         # silently.
         return (
-            f"--directory={folder}",
+            f"--directory={self.place(workload)}",
             "--filename_format=$jobnum",
             f"--size={self._file_bytes(workload)}",
         )
 
     def _file_bytes(self, workload: Workload) -> int:
-        """A multiple of the object size, so that all files together have at least the workload's
-        size.
-        """
+        """A multiple of the object size; all files together have at least the workload's size."""
         return -(-workload.objects.count // max(workload.workers)) * object_bytes(workload)
 
-    def prepare(self, command: Prepare, on_progress: OnProgress | None = None) -> Prepared:
-        began = time.monotonic()
-        workload = command.workload
-        if workload.name in self._files:
-            return Prepared(objects=0, bytes=0, seconds=0.0)
-        if not self._system.is_mounted:
-            self._system.start()
+    def fill(self, workload: Workload, on_progress: OnProgress | None) -> Prepared:
         files, size = max(workload.workers), self._file_bytes(workload)
-        self.machine.run(["mkdir", "-p", f"{self._system.mount}/{workload.name}"])
+        self.machine.run(["mkdir", "-p", self.place(workload)])
         words = ["--rw=write", f"--bs={min(_FILL_BYTES, size)}", "--ioengine=psync", "--direct=1"]
         words += ["--thread", f"--numjobs={files}", *self._placed(workload)]
         ran = self.run([self.argv(*words)], "prepare", on_progress, total_s=FILL_S)
-        self._files[workload.name] = files
-        seconds = time.monotonic() - began
-        return Prepared(
-            objects=files, bytes=files * size, seconds=seconds, kept=kept_of(ran, "fio")
-        )
-
-    def cleanup(self, command: Cleanup, on_progress: OnProgress | None = None) -> Cleaned:
-        """Do nothing after a step, which overwrites data; for `all` remove the files, and with the
-        last ones the file system.
-        """
-        if command.what == "written" or command.workload.name not in self._files:
-            return Cleaned(deleted=0)
-        deleted = self._files.pop(command.workload.name)
-        folder = f"{self._system.mount}/{command.workload.name}"
-        self.machine.run(["rm", "-r", folder], timeout_s=FILL_S)
-        if not self._files:
-            self._system.stop()
-        return Cleaned(deleted=deleted)
-
-    def end(self) -> None:
-        self._system.stop()
+        return Prepared(objects=files, bytes=files * size, seconds=0.0, kept=kept_of(ran, "fio"))

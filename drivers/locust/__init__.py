@@ -1,4 +1,1 @@
-"""The Locust driver: Locust runs the users; the native engine or the SDKs make the requests.
-
-Run as `python -m weighbridge.drivers.locust`.
-"""
+"""The Locust driver (`python -m weighbridge.drivers.locust`): Locust runs the users."""

@@ -43,10 +43,7 @@ def main(argv: list[str]) -> int:
 
 
 def be_worker(address: str, port: int, number: int, parent: int | None = None) -> int:
-    """Be worker process `number` of the Locust master at this address and port.
-
-    Ends when its stdin closes, and with `parent`.
-    """
+    """Be worker process `number` of a Locust master, until stdin closes or `parent` ends."""
     if parent is not None:
         # It must not outlive even a parent that is killed.
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -27,8 +27,6 @@ from weighbridge.common.errors import DriverError
 from weighbridge.drivers.engine._native import signed_headers
 from weighbridge.drivers.protocol import Ring, Setup
 
-# Answers to requests that are made outside of measured windows.
-
 
 class NotServing(DriverError):
     """A target did not answer in time, or its answer to a request to be let in is a 5xx."""
@@ -47,9 +45,6 @@ class AccountAnswer:
     def __str__(self) -> str:
         text = redacted(self.body[:4096].decode(errors="replace"), self.secrets)
         return f"HTTP {self.status}: {text[:200].strip()}"
-
-
-# The parts of a URL that requests need.
 
 
 @dataclass(frozen=True)
@@ -73,9 +68,6 @@ class UrlParts:
             raise DriverError(f"{url}: not an http or https URL")
         tls = parts.scheme == "https"
         return cls(parts.hostname, port or (443 if tls else 80), tls, parts.path.rstrip("/"))
-
-
-# One request outside of windows, on a connection of its own, with one deadline for its answer.
 
 
 @dataclass(frozen=True)
@@ -150,9 +142,6 @@ def _failure(what: str, error: Exception) -> DriverError:
     return (NotServing if isinstance(error, TimeoutError) else DriverError)(f"{what}: {words}")
 
 
-# Signatures of S3 requests that are made outside of measured windows.
-
-
 def signature(
     keys: tuple[str, str, str],
     region: str,
@@ -173,9 +162,6 @@ def signature(
         for name, _, value in (line.partition(":") for line in lines.split("\r\n"))
         if name
     }
-
-
-# New tokens of Swift's API with the storage URL that they are for, and new keys of S3.
 
 
 Request = Callable[[UrlParts, str, str, dict[str, str], bytes], AccountAnswer]
@@ -214,18 +200,13 @@ def by_keystone(target: Endpoint, request: Request) -> credential.Granted:
 
 
 def keys_again(source: KeySource, known: Sequence[str]) -> tuple[tuple[str, str, str], float]:
-    """Access key, secret key and session token of a profile, and for how long they are good, in
-    seconds. Raises DriverError.
-    """
+    """A profile's access key, secret, token, and their seconds of life. Raises DriverError."""
     try:
         keys = credential.load_again(source, known)
     except credential.KeysUnavailable as error:
         raise DriverError(f"s3: {error}") from None
     left_s = keys.left_s
     return (keys.access, keys.secret, keys.token), math.inf if left_s is None else left_s
-
-
-# Where the engine's requests go when there are several endpoints.
 
 
 @dataclass(frozen=True)
@@ -309,7 +290,6 @@ class Account:
 
     @property
     def expires(self) -> bool:
-        """Whether the token or the keys are so old that they should be replaced."""
         return time.monotonic() - self._granted_s >= credential.RENEW_AT * self.life_s
 
     @property
@@ -324,12 +304,10 @@ class Account:
 
     @property
     def port(self) -> int:
-        """The port that requests go to."""
         return self._place.port
 
     @property
     def tls(self) -> bool:
-        """Whether requests go over TLS."""
         return self._place.tls
 
     @property
@@ -487,7 +465,6 @@ class Account:
             )
 
     def make_bucket(self, name: str) -> None:
-        """Make a bucket or container, unless this user already has it."""
         body = b""
         if self._target.api == "s3" and self._target.region != "us-east-1":
             space = "http://s3.amazonaws.com/doc/2006-03-01/"
@@ -538,7 +515,6 @@ class Account:
             last = names[-1]
 
     def delete_object(self, bucket: str, name: str) -> None:
-        """Delete an object, if it exists."""
         answer = self.ask("DELETE", f"/{bucket}/{quote(name)}")
         if answer.status not in (200, 202, 204, 404):
             raise DriverError(f"{self.url}: {bucket}/{name} cannot be deleted: {answer}")
@@ -622,14 +598,8 @@ class Account:
         return request.answer(within_s, self._context, self.secrets, LARGEST_ANSWER_BYTES)
 
 
-# A ring's object servers as a target, and which kind of account a target has.
-
-
 class ObjectServers(Account):
-    """A ring's object servers in place of an account at a gateway: no tokens, and no listings.
-
-    Containers are only part of an object's path: none is made or deleted.
-    """
+    """A ring's object servers in place of an account: without tokens, listings and containers."""
 
     def __init__(self, setup: Setup, ring: Ring) -> None:
         super().__init__(setup.target, setup.request_timeout_s)
@@ -640,7 +610,6 @@ class ObjectServers(Account):
         return ()
 
     def _reach(self) -> None:
-        """Check that every server listens."""
         until_s = time.monotonic() + min(self._timeout_s, REACH_S)
         for address, port in self._servers:
             reach(UrlParts(address, port, tls=False, path=""), until_s - time.monotonic())

@@ -1,6 +1,4 @@
-"""Clients of SDK users: boto3 for S3, python-swiftclient for Swift, without retries, which would
-hide errors.
-"""
+"""boto3 and python-swiftclient for SDK users, without retries, which would hide errors."""
 
 from __future__ import annotations
 
@@ -26,7 +24,6 @@ class Body(io.RawIOBase):
         self._seed, self._size, self._at = seed, size, 0
 
     def readable(self) -> bool:
-        """True."""
         return True
 
     def seekable(self) -> bool:
@@ -34,16 +31,13 @@ class Body(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """The position, in bytes."""
         return self._at
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Move, as in any file."""
         self._at = max(0, offset + (0, self._at, self._size)[whence])
         return self._at
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer from the position on."""
         length = min(len(buffer), max(0, self._size - self._at))
         buffer[:length] = content(self._seed, self._size, self._at, length)
         self._at += length
@@ -114,7 +108,6 @@ class S3Client:
         )
 
     def read(self, bucket: str, name: str) -> Iterator[bytes]:
-        """See Client."""
         body = self._client.get_object(Bucket=bucket, Key=name)["Body"]
         try:
             yield from iter(lambda: body.read(CHUNK_BYTES), b"")
@@ -122,25 +115,20 @@ class S3Client:
             body.close()
 
     def write(self, bucket: str, name: str, body: bytes | Body, size: int) -> str:
-        """See Client."""
         answer = self._client.put_object(Bucket=bucket, Key=name, Body=body, ContentLength=size)
         return str(answer.get("ETag", ""))
 
     def delete(self, bucket: str, name: str) -> None:
-        """See Client."""
         self._client.delete_object(Bucket=bucket, Key=name)
 
     def list(self, bucket: str) -> int:
-        """See Client."""
         page = self._client.list_objects_v2(Bucket=bucket, MaxKeys=LIST_MOST)
         return len(page.get("Contents", ()))
 
     def head(self, bucket: str, name: str) -> int:
-        """See Client."""
         return int(self._client.head_object(Bucket=bucket, Key=name)["ContentLength"])
 
     def classify(self, error: Exception) -> str | None:
-        """See Client."""
         if not isinstance(error, self._error):
             return None
         response = cast("dict[str, dict[str, Any]]", getattr(error, "response", {}))
@@ -149,9 +137,7 @@ class S3Client:
 
 
 def _provider_of(account: Account) -> Any:
-    """Botocore's source of the account's keys: clients ask it for each request, so that renewed
-    ones are used.
-    """
+    """Botocore's source of keys: it is asked for each request, so that renewed ones are used."""
     from botocore.credentials import (  # noqa: PLC0415 - as boto3 itself
         CredentialProvider,
         Credentials,
@@ -196,7 +182,6 @@ class SwiftClient:
         return self._connection
 
     def read(self, bucket: str, name: str) -> Iterator[bytes]:
-        """See Client."""
         _, body = self._ready().get_object(bucket, name, resp_chunk_size=CHUNK_BYTES)
         try:
             yield from body
@@ -204,23 +189,18 @@ class SwiftClient:
             body.close()
 
     def write(self, bucket: str, name: str, body: bytes | Body, size: int) -> str:
-        """See Client."""
         return str(self._ready().put_object(bucket, name, body, content_length=size) or "")
 
     def delete(self, bucket: str, name: str) -> None:
-        """See Client."""
         self._ready().delete_object(bucket, name)
 
     def list(self, bucket: str) -> int:
-        """See Client."""
         return len(self._ready().get_container(bucket, limit=LIST_MOST)[1])
 
     def head(self, bucket: str, name: str) -> int:
-        """See Client."""
         return int(self._ready().head_object(bucket, name)["content-length"])
 
     def classify(self, error: Exception) -> str | None:
-        """See Client."""
         if not isinstance(error, self._error):
             return None
         status = getattr(error, "http_status", None)

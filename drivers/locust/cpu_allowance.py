@@ -1,6 +1,4 @@
-"""How many CPUs this process may use: the tightest CPU quota of its cgroups (v1 or v2), or else its
-CPU affinity.
-"""
+"""How many CPUs this process may use: by its cgroup's quota (v1, v2) or its affinity."""
 
 from __future__ import annotations
 
@@ -33,7 +31,6 @@ def allowance(proc: Path = Path("/proc/self")) -> CpuAllowance:
 
 
 def _folders(cgroup: str, mountinfo: str) -> Iterator[Path]:
-    """The folders of this process's CPU cgroup and of all visible cgroups above it."""
     for line in cgroup.splitlines():
         number, controllers, path = line.split(":", 2)
         unified = number == "0" and not controllers

@@ -24,8 +24,6 @@ Key = TypeVar("Key")
 
 @dataclass(frozen=True)
 class _Fed:
-    """What of an operation is in the statistics already."""
-
     count: int = 0
     bytes: int = 0
     sum_us: int = 0
@@ -133,6 +131,5 @@ def summary(stats: RequestStats) -> str:
 
 
 def _more(now: Mapping[Key, int], before: Mapping[Key, int]) -> dict[Key, int]:
-    """By how much each count has grown, where it has."""
     grown = {key: count - before.get(key, 0) for key, count in now.items()}
     return {key: count for key, count in grown.items() if count > 0}

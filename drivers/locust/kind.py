@@ -112,7 +112,6 @@ class LocustKind(DriverKind):
 
 
 def _spread(setup: Setup) -> dict[str, str]:
-    """That several clients made the load, among the driver's versions."""
     each = "a worker process" if setup.processes == 1 else f"{setup.processes} worker processes"
     return {
         "load made by": f"{len(setup.clients)} clients, {each} on each: {', '.join(setup.clients)}"

@@ -1,6 +1,4 @@
-"""Load of a user class of an ordinary locustfile: Locust decides how many users there are and when,
-and its statistics follow every second.
-"""
+"""Load of a locustfile's user class: Locust decides about users and shows statistics."""
 
 from __future__ import annotations
 
@@ -63,9 +61,7 @@ class LiveLoad:
         self._feeding = gevent.spawn(self._feed)
 
     def close(self, patience_s: float) -> None:
-        """End all workers; outstanding requests may take so long to complete. Raises DriverError
-        when the engine failed.
-        """
+        """End all workers; requests may take so long. Raises DriverError if the engine failed."""
         self._feeding.kill()
         try:
             if self._figures is not None:
@@ -94,9 +90,6 @@ class LiveLoad:
             if window.window_s > WINDOW_S:
                 self._figures.forget()
                 self.process.open_window()
-
-
-# The buckets and objects that users of a locustfile work on.
 
 
 LOG_S: Final = 5.0
@@ -149,9 +142,6 @@ class _Log:
         if now_s - self._logged_s > LOG_S:
             self._logged_s = now_s
             log.info("%s: %d of %d objects", progress.phase, progress.done, progress.total)
-
-
-# What users of a locustfile cannot replay.
 
 
 def refuse_unfit(workload: Workload, api: ObjectApi, users: Literal["engine", "sdk"]) -> None:

@@ -57,10 +57,7 @@ Send: TypeAlias = Callable[[Listening | Progress], None]
 
 
 class LoadRunner(ABC):
-    """Asks all worker processes at once, and has Locust start and stop the users.
-
-    Both by Locust's messages: its local runner hands them to itself. Methods raise DriverError.
-    """
+    """Asks worker processes, and has users start and stop, by messages. Raises DriverError."""
 
     clients: tuple[str, ...]
     """The client of each worker process, in the order of their answers; "" without a name."""
@@ -90,7 +87,6 @@ class LoadRunner(ABC):
         return self._ask_each(question, dict.fromkeys(self._nodes, argument), timeout_s)
 
     def start_users(self, count: int) -> None:
-        """Have Locust start `count` users, and wait until they have started."""
         self._have(count, USERS_S, f"{count} users to be started")
 
     def stop_users(self, patience_s: float) -> None:
@@ -132,10 +128,7 @@ class LoadRunner(ABC):
     def _ask_each(
         self, question: Question[Argument, Answer], each: Mapping[int, Argument], timeout_s: float
     ) -> list[Answer]:
-        """Ask worker processes by number; returns their answers in the order of the numbers.
-
-        One that does not answer is given up.
-        """
+        """Ask worker processes by number; answers in that order. A silent one is given up."""
         waiting: dict[int, tuple[int, gevent.event.AsyncResult]] = {}
         for number, argument in sorted(each.items(), key=itemgetter(0)):
             self._asked += 1
@@ -220,10 +213,7 @@ class LocalLoadRunner(LoadRunner):
 
 
 class DistributedLoadRunner(LoadRunner):
-    """Worker processes connected by Locust's messages, over loopback or the deployment's network.
-
-    Those of this host are started here; `send` has the conductor start the others.
-    """
+    """Worker processes by messages; this host's are started here, others by `send`."""
 
     def __init__(self, setup: Setup, send: Send) -> None:
         super().__init__(setup, Environment(user_classes=[user_class(setup, None)]))
@@ -279,7 +269,6 @@ class DistributedLoadRunner(LoadRunner):
         _wait(lambda: self._runner.user_count == count, timeout_s, what, self._check)
 
     def _await_workers(self, send: Send) -> None:
-        """Wait until all worker processes have connected, and report how many have."""
         total = self._setup.worker_processes
         sent_s = time.monotonic()
 

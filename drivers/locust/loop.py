@@ -105,17 +105,14 @@ class LocustLoop:
         self._was_overloaded = False
 
     def run(self) -> int:
-        """Answer commands until Quit (0) or until one fails (3). Returns the exit status."""
         return answer_commands(
             iter(self._inbox.get, None), DRIVER_COMMAND, self._answer, self._send, self._secrets
         )
 
     def _secrets(self) -> tuple[str, ...]:
-        """All secrets that texts of libraries may contain."""
         return () if self._setup is None else self._setup.secrets
 
     def close(self) -> None:
-        """End all users, worker groups and worker processes."""
         if self._runner is not None:
             self._runner.close()
             self._runner = None
@@ -225,7 +222,6 @@ class LocustLoop:
 
 
 def _socket_words() -> str:
-    """Options of the engine's sockets, as the kernel returns them."""
     return ", ".join(f"{name} {value}" for name, value in socket_options())
 
 

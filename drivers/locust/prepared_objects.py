@@ -25,9 +25,6 @@ from weighbridge.drivers.locust.worker_group import NativeWorkerGroup, WorkerGro
 from weighbridge.drivers.protocol import Prepare, Prepared, Progress, Setup
 from weighbridge.suites import PLAIN, Workload, deleted_indexes, whole
 
-# How many workers prepare or delete objects at once.
-
-
 BATCH: Final = 2000
 """Objects that are written, or deleted, before it is decided whether more workers would help."""
 MOST_PARALLEL: Final = 64
@@ -56,9 +53,6 @@ class Pace:
         self._grows = self.workers > self._before
 
 
-# Trying again what a gateway refused.
-
-
 def retried(act: Callable[[], object], pauses_s: Iterable[float]) -> None:
     """Call `act`, and again after each pause as long as it raises DriverError; raises the last."""
     for pause_s in pauses_s:
@@ -69,9 +63,6 @@ def retried(act: Callable[[], object], pauses_s: Iterable[float]) -> None:
         else:
             return
     act()
-
-
-# Buckets that keep versions: made and proven, listed, and brought back to what was prepared.
 
 
 PARALLEL: Final = 16
@@ -205,7 +196,6 @@ class VersionedBuckets:
         return gone, len(versions) - gone
 
     def _ids_by_name(self, bucket: str) -> dict[str, list[str]]:
-        """IDs of the versions of a bucket's objects, newest first."""
         found: dict[str, list[str]] = defaultdict(list)
         for one in self.listed(bucket):
             found[one.name].append(one.id)
@@ -219,9 +209,6 @@ def _is_enabled(body: bytes) -> bool:
         return False
 
 
-# New tokens for a worker group while it makes requests.
-
-
 log = logging.getLogger(__name__)
 
 APART_S: Final = 1.0
@@ -232,9 +219,7 @@ _REFUSED: Final = "http-401"
 
 
 class Renewal:
-    """Gives a group a new token when its own was refused, and before one expires whose end is
-    known.
-    """
+    """Gives a group a new token when its own was refused, or will expire at a known time."""
 
     def __init__(self, account: Account, group: WorkerGroup, fault: str = "") -> None:
         """`fault`: why there was no new token before the group began."""
@@ -270,7 +255,6 @@ class Renewal:
         self._asking = gevent.spawn(self._renew, is_refused=is_refused)
 
     def end(self) -> None:
-        """Ask no more."""
         if self._asking is not None:
             self._asking.kill()
 
@@ -320,9 +304,7 @@ SSE_S3: Final = "x-amz-server-side-encryption"
 
 
 class PreparedObjects:
-    """Knows which workloads' objects exist at the target. They are written by the native engine,
-    whatever makes the load.
-    """
+    """Which workloads' objects exist at the target; the native engine writes them for all."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
@@ -354,9 +336,7 @@ class PreparedObjects:
 
     @property
     def lists_nothing(self) -> bool:
-        """Whether the target has no listings, as object servers: what was written to it must be
-        remembered.
-        """
+        """Whether the target has no listings, as object servers: what is written is remembered."""
         return self._setup.api == "object-server"
 
     def is_complete(self, workload: Workload) -> bool:
@@ -365,7 +345,6 @@ class PreparedObjects:
         return known is not None and same_objects(known, workload)
 
     def forget(self, workload: Workload) -> None:
-        """A step may have deleted some of its objects."""
         self._complete.pop(whole(workload).name, None)
 
     def prepare(self, command: Prepare, send: Send) -> Prepared:
@@ -407,9 +386,7 @@ class PreparedObjects:
         )
 
     def _deleted_numbers(self, workload: Workload) -> list[int]:
-        """Numbers of the objects that the workload's steps must not find; a smaller share's are the
-        first of a larger one's.
-        """
+        """Numbers of the objects that steps must not find; of a smaller share the first ones."""
         containers = workload.objects.containers
         return [
             index * containers + container
@@ -418,7 +395,6 @@ class PreparedObjects:
         ]
 
     def make_buckets(self, workload: Workload, send: Send) -> None:
-        """Make the buckets of a workload."""
         self._account.renew()
         sent_s = time.monotonic()
         for number, bucket in enumerate(self._buckets(workload)):
@@ -459,10 +435,7 @@ class PreparedObjects:
             )
 
     def write(self, workload: Workload, numbers: range, parallel: int, send: Send) -> None:
-        """Write a workload's objects by their numbers, version by version.
-
-        Raises DriverError unless all exist.
-        """
+        """Write objects by number, version by version. Raises DriverError unless all exist."""
 
         def start(version: int | None, group: NativeWorkerGroup, some: range, workers: int) -> None:
             group.prepare(some.start, len(some), workers, some.step, version)
@@ -482,10 +455,7 @@ class PreparedObjects:
             self._all("deleted", workload, numbers, parallel, start, send)
 
     def delete_all(self, workload: Workload, parallel: int, send: Send) -> tuple[int, int]:
-        """Delete a workload's objects, anything else in its buckets, and the buckets.
-
-        Returns (deleted, failed) objects.
-        """
+        """Delete a workload's objects, buckets and all in them; returns (deleted, failed)."""
         self._account.renew()
         self.forget(workload)
         workload = whole(workload)
@@ -506,10 +476,7 @@ class PreparedObjects:
         return deleted, failed
 
     def _delete_bucket(self, workload: Workload, bucket: str, send: Send) -> tuple[int, int]:
-        """Delete a bucket with its content; returns (deleted, failed) objects.
-
-        A bucket that remains counts as failed.
-        """
+        """Delete a bucket with its content; returns (deleted, failed): one that remains failed."""
         deleted = failed = 0
         # Swift updates container listings a little later: they may still show deleted objects.
         for pause_s in (0.0, 0.0, 0.5, 1.0, 2.0, 4.0):
@@ -522,10 +489,7 @@ class PreparedObjects:
         return deleted, failed + 1
 
     def delete_strays(self, workload: Workload, send: Send) -> tuple[int, int]:
-        """Delete what a workload's buckets contain besides its prepared objects, or versions.
-
-        Returns (deleted, failed) objects.
-        """
+        """Delete what buckets have but prepared objects or versions: (deleted, failed) objects."""
         self._account.renew()
         keep = frozenset(
             object_name(index)
@@ -642,9 +606,7 @@ class PreparedObjects:
 
 
 def same_objects(one: Workload, other: Workload) -> bool:
-    """Whether two workloads of a name need the same objects; steps of a search differ in rate and
-    window.
-    """
+    """Whether two workloads of a name need the same objects: steps of a search may."""
     return (one.objects, one.operations, one.listed, one.versions) == (
         other.objects,
         other.operations,

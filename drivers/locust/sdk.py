@@ -39,9 +39,6 @@ from weighbridge.results.record.measurement import Second, Tally
 from weighbridge.suites import Operation, Workload
 from weighbridge.suites.factors import SDK_DEFAULT
 
-# One request of an SDK user: made as the native engine makes it, and its answer checked.
-
-
 IN_MEMORY_BYTES = 8 * 2**20
 """Bodies up to this size are held in memory, larger ones are read as files."""
 
@@ -139,10 +136,7 @@ class SdkRequests:
         return 0, None
 
     def _check_etag(self, etag: str, what: str, size: int) -> None:
-        """Check an ETag that is an MD5.
-
-        Only of fixed sizes: hashing each drawn size would cost too much.
-        """
+        """Check an ETag that is an MD5, of fixed sizes: hashing each drawn one costs too much."""
         if not etag:
             text = f"{what}: no ETag: the answer was cut off, or is not of this API"
             raise BadResponse("protocol", text)
@@ -160,7 +154,6 @@ class SdkRequests:
     def _read(
         self, client: Client, bucket: str, name: str, size: int, *, verify: bool
     ) -> tuple[int, float]:
-        """The number of bytes read, and when the first of them arrived."""
         seen = 0
         first_byte_s = None
         for piece in client.read(bucket, name):
@@ -178,7 +171,6 @@ class SdkRequests:
 
 
 def _md5(seed: int, size: int) -> str:
-    """MD5 of the content of an object of `size` bytes, in hexadecimal."""
     made = hashlib.md5(usedforsecurity=False)
     for at in range(0, size, CHUNK_BYTES):
         made.update(content(seed, size, at, CHUNK_BYTES))
@@ -239,9 +231,7 @@ class _Record:
 
 
 class Recorder:
-    """Records the requests of a window. Latencies are whole microseconds; `at_s` is seconds since
-    the window opened.
-    """
+    """Records a window's requests: whole microseconds, `at_s` from the window's opening on."""
 
     def __init__(self) -> None:
         self._records: dict[Operation, _Record] = {}
@@ -254,7 +244,6 @@ class Recorder:
         moved_bytes: int,
         first_byte_us: int | None,
     ) -> None:
-        """Record a request that succeeded."""
         record = self._records.setdefault(operation, _Record())
         record.count += 1
         record.bytes += moved_bytes
@@ -273,10 +262,7 @@ class Recorder:
         moment.bands[band_of(latency_us)] += 1
 
     def failure(self, operation: Operation, at_s: float, error_class: str, age_us: int) -> None:
-        """Record a request that failed after `age_us`, without a latency.
-
-        One that timed out might have ended any time later, so it counts as in flight.
-        """
+        """Record a failure after `age_us`, in flight: one that timed out might have ended later."""
         record = self._records.setdefault(operation, _Record())
         record.errors[error_class] = record.errors.get(error_class, 0) + 1
         record.failed_us += age_us
@@ -463,12 +449,10 @@ class SdkWorkerGroup:
         return outcome
 
     def open_window(self) -> None:
-        """See WorkerGroup."""
         self._recorder, self._open, self._opened_s = Recorder(), True, time.perf_counter()
         self._begun, self._behind_s = 0, 0.0
 
     def close_window(self) -> None:
-        """See WorkerGroup."""
         if self._open and self._recorder is not None:
             self._open, self._closed_s = False, time.perf_counter()
             self._take_census(self._recorder, self._closed_s)
@@ -502,7 +486,6 @@ class SdkWorkerGroup:
         """See WorkerGroup. The clients read the account's token for each request."""
 
     def progress(self) -> WorkerProgress:
-        """See WorkerGroup."""
         deleting = sum(not greenlet.dead for greenlet in self._deleting)
         return WorkerProgress(
             started=len(self._started),
@@ -516,7 +499,6 @@ class SdkWorkerGroup:
         )
 
     def snapshot(self) -> Window:
-        """See WorkerGroup."""
         if self._recorder is None:
             return Window(tallies=(), seconds=(), window_s=0.0)
         end_s = time.perf_counter() if self._open else self._closed_s
@@ -530,7 +512,6 @@ class SdkWorkerGroup:
         )
 
     def delete_written(self, parallel: int) -> None:
-        """See WorkerGroup."""
         left = list(self._requests.written)
         self._deleting = [
             gevent.spawn(self._delete_share, left[number::parallel]) for number in range(parallel)
@@ -601,7 +582,6 @@ class SdkWorkerGroup:
 
 
 def _operations(picker: Picker) -> Iterator[Operation]:
-    """A worker's operations in sequence, until nothing is left to delete."""
     while True:
         try:
             yield cast("Operation", picker.next()[0])

@@ -38,8 +38,6 @@ from weighbridge.results.record.measurement import (
 from weighbridge.suites import Operation, Workload
 from weighbridge.suites.operations import ListingOptions
 
-# What readers of a step must know of its endpoints: where requests failed, which were left out.
-
 
 def endpoint_notes(endpoints: Sequence[EndpointTally]) -> tuple[str, ...]:
     """A sentence for each endpoint that was left out, or at which requests failed."""
@@ -176,7 +174,6 @@ def _sum(parts: Iterable[int | None]) -> int | None:
 
 
 def _most(parts: Iterable[int | None]) -> int | None:
-    """The largest that is known."""
     return max((part for part in parts if part is not None), default=None)
 
 
@@ -233,10 +230,7 @@ class StepRun:
         self._notes: list[str] = [allowance.note] if allowance.note else []
 
     def run(self) -> tuple[Measurement, Window]:
-        """Measure the step, and end its users and worker groups on every path.
-
-        Raises DriverError when it cannot be measured.
-        """
+        """Measure the step, and end its users on every path. Raises DriverError if it fails."""
         command = self._command
         try:
             # The users wait, until Locust has said which of them are where.
@@ -299,7 +293,6 @@ class StepRun:
         return measurement, window
 
     def _token_note(self, renewed: int) -> str:
-        """A note on a step in which requests were refused for their token."""
         if self._setup.target.token is not None:
             remedy = "a given token cannot be renewed: give one that outlives the run"
         elif renewed:
@@ -345,10 +338,7 @@ class StepRun:
         )
 
     def _load(self, windows: Sequence[Window], own_cpu_s: float, window_s: float) -> Load:
-        """The driver's CPU use, and where there are several clients each client's.
-
-        `own_cpu_s` is of this process alone.
-        """
+        """The CPU use of the driver and of each of several clients; `own_cpu_s`: this process's."""
         clients: list[ClientLoad] = []
         for client in dict.fromkeys(self._runner.clients):
             windows_here = [
@@ -458,7 +448,6 @@ class StepRun:
         )
 
     def _with_cut_off(self, tallies: tuple[Tally, ...], cut: int) -> tuple[Tally, ...]:
-        """Count requests that never ended as errors of class `unfinished`."""
         if not cut:
             return tallies
         operations = sorted(self._workload.operations)

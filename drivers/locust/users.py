@@ -1,7 +1,4 @@
-"""A user of Locust is one worker, whoever decides how many there are: Locust starts and stops it.
-
-The native engine makes the requests of a WorkerUser, an SDK those of an SdkWorkerUser.
-"""
+"""Users of Locust, a worker each: WorkerUser's requests are the engine's, or an SDK's."""
 
 from __future__ import annotations
 
@@ -18,20 +15,16 @@ A_DAY_S: Final = 86400
 
 
 class _JoiningUser(User):
-    """A worker of a process's group while it runs."""
-
     abstract = True
     process: ClassVar[WorkerProcess | None] = None
     """Whose workers its users are; None: no load is to be made in this process now."""
     index: int | None = None
 
     def on_start(self) -> None:
-        """Start its worker, unless there is no load."""
         if self.process is not None:
             self.index = self.process.user_joins()
 
     def on_stop(self) -> None:
-        """Let its worker complete its outstanding request and end."""
         if self.process is not None and self.index is not None:
             self.process.user_leaves(self.index)
 
@@ -53,7 +46,6 @@ class SdkWorkerUser(_JoiningUser):
     abstract = True
 
     def wait_time(self) -> float:
-        """Seconds until its next request."""
         group = None if self.process is None else self.process.sdk
         return 0.0 if group is None or self.index is None else group.wait_s(self.index)
 
@@ -78,9 +70,6 @@ class SdkWorkerUser(_JoiningUser):
 
 
 def user_class(setup: Setup, process: WorkerProcess | None) -> type[User]:
-    """The user class of a process of the driver; a master, which starts no users, has none.
-
-    Its name is the same in all processes: Locust sends it with the numbers of users.
-    """
+    """The user class of a driver's process; by its name Locust sends numbers of users."""
     kind = WorkerUser if setup.users == "engine" else SdkWorkerUser
     return type("Worker", (kind,), {"process": process})

@@ -66,9 +66,7 @@ class Window(Record):
 
 
 class WorkerGroup(Protocol):
-    """The workers of one process: each a closed loop, or at a constant rate an open one, with one
-    request outstanding.
-    """
+    """The workers of one process, closed loops or open ones at a rate, each with one request."""
 
     def add_worker(self, index: int, of: int, repeat: int) -> None:
         """Start worker `index` of the step's `of` workers."""
@@ -107,19 +105,15 @@ class NativeWorkerGroup:
         )
 
     def add_worker(self, index: int, of: int, repeat: int) -> None:
-        """See WorkerGroup."""
         self._engine.add_worker(index, of, repeat)
 
     def remove_worker(self, index: int) -> None:
-        """See WorkerGroup."""
         self._engine.remove_worker(index)
 
     def open_window(self) -> None:
-        """See WorkerGroup."""
         self._engine.open_window()
 
     def close_window(self) -> None:
-        """See WorkerGroup."""
         self._engine.close_window()
 
     def stop(self, timeout_s: float) -> int:
@@ -127,25 +121,20 @@ class NativeWorkerGroup:
         return int(gevent.get_hub().threadpool.apply(self._engine.stop, (timeout_s,)))
 
     def renew(self, account: Account) -> None:
-        """See WorkerGroup."""
         self._engine.renew_keys(account.keys)
 
     def progress(self) -> WorkerProgress:
-        """See WorkerGroup."""
         return WorkerProgress.model_validate(
             {**json.loads(self._engine.progress()), "started": self._engine.started()}
         )
 
     def snapshot(self) -> Window:
-        """See WorkerGroup."""
         return Window.model_validate_json(self._engine.snapshot())
 
     def prepare(
         self, first: int, count: int, parallel: int, stride: int = 1, version: int | None = None
     ) -> None:
-        """Start writing `count` prepared objects from `first` on, or a version of each;
-        `running` is 0 when done.
-        """
+        """Write `count` objects from `first` on, or versions; `running` is 0 when done."""
         self._engine.prepare(first, count, stride, parallel, version)
 
     def know_versions(self, ids: Sequence[str]) -> None:
@@ -153,15 +142,12 @@ class NativeWorkerGroup:
         self._engine.know_versions(list(ids))
 
     def delete_prepared(self, parallel: int) -> None:
-        """Start deleting all of the workload's prepared objects."""
         self._engine.delete("objects", parallel)
 
     def delete_listed(self, numbers: Sequence[int], parallel: int) -> None:
-        """Start deleting prepared objects by their numbers."""
         self._engine.delete_listed(list(numbers), parallel)
 
     def delete_written(self, parallel: int) -> None:
-        """See WorkerGroup."""
         self._engine.delete("written", parallel)
 
 

@@ -1,6 +1,4 @@
-"""A worker process of a Locust master in another process, on this host or another: what `python -m
-weighbridge.drivers.locust worker` runs.
-"""
+"""A worker process, `python -m weighbridge.drivers.locust worker`, of a Locust master."""
 
 from __future__ import annotations
 

@@ -77,10 +77,7 @@ Answer = TypeVar("Answer", bound=Record)
 
 
 class WorkerProcess:
-    """The workers of a group in this process, each of which Locust counts as a user.
-
-    QUESTIONS lists what it can be asked: by this process directly, or by the master's messages.
-    """
+    """The workers of a group in this process. QUESTIONS lists what the master may ask."""
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
@@ -132,10 +129,7 @@ class WorkerProcess:
         return Empty()
 
     def user_joins(self) -> int:
-        """A Locust user has started: start the next worker of this process once it is released.
-
-        Returns its number.
-        """
+        """Start the next worker for a Locust user that has started, once released; its number."""
         self._released.wait()
         begin, group = self._running()
         if self._joined >= begin.count:
@@ -163,9 +157,7 @@ class WorkerProcess:
             self._group.remove_worker(index)
 
     def progress(self) -> WorkerProgress:
-        """The group's progress; requests a new token if its own was refused since the last call, or
-        will expire soon.
-        """
+        """The group's progress; asks for a new token when its own was refused, or expires soon."""
         self.check()
         progress = self._running()[1].progress()
         if self._renewal is not None:
@@ -173,14 +165,12 @@ class WorkerProcess:
         return progress
 
     def open_window(self) -> Empty:
-        """Record from now on."""
         group = self._running()[1]
         self._cpu_at_open_s = time.process_time()
         group.open_window()
         return Empty()
 
     def window_so_far(self) -> Window:
-        """What the window recorded so far."""
         return self._running()[1].snapshot()
 
     def close_window(self) -> Window:
@@ -245,11 +235,9 @@ class WorkerProcess:
         return self._deleted
 
     def deleted(self) -> Deleted:
-        """The progress of `delete_written`."""
         return self._deleted
 
     def close(self) -> None:
-        """End whatever is running, at once."""
         if self._renewal is not None:
             self._renewal.end()
         if self._group is not None:

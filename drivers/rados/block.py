@@ -40,8 +40,6 @@ from weighbridge.drivers.rados.tool import (
 from weighbridge.results.record.measurement import Measurement, Tally
 from weighbridge.suites import Workload
 
-# RBD images for drivers, each driver's in a separate pool.
-#
 # An image has no cache (`rbd_cache` is off) and no features but layering: every operation goes to
 # the OSDs, and a killed tool leaves no lock. It is written completely first, so that no step
 # allocates space.
@@ -62,7 +60,6 @@ class RbdImage:
 
     @property
     def path(self) -> str:
-        """Its name for Ceph's tools."""
         return f"{self.pool}/{self.name}"
 
 
@@ -127,9 +124,7 @@ class ImageDriver(AdminToolDriver):
         )
 
     def cleanup(self, command: Cleanup, on_progress: OnProgress | None = None) -> Cleaned:
-        """Do nothing after a step, which overwrites data; for `all` remove the image, and with the
-        last one the pool.
-        """
+        """A step overwrites data; `all` removes the image, and with the last one the pool."""
         if command.what == "written" or command.workload.name not in self._images:
             return Cleaned(deleted=0)
         del self._images[command.workload.name]
@@ -253,7 +248,6 @@ class RbdBench(ImageDriver):
 
 
 def _rate(lines: Sequence[BlockProgress]) -> float:
-    """Operations a second between the last two lines."""
     if len(lines) < 2 or lines[-1].seconds <= lines[-2].seconds:
         return 0.0
     before, last = lines[-2:]

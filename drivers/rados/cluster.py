@@ -36,9 +36,7 @@ FOR_EVER_S: Final = 10**6
 
 
 class BenchPlace(Record):
-    """Where one `rados bench` keeps its objects. `client`: options of `rados`, such as its user and
-    a namespace.
-    """
+    """Where a `rados bench` keeps objects; `client`: options such as its user and namespace."""
 
     pool: str
     client: tuple[str, ...] = ()
@@ -47,7 +45,6 @@ class BenchPlace(Record):
 
     @property
     def rados(self) -> tuple[str, ...]:
-        """The start of commands for this place."""
         return ("rados", *self.client, "--pool", self.pool)
 
 
@@ -64,7 +61,6 @@ class RadosBenchCommand(Record):
     """A write ends with this number."""
 
     def argv(self) -> tuple[str, ...]:
-        """The command."""
         words = [*self.place.rados, "bench", str(self.seconds), self.mode]
         words += ["-t", str(self.workers), "--run-name", self.run, "--format", "json"]
         if self.mode == "write":
@@ -74,7 +70,6 @@ class RadosBenchCommand(Record):
         return tuple(words)
 
     def cleanup_argv(self) -> tuple[str, ...]:
-        """The command that deletes what it wrote."""
         return *self.place.rados, "cleanup", "--run-name", self.run
 
 
@@ -201,10 +196,7 @@ class RadosCluster:
         return self.machine.run(["ceph", *words], timeout_s=timeout_s).stdout
 
     def ask(self, *words: str) -> Any:
-        """What `ceph` answers in JSON; some answers begin with an empty line.
-
-        Raises CommandFailed, TargetError.
-        """
+        """What `ceph` answers in JSON, after any empty line. Raises CommandFailed, TargetError."""
         return json_value(
             f"{self.machine.name}: ceph {' '.join(words)}",
             self.ceph(*words, "--format", "json"),
@@ -216,11 +208,7 @@ class RadosCluster:
         return self.machine.run(["ceph", "--version"]).stdout.strip()
 
     def make_pools(self, pools: Mapping[str, int], application: str) -> None:
-        """Make pools with these numbers of placement groups, and wait until all are active and
-        clean: before, a benchmark would measure how they become so.
-
-        Raises CommandFailed, DriverFailure.
-        """
+        """Make pools of so many placement groups, clean. Raises CommandFailed, DriverFailure."""
         wanted = {name: count for name, count in pools.items() if name not in self.pools}
         for name, count in wanted.items():
             self.pools.append(name)
@@ -262,18 +250,15 @@ class RadosCluster:
             time.sleep(_POLL_S)
 
     def places(self, prefix: str, options: RadosBenchOptions) -> tuple[BenchPlace, ...]:
-        """A pool for each instance."""
         names = (f"{prefix}-rados-{number}" for number in range(options.instances))
         return tuple(BenchPlace(pool=name) for name in names)
 
     def make_places(self, prefix: str, options: RadosBenchOptions) -> None:
-        """Make these pools. Raises as `make_pools`."""
         groups = pg_num_each(options.pg_num, options.instances)
         names = [one.pool for one in self.places(prefix, options)]
         self.make_pools(dict.fromkeys(names, groups), "rados")
 
     def how(self, options: RadosBenchOptions) -> str:
-        """See BenchCluster."""
         groups = pg_num_each(options.pg_num, options.instances)
         return f"a pool of {groups} placement groups each"
 

@@ -54,9 +54,7 @@ _MODES: Mapping[str, Mode] = {"sequential": "seq", "uniform": "rand"}
 
 
 class RadosBench(ToolDriver):
-    """The rados bench driver. `settings`: how many run in parallel, and the placement groups of the
-    pools that are made for them.
-    """
+    """The rados bench driver. `settings`: how many run in parallel, and pools' groups."""
 
     cluster: BenchCluster
 
@@ -122,7 +120,6 @@ class RadosBench(ToolDriver):
         )
 
     def step(self, command: Step, on_progress: OnProgress | None = None) -> Measured:
-        """Run all instances once for the warm-up, and once for the window."""
         workload = command.workload
         operation = one_operation(workload)
         mode: Mode = "write" if operation == "write" else _MODES[str(workload.pick)]

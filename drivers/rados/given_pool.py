@@ -31,9 +31,6 @@ from weighbridge.drivers.rados.host_commands import CommandOutput, HostCommands
 from weighbridge.results.record.resolved import BenchedPool, kept_words
 from weighbridge.suites import RadosBenchOptions
 
-# What a cluster says of its pools and placement groups, read from what `ceph` prints.
-
-
 CODED: Final = 3
 """The type of pools with erasure coding; replicated ones are 1."""
 FULL: Final = ("full", "full_quota", "backfillfull", "nearfull")
@@ -91,15 +88,12 @@ class PoolDetail(Record):
 
     @property
     def may_keep_objects(self) -> bool:
-        """Whether gateways may keep objects in it, by a name that somebody gave: as the pool of a
-        storage class, say.
-        """
+        """Whether gateways may keep objects in it, by a given name, as of a storage class."""
         last = self.pool_name.rpartition(".")[2]
         return "rgw" in self.application_metadata and last not in NO_OBJECTS
 
     @property
     def faults(self) -> tuple[str, ...]:
-        """Why nothing should be benched in it."""
         full = [one for one in self.flags_names.split(",") if one in FULL]
         found = [f"it is full ({', '.join(full)}): writes would wait for ever"] if full else []
         limits = [show_bytes(self.quota_max_bytes)] if self.quota_max_bytes else []
@@ -169,9 +163,7 @@ def fragments(printed: str, where: str) -> Fragments:
 
 
 def kept_by(pool: PoolDetail, profile: Callable[[str], CommandOutput]) -> Kept:
-    """How a pool keeps objects; `profile` gets what `ceph` prints of its erasure coding, if it has
-    any, by name.
-    """
+    """How a pool keeps objects; `profile` gets `ceph`'s words on its erasure coding, by name."""
     if not pool.coded:
         return Redundancy(replicas=pool.size)
     name = pool.erasure_code_profile
@@ -284,12 +276,10 @@ class GivenPool:
         self._log = log
 
     def within(self, namespace: str) -> GivenPool:
-        """The same in another namespace."""
         return GivenPool(self.machine, self.pool, namespace=namespace, log=self._log)
 
     @property
     def place(self) -> BenchPlace:
-        """The namespace."""
         client = (*self.pool.client, "--namespace", self.namespace)
         return BenchPlace(pool=self.pool.pool, client=client)
 
@@ -302,11 +292,9 @@ class GivenPool:
         return self.ask("env", "ceph", *self.pool.client, *words, "--format", "json")
 
     def version(self) -> str:
-        """See ToolCluster: of the client."""
         return printable(self.ask("rados", "--version").text.strip())
 
     def places(self, prefix: str, options: RadosBenchOptions) -> tuple[BenchPlace, ...]:
-        """The namespace, for each instance."""
         tags = [f"-{number}" for number in range(options.instances)]
         tags = tags if len(tags) > 1 else [""]
         return tuple(self.place.model_copy(update={"tag": tag}) for tag in tags)
@@ -331,7 +319,6 @@ class GivenPool:
             raise TargetError("\n".join(f"{where}: {fault}" for fault in faults))
 
     def how(self, options: RadosBenchOptions) -> str:
-        """See BenchCluster."""
         return f"in the pool {self.pool.pool}, which existed before"
 
     def remove_made(self, *, timeout_s: float = SWEEP_S) -> None:
@@ -346,7 +333,6 @@ class GivenPool:
             raise self.left(error.message) from error
 
     def left(self, why: str) -> ObjectsLeft:
-        """The error for objects that may be left."""
         where = f"pool {self.pool.pool}, namespace {self.namespace}, by {self.machine.name}"
         return ObjectsLeft(where, why)
 
@@ -446,7 +432,6 @@ class _Look:
         return found
 
     def _details(self, here: BenchedPool) -> BenchedPool:
-        """What the cluster says of the pool, and what is wrong with it."""
         listed = self.given.ceph("osd", "pool", "ls", "detail")
         if listed.code != 0:
             return here.model_copy(
@@ -482,11 +467,9 @@ class _Look:
         )
 
     def _profile(self, name: str) -> CommandOutput:
-        """What the cluster says of a profile of erasure coding."""
         return self.given.ceph("osd", "erasure-code-profile", "get", name)
 
     def _probe(self) -> None:
-        """See whether objects can be written, listed and deleted."""
         rados = self.given.place.rados
         nothing_made = False
         try:
@@ -569,9 +552,7 @@ def leftovers(given: GivenPool) -> tuple[PoolLeftover, ...]:
 
 
 def _newest(given: GivenPool, names: Sequence[str]) -> datetime:
-    """When the newest of these objects was written. One whose time cannot be read counts as new, so
-    that its age deletes nothing.
-    """
+    """When the newest was written; an unreadable time counts as now: its age deletes nothing."""
     last = last_written(names)
     every = -(-len(last) // _LOOKED_AT) or 1
     return max((_time(given, name) for name in last[::every]), default=datetime.now(UTC))

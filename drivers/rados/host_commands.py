@@ -56,7 +56,6 @@ class CommandOutput:
 
     @property
     def text(self) -> str:
-        """Its complete output."""
         return "\n".join(line for _, line in self.lines)
 
 
@@ -65,10 +64,7 @@ Tick = Callable[[float, Sequence[CommandOutput]], bool]
 
 
 class HostCommands:
-    """Runs commands on one host; `log` gets the stderr of the program that starts them there.
-
-    Nothing is written on the host: the program is an argument of its Python.
-    """
+    """Runs commands of one host's Python, writing nothing there; `log` gets stderr."""
 
     def __init__(self, machine: ProgramHost, log: Path) -> None:
         self._machine = machine
@@ -106,7 +102,6 @@ class HostCommands:
         return ran
 
     def close(self) -> None:
-        """End whatever is running."""
         program, self._program = self._program, None
         if program is None:
             return
@@ -203,8 +198,6 @@ def kept_of(ran: Sequence[CommandOutput], name: str = "") -> tuple[KeptFile, ...
 
 
 class _Line(Record):
-    """A line of output."""
-
     kind: Literal["line"]
     number: NonNegativeInt
     seconds: NonNegativeFloat
@@ -212,8 +205,6 @@ class _Line(Record):
 
 
 class _End(Record):
-    """The end of a command."""
-
     kind: Literal["end"]
     number: NonNegativeInt
     seconds: NonNegativeFloat

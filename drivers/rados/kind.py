@@ -19,9 +19,6 @@ from weighbridge.results.record.driver_traits import DriverTraits
 from weighbridge.suites import Api, RadosBenchOptions, Workload
 from weighbridge.suites.workload import VERIFIED_SHARE
 
-# What of a workload Ceph's benchmarks and fio cannot do.
-
-
 MOST_RADOS_BYTES: Final = 90 * 2**20
 """`osd_max_write_size` of all releases."""
 MOST_IN_HAND_BYTES: Final = 512 * 2**20
@@ -29,9 +26,7 @@ MOST_IN_HAND_BYTES: Final = 512 * 2**20
 
 
 def unfit(workload: Workload, api: Api) -> tuple[str, ...]:
-    """What of a workload they cannot do, in words: they do one operation on objects of one size, as
-    fast as possible.
-    """
+    """What of a workload they cannot do: anything but one operation on one size, unthrottled."""
     found = []
     if len(workload.operations) > 1 or not set(workload.operations) <= {"read", "write"}:
         found.append(

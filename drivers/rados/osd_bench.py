@@ -45,10 +45,7 @@ def total_bytes(request_bytes: int, limits: Mapping[str, int]) -> int:
 def osd_figures(
     cluster: RadosCluster, osds: Mapping[int, str], sizes: Iterable[int]
 ) -> tuple[OsdFigure, ...]:
-    """What each OSD (host by number) writes with these request sizes in bytes, one after the other.
-
-    Sizes above an OSD's maximum are reduced to it. Raises CommandFailed, TargetError.
-    """
+    """What OSDs write at these sizes, or at their maximum. Raises CommandFailed, TargetError."""
     found = []
     for number, host in osds.items():
         name = f"osd.{number}"

@@ -43,7 +43,6 @@ class ParallelCommands:
             )
 
     def run(self) -> None:
-        """Follow all commands until they end."""
         threads = [
             threading.Thread(target=self._follow, args=item) for item in list(self._running.items())
         ]

@@ -50,12 +50,10 @@ class ToolDriver(Driver):
         self.cluster.remove_made(timeout_s=_END_S)
 
     def quit(self) -> None:
-        """Remove everything. Raises TargetError when that fails."""
         self.commands.close()
         self.end()
 
     def close(self) -> None:
-        """End the tool and remove what can be; the rest goes with the cluster."""
         self.commands.close()
         with contextlib.suppress(TargetError, DriverError):
             self.end()
@@ -75,10 +73,7 @@ class ToolDriver(Driver):
         total_s: float,
         warmup_s: float = 0.0,
     ) -> list[CommandOutput]:
-        """Run commands in parallel to their end, with progress by time: the tools report no other.
-
-        They take `total_s` after a warm-up of their own.
-        """
+        """Run commands to their end, with progress by time, for `total_s` after their warm-up."""
 
         def tick(seconds: float, _: Sequence[CommandOutput]) -> bool:
             if on_progress is not None and seconds < warmup_s:
@@ -91,9 +86,7 @@ class ToolDriver(Driver):
         return self.commands.run(commands, tick, within_s=warmup_s + total_s + GRACE_S)
 
     def load(self, ran: Sequence[CommandOutput], seconds: float | None = None) -> Load | None:
-        """CPU of the tool's processes, their start and end included, over `seconds` or their
-        lifetime.
-        """
+        """CPU of the tool's processes, start and end included, over `seconds` or their lifetime."""
         if self._cpus is None:
             return None
         window_s = max(one.seconds for one in ran) if seconds is None else seconds

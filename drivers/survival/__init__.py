@@ -5,7 +5,7 @@ there after a cut, and `inspect` reads and lists them all.
 """
 
 from weighbridge.drivers.survival.judge import Expected, expected_after, unreadable
-from weighbridge.drivers.survival.operation import Operation, read_operations, record_operations
+from weighbridge.drivers.survival.operation import Operation, record_operations
 from weighbridge.drivers.survival.orders import Ended, InspectOrder, WriteOrder
 from weighbridge.drivers.survival.programs import Inspection, Writing, inspect, writing
 
@@ -19,7 +19,6 @@ __all__ = [
     "Writing",
     "expected_after",
     "inspect",
-    "read_operations",
     "record_operations",
     "unreadable",
     "writing",

@@ -42,7 +42,6 @@ class Bodies:
             yield self._piece(header, start + begin, min(PIECE_BYTES, size_bytes - begin))
 
     def of(self, name: str, version: int, size_bytes: int) -> bytes:
-        """The same in one."""
         return b"".join(self.pieces(name, version, size_bytes))
 
     def _tag(self, name: str, version: int) -> tuple[bytes, int]:

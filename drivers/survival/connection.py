@@ -54,10 +54,7 @@ class Place:
 
 
 class Connection:
-    """One connection to a place, made with the first request and again after a failure.
-
-    `give_up_s` returns a moment of CLOCK_MONOTONIC after which every request is given up.
-    """
+    """A connection, made again after a failure; `give_up_s` returns when requests are given up."""
 
     def __init__(
         self, place: Place, timeout_s: float, give_up_s: Callable[[], float] = lambda: math.inf
@@ -209,7 +206,6 @@ class Connection:
         return b"".join(parts), "complete"
 
     def _take(self, count: int) -> bytes:
-        """So many bytes, or fewer when the connection ends."""
         if len(self._rest) >= count:
             taken, self._rest = self._rest[:count], self._rest[count:]
             return taken
@@ -252,9 +248,6 @@ def _in_words(error: Exception) -> str:
     return f"{getattr(error, 'strerror', None) or error!r}"
 
 
-# Signed or authenticated requests for objects and containers of one endpoint, over either API.
-
-
 LARGEST_ANSWER_BYTES: Final = 2**20
 """Of what is no object and no listing."""
 
@@ -275,7 +268,6 @@ class Access:
     """What no text may repeat."""
 
     def lines(self, method: str, path: str, query: str) -> str:
-        """The header lines that let a request in."""
         if self.api == "swift":
             return f"X-Auth-Token: {self.keys[2]}\r\n"
         return signed_headers(
@@ -350,7 +342,6 @@ class Requests:
         return self._connection.ask(head, body, body_bytes=body_bytes, most_bytes=most_bytes)
 
     def close(self) -> None:
-        """Close the connection."""
         self._connection.close()
 
 

@@ -38,9 +38,6 @@ from weighbridge.drivers.survival.judge import (
 from weighbridge.drivers.survival.orders import Failed, Found, Inspected, InspectOrder, Reading
 from weighbridge.results.record.durability import Finding
 
-# Reads all objects after a cut; what fails is read again for as long as is allowed.
-
-
 _PAUSES_S: Final = (0.2, 0.5, 1.0, 2.0)
 """Before what failed is read again: the first times, and the last of them from then on."""
 _BODIES_BYTES: Final = 384 * 2**20
@@ -82,7 +79,6 @@ class ObjectReader:
         return judged(expected, sight, newest)
 
     def close(self) -> None:
-        """Close all connections."""
         for requests in self._requests.values():
             requests.close()
 
@@ -153,7 +149,6 @@ class ObjectReads:
         """In a row, since reads may no longer be tried again."""
 
     def run(self) -> list[Judged]:
-        """All objects, in their order."""
         waiting = list(range(len(self._objects)))
         for attempt in count():
             self._read_each(waiting, is_first=attempt == 0)
@@ -199,9 +194,6 @@ class ObjectReads:
         return not is_first or given_up or now_s >= self._end_s
 
 
-# Complete listings of containers, page by page; no server makes them endless.
-
-
 _S3_PAGE: Final = 1000
 _SWIFT_PAGE: Final = 10_000
 _PAGE_BYTES: Final = 4 * 2**20
@@ -231,10 +223,7 @@ class _NoPage(Exception):
 def list_container(
     requests: Requests, container: str, wanted: Collection[str], until_s: float
 ) -> Listing:
-    """Which of `wanted` are listed; a page that fails is asked for again until a moment.
-
-    The moment is of CLOCK_MONOTONIC. What was listed before a failure counts as listed.
-    """
+    """Which of `wanted` are listed, asking again until a moment of CLOCK_MONOTONIC."""
     found: set[str] = set()
     after, others, problem = "", 0, ""
     while not problem:
@@ -360,8 +349,6 @@ def _inspect(
 
 
 class _Listings:
-    """Listings of the containers of objects that have been read."""
-
     def __init__(
         self, order: InspectOrder, read: Sequence[Judged], accesses: Mapping[str, Access]
     ) -> None:

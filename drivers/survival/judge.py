@@ -101,9 +101,6 @@ def _settled(one: Operation, before_s: float) -> bool:
     return one.acknowledged and one.answered_s is not None and one.answered_s < before_s
 
 
-# What a read object, and its listing, say of what it had to be. Pure functions.
-
-
 _WORDS: Final = 300
 _DOUBTED: Final = ("lost", "stale", "undead")
 
@@ -215,7 +212,6 @@ def unreadable(expected: Iterable[Expected], why: str) -> tuple[FoundObjects, ..
 
 
 def _wanted(expected: Expected) -> str:
-    """What was acknowledged, in words."""
     versions = [f"version {version}" for version in expected.allowed]
     if expected.acknowledged == "deleted":
         states = ["a deletion", *versions]

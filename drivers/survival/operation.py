@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -11,7 +11,6 @@ from pydantic import Field
 from weighbridge.common.endpoint import ObjectApi
 from weighbridge.common.record import Record
 from weighbridge.results.record.durability import Way
-from weighbridge.results.record.reading import read_lines
 from weighbridge.results.record.writing import write_atomically
 
 Bucket = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{2,62}$")]
@@ -57,11 +56,3 @@ def record_operations(path: Path, operations: Iterable[Operation]) -> None:
     """Write the operations of a load to a file of a run folder, in one. Raises StoreError."""
     lines = (one.model_dump_json(exclude_defaults=True) + "\n" for one in operations)
     write_atomically(path, "".join(lines))
-
-
-def read_operations(path: Path) -> Iterator[Operation]:
-    """The operations of such a file; none if there is no file.
-
-    Raises InvalidMeasurement with file:line on an unreadable line.
-    """
-    return iter(read_lines(path, Operation.model_validate_json))

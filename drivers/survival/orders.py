@@ -57,7 +57,6 @@ class WriteOrder(Record):
     _fit = field_validator("endpoints")(refuse_unfit)
 
     def containers_of(self, api: ObjectApi) -> tuple[str, ...]:
-        """The containers that objects are written to."""
         return tuple(f"{self.prefix}-{api}-{number}" for number in range(self.containers))
 
     def all_containers(self, api: ObjectApi) -> tuple[str, ...]:
@@ -68,10 +67,7 @@ class WriteOrder(Record):
         return mine
 
     def kinds_of_workers(self) -> tuple[tuple[Kind, ...], ...]:
-        """The kinds of objects that each worker writes, in turn: several where workers are few.
-
-        One worker in eight, but at least one, writes in parts.
-        """
+        """Each worker's kinds of objects, in turn; one in eight, but at least one, writes parts."""
         apis = [one.api for one in self.endpoints]
         plain = [Kind(api=api, size_bytes=size) for size in self.sizes for api in apis]
         parts = [

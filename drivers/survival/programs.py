@@ -121,7 +121,6 @@ class _Followed:
                 raise self.error(f"it was silent for {silence_s:g} s")
 
     def error(self, what: str) -> DriverError:
-        """An error with the last lines of the program's log."""
         return DriverError("\n".join([f"{self._name}: {what}", *last_lines(self._log)]))
 
 
@@ -139,10 +138,7 @@ def _program(
 
 
 class Writing:
-    """A load on containers of its own: `go`, `stop` and `operations`, in this order.
-
-    Every method raises DriverError when the program has failed or ended, or its host is gone.
-    """
+    """A load to `go`, `stop` and give `operations`. Raises DriverError when its program ends."""
 
     def __init__(
         self,
@@ -159,11 +155,9 @@ class Writing:
         """All that were made, also those of segments."""
 
     def go(self) -> None:
-        """Start to write."""
         self._send(b"go\n")
 
     def check(self) -> None:
-        """Look whether it is running, every few seconds of the load."""
         self._program.check()
 
     def stop(self) -> Ended:
@@ -182,7 +176,6 @@ class Writing:
         return line
 
     def operations(self) -> tuple[Operation, ...]:
-        """All operations after `stop`, those of each object in their order."""
         if self._operations is None:
             raise self._program.error("it has not stopped: what is in flight is not known")
         return self._operations
@@ -198,10 +191,7 @@ class Writing:
 
 @contextlib.contextmanager
 def writing(host: Host, order: WriteOrder, log: Path) -> Iterator[Writing]:
-    """A load on a client host that is ready to begin; the program is ended at the end.
-
-    `log` gets what the program says about itself. Raises DriverError.
-    """
+    """A load that is ready, until the end; `log` gets what it says. Raises DriverError."""
     given = order.model_dump_json() + "\n"
     with _program(host, _WRITER, given, WRITER_LINE, log) as (program, stdin):
         ready = program.next(_START_S)

@@ -29,9 +29,6 @@ from weighbridge.drivers.survival.operation import LONGEST_ERROR, Operation
 from weighbridge.drivers.survival.orders import Ended, Failed, Kind, Ready, WriteOrder
 from weighbridge.drivers.survival.writing import NotDone, ObjectWriter
 
-# One worker of a load: its objects, and one operation after the other on them.
-
-
 _BACK: Final = 1 / 16
 """Share of new writes that take the name of a deleted object, if there is one."""
 _SHORTEST_PAUSE_S: Final = 0.05
@@ -85,7 +82,6 @@ class Worker:
         self._report = report
 
     def run(self) -> None:
-        """Write and delete until the load stops."""
         pause_s = 0.0
         for kind in cycle(self._kinds):
             if self._stop.wait(pause_s) if pause_s else self._stop.is_set():
@@ -161,8 +157,6 @@ _GRACE_S: Final = 5.0
 
 
 class _Load:
-    """All workers, and what they report."""
-
     def __init__(self, order: WriteOrder) -> None:
         self._order = order
         self._bodies = Bodies(order.seed)
@@ -195,7 +189,6 @@ class _Load:
         return tuple(made)
 
     def stop(self) -> None:
-        """End the load, from any thread."""
         self._give_up_s = time.monotonic() + self._order.drain_s
         self._stop.set()
 

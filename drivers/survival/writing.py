@@ -35,10 +35,7 @@ class NotDone(Exception):
 
 
 class ObjectWriter:
-    """Writes objects of one API over one connection.
-
-    All methods return when the store has acknowledged what they do, and raise NotDone or NoAnswer.
-    """
+    """Writes over one connection; returns on an acknowledgement. Raises NotDone or NoAnswer."""
 
     def __init__(self, requests: Requests, bodies: Bodies) -> None:
         self._requests = requests
@@ -46,7 +43,6 @@ class ObjectWriter:
         self._is_s3 = requests.access.api == "s3"
 
     def make_container(self, container: str) -> None:
-        """Make a container, unless this user has it."""
         region = self._requests.access.region
         body = b""
         if self._is_s3 and region != "us-east-1":
@@ -62,7 +58,6 @@ class ObjectWriter:
             _done(answer, "make container", (200, 201, 202, 204))
 
     def write(self, container: str, name: str, version: int, size_bytes: int, way: Way) -> None:
-        """Write a version of an object."""
         pieces = self._bodies.pieces(
             object_name(self._requests.access.api, container, name), version, size_bytes
         )

@@ -21,9 +21,6 @@ from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.front import Backend, Behind, Front, FrontSettings
 from weighbridge.gateways.probe import FileGrammar, Probe, Reading
 
-# The configuration files of Apache and of the responder.
-
-
 CONF = "/etc/weighbridge/apache/apache.conf"
 RESPONDER_CONF = "/etc/weighbridge/apache/responder.conf"
 ERROR_LOG = "apache.error.log"
@@ -224,10 +221,7 @@ def _reuse(settings: ApacheSettings) -> str:
 
 
 def _own(settings: ApacheSettings, section: Section) -> list[str]:
-    """The layout's own directives for a section.
-
-    They come last: Apache takes the later of two contradicting directives.
-    """
+    """The layout's own directives. They come last: Apache takes the later of two."""
     directives: Mapping[str, Value] = settings.options.get(section, {})
     if not directives:
         return []
@@ -414,9 +408,7 @@ class Apache(Front):
         return files
 
     def check(self, host: Host) -> None:
-        """See Front. Raises MissingPrerequisite without a built responder, CommandFailed if Apache
-        fails.
-        """
+        """See Front. Raises MissingPrerequisite without a built responder, CommandFailed."""
         if self.has_responder:
             _responder()
         known = {
@@ -438,7 +430,6 @@ class Apache(Front):
             )
 
     def _refused(self, host: Host) -> list[str]:
-        """Apache's error about the files on the host, with the faulty line."""
         try:
             host.run([*_APACHE, "-t"])
         except CommandFailed as error:
@@ -454,9 +445,7 @@ class Apache(Front):
         return []
 
     def daemons(self, host: Host) -> tuple[Daemon, ...]:
-        """See Front. Puts the responder's program on the host; raises MissingPrerequisite without
-        it.
-        """
+        """See Front. Puts the responder's program there; raises MissingPrerequisite without it."""
         apache = Daemon(host, Service(SERVICE, (*_APACHE, "-DFOREGROUND")), self.port, (ERROR_LOG,))
         if not self.has_responder:
             return (apache,)
@@ -507,7 +496,6 @@ class Apache(Front):
         return status
 
     def _status_at(self, host: Host) -> list[str]:
-        """Where its status is, as arguments of the counters' program."""
         authority = CA_FILE if self.settings.tls else ""
         return [host.address, str(self.port), authority, STATUS_HOST]
 
@@ -519,9 +507,7 @@ class Apache(Front):
         return scope_of_setting(key)
 
     def reloads(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
-        """See Front: when only directives for which a graceful restart is enough differ, and the
-        responder's file does not.
-        """
+        """See Front: when only directives differ that a graceful restart applies."""
         others = [
             {path: text for path, text in files.items() if path != CONF}
             for files in (before, after)

@@ -83,7 +83,6 @@ class Asker:
         self._secrets = [secret for one in order.endpoints for secret in one.secrets]
 
     def ask(self, capability: Capability) -> CapabilityReply:
-        """Ask one capability of the endpoint with its API."""
         session = self._sessions[capability.api]
         try:
             with _deadline(self._order.deadline_s):

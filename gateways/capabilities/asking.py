@@ -184,7 +184,6 @@ def _ask_with_one(
     log: Path,
     asking: Callable[[Capability], None],
 ) -> None:
-    """Ask what waits until it is all asked, the program fails or the gateway dies."""
     with AskingProgram(client, order, log) as program:
         while waiting:
             one = waiting.pop(0)
@@ -210,7 +209,6 @@ def _ask_with_one(
 
 
 def _blame(asked: Asked, one: Capability) -> None:
-    """Say of the capability after which the gateway was gone that it ended it."""
     answer = asked.answers[one.key]
     if asked.died is not None:
         text = f"{_ended(asked.died)} when this was asked"

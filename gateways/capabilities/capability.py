@@ -6,8 +6,9 @@ A capability is a function with a decorator in one of the modules of `registry.M
     def range_single(store: S3Session) -> Answer:
         ...
 
-It returns `works(...)` only after it has read back and compared; it raises Refused, Wrong or
-Unknown otherwise. Any other exception of it is `unknown`, too.
+Those that differ in a word are made in a loop, as a tuple there. It returns `works(...)` only after
+it has read back and compared; it raises Refused, Wrong or Unknown otherwise. Any other exception of
+it is `unknown`, too.
 """
 
 from __future__ import annotations
@@ -126,12 +127,12 @@ class Capability:
 
 
 def capability(
-    api: ObjectApi, group: str, title: str, *, asks: str, dangerous: bool = False
+    api: ObjectApi, group: str, title: str, *, asks: str, key: str = "", dangerous: bool = False
 ) -> Callable[[Callable[[Any], Answer]], Capability]:
-    """Make a capability of a function; its key is the API and the function's name."""
+    """Make a capability of a function; its key is the API and `key` or the function's name."""
 
     def made(probe: Callable[[Any], Answer]) -> Capability:
-        key = f"{api}-{probe.__name__.replace('_', '-')}"
-        return Capability(key, api, group, title, asks, probe, dangerous)
+        name = key or probe.__name__.replace("_", "-")
+        return Capability(f"{api}-{name}", api, group, title, asks, probe, dangerous)
 
     return made

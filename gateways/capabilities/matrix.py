@@ -38,12 +38,10 @@ class LayoutAnswers(Record):
     """What could not be deleted."""
 
     def count(self, outcome: Outcome) -> int:
-        """How many answers have this outcome."""
         return sum(one.outcome == outcome for one in self.answers.values())
 
     @property
     def summary(self) -> str:
-        """The counts in words."""
         return ", ".join(f"{self.count(one)} {one}" for one in MARKS)
 
 

@@ -34,7 +34,8 @@ CAPABILITIES: Registry[Capability] = Registry(
     own={
         one.key: one
         for module in MODULES
-        for one in vars(module).values()
+        for value in vars(module).values()
+        for one in (value if isinstance(value, tuple) else (value,))
         if isinstance(one, Capability)
     },
     kind=Capability,

@@ -6,87 +6,60 @@ import base64
 import hashlib
 import os
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from weighbridge.gateways.capabilities.capability import Answer, Wrong, capability, works
-from weighbridge.gateways.capabilities.digests import checksum
+from weighbridge.gateways.capabilities.digests import ALGORITHMS, checksum
 from weighbridge.gateways.capabilities.s3_session import S3Session
 from weighbridge.gateways.capabilities.session import accepted
 
 SIZE_BYTES: Final = 1000
 
 
-@capability("s3", "checksums", "CRC32 kept", asks="PUT with x-amz-checksum-crc32, HEAD")
-def crc32(store: S3Session) -> Answer:
-    """The checksum that was sent is kept."""
-    return _kept(store, "crc32")
+def _named(algorithm: str, value: str) -> dict[str, str]:
+    name = f"x-amz-checksum-{algorithm}"
+    return {name: value, "x-amz-sdk-checksum-algorithm": algorithm.upper()}
 
 
-@capability("s3", "checksums", "CRC32C kept", asks="PUT with x-amz-checksum-crc32c, HEAD")
-def crc32c(store: S3Session) -> Answer:
-    """The checksum that was sent is kept."""
-    return _kept(store, "crc32c")
+def _kept(store: S3Session, algorithm: str) -> Answer:
+    body = os.urandom(SIZE_BYTES)
+    value = checksum(algorithm, body)
+    key, answer = store.write(body, _named(algorithm, value))
+    head = accepted(store.send("HEAD", key, headers={"x-amz-checksum-mode": "ENABLED"}))
+    found = head.headers.get(f"x-amz-checksum-{algorithm}")
+    if found != value:
+        raise Wrong(f"not kept: HEAD says {found or 'nothing'}", status=answer.status)
+    return works(head.headers.get("x-amz-checksum-type", ""), status=answer.status)
 
 
-@capability("s3", "checksums", "CRC64NVME kept", asks="PUT with x-amz-checksum-crc64nvme, HEAD")
-def crc64nvme(store: S3Session) -> Answer:
-    """The checksum that was sent is kept."""
-    return _kept(store, "crc64nvme")
+def _wrong(store: S3Session, algorithm: str) -> Answer:
+    body = os.urandom(SIZE_BYTES)
+    store.write(body, _named(algorithm, checksum(algorithm, body)))
+    return _must_refuse(store, body, _named(algorithm, checksum(algorithm, b"other")))
 
 
-@capability("s3", "checksums", "SHA1 kept", asks="PUT with x-amz-checksum-sha1, HEAD")
-def sha1(store: S3Session) -> Answer:
-    """The checksum that was sent is kept."""
-    return _kept(store, "sha1")
-
-
-@capability("s3", "checksums", "SHA256 kept", asks="PUT with x-amz-checksum-sha256, HEAD")
-def sha256(store: S3Session) -> Answer:
-    """The checksum that was sent is kept."""
-    return _kept(store, "sha256")
-
-
-@capability(
-    "s3",
-    "checksums",
-    "A wrong CRC32 is refused",
-    asks="PUT with a wrong CRC32, named as boto3 does",
+KEPT: Final = tuple(
+    capability(
+        "s3",
+        "checksums",
+        f"{name.upper()} kept",
+        asks=f"PUT with x-amz-checksum-{name}, HEAD",
+        key=name,
+    )(partial(_kept, algorithm=name))
+    for name in ALGORITHMS
 )
-def wrong_crc32(store: S3Session) -> Answer:
-    """400."""
-    return _wrong(store, "crc32")
-
-
-@capability(
-    "s3", "checksums", "A wrong CRC32C is refused", asks="PUT with a wrong CRC32C, named likewise"
+REFUSED: Final = tuple(
+    capability(
+        "s3",
+        "checksums",
+        f"A wrong {name.upper()} is refused",
+        asks=f"PUT with a wrong {name.upper()}, named as boto3 does",
+        key=f"wrong-{name}",
+    )(partial(_wrong, algorithm=name))
+    for name in ALGORITHMS
 )
-def wrong_crc32c(store: S3Session) -> Answer:
-    """400."""
-    return _wrong(store, "crc32c")
-
-
-@capability(
-    "s3", "checksums", "A wrong CRC64NVME is refused", asks="PUT with a wrong CRC64NVME, likewise"
-)
-def wrong_crc64nvme(store: S3Session) -> Answer:
-    """400."""
-    return _wrong(store, "crc64nvme")
-
-
-@capability(
-    "s3", "checksums", "A wrong SHA1 is refused", asks="PUT with a wrong SHA1, named likewise"
-)
-def wrong_sha1(store: S3Session) -> Answer:
-    """400."""
-    return _wrong(store, "sha1")
-
-
-@capability(
-    "s3", "checksums", "A wrong SHA256 is refused", asks="PUT with a wrong SHA256, named likewise"
-)
-def wrong_sha256(store: S3Session) -> Answer:
-    """400."""
-    return _wrong(store, "sha256")
+"""400."""
 
 
 @capability(
@@ -128,28 +101,6 @@ def unsigned_payload(store: S3Session) -> Answer:
     """As clients send over https."""
     _, answer = store.write(os.urandom(SIZE_BYTES), payload="UNSIGNED-PAYLOAD")
     return works(status=answer.status)
-
-
-def _named(algorithm: str, value: str) -> dict[str, str]:
-    name = f"x-amz-checksum-{algorithm}"
-    return {name: value, "x-amz-sdk-checksum-algorithm": algorithm.upper()}
-
-
-def _kept(store: S3Session, algorithm: str) -> Answer:
-    body = os.urandom(SIZE_BYTES)
-    value = checksum(algorithm, body)
-    key, answer = store.write(body, _named(algorithm, value))
-    head = accepted(store.send("HEAD", key, headers={"x-amz-checksum-mode": "ENABLED"}))
-    found = head.headers.get(f"x-amz-checksum-{algorithm}")
-    if found != value:
-        raise Wrong(f"not kept: HEAD says {found or 'nothing'}", status=answer.status)
-    return works(head.headers.get("x-amz-checksum-type", ""), status=answer.status)
-
-
-def _wrong(store: S3Session, algorithm: str) -> Answer:
-    body = os.urandom(SIZE_BYTES)
-    store.write(body, _named(algorithm, checksum(algorithm, body)))
-    return _must_refuse(store, body, _named(algorithm, checksum(algorithm, b"other")))
 
 
 def _must_refuse(store: S3Session, body: bytes, headers: Mapping[str, str]) -> Answer:

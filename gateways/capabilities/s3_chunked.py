@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from botocore.awsrequest import AWSRequest
@@ -38,51 +39,63 @@ class Streamed:
         return f"{signed}-TRAILER" if self.trailer else signed
 
 
-@capability("s3", "aws-chunked", "Signed chunks", asks=f"PUT with {SIGNED}")
-def signed_chunks(store: S3Session) -> Answer:
-    """The object is the body, without the chunks' signatures."""
-    return _taken(store, Streamed(signed=True))
+def _taken(store: S3Session, how: Streamed) -> Answer:
+    _, answer = _stream(store, how)
+    return works(status=answer.status)
 
 
-@capability(
-    "s3", "aws-chunked", "A wrong chunk signature is refused", asks="the same, the last bad"
+def _stream(store: S3Session, how: Streamed) -> tuple[str, HttpAnswer]:
+    """Stream a new object and read it back. Raises Refused, Wrong or Unknown."""
+    body, key = os.urandom(SIZE_BYTES), store.new()
+    return key, store.stored(_sent(store, key, body, how), key, body)
+
+
+def _refused(store: S3Session, how: Streamed) -> Answer:
+    _stream(store, Streamed(how.signed, how.trailer))
+    body, key = os.urandom(SIZE_BYTES), store.new()
+    answer = _sent(store, key, body, how)
+    store.refused(answer, key, None, "a wrong one")
+    return works(status=answer.status)
+
+
+STREAMS: Final = tuple(
+    capability("s3", "aws-chunked", title, asks=asks, key=key)(
+        partial(_taken if how.right else _refused, how=how)
+    )
+    for key, title, asks, how in (
+        ("signed-chunks", "Signed chunks", f"PUT with {SIGNED}", Streamed(signed=True)),
+        (
+            "wrong-chunk-signature",
+            "A wrong chunk signature is refused",
+            "the same, the last bad",
+            Streamed(signed=True, right=False),
+        ),
+        (
+            "signed-trailer",
+            "Signed chunks, trailer",
+            "the same -TRAILER, x-amz-checksum-crc32",
+            Streamed(signed=True, trailer="crc32"),
+        ),
+        (
+            "unsigned-trailer",
+            "Unsigned chunks, CRC32 trailer",
+            "PUT with STREAMING-UNSIGNED-PAYLOAD-TRAILER, as boto3 over https",
+            Streamed(signed=False, trailer="crc32"),
+        ),
+        (
+            "unsigned-trailer-crc64nvme",
+            "Unsigned chunks, CRC64NVME trailer",
+            "the same with CRC64NVME",
+            Streamed(signed=False, trailer="crc64nvme"),
+        ),
+        (
+            "wrong-trailer",
+            "A wrong trailer is refused",
+            "the same, a wrong CRC32",
+            Streamed(signed=False, trailer="crc32", right=False),
+        ),
+    )
 )
-def wrong_chunk_signature(store: S3Session) -> Answer:
-    """403."""
-    return _refused(store, Streamed(signed=True, right=False))
-
-
-@capability(
-    "s3", "aws-chunked", "Signed chunks, trailer", asks="the same -TRAILER, x-amz-checksum-crc32"
-)
-def signed_trailer(store: S3Session) -> Answer:
-    """The object is the body."""
-    return _taken(store, Streamed(signed=True, trailer="crc32"))
-
-
-@capability(
-    "s3",
-    "aws-chunked",
-    "Unsigned chunks, CRC32 trailer",
-    asks="PUT with STREAMING-UNSIGNED-PAYLOAD-TRAILER, as boto3 over https",
-)
-def unsigned_trailer(store: S3Session) -> Answer:
-    """The object is the body."""
-    return _taken(store, Streamed(signed=False, trailer="crc32"))
-
-
-@capability(
-    "s3", "aws-chunked", "Unsigned chunks, CRC64NVME trailer", asks="the same with CRC64NVME"
-)
-def unsigned_trailer_crc64nvme(store: S3Session) -> Answer:
-    """The object is the body."""
-    return _taken(store, Streamed(signed=False, trailer="crc64nvme"))
-
-
-@capability("s3", "aws-chunked", "A wrong trailer is refused", asks="the same, a wrong CRC32")
-def wrong_trailer(store: S3Session) -> Answer:
-    """400."""
-    return _refused(store, Streamed(signed=False, trailer="crc32", right=False))
 
 
 @capability(
@@ -110,25 +123,6 @@ def http_chunks(store: S3Session) -> Answer:
     return works(status=answer.status)
 
 
-def _taken(store: S3Session, how: Streamed) -> Answer:
-    _, answer = _stream(store, how)
-    return works(status=answer.status)
-
-
-def _stream(store: S3Session, how: Streamed) -> tuple[str, HttpAnswer]:
-    """Stream a new object and read it back. Raises Refused, Wrong or Unknown."""
-    body, key = os.urandom(SIZE_BYTES), store.new()
-    return key, store.stored(_sent(store, key, body, how), key, body)
-
-
-def _refused(store: S3Session, wrong: Streamed) -> Answer:
-    _stream(store, Streamed(wrong.signed, wrong.trailer))
-    body, key = os.urandom(SIZE_BYTES), store.new()
-    answer = _sent(store, key, body, wrong)
-    store.refused(answer, key, None, "a wrong one")
-    return works(status=answer.status)
-
-
 def _sent(store: S3Session, key: str, body: bytes, how: Streamed) -> HttpAnswer:
     url, path = store.url_of(key)
     headers = {"Content-Encoding": "aws-chunked", "X-Amz-Decoded-Content-Length": str(len(body))}
@@ -142,9 +136,7 @@ def _sent(store: S3Session, key: str, body: bytes, how: Streamed) -> HttpAnswer:
 
 
 def _framed(store: S3Session, request: AWSRequest, body: bytes, how: Streamed) -> bytes:
-    """The body in chunks, with their signatures and the trailer (S3 API reference, SigV4
-    streaming).
-    """
+    """The body in chunks, with signatures and the trailer (S3 API reference, SigV4 streaming)."""
     before = request.headers["Authorization"].rpartition("Signature=")[2]
     stamp = request.context["timestamp"]
     scope = f"{stamp[:8]}/{store.region}/s3/aws4_request"

@@ -5,9 +5,16 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
-from weighbridge.gateways.capabilities.capability import Answer, Wrong, capability, works
+from weighbridge.common.endpoint import ObjectApi
+from weighbridge.gateways.capabilities.capability import (
+    Answer,
+    Capability,
+    Wrong,
+    capability,
+    works,
+)
 from weighbridge.gateways.capabilities.s3_session import S3Session
-from weighbridge.gateways.capabilities.session import accepted
+from weighbridge.gateways.capabilities.session import StoreSession, accepted
 
 FALSE: Final = 412
 UNCHANGED: Final = 304
@@ -22,13 +29,7 @@ def etag(body: bytes) -> str:
     return f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"'
 
 
-@capability(
-    "s3",
-    "conditions",
-    "Conditional reads",
-    asks="GET with If-Match, If-None-Match, If-(Un)modified-Since",
-)
-def get_conditions(store: S3Session) -> Answer:
+def _reads(store: StoreSession) -> Answer:
     """200 where the condition is true, 304 or 412 where it is not."""
     key = store.put(OLD)
     for name, value, status in (
@@ -47,15 +48,29 @@ def get_conditions(store: S3Session) -> Answer:
     return works()
 
 
-@capability("s3", "conditions", "Create only: If-None-Match: *", asks="PUT with If-None-Match: *")
-def put_if_none_match(store: S3Session) -> Answer:
+def _creates_only(store: StoreSession) -> Answer:
     """A new object is stored; an object that is there is left: 412."""
-    only_new = {"If-None-Match": "*"}
-    store.write(NEW, only_new)
-    key = store.put(OLD)
-    answer = store.send("PUT", key, body=NEW, headers=only_new)
+    only_new, key = {"If-None-Match": "*"}, store.new()
+    store.stored(store.send("PUT", key, "", OLD, only_new), key, OLD)
+    answer = store.send("PUT", key, "", NEW, only_new)
     store.refused(answer, key, OLD, "onto an object that is there")
     return works(status=answer.status)
+
+
+def conditions(api: ObjectApi) -> tuple[Capability, ...]:
+    """What is asked of conditions over either API alike."""
+    reads = "GET with If-Match, If-None-Match, If-(Un)modified-Since"
+    new = "Create only: If-None-Match: *"
+    writes = "PUT with If-None-Match: *"
+    return (
+        capability(api, "conditions", "Conditional reads", asks=reads, key="get-conditions")(
+            _reads
+        ),
+        capability(api, "conditions", new, asks=writes, key="put-if-none-match")(_creates_only),
+    )
+
+
+CONDITIONS: Final = conditions("s3")
 
 
 @capability("s3", "conditions", 'Replace only: If-Match: "etag"', asks='PUT with If-Match: "etag"')

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
 
+from weighbridge.common.endpoint import ObjectApi
 from weighbridge.common.exchange import HttpAnswer
-from weighbridge.gateways.capabilities.capability import Answer, Wrong, capability, works
+from weighbridge.gateways.capabilities.capability import (
+    Answer,
+    Capability,
+    Wrong,
+    capability,
+    works,
+)
 from weighbridge.gateways.capabilities.s3_session import S3Session
-from weighbridge.gateways.capabilities.session import accepted, how_it_differs
+from weighbridge.gateways.capabilities.session import StoreSession, accepted, how_it_differs
 
-SIZE_BYTES = 1000
+SIZE_BYTES: Final = 1000
 
 
 @capability("s3", "objects", "boto3's default PUT", asks="put_object of boto3 as it is set up")
@@ -120,41 +130,8 @@ def attributes(store: S3Session) -> Answer:
     return works(status=answer.status)
 
 
-@capability("s3", "ranges", "One range", asks="GET with Range: bytes=100-199")
-def range_single(store: S3Session) -> Answer:
-    """206 with these bytes and Content-Range."""
-    return _range(store, "bytes=100-199", slice(100, 200), f"bytes 100-199/{SIZE_BYTES}")
-
-
-@capability("s3", "ranges", "The last bytes", asks="GET with Range: bytes=-100")
-def range_suffix(store: S3Session) -> Answer:
-    """206 with the last bytes and Content-Range."""
-    return _range(store, "bytes=-100", slice(900, 1000), f"bytes 900-999/{SIZE_BYTES}")
-
-
-@capability("s3", "ranges", "A range beyond the end", asks="GET with Range: bytes=5000-6000")
-def range_beyond(store: S3Session) -> Answer:
-    """416."""
-    answer = store.send("GET", store.put(b"short"), headers={"Range": "bytes=5000-6000"})
-    return beyond(answer)
-
-
-@capability("s3", "ranges", "Two ranges", asks="GET with Range: bytes=0-9,500-509")
-def range_many(store: S3Session) -> Answer:
-    """206 multipart/byteranges with both."""
-    body = os.urandom(SIZE_BYTES)
-    answer = store.send("GET", store.put(body), headers={"Range": "bytes=0-9,500-509"})
-    return both_ranges(accepted(answer), body)
-
-
-def _range(store: S3Session, asked: str, part: slice, content_range: str) -> Answer:
-    body = os.urandom(SIZE_BYTES)
-    answer = accepted(store.send("GET", store.put(body), headers={"Range": asked}))
-    return one_range(answer, body, part, content_range)
-
-
 def one_range(answer: HttpAnswer, body: bytes, part: slice, content_range: str) -> Answer:
-    """Judge the answer to a GET of one range; used for both APIs."""
+    """Judge the answer to a GET of one range."""
     if answer.body == body:
         raise Wrong("ignored: the complete object came", status=answer.status)
     if answer.body != body[part]:
@@ -165,17 +142,20 @@ def one_range(answer: HttpAnswer, body: bytes, part: slice, content_range: str) 
     return works(status=206)
 
 
-def beyond(answer: HttpAnswer) -> Answer:
-    """Judge the answer to a GET of a range that begins behind the object's end."""
+def _part(answer: HttpAnswer, body: bytes, part: slice) -> Answer:
+    content_range = f"bytes {part.start}-{part.stop - 1}/{SIZE_BYTES}"
+    return one_range(accepted(answer), body, part, content_range)
+
+
+def _beyond(answer: HttpAnswer, _body: bytes) -> Answer:
     if answer.status == 416:
         return works(status=416)
     accepted(answer)
     raise Wrong("ignored: 416 was expected", status=answer.status)
 
 
-def both_ranges(answer: HttpAnswer, body: bytes) -> Answer:
-    """Judge the answer to a GET of bytes 0-9 and 500-509; used for both APIs."""
-    if answer.body == body:
+def _both(answer: HttpAnswer, body: bytes) -> Answer:
+    if accepted(answer).body == body:
         raise Wrong("ignored: the complete object came", status=answer.status)
     if answer.body == body[:10]:
         raise Wrong("only the first range came", status=answer.status)
@@ -184,6 +164,32 @@ def both_ranges(answer: HttpAnswer, body: bytes) -> Answer:
     if answer.status != 206 or not kind.startswith("multipart/byteranges") or not whole:
         raise Wrong(f"not both ranges: {len(answer.body)} bytes of {kind}", status=answer.status)
     return works(status=206)
+
+
+def _ranged(
+    store: StoreSession, asked: str, judge: Callable[[HttpAnswer, bytes], Answer]
+) -> Answer:
+    body = os.urandom(SIZE_BYTES)
+    return judge(store.send("GET", store.put(body), headers={"Range": asked}), body)
+
+
+def ranges(api: ObjectApi) -> tuple[Capability, ...]:
+    """What is asked of ranges over either API."""
+    rows: Sequence[tuple[str, str, str, Callable[[HttpAnswer, bytes], Answer]]] = (
+        ("single", "One range", "bytes=100-199", partial(_part, part=slice(100, 200))),
+        ("suffix", "The last bytes", "bytes=-100", partial(_part, part=slice(900, 1000))),
+        ("beyond", "A range beyond the end", "bytes=5000-6000", _beyond),
+        ("many", "Two ranges", "bytes=0-9,500-509", _both),
+    )
+    return tuple(
+        capability(api, "ranges", title, asks=f"GET with Range: {asked}", key=f"range-{key}")(
+            partial(_ranged, asked=asked, judge=judge)
+        )
+        for key, title, asked, judge in rows
+    )
+
+
+RANGES: Final = ranges("s3")
 
 
 def _has(answer: HttpAnswer, headers: dict[str, str]) -> Answer:

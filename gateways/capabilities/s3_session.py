@@ -1,12 +1,11 @@
-"""What the S3 capabilities ask with: boto3, and signed requests of our own where boto3 cannot send
-them.
-"""
+"""What S3 capabilities ask with: boto3, and our own signed requests where it cannot."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
 from collections.abc import Mapping
+from contextlib import closing
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
@@ -102,10 +101,7 @@ class S3Session(StoreSession):
             raise Wrong(f"accepted, but {operation} is refused", status=refused.status) from None
 
     def new_bucket(self, *, versions: bool = False, **parameters: Any) -> str:
-        """Make a bucket; with `versions`, all of its versions are deleted when `clean` is called.
-
-        Raises Refused or Unknown.
-        """
+        """Make a bucket; `clean` deletes all of its `versions`. Raises Refused or Unknown."""
         name = self.names.bucket()
         if self.region != _NEEDS_NO_LOCATION:
             parameters["CreateBucketConfiguration"] = {"LocationConstraint": self.region}
@@ -150,11 +146,8 @@ class S3Session(StoreSession):
     ) -> HttpAnswer:
         """Send a request that needs no signature, or has one."""
         place = urlsplit(url)
-        wire = self.wire(place.scheme, place.netloc)
-        try:
+        with closing(self.wire(place.scheme, place.netloc)) as wire:
             return wire(method, path, body, headers)
-        finally:
-            wire.close()
 
     def write(
         self,
@@ -164,10 +157,7 @@ class S3Session(StoreSession):
         encoded: bytes | None = None,
         payload: str | None = None,
     ) -> tuple[str, HttpAnswer]:
-        """PUT a new object as a capability asks, and read it back; returns its name and the answer.
-
-        `encoded`: the body as it travels. Raises Refused, Wrong or Unknown.
-        """
+        """PUT a new object, `encoded` as it travels, and read it back; its name and the answer."""
         key = self.new()
         sent = body if encoded is None else encoded
         answer = self.send("PUT", key, "", sent, headers, payload=payload)

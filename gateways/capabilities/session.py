@@ -21,9 +21,7 @@ from weighbridge.gateways.capabilities.capability import (
     refusal,
 )
 
-# Names of the buckets and objects that capabilities make.
-#
-# They have the forms by which `weighbridge clean` recognises what a killed run left
+# Names have the forms by which `weighbridge clean` recognises what a killed run left
 # (`gateways.existing.leftover_buckets`).
 
 
@@ -51,12 +49,8 @@ class Names:
         return found
 
     def object(self) -> str:
-        """The name of a new object."""
         self._objects += 1
         return f"object-{self._objects}"
-
-
-# A bucket full of empty objects, for listings of both APIs.
 
 
 FOLDERS: Final = tuple("abcdefghijklm")
@@ -114,10 +108,7 @@ class StoreSession(ABC):
         *,
         bucket: str | None = None,
     ) -> HttpAnswer:
-        """One request for an object, or without a key for the bucket.
-
-        Raises OSError or HTTPException without an answer.
-        """
+        """Ask for an object, or without a key the bucket. Raises OSError or HTTPException."""
 
     @functools.cached_property
     def bucket(self) -> str:
@@ -134,11 +125,9 @@ class StoreSession(ABC):
         return name
 
     def new(self) -> str:
-        """The name of an object that nobody has made."""
         return self.names.object()
 
     def wire(self, scheme: str, netloc: str) -> Wire:
-        """A connection to a host of this store."""
         return Wire(scheme, netloc, self.endpoint.get("ca_file"), SILENCE_S)
 
     def put(
@@ -173,10 +162,7 @@ class StoreSession(ABC):
             raise Wrong(f"accepted, but {how_it_differs(found, body)}", status=status)
 
     def stored(self, answer: HttpAnswer, key: str, body: bytes) -> HttpAnswer:
-        """The answer to the PUT of a new object, if it was taken and is read back.
-
-        Raises Refused, Wrong or Unknown.
-        """
+        """The answer to a PUT that was taken and is read back. Raises Refused, Wrong or Unknown."""
         if answer.status >= REFUSES_FROM and self.read(key) is not None:
             raise Wrong("refused, but stored", status=answer.status)
         self.expect(key, body, accepted(answer).status)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import os
 import time
+from functools import partial
 from typing import Final
 
 from weighbridge.gateways.capabilities.capability import Answer, Wrong, capability, works
@@ -38,22 +39,24 @@ def anonymous_read(store: SwiftSession) -> Answer:
     return works(status=answer.status)
 
 
-@capability("swift", "access", "Temp URL, SHA1", asks="GET with temp_url_sig by SHA1")
-def tempurl_sha1(store: SwiftSession) -> Answer:
-    """Anyone with the URL reads the object."""
-    return _tempurl(store, "sha1")
+def _tempurl(store: SwiftSession, algorithm: str) -> Answer:
+    body = os.urandom(1000)
+    answer = accepted(store.deliver("GET", _signed(store, "GET", store.put(body), algorithm)))
+    if answer.body != body:
+        raise Wrong("other bytes came than were written", status=answer.status)
+    return works(status=answer.status)
 
 
-@capability("swift", "access", "Temp URL, SHA256", asks="GET with temp_url_sig by SHA256")
-def tempurl_sha256(store: SwiftSession) -> Answer:
-    """Anyone with the URL reads the object."""
-    return _tempurl(store, "sha256")
-
-
-@capability("swift", "access", "Temp URL, SHA512", asks="GET with temp_url_sig by SHA512")
-def tempurl_sha512(store: SwiftSession) -> Answer:
-    """Anyone with the URL reads the object."""
-    return _tempurl(store, "sha512")
+TEMPORARY_URLS: Final = tuple(
+    capability(
+        "swift",
+        "access",
+        f"Temp URL, {name.upper()}",
+        asks=f"GET with temp_url_sig by {name.upper()}",
+        key=f"tempurl-{name}",
+    )(partial(_tempurl, algorithm=name))
+    for name in ("sha1", "sha256", "sha512")
+)
 
 
 @capability("swift", "access", "Temp URL for PUT", asks="PUT with temp_url_sig by SHA1")
@@ -89,14 +92,6 @@ def formpost(store: SwiftSession) -> Answer:
     data, kind = form(fields, body, "file1")
     answer = accepted(store.deliver("POST", path, data, {"Content-Type": kind}))
     store.expect(f"{prefix}object-1", body, answer.status)
-    return works(status=answer.status)
-
-
-def _tempurl(store: SwiftSession, algorithm: str) -> Answer:
-    body = os.urandom(1000)
-    answer = accepted(store.deliver("GET", _signed(store, "GET", store.put(body), algorithm)))
-    if answer.body != body:
-        raise Wrong("other bytes came than were written", status=answer.status)
     return works(status=answer.status)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from weighbridge.gateways.capabilities.capability import Answer, Wrong, capability
@@ -17,7 +17,7 @@ _MOST_PAGES: Final = 500
 def list_all(store: SwiftSession) -> Answer:
     """Every name once."""
     pages = list(_pages(store, f"limit={_LIMIT}"))
-    return complete([name for names in pages for name in names], NAMES, list(map(len, pages)))
+    return _complete(pages, NAMES)
 
 
 @capability("swift", "listing", "Pages are full", asks="GET ?limit=1000 of 1300 objects")
@@ -30,7 +30,7 @@ def full_pages(store: SwiftSession) -> Answer:
             "a page is empty",
             status=200,
         )
-    return complete([name for names in pages for name in names], NAMES, list(map(len, pages)))
+    return _complete(pages, NAMES)
 
 
 @capability("swift", "listing", "Limit of 10,000", asks="GET ?limit=10000 of 1300 objects")
@@ -46,7 +46,7 @@ def list_prefix(store: SwiftSession) -> Answer:
     prefix = f"written-{FOLDERS[2]}-"
     pages = list(_pages(store, f"prefix={prefix}&limit=30"))
     wanted = [name for name in NAMES if name.startswith(prefix)]
-    return complete([name for names in pages for name in names], wanted, list(map(len, pages)))
+    return _complete(pages, wanted)
 
 
 @capability("swift", "listing", "Delimiter", asks="GET ?prefix=&delimiter=")
@@ -75,6 +75,10 @@ def list_reverse(store: SwiftSession) -> Answer:
 
 
 _LIMIT: Final = 1000
+
+
+def _complete(pages: list[list[str]], wanted: Sequence[str]) -> Answer:
+    return complete([name for names in pages for name in names], wanted, list(map(len, pages)))
 
 
 def _get(store: SwiftSession, query: str) -> Any:

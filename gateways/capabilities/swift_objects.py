@@ -16,15 +16,13 @@ from weighbridge.gateways.capabilities.capability import (
     works,
 )
 from weighbridge.gateways.capabilities.s3_conditions import (
-    FALSE,
     NEW,
     OLD,
     OTHER_ETAG,
-    PAST,
-    UNCHANGED,
+    conditions,
     etag,
 )
-from weighbridge.gateways.capabilities.s3_objects import beyond, both_ranges, one_range
+from weighbridge.gateways.capabilities.s3_objects import ranges
 from weighbridge.gateways.capabilities.session import accepted
 from weighbridge.gateways.capabilities.swift_session import SwiftSession
 
@@ -116,64 +114,8 @@ def delete_after(store: SwiftSession) -> Answer:
     return works(status=200)
 
 
-@capability("swift", "ranges", "One range", asks="GET with Range: bytes=100-199")
-def range_single(store: SwiftSession) -> Answer:
-    """206 with these bytes and Content-Range."""
-    return _range(store, "bytes=100-199", slice(100, 200), f"bytes 100-199/{SIZE_BYTES}")
-
-
-@capability("swift", "ranges", "The last bytes", asks="GET with Range: bytes=-100")
-def range_suffix(store: SwiftSession) -> Answer:
-    """206 with the last bytes and Content-Range."""
-    return _range(store, "bytes=-100", slice(900, 1000), f"bytes 900-999/{SIZE_BYTES}")
-
-
-@capability("swift", "ranges", "A range beyond the end", asks="GET with Range: bytes=5000-6000")
-def range_beyond(store: SwiftSession) -> Answer:
-    """416."""
-    return beyond(store.send("GET", store.put(OLD), headers={"Range": "bytes=5000-6000"}))
-
-
-@capability("swift", "ranges", "Two ranges", asks="GET with Range: bytes=0-9,500-509")
-def range_many(store: SwiftSession) -> Answer:
-    """206 multipart/byteranges with both."""
-    body = os.urandom(SIZE_BYTES)
-    answer = store.send("GET", store.put(body), headers={"Range": "bytes=0-9,500-509"})
-    return both_ranges(accepted(answer), body)
-
-
-@capability(
-    "swift",
-    "conditions",
-    "Conditional reads",
-    asks="GET with If-Match, If-None-Match, If-(Un)mod...",
-)
-def get_conditions(store: SwiftSession) -> Answer:
-    """200 where the condition is true, 304 or 412 where it is not."""
-    key = store.put(OLD)
-    for name, value, status in (
-        ("If-None-Match", etag(OLD), UNCHANGED),
-        ("If-Match", OTHER_ETAG, FALSE),
-        ("If-Match", etag(OLD), 200),
-        ("If-Unmodified-Since", PAST, FALSE),
-        ("If-Modified-Since", PAST, 200),
-    ):
-        answer = store.send("GET", key, headers={name: value})
-        if answer.status != status:
-            if answer.status not in (FALSE, UNCHANGED):
-                accepted(answer)
-            raise Wrong(f"{name}: {value}: {status} was expected", status=answer.status)
-    return works()
-
-
-@capability("swift", "conditions", "Create only: If-None-Match: *", asks="PUT, If-None-Match: *")
-def put_if_none_match(store: SwiftSession) -> Answer:
-    """A new object is stored; an object that is there is left: 412."""
-    only_new, key = {"If-None-Match": "*"}, store.new()
-    store.stored(store.send("PUT", key, "", OLD, only_new), key, OLD)
-    answer = store.send("PUT", key, "", NEW, only_new)
-    store.refused(answer, key, OLD, "onto an object that is there")
-    return works(status=answer.status)
+RANGES: Final = ranges("swift")
+CONDITIONS: Final = conditions("swift")
 
 
 @capability(
@@ -203,12 +145,6 @@ def info(store: SwiftSession) -> Answer:
     if not isinstance(found, dict) or not found:
         raise Wrong("it names nothing", status=answer.status)
     return works(", ".join(sorted(map(str, found))), status=answer.status)
-
-
-def _range(store: SwiftSession, asked: str, part: slice, content_range: str) -> Answer:
-    body = os.urandom(SIZE_BYTES)
-    answer = accepted(store.send("GET", store.put(body), headers={"Range": asked}))
-    return one_range(answer, body, part, content_range)
 
 
 def _copied(store: SwiftSession, target: str, status: int) -> Answer:

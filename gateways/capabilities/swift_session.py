@@ -7,6 +7,7 @@ import json
 import secrets
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
@@ -96,11 +97,8 @@ class SwiftSession(StoreSession):
     ) -> HttpAnswer:
         """One request with these headers and no token to the host of the storage URL."""
         place = urlsplit(self.access[0])
-        wire = self.wire(place.scheme, place.netloc)
-        try:
+        with closing(self.wire(place.scheme, place.netloc)) as wire:
             return wire(method, path, body, headers)
-        finally:
-            wire.close()
 
     def account(
         self, method: str, query: str = "", body: bytes = b"", headers: Mapping[str, str] = NONE

@@ -22,9 +22,6 @@ from weighbridge.common.exchange import Exchange, HttpAnswer, WrongAnswer, ask, 
 from weighbridge.common.object_versions import ObjectVersion, versions_of
 from weighbridge.gateways.verify import listed
 
-# The versions that a bucket keeps of its objects, asked over an exchange.
-
-
 _KEPT = ("Enabled", "Suspended")
 _MISSING = 404
 _UNKNOWN = range(400, 502)
@@ -121,11 +118,7 @@ def _refuse_others(names: Iterable[str], only: re.Pattern[str] | None, page: Htt
 
 
 class _Deleted:
-    """The objects that one clearing has deleted.
-
-    S3 answers 204 to the deletion of what is not there, too: a list that names the same objects
-    again and again is no progress.
-    """
+    """Objects deleted by one clearing: S3 answers 204 again, so a repeated list is no progress."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -1,7 +1,4 @@
-"""Credentials of gateways that already run: from the environment or the usual AWS files.
-
-Never from a layout. Only files that their owner alone may read are used.
-"""
+"""Credentials from the environment or AWS files, of which the owner alone is a reader."""
 
 from __future__ import annotations
 
@@ -30,9 +27,8 @@ from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.common.record import Record
 from weighbridge.gateways.existing.settings import S3, ExistingSettings, KeystoneAccess, SwiftAccess
 
-# The settings of endpoints that a command line names by their URLs alone.
-#
-# What else they need comes from the environment, by the names that the tools of each API use.
+# What an endpoint needs beside its URL on a command line comes from the environment, by the names
+# that the tools of each API use.
 
 
 REGIONS: Final = ("AWS_REGION", "AWS_DEFAULT_REGION")
@@ -46,9 +42,7 @@ AUTHORITIES: Final[Mapping[str, str]] = {"s3": "AWS_CA_BUNDLE", "swift": "OS_CAC
 
 
 class LineSettings(Record):
-    """Settings of one API, below its name in a layout: `given` by the URL, and others with the
-    variables that they come from.
-    """
+    """Settings of one API in a layout: `given` by the URL, and others with their variables."""
 
     given: Mapping[str, str | Mapping[str, str]]
     by_variable: Mapping[str, tuple[str, str]]
@@ -72,9 +66,7 @@ def settings_of(api: str, name: str, url: str, environment: Mapping[str, str]) -
 def _swift_on_line(
     name: str, url: str, environment: Mapping[str, str]
 ) -> Mapping[str, str | Mapping[str, str]]:
-    """Keystone or auth v1 at this URL, or with nothing but a token in the environment the storage
-    there.
-    """
+    """Keystone or auth v1 at this URL; with nothing but a token the storage there."""
     own = f"_{name.upper().replace('-', '_')}"
     if url.rstrip("/").endswith("/v3"):
         has_own = any(environment.get(one + own) for one in KEYSTONE_SECRETS)
@@ -83,9 +75,6 @@ def _swift_on_line(
     if environment.get(TOKEN) and not environment.get(key):
         return {"storage_url": url, "token_env": TOKEN}
     return {"auth_url": url, "user_env": user, "key_env": key}
-
-
-# The endpoint of a Swift whose users Keystone lets in, by the variables of OpenStack's tools.
 
 
 _ALIKE: Final = (
@@ -150,7 +139,6 @@ def _resolved(given: KeystoneAccess, environment: Mapping[str, str]) -> Keystone
 
 
 def _missing(keystone: Keystone, suffix: str) -> Iterator[tuple[str, ...]]:
-    """Variables that a user or a project still needs."""
     by_name = keystone.by_application and not keystone.application_credential_id
     if (by_name or not keystone.by_application) and not (keystone.user_id or keystone.username):
         yield f"OS_USERNAME{suffix}", f"OS_USER_ID{suffix}"
@@ -282,7 +270,6 @@ def with_new_keys(endpoint: Endpoint) -> Endpoint:
 
 
 def _fields(keys: Keys, source: KeySource | None) -> dict[str, Any]:
-    """The fields of an endpoint that its keys are in."""
     return {
         "user": credential("s3: the access key", keys.access),
         "key": SecretStr(credential("s3: the secret key", keys.secret)),

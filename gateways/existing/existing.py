@@ -31,9 +31,6 @@ from weighbridge.gateways.gateway import (
 )
 from weighbridge.gateways.verify import OperationFailed, verify
 
-# A gateway that already runs and has been verified, and what is known about it.
-
-
 _LOOK_TIMEOUT_S = 150.0
 _CLEAR_TIMEOUT_S = 24 * 3600.0
 """Deleting has no other deadline: each of its requests has one."""
@@ -42,9 +39,7 @@ _SERVER_FAILS = 500
 
 
 class RunningExisting(RunningGateway):
-    """A gateway that runs elsewhere and is reached from `client`; `pool` is its cluster's, for
-    `rados bench`.
-    """
+    """A gateway that runs elsewhere, reached from `client`; `pool` is for `rados bench`."""
 
     def __init__(
         self,
@@ -60,11 +55,9 @@ class RunningExisting(RunningGateway):
         self.rendered: tuple[Rendered, ...] = ()
 
     def settle(self) -> tuple[str, ...]:
-        """Its daemons are out of reach."""
         return ("not settled: deferred work of a gateway that this suite did not start",)
 
     def drop_caches(self) -> tuple[str, ...]:
-        """Its hosts are out of reach."""
         return ("not dropped: caches of a gateway that this suite did not start",)
 
     def check(self) -> None:
@@ -74,7 +67,6 @@ class RunningExisting(RunningGateway):
         return Below(pool=self._pool)
 
     def clear(self, buckets: Sequence[str], *, within_s: float | None = None) -> tuple[str, ...]:
-        """Delete these buckets over each of its endpoints; see RunningGateway."""
         return clear(self._client, self.endpoints, buckets, within_s=within_s)
 
 
@@ -349,10 +341,7 @@ class Existing(Gateway):
         say: Say,
         ended: BaseException | None = None,
     ) -> None:
-        """Delete the bucket of a failed verification; the verification stays the error.
-
-        What `ended` it, such as a signal, gets a note if the bucket may be left.
-        """
+        """Delete a failed verification's bucket, or note on what `ended` it that it may stay."""
         try:
             for text in clear(client, endpoints, [bucket], within_s=_CLEARED_S):
                 say(text)

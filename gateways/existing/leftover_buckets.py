@@ -116,7 +116,6 @@ def _left(
 
 
 def _buckets(exchange: Exchange, api: str) -> Iterator[tuple[str, datetime]]:
-    """Every bucket of the account, and when it was created."""
     if api == "s3":
         root = _xml(_get(exchange, "list buckets", "/"))
         for one in root.iterfind("./{*}Buckets/{*}Bucket"):
@@ -131,13 +130,11 @@ def _buckets(exchange: Exchange, api: str) -> Iterator[tuple[str, datetime]]:
 
 
 def _versions(exchange: Exchange, api: str, bucket: str) -> Iterator[tuple[str, datetime]]:
-    """Every version of every object of a bucket, and when it was written."""
     for one in kept_versions(exchange, api, bucket):
         yield _dated(one.name, one.when)
 
 
 def _objects(exchange: Exchange, api: str, bucket: str) -> Iterator[tuple[str, datetime]]:
-    """Every object of a bucket, page by page, and when it was written."""
     after = ""
     while True:
         if api == "s3":
@@ -193,9 +190,6 @@ def _dated(name: str | None, when: str | None) -> tuple[str, datetime]:
     return name or "", found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
-# Leftover buckets of one account, over whichever of its endpoints answers.
-
-
 Found = TypeVar("Found")
 
 
@@ -212,7 +206,6 @@ class Sweep:
 
     @property
     def there(self) -> str:
-        """The endpoint that is asked now."""
         here = self._endpoints[0]
         return f"{here.api} {here.storage_url or here.url}"
 
@@ -221,11 +214,9 @@ class Sweep:
         return self._asked(named, TargetError)
 
     def content(self, bucket: str, made: datetime) -> LeftoverBucket | None:
-        """See leftover_buckets.content."""
         return self._asked(lambda here: content(here, bucket, made), EndpointSilent)
 
     def delete(self, bucket: str) -> int:
-        """See leftover_buckets.delete."""
         return self._asked(lambda here: delete(here, bucket), EndpointSilent)
 
     def _asked(self, act: Callable[[Endpoint], Found], useless: type[TargetError]) -> Found:

@@ -114,7 +114,6 @@ class S3(Record):
 
     @property
     def urls(self) -> tuple[str, ...]:
-        """Every endpoint."""
         return _listed(self.url)
 
 
@@ -221,7 +220,6 @@ class ExistingSettings(Record):
 
     @property
     def spreads(self) -> bool:
-        """Whether an API has several endpoints."""
         several = [self.s3.urls] if self.s3 is not None else []
         several += [self.swift.auth_urls, self.swift.storage_urls] if self.swift is not None else []
         parts = [one for one in (self.s3, self.swift) if one is not None]

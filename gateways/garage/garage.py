@@ -34,9 +34,6 @@ from weighbridge.gateways.gateway import (
     tier_of,
 )
 
-# Placement and settings of the `garage` gateway.
-
-
 MIB = 2**20
 
 
@@ -193,7 +190,6 @@ class Garage(FileGateway[GaragePlacement, GarageSettings]):
             hosts[name].put(_CONFIG, self._config(hosts[name], secret, token), mode=0o600)
 
     def _folders(self, site: Site) -> tuple[str, tuple[str, ...]]:
-        """Where a node keeps what it knows, and its blocks."""
         if site.name not in self.place.storage:
             return f"{_OWN_FOLDER}/meta", (f"{_OWN_FOLDER}/data",)
         disks = file_store.disk_folders(site)

@@ -24,9 +24,6 @@ from weighbridge.gateways.front import Backend, Behind, Front, FrontSettings
 from weighbridge.gateways.probe import FileGrammar, Probe, Reading
 from weighbridge.gateways.sizing import Role, Sized
 
-# Settings of HAProxy.
-
-
 Count = Annotated[int, Field(ge=1)]
 Wait = Annotated[Seconds, Field(ge=0.001)]
 Section = Literal["global", "defaults", "frontend", "backend"]
@@ -120,8 +117,6 @@ _NOT_UP = 3
 
 
 class _Output(TypedDict):
-    """The program's `once` output: `show info`, and the rows of `show stat`."""
-
     info: dict[str, str]
     rows: list[dict[str, str]]
 

@@ -46,10 +46,7 @@ def ask(path: str, command: str, *, timeout_s: float = TIMEOUT_S) -> str:
 
 
 def rows(path: str, *, timeout_s: float = TIMEOUT_S) -> list[dict[str, str]]:
-    """The rows of `show stat`: front ends, backends, servers.
-
-    Raises OSError, or ValueError for any other answer.
-    """
+    """The rows of `show stat`: front ends, backends, servers. Raises OSError or ValueError."""
     answer = ask(path, "show stat", timeout_s=timeout_s)
     try:
         reader = csv.DictReader(answer.lstrip("# ").splitlines())

@@ -89,7 +89,6 @@ class RunningNull(RunningGateway):
         self._start(say)
 
     def _start(self, say: Say) -> None:
-        """Start it with the gateway's settings and verify it unless it is meant to fail."""
         self._complete = False
         gateway, settings = self._gateway, self._gateway.settings
         command = self._host.module("weighbridge", *gateway.arguments(self._host.address))
@@ -137,7 +136,6 @@ class RunningNull(RunningGateway):
         return gateway
 
     def _runs(self, gateway: Null) -> bool:
-        """Whether it is known to run with these settings."""
         return (
             gateway.settings == self._gateway.settings
             and self._complete
@@ -198,7 +196,6 @@ class Null(Gateway):
         return "buckets" if key in NullSettings.model_fields and key != "port" else "cluster"
 
     def facts(self) -> dict[str, str]:
-        """Its behaviour, in words."""
         settings = self.settings
         return {
             "gateway": "null target: bodies are not stored, answers come from memory",
@@ -212,7 +209,6 @@ class Null(Gateway):
         }
 
     def arguments(self, address: str) -> tuple[str, ...]:
-        """The command's arguments on a host with this address."""
         settings = self.settings
         options: dict[str, object] = {
             "--host": address,

@@ -67,10 +67,7 @@ class CephBringUp:
         self.front: tuple[Daemon, ...] = ()
 
     def run(self) -> RunningGateway:
-        """Start everything; returns the running gateway.
-
-        Raises ServiceFailed, CommandFailed or VerificationFailed.
-        """
+        """Start it all. Raises ServiceFailed, CommandFailed or VerificationFailed."""
         osds = self.roster.osds
         native = self.cluster.speaks_fastcgi(self.hosts)
         front, front_host = self.cluster.front(native=native), self.cluster.place.front
@@ -155,7 +152,6 @@ class CephBringUp:
         return Daemon(self.hosts[osd.host], service, logs=(f"osd.{osd.number}.log",))
 
     def _start_gateways(self) -> None:
-        """Start every radosgw, the first one alone to create the zone, and create the user."""
         if self.settings.radosgw.compression != "none":
             # The first radosgw would create the zone, and one that runs does not read it again.
             data_pool.compress(self.hosts[self.cluster.place.radosgw[0]], self.settings.radosgw)
@@ -168,7 +164,6 @@ class CephBringUp:
         self._make_user()
 
     def _start_front(self, front: Front, host: Host) -> None:
-        """Start the front, whose files are on its host."""
         self.front = front.daemons(host)
         self.say(f"starting {self.front[-1].service.name} on {host.name}")
         self._start(self.front)
@@ -292,10 +287,7 @@ class CephBringUp:
         return Below(gateway=self._direct() if self.roster.front is not None else (), ceph=ceph)
 
     def _quieten(self, monitor: Monitor) -> None:
-        """Keep the mgr from moving data or creating pools while steps run.
-
-        Where its modules are not loaded, hide that from the cluster's health.
-        """
+        """Keep the mgr from moving data or making pools; hide what it lacks from the health."""
         if self.cluster.knows(self.mon_host)("mgr_disabled_modules"):
             monitor.ask({"prefix": "health mute", "code": "MGR_MODULE_ERROR", "sticky": True})
             return
@@ -305,7 +297,6 @@ class CephBringUp:
         monitor.ask(*({**command, "name": name, "value": value} for name, value in off.items()))
 
     def _await_clean(self, monitor: Monitor) -> None:
-        """Wait until the cluster is HEALTH_OK and all placement groups are active and clean."""
         started = reported = time.monotonic()
         while True:
             status = monitor.status()
@@ -346,7 +337,6 @@ class CephBringUp:
         return ["hdd" if one["rotational"] == "1" else "ssd" for one in osds]
 
     def _primaries(self, monitor: Monitor) -> dict[int, int]:
-        """For how many placement groups of the data pool each OSD, by number, answers reads."""
         command = {"prefix": "pg ls-by-pool", "poolstr": DATA_POOL, "format": "json", "to": "mgr"}
         found = json.loads(monitor.ask(command)[0])
         # Release 14 returns the bare list.

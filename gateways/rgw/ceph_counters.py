@@ -20,10 +20,7 @@ ANSWER_WITHIN_S = 5.0
 
 
 def dump(path: str, group: str) -> dict[str, dict[str, object]]:
-    """The counters of one group; empty when the daemon has no such group.
-
-    Raises OSError or ValueError.
-    """
+    """The counters of a group; empty if the daemon has none. Raises OSError or ValueError."""
     text = ask(path, {"prefix": "perf dump", "logger": group}, timeout_s=ANSWER_WITHIN_S)
     try:
         found = json.loads(text)

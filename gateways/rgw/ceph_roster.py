@@ -32,7 +32,6 @@ class Osd:
 
     @property
     def disks(self) -> tuple[str, ...]:
-        """All disks that it needs."""
         return tuple(one for one in (self.device, *self.more, self.journal_disk) if one is not None)
 
 
@@ -93,7 +92,6 @@ class CephRoster:
 
     @cached_property
     def radosgws(self) -> tuple[Radosgw, ...]:
-        """Every radosgw, host by host."""
         settings = self._settings.radosgw
         found = []
         for name in self._place.radosgw:
@@ -106,7 +104,6 @@ class CephRoster:
         return tuple(found)
 
     def _disks(self, site: Site) -> Iterator[tuple[tuple[str, ...], str | None]]:
-        """Disks and journal disk of each OSD of a host."""
         osd = self._settings.osd
         if osd.objectstore == "memstore":
             yield from [((), None)] * osd.memstore.per_host

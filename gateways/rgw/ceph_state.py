@@ -23,18 +23,12 @@ from weighbridge.gateways.rgw.monitor import CephDaemon, Monitor
 from weighbridge.gateways.rgw.releases import RELEASES
 from weighbridge.gateways.verify import OperationCheck
 
-# Mons of a cluster, and the mgr beside each: their stores, daemons and quorum.
-
-
 _QUORUM_WITHIN_S: Final = 120.0
 _POLL_S: Final = 0.05
 
 
 def make_mons(host: Host, mon: Mon, everyone: Sequence[Mon], fsid: str) -> None:
-    """Create the store of a mon on its host; it knows all of them from the start.
-
-    Raises CommandFailed.
-    """
+    """Create a mon's store on its host; it knows all from the start. Raises CommandFailed."""
     places = " ".join(f"--addv {one.id} '{one.places}'" for one in everyone)
     script = f"""
         mkdir -p /run/ceph /var/lib/ceph/mon/{mon.id} /var/lib/ceph/mgr/{mon.id}
@@ -75,10 +69,7 @@ def mgrs(mons: Sequence[Mon], hosts: Mapping[str, Host]) -> list[CephDaemon]:
 
 
 def await_quorum(monitor: Monitor, mons: Sequence[Mon], hosts: Mapping[str, Host]) -> None:
-    """Wait until every mon is in the quorum: a majority, which answers, may lack some.
-
-    Raises ServiceFailed, CommandFailed.
-    """
+    """Wait for every mon: a quorum may lack some. Raises ServiceFailed, CommandFailed."""
     deadline = time.monotonic() + _QUORUM_WITHIN_S
     while len(mons) > 1:
         answer = monitor.ask({"prefix": "quorum_status", "format": "json"})[0]
@@ -127,7 +118,6 @@ class CephState:
 
     @property
     def daemons(self) -> tuple[Daemon, ...]:
-        """All daemons."""
         return (*self.store, *self.radosgws.values(), *self.front)
 
     @property
@@ -137,7 +127,6 @@ class CephState:
 
     @property
     def roster(self) -> CephRoster:
-        """Which daemon runs where."""
         return CephRoster(self.cluster.place, self.cluster.settings, self.hosts)
 
     @property
@@ -147,7 +136,6 @@ class CephState:
 
     @property
     def mgrs(self) -> tuple[CephDaemon, ...]:
-        """The mgr beside each mon."""
         return tuple(mgrs(self.roster.mons, self.hosts))
 
     def facts(self, checks: Sequence[OperationCheck]) -> dict[str, str]:

@@ -22,9 +22,6 @@ from weighbridge.gateways.rgw.config import CONF, Files, effective, read_as
 from weighbridge.gateways.rgw.monitor import CephDaemon, Command, ask, option
 from weighbridge.gateways.verify import OperationCheck, verify
 
-# Reading and changing options of running daemons.
-
-
 _READ_EACH_TIME: Final = frozenset(
     {"rgw_get_obj_window_size", "rgw_get_obj_max_req_size", "rgw_put_obj_min_window_size"}
 )
@@ -41,10 +38,7 @@ _ADVICE = "give the parameter the scope `restart`"
 
 
 def runtime_values(daemon: CephDaemon, names: Sequence[str]) -> dict[str, str]:
-    """The values that a daemon runs with.
-
-    Raises ServiceFailed for an unknown option, CommandFailed.
-    """
+    """A daemon's running values. Raises ServiceFailed for an unknown option, CommandFailed."""
     found = {}
     for name, answer in _each(daemon, "config get", names).items():
         value = option(answer, name)
@@ -103,9 +97,7 @@ def apply_options(daemon: CephDaemon, wanted: Mapping[str, str]) -> None:
 
 
 def beyond_default(daemon: CephDaemon, names: Sequence[str]) -> dict[str, str]:
-    """Those of these options that are not at their defaults, with each source and its value, such
-    as `file 5, override 7`.
-    """
+    """Options that are not at their defaults, with sources and values: `file 5, override 7`."""
     if not names:
         return {}
     (answer,) = ask([daemon], {"prefix": "config diff"})[daemon]
@@ -123,7 +115,6 @@ def beyond_default(daemon: CephDaemon, names: Sequence[str]) -> dict[str, str]:
 
 
 def _each(daemon: CephDaemon, prefix: str, names: Sequence[str]) -> dict[str, str]:
-    """The daemon's answer about each option, in one request."""
     if not names:
         return {}
     commands: list[Command] = [{"prefix": prefix, "var": name} for name in names]
@@ -146,9 +137,6 @@ def _help(answer: str) -> Mapping[str, object]:
         return {}
     option: Mapping[str, object] = found.get("option", found)
     return option
-
-
-# The least restart for a setting of the `rgw` gateway to take effect.
 
 
 _RADOSGW: Final[Mapping[str, Scope]] = {
@@ -304,10 +292,7 @@ class CephChange:
     def run(
         self, endpoints: Sequence[Endpoint]
     ) -> tuple[tuple[str, ...], tuple[OperationCheck, ...]]:
-        """Apply the change; returns in words what was done, and the operations verified afterwards.
-
-        Raises UsageError, ServiceFailed, CommandFailed or VerificationFailed.
-        """
+        """Apply it; what was done and verified. Raises as `RunningGateway.change`."""
         state = self.state
         daemon.check(state.store)
         wanted = {ceph: self._wanted(ceph) for ceph in self.stale}
@@ -401,7 +386,6 @@ class CephChange:
         return [f"{', '.join(names)} applied to {_count(self.stale)} while running"]
 
     def _dropped(self, ceph: CephDaemon) -> dict[str, str]:
-        """Options that are no longer set, with the defaults to restore."""
         names = [name for name, value in self.changed[ceph].items() if value is None]
         unknown = [name for name in names if (ceph.name, name) not in self.state.defaults]
         if unknown:
@@ -449,7 +433,6 @@ class CephChange:
     # the front
 
     def _change_front(self) -> list[str]:
-        """Reload or restart the front, or wait until it has found the restarted radosgw."""
         if self.front is None or self.cluster.place.front is None:
             return []
         host = self.hosts[self.cluster.place.front]

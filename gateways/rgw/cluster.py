@@ -37,10 +37,7 @@ class CephCluster(Record):
         return front_of(self.place, self.settings, Behind(health_path=_HEALTH_PATH, fastcgi=native))
 
     def speaks_fastcgi(self, hosts: Mapping[str, Host]) -> bool:
-        """Whether the front should speak FastCGI and the release's radosgw has a front end for it.
-
-        Raises CommandFailed.
-        """
+        """Whether a front should speak FastCGI to radosgw that can. Raises CommandFailed."""
         front = self.front()
         if front is None or not front.wants_fastcgi:
             return False

@@ -237,9 +237,7 @@ def known_options(host: Host) -> frozenset[str]:
 
 
 def unknown_options(host: Host, release: str, conf: str) -> dict[str, str]:
-    """Options of a ceph.conf that the release does not know, each with a sentence: Ceph ignores
-    them silently. Raises CommandFailed.
-    """
+    """Options unknown to the release, which it ignores, in sentences. Raises CommandFailed."""
     return _unknown(known_options(host), release, conf)
 
 
@@ -332,7 +330,6 @@ def read_as(host: Host, daemon: str, options: Mapping[str, str]) -> dict[str, st
 
 
 def _parsed(conf: str) -> Iterator[tuple[str, str, str]]:
-    """Section, option and value of each line of a ceph.conf."""
     section = ""
     for line in conf.splitlines():
         if line.startswith("["):
@@ -340,9 +337,6 @@ def _parsed(conf: str) -> Iterator[tuple[str, str, str]]:
         elif line:
             option, _, value = line.partition(" = ")
             yield section, option, value
-
-
-# The configuration files of a deployment with their secrets, and its cephx keyring.
 
 
 _SECRET_BYTES = {1: 16, 2: 32}

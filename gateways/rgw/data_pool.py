@@ -27,7 +27,6 @@ class DataPool(Record):
 
     @property
     def parts(self) -> str:
-        """`replicas` or `fragments`."""
         return "replicas" if self.profile is None else "fragments"
 
     @property
@@ -78,19 +77,13 @@ def read(monitor: Monitor) -> DataPool:
     return DataPool(size=found[0]["size"], min_size=found[1]["min_size"], profile=known)
 
 
-# The zone's placement: how radosgw compresses objects before it writes them.
-
-
 _ZONE: Final = ("--rgw-zone", "default")
 _PLACEMENT: Final = "default-placement"
 _CLASS: Final = "STANDARD"
 
 
 def compress(host: Host, settings: RadosgwSettings) -> None:
-    """Have the default placement compress; this creates the zone as the first radosgw would.
-
-    Raises CommandFailed.
-    """
+    """Have the default placement compress; creates the zone if needed. Raises CommandFailed."""
     # Any command that opens the store creates zone and zonegroup; those about zones do not.
     host.run(["radosgw-admin", "bucket", "list"], timeout_s=120)
     where = ("--placement-id", _PLACEMENT, "--storage-class", _CLASS)

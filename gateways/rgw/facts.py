@@ -150,9 +150,7 @@ def _compression(settings: RgwSettings, host: Host) -> str:
 
 
 def spread(primaries: Mapping[int, int]) -> str:
-    """For example `osd.0 39 %, osd.1 31 %, osd.2 30 % of reads, by 64 placement groups of
-    object data`.
-    """
+    """Such as `osd.0 39 %, osd.1 31 %, osd.2 30 % of reads, by 64 placement groups of data`."""
     total = sum(primaries.values())
     shares = ", ".join(
         f"osd.{number} {100 * count / total:.0f} %" for number, count in sorted(primaries.items())

@@ -8,7 +8,6 @@ import select
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self
 
 from weighbridge.common.errors import CommandFailed, ServiceFailed
@@ -16,9 +15,6 @@ from weighbridge.common.host import Host, PipedProcess
 from weighbridge.common.structure import CounterFigure, DaemonCounters
 from weighbridge.gateways import program
 from weighbridge.gateways.probe import Probe
-
-# Which counters of Ceph's daemons are recorded every second: those that show a bottleneck.
-
 
 # Each is `key=group.counter`, with groups and counters of the daemon's `perf dump`. Other releases'
 # names for the same counter follow after a comma. Counters that a release or object store lacks are
@@ -113,10 +109,7 @@ _WATCH_S = 0.5
 
 
 class Monitor:
-    """One session with the monitors, kept open while a cluster starts.
-
-    A context manager; calls `watch` while it waits.
-    """
+    """A kept session with the monitors, a context manager that calls `watch` as it waits."""
 
     def __init__(self, host: Host, watch: Callable[[], None]) -> None:
         """Start the session's program on the mon host. Raises CommandFailed."""
@@ -128,10 +121,7 @@ class Monitor:
         self._read = b""
 
     def ask(self, *commands: Command) -> list[str]:
-        """The outputs of commands, which the session sends concurrently.
-
-        Raises CommandFailed with the first one refused.
-        """
+        """The outputs of concurrent commands. Raises CommandFailed with the first one refused."""
         pipes = self._process.stdin, self._process.stdout
         assert pipes[0] is not None  # noqa: S101 - spawn promises pipes
         assert pipes[1] is not None  # noqa: S101
@@ -177,12 +167,7 @@ class Monitor:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         program.end(self._process)
 
 
@@ -195,7 +180,6 @@ class CephDaemon:
 
     @property
     def socket(self) -> str:
-        """The path of its admin socket on its host."""
         return f"/run/ceph/{self.name}.asok"
 
     def failed(self, what: str, *, advice: str = "") -> ServiceFailed:

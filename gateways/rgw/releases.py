@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final, Literal
 
 from pydantic import Field
 
 from weighbridge.common.endpoint import S3Way
 from weighbridge.gateways.front import packages_before
-from weighbridge.gateways.gateway import KnownRelease, RootImage
+from weighbridge.gateways.gateway import BULLSEYE, SID, KnownRelease, RootImage
 
 Frontend = Literal["beast", "civetweb"]
 
@@ -17,10 +18,10 @@ Frontend = Literal["beast", "civetweb"]
 class CephRelease(KnownRelease):
     """A release of Ceph."""
 
-    key_type: Literal[1, 2]
+    key_type: Literal[1, 2] = 1
     """Kind of cephx key: 1 is AES-128, 2 (wanted from 20 on) is AES-256."""
-    frontends: tuple[Frontend, ...]
-    filestore: bool
+    frontends: tuple[Frontend, ...] = ("beast",)
+    filestore: bool = False
     """Whether its OSDs can store objects as files: FileStore was removed in 18."""
     s3_lacks: Mapping[S3Way, str] = Field(default_factory=dict)
     """What of S3 requests its radosgw refuses, and how."""
@@ -61,8 +62,6 @@ _PACKAGES = (
     *packages_before("rgw"),
 )
 
-_VERSION_PACKAGES = ("ceph-common",)
-
 MGR_MODULES: Final = (
     *("alerts", "balancer", "crash", "devicehealth", "influx", "insights", "iostat", "localpool"),
     *("mirroring", "nfs", "orchestrator", "osd_perf_query", "osd_support", "pg_autoscaler"),
@@ -72,30 +71,11 @@ MGR_MODULES: Final = (
 """Python modules of the mgr, which loads all, used or not: that took 4 s of CPU and 250 MB. Neither
 PUT nor GET uses one, so they are not loaded where a release can be told so."""
 
-
-def _of_ubuntu(name: str, suite: str) -> RootImage:
-    return RootImage(
-        name=name,
-        suite=suite,
-        distribution="Ubuntu",
-        packages=_PACKAGES,
-        version_packages=_VERSION_PACKAGES,
-    )
-
+_image: Final = partial(RootImage, packages=_PACKAGES, version_packages=("ceph-common",))
 
 RELEASES: dict[str, CephRelease] = {
     "ceph-14": CephRelease(
-        image=RootImage(
-            name="ceph-14",
-            suite="bullseye",
-            packages=_PACKAGES,
-            version_packages=_VERSION_PACKAGES,
-            # Its security and update archives name files that no longer exist.
-            options=(
-                '--setup-hook=sed -i -e /security/d -e /-updates/d "$1/etc/apt/sources.list"',
-            ),
-        ),
-        key_type=1,
+        image=_image(name="ceph-14", suite="bullseye", options=BULLSEYE),
         frontends=("beast", "civetweb"),
         filestore=True,
         s3_lacks=_BEFORE_17,
@@ -110,53 +90,31 @@ RELEASES: dict[str, CephRelease] = {
         ),
     ),
     "ceph-16": CephRelease(
-        image=RootImage(
-            name="ceph-16", suite="bookworm", packages=_PACKAGES, version_packages=_VERSION_PACKAGES
-        ),
-        key_type=1,
+        image=_image(name="ceph-16", suite="bookworm"),
         frontends=("beast", "civetweb"),
         filestore=True,
         s3_lacks=_BEFORE_17,
         s3_lacks_operations=_IGNORES_PARTS,
     ),
     "ceph-17": CephRelease(
-        image=_of_ubuntu("ceph-17", "jammy"),
+        image=_image(name="ceph-17", suite="jammy", distribution="Ubuntu"),
         settings_of="ceph-16",
-        key_type=1,
-        frontends=("beast",),
         filestore=True,
         s3_lacks=_NO_TRAILERS,
         s3_lacks_operations=_IGNORES_PARTS,
     ),
     "ceph-18": CephRelease(
-        image=RootImage(
-            name="ceph-18", suite="trixie", packages=_PACKAGES, version_packages=_VERSION_PACKAGES
-        ),
-        key_type=1,
-        frontends=("beast",),
-        filestore=False,
+        image=_image(name="ceph-18", suite="trixie"),
         s3_lacks_operations=_IGNORES_PARTS,
     ),
     "ceph-19": CephRelease(
-        image=_of_ubuntu("ceph-19", "noble"),
+        image=_image(name="ceph-19", suite="noble", distribution="Ubuntu"),
         settings_of="ceph-18",
-        key_type=1,
-        frontends=("beast",),
-        filestore=False,
         s3_lacks_operations=_IGNORES_PARTS,
     ),
     "ceph-20": CephRelease(
-        # sid's package list is signed for two weeks, which may have passed on a lagging mirror.
-        image=RootImage(
-            name="ceph-20",
-            suite="sid",
-            packages=_PACKAGES,
-            version_packages=_VERSION_PACKAGES,
-            options=('--aptopt=Acquire::Check-Valid-Until "false"',),
-        ),
+        image=_image(name="ceph-20", suite="sid", options=SID),
         key_type=2,
-        frontends=("beast",),
-        filestore=False,
     ),
 }
 """Releases of Ceph by the name that layouts use."""

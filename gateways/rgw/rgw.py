@@ -25,16 +25,19 @@ from weighbridge.gateways.gateway import (
 )
 from weighbridge.gateways.probe import FileGrammar
 from weighbridge.gateways.rgw import change, config
-from weighbridge.gateways.rgw import settings as networks
-from weighbridge.gateways.rgw import settings as plugins
-from weighbridge.gateways.rgw import settings as size
 from weighbridge.gateways.rgw.bring_up import CephBringUp
 from weighbridge.gateways.rgw.ceph_roster import MON_PORTS, CephRoster
 from weighbridge.gateways.rgw.ceph_state import conf_of
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import GRAMMAR
 from weighbridge.gateways.rgw.releases import RELEASES, SWIFT_LACKS
-from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
+from weighbridge.gateways.rgw.settings import (
+    RgwPlacement,
+    RgwSettings,
+    by_size,
+    network_faults,
+    plugin_faults,
+)
 from weighbridge.gateways.sizing import Sized, Sizes
 
 _VAULT: Final = "rgw_crypt_sse_s3_vault_addr"
@@ -63,6 +66,7 @@ class Rgw(Gateway):
         assert isinstance(place, RgwPlacement)  # noqa: S101 - the interface's contract
         assert isinstance(settings, RgwSettings)  # noqa: S101
         self.release = release
+        self.place, self.settings = place, settings
         self.cluster = CephCluster(release=release, place=place, settings=settings)
         self._fit_release(release)
         self._fit_place()
@@ -106,16 +110,6 @@ class Rgw(Gateway):
         ]
         refuse_shared_ports(self.place, self.cluster.front(), wanted)
 
-    @property
-    def place(self) -> RgwPlacement:
-        """Which daemon is on which host."""
-        return self.cluster.place
-
-    @property
-    def settings(self) -> RgwSettings:
-        """All settings that decide results."""
-        return self.cluster.settings
-
     def apis(self) -> tuple[ObjectApi, ...]:
         """Both APIs; radosgw serves them on one port."""
         return ("swift", "s3")
@@ -148,9 +142,7 @@ class Rgw(Gateway):
 
     @classmethod
     def scope(cls, key: str) -> Scope:
-        """`restart` for settings of radosgw and fronts, `buckets` for those of buckets, else
-        `cluster`.
-        """
+        """`restart` for radosgw and fronts, `buckets` for settings of buckets, else `cluster`."""
         return change.scope_of(key)
 
     def layers(self) -> tuple[StoreLayer, ...]:
@@ -158,9 +150,7 @@ class Rgw(Gateway):
         return below if self.place.front is None else ("gateway", *below)
 
     def structure(self, disks: Mapping[str, int]) -> Structure:
-        """Objects are on the OSDs' disks; the OSD that gets one from radosgw copies it to
-        others.
-        """
+        """Objects are on OSDs' disks; the OSD that gets one from radosgw copies it to others."""
         place, osd, kept = self.place, self.settings.osd, self.settings.pools.kept
         used = {name: osd.split(disks.get(name, 0)) for name in place.osd}
         apart, kept_in_memory = osd.own_journal, osd.objectstore == "memstore"
@@ -202,7 +192,7 @@ class Rgw(Gateway):
         return "" if algorithm == "none" else algorithm
 
     def by_size(self, sizes: Sizes) -> tuple[Sized, ...]:
-        return size.by_size(self.place, self.settings, sizes)
+        return by_size(self.place, self.settings, sizes)
 
     def lacks(self, disks: Mapping[str, int]) -> tuple[Unfit, ...]:
         """More copies or fragments than OSDs, each of which has at most one of an object."""
@@ -265,8 +255,8 @@ class Rgw(Gateway):
         if other:
             ignored = config.unknown_options(first, self.release, conf)
             say(f"{self.release}: settings are {words(self.release, other, [*ignored.values()])}")
-        faults += networks.network_faults(self.place, self.settings, hosts)
-        faults += plugins.plugin_faults(first, self.release, self.settings)
+        faults += network_faults(self.place, self.settings, hosts)
+        faults += plugin_faults(first, self.release, self.settings)
         front = self.cluster.front(native=native)
         if front is not None and roster.front is not None:
             try:

@@ -62,23 +62,6 @@ _OSD: Final = (
 _MON: Final = ("mon_osd_min_down_reporters", "mon_osd_down_out_interval")
 
 
-def tolerance(state: CephState) -> Tolerance:
-    """The options that decide it, as the mon and the first OSD report them.
-
-    Raises CommandFailed.
-    """
-    mon = CephDaemon(state.mon_host, "mon.a")
-    found: dict[str, str] = {}
-    for source, names in ((state.osds[0], _OSD), (mon, _MON)):
-        answers = ask([source], *({"prefix": "config get", "var": one} for one in names))[source]
-        values = {name: option(text, name) for name, text in zip(names, answers, strict=True)}
-        found |= {name: value for name, value in values.items() if value is not None}
-    pools = state.cluster.settings.pools
-    found["copies"] = f"{pools.replicas}, writes need {pools.min_size} (min_size)"
-    front = state.cluster.front(native=state.native)
-    return Tolerance(found | ({} if front is None else front.tolerance()), partial(_asking, state))
-
-
 @contextmanager
 def _asking(state: CephState) -> Iterator[Ask]:
     """A session on the first mon's host, and on another's when that dies."""
@@ -126,9 +109,6 @@ def standing(status: dict[str, Any], osds: int) -> Standing:
         ) from None
     words = f"{up} of {osds} OSDs up, {clean} of {total} placement groups clean"
     return Standing(whole=up == osds and clean == total, words=words)
-
-
-# What a cluster takes of its disks, as its OSDs say.
 
 
 _ALLOCATED: Final = ("bluestore_allocated", "allocated")
@@ -180,81 +160,12 @@ def _sum(counters: Mapping[str, int], names: Sequence[str]) -> int | None:
     return sum(known) if known else None
 
 
-# Starting the daemons of a Ceph cluster again on hosts that lost power.
-
-
 MGR_INTERVALS_S: Final = {"mgr_stats_period": "5", "mgr_tick_period": "2"}
 """How often daemons report to the mgr, and it to the mon, by default: until it has heard from all,
 a cluster is not known to be healthy. While it starts they report every second.
 """
 _UP_WITHIN_S: Final = 120.0
 _POLL_S: Final = 0.1
-
-
-def start_again(state: CephState, names: Collection[str], say: Say) -> None:
-    """Start what ran on hosts of these names, on what their disks have: the mon first, then OSDs
-    and the mgr, radosgw once the OSDs are up, the front last.
-
-    Raises ServiceFailed or CommandFailed.
-    """
-
-    def ours(daemons: Collection[Daemon]) -> list[Daemon]:
-        return [one for one in daemons if one.host.name in names]
-
-    hosts = {name: host for name, host in state.hosts.items() if name in names}
-    trust(hosts, state.certificates)
-    together([partial(_prepare, state, host) for host in hosts.values()])
-    mons = [one for one in ours(state.store) if one.service.name == "mon"]
-    others = [one for one in ours(state.store) if one not in mons]
-    osds = [one for one in state.osds if one.host.name in names]
-    daemon.start(mons)
-    await_ports(state.client, mons, say)
-    with Monitor(state.mon_host, partial(daemon.check, mons)) as monitor:
-        before = _up_since(monitor)
-        daemon.start(others)
-        _await_up(monitor, osds, before, others)
-    say(f"{len(osds)} OSDs are up again")
-    for some in (ours(state.radosgws.values()), ours(state.front)):
-        daemon.start(some)
-        await_ports(state.client, [one for one in some if one.port is not None], say)
-    mgrs = [one for one in state.mgrs if one.host.name in names]
-    if mgrs:
-        restore_intervals(mgrs, osds, state.cluster.settings)
-
-
-def revive(state: CephState, daemons: Sequence[Daemon]) -> None:
-    """Start daemons that were killed, on hosts that are up.
-
-    Raises ServiceFailed or CommandFailed.
-    """
-    names = [one.service.name for one in daemons]
-    osds = [one for one in state.osds if one.name in names]
-    if not osds:
-        daemon.start(daemons)
-        return
-    # Until they are started, they are dead: a slow answer of the mon is no reason to give them up.
-    mons = [one for one in state.store if one.service.name == "mon"]
-    with Monitor(state.mon_host, partial(daemon.check, mons)) as monitor:
-        before = _up_since(monitor)
-        daemon.start(daemons)
-        _await_up(monitor, osds, before, daemons)
-    _restore_poll(osds, state.cluster.settings)
-
-
-def mend_disk(state: CephState, host: str, disk: str) -> None:
-    """Start the OSDs of a disk that failed and answers again: one that saw an error has ended, and
-    no other may go on.
-
-    Raises ServiceFailed or CommandFailed.
-    """
-    planned = [one for one in state.roster.osds if one.host == host and disk in one.disks]
-    names = {f"osd.{one.number}" for one in planned}
-    osds = [one for one in state.store if one.service.name in names]
-    for one in osds:
-        one.host.kill(one.service.name)
-    script = objectstore.remounts(state.cluster.settings.osd, planned, disk)
-    state.hosts[host].run(["sh", "-ec", script], timeout_s=120)
-    revive(state, osds)
 
 
 def restore_intervals(
@@ -275,12 +186,10 @@ def _restore_poll(osds: Sequence[CephDaemon], settings: RgwSettings) -> None:
 
 
 def _set(name: str, value: str) -> dict[str, object]:
-    """The command that gives a running daemon's option a value."""
     return {"prefix": "config set", "var": name, "val": [value]}
 
 
 def _prepare(state: CephState, host: Host) -> None:
-    """Make what a host has outside its disks, and mount its OSDs' file systems."""
     osds = [osd for osd in state.roster.osds if osd.host == host.name]
     host.run(["sh", "-ec", objectstore.mounts(state.cluster.settings.osd, osds)], timeout_s=120)
 
@@ -399,17 +308,62 @@ class RunningRgw(RunningGateway):
         )
 
     def start_again(self, names: Collection[str], say: Say) -> None:
-        start_again(self._state, names, say)
+        """The mon first, then OSDs and the mgr, radosgw once the OSDs are up, the front last."""
+        state = self._state
+
+        def ours(daemons: Collection[Daemon]) -> list[Daemon]:
+            return [one for one in daemons if one.host.name in names]
+
+        hosts = {name: host for name, host in state.hosts.items() if name in names}
+        trust(hosts, state.certificates)
+        together([partial(_prepare, state, host) for host in hosts.values()])
+        mons = [one for one in ours(state.store) if one.service.name == "mon"]
+        others = [one for one in ours(state.store) if one not in mons]
+        osds = [one for one in state.osds if one.host.name in names]
+        daemon.start(mons)
+        await_ports(state.client, mons, say)
+        with Monitor(state.mon_host, partial(daemon.check, mons)) as monitor:
+            before = _up_since(monitor)
+            daemon.start(others)
+            _await_up(monitor, osds, before, others)
+        say(f"{len(osds)} OSDs are up again")
+        for some in (ours(state.radosgws.values()), ours(state.front)):
+            daemon.start(some)
+            await_ports(state.client, [one for one in some if one.port is not None], say)
+        mgrs = [one for one in state.mgrs if one.host.name in names]
+        if mgrs:
+            restore_intervals(mgrs, osds, state.cluster.settings)
 
     def revive(self, daemons: Sequence[Daemon]) -> None:
         """See RunningGateway. OSDs are up again when it returns."""
-        revive(self._state, daemons)
+        state = self._state
+        names = [one.service.name for one in daemons]
+        osds = [one for one in state.osds if one.name in names]
+        if not osds:
+            daemon.start(daemons)
+            return
+        # Until they are started, they are dead: a slow answer of the mon is no reason to give them
+        # up.
+        mons = [one for one in state.store if one.service.name == "mon"]
+        with Monitor(state.mon_host, partial(daemon.check, mons)) as monitor:
+            before = _up_since(monitor)
+            daemon.start(daemons)
+            _await_up(monitor, osds, before, daemons)
+        _restore_poll(osds, state.cluster.settings)
 
     def mend_disk(self, host: str, disk: str) -> None:
-        mend_disk(self._state, host, disk)
+        """One of its OSDs that saw an error has ended, and no other may go on."""
+        state = self._state
+        planned = [one for one in state.roster.osds if one.host == host and disk in one.disks]
+        names = {f"osd.{one.number}" for one in planned}
+        osds = [one for one in state.store if one.service.name in names]
+        for one in osds:
+            one.host.kill(one.service.name)
+        script = objectstore.remounts(state.cluster.settings.osd, planned, disk)
+        state.hosts[host].run(["sh", "-ec", script], timeout_s=120)
+        self.revive(osds)
 
     def may_change(self, gateway: Gateway, scope: Scope) -> None:
-        """See RunningGateway. Raises UsageError, CommandFailed."""
         self._planned(gateway, scope, lambda _: None)
 
     def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
@@ -426,7 +380,6 @@ class RunningRgw(RunningGateway):
         return CephChange(self._state, gateway.cluster, scope, say)
 
     def _describe(self, checks: Sequence[OperationCheck]) -> None:
-        """Update facts, files and probes."""
         tls = {"tls": negotiated(self._state.client, self.endpoints)}
         self.facts = MappingProxyType(self._state.facts(checks) | tls)
         self.rendered = self._state.files.shown()
@@ -452,8 +405,22 @@ class RunningRgw(RunningGateway):
         return kept_bytes(self._osds) if self._objectstore == "bluestore" else None
 
     def tolerance(self) -> Tolerance:
-        """See RunningGateway. Raises CommandFailed."""
-        return tolerance(self._state)
+        """As the mon and the first OSD say. Raises CommandFailed."""
+        state = self._state
+        mon = CephDaemon(state.mon_host, "mon.a")
+        found: dict[str, str] = {}
+        for source, names in ((state.osds[0], _OSD), (mon, _MON)):
+            answers = ask([source], *({"prefix": "config get", "var": one} for one in names))[
+                source
+            ]
+            values = {name: option(text, name) for name, text in zip(names, answers, strict=True)}
+            found |= {name: value for name, value in values.items() if value is not None}
+        pools = state.cluster.settings.pools
+        found["copies"] = f"{pools.replicas}, writes need {pools.min_size} (min_size)"
+        front = state.cluster.front(native=state.native)
+        return Tolerance(
+            found | ({} if front is None else front.tolerance()), partial(_asking, state)
+        )
 
     def daemons(self) -> tuple[Daemon, ...]:
         return self._state.daemons

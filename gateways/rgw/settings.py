@@ -225,9 +225,7 @@ class OsdSettings(Record):
         return self.objectstore == "filestore" and self.filestore.journal == "own"
 
     def split(self, disks: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Numbers of the disks for OSDs, and of the one for their journals, on a host of `disks`
-        disks.
-        """
+        """Numbers of a host's disks for OSDs, and of the one for their journals, of `disks`."""
         used = min(disks, self.disks or disks)
         if self.own_journal:
             return tuple(range(used - 1)), (disks - 1,)
@@ -235,14 +233,12 @@ class OsdSettings(Record):
 
     @property
     def least_disks(self) -> int:
-        """The least number of disks of an OSD host."""
         if self.objectstore == "memstore":
             return 0
         return self.disks or (2 if self.own_journal else 1)
 
     @property
     def striped(self) -> bool:
-        """Whether all disks of a host are one OSD's."""
         return self.objectstore == "filestore" and self.filestore.raid0
 
     @property
@@ -275,7 +271,6 @@ class EcSettings(Record):
 
     @property
     def fragments(self) -> Fragments:
-        """The same for every kind of store."""
         return Fragments(data=self.k, parity=self.m)
 
 
@@ -316,7 +311,6 @@ class PoolSettings(Record):
 
     @property
     def kept(self) -> Redundancy:
-        """How object data is kept."""
         if self.ec is None:
             return Redundancy(replicas=self.replicas)
         return Redundancy(replicas=1, fragments=self.ec.fragments)
@@ -359,15 +353,11 @@ class RgwSettings(FrontedSettings):
         return {f"debug_{part}": "0/0" for part in _NOISY} if self.log == "quiet" else {}
 
 
-# Placement of the `rgw` gateway.
-
-
 MON_IDS = ascii_lowercase
 """Names of mons, and of the mgr beside each, in order."""
 
 
 def _listed(value: object) -> object:
-    """One host needs no list."""
     return (value,) if isinstance(value, str) else value
 
 
@@ -413,12 +403,8 @@ class RgwPlacement(FrontedPlacement):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Every host once."""
         front = () if self.front is None else (self.front,)
         return tuple(dict.fromkeys((*self.mon, *self.osd, *self.radosgw, *front)))
-
-
-# Whether OSD hosts have an address in the network of copies.
 
 
 def network_faults(
@@ -437,9 +423,6 @@ def network_faults(
             listed = ", ".join(map(str, addresses)) or "none"
             found.append(f"osd.cluster_network: {name} has no address in {network}, but {listed}")
     return found
-
-
-# Whether a release has the libraries that compress objects and make fragments of them.
 
 
 _LIST: Final = (
@@ -469,9 +452,6 @@ def plugin_faults(host: Host, release: str, settings: RgwSettings) -> list[str]:
             hint = did_you_mean(name, known) if known else ", nor any other"
             lines.append(f"settings.{key}: {release} has no {name}{hint}")
     return lines
-
-
-# Settings of a Ceph cluster that follow the size of its hosts: see `gateways.sizing`.
 
 
 _THREADS_PER_CPU: Final = 32
@@ -531,7 +511,6 @@ def _placement_groups(pools: PoolSettings, osds: int) -> Iterator[Sized]:
 
 
 def _osds(place: RgwPlacement, settings: RgwSettings, sizes: Sizes) -> dict[str, int]:
-    """OSDs by host."""
     osd = settings.osd
     found = {}
     for name in place.osd:

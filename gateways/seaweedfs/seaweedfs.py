@@ -26,9 +26,6 @@ from weighbridge.gateways.gateway import (
     tier_of,
 )
 
-# Placement and settings of the `seaweedfs` gateway.
-
-
 MIB = 2**20
 
 
@@ -60,7 +57,6 @@ class SeaweedfsPlacement(Record):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Every host once."""
         return tuple(dict.fromkeys((self.s3, *self.volume)))
 
 
@@ -150,7 +146,6 @@ class Seaweedfs(FileGateway[SeaweedfsPlacement, SeaweedfsSettings]):
         )
 
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
-        """The S3 gateway's keys."""
         return (Rendered(host=self.place.s3, path=_KEYS, text=_keys(HIDDEN, HIDDEN)),)
 
     def put_files(self, hosts: Mapping[str, Host], endpoint: Endpoint) -> None:
@@ -248,7 +243,6 @@ def _daemon(host: Host, role: str, port: int, *options: str) -> Daemon:
 
 
 def _keys(user: str, key: str) -> str:
-    """The file of the S3 gateway's users."""
     known = {
         "name": user,
         "credentials": [{"accessKey": user, "secretKey": key}],

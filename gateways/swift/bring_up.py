@@ -64,10 +64,7 @@ class SwiftBringUp:
         self.started: list[Daemon] = []
 
     def run(self) -> RunningGateway:
-        """Start everything; returns the running gateway.
-
-        Raises ServiceFailed, CommandFailed or VerificationFailed.
-        """
+        """Start it all. Raises ServiceFailed, CommandFailed or VerificationFailed."""
         self.say("creating file systems, configuration and rings")
         trust(self.hosts, self.secret.certificates)
         stores: list[Callable[[], None]] = [partial(self._make_store, host) for host in self.stores]
@@ -95,10 +92,7 @@ class SwiftBringUp:
         return RunningSwift(state, self._below)
 
     def _prepare(self, host: Host, script: Sequence[str] = ()) -> None:
-        """Set up configuration, folders and syslog on one host, and run `script` there.
-
-        Syslog listens when this returns.
-        """
+        """Set a host up, run `script` there, and return when its syslog listens."""
         for path, text in self.files[host.name].items():
             put(host, path, text)
         argv = program.ship(host, "weighbridge.gateways.swift.write_syslog")
@@ -107,7 +101,6 @@ class SwiftBringUp:
         run_prepared(host, script)
 
     def _make_store(self, host: Host) -> None:
-        """Set up configuration and file systems of one storage host."""
         script = ["pids="]
         for disk in host.disks[: self.settings.disks]:
             script += [f"mkfs.xfs -q -f -K {disk} &", 'pids="$pids $!"']
@@ -115,7 +108,6 @@ class SwiftBringUp:
         self._prepare(host, [*script, *mounts(self.roster, host)])
 
     def _make_proxy(self, host: Host) -> None:
-        """Set up configuration and memcached of a proxy host."""
         self._prepare(host)
         memory = str(self.settings.proxy.memcached_memory // 2**20)
         address = ("-l", host.address, "-p", str(config.MEMCACHED_PORT))
@@ -161,7 +153,6 @@ class SwiftBringUp:
         await_ports(self.client, daemons, self.say)
 
     def _make_rings(self) -> None:
-        """Compute the ring files on the first proxy host and put them on every host."""
         devices: dict[str, list[dict[str, str | int]]] = {server: [] for server in SERVERS}
         for one in self.roster.devices:
             devices[one.server].append(

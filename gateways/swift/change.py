@@ -24,9 +24,6 @@ from weighbridge.gateways.swift.settings import SERVERS, SwiftCluster, SwiftSett
 from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import OperationCheck, verify
 
-# The least restart for a setting of Swift to take effect.
-
-
 _CLUSTER = frozenset(
     {
         # Rings, disks and the set of daemons depend on these, and what clients know.
@@ -157,7 +154,6 @@ class SwiftChange:
         return dead or any(before[path] != after[path] for path in own)
 
     def _reads(self, one: Daemon) -> list[str]:
-        """The generated files that a daemon's command line names."""
         return [word for word in one.service.argv if word in self.files[one.host.name]]
 
     def _is_front(self, one: Daemon) -> bool:
@@ -258,10 +254,7 @@ class SwiftChange:
 
 
 def fitting(state: SwiftState, gateway: Gateway, scope: Scope) -> SwiftCluster:
-    """The cluster of `gateway`, if this deployment can be changed to it within `scope`.
-
-    Raises UsageError with the reason otherwise.
-    """
+    """The cluster of `gateway`, if it can be had within `scope`. Raises UsageError if not."""
     now, cluster = state.cluster, gateway.cluster
     if not isinstance(cluster, SwiftCluster) or (cluster.release, cluster.place) != (
         now.release,
@@ -291,8 +284,6 @@ _ADVICE = "Tear the deployment down and start it with these settings."
 
 
 class _Read(TypedDict):
-    """The program's output for a file."""
-
     sha256: str
     age_s: float
     processes: list[tuple[int, float]]

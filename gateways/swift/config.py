@@ -182,10 +182,7 @@ def proxy_conf(
     memcacheds: Sequence[str],
     tls: bool = False,
 ) -> str:
-    """The text of a proxy server's file, with the user's `key` and all memcacheds' addresses.
-
-    `tls`: clients speak TLS, to the proxy or to a front.
-    """
+    """A proxy server's file, with the user's `key`, all memcacheds, and `tls` of it or a front."""
     proxy = settings.proxy
     cache: dict[str, config_text.OptionValue] = {
         "memcache_servers": ",".join(host_port(one, MEMCACHED_PORT) for one in memcacheds),
@@ -328,9 +325,6 @@ class SwiftGrammar(IniGrammar):
 GRAMMAR = SwiftGrammar()
 
 
-# Which servers of a layout run where: names, addresses, ports and disks.
-
-
 _PROXY: Final = "proxy-server"
 
 
@@ -377,7 +371,6 @@ class SwiftRoster:
 
     @property
     def proxies(self) -> tuple[Proxy, ...]:
-        """Every proxy server, host by host."""
         settings = self._settings.proxy
         found = []
         for site in self.caches:
@@ -389,7 +382,6 @@ class SwiftRoster:
 
     @property
     def backends(self) -> tuple[Backend, ...]:
-        """The proxies as backends of a front."""
         return tuple(
             Backend(f"{one.host}-{one.port}", one.address, one.port) for one in self.proxies
         )
@@ -405,7 +397,6 @@ class SwiftRoster:
         return [(first,), *((f"{OBJECTS}/d{index}",) for index in range(count - 1))]
 
     def disks(self, store: Site, server: str) -> tuple[str, ...]:
-        """The disks of a storage host that a server keeps data on."""
         return tuple(
             disk
             for disk, folders in zip(store.disks, self.folders(store), strict=False)
@@ -414,7 +405,6 @@ class SwiftRoster:
 
     @property
     def devices(self) -> tuple[Device, ...]:
-        """All disks of all rings."""
         return tuple(
             Device(server, store.name, store.address, zone, self._port(server, index), name)
             for zone, store in enumerate(self.stores, 1)
@@ -423,7 +413,6 @@ class SwiftRoster:
         )
 
     def ports(self, store: Site, server: str) -> tuple[int, ...]:
-        """The ports of a server on a storage host."""
         return tuple(
             dict.fromkeys(
                 one.port for one in self.devices if (one.host, one.server) == (store.name, server)
@@ -444,11 +433,7 @@ class SwiftRoster:
 
 
 def _keeps(folder: str, server: str) -> bool:
-    """Whether a server keeps data in a folder of `SwiftRoster.folders`."""
     return folder.startswith(f"{DATABASES}/") != (server == "object")
-
-
-# The configuration files of a Swift deployment, by host and path.
 
 
 @dataclass(frozen=True)
@@ -464,13 +449,11 @@ class Secrets:
 
     @classmethod
     def of(cls, cluster: SwiftCluster, sites: Mapping[str, Site]) -> Secrets:
-        """New secrets for a deployment."""
         host = cluster.tls_host
         return cls(certificates=None if host is None else issued(sites[host]))
 
     @property
     def all(self) -> tuple[str, ...]:
-        """All secrets."""
         own = () if self.certificates is None else (self.certificates.secret,)
         return (self.key, self.prefix, self.suffix, *own)
 
@@ -517,11 +500,7 @@ def files(
 
 
 def put(host: Host, path: str, text: str) -> None:
-    """Write a file to its host. Those in /etc/swift are readable by Swift's user only: some hold
-    secrets.
-
-    Raises TargetError.
-    """
+    """Write a file to its host, in /etc/swift for Swift's user only. Raises TargetError."""
     if path.startswith("/etc/swift/"):
         host.put(path, text, mode=0o600, owner="swift")
     else:

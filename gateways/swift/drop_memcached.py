@@ -57,9 +57,7 @@ def count(wire: io.BufferedRWPair) -> int:
 
 
 def flush(wire: io.BufferedRWPair, keep: list[MemcachedEntry]) -> None:
-    """Drop everything and restore some entries, in one message: no other request on this connection
-    can come between.
-    """
+    """Drop everything and restore some entries, in one message that no other can split."""
     message = b"flush_all\r\n"
     for entry in keep:
         left_s = max(entry.left_s, 0)

@@ -74,9 +74,7 @@ def unknown(known: Known, server: str, text: str) -> dict[tuple[str, str], str]:
 
 
 def _names(known: Known, server: str, section: str, use: str | None) -> frozenset[str] | None:
-    """The options a section may have; None for an unknown section; empty for another program's,
-    which cannot be checked.
-    """
+    """Options that a section may have; None: unknown; empty: another program's, not checked."""
     samples = known.samples[server]
     kind, colon, _ = section.partition(":")
     if colon and kind in {"filter", "app"} and use is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from pydantic import Field
@@ -12,7 +13,7 @@ from weighbridge.common.document import did_you_mean
 from weighbridge.common.endpoint import S3Way
 from weighbridge.common.host import Host
 from weighbridge.gateways.front import packages_before
-from weighbridge.gateways.gateway import KnownRelease, RootImage
+from weighbridge.gateways.gateway import BULLSEYE, SID, KnownRelease, RootImage
 from weighbridge.gateways.swift.settings import SwiftSettings
 
 _PACKAGES = (
@@ -66,91 +67,42 @@ _IGNORES_PARTS: Final = {
     "read-part": "this Swift ignores part-number, and sends the complete object",
 }
 
-_VERSION_PACKAGES = ("python3-swift",)
+
+_image: Final = partial(RootImage, packages=_PACKAGES, version_packages=("python3-swift",))
 
 
-def _of_ubuntu(name: str, suite: str) -> RootImage:
-    return RootImage(
-        name=name,
-        suite=suite,
-        distribution="Ubuntu",
-        packages=_PACKAGES,
-        version_packages=_VERSION_PACKAGES,
+def _before_34(image: RootImage, settings_of: str = "") -> SwiftRelease:
+    return SwiftRelease(
+        image=image,
+        settings_of=settings_of,
+        lacks=frozenset({"etag_validate_pct"}),
+        s3_lacks=_NO_CHUNKS,
+        s3_lacks_operations=_NO_PARTS,
+        lacks_operations=_IGNORES_PARTS,
     )
 
 
 RELEASES: dict[str, SwiftRelease] = {
-    "swift-2.26": SwiftRelease(
-        image=RootImage(
-            name="swift-2.26",
-            suite="bullseye",
-            packages=_PACKAGES,
-            version_packages=_VERSION_PACKAGES,
-            # Its security and update archives name files that no longer exist.
-            options=(
-                '--setup-hook=sed -i -e /security/d -e /-updates/d "$1/etc/apt/sources.list"',
-            ),
-        ),
-        lacks=frozenset({"etag_validate_pct"}),
-        s3_lacks=_NO_CHUNKS,
-        s3_lacks_operations=_NO_PARTS,
-        lacks_operations=_IGNORES_PARTS,
+    "swift-2.26": _before_34(_image(name="swift-2.26", suite="bullseye", options=BULLSEYE)),
+    "swift-2.29": _before_34(
+        _image(name="swift-2.29", suite="jammy", distribution="Ubuntu"), settings_of="swift-2.26"
     ),
-    "swift-2.29": SwiftRelease(
-        image=_of_ubuntu("swift-2.29", "jammy"),
-        settings_of="swift-2.26",
-        lacks=frozenset({"etag_validate_pct"}),
-        s3_lacks=_NO_CHUNKS,
-        s3_lacks_operations=_NO_PARTS,
-        lacks_operations=_IGNORES_PARTS,
-    ),
-    "swift-2.30": SwiftRelease(
-        image=RootImage(
-            name="swift-2.30",
-            suite="bookworm",
-            packages=_PACKAGES,
-            version_packages=_VERSION_PACKAGES,
-        ),
-        lacks=frozenset({"etag_validate_pct"}),
-        s3_lacks=_NO_CHUNKS,
-        s3_lacks_operations=_NO_PARTS,
-        lacks_operations=_IGNORES_PARTS,
-    ),
-    "swift-2.33": SwiftRelease(
-        image=_of_ubuntu("swift-2.33", "noble"),
-        settings_of="swift-2.30",
-        lacks=frozenset({"etag_validate_pct"}),
-        s3_lacks=_NO_CHUNKS,
-        s3_lacks_operations=_NO_PARTS,
-        lacks_operations=_IGNORES_PARTS,
+    "swift-2.30": _before_34(_image(name="swift-2.30", suite="bookworm")),
+    "swift-2.33": _before_34(
+        _image(name="swift-2.33", suite="noble", distribution="Ubuntu"), settings_of="swift-2.30"
     ),
     "swift-2.35": SwiftRelease(
-        image=RootImage(
-            name="swift-2.35",
-            suite="trixie",
-            packages=_PACKAGES,
-            version_packages=_VERSION_PACKAGES,
-        ),
+        image=_image(name="swift-2.35", suite="trixie"),
         s3_lacks=_ALL,
         s3_lacks_operations=_NO_CONDITIONS,
     ),
     "swift-2.38": SwiftRelease(
-        image=RootImage(
-            name="swift-2.38",
-            suite="sid",
-            packages=_PACKAGES,
-            version_packages=_VERSION_PACKAGES,
-            # sid changes daily; a mirror's copy may be older than its own expiry date.
-            options=('--aptopt=Acquire::Check-Valid-Until "false"',),
-        ),
+        image=_image(name="swift-2.38", suite="sid", options=SID),
         s3_lacks=_ALL,
         s3_lacks_operations=_NO_TAGS,
     ),
 }
 """Releases of Swift by the name that layouts use."""
-
-
-# Erasure codes of a release, and the storage policy that its servers read.
 
 
 _TRY: Final = """
@@ -175,10 +127,7 @@ print(json.dumps({name: getattr(one, name) for name in (
 
 
 def code_faults(host: Host, settings: SwiftSettings) -> list[str]:
-    """Why PyECLib of the release on this host cannot code as the settings say, a line each.
-
-    Raises CommandFailed.
-    """
+    """Why the host's PyECLib cannot code as the settings say, by line. Raises CommandFailed."""
     ec = settings.ec
     if ec is None:
         return []

@@ -44,9 +44,6 @@ if TYPE_CHECKING:
     from weighbridge.gateways.swift.change import SwiftState
 
 
-# The layers below Swift's clients: one proxy behind its front, and the object servers.
-
-
 RESELLER = "AUTH_"
 """tempauth's prefix of accounts."""
 
@@ -101,59 +98,8 @@ def object_servers(
     )
 
 
-# Starting Swift's servers on a host, at first or after it lost power.
-
-
 SYSLOG: Final = "syslog"
 MEMCACHED_SERVICE: Final = "memcached"
-
-
-def start_again(state: SwiftState, names: Collection[str], say: Say) -> None:
-    """Start what ran on hosts of these names, on what their disks have.
-
-    Tokens are gone with their memcached: clients log in again. Raises ServiceFailed or
-    CommandFailed.
-    """
-    hosts = {name: host for name, host in state.hosts.items() if name in names}
-    trust(hosts, state.secret.certificates)
-    roster = SwiftRoster(state.cluster.place, state.cluster.settings, state.hosts)
-    scripts = {name: mounts(roster, state.hosts[name]) for name in state.cluster.place.storage}
-    _start(state, [one for one in state.daemons if one.host.name in names], scripts, say)
-
-
-def revive(state: SwiftState, daemons: Sequence[Daemon]) -> None:
-    """Start daemons that were killed, on hosts that are up. Raises ServiceFailed or CommandFailed.
-
-    A host's syslog leaves its socket, which refuses servers that start before the next one listens.
-    """
-    for one in daemons:
-        if one.service.name == SYSLOG:
-            one.host.run(["rm", "-f", "/dev/log"])
-    _start(state, daemons, {}, lambda _: None)
-
-
-def mend_disk(state: SwiftState, host: str, disk: str) -> None:
-    """Mount a disk again that failed and answers again, and start what keeps data on its host: its
-    file system shuts down at an error of its log, until it is mounted again.
-
-    Raises ServiceFailed or CommandFailed.
-    """
-    mine = [one for one in state.daemons if one.host.name == host]
-    daemons = [
-        one
-        for one in mine
-        if one.service.name not in {SYSLOG, MEMCACHED_SERVICE}
-        and not is_proxy(one.service.name)
-        and one not in _fronts(state)
-    ]
-    for one in daemons:
-        one.host.kill(one.service.name)
-    site = state.hosts[host]
-    roster = SwiftRoster(state.cluster.place, state.cluster.settings, state.hosts)
-    folders = dict(zip(site.disks, roster.folders(site), strict=False))[disk]
-    lines = [*(f"umount {one}" for one in reversed(folders)), *_mounted(disk, folders)]
-    site.run(["sh", "-ec", "\n".join(lines)], timeout_s=120)
-    revive(state, daemons)
 
 
 def _start(
@@ -180,7 +126,6 @@ def _start(
 
 
 def _fronts(state: SwiftState) -> Sequence[Daemon]:
-    """The programs of its front."""
     front, place = state.cluster.front(), state.front_host
     return () if front is None or place is None else front.daemons(place)
 
@@ -205,10 +150,7 @@ def _mounted(disk: str, folders: Sequence[str]) -> list[str]:
 
 
 def run_prepared(host: Host, script: Sequence[str]) -> None:
-    """Run `script` and make the folders that do not outlive a host's power.
-
-    Its syslog, which is started, listens when this returns. Raises CommandFailed.
-    """
+    """Run `script`, make folders of a host's /run, await its syslog. Raises CommandFailed."""
     lines = [
         *script,
         "mkdir -p /run/swift /run/lock /var/cache/swift",
@@ -247,10 +189,7 @@ class RunningSwift(RunningGateway):
     )
 
     def __init__(self, state: SwiftState, below: Callable[[], Below]) -> None:
-        """`below` is called at most once, on demand: its result never changes.
-
-        Raises CommandFailed.
-        """
+        """`below` is called at most once, on demand: its result is fixed. Raises CommandFailed."""
         self._state = state
         self._caches = tuple(state.hosts[name] for name in state.cluster.place.proxy)
         self._stores = tuple(state.hosts[name] for name in state.cluster.place.storage)
@@ -259,7 +198,6 @@ class RunningSwift(RunningGateway):
         self._describe()
 
     def _describe(self) -> None:
-        """Update facts, files and probes. Raises CommandFailed."""
         state = self._state
         found = facts(state.cluster, self._caches[0], self._stores)
         found_probes = probes(self._caches, self._stores)
@@ -279,19 +217,46 @@ class RunningSwift(RunningGateway):
         self.rendered = shown(state.files, state.secret)
 
     def start_again(self, names: Collection[str], say: Say) -> None:
-        start_again(self._state, names, say)
+        """Tokens are gone with their memcached: clients log in again."""
+        state = self._state
+        hosts = {name: host for name, host in state.hosts.items() if name in names}
+        trust(hosts, state.secret.certificates)
+        roster = self._roster()
+        scripts = {name: mounts(roster, state.hosts[name]) for name in state.cluster.place.storage}
+        _start(state, [one for one in state.daemons if one.host.name in names], scripts, say)
 
     def revive(self, daemons: Sequence[Daemon]) -> None:
-        revive(self._state, daemons)
+        """A host's syslog leaves its socket, which refuses servers that start before the next."""
+        state = self._state
+        for one in daemons:
+            if one.service.name == SYSLOG:
+                one.host.run(["rm", "-f", "/dev/log"])
+        _start(state, daemons, {}, lambda _: None)
 
     def mend_disk(self, host: str, disk: str) -> None:
-        mend_disk(self._state, host, disk)
+        """Its file system shuts down at an error of its log, until it is mounted again."""
+        state = self._state
+        mine = [one for one in state.daemons if one.host.name == host]
+        daemons = [
+            one
+            for one in mine
+            if one.service.name not in {SYSLOG, MEMCACHED_SERVICE}
+            and not is_proxy(one.service.name)
+            and one not in _fronts(state)
+        ]
+        for one in daemons:
+            one.host.kill(one.service.name)
+        site = state.hosts[host]
+        roster = self._roster()
+        folders = dict(zip(site.disks, roster.folders(site), strict=False))[disk]
+        lines = [*(f"umount {one}" for one in reversed(folders)), *_mounted(disk, folders)]
+        site.run(["sh", "-ec", "\n".join(lines)], timeout_s=120)
+        self.revive(daemons)
 
     def may_change(self, gateway: Gateway, scope: Scope) -> None:
         fitting(self._state, gateway, scope)
 
     def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
-        """Restart servers whose files differ; see SwiftChange, and RunningGateway for errors."""
         done = SwiftChange(self._state, fitting(self._state, gateway, scope), say).run()
         self._describe()
         return done
@@ -330,7 +295,6 @@ class RunningSwift(RunningGateway):
         return self._below()
 
     def disk_space(self) -> DiskSpace:
-        """The file systems of the disks in the object ring."""
         rows = self._file_systems(config.OBJECTS)
         return DiskSpace(
             bytes=sum(size for size, _, _ in rows),

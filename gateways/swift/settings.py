@@ -61,7 +61,6 @@ class SwiftPlacement(FrontedPlacement):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Every host once."""
         front = () if self.front is None else (self.front,)
         return tuple(dict.fromkeys((*self.proxy, *self.storage, *front)))
 
@@ -170,7 +169,6 @@ class EcSettings(Record):
 
     @property
     def fragments(self) -> Fragments:
-        """The same for every kind of store."""
         return Fragments(data=self.k, parity=self.m)
 
 
@@ -228,7 +226,6 @@ class SwiftSettings(FrontedSettings):
 
     @property
     def kept(self) -> Redundancy:
-        """How objects are kept."""
         if self.ec is None:
             return Redundancy(replicas=self.replicas)
         return Redundancy(replicas=1, fragments=self.ec.fragments)
@@ -248,7 +245,6 @@ class SwiftCluster(Record):
         return tls_host(self.place, self.settings, unfronted)
 
     def front(self) -> Front | None:
-        """The layout's front."""
         return front_of(self.place, self.settings, Behind(health_path=_HEALTH_PATH))
 
 

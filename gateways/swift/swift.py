@@ -67,6 +67,7 @@ class Swift(Gateway):
         assert isinstance(place, SwiftPlacement)  # noqa: S101 - the interface's contract
         assert isinstance(settings, SwiftSettings)  # noqa: S101
         self.release = release
+        self.place, self.settings = place, settings
         self.cluster = SwiftCluster(release=release, place=place, settings=settings)
         ec = settings.ec
         if ec is not None and ec.failure_domain == "host":
@@ -119,22 +120,10 @@ class Swift(Gateway):
     def settings_elsewhere(cls, release: str) -> str | None:
         return RELEASES[release].settings_of or None
 
-    @property
-    def place(self) -> SwiftPlacement:
-        """Which daemon is on which host."""
-        return self.cluster.place
-
-    @property
-    def settings(self) -> SwiftSettings:
-        """All settings that decide results."""
-        return self.cluster.settings
-
     def apis(self) -> tuple[ObjectApi, ...]:
-        """Swift, and S3 with s3api."""
         return ("swift", "s3") if self.settings.s3api else ("swift",)
 
     def s3_lacks(self) -> Mapping[S3Way, str]:
-        """As its release's s3api."""
         return RELEASES[self.release].s3_lacks
 
     def operations_lacked(self, api: ObjectApi) -> Mapping[str, str]:
@@ -158,9 +147,7 @@ class Swift(Gateway):
 
     @classmethod
     def scope(cls, key: str) -> Scope:
-        """`restart`, as servers read files at start; `cluster` for rings, daemons, ports,
-        tokens.
-        """
+        """`restart`, as servers read files at start; `cluster` for rings, daemons and ports."""
         return change.scope_of(key)
 
     def layers(self) -> tuple[StoreLayer, ...]:
@@ -272,7 +259,6 @@ class Swift(Gateway):
             raise UsageError(f"{self.release}:\n" + "\n".join(dict.fromkeys(found)))
 
     def _mine(self, server: str) -> Mapping[str, Collection[str]]:
-        """The layout's own options of a server, by section."""
         return next((own for name, own in self.settings.options.items() if name == server), {})
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:

@@ -1,7 +1,4 @@
-"""A reader of /dev/log, as a service of a host: appends each message as a line to a file.
-
-Swift's servers log only to syslog; these hosts have no syslog daemon.
-"""
+"""Appends lines of /dev/log to a file: Swift's servers log to syslog, which hosts lack."""
 
 from __future__ import annotations
 

@@ -80,7 +80,6 @@ class Versitygw(FileGateway[VersitygwPlacement, VersitygwSettings]):
     def stages(
         self, hosts: Mapping[str, Host], endpoint: Endpoint
     ) -> tuple[tuple[Daemon, ...], ...]:
-        """See FileGateway; options are on its command line, keys in its environment."""
         host = hosts[self.place.server]
         disk = file_store.disk_folders(host)[0]
         folders = (f"{disk}/iam", f"{disk}/data")

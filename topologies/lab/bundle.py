@@ -289,7 +289,6 @@ class Bundle:
         ]
 
     def write(self) -> None:
-        """Make the bundle's folders and config.json."""
         own = ("upper", "work") if self.root is None else ("root",)
         for name in ("rootfs", *own) if self.image is not None else ("rootfs",):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
@@ -328,7 +327,6 @@ class Bundle:
 
 
 def _root_lines(root: RootDisk) -> list[str]:
-    """Shell lines that mount the disk at `root`, with the overlay's folders in it."""
     device = f"/dev/loop{root.disk.minor}"
     made = [f"mkfs.xfs -q -f -K {device}"] if root.empty else []
     return [*made, f"mount -t xfs {device} root", "mkdir -p root/upper root/work"]

@@ -83,11 +83,7 @@ class Cgroups:
         return frozenset((self.mount / _HANDED_ON).read_text().split())
 
     def take_back(self, before: frozenset[str]) -> None:
-        """Hand on no controller but those of `before`, unless the lab's tree is still there, or
-        somebody else uses one by now.
-
-        Raises TargetError.
-        """
+        """Hand on what was `before`, unless the tree or another needs more. Raises TargetError."""
         if self.handed_on() is None:
             return
         for name in sorted((self.handed_on() or frozenset()) - before):
@@ -161,7 +157,6 @@ class Cgroups:
     def _block(
         self, group: str, device: str, rates: tuple[int | str | None, ...]
     ) -> tuple[Write, ...]:
-        """Writes of rates that are not None: bytes read and written, reads and writes a second."""
         if self.version == 2:
             keys = zip(("rbps", "wbps", "riops", "wiops"), rates, strict=True)
             limits = [f"{key}={rate}" for key, rate in keys if rate is not None]
@@ -189,11 +184,7 @@ class Cgroups:
     def read(
         self, group: str, devices: Mapping[str, str], *, own_cpus: bool = False
     ) -> tuple[str, ...]:
-        """The limits of a host as the kernel reports them; `devices` has names by `major:minor`,
-        `own_cpus`: it has CPUs of its own.
-
-        Raises TargetError.
-        """
+        """A host's limits as the kernel has them, `devices` by names. Raises TargetError."""
         names: tuple[tuple[str, str], ...]
         if self.version == 2:
             names = (("cpu", "cpu.max"), ("memory", "memory.max"), ("io", "io.max"))
@@ -216,10 +207,7 @@ class Cgroups:
         return tuple(found)
 
     def make(self, group: str) -> Path:
-        """Make a cgroup without limits, in version 1 that of memory, by which `pids` looks.
-
-        Raises TargetError.
-        """
+        """Make a cgroup without limits, in version 1 of memory, for `pids`. Raises TargetError."""
         folder = self.at("memory", group)
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -282,9 +270,6 @@ def _below(folder: Path) -> Iterator[Path]:
         yield from _below(path)
 
 
-# What hosts have used, as the kernel counts it: cgroups, NICs and disks.
-
-
 SECTOR_BYTES = 512
 """The unit of /sys/block/*/stat (Documentation/block/stat.rst)."""
 
@@ -312,14 +297,10 @@ class LabMachine:
 
     @property
     def cpus(self) -> int:
-        """The number of CPUs."""
         return os.cpu_count() or 1
 
     def counters(self) -> Counters:
-        """CPU time of all programs, hosts included, and the kernel; and of the kernel alone.
-
-        Raises TargetError.
-        """
+        """CPU time of all programs and the kernel, and the kernel's alone. Raises TargetError."""
         stat = self._proc / "stat"
         try:
             fields = [int(word) for word in stat.read_text().partition("\n")[0].split()[1:]]

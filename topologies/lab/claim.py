@@ -37,10 +37,7 @@ class RootLimit(Record):
     text: str
 
     def lift(self) -> None:
-        """Remove the limit if it is still this one: the device may belong to another by now.
-
-        Raises TargetError.
-        """
+        """Remove the limit unless another has it now, as the device may. Raises TargetError."""
         with contextlib.suppress(FileNotFoundError):
             if self.text in self.path.read_text().splitlines():
                 Write(self.path, f"{self.text.split()[0]} 0").apply()
@@ -58,7 +55,6 @@ class ClaimedMachine(Record):
     """Controllers that cgroups below the root had before the lab's were made; None: not known."""
 
     def write(self, state: Path) -> None:
-        """Write it atomically."""
         path = _path(state, self.deployment)
         path.parent.mkdir(parents=True, exist_ok=True)
         safe_files.write(path.parent, path.name, self.model_dump_json().encode())
@@ -69,10 +65,7 @@ class ClaimedMachine(Record):
 
 
 def claims(state: Path) -> tuple[ClaimedMachine, ...]:
-    """All claims on this machine, also those of ended conductors.
-
-    Raises TargetError for a claim that cannot be read.
-    """
+    """All claims here, also of ended conductors. Raises TargetError for an unreadable one."""
     found = []
     for path in sorted((state / "claims").glob("*.json")):
         try:
@@ -96,7 +89,6 @@ class MachineHold:
         self.describe("")
 
     def describe(self, run: str) -> None:
-        """Record the folder of the run, for messages to others."""
         _describe(self._lock, f"the run {run}" if run else "a run", self._since)
 
     def release(self) -> None:
@@ -137,7 +129,6 @@ class Claim:
             raise
 
     def add(self, limits: tuple[RootLimit, ...]) -> None:
-        """Record limits that are about to be put on in the root cgroup."""
         limits = (*self.claimed.root_limits, *limits)
         self.claimed = self.claimed.model_copy(update={"root_limits": limits})
         self.claimed.write(self.state)
@@ -201,9 +192,7 @@ class MachineInUse(UsageError):
 
 
 def _refuse_another_run(state: Path) -> None:
-    """Raise MachineInUse where a run of another process holds the machine, between deployments
-    too.
-    """
+    """Raise MachineInUse if another process's run holds the machine, between deployments too."""
     try:
         os.close(_locked(state / "run"))
     except MachineInUse as busy:
@@ -251,7 +240,6 @@ def _locked(path: Path) -> int:
 
 
 def _describe(descriptor: int, deployment: str, since: str) -> None:
-    """Write the holder of a lock into its file."""
     about = {"deployment": deployment, "pid": os.getpid(), "since": since}
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, json.dumps(about).encode(), 0)

@@ -73,7 +73,6 @@ class LoopDisk:
 
     @classmethod
     def _over(cls, path: str, backing: int, folder: Path) -> Self:
-        """Attach a descriptor, which is closed."""
         try:
             device, minor = _attach_free(backing)
         except OSError as error:
@@ -99,7 +98,6 @@ class LoopDisk:
 
 
 def _no_device(path: str, folder: Path, error: OSError) -> MissingPrerequisite:
-    """An error that says why there is no loop device, and what to do about it."""
     used = sum(1 for _ in Path("/sys/block").glob("loop*/loop"))
     missing = {errno.ENOENT, errno.ENODEV, errno.ENXIO}
     if error.filename == "/dev/loop-control" and error.errno in missing:
@@ -121,10 +119,7 @@ def _no_device(path: str, folder: Path, error: OSError) -> MissingPrerequisite:
 
 
 def _attach_free(backing: int) -> tuple[int, int]:
-    """Attach `backing` to a free loop device; returns the device's descriptor and its number.
-
-    It does direct I/O where the file system below can (tmpfs, for one, cannot).
-    """
+    """A free loop device of `backing`: descriptor and number; direct I/O where it can be."""
     config = bytearray(CONFIG_BYTES)
     struct.pack_into("I", config, 0, backing)
     struct.pack_into("I", config, FLAGS_OFFSET, LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO)

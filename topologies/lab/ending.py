@@ -123,9 +123,7 @@ def until_none(look: Callable[[], Sequence[Found]]) -> Sequence[Found]:
     return found
 
 
-# Finding and removing what deployments have left on this machine.
-#
-# Only what has a deployment's label is considered: claims below the state folder, annotated
+# Only what has a deployment's label is a leftover: claims below the state folder, annotated
 # containers, cgroups below /weighbridge, loop devices with a file in a deployment's folder,
 # folders of deployments, and images whose build was killed.
 

@@ -51,7 +51,6 @@ class LabDaemon(Record):
 
     @property
     def alive(self) -> bool:
-        """Whether that same process is running."""
         if self.pid is None:
             return False
         now = LabProcess.of(self.pid)
@@ -79,10 +78,7 @@ def keep_daemon(folder: Path, host: str, services: Mapping[str, LabProcess | Non
 
 
 def daemons(deployment: Path) -> tuple[LabDaemon, ...]:
-    """All services of a deployment, by its folder, that were started and not stopped.
-
-    Raises TargetError.
-    """
+    """Services of a deployment's folder, started and not stopped. Raises TargetError."""
     found: list[LabDaemon] = []
     for path in sorted((deployment / BUNDLES).glob(f"*/{FILE}")):
         try:
@@ -121,9 +117,7 @@ need() {
 
 @dataclass(frozen=True)
 class Started:
-    """A container that was started. `before` is what its disks had counted, `pid` its first
-    process on this machine.
-    """
+    """A started container: its disks' counts `before`, and the `pid` of its first process here."""
 
     bundle: Bundle
     before: tuple[DiskCounters, ...]
@@ -170,7 +164,6 @@ class LabHost(Host):
     def put(
         self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root"
     ) -> None:
-        """Write a file atomically. Raises TargetError."""
         data = content.encode() if isinstance(content, str) else content
         user, group = self._owner(owner)
         try:
@@ -242,10 +235,6 @@ class LabHost(Host):
         env: Mapping[str, str] | None = None,
         timeout_s: float = 60,
     ) -> Completed:
-        """Run a command to its end; on a timeout kill it with all it started.
-
-        Raises CommandFailed.
-        """
         data = stdin.encode() if isinstance(stdin, str) else stdin
         program = self._program(argv, env, stderr=subprocess.PIPE)
         try:
@@ -300,19 +289,11 @@ class LabHost(Host):
         return self._cgroups.pids(self.bundle.cgroup)
 
     def tool(self, name: str) -> tuple[str, ...]:
-        """The command that runs a tool of the image that all hosts share.
-
-        Raises MissingPrerequisite when there is none.
-        """
         if self.bundle.tools is None:
             return super().tool(name)
         return tools.tool_argv(self.bundle.tools, name)
 
     def start(self, services: Sequence[Service]) -> None:
-        """Start services, all by one command in the host.
-
-        Raises CommandFailed, TargetError for an invalid name.
-        """
         for service in services:
             if not SERVICE_NAME.fullmatch(service.name) or not service.argv:
                 raise TargetError(f"{self.name}: {service.name!r} is not a service's name")
@@ -341,7 +322,6 @@ class LabHost(Host):
         return None
 
     def stop(self, service: str, *, timeout_s: float = 10) -> None:
-        """End a service: TERM to its first process, after `timeout_s` KILL to all that is left."""
         process = self._services.get(service)
         if process is None:
             return
@@ -350,7 +330,6 @@ class LabHost(Host):
         self.kill(service)
 
     def kill(self, service: str) -> None:
-        """End a service with all its processes by KILL. Raises TargetError if it does not end."""
         process = self._services.get(service)
         if process is None:
             return
@@ -368,7 +347,6 @@ class LabHost(Host):
         return self._first is not None and LabProcess.of(self.pid) == self._first
 
     def counters(self) -> Counters:
-        """What the host has used since it started. Raises TargetError when the host is gone."""
         if not self.is_up():
             raise TargetError(f"{self.name}: the host is gone: its first process has ended")
         minors = [disk.minor for disk in self.bundle.disks]
@@ -377,7 +355,6 @@ class LabHost(Host):
         return counters(self._cgroups, group, self.pid, minors, self._before, said)
 
     def _said(self) -> tuple[ModelDiskCounters | None, ...]:
-        """What its disks with a model say of themselves, in the order of its disks."""
         if self._model_disks is None:
             return ()
         said = self._model_disks.counts()
@@ -387,7 +364,6 @@ class LabHost(Host):
         )
 
     def drop_kernel_caches(self) -> str:
-        """Write back and drop this machine's caches: all lab hosts share its kernel."""
         os.sync()
         Path("/proc/sys/vm/drop_caches").write_text("3\n")
         return (

@@ -36,9 +36,6 @@ from weighbridge.topologies.lab.network import Port
 from weighbridge.topologies.lab.requirements import exhausted
 from weighbridge.topologies.lab.runc import Runc
 
-# Which hosts of a hardware file a deployment starts, on which roots and disks.
-
-
 _ROOT: Final = Disk(size=4 * 2**30, model=DISK_MODELS["ideal"])
 """For all that a host has outside its disks: a mon's store, rings, keys. A sparse file."""
 
@@ -92,19 +89,13 @@ def _recorded(one: PlannedHost) -> PlannedHost:
     return PlannedHost(one.name, one.index, spec, one.image, root=_ROOT)
 
 
-# Starting the container of one host.
-
-
 START_S: Final = 60.0
 """A host starts in 0.1 s, and even on a very busy machine in less than this."""
 FIRST_SPARE_DESCRIPTOR: Final = 100
 
 
 def start_container(bundle: Bundle, runc: Runc, submounts: Sequence[str], lock: int) -> int:
-    """Start one container; returns the pid of its first process.
-
-    `submounts`: see `Bundle.script`; `lock` is the claim's descriptor. Raises CommandFailed.
-    """
+    """Start a container, with the claim's `lock`; its first pid. Raises CommandFailed."""
     bundle.write()
     # runc passes on descriptors from 3 on, where bash moves the disks'. They are copied to
     # numbers above 100 first, so that none overwrites another.
@@ -270,7 +261,6 @@ class LabHosts(Hosts):
         say(f"{len(self._lab)} hosts started in {time.monotonic() - started:.2f} s")
 
     def _start_model_disks(self, planned: Collection[PlannedHost]) -> None:
-        """Start the program of all disks that have a model or a journal, if there are any."""
         folder = self._bundles / GROUP
         disks = {one.name: one.all_disks for one in planned}
         if wanted := wanted_disks(self.deployment, disks, folder):
@@ -301,7 +291,6 @@ class LabHosts(Hosts):
         return start_container(bundle, self._runc, self._submounts, self._claim.descriptor)
 
     def _run(self, one: PlannedHost, held: Sequence[LoopDisk] = ()) -> Started:
-        """Start the container of a host, on disks that are attached already or on new ones."""
         folder = self._bundles / one.name
         again = folder.exists()
         attached = list(held)

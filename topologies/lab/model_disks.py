@@ -173,7 +173,6 @@ class ModelDisks:
 
     @property
     def pid(self) -> int:
-        """Its process."""
         return self._process.pid
 
     def path(self, name: str) -> Path:
@@ -199,9 +198,7 @@ class ModelDisks:
             raise TargetError(f"vdisk: unknown counters: {error}") from error
 
     def fail(self, name: str, *, on: bool) -> None:
-        """Let all I/O to a disk be an error from now on, or have it answer again with all that it
-        had. Raises TargetError.
-        """
+        """Let all I/O to a disk fail, or have it answer again as it was. Raises TargetError."""
         self._ask({"order": "fail", "disk": name, "on": on}, "failed")
 
     def record(self, *, flushes: bool = True) -> None:

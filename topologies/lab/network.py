@@ -96,10 +96,7 @@ def unplug(switch_pid: int, port: Port) -> None:
 
 
 def plug(switch_pid: int, port: Port, *, on: bool) -> None:
-    """Have the switch's end of a host's link up or down: its addresses and connections stay.
-
-    Raises CommandFailed.
-    """
+    """Have a host's link up or down; addresses and connections stay. Raises CommandFailed."""
     command(_inside(switch_pid, "ip", "link", "set", port.device, "up" if on else "down"))
 
 
@@ -131,11 +128,7 @@ def delay_argv(device: str, delay_s: float, rate_bit_per_s: int | None) -> tuple
 
 
 def limit(switch_pid: int, port: Port, rate_bit_per_s: int | None, delay_s: float = 0) -> None:
-    """Limit a NIC both ways: the host's end limits and delays sending, the bridge's end limits
-    receiving.
-
-    Raises CommandFailed.
-    """
+    """Limit and delay what a NIC's host sends; the bridge limits the rest. Raises CommandFailed."""
     if delay_s:
         command(_inside(port.pid, *delay_argv(NIC, delay_s, rate_bit_per_s)))
     if rate_bit_per_s is not None:
@@ -152,11 +145,7 @@ def unlimit(switch_pid: int, port: Port, rate_bit_per_s: int | None) -> None:
 
 
 def read_limit(port: Port) -> str:
-    """The queueing of a NIC as the kernel reports it, such as `tbf rate 10Gbit burst 4998750b lat
-    50ms`.
-
-    Raises CommandFailed.
-    """
+    """A NIC's queue, such as `tbf rate 10Gbit burst 4998750b lat 50ms`. Raises CommandFailed."""
     shown = " ".join(command(_inside(port.pid, "tc", "qdisc", "show", "dev", NIC)).split())
     # Without handles and reference count: equal limits must read alike.
     return re.sub(r"qdisc (\w+) \w+: (root refcnt \d+|parent 1:1)", r"\1", shown)

@@ -97,10 +97,7 @@ def wait_end(process: LabProcess, timeout_s: float) -> bool:
 
 
 def kill_family(leader: int, pids: Callable[[], Sequence[int]], *, timeout_s: float = 10) -> bool:
-    """Kill a program and all it started until none is left; `pids` lists the processes of its host.
-
-    Returns False when some are left after `timeout_s`, such as a process in uninterruptible I/O.
-    """
+    """Kill a program and all it started, of `pids`; False if some are left, as in stuck I/O."""
     deadline = time.monotonic() + timeout_s
     while (members := family(leader, pids())) and time.monotonic() < deadline:
         for process in members:
@@ -126,9 +123,7 @@ class LabProgram(subprocess.Popen[bytes]):
         pids: Callable[[], Sequence[int]],
         stderr: int | IO[bytes] = subprocess.PIPE,
     ) -> None:
-        """Start `argv`, a `runc exec --pid-file pid_file ...`; `pids` lists the host's
-        processes.
-        """
+        """Start `argv`, a `runc exec --pid-file pid_file ...`; `pids` has the host's processes."""
         self._pid_file = pid_file
         self._pids = pids
         # In its own session Ctrl-C in the conductor's terminal does not reach it.
@@ -145,17 +140,14 @@ class LabProgram(subprocess.Popen[bytes]):
         input: bytes | None = None,  # noqa: A002 - as in Popen
         timeout: float | None = None,
     ) -> tuple[Any, Any]:
-        """As of Popen."""
         # Only the first call may have input: it goes on with what is left of it.
         communicate, data = super().communicate, iter((input,))
         return self._nudging(lambda part_s: communicate(next(data, None), part_s), timeout)
 
     def wait(self, timeout: float | None = None) -> int:
-        """As of Popen."""
         return self._nudging(super().wait, timeout)
 
     def poll(self) -> int | None:
-        """As of Popen."""
         if super().poll() is None and time.monotonic() >= self._nudged_s + _NUDGE_S:
             self._nudge()
         return self.returncode
@@ -206,5 +198,4 @@ class LabProgram(subprocess.Popen[bytes]):
             send(process, sig)
 
     def forget(self) -> None:
-        """Remove the file with its pid."""
         self._pid_file.unlink(missing_ok=True)

@@ -111,7 +111,6 @@ def _overlay() -> HostRequirement:
 
 
 def _module(name: str) -> bool:
-    """Whether the running kernel has a module that it loads on demand."""
     listed = Path("/lib/modules") / os.uname().release / "modules.dep"
     return listed.exists() and f"/{name}.ko" in listed.read_text()
 
@@ -264,7 +263,6 @@ def exhausted(output: str) -> str:
 
 
 def _file_system(path: Path) -> str:
-    """The type of the file system of a path, by the longest mount point above it."""
     best, kind = "", "unknown"
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         left, _, right = line.partition(" - ")

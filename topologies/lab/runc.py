@@ -34,7 +34,6 @@ class Runc:
     root: Path
 
     def argv(self, *arguments: str) -> list[str]:
-        """A runc command line."""
         return ["runc", "--root", str(self.root), *arguments]
 
     def containers(self) -> tuple[Container, ...]:
@@ -63,9 +62,7 @@ class Runc:
     def exec_argv(
         self, container: str, argv: Sequence[str], *, env: Sequence[str] = (), pid_file: Path
     ) -> list[str]:
-        """The command line that runs `argv` in a container; `pid_file` gets its pid on this
-        machine.
-        """
+        """The command that runs `argv` in a container; `pid_file` gets its pid on this machine."""
         variables = [word for one in env for word in ("--env", one)]
         return self.argv(
             "exec", "--cwd", "/", "--pid-file", str(pid_file), *variables, container, *argv

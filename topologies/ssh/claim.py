@@ -29,10 +29,7 @@ Words = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]{0,4096}$")]
 
 
 class ClaimedHost(Record):
-    """What a deployment uses of a real host.
-
-    Its conductor is process `pid` of the machine whose host name is `conductor`.
-    """
+    """What a deployment uses of a real host. `pid` on the host `conductor` is its conductor."""
 
     deployment: Annotated[str, Field(pattern=LABEL.pattern)]
     conductor: Words

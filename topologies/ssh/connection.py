@@ -23,9 +23,6 @@ from weighbridge.common.host import Completed
 from weighbridge.common.quantities import show_bytes
 from weighbridge.topologies.hardware import HostSpec, Reach, SshAccess
 
-# Logging in to a real host by keys, and what to do where that fails.
-
-
 PASSPHRASE: Final = "WEIGHBRIDGE_SSH_PASSPHRASE"  # noqa: S105 - the name of a variable
 KEEPALIVE_S: Final = 5
 KEEPALIVE_MISSES: Final = 3
@@ -49,7 +46,6 @@ class Login:
 
     @classmethod
     def of(cls, name: str, spec: HostSpec, access: SshAccess) -> Self:
-        """The login of a host of the hardware."""
         reach = spec.ssh or Reach()
         host = cls(
             name=name,
@@ -63,7 +59,6 @@ class Login:
         return host if jump is None else replace(host, jump=host._through(jump))
 
     def _through(self, jump: str) -> Login:
-        """The login of a host written as `[USER@]HOST[:PORT]`."""
         user, _, place = jump.rpartition("@")
         parts = urlsplit(f"//{place}")
         return replace(
@@ -150,7 +145,6 @@ class Login:
             ) from error
 
     def _unknown_key(self) -> MissingPrerequisite:
-        """The error for a host whose key is not known, or is not the known one."""
         port = None if self.port == 22 else self.port
         if asyncssh.read_known_hosts(str(self.known_hosts)).match(self.host, "", port)[0]:
             known_name = self.host if self.port == 22 else f"'[{self.host}]:{self.port}'"
@@ -263,10 +257,7 @@ class EventLoop:
         self._thread.start()
 
     def do(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Run a coroutine in the loop and wait for it; raises what it raises.
-
-        An interrupt cancels it.
-        """
+        """Run a coroutine in the loop; raises what it raises. An interrupt cancels it."""
         future = self.submit(work)
         try:
             return future.result()
@@ -280,7 +271,6 @@ class EventLoop:
 
     @property
     def closed(self) -> bool:
-        """Whether it has ended."""
         return self.loop.is_closed()
 
     def close(self) -> None:
@@ -352,7 +342,6 @@ class Pipes:
             transport.close()
 
     async def log_stderr(self, process: asyncssh.SSHClientProcess[bytes]) -> None:
-        """Write the program's stderr to the file."""
         while chunk := await process.stderr.read(65536):
             self._stderr.write(chunk)
             self._stderr.flush()
@@ -387,13 +376,10 @@ class EndedCommand:
 
     @property
     def text(self) -> str:
-        """Its stdout and stderr."""
         return (self.out + self.err).decode(errors="replace")
 
 
 class _Connection:
-    """One SSH connection and the number of its open sessions."""
-
     def __init__(self, client: asyncssh.SSHClientConnection) -> None:
         self.client = client
         self.open = 0
@@ -431,14 +417,10 @@ class SshConnection:
 
     @property
     def lost(self) -> bool:
-        """Whether the host has stopped answering."""
         return self._lost is not None
 
     def open(self) -> None:
-        """Connect, and check that commands run as root.
-
-        Raises MissingPrerequisite, UsageError or TargetError saying what to do.
-        """
+        """Connect, as root. Raises MissingPrerequisite, UsageError, TargetError with what to do."""
         self.loop.do(self._ready())
         if self._root is None:
             done = self.loop.do(self._run(("sudo", "-n", "true"), b"", CONNECT_S))

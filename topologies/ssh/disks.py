@@ -53,10 +53,7 @@ class RealDisk(Record):
 
 
 def look(shell: Shell, specs: Sequence[Disk]) -> tuple[tuple[RealDisk, ...], tuple[str, ...]]:
-    """Examine a host's disks, in the order of `specs`, without writing to them.
-
-    Returns the disks without a fault, and sentences about all faults. Raises TargetError.
-    """
+    """Look at disks of `specs`: those without fault, and sentences on all. Raises TargetError."""
     if not specs:
         return (), ()
     found: list[dict[str, Any]] = run_remote(
@@ -115,7 +112,6 @@ def clear(shell: Shell, disks: Sequence[RealDisk]) -> None:
 
 
 def _unfit(one: dict[str, Any], *, wipe: bool) -> list[str]:
-    """What is wrong with a disk that exists."""
     path = one["path"]
     if one["partition"]:
         return [f"{path} is a partition: deployments use complete disks, so name the disk"]

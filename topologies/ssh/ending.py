@@ -32,10 +32,7 @@ def services_of(claimed: ClaimedHost) -> Services:
 
 
 def end(shell: Shell, claimed: ClaimedHost) -> None:
-    """End a deployment's processes on a host, found by its label, and its view.
-
-    Raises TargetError naming processes that are left.
-    """
+    """End a deployment's processes, by its label, and its view. Raises TargetError for the rest."""
     services = services_of(claimed)
     script = services.end([disk.device for disk in claimed.disks])
     left = shell.sh(script, timeout_s=120).stdout.split()

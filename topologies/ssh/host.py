@@ -68,7 +68,6 @@ class SshHost(Host):
     def put(
         self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root"
     ) -> None:
-        """Write a file atomically. Raises TargetError."""
         if not path.startswith("/"):
             raise TargetError(f"{self.name}: {path} is not an absolute path")
         data = content.encode() if isinstance(content, str) else content
@@ -104,10 +103,6 @@ class SshHost(Host):
         env: Mapping[str, str] | None = None,
         timeout_s: float = 60,
     ) -> Completed:
-        """Run a command to its end; on a timeout kill it with all it started.
-
-        Raises CommandFailed, TargetError.
-        """
         tag = f"run.{next(self._programs)}"
         try:
             done = self.connection.run(
@@ -125,10 +120,7 @@ class SshHost(Host):
     def spawn(
         self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None
     ) -> RemoteProgram:
-        """Start a program in the deployment's view and limits; signals to the result reach it.
-
-        Raises TargetError.
-        """
+        """Start a program in the view and limits; signals reach it. Raises TargetError."""
         tag = f"spawn.{next(self._programs)}"
         stderr.parent.mkdir(parents=True, exist_ok=True)
         words = self.services.program(tag, argv, env, signalled=True)
@@ -141,10 +133,6 @@ class SshHost(Host):
         self.connection.sh(self.services.kill(tag) if kill else self.services.signal(tag, number))
 
     def module(self, name: str, *arguments: str) -> Command:
-        """The command that runs a module of the suite that was installed there.
-
-        Raises MissingPrerequisite or CommandFailed.
-        """
         with self._suite_lock:
             if self._suite_command is None:
                 self._suite_command = self._suite()
@@ -152,7 +140,6 @@ class SshHost(Host):
         return Command((*command.argv, "-m", name, *arguments), command.env)
 
     def tool(self, name: str) -> tuple[str, ...]:
-        """The command of a tool that is installed there. Raises MissingPrerequisite."""
         if not self._tools.get(name):
             done = self.connection.run(
                 (*self.services.enter(), "/bin/sh", "-c", 'command -v -- "$1"', "sh", name)
@@ -166,10 +153,6 @@ class SshHost(Host):
         return (name,)
 
     def start(self, services: Sequence[Service]) -> None:
-        """Start services, all by one command on the host.
-
-        Raises CommandFailed, TargetError for an invalid name.
-        """
         for service in services:
             if not SERVICE_NAME.fullmatch(service.name) or not service.argv:
                 raise TargetError(f"{self.name}: {service.name!r} is not a service's name")
@@ -188,7 +171,6 @@ class SshHost(Host):
             self._services[service.name] = found.get(service.name)
 
     def stop(self, service: str, *, timeout_s: float = 10) -> None:
-        """End a service: TERM to its first process, after `timeout_s` KILL to all that is left."""
         self._end(service, timeout_s, "TERM")
 
     def kill(self, service: str) -> None:
@@ -204,7 +186,6 @@ class SshHost(Host):
         self._services[service] = None
 
     def alive(self, service: str) -> bool:
-        """Whether the service's first process is running. Raises TargetError."""
         process = self._services.get(service)
         return process is not None and self.telemetry.running([process])[0]
 
@@ -213,11 +194,9 @@ class SshHost(Host):
         return bool(self.connection.sh(f"test -e /proc/{holder} && echo running || true").stdout)
 
     def counters(self) -> Counters:
-        """What was used since the start of the deployment. Raises TargetError."""
         return since(self.telemetry.counters(), self._before)
 
     def drop_kernel_caches(self) -> str:
-        """Drop this host's kernel caches. Raises CommandFailed or TargetError."""
         self.connection.sh("sync; echo 3 >/proc/sys/vm/drop_caches", timeout_s=600)
         return "page cache, dentries and inodes of the hosts"
 

@@ -78,10 +78,7 @@ class HostTelemetry:
         return [one is True for one in found]
 
     def copy_logs(self, name: str, folder: Path) -> None:
-        """Copy what is new in one log of the host, or with "" in all, to `folder`.
-
-        Raises TargetError.
-        """
+        """Copy what is new in a log, or with "" in all, to `folder`. Raises TargetError."""
         with self._logs:
             more = True
             while more:

@@ -59,10 +59,7 @@ class SshHosts(Hosts):
         )
 
     def limit(self, what: Collection[Limited] = LIMITED) -> None:
-        """Put the CPU and disk limits of the hardware on; NICs are not limited.
-
-        Raises CommandFailed or TargetError.
-        """
+        """Put limits of CPU and disks on, not of NICs. Raises CommandFailed or TargetError."""
         together([partial(self._limit, *one, what, lift=False) for one in self._setups.items()])
 
     def unlimit(self, what: Collection[Limited] = LIMITED) -> None:

@@ -106,10 +106,7 @@ def former(hardware: Hardware, state: KernelState) -> FormerSettings:
 
 
 def apply(shell: Shell, hardware: Hardware, before: FormerSettings) -> None:
-    """Set what `former` found different, and read it back.
-
-    Raises TargetError where the kernel did not accept it.
-    """
+    """Set what `former` found different. Raises TargetError if the kernel reads otherwise."""
     wanted = hardware.settings
     mtu = hardware.network.mtu if before.mtu is not None else None
     sysctls = {name: wanted[name] for name in wanted if name in before.sysctls}
@@ -117,10 +114,7 @@ def apply(shell: Shell, hardware: Hardware, before: FormerSettings) -> None:
 
 
 def restore(shell: Shell, before: FormerSettings) -> None:
-    """Restore changed settings, unless the host was booted since.
-
-    Raises TargetError naming what was not restored.
-    """
+    """Restore changed settings unless booted since. Raises TargetError for those that are not."""
     # In reverse order: a maximum was raised before a default above its former value.
     sysctls = dict(reversed(list(before.sysctls.items())))
     _set(shell, before.model_copy(update={"sysctls": sysctls}))

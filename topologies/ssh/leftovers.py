@@ -74,7 +74,6 @@ class ClaimedDeployment:
 
     @property
     def at_work(self) -> bool:
-        """Whether its conductor is running on this machine."""
         return self.claimed.conductor_running(socket.gethostname())
 
     @property
@@ -98,8 +97,6 @@ class LeftoverReport:
 
 
 class _Traces(Record):
-    """The answer of `leftovers_program`."""
-
     claim: str | None
     processes: Annotated[
         dict[str, Annotated[int, Field(ge=1, le=100_000)]], Field(max_length=10_000)
@@ -110,8 +107,6 @@ class _Traces(Record):
 
 @dataclass(frozen=True)
 class _Examined:
-    """A host that was examined."""
-
     shell: Shell
     claimed: ClaimedHost | None
     found: tuple[HostLeftover, ...]
@@ -293,10 +288,7 @@ def attempt_all(
 
 
 def daemons_of(shell: Shell, claimed: ClaimedHost) -> tuple[HostDaemon, ...]:
-    """Services of the deployment that has claimed a host.
-
-    Raises CommandFailed, or TargetError for an invalid answer.
-    """
+    """Services of a host's claim. Raises CommandFailed, or TargetError for an invalid answer."""
     services = ending.services_of(claimed)
     printed = shell.sh(services.status()).stdout
     where = f"{shell.name} ({shell.address})"

@@ -97,7 +97,6 @@ class ObservedHost:
         connection.close()
 
     def close(self) -> None:
-        """End its programs."""
         try:
             self._programs.close()
         finally:
@@ -126,12 +125,10 @@ class ObservedHosts:
             self._stack = stack.pop_all()
 
     def close(self) -> None:
-        """End all programs and connections."""
         self._stack.close()
 
 
 def _looked_at(connection: SshConnection, of: Observed) -> tuple[int, list[str]]:
-    """The host's number of CPUs, and its disks' numbers as /sys/dev/block names them."""
     lines = connection.sh(_LOOK, *of.disks).stdout.split()
     if (
         len(lines) != 1 + len(of.disks)

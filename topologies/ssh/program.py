@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as NotYet
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from weighbridge.common.errors import TargetError
@@ -31,10 +30,7 @@ class RemoteProgram:
         stderr: Path,
         send: Callable[[int], None],
     ) -> None:
-        """Start `argv` on the host; `send` signals it there, KILL with all it started.
-
-        Raises TargetError.
-        """
+        """Start `argv` there; `send` signals it, KILL with all it started. Raises TargetError."""
         self.args = tuple(argv)
         self._connection = connection
         self._stderr = stderr
@@ -59,14 +55,10 @@ class RemoteProgram:
         return self.poll()
 
     def poll(self) -> int | None:
-        """Its exit status; None: it is running."""
         return self.wait() if self._ended.done() else None
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end and return its exit status.
-
-        Raises subprocess.TimeoutExpired after `timeout` seconds.
-        """
+        """Its exit status. Raises subprocess.TimeoutExpired after `timeout` seconds."""
         try:
             return self._ended.result(timeout)
         except NotYet:
@@ -94,20 +86,12 @@ class RemoteProgram:
                 raise
 
     def kill(self) -> None:
-        """End it at once, with all it started."""
         self.send_signal(signal.SIGKILL)
 
     def __enter__(self) -> Self:
-        """Itself."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close its pipes and wait for its end."""
+    def __exit__(self, *_: object) -> None:
         self.stdout.close()
         with contextlib.suppress(BrokenPipeError):  # it ended before it read everything
             self.stdin.close()

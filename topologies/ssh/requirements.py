@@ -34,8 +34,6 @@ from weighbridge.topologies.ssh.connection import SshConnection
 from weighbridge.topologies.ssh.remote import run_remote
 from weighbridge.topologies.ssh.suite import HostPython
 
-# What of a real host's security may stand between its services: SELinux and firewalld.
-
 
 def security_requirements(there: Mapping[str, Any], hardware: Hardware) -> list[HostRequirement]:
     """What `means_program` found of both, where there is any; nothing is changed."""

@@ -16,9 +16,6 @@ from weighbridge.topologies.hardware import DEFAULT_PERIOD_S, HostSpec, quota_of
 from weighbridge.topologies.hosts import Limited
 from weighbridge.topologies.ssh.connection import PATH
 
-# A deployment's view of a real host's files: all of them, but what it writes goes to its own
-# folder.
-#
 # A view is a private mount namespace, held by one process. In it the folders that gateways write
 # to are overlays over the host's own, /run and /tmp are empty, and /var/log/host is the
 # deployment's log folder. The host's own mount table has nothing of it, and when the last process
@@ -55,9 +52,7 @@ cat >>/etc/hosts
 
 
 def view_script() -> str:
-    """Shell lines that make a view of the namespace they run in: `$1` is the deployment's folder,
-    stdin is added to /etc/hosts.
-    """
+    """Shell lines that make a view here: `$1` is its folder, stdin is added to /etc/hosts."""
     empty = "\n".join(f"mount -t tmpfs -o mode={mode} weighbridge {place}" for place, mode in EMPTY)
     return _MOUNT.format(places=shlex.join(OVERLAID), empty=empty)
 
@@ -185,9 +180,7 @@ class HostProcess:
 
 @dataclass(frozen=True)
 class HostDeployment:
-    """A deployment on one host: `folder` is its folder there, `holder` the pid of the process that
-    holds its view.
-    """
+    """A deployment on a host: its `folder`, and the pid `holder` of what holds its view."""
 
     deployment: str
     folder: str
@@ -216,11 +209,9 @@ class Services:
 
     @property
     def slice(self) -> str:
-        """The deployment's slice on this host."""
         return f"weighbridge-{self.on_host.deployment.replace('-', '_')}.slice"
 
     def unit(self, name: str, kind: str = "service") -> str:
-        """The unit of a service or of a program."""
         return f"weighbridge-{self.on_host.deployment}-{name}.{kind}"
 
     def hold(self, memory_bytes: int | None) -> str:
@@ -253,11 +244,9 @@ class Services:
         return ("nsenter", f"--mount=/proc/{self.on_host.holder}/ns/mnt", "--")
 
     def inside(self, tag: str) -> tuple[str, ...]:
-        """Prefix of a command that runs it in the view and in the limits."""
         return ("systemd-run", "--scope", *self._unit(tag, "scope"), *_UNIT, *self.enter())
 
     def _unit(self, name: str, kind: str = "service") -> tuple[str, ...]:
-        """Options of systemd-run: the unit's name, description and slice."""
         return (
             "--quiet",
             "--collect",
@@ -322,7 +311,6 @@ class Services:
         )
 
     def service_path(self, service: str) -> str:
-        """The path of that script on the host."""
         return f"{self.on_host.folder}/services/{service}"
 
     @property
@@ -368,7 +356,6 @@ class Services:
         return f"{forget}\n{self._end(service, process, timeout_s, first)}"
 
     def _end(self, service: str, process: HostProcess, timeout_s: float, first: FirstSignal) -> str:
-        """Shell lines that end a service and print `left`."""
         unit = self.unit(service)
         end = f"systemctl kill --kill-who=main --signal={first} {unit} 2>/dev/null || true"
         return f"""{await_end(process, timeout_s, end)}
@@ -377,9 +364,7 @@ if running; then echo left; fi
 """
 
     def status(self) -> str:
-        """Shell lines that print `name alive` or `name dead` for each service that was started and
-        not stopped, by its first process.
-        """
+        """Shell lines that print `name alive` or `name dead` of services that were not stopped."""
         look = ("/bin/sh", "-ec", _STATUS, "sh", self.started)
         # Pids mean nothing in another boot.
         boot = "true"
@@ -441,9 +426,7 @@ if running; then echo left; fi
         return "\n".join((self._set_properties(properties), *writes))
 
     def read_limits(self) -> str:
-        """Shell lines that print limits as the kernel reports them: of cgroup version 2, or of each
-        hierarchy of version 1.
-        """
+        """Shell lines that print the kernel's limits, of version 2 or each hierarchy of 1."""
         two = (f"{self.group}/{name}" for name in ("cpu.max", "memory.max", "io.max"))
         quota = (f"cpu/{self.group}/cpu.cfs_{what}_us" for what in ("quota", "period"))
         one = (*quota, f"memory/{self.group}/memory.limit_in_bytes")

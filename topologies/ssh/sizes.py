@@ -17,10 +17,7 @@ _STEP_BYTES: Final = 64 * 2**20
 
 
 def asked(hardware: Hardware) -> Hardware:
-    """The hardware with the size of all hosts but clients, those that it lacks asked of the hosts.
-
-    Changes nothing on them. Raises TargetError naming hosts that did not answer.
-    """
+    """The hardware with sizes of all hosts but clients, asked if missing. Raises TargetError."""
     unknown = unsized(hardware)
     if not unknown:
         return hardware

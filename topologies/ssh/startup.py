@@ -29,9 +29,6 @@ from weighbridge.topologies.ssh.program import RemoteProgram
 from weighbridge.topologies.ssh.services import Services
 from weighbridge.topologies.ssh.shell import Shell
 
-# Whether a real host has the programs of a layout's release.
-
-
 INSTALL_RELEASE: Final = "`weighbridge doctor --hardware FILE` lists what to install"
 """Advice in errors about missing packages and programs."""
 
@@ -163,10 +160,7 @@ class _Startup:
         self._tools = tools
 
     def check_programs(self, name: str, one: HostSetup) -> None:
-        """Check that a host has all programs; changes nothing.
-
-        Raises UsageError with all that is wrong with it.
-        """
+        """Check a host's programs, changing nothing. Raises UsageError with all that is wrong."""
         shell, spec, access = one.connection, self._hardware.hosts[name], self._hardware.access
         wanted = (*_NEEDED, *(TOOLS if self._tools else ()))
         lines = shell.sh(_LOOK, access.python, *wanted).stdout.splitlines()
@@ -203,11 +197,7 @@ class _Startup:
             raise UsageError("\n".join(faults))
 
     def check_resources(self, name: str, one: HostSetup) -> None:
-        """Check settings and disks of a claimed host, which no other deployment can take; changes
-        nothing.
-
-        Raises UsageError with all that is wrong with the host.
-        """
+        """Check a claimed host, changing nothing. Raises UsageError with all that is wrong."""
         one.state = kernel.look(one.connection, self._hardware)
         faults = kernel.faults(one.connection, self._hardware, one.state)
         one.disks, wrong = disks.look(one.connection, self._hardware.hosts[name].disks)

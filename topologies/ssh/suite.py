@@ -36,9 +36,6 @@ from weighbridge.topologies.hardware import Hardware, SshAccess
 from weighbridge.topologies.ssh.remote import run_remote
 from weighbridge.topologies.ssh.shell import Shell
 
-# Wheels of this suite and of what clients import: made of installed files, or downloaded for
-# another Python.
-#
 # Nothing is built: this suite's files with its compiled engine make a wheel, and so do the files
 # of each package that pip has installed. A client with the same Python and machine type runs this
 # very code.
@@ -94,7 +91,6 @@ class Python(Record):
 
     @classmethod
     def here(cls) -> Python:
-        """The Python of this process."""
         import platform  # noqa: PLC0415 - slower to import than the rest of this file
         import sysconfig  # noqa: PLC0415
 
@@ -107,10 +103,7 @@ class Python(Record):
 
 
 def own_files() -> dict[str, Path]:
-    """This suite's files for clients, by their paths in the wheel.
-
-    Raises MissingPrerequisite where its engine is not built.
-    """
+    """This suite's files by path in the wheel. Raises MissingPrerequisite without its engine."""
     found = {
         str(path.relative_to(IMPORTED_FROM)): path
         for folder in (PACKAGE, *(PACKAGE / room for room in ROOMS))
@@ -169,10 +162,7 @@ def _hash(path: Path, _changed: int) -> str:
 
 
 def wheelhouse(python: Python, folder: Path) -> tuple[Path, ...]:
-    """All wheels for a client with this Python, in an empty `folder`.
-
-    Raises MissingPrerequisite where packages for another Python cannot be downloaded.
-    """
+    """All wheels for a client's Python, in `folder`. Raises MissingPrerequisite without them."""
     own = _own(folder, python)
     if python == Python.here():
         return (own, *(repacked(name, folder) for name in packages()))
@@ -200,10 +190,7 @@ def _own(folder: Path, python: Python) -> Path:
 
 
 def repacked(name: str, folder: Path) -> Path:
-    """The wheel of an installed package.
-
-    Raises MissingPrerequisite for one that pip did not install from a wheel.
-    """
+    """An installed package's wheel. Raises MissingPrerequisite if pip installed it otherwise."""
     distribution = metadata.distribution(name)
     wheel = distribution.read_text("WHEEL")
     files = distribution.files

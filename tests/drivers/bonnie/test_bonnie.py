@@ -10,8 +10,7 @@ import pytest
 from tests.drivers.rados.conftest import StubMachine
 from tests.mutation import Dice, cases, tried, wrong_text
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.bonnie import BonnieCephFs
-from weighbridge.drivers.bonnie.driver import tally_of
+from weighbridge.drivers.bonnie.driver import BonnieCephFs, tally_of
 from weighbridge.drivers.bonnie.kind import KIND
 from weighbridge.drivers.protocol import Cleanup, Prepare, Step
 from weighbridge.drivers.rados import RadosCluster

@@ -11,7 +11,7 @@ import pytest
 from tests.drivers.dd.test_result import WRITTEN
 from tests.drivers.rados.conftest import StubMachine
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.dd import DdCephFs, DdRbd
+from weighbridge.drivers.dd.driver import DdCephFs, DdRbd
 from weighbridge.drivers.dd.kind import KIND
 from weighbridge.drivers.protocol import Cleanup, DriverFailure, Prepare, Step
 from weighbridge.drivers.rados import RadosCluster, host_commands

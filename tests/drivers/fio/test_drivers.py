@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.drivers.rados.conftest import DATA, StubMachine
-from weighbridge.drivers.fio import FioCephFs, FioRbd
+from weighbridge.drivers.fio.tool import FioCephFs, FioRbd
 from weighbridge.drivers.protocol import Cleanup, DriverFailure, Prepare, Progress, Step
 from weighbridge.drivers.rados import RadosCluster, host_commands
 from weighbridge.suites import Workload

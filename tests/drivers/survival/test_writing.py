@@ -19,7 +19,6 @@ from weighbridge.common.errors import DriverError
 from weighbridge.drivers.survival import (
     Operation,
     WriteOrder,
-    read_operations,
     record_operations,
     writing,
 )
@@ -253,4 +252,5 @@ def test_operations_are_kept_in_a_file_of_the_run(tmp_path: Path) -> None:
     operations = [operation(1), operation(2, "delete", acknowledged=False, error="no answer")]
     record_operations(tmp_path / "operations.jsonl", operations[:1])
     record_operations(tmp_path / "operations.jsonl", operations)
-    assert list(read_operations(tmp_path / "operations.jsonl")) == operations
+    lines = (tmp_path / "operations.jsonl").read_text().splitlines()
+    assert list(map(Operation.model_validate_json, lines)) == operations

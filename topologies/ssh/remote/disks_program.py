@@ -107,7 +107,6 @@ def _swaps() -> list[str]:
 
 
 def _numbers(paths: list[str]) -> Iterator[str]:
-    """The numbers of those that are block devices."""
     for path in paths:
         try:
             yield number(path)
