@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from made_rows import made_point, made_row
+from made_rows import changed, made_points, made_row
 from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import Doubt
@@ -29,17 +29,10 @@ def row(
     """A row with these repeats; latencies follow from the rates unless given."""
     latencies = [1000 / rate for rate in rates] if p90s is None else list(p90s)
     points = tuple(
-        made_point(
-            repeat=number, valid=True, throughput_ops_s=rate, p90_ms=p90, samples=1, errors=0
-        )
-        for number, (rate, p90) in enumerate(zip(rates, latencies, strict=True))
+        changed(point, p90_ms=p90) for point, p90 in zip(made_points(rates), latencies, strict=True)
     )
     given = {
         "layout": layout,
-        "api": "swift",
-        "workload": "small-read",
-        "operation": "read",
-        "object_size_bytes": 1e6,
         "workers": workers,
         "repeats": len(points),
         "throughput_ops_s": sorted(rates)[len(rates) // 2] if points else None,

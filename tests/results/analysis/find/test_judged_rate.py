@@ -44,48 +44,36 @@ def judged(
     return rate_trial(step, visit(step, use), bound, Bounds())
 
 
-def test_a_rate_within_the_bound_is_served() -> None:
+STRICT = LatencyBound(metric="p90", most_ms=30.0)
+BUSY = StepUse(others=0.4, lab=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "verdict", "why"),
+    [
+        ({"begun": 1985}, "served", ""),
+        ({"begun": 1970}, "not served", "of the 100 intended (98.5%)"),
+        ({"bound": STRICT}, "not served", "p90 of reads is 40"),
+        ({"errors": {"http-503": 1}}, "served", ""),
+        ({"errors": {"http-503": 40}}, "not served", "http-503: 40"),
+        # A full driver or a busy machine says nothing, whether or not a bound is missed.
+        ({"driver_share": 0.9}, "cannot tell", "the driver used 90% of its CPU limit"),
+        ({"driver_share": 0.9, "bound": STRICT}, "cannot tell", "the driver used 90%"),
+        ({"driver_share": 0.9, "begun": 1000}, "cannot tell", ""),
+        ({"use": BUSY}, "cannot tell", "other programs used 40 %"),
+    ],
+)
+def test_a_rate_is_served_within_all_bounds_if_driver_and_machine_allow_to_tell(
+    given: dict[str, Any], verdict: str, why: str
+) -> None:
+    found = judged(**given)
+    assert (found.verdict, why in found.why) == (verdict, True)
+
+
+def test_a_rate_served_has_its_latency_and_what_is_doubtful_about_it() -> None:
     found = judged()
-    assert (found.verdict, found.why) == ("served", "")
-    assert found.rate_per_s == 100.0
+    assert (found.verdict, found.why, found.rate_per_s) == ("served", "", 100.0)
     assert found.latency_ms == pytest.approx(40, rel=0.05)
-
-
-def test_a_latency_beyond_the_bound_is_not_served_and_says_so() -> None:
-    found = judged(bound=LatencyBound(metric="p90", most_ms=30.0))
-    assert found.verdict == "not served"
-    assert found.why.startswith("p90 of reads is 40")
-
-
-def test_a_rate_of_which_less_than_99_per_cent_was_reached_is_not_served() -> None:
-    assert judged(begun=1985).verdict == "served"
-    found = judged(begun=1970)
-    assert found.verdict == "not served"
-    assert "of the 100 intended (98.5%)" in found.why
-
-
-def test_failures_beyond_the_bound_of_the_suite_are_not_served() -> None:
-    assert judged(errors={"http-503": 1}).verdict == "served"
-    found = judged(errors={"http-503": 40})
-    assert found.verdict == "not served"
-    assert "http-503: 40" in found.why
-
-
-def test_a_saturated_driver_says_nothing_even_if_the_bound_is_missed() -> None:
-    for most_ms in (30.0, 50.0):
-        found = judged(driver_share=0.9, bound=LatencyBound(metric="p90", most_ms=most_ms))
-        assert found.verdict == "cannot tell"
-        assert "the driver used 90% of its CPU limit" in found.why
-
-
-def test_a_saturated_driver_that_does_not_reach_the_rate_says_nothing() -> None:
-    assert judged(driver_share=0.9, begun=1000).verdict == "cannot tell"
-
-
-def test_a_busy_machine_says_nothing_and_a_less_busy_one_is_a_doubt() -> None:
-    found = judged(use=StepUse(others=0.4, lab=True))
-    assert found.verdict == "cannot tell"
-    assert "other programs used 40 %" in found.why
     found = judged(use=StepUse(others=0.15, lab=True))
     assert found.verdict == "served"
     assert [doubt.what for doubt in found.doubts] == ["machine busy"]
@@ -103,14 +91,9 @@ def test_the_upper_end_of_an_interval_decides() -> None:
     assert " to " in close.why
 
 
-def test_too_few_samples_for_the_metric_say_nothing() -> None:
-    few = {"window_s": 0.2, "mean_ms": 160.0}  # 5 samples
-    found = judged(begun=20, **few)
-    assert found.verdict == "cannot tell"
-    assert found.why == "p90 of reads is not known"
-
-
-def test_a_histogram_that_cannot_be_read_says_nothing() -> None:
+def test_too_few_samples_or_a_histogram_that_cannot_be_read_say_nothing() -> None:
+    found = judged(begun=20, window_s=0.2, mean_ms=160.0)  # 5 samples
+    assert (found.verdict, found.why) == ("cannot tell", "p90 of reads is not known")
     found = judged(spoil=True)
     assert found.verdict == "cannot tell"
     assert found.why
