@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from made_rows import changed, made_points, made_row
-from weighbridge.results.analysis.comparison import Comparison, Effect
+from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import Doubt
+from weighbridge.results.statistics import Ratio
 
 FIVE = (0.99, 1.0, 1.01, 1.0, 1.0)
 WIDE = (0.7, 1.4, 0.9, 1.2, 0.8)
@@ -43,6 +44,35 @@ def row(
         "points": points,
     }
     return made_row(**{**given, **more})
+
+
+def made_effect(
+    subject: str,
+    ratio: float | None,
+    verdict: Verdict,
+    *,
+    workers: int | None = None,
+    metric: str = "throughput",
+    about: str = "64 kB reads",
+    repeats: int = 5,
+) -> Effect:
+    """An effect beside rgw-beast, with an interval of 10 % on each side."""
+    known = None
+    if ratio is not None:
+        known = Ratio(value=ratio, low=ratio * 0.9, high=ratio * 1.1, repeats=repeats)
+    return Effect(
+        workload="small-read",
+        operation="read",
+        api="swift",
+        about=about,
+        workers=workers,
+        metric=metric,
+        baseline="rgw-beast",
+        subject=subject,
+        ratio=known,
+        verdict=verdict,
+        text=f"{subject}: {verdict}.",
+    )
 
 
 def times(factor: float, values: Sequence[float] = FIVE) -> list[float]:

@@ -7,10 +7,22 @@ import pytest
 
 from made_rows import altered
 from series_rows import made_run, scattered
-from weighbridge.common.errors import InvalidMeasurement, UsageError
+from weighbridge.common.errors import (
+    EXIT_DIFFERENCE,
+    EXIT_FINE,
+    EXIT_INVALID,
+    InvalidMeasurement,
+    UsageError,
+)
 from weighbridge.results.analysis.across_runs.guard import ComparedRun
+from weighbridge.results.analysis.across_runs.runs_summary import RunsVerdict
 from weighbridge.results.analysis.history.change_points import RULE
-from weighbridge.results.analysis.history.history import History, break_words, history_of
+from weighbridge.results.analysis.history.history import (
+    History,
+    break_words,
+    history_of,
+    latest_verdict,
+)
 from weighbridge.results.charts.history_chart import history_charts
 from weighbridge.results.doubt import Doubt
 from weighbridge.results.record.telemetry import Attested
@@ -290,3 +302,91 @@ def test_a_run_without_a_time_is_refused() -> None:
     manifest = altered(run.manifest, created_at="soon")
     with pytest.raises(InvalidMeasurement, match="'soon' is not a time"):
         history_of([altered(run, manifest=manifest)])
+
+
+def verdict(*levels: tuple[int, float], **more: object) -> RunsVerdict:
+    """On runs at these levels: so many, at this share of the first throughput."""
+    shares = [share for count, share in levels for _ in range(count)]
+    return latest_verdict(
+        history_of(
+            [
+                made_run(day, {"rgw-beast": rate * share}, **more)  # type: ignore[arg-type]
+                for day, (rate, share) in enumerate(
+                    zip(scattered(len(shares), 5), shares, strict=True)
+                )
+            ]
+        )
+    )
+
+
+def test_quiet_runs_an_improvement_and_one_slow_run_pass() -> None:
+    assert verdict((20, 1.0)) == RunsVerdict(exit_code=EXIT_FINE)
+    assert verdict((20, 1.0), (10, 1.4)).exit_code == EXIT_FINE
+    assert verdict((20, 1.0), (1, 0.5)).exit_code == EXIT_FINE
+
+
+@pytest.mark.parametrize("since", [2, 3, 10])
+def test_a_lasting_worsening_fails_until_it_is_over(since: int) -> None:
+    found = verdict((20, 1.0), (since, 0.7))
+    assert found.exit_code == EXIT_DIFFERENCE
+    assert found.answer == f"day-{19 + since:03} is worse than the runs before it: 2 of 2 figures."
+    assert [one.partition(" of ")[0] for one in found.details] == ["throughput", "p90"]
+    assert verdict((20, 1.0), (since, 0.7), (10, 1.0)).exit_code == EXIT_FINE
+
+
+def test_what_cannot_be_judged_has_not_passed() -> None:
+    few = verdict((6, 1.0))
+    assert few.exit_code == EXIT_INVALID
+    assert few.answer.endswith("cannot be judged: 2 of 2 figures.")
+    assert few.details[0].endswith("6 comparable runs of the 7 that are needed")
+    busy = verdict((20, 1.0), (10, 0.7), doubts=(BUSY,))
+    assert busy.exit_code == EXIT_INVALID
+    assert "machine busy" in busy.details[0]
+    spoilt = verdict((20, 1.0), valid=False)
+    assert spoilt.exit_code == EXIT_INVALID
+    assert "not valid" in spoilt.details[0]
+
+
+def test_a_run_that_begins_a_new_series_is_not_judged_by_the_old_one() -> None:
+    runs = [made_run(day, {"rgw-beast": rate}) for day, rate in enumerate(scattered(20, 5))]
+    runs += [made_run(20, {"rgw-beast": 500.0}, release="ceph-18")]
+    found = latest_verdict(history_of(runs))
+    assert found.exit_code == EXIT_INVALID
+    assert "1 comparable run of the 7 that are needed" in found.details[0]
+
+
+def run(
+    day: int, given: Mapping[str, int], computed: Mapping[str, int], **more: object
+) -> ComparedRun:
+    """A run whose layout's file gives some settings of radosgw, while others are computed."""
+    found = made_run(day, {"rgw-beast": 1000.0}, **more)  # type: ignore[arg-type]
+    plan = found.plan.model_dump()
+    plan["layouts"][0]["settings"] = {"radosgw": dict(given)}
+    plan["by_size"] = {
+        "rgw-beast": [{"key": f"radosgw.{key}", "value": value} for key, value in computed.items()]
+    }
+    return altered(found, plan=type(found.plan).model_validate(plan))
+
+
+def groups(history: History) -> list[int]:
+    return [len(one.points) for one in history.series if one.metric == "throughput"]
+
+
+def test_runs_whose_files_gave_what_is_now_computed_are_one_series_with_later_ones() -> None:
+    sizes = {"threads": 512, "max_concurrent_requests": 1024}
+    history = history_of([run(0, sizes, {}), run(1, {}, sizes), run(2, {"threads": 512}, sizes)])
+    assert groups(history) == [3]
+    assert history.breaks == ()
+
+
+def test_a_real_difference_comes_before_what_only_moved_to_the_sizing_rule() -> None:
+    many = dict.fromkeys("abcdef", 1)
+    before = run(0, {"tcp_nodelay": 1, "gone": 1, **many}, {})
+    after = run(1, {"tcp_nodelay": 0}, dict.fromkeys(many, 2))
+    (words,) = break_words(history_of([before, after]).breaks)
+    assert words.endswith(
+        ": layout radosgw.tcp_nodelay: 1 before, 0 now; in a layout's file and computed from the "
+        "hosts' size: layout radosgw.a: 1 before, 2 now; layout radosgw.b: 1 before, 2 now; "
+        "layout radosgw.c: 1 before, 2 now; 3 more; recorded in one run only: "
+        "layout radosgw.gone"
+    )

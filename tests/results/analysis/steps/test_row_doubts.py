@@ -190,8 +190,7 @@ def test_a_percentile_in_bins_does_not_escape_the_cpu_limit(
 ) -> None:
     held = altered(HELD, stall_ms=stall_ms)
     binned = [
-        fake_measurement(workload="w", bins=True, seed=seed, **measured)  # type: ignore[arg-type]
-        for seed in range(REPEATS)
+        fake_measurement(workload="w", bins=True, seed=seed, **measured) for seed in range(REPEATS)
     ]
     found = row(binned, each({"throttled": (held,)}))
     assert (found.value("p90"), str(found.within("p90"))) == (None, "(10, 20]")
