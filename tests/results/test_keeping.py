@@ -17,36 +17,20 @@ from weighbridge.results.record.kept import DaemonMemory, Kept, KeptObjects, rea
 from weighbridge.results.report.keeping_table import kept_lines, memory_lines
 
 MIB = 2**20
+PLACE = {"layout": "rgw", "workload": "small-read"}
 
 
 def kept(repeat: int = 0, grown: int = 3000, **more: Any) -> KeptObjects:
-    values: dict[str, Any] = {
-        "layout": "rgw",
-        "repeat": repeat,
-        "workload": "small-read",
-        "api": "swift",
-        "driver": "locust",
-        "objects": 10,
-        "stored_bytes": 1000,
-        "before_bytes": 500,
-        "after_bytes": 500 + grown,
-        "how": "OSDs",
-    }
-    return KeptObjects.model_validate({**values, **more})
+    about = {**PLACE, "repeat": repeat, "api": "swift", "driver": "locust", "how": "OSDs"}
+    sizes = {"objects": 10, "stored_bytes": 1000, "before_bytes": 500, "after_bytes": 500 + grown}
+    return KeptObjects.model_validate({**about, **sizes, **more})
 
 
 def memory(daemon: str, size: int | None, repeat: int = 0, **more: Any) -> DaemonMemory:
-    values: dict[str, Any] = {
-        "layout": "rgw",
-        "repeat": repeat,
-        "workload": "small-read",
-        "host": "store-1",
-        "daemon": daemon,
-        "role": daemon.partition(".")[0],
-        "processes": 1 if size is not None else 0,
-        "resident_bytes": size,
-    }
-    return DaemonMemory.model_validate({**values, **more})
+    role = daemon.partition(".")[0]
+    about = {**PLACE, "repeat": repeat, "host": "store-1", "daemon": daemon, "role": role}
+    sizes = {"processes": 1 if size is not None else 0, "resident_bytes": size}
+    return DaemonMemory.model_validate({**about, **sizes, **more})
 
 
 def test_bytes_on_disks_per_byte_stored_are_means_over_repeats_with_their_range() -> None:

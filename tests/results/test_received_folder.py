@@ -28,12 +28,8 @@ from weighbridge.results.slides.evidence import evidence
 
 WITHIN_S = 60
 FILES = (
-    "manifest.json",
-    "plan.resolved.json",
-    "plan.yaml",
-    "steps.jsonl",
-    "events.jsonl",
-    "attestation.jsonl",
+    *("manifest.json", "plan.resolved.json", "plan.yaml"),
+    *("steps.jsonl", "events.jsonl", "attestation.jsonl"),
 )
 
 

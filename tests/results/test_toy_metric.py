@@ -39,13 +39,8 @@ def python(*arguments: object, toy: Path = TOY) -> subprocess.CompletedProcess[s
         "PYTHONPATH": os.pathsep.join([str(toy), os.environ.get("PYTHONPATH", "")]),
         "COLUMNS": "140",
     }
-    return subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, *map(str, arguments)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
 def weighbridge(*arguments: object, toy: Path = TOY) -> str:
@@ -134,11 +129,10 @@ def test_a_metric_that_cannot_be_imported_is_one_error_that_names_its_package(
     (broken / "toy_metric.py").write_text("import no_such_library\n")
     done = python("-m", "weighbridge", "report", folder, toy=broken)
     assert done.returncode == 2
-    assert done.stderr == (
-        "weighbridge: metric 'p95' of the package toy-metric cannot be used: toy_metric:P95: "
-        "ModuleNotFoundError: No module named 'no_such_library'\n"
-        "Repair, upgrade or uninstall toy-metric: its entry point group is weighbridge.metrics.\n"
-    )
+    message, advice = done.stderr.splitlines()
+    assert "metric 'p95' of the package toy-metric cannot be used" in message
+    assert "No module named 'no_such_library'" in message
+    assert "uninstall toy-metric" in advice
 
 
 def test_neither_help_nor_reading_a_run_folder_imports_heavy_libraries(folder: Path) -> None:

@@ -24,10 +24,7 @@ def test_objects_are_plain_by_default() -> None:
 def test_lists_of_two_factors_stand_for_each_pair() -> None:
     suite = suite_of(GOOD + BOTH)
     assert [one.name for one in suite.workloads] == [
-        "write-unsigned-plain",
-        "write-unsigned-sse-c",
-        "write-signed-plain",
-        "write-signed-sse-c",
+        f"write-{signed}-{kept}" for signed in ("unsigned", "signed") for kept in ("plain", "sse-c")
     ]
     assert [one.encrypted for one in suite.workloads] == ["none", "sse-c"] * 2
     words = suite.encryption_words
@@ -52,10 +49,7 @@ def test_faults_after_such_lists_have_their_own_place(tmp_path: Path) -> None:
         ("    encryption: [sse-c, sse-c]\n", "two workloads are named write-sse-c"),
         ("    encryption: []\n", "encryption"),
         ("    encryption: sse-c\n    signing: {auth: query}\n", "needs `auth: header`"),
-        (
-            "    encryption: [none, sse-c]\n    signing: [{}, {auth: none}]\n",
-            "needs `auth: header`",
-        ),
+        ("    encryption: [none, sse-c]\n    signing: [{}, {auth: none}]\n", "needs `auth: head"),
     ],
 )
 def test_what_cannot_be_encrypted_so_is_refused_with_its_place(text: str, fault: str) -> None:

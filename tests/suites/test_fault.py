@@ -26,16 +26,16 @@ def test_a_fault_says_what_how_and_when() -> None:
     assert (fault.at, fault.back, fault.last_s) == (30, 90, 90)
     assert (fault.way, fault.what) == ("kill", "store-3/osd.2")
     assert fault.words == "kill store-3/osd.2 at 30 s, back at 90 s"
-    unplugged = workload({"at": "30s", "unplug": "store-3"}).fault
-    assert unplugged is not None
-    assert (unplugged.way, unplugged.what) == ("unplug", "store-3")
-    failed = workload({"at": "30s", "fail": "store-3/wb0"}).fault
-    assert failed is not None
-    assert (failed.way, failed.what) == ("fail", "store-3/wb0")
-    assert workload({"at": "30s", "fail": "storage-disk"}).fault is not None
-    silent = workload({"at": "30s", "silence": "storage-host"}).fault
-    assert silent is not None
-    assert silent.words == "silence storage-host at 30 s, not back"
+    for way, what in (
+        ("unplug", "store-3"),
+        ("fail", "store-3/wb0"),
+        ("fail", "storage-disk"),
+        ("silence", "storage-host"),
+    ):
+        found = workload({"at": "30s", way: what}).fault
+        assert found is not None
+        assert (found.way, found.what) == (way, what)
+        assert found.words == f"{way} {what} at 30 s, not back"
 
 
 @pytest.mark.parametrize(

@@ -40,22 +40,15 @@ def test_stages_of_different_shapes_become_workloads_with_unique_names(imported:
         workstage(name="read", attributes='workers="2" runtime="60"'),
         workstage(name="read", attributes='workers="2" runtime="61"'),
     ).suite
-    assert [(one.name, one.workers) for one in suite.workloads] == [
-        ("read", (1, 2)),
-        ("mix", (1,)),
-        ("read-2", (2,)),
-    ]
+    found = {one.name: one.workers for one in suite.workloads}
+    assert found == {"read": (1, 2), "mix": (1,), "read-2": (2,)}
 
 
 def test_steps_that_are_all_repeated_equally_become_repeats(imported: Importer) -> None:
     stages = [workstage(attributes=f'workers="{count}" runtime="60"') for count in (1, 8)]
     assert imported(PREPARE, *stages, *stages, *stages).suite.repeats == 3
-
-
-def test_a_step_repeated_more_often_than_others_is_refused(imported: Importer) -> None:
-    stages = [workstage(attributes=f'workers="{count}" runtime="60"') for count in (1, 8, 1)]
     with pytest.raises(DocumentError, match="the same step again"):
-        imported(PREPARE, *stages)
+        imported(PREPARE, *stages, stages[0])
 
 
 @pytest.mark.parametrize(
@@ -152,7 +145,4 @@ def test_the_size_of_read_objects_is_that_of_earlier_writes(imported: Importer) 
         '<operation type="read" config="containers=u(1,4);objects=u(1,100)"/>', name="read"
     )
     suite = imported(write, read).suite
-    assert [(one.name, one.objects.size) for one in suite.workloads] == [
-        ("fill", 9000),
-        ("read", 9000),
-    ]
+    assert {one.name: one.objects.size for one in suite.workloads} == {"fill": 9000, "read": 9000}

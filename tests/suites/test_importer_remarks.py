@@ -9,6 +9,8 @@ from weighbridge.common.document import DocumentError
 from weighbridge.common.errors import UsageError
 from weighbridge.suites import Suite, importer
 
+OBJECTS, RUNTIME, STAGE = "objects=u(1,50)", 'runtime="300"', '<workstage name="main"'
+
 
 @pytest.mark.parametrize(
     ("change", "line", "words"),
@@ -16,26 +18,14 @@ from weighbridge.suites import Suite, importer
         (("80", "70"), 5, "the ratios of work 'main' add up to 90: COSBench requires 100"),
         (('type="read"', 'type="raed"'), 6, "COSBench has no operation 'raed'"),
         (('workers="8"', ""), 5, "must have `workers` above 0"),
-        (
-            ('workers="8"', 'workers="two"'),
-            5,
-            "workers: must be a whole number, 0 or more, not 'two'",
-        ),
+        (('workers="8"', 'workers="two"'), 5, "must be a whole number, 0 or more, not 'two'"),
         (('runtime="300"', ""), 5, "has no limit: no runtime, totalOps or totalBytes"),
-        (
-            ("containers=u(1,32);objects=u(1,50)", "objects=u(1,50)"),
-            6,
-            "config must say which containers",
-        ),
+        ((f"containers=u(1,32);{OBJECTS}", OBJECTS), 6, "config must say which containers"),
         (("u(1,50)", "x(1,50)"), 6, "objects: 'x(1,50)' is not a selector"),
         (("u(1,50)", "u(0,50)"), 6, "COSBench counts from 1"),
         (("u(1,50)", "u(50,1)"), 6, "begins after its end"),
         (("u(1,50)", "u(1,9999999999)"), 6, "beyond 2147483647"),
-        (
-            ("sizes=c(64)KB", "sizes=c(64)KiB"),
-            7,
-            "'KiB' is not a unit of COSBench (known: B, KB, MB, GB)",
-        ),
+        (("sizes=c(64)KB", "sizes=c(64)KiB"), 7, "'KiB' is not a unit of COSBench (known: B, "),
         (("sizes=c(64)KB", "sizes=h(1|64)KB"), 7, "is not a bar such as 1|64|10"),
         ((";sizes=c(64)KB", ""), 7, "config must say the sizes"),
         (('name="main" workers', "workers"), 5, "a work has no name"),
@@ -57,37 +47,16 @@ def test_a_file_that_cosbench_would_refuse_is_refused_with_its_line(
     ("change", "words"),
     [
         (('type="write"', 'type="filewrite"'), "filewrite writes files"),
-        (
-            ('runtime="300"', 'runtime="300" totalOps="1000"'),
-            "totalOps may end the work before its runtime does",
-        ),
-        (
-            ('runtime="300"', 'runtime="300" division="object"'),
-            "gives each worker its own part of the objects",
-        ),
+        ((RUNTIME, f'{RUNTIME} totalOps="1000"'), "totalOps may end the work before its runtime"),
+        ((RUNTIME, f'{RUNTIME} division="object"'), "gives each worker its own part of the"),
         (("u(1,50)", "h(1|10|90,11|50|10)"), "picks by a weighted histogram"),
-        (
-            ("containers=u(1,32);objects=u(51", "containers=u(33,64);objects=u(51"),
-            "write uses other containers than read",
-        ),
+        (("u(1,32);objects=u(51", "u(33,64);objects=u(51"), "write uses other containers than"),
         (("sizes=c(64)KB", "sizes=c(1)MB"), "writes objects of another size than the others"),
         (("sizes=c(64)KB", "sizes=c(64)KB;content=zero"), "here it is random"),
-        (
-            ("sizes=c(64)KB", "sizes=c(64)KB;chunked=true"),
-            "chunked uploads do not declare their length",
-        ),
-        (
-            ('<workstage name="main"', '<workstage name="main" trigger="drop.sh"'),
-            "runs a script, whose effect is not known",
-        ),
-        (
-            ("containers=u(1,32);objects=u(1,50)", "containers=r(1,32);objects=r(1,50)"),
-            "each worker goes through the same range",
-        ),
-        (
-            ("containers=u(1,32);objects=u(1,50)", "containers=s(1,32);objects=u(1,50)"),
-            "in different ways",
-        ),
+        (("sizes=c(64)KB", "sizes=c(64)KB;chunked=true"), "uploads do not declare their length"),
+        ((STAGE, f'{STAGE} trigger="drop.sh"'), "runs a script, whose effect is not known"),
+        ((f"u(1,32);{OBJECTS}", "r(1,32);objects=r(1,50)"), "goes through the same range"),
+        ((f"u(1,32);{OBJECTS}", f"s(1,32);{OBJECTS}"), "in different ways"),
     ],
 )
 def test_a_change_of_what_is_measured_is_refused_unless_partial(
@@ -138,71 +107,51 @@ def test_concurrent_works_are_refused(imported: Importer) -> None:
         imported(PREPARE, stage)
 
 
-def test_a_storage_without_an_api_is_refused(imported: Importer) -> None:
-    with pytest.raises(
-        DocumentError, match=r"w\.xml:2:1: a suite has no API for storage 'librados'"
-    ):
-        imported(PREPARE, workstage(), storage='<storage type="librados"/>')
+@pytest.mark.parametrize(
+    ("storage", "why"),
+    [
+        ('<storage type="librados"/>', r"w\.xml:2:1: a suite has no API for storage 'librados'"),
+        ('<storage type="swift" config="policy=gold"/>', "policy 'gold' chooses where objects"),
+    ],
+)
+def test_a_storage_without_an_api_or_with_a_policy_is_refused(
+    imported: Importer, storage: str, why: str
+) -> None:
+    with pytest.raises(DocumentError, match=why):
+        imported(PREPARE, workstage(), storage=storage)
 
 
-def test_a_storage_policy_is_refused(imported: Importer) -> None:
-    with pytest.raises(DocumentError, match="policy 'gold' chooses where objects are stored"):
-        imported(PREPARE, workstage(), storage='<storage type="swift" config="policy=gold"/>')
+def with_attribute(text: str) -> str:
+    return workstage(attributes=f'workers="9" runtime="300" {text}')
 
 
+def with_key(text: str) -> str:
+    return workstage(READ.replace('config="', f'config="{text};'))
+
+
+DELAY = '<work type="delay" name="delay" workers="1"/>'
+CLEANUP = '<work type="cleanup" workers="1" config="containers=r(1,2)"/>'
+IDLE = workstage(READ + MIX.splitlines()[1].replace('"20"', '"0"'))
 LEFT_OUT: Mapping[str, tuple[str, str]] = {
     "auth": (
         '<auth type="swauth" config="username=u;password=geheim;auth_url=http://h"/>',
         "auth 'swauth' is left out",
     ),
     "delay": (
-        (
-            '<workstage name="delay" closuredelay="60"><work type="delay" name="delay" '
-            'workers="1"/></workstage>'
-        ),
+        f'<workstage name="delay" closuredelay="60">{DELAY}</workstage>',
         "pause of 60 s",
     ),
-    "cleanup": (
-        (
-            '<workstage name="c"><work type="cleanup" workers="1" '
-            'config="containers=r(1,2)"/></workstage>'
-        ),
-        "cleanup",
-    ),
-    "attribute": (
-        workstage(attributes='workers="9" runtime="300" rampUp="9"'),
-        "no attribute 'rampUp' (did you mean 'rampup'?)",
-    ),
-    "key": (
-        workstage(READ.replace('config="', 'config="hashcheck=true;')),
-        "no key 'hashcheck' (did you mean 'hashCheck'?)",
-    ),
-    "element": (
-        "<workstag/>",
-        "<'workstag'> in <workflow> is left out (did you mean 'workstage'?)",
-    ),
+    "cleanup": (f'<workstage name="c">{CLEANUP}</workstage>', "cleanup"),
+    "attribute": (with_attribute('rampUp="9"'), "no attribute 'rampUp' (did you mean 'rampup'?)"),
+    "key": (with_key("hashcheck=true"), "no key 'hashcheck' (did you mean 'hashCheck'?)"),
+    "element": ("<workstag/>", "<'workstag'> in <workflow> is left out (did you mean 'workstage'"),
     "prefix": (PREPARE.replace('config="', 'config="oprefix=o;'), "oprefix is left out"),
-    "interval": (
-        workstage(attributes='workers="9" runtime="300" interval="1"'),
-        "interval '1' is left out",
-    ),
-    "driver": (
-        workstage(attributes='workers="9" runtime="300" driver="driver2"'),
-        "driver 'driver2' is left out",
-    ),
-    "rampdown": (
-        workstage(attributes='workers="9" runtime="300" rampdown="5"'),
-        "rampdown '5' is left out",
-    ),
-    "idle operation": (
-        workstage(READ + MIX.splitlines()[1].replace('"20"', '"0"')),
-        "write has a ratio of 0",
-    ),
+    "interval": (with_attribute('interval="1"'), "interval '1' is left out"),
+    "driver": (with_attribute('driver="driver2"'), "driver 'driver2' is left out"),
+    "rampdown": (with_attribute('rampdown="5"'), "rampdown '5' is left out"),
+    "idle operation": (IDLE, "write has a ratio of 0"),
     "words": ("unheard", "text within <workflow> is left out"),
-    "no pair": (
-        workstage(READ.replace('config="', 'config="abc;')),
-        "a part of config that is not key=value",
-    ),
+    "no pair": (with_key("abc"), "a part of config that is not key=value"),
 }
 
 
@@ -229,7 +178,7 @@ def test_every_attribute_left_out_has_its_line(imported: Importer) -> None:
 
 
 def test_text_of_the_file_cannot_break_out_of_a_comment(imported: Importer) -> None:
-    hostile = workstage(READ.replace('config="', 'config="x&#10;name: evil&#10;=1;'))
+    hostile = with_key("x&#10;name: evil&#10;=1")
     found = imported(PREPARE, hostile, head='name="demo" description="a: [b&#10;seed: 1"')
     assert found.suite.name == "demo"
     assert (found.suite.seed, found.suite.about) == (2014, "a: [b seed: 1")
@@ -241,19 +190,15 @@ def test_a_name_is_converted_to_a_valid_one(imported: Importer) -> None:
     assert suite.about == "Imported from COSBench's w.xml"
 
 
-def test_an_invalid_suite_is_reported(imported: Importer) -> None:
+def test_a_file_that_measures_nothing_or_makes_no_valid_suite_is_refused(
+    imported: Importer, tmp_path: Path
+) -> None:
     with pytest.raises(UsageError, match=r"w\.xml: the suite made from it is not valid:\n"):
         imported(PREPARE, workstage(attributes='workers="70000" runtime="60"'))
-
-
-def test_a_file_that_measures_nothing_is_refused(imported: Importer) -> None:
     with pytest.raises(DocumentError, match="nothing is measured"):
         imported(INIT, PREPARE)
     with pytest.raises(DocumentError, match="the workflow has no <workstage>"):
         imported()
-
-
-def test_another_xml_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "server.xml"
     path.write_text("<Server/>")
     with pytest.raises(DocumentError, match=r"begins with <workload>, not <Server>"):

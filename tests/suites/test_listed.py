@@ -31,11 +31,8 @@ def suite_of(text: str) -> Suite:
 def test_a_list_of_shares_stands_for_a_workload_each_on_the_same_objects() -> None:
     suite = suite_of(GOOD)
     first, some, half = suite.workloads
-    assert [one.name for one in suite.workloads] == [
-        "list-all",
-        "list-all-25-deleted",
-        "list-all-50-deleted",
-    ]
+    names = ["list-all", "list-all-25-deleted", "list-all-50-deleted"]
+    assert [one.name for one in suite.workloads] == names
     assert [continues(one) for one in suite.workloads] == [False, True, True]
     assert whole(some) == whole(half) == first
     assert [remaining(one).objects.per_container for one in suite.workloads] == [200, 150, 100]
@@ -91,17 +88,21 @@ def test_what_cannot_be_is_refused(old: str, new: str, why: str) -> None:
     assert why in str(refused.value)
 
 
-def test_an_object_of_each_container_must_be_left() -> None:
-    few = GOOD.replace("per_container: 200", "per_container: 1").replace("50%", "90%")
-    with pytest.raises(DocumentError, match="no object of a container would be left"):
-        suite_of(few)
-
-
-@pytest.mark.parametrize("share", ["deleted: 10%", "deleted: [0%, 10%]", "deleted: [50%, 55%]"])
-def test_each_share_deletes_more_objects_than_the_one_before(share: str) -> None:
-    few = GOOD.replace("per_container: 200", "per_container: 4").replace(SHARES, share)
-    with pytest.raises(DocumentError, match="each must delete more than the previous one"):
-        suite_of(few)
+@pytest.mark.parametrize(
+    ("per_container", "share", "why"),
+    [
+        (1, "deleted: [0%, 25%, 90%]", "no object of a container would be left"),
+        (4, "deleted: 10%", "each must delete more than the previous one"),
+        (4, "deleted: [0%, 10%]", "each must delete more than the previous one"),
+        (4, "deleted: [50%, 55%]", "each must delete more than the previous one"),
+    ],
+)
+def test_each_share_deletes_more_objects_than_the_one_before_and_leaves_some(
+    per_container: int, share: str, why: str
+) -> None:
+    few = GOOD.replace("per_container: 200", f"per_container: {per_container}")
+    with pytest.raises(DocumentError, match=why):
+        suite_of(few.replace(SHARES, share))
 
 
 @pytest.mark.parametrize(

@@ -29,11 +29,8 @@ def test_a_default_may_differ_by_release() -> None:
         values=(64,),
         default={"ceph-14": 8, "ceph-16": 128},
     )
-    assert [one.default_at(release) for release in ("ceph-14", "ceph-16", "ceph-18")] == [
-        8,
-        128,
-        None,
-    ]
+    known = {"ceph-14": 8, "ceph-16": 128, "ceph-18": None}
+    assert {release: one.default_at(release) for release in known} == known
     assert Parameter(key="radosgw.threads", values=(64,), default=512).default_at("ceph-18") == 512
 
 
@@ -77,17 +74,9 @@ def test_sizes_of_a_log_range_are_whole_bytes_at_equal_factors() -> None:
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (True, "on"),
-        (False, "off"),
-        (None, "unset"),
-        (512, "512"),
-        (4194304, "4 MiB"),
-        (65000, "65000"),
-        (4096, "4096"),
-        (65536, "64 KiB"),
-        (1800.0, "1800"),
-        ("64MiB", "64MiB"),
-        (0.5, "0.5"),
+        *((True, "on"), (False, "off"), (None, "unset"), (0.5, "0.5"), (1800.0, "1800")),
+        *((512, "512"), (4096, "4096"), (65000, "65000")),
+        *((65536, "64 KiB"), (4194304, "4 MiB"), ("64MiB", "64MiB")),
     ],
 )
 def test_values_are_shown_as_people_write_them(

@@ -23,12 +23,8 @@ def test_requests_are_signed_without_their_payload_by_default() -> None:
 
 def test_a_list_stands_for_a_workload_each() -> None:
     suite = suite_of(GOOD + LIST)
-    assert [one.name for one in suite.workloads] == [
-        "write-unsigned",
-        "write-trailer-crc64nvme",
-        "write-presigned",
-        "write-anonymous",
-    ]
+    ways = ("unsigned", "trailer-crc64nvme", "presigned", "anonymous")
+    assert [one.name for one in suite.workloads] == [f"write-{way}" for way in ways]
     assert suite.workloads[1].signing == Signing(payload="trailer", checksum="crc64nvme")
     first = suite.workloads[0]
     for one in suite.workloads:
@@ -76,10 +72,8 @@ def test_sdk_users_sign_as_their_sdk_does() -> None:
     assert suite_of(sdk).signing_words.startswith("as boto3 does, without the checksums")
     both = suite_of(f"{sdk}    signing: [{{}}, sdk-default]\n")
     assert [one.name for one in both.workloads] == ["write-unsigned", "write-sdk-default"]
-    assert [both.signing_label(one) for one in both.workloads] == [
-        "sdk-without-checksums",
-        "sdk-default",
-    ]
+    labels = [both.signing_label(one) for one in both.workloads]
+    assert labels == ["sdk-without-checksums", "sdk-default"]
     with pytest.raises(DocumentError, match="SDKs sign in their own way; set sdk-default"):
         suite_of(f"{sdk}    signing: {{payload: signed}}\n")
 

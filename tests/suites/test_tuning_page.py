@@ -50,9 +50,7 @@ def test_its_defaults_are_those_of_the_records() -> None:
     trials, search, tuning = Trials(), SearchOptions(), Tuning.model_fields
     rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", PAGE, re.MULTILINE))
     assert rows["trials"] == f"{trials.least}, {trials.most}, {trials.baseline_every}"
-    assert (
-        rows["search"]
-        == f"{search.proposals}, {search.trials}, {search.startup}, {search.finalists}"
-    )
+    own = (search.proposals, search.trials, search.startup, search.finalists)
+    assert rows["search"] == ", ".join(map(str, own))
     assert rows["confirm"] == str(tuning["confirm"].default)
     assert rows["seed"] == str(tuning["seed"].default)

@@ -11,6 +11,7 @@ from weighbridge.drivers import kind as kinds
 from weighbridge.suites import Suite, Workload, parts_of
 
 READ = {"read-version": 1}
+MULTIPART = {"operations": {"write-multipart": 1}, "multipart": {"part": "8MiB"}}
 
 
 def workload(**changed: Any) -> dict[str, Any]:
@@ -35,15 +36,9 @@ def workload(**changed: Any) -> dict[str, Any]:
         ({"versions": True}, "valid integer"),
         ({"objects": {"size": "15B"}}, "at least 16 bytes"),
         ({"objects": {"size": "2047B", "compressible": "50%"}}, "at least 2048 bytes"),
-        (
-            {"operations": {"write-multipart": 1}, "multipart": {"part": "8MiB"}},
-            "segments that are not versions",
-        ),
+        (MULTIPART, "segments that are not versions"),
         ({"operations": {"list": 1}, "listed": {}}, "objects that are only listed have none"),
-        (
-            {"operations": {"list-versions": 1}, "listing": {"delimiter": "-"}},
-            "list-versions has no `delimiter`",
-        ),
+        ({"operations": {"list-versions": 1}, "listing": {"delimiter": "-"}}, "no `delimiter`"),
         ({"objects": {"size": "4KiB", "per_container": 33_334}}, "these are 100,002 versions"),
         ({"operations": {"versions-page": 1}}, "counted beside list-versions"),
         ({"listing": {"page": 5}}, "`listing` is for list-all"),

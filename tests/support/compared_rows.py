@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from made_rows import made_point, made_row
-from weighbridge.results.analysis.comparison import Comparison, Effect
+from made_rows import changed, made_points, made_row
+from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import Doubt
+from weighbridge.results.statistics import Ratio
 
 FIVE = (0.99, 1.0, 1.01, 1.0, 1.0)
 WIDE = (0.7, 1.4, 0.9, 1.2, 0.8)
@@ -29,17 +30,10 @@ def row(
     """A row with these repeats; latencies follow from the rates unless given."""
     latencies = [1000 / rate for rate in rates] if p90s is None else list(p90s)
     points = tuple(
-        made_point(
-            repeat=number, valid=True, throughput_ops_s=rate, p90_ms=p90, samples=1, errors=0
-        )
-        for number, (rate, p90) in enumerate(zip(rates, latencies, strict=True))
+        changed(point, p90_ms=p90) for point, p90 in zip(made_points(rates), latencies, strict=True)
     )
     given = {
         "layout": layout,
-        "api": "swift",
-        "workload": "small-read",
-        "operation": "read",
-        "object_size_bytes": 1e6,
         "workers": workers,
         "repeats": len(points),
         "throughput_ops_s": sorted(rates)[len(rates) // 2] if points else None,
@@ -50,6 +44,35 @@ def row(
         "points": points,
     }
     return made_row(**{**given, **more})
+
+
+def made_effect(
+    subject: str,
+    ratio: float | None,
+    verdict: Verdict,
+    *,
+    workers: int | None = None,
+    metric: str = "throughput",
+    about: str = "64 kB reads",
+    repeats: int = 5,
+) -> Effect:
+    """An effect beside rgw-beast, with an interval of 10 % on each side."""
+    known = None
+    if ratio is not None:
+        known = Ratio(value=ratio, low=ratio * 0.9, high=ratio * 1.1, repeats=repeats)
+    return Effect(
+        workload="small-read",
+        operation="read",
+        api="swift",
+        about=about,
+        workers=workers,
+        metric=metric,
+        baseline="rgw-beast",
+        subject=subject,
+        ratio=known,
+        verdict=verdict,
+        text=f"{subject}: {verdict}.",
+    )
 
 
 def times(factor: float, values: Sequence[float] = FIVE) -> list[float]:

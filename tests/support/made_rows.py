@@ -19,6 +19,14 @@ from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.suites import DEFAULT_DRIVER, Suite, Workload
 
 Of = TypeVar("Of", bound=Figures)
+READS = {
+    "api": "swift",
+    "workload": "small-read",
+    "operation": "read",
+    "object_size_bytes": 1e6,
+    "workers": 8,
+    "repeats": 1,
+}
 
 
 def made_point(**given: Any) -> Point:
@@ -26,9 +34,26 @@ def made_point(**given: Any) -> Point:
     return Point.model_validate(_by_metric({"samples": 1, "errors": 0, **given}))
 
 
+def made_points(throughputs_ops_s: Iterable[float], **each: Any) -> tuple[Point, ...]:
+    """Valid repeats with these throughputs."""
+    return tuple(
+        made_point(**{"repeat": repeat, "valid": True, "throughput_ops_s": rate, **each})
+        for repeat, rate in enumerate(throughputs_ops_s)
+    )
+
+
 def made_row(**given: Any) -> Row:
-    """A row; `at_least`: keys of lower bounds, `intervals`: 95 % intervals by key."""
-    return Row.model_validate(_by_metric(given))
+    """A row, by default of 1 MB reads by 8 workers.
+
+    `at_least`: keys of lower bounds, `intervals`: 95 % intervals by key.
+    """
+    return Row.model_validate({**READS, **_by_metric(given)})
+
+
+def made_workload(size: float = 1_000_000, **given: Any) -> Workload:
+    """A workload, by default of reads by 4 workers."""
+    usual = {"name": "w", "operations": {"read": 1}, "workers": (4,), "runtime": 20.0}
+    return Workload.model_validate({**usual, "objects": {"size": size}, **given})
 
 
 def changed(one: Of, **given: Any) -> Of:

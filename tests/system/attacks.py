@@ -48,7 +48,11 @@ ATTACKS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("a stranger speaks to Locust's master", ("drivers/locust/test_foreign_workers.py",)),
     (
         "another user holds a lock",
-        ("common/test_locks.py", "topologies/test_lab_claim.py", "results/record/test_run_lock.py"),
+        (
+            "common/test_locks.py",
+            "topologies/test_lab_claim.py",
+            "results/record/test_store.py::*lock*",
+        ),
     ),
     ("a COSBench file shows secrets", ("suites/test_cosbench_xml.py",)),
     (

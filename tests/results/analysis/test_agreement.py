@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fake_run import WORKLOADS, fake_run
-from made_rows import made_point, made_row
+from made_rows import made_points, made_row
 from weighbridge.results import derive
 from weighbridge.results.analysis.agreement import Agreement, agreements, causes, sentences
 from weighbridge.results.analysis.findings import find
@@ -20,24 +20,16 @@ Given = Mapping[str, object]
 
 
 def row(driver: str, rates: list[float], **more: object) -> Row:
-    points = tuple(
-        made_point(repeat=number, valid=True, throughput_ops_s=rate, samples=1, errors=0)
-        for number, rate in enumerate(rates)
-    )
     given: Given = {
         "layout": "swift",
-        "api": "swift",
         "driver": driver,
-        "workload": "small-read",
-        "operation": "read",
-        "object_size_bytes": 1e6,
         "workers": 10,
         "repeats": len(rates),
         "throughput_ops_s": rates[0],
         "samples": 2000 * len(rates),
         "errors": 0,
         "valid": True,
-        "points": points,
+        "points": made_points(rates),
     }
     return made_row(**{**given, **more})
 
@@ -49,11 +41,8 @@ def both(
     cosbench: Given | None = None,
 ) -> Agreement:
     """One step with a p90 of 14 ms by Locust and between 10 and 20 ms by COSBench."""
-    a = row(
-        "locust",
-        [locust_ops_s],
-        **{"p90_ms": 14.0, "max_ms": 44.0, "mean_ms": 10.0, **(locust or {})},
-    )
+    exact = {"p90_ms": 14.0, "max_ms": 44.0, "mean_ms": 10.0}
+    a = row("locust", [locust_ops_s], **{**exact, **(locust or {})})
     bins = {
         "p90_in": Interval(low_ms=10, high_ms=20),
         "max_in": Interval(low_ms=40, high_ms=50),
@@ -64,18 +53,10 @@ def both(
     return found
 
 
-def test_a_step_agrees_when_its_throughputs_are_near_and_the_p90_lies_in_the_bin() -> None:
-    found = both(1000.0, 970.0)
-    assert found.agrees
-    assert found.verdict == "agree within the bins"
-    assert found.ratio is not None
-    assert found.ratio.value == pytest.approx(0.97)
-    assert (found.p90_off, found.max_off) == (0, 0)
-
-
 @pytest.mark.parametrize(
     ("rate", "p90_ms", "verdict"),
     [
+        (970.0, 14.0, "agree within the bins"),
         (860.0, 14.0, "COSBench 14 % lower, p90 within the bin"),
         (1140.0, 14.0, "COSBench 14 % higher, p90 within the bin"),
         (860.0, 9.0, "COSBench 14 % lower, its p90 one bin higher"),
@@ -89,8 +70,10 @@ def test_a_verdict_has_throughput_first_and_then_the_p90(
     rate: float, p90_ms: float | None, verdict: str
 ) -> None:
     found = both(1000.0, rate, {"p90_ms": p90_ms})
-    assert found.verdict == verdict
-    assert not found.agrees
+    assert (found.verdict, found.agrees) == (verdict, rate == 970.0)
+    assert found.ratio is not None
+    assert found.ratio.value == pytest.approx(rate / 1000)
+    assert not found.agrees or (found.p90_off, found.max_off) == (0, 0)
 
 
 def test_a_p90_beyond_the_last_bin_is_reported_as_such() -> None:
@@ -100,16 +83,10 @@ def test_a_p90_beyond_the_last_bin_is_reported_as_such() -> None:
 
 
 def test_a_step_that_one_driver_could_not_do_is_not_compared_and_names_it() -> None:
-    found = both(
-        1000.0,
-        970.0,
-        cosbench={
-            "valid": False,
-            "notes": ("not valid", "12.00% of operations failed (http-503: 9)"),
-        },
-    )
+    failed = {"valid": False, "notes": ("not valid", "12.00% of operations failed")}
+    found = both(1000.0, 970.0, cosbench=failed)
     assert found.ratio is None
-    assert found.verdict == "not comparable (COSBench: 12.00% of operations failed (http-503: 9))"
+    assert found.verdict == "not comparable (COSBench: 12.00% of operations failed)"
     assert both(1000.0, 0.0).verdict == "not comparable (COSBench: nothing succeeded)"
 
 
@@ -142,13 +119,12 @@ def test_one_sentence_counts_all_steps_and_those_not_comparable() -> None:
         both(1000.0, 0.0),
     ]
     (text,) = sentences(found, ())
-    assert text == (
-        "Locust and COSBench agree within the bins in 1 of 3 steps; COSBench serves 70 to 97 % of "
-        "Locust’s op/s, "
-        "and Locust’s p90 lies in COSBench’s bin in 2 of 3, one bin off in 1. 1 of 4 steps could "
-        "not be compared"
-    )
-    assert sentences(found[3:], ()) == ("Locust and COSBench cannot be compared in any step",)
+    for said in (
+        "agree within the bins in 1 of 3 steps; COSBench serves 70 to 97 % of Locust’s op/s",
+        "p90 lies in COSBench’s bin in 2 of 3, one bin off in 1. 1 of 4 steps could not be",
+    ):
+        assert said in text
+    assert "cannot be compared in any step" in sentences(found[3:], ())[0]
 
 
 def test_the_kinds_of_requests_that_both_drivers_rank_alike_are_counted() -> None:
@@ -160,10 +136,7 @@ def test_the_kinds_of_requests_that_both_drivers_rank_alike_are_counted() -> Non
         ]
 
     mixed = [*rows("one", 180.0), *rows("two", 50.0)]
-    assert (
-        sentences(agreements(mixed), find(mixed))[1]
-        == "Both rank the layouts alike in 1 of 2 kinds of requests"
-    )
+    assert "alike in 1 of 2 kinds of requests" in sentences(agreements(mixed), find(mixed))[1]
 
 
 def test_a_known_cause_is_reported_only_where_it_applies() -> None:
@@ -182,18 +155,12 @@ def test_a_known_cause_is_reported_only_where_it_applies() -> None:
 
 
 def test_the_csv_has_every_step_and_empty_cells_for_what_is_unknown() -> None:
-    lines = list(
-        csv.DictReader(
-            io.StringIO(agreement_csv([both(1000.0, 970.0), both(1000.0, 0.0, {"p90_ms": None})]))
-        )
-    )
-    assert tuple(lines[0]) == csv_head("locust", "cosbench")
-    assert (
-        lines[0]["cosbench_over_locust"],
-        lines[0]["p90_bins_off"],
-        lines[0]["cosbench_p90_high_ms"],
-    ) == ("0.970", "0", "20")
-    assert (lines[1]["cosbench_over_locust"], lines[1]["p90_bins_off"]) == ("", "")
+    text = agreement_csv([both(1000.0, 970.0), both(1000.0, 0.0, {"p90_ms": None})])
+    known, unknown = csv.DictReader(io.StringIO(text))
+    assert tuple(known) == csv_head("locust", "cosbench")
+    assert (known["cosbench_over_locust"], known["p90_bins_off"]) == ("0.970", "0")
+    assert known["cosbench_p90_high_ms"] == "20"
+    assert (unknown["cosbench_over_locust"], unknown["p90_bins_off"]) == ("", "")
 
 
 def test_the_table_has_a_cell_for_every_column_and_marks_what_could_not_be_compared() -> None:

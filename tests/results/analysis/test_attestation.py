@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,11 +47,20 @@ APART = (figure("rgw-beast", 197e6), figure("swift", 142e6))
 
 
 def test_a_difference_beyond_the_bound_is_reported_with_both_figures_and_the_bound() -> None:
-    (sentences,) = warnings(APART)
-    assert sentences == (
-        "disk wb0 write of store-2 gave 142 MB/s under swift and 197 MB/s under rgw-beast "
-        "(28 % apart, bound 10 %): results may differ because of it"
+    (text,) = warnings(APART)
+    assert text.startswith("disk wb0 write of store-2 gave 142 MB/s under swift and 197 MB/s under")
+    assert "(28 % apart, bound 10 %)" in text
+    close = (figure("rgw-beast", 200e6), figure("swift", 182e6))
+    assert warnings(close) == ()
+    assert verdict(close).startswith("The hosts were equal within the bounds in both deployments")
+    assert len(warnings((figure("rgw-beast", 200e6), figure("swift", 178e6)))) == 1
+
+
+def test_a_missed_limit_is_reported_even_if_all_deployments_agree() -> None:
+    (text,) = warnings(
+        [figure("rgw-beast", 140e6, promised=200e6), figure("swift", 141e6, promised=200e6)]
     )
+    assert "promises 200 MB/s and gave 140 MB/s under rgw-beast (30 % less" in text
 
 
 def test_a_network_figure_names_both_hosts() -> None:
@@ -65,23 +75,13 @@ def test_a_network_figure_names_both_hosts() -> None:
     ]
 
 
-def test_a_difference_within_the_bound_is_not_reported() -> None:
-    close = (figure("rgw-beast", 200e6), figure("swift", 182e6))
-    assert warnings(close) == ()
-    assert verdict(close) == "The hosts were equal within the bounds in both deployments (1 figure)"
-    assert len(warnings((figure("rgw-beast", 200e6), figure("swift", 178e6)))) == 1
-
-
 def test_a_layout_without_attestation_has_unknown_hosts() -> None:
     of = [figure("rgw-beast", 200e6, repeat=repeat) for repeat in range(5)]
     unknown = "swift was not attested: whether its hosts were equal is unknown"
-    assert verdict(of, ("rgw-beast", "swift")) == (
-        "The hosts were equal within the bounds in the 5 attested deployments (1 figure); "
-        f"{unknown}"
-    )
-    assert verdict(of, ("rgw-beast", "a", "b")).endswith(
-        "; a and b were not attested: whether their hosts were equal is unknown"
-    )
+    said = verdict(of, ("rgw-beast", "swift"))
+    assert "in the 5 attested deployments (1 figure)" in said
+    assert said.endswith(unknown)
+    assert "; a and b were not attested: " in verdict(of, ("rgw-beast", "a", "b"))
     assert summary(of, ("rgw-beast", "swift"))[0].endswith(unknown)
     assert sameness(of, ("rgw-beast", "again"), controls={"again": "rgw-beast"}).verdict.endswith(
         "in all 5 deployments (1 figure)"
@@ -125,16 +125,14 @@ def test_figures_without_a_limit_have_a_wider_bound() -> None:
     ("kind", "unit"), [("cpu", "events/s"), ("disk", "B/s"), ("network", "bit/s")]
 )
 def test_each_kind_has_its_own_bound(kind: Kind, unit: Unit) -> None:
-    (compared,) = compare(
-        [figure("a", 100, kind=kind, unit=unit), figure("b", 100, kind=kind, unit=unit)]
-    )
+    def pair(other: float) -> list[Attested]:
+        both = (("a", 100), ("b", other))
+        return [figure(layout, value, kind=kind, unit=unit) for layout, value in both]
+
+    (compared,) = compare(pair(100))
     beyond = 100 * (1 - compared.bound) - 1
-    assert warnings(
-        [figure("a", 100, kind=kind, unit=unit), figure("b", beyond, kind=kind, unit=unit)]
-    )
-    assert not warnings(
-        [figure("a", 100, kind=kind, unit=unit), figure("b", beyond + 2, kind=kind, unit=unit)]
-    )
+    assert warnings(pair(beyond))
+    assert not warnings(pair(beyond + 2))
 
 
 def test_the_largest_difference_of_all_repeats_of_all_layouts_counts() -> None:
@@ -148,27 +146,13 @@ def test_the_largest_difference_of_all_repeats_of_all_layouts_counts() -> None:
     assert "100 MB/s under swift (repeat 2) and 200 MB/s under rgw-beast (repeat 1)" in sentences
 
 
-def test_a_missed_limit_is_reported_even_if_all_deployments_agree() -> None:
-    sentences = warnings(
-        [figure("rgw-beast", 140e6, promised=200e6), figure("swift", 141e6, promised=200e6)]
-    )
-    assert len(sentences) == 1
-    assert sentences[0].startswith(
-        "disk wb0 write of store-2 promises 200 MB/s and gave 140 MB/s under rgw-beast (30 % less"
-    )
-
-
 def test_each_figure_is_compared_with_its_deployments_promise() -> None:
     of = [
         figure("a", 90.0, what="CPU", kind="cpu", unit="events/s", promised=95.0),
         figure("b", 95.0, what="CPU", kind="cpu", unit="events/s", promised=190.0),
     ]
-    assert warnings(of) == (
-        (
-            "CPU of store-2 promises 190 events/s and gave 95.0 events/s under b (50 % less, "
-            "bound 30 %)"
-        ),
-    )
+    (text,) = warnings(of)
+    assert "promises 190 events/s and gave 95.0 events/s under b (50 % less" in text
     assert lines(of, ("a", "b"))[0].promised == "95.0 to 190 events/s"
 
 
@@ -194,24 +178,16 @@ def test_the_terminal_shows_the_verdict_and_the_worst_first() -> None:
     of = [figure("a", 100e6, host=host) for host in hosts]
     of += [figure("b", 70e6 - number * 1e6, host=host) for number, host in enumerate(hosts)]
     sentences = summary(of, most=2)
-    assert (
-        sentences[0] == "9 of 9 figures of the hosts differ beyond their bound over 2 deployments"
-    )
+    assert sentences[0].startswith("9 of 9 figures of the hosts differ beyond their bound")
     assert sentences[1].startswith("disk wb0 write of store-8 gave 62.0 MB/s under b")
     assert sentences[2].startswith("disk wb0 write of store-7")
     assert sentences[3:] == ("and 7 more: see the report",)
 
 
-def test_a_run_without_attestation_says_so() -> None:
+def test_without_two_deployments_that_were_attested_nothing_is_compared() -> None:
     assert summary(()) == ("The hosts were not attested",)
     assert lines((), ("a", "b")) == ()
-
-
-def test_one_deployment_cannot_be_compared() -> None:
-    assert (
-        verdict([figure("swift", 100)])
-        == "Only one deployment was attested (1 figure): there is nothing to compare it with"
-    )
+    assert verdict([figure("swift", 100)]).startswith("Only one deployment was attested")
 
 
 def test_the_table_has_a_cell_for_each_layout_with_the_range_over_its_repeats() -> None:
@@ -256,17 +232,9 @@ def test_attestation_is_read_back_as_it_was_written(run: RunStore, tmp_path: Pat
 
 
 def test_hosts_that_differ_beyond_their_bound_are_a_grave_doubt_about_two_layouts() -> None:
+    cpu: dict[str, Any] = {"what": "CPU", "kind": "cpu", "unit": "events/s", "promised": 1400}
     figures = [
-        Attested(
-            layout=layout,
-            repeat=repeat,
-            host="gateway-1",
-            kind="cpu",
-            what="CPU",
-            value=value,
-            unit="events/s",
-            promised=1400,
-        )
+        figure(layout, value, host="gateway-1", repeat=repeat, **cpu)
         for layout, values in {
             "swift": (245, 250, 1390),
             "rgw-beast": (1395, 1380),
@@ -278,11 +246,7 @@ def test_hosts_that_differ_beyond_their_bound_are_a_grave_doubt_about_two_layout
     assert set(found) == {frozenset(("swift", "rgw-beast")), frozenset(("swift", "rgw-civetweb"))}
     doubt = found[frozenset(("swift", "rgw-beast"))]
     assert (doubt.what, doubt.grade) == ("hosts differ", "grave")
-    assert (
-        doubt.words
-        == "CPU of gateway-1 gave 250 events/s under swift and 1,395 events/s under rgw-beast (82 "
-        "% apart, bound 30 %)"
-    )
+    assert "gave 250 events/s under swift and 1,395 events/s under rgw-beast (82 %" in doubt.words
 
 
 def test_one_odd_deployment_of_two_still_makes_hosts_differ_and_of_three_no_longer() -> None:
@@ -307,10 +271,7 @@ def test_hosts_of_which_only_one_misses_its_promise_are_a_mild_doubt() -> None:
     (one,) = host_doubts(seen, ("rgw-beast", "swift"))
     assert one.about("rgw-beast", "swift")
     assert (one.doubt.what, one.doubt.grade) == ("hosts below promise", "mild")
-    assert one.doubt.words == (
-        "CPU of store-2 gave 34 % less than promised under swift (bound 30 %), and not under "
-        "rgw-beast"
-    )
+    assert "34 % less than promised under swift (bound 30 %), and not under rgw" in one.doubt.words
     assert host_doubts(pair(66.0, 80.0, 82.0)) == (), "the median of its deployments is not below"
     assert host_doubts(pair(66.0, rgw=68.0)) == (), "both are below, and equal"
     assert host_doubts(pair(71.0)) == (), "within the bound of the promise"

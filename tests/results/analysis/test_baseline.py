@@ -6,6 +6,8 @@ import csv
 import io
 from typing import Any
 
+import pytest
+
 from chart_sources import texts_of
 from weighbridge.results.analysis.baseline import (
     Baseline,
@@ -18,123 +20,80 @@ from weighbridge.results.charts.baseline_chart import MOST_BARS, baseline_chart
 MB = 1e6
 
 
+def host_figure(**given: Any) -> HostFigure:
+    return HostFigure.model_validate(given)
+
+
 def disk(host: str, value: float, **changes: Any) -> HostFigure:
     job = "random read of 64 kB"
-    fixed = {
-        "kind": "disk",
-        "group": "disk",
-        "what": f"disk wb0 {job}",
-        "job": job,
-        "like": "20 GiB",
-        "unit": "B/s",
-    }
-    size = {"operation": "read", "pick": "random", "request_bytes": 64_000}
-    return HostFigure(host=host, value=value, **{**fixed, **size, **changes})
+    kind = {"kind": "disk", "group": "disk", "what": f"disk wb0 {job}", "job": job, "unit": "B/s"}
+    asked = {"operation": "read", "pick": "random", "request_bytes": 64_000, "like": "20 GiB"}
+    return host_figure(host=host, value=value, **{**kind, **asked, **changes})
 
 
 def link(sender: str, receiver: str, value: float, promised: float | None = 1e9) -> HostFigure:
-    ends = {
-        "sender": sender,
-        "receiver": receiver,
-        "host": receiver,
-        "what": f"network from {sender}",
-    }
-    return HostFigure(
-        kind="network",
-        group="network",
-        job="network",
-        unit="bit/s",
-        value=value,
-        promised=promised,
-        **ends,
-    )
+    ends = {"sender": sender, "receiver": receiver, "host": receiver}
+    kind = {"kind": "network", "group": "network", "job": "network", "unit": "bit/s"}
+    what = f"network from {sender}"
+    return host_figure(value=value, promised=promised, what=what, **kind, **ends)
 
 
 def sent(host: str, value: float, promised: float | None = 1e9) -> HostFigure:
-    fixed = {
-        "kind": "network",
-        "group": "fabric",
-        "job": "sent",
-        "what": "sent while all hosts send to 2",
-        "unit": "bit/s",
-    }
-    return HostFigure(host=host, value=value, promised=promised, **fixed)
+    kind = {"kind": "network", "group": "fabric", "job": "sent", "unit": "bit/s"}
+    what = "sent while all hosts send to 2"
+    return host_figure(host=host, value=value, promised=promised, what=what, **kind)
 
 
 def made(*figures: HostFigure) -> Baseline:
-    facts = {
-        "hardware": "three",
-        "about": "",
-        "measured_at": "2026-01-01T00:00:00+00:00",
-        "took_s": 1.0,
-        "tools": {},
-    }
-    return Baseline(**facts, machine={}, figures=figures)
-
-
-def test_a_disk_that_differs_from_its_equals_is_reported_with_both_figures() -> None:
-    (sentences,) = oddities(
-        [disk("store-1", 200 * MB), disk("store-2", 190 * MB), disk("store-3", 80 * MB)]
-    )
-    assert (
-        sentences
-        == "disk wb0 random read of 64 kB on store-3 gave 80.0 MB/s, 58 % less than the median of "
-        "the 3 (190 MB/s)"
+    facts = {"hardware": "three", "about": "", "measured_at": "2026-01-01T00:00:00+00:00"}
+    return Baseline.model_validate(
+        {**facts, "took_s": 1.0, "tools": {}, "machine": {}, "figures": figures}
     )
 
 
-def test_disks_that_differ_in_the_hardware_file_are_not_compared() -> None:
-    assert oddities([disk("store-1", 200 * MB), disk("store-2", 80 * MB, like="1 GiB")]) == ()
-    (sentences,) = oddities([disk("store-1", 200 * MB), disk("store-2", 80 * MB)])
-    assert sentences.endswith("on store-2 gave 80.0 MB/s, vs 200 MB/s on store-1")
-
-
-def test_a_missed_promise_is_reported_only_beyond_the_bound() -> None:
-    assert oddities([disk("store-1", 91 * MB, promised=100 * MB)]) == ()
-    (sentences,) = oddities([disk("store-1", 85 * MB, promised=100 * MB)])
-    assert (
-        sentences
-        == "disk wb0 random read of 64 kB on store-1 gave 85.0 MB/s, 15 % less than the 100 MB/s "
-        "promised"
-    )
-
-
-def test_a_link_slower_in_one_direction_is_reported_once() -> None:
-    sentences = oddities(
-        [
-            link("a", "b", 500e6, None),
-            link("b", "a", 950e6, None),
-            link("a", "c", 950e6, None),
-            link("c", "a", 900e6, None),
-        ]
-    )
-    assert sentences == (
-        "a sends 500 Mbit/s to b, 47 % less than the 950 Mbit/s in the other direction",
-    )
-
-
-def test_a_network_too_slow_for_all_hosts_at_once_is_reported_in_one_sentence() -> None:
-    (sentences,) = oddities([sent("a", 400e6), sent("b", 500e6)])
-    assert (
-        sentences
-        == "when both hosts send at once, they reach 900 Mbit/s of the 2.00 Gbit/s of their NICs "
-        "(45 %)"
-    )
-    assert oddities([sent("a", 950e6), sent("b", 950e6)]) == ()
-    assert oddities([sent("a", 400e6), sent("b", 500e6, None)]) == ()
+@pytest.mark.parametrize(
+    ("figures", "said"),
+    [
+        (
+            [disk("store-1", 200 * MB), disk("store-2", 190 * MB), disk("store-3", 80 * MB)],
+            "on store-3 gave 80.0 MB/s, 58 % less than the median of the 3 (190 MB/s)",
+        ),
+        (
+            [disk("store-1", 200 * MB), disk("store-2", 80 * MB)],
+            "on store-2 gave 80.0 MB/s, vs 200 MB/s on store-1",
+        ),
+        # Disks that differ in the hardware file are not compared.
+        ([disk("store-1", 200 * MB), disk("store-2", 80 * MB, like="1 GiB")], ""),
+        ([disk("store-1", 91 * MB, promised=100 * MB)], ""),
+        (
+            [disk("store-1", 85 * MB, promised=100 * MB)],
+            "gave 85.0 MB/s, 15 % less than the 100 MB/s promised",
+        ),
+        (
+            [
+                *(link("a", "b", 500e6, None), link("b", "a", 950e6, None)),
+                *(link("a", "c", 950e6, None), link("c", "a", 900e6, None)),
+            ],
+            "a sends 500 Mbit/s to b, 47 % less than the 950 Mbit/s in the other direction",
+        ),
+        ([sent("a", 400e6), sent("b", 500e6)], "reach 900 Mbit/s of the 2.00 Gbit/s of their NICs"),
+        ([sent("a", 950e6), sent("b", 950e6)], ""),
+        ([sent("a", 400e6), sent("b", 500e6, None)], ""),
+    ],
+)
+def test_what_differs_from_its_equals_or_its_promise_is_reported_once_with_both_figures(
+    figures: list[HostFigure], said: str
+) -> None:
+    found = oddities(figures)
+    assert len(found) == bool(said)
+    assert said in "".join(found)
 
 
 def test_the_csv_has_a_line_per_figure_with_empty_unknowns() -> None:
-    lines = list(
-        csv.DictReader(
-            io.StringIO(
-                baseline_csv([disk("store-1", 50 * MB, promised=100 * MB), sent("a", 1e8, None)])
-            )
-        )
-    )
-    assert [
-        (one["host"], one["value"], one["share_of_promised"], one["request_bytes"]) for one in lines
-    ] == [("store-1", "5e+07", "0.5000", "64000"), ("a", "1e+08", "", "")]
+    text = baseline_csv([disk("store-1", 50 * MB, promised=100 * MB), sent("a", 1e8, None)])
+    columns = ("host", "value", "share_of_promised", "request_bytes")
+    lines = [tuple(map(one.get, columns)) for one in csv.DictReader(io.StringIO(text))]
+    assert lines == [("store-1", "5e+07", "0.5000", "64000"), ("a", "1e+08", "", "")]
 
 
 def test_a_baseline_is_read_as_it_was_written() -> None:
@@ -148,17 +107,9 @@ def test_the_charts_title_names_anomalies_and_it_shows_every_promise() -> None:
     )
     assert chart.finding.startswith("Disk wb0 random read of 64 kB on store-1 gave 50.0 MB/s")
     drawn = "\n".join(texts_of(chart))
-    for words in (
-        "store-1: disk wb0 random read of 64 kB",
-        "50.0 MB/s, 50 %",
-        "a to b",
-        "1.00 Gbit/s, 100 %",
-    ):
+    for words in ("store-1: disk wb0 random", "50.0 MB/s, 50 %", "a to b", "1.00 Gbit/s, 100 %"):
         assert words in drawn
-    assert (
-        baseline_chart(made(sent("a", 1e9))).finding
-        == "The hosts of three are equal and reach what is promised"
-    )
+    assert "equal and reach what is promised" in baseline_chart(made(sent("a", 1e9))).finding
 
 
 def test_the_chart_of_many_figures_shows_the_lowest_and_says_so() -> None:

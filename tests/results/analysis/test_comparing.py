@@ -8,7 +8,7 @@ import random
 import pytest
 
 from compared_rows import FIVE, GRAVE, MILD, WIDE, cell, row, times
-from made_rows import altered, made_point
+from made_rows import altered, changed, made_point, made_points
 from weighbridge.results.analysis.comparing import compare, judge
 from weighbridge.results.analysis.comparison import Effect, Verdict
 from weighbridge.results.analysis.contrast import at_workers, over_all
@@ -65,15 +65,12 @@ def test_a_claim_is_one_sentence_with_interval_latencies_and_repeats() -> None:
         row("rgw-beast", rates=times(180), p90s=times(20)),
     ]
     found = compare(rows)
-    assert (
-        cell(found).text
-        == "rgw-beast serves 1.8× (1.8–1.8) swift’s 1 MB reads at 8 workers, p90 20 ms vs 34 "
-        "ms; n = 5."
+    reads = "1 MB reads at 8 workers"
+    assert cell(found).text == (
+        f"rgw-beast serves 1.8× (1.8–1.8) swift’s {reads}, p90 20 ms vs 34 ms; n = 5."
     )
-    assert (
-        cell(found, "p90").text
-        == "swift’s p90 of 1 MB reads at 8 workers is 1.7× (1.7–1.7) rgw-beast’s: 34 ms vs 20 "
-        "ms; n = 5."
+    assert cell(found, "p90").text == (
+        f"swift’s p90 of {reads} is 1.7× (1.7–1.7) rgw-beast’s: 34 ms vs 20 ms; n = 5."
     )
 
 
@@ -114,10 +111,9 @@ def test_a_difference_lost_by_correction_is_not_claimed() -> None:
 
 
 def test_rank_statistics_are_reported_and_decide_nothing() -> None:
-    found = cell(compare([row("a"), row("b", rates=times(2.0))]))
-    assert found.rank_p == pytest.approx(0.0109, abs=2e-3)  # ties: by the normal approximation
-    assert found.delta == 1.0
-    assert cell(compare([row("a"), row("b", rates=times(2.0))]), "p90").delta == -1.0
+    found = compare([row("a"), row("b", rates=times(2.0))])
+    assert cell(found).rank_p == pytest.approx(0.0109, abs=2e-3)  # ties: normal approximation
+    assert (cell(found).delta, cell(found, "p90").delta) == (1.0, -1.0)
 
 
 def test_a_single_repeat_has_a_ratio_and_nothing_else() -> None:
@@ -125,12 +121,9 @@ def test_a_single_repeat_has_a_ratio_and_nothing_else() -> None:
     assert found.ratio is not None
     assert found.ratio.low is None
     assert (found.p, found.q, found.smallest, found.verdict) == (None, None, None, "provisional")
-
-
-def test_without_rows_there_is_nothing_to_compare() -> None:
+    assert find([]) == ()
     with pytest.raises(ValueError, match="no rows to compare"):
         compare([])
-    assert find([]) == ()
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -151,33 +144,21 @@ def test_mild_doubts_make_cells_provisional_and_grave_ones_not_comparable_on_eit
     assert cell(mild).text.endswith("n = 5: other programs used 14 % of this machine’s CPUs.")
     assert cell(grave).verdict == "not comparable"
     assert (cell(grave, workers=None).verdict, cell(grave).ratio) == ("not comparable", None)
-    assert headline(find(rows(MILD))) == (
-        "Provisional: b does more in the requests replayed, by 2.0× (other programs used 14 % of "
-        "this machine’s CPUs)"
-    )
-    assert (
-        headline(find(rows(GRAVE))) == f"Nothing may be ranked, since machine busy: {GRAVE.words}"
-    )
+    assert headline(find(rows(MILD))).startswith("Provisional: b does more in ")
+    assert headline(find(rows(MILD))).endswith(f"by 2.0× ({MILD.words})")
+    assert headline(find(rows(GRAVE))).startswith("Nothing may be ranked, since machine busy: ")
 
 
 def test_a_doubt_about_one_metric_leaves_the_others_alone() -> None:
-    doubt = Doubt(
-        what="set by the CPU limit",
-        grade="grave",
-        words="throttled for 50 ms each time",
-        metrics=("p90", "max"),
-    )
+    limit = {"what": "set by the CPU limit", "words": "throttled for 50 ms each time"}
+    doubt = altered(GRAVE, **limit, metrics=("p90", "max"))
     found = compare([row("a"), row("b", rates=times(2.0), doubts=(doubt,))])
     assert (cell(found).verdict, cell(found, "p90").verdict) == ("better", "not comparable")
     assert "b: throttled for 50 ms each time" in cell(found, "p90").text
 
 
 def test_different_hosts_make_only_those_two_layouts_not_comparable() -> None:
-    differ = Doubt(
-        what="hosts differ",
-        grade="grave",
-        words="CPU of gateway-1 gave 245 events/s under b and 1,395 under a",
-    )
+    differ = Doubt(what="hosts differ", grade="grave", words="CPU of gateway-1")
     rows = [row("a"), row("b", rates=times(2.0)), row("c", rates=times(3.0))]
     found = compare(rows, between=[PairDoubt(layouts=("b", "a"), doubt=differ)])
     assert {(one.subject, one.verdict) for one in found.effects} == {
@@ -190,26 +171,15 @@ def test_different_hosts_make_only_those_two_layouts_not_comparable() -> None:
 
 def test_every_known_metric_is_compared_by_its_repeats() -> None:
     def timed(layout: str, factor: float) -> Row:
+        def figures(value: float) -> dict[str, float]:
+            slower = {"p99_ms": 20.0 * factor * value, "max_ms": 90.0 * factor * value}
+            return {"p90_ms": 10.0, "first_byte_ms": 4.0 * value, **slower}
+
         points = tuple(
-            made_point(
-                repeat=number,
-                valid=True,
-                throughput_ops_s=100.0,
-                p90_ms=10.0,
-                p99_ms=20.0 * factor * value,
-                max_ms=90.0 * factor * value,
-                first_byte_ms=4.0 * value,
-            )
-            for number, value in enumerate(FIVE)
+            changed(point, **figures(value))
+            for point, value in zip(made_points([100.0] * 5), FIVE, strict=True)
         )
-        return row(
-            layout,
-            points=points,
-            p90_ms=10.0,
-            p99_ms=20.0 * factor,
-            max_ms=91.0 * factor,
-            first_byte_ms=4.0,
-        )
+        return row(layout, points=points, **{**figures(1.0), "max_ms": 91.0 * factor})
 
     found = compare([timed("a", 1.0), timed("b", 1.5)])
     verdicts = {one.metric: one.verdict for one in found.effects if one.workers == 8}
@@ -220,10 +190,7 @@ def test_every_known_metric_is_compared_by_its_repeats() -> None:
         "max": "worse",
         "first-byte": "too small to matter",
     }
-    assert (
-        cell(found, "max").text
-        == "b’s max of 1 MB reads at 8 workers is 1.5× (1.5–1.5) a’s: 135 ms vs 90 ms; n = 5."
-    )
+    assert " is 1.5× (1.5–1.5) a’s: 135 ms vs 90 ms; n = 5." in cell(found, "max").text
     assert cell(found, "max").subject_value == pytest.approx(135, rel=1e-3)
 
 
@@ -298,13 +265,10 @@ def test_a_verdict_says_what_limited_each_side_where_that_is_known() -> None:
         " Limited by the stores’ disks (a), nothing seen (b).",
         " No resource was seen at its limit (b).",
     ]
-
-
-def test_over_all_worker_counts_the_limits_are_those_at_the_highest() -> None:
-    cpu = ("CPU", "gateway")
-    few = [row("a", workers=2), row("b", workers=2, rates=times(2.0))]
-    many = [limited(row("a"), cpu), limited(row("b", rates=times(2.0)), cpu)]
-    text = cell(compare([few[0], many[0], few[1], many[1]]), workers=None).text
+    # Over all worker counts they are those at the highest.
+    cpu, few = ("CPU", "gateway"), [row(name, workers=2) for name in "ab"]
+    rows = [few[0], limited(a, cpu), few[1], limited(b, cpu)]
+    text = cell(compare(rows), workers=None).text
     assert text.endswith(" At 8 workers both were limited by the gateway’s CPU.")
 
 

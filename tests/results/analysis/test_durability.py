@@ -119,6 +119,12 @@ def test_without_a_loss_at_most_three_in_k_cuts_lose() -> None:
     assert share_that_loses(0, 20)[1] == pytest.approx(0.1391, abs=1e-4)
     assert share_that_loses(0, 300)[1] == pytest.approx(3 / 300, rel=0.01)
     assert share_that_loses(0, 0) == (0.0, 1.0)
+    # Cuts before anything was acknowledged prove nothing.
+    nothing = {"acknowledged": 0, "deleted": 0, "in_flight": 0}
+    early = [made_cut(number=number, **nothing) for number in range(1, 20)]
+    found = judged(*early, made_cut(number=20), CONTROL)
+    assert found.store.made == 20
+    assert found.share_words == "95 %"  # of one telling cut
 
 
 @pytest.mark.parametrize(("losing", "cuts"), [(1, 1), (1, 20), (3, 20), (20, 20), (499, 1000)])
@@ -127,15 +133,6 @@ def test_with_losses_the_interval_is_that_of_clopper_and_pearson(
 ) -> None:
     expected = stats.binomtest(losing, cuts).proportion_ci(0.95, method="exact")
     assert share_that_loses(losing, cuts) == pytest.approx((expected.low, expected.high))
-
-
-def test_cuts_before_anything_was_acknowledged_prove_nothing() -> None:
-    early = [
-        made_cut(number=number, acknowledged=0, deleted=0, in_flight=0) for number in range(1, 20)
-    ]
-    found = judged(*early, made_cut(number=20), CONTROL)
-    assert found.store.made == 20
-    assert found.share_words == "95 %"  # of one telling cut
 
 
 def test_counts_are_sums_over_cuts_the_most_of_one_and_the_cuts_that_have_any() -> None:
@@ -241,17 +238,9 @@ def test_what_cuts_showed_stands_beside_what_a_store_says_of_itself() -> None:
 def test_rates_within_a_bound_and_beyond_capacity_have_the_marks_of_what_they_write() -> None:
     mark = judged(made_cut(lost=1)).mark
     told = "rgw-beast (lost acknowledged writes in 1 of 1 power cut)"
-    rate = FoundRate(
-        layout="rgw-beast",
-        api="s3",
-        driver="locust",
-        workload="w",
-        connections=4,
-        repeats=5,
-        steps=9,
-        rate_per_s=392.0,
-        power=mark,
-    )
+    about = {"layout": "rgw-beast", "api": "s3", "driver": "locust", "workload": "w"}
+    figures = {"connections": 4, "repeats": 5, "steps": 9, "rate_per_s": 392.0}
+    rate = FoundRate.model_validate({**about, **figures, "power": mark})
     kind = FoundKind(about="64 kB writes", connections=4, rates=(rate,))
     found = Found(bound=LatencyBound(metric="p90", most_ms=50), kinds=(kind,))
     assert found.sentences[0].endswith(f". Power cuts: {told}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +37,16 @@ def step(repeat: int, *endpoints: EndpointTally) -> StepResult:
 
 
 def test_the_imbalance_is_the_busiest_endpoint_by_the_mean() -> None:
-    assert measured(tally("a", 30), tally("b", 10)).imbalance == 1.5
-    assert measured(tally("a", 20), tally("b", 20)).imbalance == 1.0
-    assert measured(tally("a", 20), tally("b", 0), tally("c", 0)).imbalance == 3.0
-    assert measured(tally("a", 0), tally("b", 0)).imbalance is None
-    assert measured(tally("a", 5)).imbalance is None
-    assert measured().imbalance is None
+    for counts, imbalance in (
+        ((30, 10), 1.5),
+        ((20, 20), 1.0),
+        ((20, 0, 0), 3.0),
+        ((0, 0), None),
+        ((5,), None),
+        ((), None),
+    ):
+        tallies = (tally(name, count) for name, count in zip("abc", counts, strict=False))
+        assert measured(*tallies).imbalance == imbalance
 
 
 @pytest.mark.parametrize(
@@ -62,14 +67,15 @@ def test_an_endpoints_counts_must_be_coherent(name: str, wrong: dict[str, Any]) 
         EndpointTally(name=name, **wrong)
 
 
-def test_endpoints_of_a_measurement_are_few_and_have_different_names() -> None:
-    plain = fake_measurement().model_dump()
-    one = {"name": "a", "count": 0}
-    with pytest.raises(ValidationError, match="two tallies of one endpoint"):
-        Measurement.model_validate({**plain, "endpoints": [one, one]})
-    many = [{"name": f"a{number}", "count": 0} for number in range(65)]
-    with pytest.raises(ValidationError, match="at most 64"):
-        Measurement.model_validate({**plain, "endpoints": many})
+@pytest.mark.parametrize(
+    ("names", "why"), [("aa", "two tallies of one endpoint"), (range(65), "at most 64")]
+)
+def test_endpoints_of_a_measurement_are_few_and_have_different_names(
+    names: Iterable[object], why: str
+) -> None:
+    endpoints = [{"name": str(name), "count": 0} for name in names]
+    with pytest.raises(ValidationError, match=why):
+        Measurement.model_validate({**fake_measurement().model_dump(), "endpoints": endpoints})
 
 
 def test_counts_and_latencies_are_added_over_repeats() -> None:

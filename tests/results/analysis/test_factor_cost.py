@@ -6,10 +6,9 @@ from collections.abc import Collection, Sequence
 
 import pytest
 
-from made_rows import altered
+from made_rows import altered, made_row
 from made_up import fake_measurement
 from weighbridge.results.analysis.factor_cost import FactorCost, factor_costs, variant_groups
-from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import StepUse
 from weighbridge.results.analysis.steps.visit import JudgedStep, Point
 from weighbridge.results.record.measurement import Load
@@ -17,20 +16,14 @@ from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.report.factor_table import factor_lines, factor_sections, factor_sentences
 from weighbridge.suites import ENCRYPTION, SIGNING, Suite
 
+WORKLOAD = {"operations": {"write": 1}, "workers": [4], "runtime": "20s"}
 SUITE = Suite.model_validate(
     {
         "name": "s",
         "about": "a",
         "api": ["s3"],
         "workloads": [
-            {
-                "name": name,
-                "objects": {"size": size},
-                "operations": {"write": 1},
-                "workers": [4],
-                "runtime": "20s",
-                "signing": signing,
-            }
+            {**WORKLOAD, "name": name, "objects": {"size": size}, "signing": signing}
             for name, size, signing in (
                 ("write", "4KiB", [{}, {"payload": "signed"}, {"payload": "chunks"}]),
                 ("alone", "8KiB", {"payload": "signed"}),
@@ -58,21 +51,13 @@ def costs(
             )
             use = StepUse(gateway_cpu_s=cpu_s * 10)
             visits[key] = JudgedStep(key=key, valid=True, steady=False, use=use, points={})
-        row = Row(
-            layout="rgw",
-            api="s3",
-            workload=name,
-            operation="write",
-            object_size_bytes=4096,
-            workers=4,
-            repeats=repeats,
-            valid=name not in condemned,
-            points=tuple(
-                Point(repeat=repeat, valid=True, steady=repeat not in left_out, figures={})
-                for repeat in range(repeats)
-            ),
+        about = {"layout": "rgw", "api": "s3", "workload": name, "operation": "write", "workers": 4}
+        points = tuple(
+            Point(repeat=repeat, valid=True, steady=repeat not in left_out, figures={})
+            for repeat in range(repeats)
         )
-        rows.append(row)
+        valid = name not in condemned
+        rows.append(made_row(**about, repeats=repeats, valid=valid, points=points))
     return factor_costs(SIGNING, SUITE, steps, visits, rows)
 
 
@@ -121,14 +106,10 @@ def test_each_way_is_compared_with_the_first_per_operation() -> None:
     assert lines[0][5] == "1"
     assert [line[-1] for line in lines] == ["ranked"] * 3
     assert lines[1][5].startswith("2.00× (1.9")
-    sentences = factor_sentences((first, signed, chunks))
-    assert len(sentences) == 2
-    start = (
-        "write-signed on rgw, 4 workers, beside unsigned: client CPU for an operation is 2.00 times"
-    )
-    assert sentences[0].startswith(start)
-    assert sentences[0].endswith("gateway CPU for an operation is 2.00 times (1.96 to 2.05).")
-    assert "not significant" in sentences[1]
+    of_signed, of_chunks = factor_sentences((first, signed, chunks))
+    assert of_signed.startswith("write-signed on rgw, 4 workers, beside unsigned: client CPU")
+    assert of_signed.endswith("gateway CPU for an operation is 2.00 times (1.96 to 2.05).")
+    assert "not significant" in of_chunks
 
 
 def test_one_repeat_has_no_interval_and_what_is_not_ranked_no_factor() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from made_rows import made_point, made_row
+from made_rows import made_points, made_row
 from weighbridge.results.analysis.cards import card_words
 from weighbridge.results.analysis.findings import Finding, find, headline, overall
 from weighbridge.results.analysis.steps.summary import Row, summarize
@@ -21,22 +21,14 @@ def row(
     p90_ms: float | None = 20.0,
     **more: object,
 ) -> Row:
-    points = tuple(
-        made_point(repeat=number, valid=valid, throughput_ops_s=rate, samples=1, errors=0)
-        for number, rate in enumerate(rates)
-    )
     given: dict[str, object] = {
         "layout": layout,
-        "api": "swift",
-        "workload": "small-read",
-        "operation": "read",
-        "object_size_bytes": 1e6,
         "workers": workers,
         "repeats": len(rates),
         "throughput_ops_s": rates[0] if rates else None,
         "p90_ms": p90_ms,
         "valid": valid and bool(rates),
-        "points": points,
+        "points": made_points(rates, valid=valid),
     }
     return made_row(**{**given, **more})
 
@@ -54,9 +46,6 @@ def test_one_repeat_gives_a_ratio_and_says_that_it_makes_no_claim() -> None:
         "Provisional: rgw-beast served 1.8× swift’s 1 MB reads at 8 workers, p90 20 ms vs 34 ms; "
         "n = 1: a claim needs 5 repeats of each side."
     )
-
-
-def test_the_faster_layout_is_named_first_whichever_it_is() -> None:
     _, cell = find([row("rgw-beast", 8, [50.0]), row("swift", 8, [100.0])])
     assert (cell.faster, cell.slower, cell.baseline) == ("swift", "rgw-beast", "rgw-beast")
     assert cell.text.startswith("Provisional: swift served 2.0× rgw-beast’s 1 MB reads")
@@ -90,39 +79,31 @@ def test_a_p90_set_by_a_cpu_limit_is_not_compared_and_lower_bounds_have_a_sign()
     assert "p90 11 ms vs ≥ 5,000 ms" in stalled.text
 
 
-def test_an_invalid_cell_has_no_ratio_and_says_why() -> None:
-    total, cell = find(
-        [
-            row("a", 8, [100.0]),
-            row("b", 8, [50.0], valid=False, notes=("not valid", "the driver used 95% of the CPU")),
-        ]
-    )
-    assert total.ratio is None
-    assert cell.ratio is None
-    assert (
-        cell.text
-        == "1 MB reads: a and b cannot be compared at 8 workers (b: the driver used 95% of the "
-        "CPU)."
-    )
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        (
+            row("b", 8, [50.0], valid=False, notes=("not valid", "the driver used 95%")),
+            "at 8 workers (b: the driver used 95%).",
+        ),
+        (row("b", 8, [0.0]), "b: nothing succeeded"),
+        # The first line of an error.
+        (
+            row("b", 8, [], notes=("no COSBench there\nName its folder.",)),
+            "(b: no COSBench there).",
+        ),
+    ],
+)
+def test_a_cell_without_a_figure_has_no_ratio_and_says_why(other: Row, why: str) -> None:
+    total, cell = find([row("a", 8, [100.0]), other])
+    assert total.ratio is cell.ratio is None
+    assert why in cell.text
     assert headline([total]) == "Nothing could be compared"
 
 
-def test_a_valid_step_in_which_nothing_succeeded_is_not_compared() -> None:
-    _, cell = find([row("a", 8, [100.0]), row("b", 8, [0.0])])
-    assert cell.ratio is None
-    assert "b: nothing succeeded" in cell.text
-
-
 def test_over_worker_counts_the_ratio_is_the_geometric_mean_of_the_comparable_ones() -> None:
-    rows = [
-        row("a", 1, [100.0]),
-        row("b", 1, [50.0]),
-        row("a", 4, [800.0]),
-        row("b", 4, [100.0]),
-        row("a", 8, [9.0]),
-        row("b", 8, []),
-    ]
-    total = find(rows)[0]
+    few = [row("a", 1, [100.0]), row("b", 1, [50.0]), row("a", 4, [800.0]), row("b", 4, [100.0])]
+    total = find([*few, row("a", 8, [9.0]), row("b", 8, [])])[0]
     assert total.ratio is not None
     assert total.ratio.value == pytest.approx(4)
     assert "at 1 to 4 workers (2.0× to 8.0× by worker count)" in total.text
@@ -146,15 +127,9 @@ def test_every_layout_is_compared_with_the_first() -> None:
 
 
 def test_the_headline_counts_kinds_of_requests_and_hides_none() -> None:
-    kinds = {
-        "one": (200.0, 100.0),
-        "two": (100.0, 300.0),
-        "three": (100.0, 101.0),
-        "four": (100.0, 0.0),
-    }
     rows = [
-        row(name, 1, [rate], workload=kind)
-        for kind, pair in kinds.items()
+        row(name, 1, [rate], workload=str(kind))
+        for kind, pair in enumerate(((200.0, 100.0), (100.0, 300.0), (100.0, 101.0), (100.0, 0.0)))
         for name, rate in zip("ab", pair, strict=True)
     ]
     assert headline(find(rows)) == (
@@ -194,10 +169,12 @@ def test_one_layout_alone_has_no_findings() -> None:
     assert headline(()) == "Only one layout was measured: there is nothing to compare it with"
 
 
-def test_two_apis_are_named() -> None:
-    rows = [row(name, 1, [100.0], api=api) for api in ("swift", "s3") for name in ("a", "b")]
+def test_two_apis_and_two_workloads_of_equal_requests_are_named() -> None:
+    rows = [row(name, 1, [100.0], api=api) for api in ("swift", "s3") for name in "ab"]
     assert ["Swift API" in one.text for one in overalls(find(rows))] == [True, False]
     assert ["S3 API" in one.text for one in overalls(find(rows))] == [False, True]
+    rows = [row(name, 1, [100.0], workload=kind) for kind in ("hot", "cold") for name in "ab"]
+    assert ["1 MB reads of hot" in one.text for one in overalls(find(rows))] == [True, False]
 
 
 def test_a_run_with_missing_steps_gives_findings_for_the_rest(run: RunStore) -> None:
@@ -207,15 +184,6 @@ def test_a_run_with_missing_steps_gives_findings_for_the_rest(run: RunStore) -> 
     assert [one.text for one in found if one.ratio is None] == [
         "64 MB reads: rgw-beast and swift cannot be compared at 8 workers (swift: not measured)."
     ]
-
-
-def test_two_workloads_of_equal_requests_are_named() -> None:
-    rows = [
-        row(name, 1, [100.0], workload=workload)
-        for workload in ("hot", "cold")
-        for name in ("a", "b")
-    ]
-    assert ["1 MB reads of hot" in one.text for one in overalls(find(rows))] == [True, False]
 
 
 def binned(low_ms: float, high_ms: float) -> dict[str, object]:
@@ -273,12 +241,3 @@ def test_a_kind_of_two_drivers_counts_once_and_only_for_what_both_agree_on() -> 
         == f"Provisional: a does more in the requests replayed, by 2.0× to 3.0×{FEW}"
     )
     assert headline(find(rows[4:8])) == "No layout leads: in 1 the drivers do not agree"
-
-
-def test_the_reason_is_the_first_line_of_an_error() -> None:
-    _, cell = find(
-        [row("a", 8, [100.0]), row("b", 8, [], notes=("no COSBench there\nName its folder.",))]
-    )
-    assert (
-        cell.text == "1 MB reads: a and b cannot be compared at 8 workers (b: no COSBench there)."
-    )

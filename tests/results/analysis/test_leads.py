@@ -39,22 +39,13 @@ def test_the_csv_of_effects_has_empty_cells_for_unknowns() -> None:
 
 
 def test_a_lead_over_a_runner_up_is_decided_by_those_two_layouts() -> None:
-    differ = Doubt(
-        what="hosts differ",
-        grade="grave",
-        words="CPU of gateway-1 gave 780 events/s under b and 1,250 under c",
-    )
+    differ = Doubt(what="hosts differ", grade="grave", words="CPU of gateway-1")
     rows = [row("a"), row("b", rates=times(1.5)), row("c", rates=times(2.1))]
     assert headline(find(rows)) == "c leads in the requests replayed, by 1.4×"
     apart = find(rows, between=[PairDoubt(layouts=("b", "c"), doubt=differ)])
     assert headline(apart) == "No layout leads: 1 too close to call"
     # A difference within the noise is no lead, between any two layouts.
-    near = [
-        row("a"),
-        row("b", rates=times(2.0)),
-        row("c", rates=times(2.2)),
-        row("t", rates=times(1.1)),
-    ]
+    near = [row(name, rates=times(of)) for name, of in (("a", 1), ("b", 2), ("c", 2.2), ("t", 1.1))]
     assert headline(find(near, {"t": "a"})) == "No layout leads: 1 too close to call"
 
 
@@ -68,20 +59,13 @@ def test_an_incomparable_layout_is_named_and_leaves_others_alone() -> None:
 
 
 def test_comparable_at_some_worker_counts_is_provisional_over_all() -> None:
-    rows = [
-        row("a", 1),
-        row("b", 1, times(2.0)),
-        row("a", 8),
-        row("b", 8, times(2.0), doubts=(GRAVE,)),
-    ]
+    twice = row("b", 1, times(2.0))
+    rows = [row("a", 1), twice, row("a", 8), row("b", 8, times(2.0), doubts=(GRAVE,))]
     found = compare(rows)
     assert cell(found, workers=1).verdict == "better"
     assert cell(found, workers=None).verdict == "provisional"
-    assert (
-        headline(find(rows))
-        == "Provisional: b does more in the requests replayed, by 2.0× (not comparable at 8 "
-        "workers)"
-    )
+    assert headline(find(rows)).startswith("Provisional: b does more ")
+    assert headline(find(rows)).endswith("by 2.0× (not comparable at 8 workers)")
 
 
 def test_over_worker_counts_too_few_common_repeats_make_no_claim() -> None:

@@ -17,12 +17,9 @@ from weighbridge.results.record.step import UNLIKE
 
 def test_a_control_gives_the_noise_floor_and_is_never_compared_with_others() -> None:
     rows = [
-        row("a", 1),
-        row("a", 8),
-        row("b", 1, times(1.15)),
-        row("b", 8, times(1.15)),
-        row("t", 1, times(1.1)),
-        row("t", 8, times(0.95)),
+        row(name, workers, times(factor))
+        for name, factors in {"a": (1, 1), "b": (1.15, 1.15), "t": (1.1, 0.95)}.items()
+        for workers, factor in zip((1, 8), factors, strict=True)
     ]
     found = compare(rows, {"t": "a"})
     assert found.subjects == ("b",)
@@ -45,15 +42,12 @@ def test_a_control_gives_the_noise_floor_and_is_never_compared_with_others() -> 
 
 
 def test_a_difference_within_the_noise_floor_is_no_claim() -> None:
-    found = cell(
-        compare([row("a"), row("b", rates=times(1.2)), row("t", rates=times(1.3))], {"t": "a"})
-    )
+    rows = [row("a"), row("b", rates=times(1.2)), row("t", rates=times(1.3))]
+    found = cell(compare(rows, {"t": "a"}))
     assert found.verdict == "not significant"
-    assert found.text.startswith("No difference found beyond the noise floor of this machine: ")
-    assert found.text.endswith("the noise floor of this machine is 2.0×.")
-    assert headline(
-        find([row("a"), row("b", rates=times(1.2)), row("t", rates=times(1.3))], {"t": "a"})
-    ).startswith("No layout leads")
+    assert found.text.startswith("No difference found beyond the noise floor")
+    assert found.text.endswith(" is 2.0×.")
+    assert headline(find(rows, {"t": "a"})).startswith("No layout leads")
 
 
 def test_the_noise_floor_is_an_estimate_over_all_pairs_and_does_not_grow_with_every_cell() -> None:
@@ -76,17 +70,13 @@ def test_the_noise_floor_is_an_estimate_over_all_pairs_and_does_not_grow_with_ev
     assert few.low < many.ratio < few.high
 
 
-def test_an_aa_control_of_a_single_layout_gives_a_noise_floor_and_no_effects() -> None:
+def test_a_control_of_a_single_layout_gives_a_noise_floor_and_an_unmeasured_one_none() -> None:
     found = compare([row("a"), row("t", rates=times(1.02, FIVE[::-1]))], {"t": "a"})
     assert (found.subjects, found.effects) == ((), ())
     assert [floor.shown for floor in found.noise] == [1, 1]
     assert 1.02 < found.noise[0].ratio < 1.06
-
-
-def test_an_unmeasured_control_gives_no_noise_floor() -> None:
     found = compare([row("a"), row("b", rates=times(2.0)), row("t", rates=())], {"t": "a"})
-    assert found.noise == ()
-    assert cell(found).noise is None
+    assert (found.noise, cell(found).noise) == ((), None)
     assert "noise floor" not in cell(found).text
 
 

@@ -60,10 +60,12 @@ def test_a_rate_that_was_not_steady_until_the_fault_is_told(data: RunData) -> No
     (kind,) = data.outages.kinds
     (first, *_) = kind.rows
     assert all(point.steady_before for point in first.row.used)
-    found = signs(changed(data, **of_points(first, steady_before=False)))["Steady"]
-    assert (found.state, found.words) == ("bad", "not in 1 of 2")
-    found = signs(changed(data, **of_points(first, steady_before=None)))["Steady"]
-    assert (found.state, found.words) == ("unknown", "not known in 1 of 2")
+    for steady, sign in (
+        (False, ("bad", "not in 1 of 2")),
+        (None, ("unknown", "not known in 1 of 2")),
+    ):
+        found = signs(changed(data, **of_points(first, steady_before=steady)))["Steady"]
+        assert (found.state, found.words) == sign
 
 
 def test_what_the_seconds_before_the_fault_were_like_decides_whether_it_was_steady(
@@ -102,6 +104,5 @@ def test_what_was_not_measured_is_an_error_and_without_any_figure_there_is_no_si
     store: RunStore = fake_run(tmp_path, workloads=[SILENT], spoilt=lost)
     found = signs(RunData(store.folder).outages)["Errors"]
     assert (found.state, found.words) == ("bad", "1 of 2 results not valid")
-    assert (
-        outage_trust("lab", (), Outages(kinds=(OutageKind(key="k", about="", rows=()),)), ()) == ()
-    )
+    empty = Outages(kinds=(OutageKind(key="k", about="", rows=()),))
+    assert outage_trust("lab", (), empty, ()) == ()

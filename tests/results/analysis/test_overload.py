@@ -44,20 +44,8 @@ def point_of(measurement: Measurement, workload: Workload) -> Point:
 
 
 def test_goodput_counts_what_succeeded_within_the_bound_and_shares_are_of_what_was_due() -> None:
-    measured = altered(
-        fake_measurement(
-            window_s=20.0,
-            mean_ms=10.0,
-            errors={
-                "http-503": 300,
-                "http-498": 100,
-                "timeout": 200,
-                "reset": 100,
-                "unfinished": 50,
-            },
-        ),
-        begun=9_000,
-    )
+    errors = {"http-503": 300, "http-498": 100, "timeout": 200, "reset": 100, "unfinished": 50}
+    measured = altered(fake_measurement(errors=errors), begun=9_000)
     done = measured.tallies[0].count
     all_good = point_of(measured, read_at(500, within=60.0))
     half = point_of(measured, read_at(500, within=0.01))
@@ -83,15 +71,14 @@ def test_without_overload_nothing_is_said_of_goodput() -> None:
     assert not {"goodput", "refused", "not-sent"} & set(found.figures)
 
 
-def test_what_is_not_served_makes_a_step_of_overload_no_less_valid() -> None:
+def test_what_is_not_served_makes_a_step_of_overload_no_less_valid_a_saturated_driver_does() -> (
+    None
+):
     measured = altered(fake_measurement(errors={"http-503": 4_000}), begun=100)
     usual = judge(measured, Bounds(), rate_per_s=1000)
     beyond = judge(measured, Bounds(), rate_per_s=1000, may_fail=True)
     assert (usual.valid, beyond.valid) == (False, True)
     assert set(usual.faults) <= set(beyond.notes)
-
-
-def test_a_saturated_driver_makes_a_step_of_overload_invalid() -> None:
     busy = fake_measurement(driver_share=0.9, errors={"http-503": 4_000})
     assert not judge(busy, Bounds(), rate_per_s=1000, may_fail=True).valid
 
@@ -140,29 +127,22 @@ def test_a_fall_over_the_repeats_is_a_sentence_with_its_interval(tmp_path: Path)
     assert "provisional" not in curve.sentence
 
 
-def test_repeats_that_served_nothing_are_counted_and_are_no_fall_of_all(tmp_path: Path) -> None:
-    curve = curve_of(*curves_of(tmp_path, {**FALLING, 400: [0, 90, 0, 92, 93.0]}))
-    assert "goodput at 400/s is nothing in 2 of 5 repeats; its best is 182/s" in curve.sentence
-    assert "falls" not in curve.sentence
-
-
-def test_with_few_repeats_all_of_it_is_provisional(tmp_path: Path) -> None:
-    once = {rate: values[:1] for rate, values in FALLING.items()}
-    curve = curve_of(*curves_of(tmp_path, once))
-    assert curve.sentence.endswith("provisional: few repeats: a claim needs 5 repeats of each side")
-
-
-def test_scattered_repeats_show_no_clear_fall(tmp_path: Path) -> None:
-    wide = {**FALLING, 400: [30, 300, 60, 200, 150.0]}
-    curve = curve_of(*curves_of(tmp_path, wide))
-    assert "no clear fall" in curve.sentence
-    assert "falls to" not in curve.sentence
-
-
-def test_a_rate_that_cannot_be_judged_is_no_part_of_a_sentence(tmp_path: Path) -> None:
-    curve = curve_of(*curves_of(tmp_path, FALLING, invalid=400))
-    assert "falls" not in curve.sentence
-    assert "1 rate of 3 cannot be judged" in curve.sentence
+@pytest.mark.parametrize(
+    ("at_400", "repeats", "invalid", "said"),
+    [
+        ([0, 90, 0, 92, 93.0], 5, None, "at 400/s is nothing in 2 of 5 repeats; its best is 182/s"),
+        ([30, 300, 60, 200, 150.0], 5, None, "no clear fall"),
+        (FALLING[400], 5, 400, "1 rate of 3 cannot be judged"),
+        (FALLING[400], 1, None, "provisional: few repeats: a claim needs 5 repeats of each side"),
+    ],
+)
+def test_without_enough_repeats_or_if_they_scatter_there_is_no_clear_fall(
+    tmp_path: Path, at_400: list[float], repeats: int, invalid: float | None, said: str
+) -> None:
+    goodput = {rate: values[:repeats] for rate, values in {**FALLING, 400: at_400}.items()}
+    sentence = curve_of(*curves_of(tmp_path, goodput, invalid=invalid)).sentence
+    assert said in sentence
+    assert repeats == 1 or "falls" not in sentence
 
 
 def test_the_chart_has_a_line_of_the_judged_points_and_a_csv_of_all(tmp_path: Path) -> None:
@@ -184,13 +164,8 @@ def test_the_chart_has_a_line_of_the_judged_points_and_a_csv_of_all(tmp_path: Pa
 def test_the_report_has_the_sentences_and_the_chart_instead_of_charts_by_workers(
     tmp_path: Path,
 ) -> None:
-    run = fake_run(
-        tmp_path,
-        layouts=("swift",),
-        workloads=[altered(read_at(100), runtime=2.0)],
-        repeats=1,
-        telemetry=False,
-    )
+    workloads = [altered(read_at(100), runtime=2.0)]
+    run = fake_run(tmp_path, layouts=("swift",), workloads=workloads, repeats=1, telemetry=False)
     derived = derive(run.folder, pictures=False)
     page = derived.report.read_text()
     assert derived.overload

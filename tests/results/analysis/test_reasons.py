@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from made_rows import changed, made_row
+from typing import Any
+
+from made_rows import altered, changed, made_row
 from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.reasons import marks, reasons
 from weighbridge.results.analysis.steps.summary import Row
@@ -10,48 +12,23 @@ from weighbridge.results.figures import alike_as_one
 NONE = Comparison(baseline="a", subjects=("b",), effects=(), tests=0)
 
 
-def row(
-    layout: str,
-    workers: int,
-    *doubts: Doubt,
-    workload: str = "small",
-    valid: bool = True,
-    notes: tuple[str, ...] = (),
-) -> Row:
-    return made_row(
-        layout=layout,
-        api="s3",
-        workload=workload,
-        operation="read",
-        object_size_bytes=64_000,
-        workers=workers,
-        repeats=5,
-        throughput_ops_s=100.0,
-        valid=valid,
-        steady=True,
-        doubts=doubts,
-        notes=notes,
-    )
+def row(layout: str, workers: int, *doubts: Doubt, **more: Any) -> Row:
+    known: dict[str, Any] = {"throughput_ops_s": 100.0, "valid": True, "steady": True, "repeats": 5}
+    about = {"layout": layout, "workers": workers, "workload": "small"}
+    return made_row(**{**about, **known, "doubts": doubts, **more})
 
 
 def busy(share: int) -> Doubt:
-    return Doubt(
-        what="machine busy",
-        grade="mild",
-        words=f"other programs used {share} % of this machine’s CPUs",
-    )
+    return Doubt(what="machine busy", grade="mild", words=f"other programs used {share} %")
 
 
 def test_texts_that_differ_in_their_numbers_alone_are_one_reason_with_their_range() -> None:
     found = reasons(
         [row("a", 1, busy(18)), row("a", 4, busy(12)), row("b", 1, busy(15)), row("b", 4)], NONE
     )
-    assert [one.text for one in found] == [
-        (
-            "provisional: machine busy: other programs used 12 to 18 % of this machine’s CPUs "
-            "(all of a; b: 64 kB reads at 1 worker)"
-        )
-    ]
+    (one,) = found
+    assert one.text.startswith("provisional: machine busy: other programs used 12 to 18 % (all of ")
+    assert "(all of a; b: 1 MB reads at 1 worker)" in one.text
 
 
 def test_digits_in_names_are_not_numbers() -> None:
@@ -63,9 +40,7 @@ def test_digits_in_names_are_not_numbers() -> None:
 
 
 def test_reasons_have_letters_by_gravity_and_rows_have_theirs() -> None:
-    grave = Doubt(
-        what="machine busy", grade="grave", words="other programs used 52 % of this machine’s CPUs"
-    )
+    grave = altered(busy(52), grade="grave")
     rows = [row("a", 1, busy(12)), row("b", 1, busy(12), grave), row("b", 4)]
     found = reasons(rows, NONE)
     assert [(one.mark, one.status) for one in found] == [
@@ -77,16 +52,10 @@ def test_reasons_have_letters_by_gravity_and_rows_have_theirs() -> None:
 
 def test_a_doubt_about_one_metric_names_it() -> None:
     limited = Doubt(
-        what="set by the CPU limit",
-        grade="grave",
-        words="the quota ran out",
-        metrics=("p90", "max"),
+        what="set by the CPU limit", grade="grave", words="it ran out", metrics=("p90", "max")
     )
     (found,) = reasons([row("a", 1, limited)], NONE)
-    assert (
-        found.text
-        == "p90, max not comparable: set by the CPU limit: the quota ran out (all figures)"
-    )
+    assert found.text.startswith("p90, max not comparable: set by the CPU limit: it ran out ")
 
 
 def test_an_invalid_row_has_a_reason() -> None:

@@ -17,21 +17,10 @@ def stair(layout: str, top: Level = "gateway", **rates: float) -> Staircase:
         )
         for level, rate in rates.items()
     ]
-    about = {
-        "workload": "w",
-        "operation": "read",
-        "api": "swift",
-        "driver": "locust",
-        "about": "1 MB reads",
-        "object_size_bytes": 1e6,
-    }
-    return Staircase.model_validate(
-        {
-            **about,
-            "layout": layout,
-            "steps": [*steps, LayerStep(level=top, name="top", throughput_ops_s=1)],
-        }
-    )
+    steps.append(LayerStep(level=top, name="top", throughput_ops_s=1))
+    kind = {"workload": "w", "operation": "read", "api": "swift", "driver": "locust"}
+    about = {"layout": layout, "about": "1 MB reads", "object_size_bytes": 1e6}
+    return Staircase.model_validate({**kind, **about, "steps": steps})
 
 
 def line(value: float, layer: str = "disks") -> CeilingLine:
@@ -75,10 +64,8 @@ def test_near_ceilings_are_lines_with_labels_and_far_ones_are_words_above_the_pa
     largest = max(
         row.value("throughput") or 0 for row in source.rows if row.workload == "small-read"
     )
-    near, far = (
-        line(round(largest * 1.2)),
-        [line(largest * 20, "network"), line(largest * 40, "network")],
-    )
+    near = line(round(largest * 1.2))
+    far = [line(largest * factor, "network") for factor in (20, 40)]
     panel = throughput_panels(
         source.rows, source.findings, {"small-read-read-swift-locust": (near, *far)}
     )[0]

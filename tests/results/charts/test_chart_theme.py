@@ -77,13 +77,8 @@ def layouts(names: tuple[str, ...]) -> list[PlannedLayout]:
 
 @LOOKS
 def test_every_colour_contrasts_with_its_background(look: Look) -> None:
-    many = (
-        *SHIPPED,
-        *(f"rgw-tuned-{n}" for n in range(8)),
-        *(f"swift-tuned-{n}" for n in range(8)),
-        "other-a",
-        "other-b",
-    )
+    tuned = [f"{gateway}-tuned-{number}" for gateway in ("rgw", "swift") for number in range(8)]
+    many = (*SHIPPED, *tuned, "other-a", "other-b")
     chosen = {style.colour for style in styles(layouts(many), look)}
     assert len(chosen) > 12
     assert min(contrast(colour, look.background) for colour in chosen) >= 3

@@ -36,6 +36,12 @@ def charts_of(run: RunStore) -> tuple[Figure, ...]:
     return (*throughput_by_workers(source), *latency_by_workers(source))
 
 
+def resources_of(run: RunStore) -> tuple[Figure, ...]:
+    telemetry = {key: run.telemetry(key) for key in run.latest()}
+    uses = {key: step_use(found, 3.0) for key, found in telemetry.items() if found is not None}
+    return resources_by_workers(fake_chart_source(run, summarize(run.plan(), run.steps(), uses)))
+
+
 def texts(svg: str) -> list[str]:
     return re.findall(r"<t(?:ext|span)[^>]*>([^<]+)</t(?:ext|span)>", svg)
 
@@ -60,12 +66,11 @@ def test_each_chart_is_written_in_every_format_with_its_data_and_caption(drawn: 
     }
     assert {path.name for path in drawn.iterdir()} == wanted
     assert (drawn / "latency-by-workers.pdf").read_bytes().startswith(b"%PDF-")
-
-
-def test_the_png_is_large_enough_for_a_screen(drawn: Path) -> None:
     width, height = struct.unpack(">II", (drawn / "throughput-by-workers.png").read_bytes()[16:24])
-    assert width >= 2000
+    assert width >= 2000, "large enough for a screen"
     assert height >= 1500
+    svg = (drawn / "throughput-by-workers.svg").read_text()
+    assert set(re.findall(r'font-family="([^"]*)"', svg)) == {"Inter, sans-serif"}
 
 
 def test_the_title_is_the_finding_and_lines_are_labelled_directly(drawn: Path) -> None:
@@ -77,22 +82,12 @@ def test_the_title_is_the_finding_and_lines_are_labelled_directly(drawn: Path) -
     assert {"1 MB reads", "1 MB writes", "64 MB reads", "op/s", "workers"} <= set(words)
 
 
-def test_charts_use_the_shipped_font_with_a_generic_fallback(drawn: Path) -> None:
-    svg = (drawn / "throughput-by-workers.svg").read_text()
-    assert set(re.findall(r'font-family="([^"]*)"', svg)) == {"Inter, sans-serif"}
-
-
 def test_a_layout_that_was_never_measured_is_labelled_as_such(runs: Path) -> None:
     workload = altered(WORKLOADS[0], workers=(1, 4), runtime=1.0)
     run = fake_run(runs, workloads=[workload], repeats=1)
     path = run.folder / "steps.jsonl"
-    path.write_text(
-        "".join(
-            line
-            for line in path.read_text().splitlines(keepends=True)
-            if '"layout":"swift"' not in line
-        )
-    )
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if '"layout":"swift"' not in line))
     words = drawn_words(charts_of(run)[0])
     assert "swift (none)" in words
     assert "Nothing could be compared" in words
@@ -117,22 +112,13 @@ def test_one_layout_at_one_worker_count_has_charts(runs: Path) -> None:
 def test_resources_have_a_chart_with_a_row_for_each_kind_of_requests_and_a_legend(
     run: RunStore,
 ) -> None:
-    uses = {
-        key: step_use(found, 3.0)
-        for key in run.latest()
-        if (found := run.telemetry(key)) is not None
-    }
-    rows = summarize(run.plan(), run.steps(), uses)
-    (chart,) = resources_by_workers(fake_chart_source(run, rows))
+    (chart,) = resources_of(run)
     words = drawn_words(chart)
     assert words.count("Gateway CPU") == words.count("Driver CPU") == words.count("100 %") / 5 == 3
     assert {"1 MB reads", "rgw-beast", "swift"} <= set(words)
     lines = list(csv.DictReader(chart.csv.splitlines()))
     assert {line["resource"] for line in lines if line["host"] == "store-1"} == {
-        "CPU of store-1",
-        "disk of store-1",
-        "network of store-1",
-        "memory of store-1",
+        f"{what} of store-1" for what in ("CPU", "disk", "network", "memory")
     }
     assert {line["saturated"] for line in lines} == {"yes", "no"}
 
@@ -140,15 +126,7 @@ def test_resources_have_a_chart_with_a_row_for_each_kind_of_requests_and_a_legen
 @pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
 def test_a_look_colours_all_of_a_chart(run: RunStore, look: Look) -> None:
     other = LIGHT if look is DARK else DARK
-    uses = {
-        key: step_use(found, 3.0)
-        for key in run.latest()
-        if (found := run.telemetry(key)) is not None
-    }
-    resources = resources_by_workers(
-        fake_chart_source(run, summarize(run.plan(), run.steps(), uses))
-    )
-    for chart in (*charts_of(run), *resources):
+    for chart in (*charts_of(run), *resources_of(run)):
         text = json.dumps(compose(chart, look)).lower()
         assert look.background in text
         assert look.ink in text
@@ -195,15 +173,7 @@ def test_a_band_goes_on_where_the_first_of_its_points_has_no_interval(run: RunSt
     (panel, *_) = throughput_panels(source.rows, source.findings)
     first = altered(panel.marks[0], low=None, high=None)
     bare = throughput_panel(altered(panel, marks=(first, *panel.marks[1:])))
-    (band,) = (
-        trace
-        for mark in bare.marks
-        if mark.kind == "band"
-        for trace in mark.traces
-        if trace.layout == first.layout
-    )
-    assert band.x == tuple(
-        one.workers
-        for one in panel.marks[1:]
-        if one.layout == first.layout and one.high is not None
-    )
+    bands = [trace for mark in bare.marks if mark.kind == "band" for trace in mark.traces]
+    (band,) = (trace for trace in bands if trace.layout == first.layout)
+    known = [one for one in panel.marks[1:] if one.layout == first.layout]
+    assert band.x == tuple(one.workers for one in known if one.high is not None)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from weighbridge.results.charts.latencies import KindLatencies, LayoutLatencies,
 from weighbridge.results.charts.latency.distributions import percentile_chart, percentiles
 from weighbridge.results.charts.latency.heat_map import (
     CELLS,
+    LatencyMap,
     heat_maps,
     latency_map,
     latency_over_time,
@@ -54,14 +56,11 @@ def repeat_of(
     values_us: list[int], seconds: tuple[Second, ...] = (), window_s: float = 0.0
 ) -> RepeatLatencies:
     buckets = Histogram.of(values_us).buckets()
-    reached = tuple(
-        sum(count for _, count in buckets[: place + 1]) for place in range(len(buckets))
-    )
     return RepeatLatencies(
         repeat=0,
         ranked=True,
         tops_us=tuple(top for top, _ in buckets),
-        reached=reached,
+        reached=tuple(accumulate(count for _, count in buckets)),
         max_us=max(values_us),
         seconds=seconds,
         window_s=window_s,
@@ -81,16 +80,8 @@ def kind_with(*repeats: RepeatLatencies) -> KindLatencies:
 
 def second(number: int, count: int, *, errors: int = 0, band: int = 40) -> Second:
     bands = ((band, count),) if count else ()
-    return Second(
-        second=number,
-        operation="read",
-        count=count,
-        bytes=0,
-        errors=errors,
-        max_us=900 * count,
-        sum_us=0,
-        bands=bands,
-    )
+    figures = {"count": count, "bytes": 0, "errors": errors, "max_us": 900 * count, "sum_us": 0}
+    return Second.model_validate({"second": number, "operation": "read", **figures, "bands": bands})
 
 
 def test_a_run_has_all_figures_and_a_map_for_each_kind_of_requests(
@@ -111,30 +102,19 @@ def test_every_figure_has_the_names_of_all_layouts_in_it(
     figures: dict[str, Figure], name: str
 ) -> None:
     assert {"rgw-beast", "swift"} <= set(texts_of(figures[name]))
-    assert {cell["layout"] for cell in csv.DictReader(io.StringIO(figures[name].csv))} == {
-        "rgw-beast",
-        "swift",
-    }
+    lines = list(csv.DictReader(io.StringIO(figures[name].csv)))
+    assert {cell["layout"] for cell in lines} == {"rgw-beast", "swift"}
+    failed = "in repeat 1 on swift: the gateway did not answer for 60 s."
+    assert (failed in figures[name].caption) == (name != "hockey-stick")
 
 
-@pytest.mark.parametrize("name", ["percentiles", "latency-shares", "latency-over-time-small-write"])
-def test_a_repeat_that_failed_is_named_in_the_caption(
-    figures: dict[str, Figure], name: str
-) -> None:
-    assert "in repeat 1 on swift: the gateway did not answer for 60 s." in figures[name].caption
-
-
-def test_an_a_a_control_is_in_no_chart(store: RunStore) -> None:
-    plan = altered(store.plan(), twins={"swift": "rgw-beast"})
+def test_an_a_a_control_is_in_no_chart_and_a_run_without_a_step_has_none(store: RunStore) -> None:
     data = RunData(store.folder)
-    data.plan = plan
+    data.plan = altered(store.plan(), twins={"swift": "rgw-beast"})
     for figure in all_of(source_of(data)):
         assert {cell["layout"] for cell in csv.DictReader(io.StringIO(figure.csv))} == {"rgw-beast"}
         assert not any("swift" in line for plot in figure.panels for line in plot.lines)
         assert not any("swift" in plot.title for plot in figure.panels)
-
-
-def test_a_run_without_a_step_has_no_figures(store: RunStore) -> None:
     assert all_of(fake_chart_source(store, summarize(store.plan(), ()), steps=())) == ()
 
 
@@ -165,22 +145,15 @@ def test_only_a_single_repeat_has_a_band_of_what_chance_explains() -> None:
 
 
 def test_two_groups_of_requests_are_distinguished_from_a_wide_spread() -> None:
-    grouped = LayoutLatencies(
-        layout="swift", repeats=(repeat_of([*range(1000, 1600), *range(40_000, 40_400)]),)
-    )
-    found = gap(grouped)
+    grouped = kind_with(repeat_of([*range(1000, 1600), *range(40_000, 40_400)]))
+    found = gap(grouped.layouts[0])
     assert found is not None
     assert 56 <= found.percent <= 60
     assert found.low_us < 1700
     assert found.high_us >= 40_000
-    spread = LayoutLatencies(
-        layout="swift", repeats=(repeat_of([round(1000 * 1.01**power) for power in range(800)]),)
-    )
-    assert gap(spread) is None
-
-
-def test_the_chart_of_shares_names_two_groups_of_requests() -> None:
-    figure = shares([kind_with(repeat_of([*range(1000, 1600), *range(40_000, 40_400)]))])
+    wide = kind_with(repeat_of([round(1000 * 1.01**power) for power in range(800)]))
+    assert gap(wide.layouts[0]) is None
+    figure = shares([grouped])
     assert figure is not None
     assert figure.finding.startswith("64 kB reads on swift form two groups: ")
     medians = [cell for cell in csv.DictReader(io.StringIO(figure.csv)) if not cell["repeat"]]
@@ -190,48 +163,38 @@ def test_the_chart_of_shares_names_two_groups_of_requests() -> None:
 def test_a_stall_is_found_and_shown() -> None:
     seconds = (second(0, 5), second(1, 5), second(4, 5), second(5, 1))
     (figure,) = heat_maps([kind_with(repeat_of([1000] * 16, seconds, 5.2))])
-    assert (
-        figure.finding
-        == "None of swift’s 64 kB reads ended for 2 s, from 2 s into the window on, at 32 workers"
-    )
+    assert "None of swift’s 64 kB reads ended for 2 s, from 2 s into the window" in figure.finding
     assert "no request ended" in figure.caption
     assert [line[2] for line in figure.panels[0].lines] == ["5", "5", "0", "0", "5"]
 
 
 def test_a_stall_is_as_long_as_its_seconds_whatever_the_columns() -> None:
+    def drawn(seconds: tuple[Second, ...], window_s: float, **more: int) -> LatencyMap:
+        count = sum(one.count for one in seconds)
+        kind = kind_with(repeat_of([1000] * count, seconds, window_s))
+        return latency_map(kind.layouts[0], **more)
+
     seconds = (*(second(number, 5) for number in range(5)), second(8, 5), second(9, 5))
-    found = latency_map(kind_with(repeat_of([1000] * 35, seconds, 10.0)).layouts[0], width_s=2)
+    found = drawn(seconds, 10.0, width_s=2)
     assert found.stall == (5, 8)
     assert [column.count for column in found.columns] == [10, 10, 5, 0, 10]
-
-
-def test_seconds_without_a_request_are_no_stall_where_requests_are_rare() -> None:
-    seconds = tuple(second(number, 1) for number in range(0, 20, 2))
-    assert latency_map(kind_with(repeat_of([1000] * 10, seconds, 20.0)).layouts[0]).stall is None
-
-
-def test_a_partial_last_second_is_left_out() -> None:
-    seconds = (second(0, 5), second(1, 5), second(2, 1, band=60))
-    found = latency_map(kind_with(repeat_of([1000] * 11, seconds, 2.3)).layouts[0])
+    # Where requests are rare, seconds without one are no stall.
+    assert drawn(tuple(second(number, 1) for number in range(0, 20, 2)), 20.0).stall is None
+    # A partial last second is left out.
+    found = drawn((second(0, 5), second(1, 5), second(2, 1, band=60)), 2.3)
     assert found.length_s == 2
     assert sum(cell.count for cell in found.cells) == 10
 
 
 def test_what_is_not_ranked_is_shown_with_the_reason() -> None:
-    unsteady = altered(
-        repeat_of([1000] * 10, (second(0, 5), second(1, 5)), 2.0), ranked=False, note="it drifted"
-    )
+    good = repeat_of([1000] * 10, (second(0, 5), second(1, 5)), 2.0)
+    unsteady = altered(good, ranked=False, note="it drifted")
     (figure,) = heat_maps([kind_with(unsteady)])
     (plot,) = figure.panels
     assert plot.title == "swift (not ranked)"
     assert plot.finding.startswith("it drifted; slowest: ")
-
-
-def test_a_repeat_that_counts_is_shown_before_one_that_does_not() -> None:
-    seconds = (second(0, 5), second(1, 5))
-    bad = altered(repeat_of([1000] * 10, seconds, 2.0), ranked=False, note="it drifted")
-    good = altered(repeat_of([1000] * 10, seconds, 2.0), repeat=1)
-    assert latency_map(kind_with(bad, good).layouts[0]).repeat == 1
+    both = kind_with(unsteady, altered(good, repeat=1))
+    assert latency_map(both.layouts[0]).repeat == 1, "one that counts is shown first"
 
 
 def test_failures_are_marked_over_their_second() -> None:
@@ -264,24 +227,17 @@ def test_a_long_step_is_drawn_in_columns_of_several_seconds() -> None:
 def test_histograms_that_cannot_be_read_leave_marked_gaps(store: RunStore, tmp_path: Path) -> None:
     steps = []
     for step in store.steps():
-        assert step.measurement is not None or step.key.layout == "swift"
-        if step.measurement is not None and step.key.layout == "swift":
-            tallies = tuple(altered(tally, latency="torn") for tally in step.measurement.tallies)
-            steps.append(altered(step, measurement=altered(step.measurement, tallies=tallies)))
-        else:
-            steps.append(step)
-    figures = {
-        one.name: one
-        for one in all_of(
-            fake_chart_source(store, summarize(store.plan(), steps), steps=tuple(steps))
-        )
-    }
-    assert (
-        "Not known: no latencies of 1 MB reads at 8 workers in repeats 1, 2 on swift"
-        in figures["percentiles"].caption
-    )
-    assert any(line[0] == "swift (not known)" for line in figures["percentiles"].panels[0].lines)
-    assert "swift" in texts_of(figures["percentiles"])
+        measured = step.measurement
+        if measured is not None and step.key.layout == "swift":
+            tallies = tuple(altered(tally, latency="torn") for tally in measured.tallies)
+            measured = altered(measured, tallies=tallies)
+        steps.append(altered(step, measurement=measured))
+    rows = summarize(store.plan(), steps)
+    (figure,) = percentile_chart(fake_chart_source(store, rows, steps=tuple(steps)))
+    gap = "Not known: no latencies of 1 MB reads at 8 workers in repeats 1, 2 on swift"
+    assert gap in figure.caption
+    assert any(line[0] == "swift (not known)" for line in figure.panels[0].lines)
+    assert "swift" in texts_of(figure)
 
 
 @pytest.mark.parametrize("chart", [percentiles, shares])

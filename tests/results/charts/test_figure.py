@@ -30,13 +30,8 @@ OF_TRACES = ("line", "thin line", "faint line", "dotted line", "dashed line", "b
 
 
 def plot(key: str, text: str) -> Panel:
-    return Panel(
-        key=key,
-        title=key,
-        x=TEN,
-        y=TEN,
-        marks=(Mark(kind="text", spots=(Spot(x=5.0, y=5.0, text=text),)),),
-    )
+    mark = Mark(kind="text", spots=(Spot(x=5.0, y=5.0, text=text),))
+    return Panel(key=key, title=key, x=TEN, y=TEN, marks=(mark,))
 
 
 def figure_of(*panels: Panel) -> Figure:
@@ -102,13 +97,9 @@ def test_a_line_keeps_the_order_of_its_points() -> None:
 
 
 def test_the_data_of_a_chart_are_by_default_the_tables_of_its_panels() -> None:
-    lines = list(
-        csv.DictReader(io.StringIO(figure_of(plot("a", "apples"), plot("b", "pears")).csv))
-    )
-    assert [(line["panel"], line["x"], line["Notes"]) for line in lines] == [
-        ("a", "5.00", "apples"),
-        ("b", "5.00", "pears"),
-    ]
+    text = figure_of(plot("a", "apples"), plot("b", "pears")).csv
+    cells = [(one["panel"], one["x"], one["Notes"]) for one in csv.DictReader(io.StringIO(text))]
+    assert cells == [("a", "5.00", "apples"), ("b", "5.00", "pears")]
 
 
 def test_specs_are_of_the_version_of_vega_lite_that_draws_them() -> None:

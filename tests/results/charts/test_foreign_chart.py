@@ -39,6 +39,17 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+def printed(*words: object) -> str:
+    """What the command prints."""
+    done = CliRunner().invoke(
+        weighbridge, [str(word) for word in words], catch_exceptions=False, standalone_mode=False
+    )
+    return done.output
+
+
+KIND = "from weighbridge.results.charts.gallery import ChartKind\n"
+
+
 def with_code(tmp_path: Path, code: str) -> Path:
     """The toy package with other code."""
     folder = tmp_path / "other"
@@ -69,22 +80,9 @@ def test_the_command_lists_and_draws_it_by_its_name(
     small: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(TOY, monkeypatch)
-    done = CliRunner().invoke(
-        weighbridge,
-        ["charts", str(small.folder), "--list"],
-        catch_exceptions=False,
-        standalone_mode=False,
-    )
-    assert "errors-by-workers: " in done.output
-    words = [
-        "charts",
-        str(small.folder),
-        "--only",
-        "errors-by-workers",
-        "--out",
-        str(tmp_path / "drawn"),
-    ]
-    CliRunner().invoke(weighbridge, words, catch_exceptions=False, standalone_mode=False)
+    assert "errors-by-workers: " in printed("charts", small.folder, "--list")
+    drawn = tmp_path / "drawn"
+    printed("charts", small.folder, "--only", "errors-by-workers", "--out", drawn)
     assert (tmp_path / "drawn" / "errors-by-workers.png").stat().st_size > 1000
 
 
@@ -93,20 +91,8 @@ def test_the_command_lists_and_draws_it_by_its_name(
     [
         ("raise ImportError('no such library')", "ImportError: no such library"),
         ("CHART = 'no chart'", "it is a str, not a ChartKind"),
-        (
-            (
-                "from weighbridge.results.charts.gallery import ChartKind\nCHART = "
-                "ChartKind(draw=lambda source: 1 / 0)"
-            ),
-            "ZeroDivisionError",
-        ),
-        (
-            (
-                "from weighbridge.results.charts.gallery import ChartKind\nCHART = "
-                "ChartKind(draw=lambda source: 'oh')"
-            ),
-            "a tuple of figures",
-        ),
+        (f"{KIND}CHART = ChartKind(draw=lambda source: 1 / 0)", "ZeroDivisionError"),
+        (f"{KIND}CHART = ChartKind(draw=lambda source: 'oh')", "a tuple of figures"),
     ],
     ids=["cannot be imported", "is none", "fails", "gives no figures"],
 )
@@ -121,13 +107,7 @@ def test_a_broken_chart_is_named_and_the_others_are_drawn(
     assert said.startswith("the chart errors-by-workers is left out: ")
     assert why in said
     assert said.split(": ")[0] in derive(small.folder, pictures=False).report.read_text()
-    done = CliRunner().invoke(
-        weighbridge,
-        ["charts", str(small.folder), "--list"],
-        catch_exceptions=False,
-        standalone_mode=False,
-    )
-    assert "is left out: " in done.output
+    assert "is left out: " in printed("charts", small.folder, "--list")
 
 
 def test_a_name_that_two_packages_have_leaves_this_package_s_chart(

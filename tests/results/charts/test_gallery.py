@@ -32,13 +32,10 @@ def drawn(run: RunStore) -> Gallery:
     return gallery_of(run.folder)
 
 
-def test_a_run_has_all_its_charts_with_unique_names(drawn: Gallery) -> None:
+def test_a_run_has_all_its_charts_with_unique_names_findings_and_data(drawn: Gallery) -> None:
     names = [drawing.name for drawing in drawn.figures]
     assert set(names) > EVERYWHERE
     assert len(set(names)) == len(names)
-
-
-def test_every_chart_has_a_finding_and_data(drawn: Gallery) -> None:
     for drawing in drawn.figures:
         assert drawing.finding, drawing.name
         assert not drawing.finding.endswith("."), drawing.name
@@ -72,18 +69,12 @@ def test_an_a_a_control_is_in_no_picture(runs: Path) -> None:
 
 
 def test_a_run_of_which_nothing_was_measured_has_charts_and_claims_nothing(runs: Path) -> None:
-    run = fake_run(
-        runs,
-        workloads=[altered(WORKLOADS[0], runtime=1.0, workers=(1,))],
-        repeats=1,
-        telemetry=False,
-    )
+    short = altered(WORKLOADS[0], runtime=1.0, workers=(1,))
+    run = fake_run(runs, workloads=[short], repeats=1, telemetry=False)
     (run.folder / "steps.jsonl").unlink()
     found = gallery_of(run.folder)
-    assert [drawing.name for drawing in found.figures] == [
-        "throughput-by-workers",
-        "latency-by-workers",
-    ]
+    names = [drawing.name for drawing in found.figures]
+    assert names == ["throughput-by-workers", "latency-by-workers"]
     assert found.figures[0].finding == "Nothing could be compared"
 
 

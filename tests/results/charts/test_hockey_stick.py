@@ -34,83 +34,53 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
     )
 
 
-def drawn(store: RunStore, **options: object) -> Figure | None:
-    return next(iter(hockey_stick(fake_chart_source(store, comparison=None, **options))), None)
+def drawn(store: RunStore, **options: object) -> Figure:
+    (figure,) = hockey_stick(fake_chart_source(store, comparison=None, **options))
+    return figure
 
 
 def test_the_finding_is_what_two_layouts_serve_within_the_bound(store: RunStore) -> None:
     figure = drawn(store, slo_ms=15.0)
-    assert figure is not None
     source = fake_chart_source(store)
     most, least = (one for one in hockey_data(source.rows, source.kinds, 15.0)[0].served)
     assert figure.finding.startswith("Within a p90 of 15 ms for 1 MB reads rgw-beast serves ")
     assert most.words.removesuffix(" op/s") in figure.finding
     assert figure.finding.endswith(f"swift {least.words.removesuffix(' op/s')}")
     assert "chosen to" not in figure.caption
-
-
-def test_the_picture_has_names_worker_counts_and_what_is_served(store: RunStore) -> None:
-    figure = drawn(store, slo_ms=15.0)
-    assert figure is not None
     found = texts_of(figure)
     assert {"rgw-beast", "swift", "p90 ≤ 15 ms", "1", "4", "16", "32"} <= set(found)
     assert sum(word.endswith(" op/s") for word in found) == 2
+    served = {
+        cell["layout"]: cell["bound_ms"]
+        for cell in csv.DictReader(io.StringIO(figure.csv))
+        if not cell["workers"] and cell["workload"] == "small-read"
+    }
+    assert served == {"rgw-beast": "15", "swift": "15"}
 
 
-def test_a_bound_that_was_not_requested_is_called_chosen(store: RunStore) -> None:
+def test_a_bound_is_chosen_and_requests_without_a_p90_and_invalid_points_are_named(
+    store: RunStore,
+) -> None:
     figure = drawn(store)
-    assert figure is not None
     assert "chosen to separate the layouts" in figure.caption
-
-
-def test_requests_without_a_p90_are_left_out_and_named(store: RunStore) -> None:
-    figure = drawn(store)
-    assert figure is not None
     assert [plot.title for plot in figure.panels] == ["1 MB reads"]
     assert "Left out because no p90 is known: 64 MB reads." in figure.caption
-
-
-def test_an_invalid_point_is_a_cross_and_not_joined(store: RunStore) -> None:
-    figure = drawn(store)
-    assert figure is not None
     assert "×: invalid." in figure.caption
     (line,) = [line for line in figure.panels[0].lines if line[:2] == ("swift", "32")]
     assert line[-1] == "no"
-    cells = list(csv.DictReader(io.StringIO(figure.csv)))
-    assert [
-        cell["counts"] for cell in cells if cell["layout"] == "swift" and cell["workers"] == "32"
-    ] == ["no"]
-
-
-def test_the_data_has_a_line_of_what_each_layout_serves(store: RunStore) -> None:
-    figure = drawn(store, slo_ms=15.0)
-    assert figure is not None
-    cells = [
-        cell
-        for cell in csv.DictReader(io.StringIO(figure.csv))
-        if not cell["workers"] and cell["workload"] == "small-read"
-    ]
-    assert [(cell["layout"], cell["bound_ms"]) for cell in cells] == [
-        ("rgw-beast", "15"),
-        ("swift", "15"),
-    ]
-
-
-def test_a_dark_figure_has_a_dark_background(store: RunStore) -> None:
-    figure = drawn(store)
-    assert figure is not None
+    cells = csv.DictReader(io.StringIO(figure.csv))
+    wanted = ("swift", "32")
+    assert [one["counts"] for one in cells if (one["layout"], one["workers"]) == wanted] == ["no"]
     assert compose(figure, DARK)["config"]["background"] == DARK.background
 
 
-def test_bins_are_bars_and_give_no_figures(tmp_path: Path) -> None:
-    figure = drawn(
-        fake_run(tmp_path, workloads=[READS], repeats=1, telemetry=False, driver="cosbench")
-    )
-    assert figure is not None
+def test_bins_are_bars_and_give_no_figures_and_without_a_p90_nothing_is_drawn(
+    tmp_path: Path,
+) -> None:
+    binned = fake_run(tmp_path, workloads=[READS], repeats=1, telemetry=False, driver="cosbench")
+    figure = drawn(binned)
     assert "the bin that holds p90" in figure.caption
     assert figure.finding == "How p90 rises with throughput"
     assert all(line[4].startswith("in ") and line[-1] == "no" for line in figure.panels[0].lines)
-
-
-def test_nothing_is_drawn_where_no_p90_is_known(tmp_path: Path) -> None:
-    assert drawn(fake_run(tmp_path, workloads=[FEW], repeats=1, telemetry=False)) is None
+    few = fake_run(tmp_path / "few", workloads=[FEW], repeats=1, telemetry=False)
+    assert hockey_stick(fake_chart_source(few, comparison=None)) == ()

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import random
+from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,13 +26,10 @@ SHORT = tuple(altered(workload, runtime=3.0, workers=(1, 8)) for workload in WOR
 
 def counted(values_us: list[int], repeat: int = 0, *, ranked: bool = True) -> RepeatLatencies:
     buckets = Histogram.of(values_us).buckets()
-    reached, total = [], 0
-    for _, count in buckets:
-        total += count
-        reached.append(total)
+    reached = tuple(accumulate(count for _, count in buckets))
     tops = tuple(top for top, _ in buckets)
     return RepeatLatencies(
-        repeat=repeat, ranked=ranked, tops_us=tops, reached=tuple(reached), max_us=max(values_us)
+        repeat=repeat, ranked=ranked, tops_us=tops, reached=reached, max_us=max(values_us)
     )
 
 
@@ -51,11 +50,9 @@ def test_percentiles_are_those_of_the_histogram_and_never_above_the_max() -> Non
     assert one.percentile_us(100) == 63_001
     for percent in (1, 25, 50, 80):
         assert one.percentile_us(percent) == Histogram.of(values).percentile_us(percent)
-
-
-def test_a_percentile_of_no_samples_is_refused() -> None:
     with pytest.raises(InvalidMeasurement):
         RepeatLatencies(repeat=0, ranked=True).percentile_us(50)
+    assert counted([1000] * 50).interval_us(99) is None, "beyond the samples"
 
 
 def test_percentiles_of_repeats_are_averaged_geometrically_and_not_pooled() -> None:
@@ -89,34 +86,25 @@ def test_the_interval_of_a_percentile_holds_the_true_one_about_95_times_in_100()
     held = 0
     for _ in range(1000):
         values = sorted(draw.randrange(1_000_000, 2_000_000) for _ in range(300))
-        one = RepeatLatencies(
-            repeat=0,
-            ranked=True,
-            tops_us=tuple(values),
-            reached=tuple(range(1, 301)),
-            max_us=values[-1],
-        )
+        each: dict[str, Any] = {
+            "tops_us": tuple(values),
+            "reached": tuple(range(1, 301)),
+            "max_us": values[-1],
+        }
+        one = RepeatLatencies(repeat=0, ranked=True, **each)
         interval = one.interval_us(90)
         assert interval is not None
         held += interval[0] <= 1_900_000 <= interval[1]
     assert 0.94 <= held / 1000 <= 0.98
 
 
-def test_no_interval_is_given_beyond_the_samples() -> None:
-    assert counted([1000] * 50).interval_us(99) is None
-
-
 def test_latencies_are_read_at_the_largest_worker_count_at_which_most_layouts_count(
     tmp_path: Path,
 ) -> None:
-    whole = fake_run(tmp_path / "whole", workloads=SHORT, repeats=1, telemetry=False)
-    lacking = fake_run(
-        tmp_path / "lacking",
-        workloads=SHORT,
-        repeats=1,
-        telemetry=False,
-        spoilt=StepFaults(absent=(("swift", "small-read", 8),)),
-    )
+    given: dict[str, Any] = {"workloads": SHORT, "repeats": 1, "telemetry": False}
+    whole = fake_run(tmp_path / "whole", **given)
+    absent = StepFaults(absent=(("swift", "small-read", 8),))
+    lacking = fake_run(tmp_path / "lacking", spoilt=absent, **given)
     assert [kind.workers for kind in read(whole)] == [8]
     assert [kind.workers for kind in read(lacking)] == [1]
     assert [kind.workers for kind in read(lacking, workers=8)] == [8]
@@ -161,13 +149,8 @@ def test_latencies_in_bins_are_a_gap_with_that_reason(tmp_path: Path) -> None:
 
 
 def test_an_a_a_control_is_never_among_the_layouts(tmp_path: Path) -> None:
-    store = fake_run(
-        tmp_path,
-        workloads=SHORT,
-        repeats=1,
-        telemetry=False,
-        layouts=("rgw-beast", "rgw-beast-again"),
-    )
+    layouts = ("rgw-beast", "rgw-beast-again")
+    store = fake_run(tmp_path, workloads=SHORT, repeats=1, telemetry=False, layouts=layouts)
     plan = altered(store.plan(), twins={"rgw-beast-again": "rgw-beast"})
     (kind,) = read_latencies(plan, summarize(plan, store.steps()), store.steps())
     assert [one.layout for one in kind.layouts] == ["rgw-beast"]

@@ -7,6 +7,7 @@ import re
 import pytest
 import vl_convert as vlc
 
+from compared_rows import made_effect
 from made_rows import altered
 from weighbridge.results.analysis.comparison import Comparison, Effect, NoiseFloor, Verdict
 from weighbridge.results.charts.change_map import cell_text, change_maps
@@ -27,25 +28,14 @@ def effect(
     about: str = "64 kB reads",
     repeats: int = 5,
 ) -> Effect:
-    known = (
-        None
-        if ratio is None
-        else Ratio(value=ratio, low=ratio * 0.9, high=ratio * 1.1, repeats=repeats)
+    found = made_effect(
+        subject, ratio, verdict, workers=workers, metric=metric, about=about, repeats=repeats
     )
-    return Effect(
+    return altered(
+        found,
         workload=about.replace(" ", "-"),
-        operation="read",
-        api="swift",
-        about=about,
-        workers=workers,
-        metric=metric,
-        baseline="rgw-beast",
-        subject=subject,
         baseline_value=100.0,
         subject_value=None if ratio is None else 100.0 * ratio,
-        ratio=known,
-        verdict=verdict,
-        text=f"{subject}: {verdict}.",
     )
 
 
@@ -94,19 +84,9 @@ def test_only_significant_changes_have_a_colour() -> None:
             effect(1.4, "provisional", workers=8, repeats=2),
         )
     )
-    grey = neutral(LIGHT)
-    assert [found[workers]["colour"] == grey for workers in ("1", "2", "4", "8")] == [
-        False,
-        True,
-        True,
-        True,
-    ]
-    assert [found[workers]["text"] for workers in ("1", "2", "4", "8")] == [
-        "+40 %",
-        "~",
-        "+3 %",
-        "(+40 %)",
-    ]
+    grey, drawn = neutral(LIGHT), [found[workers] for workers in ("1", "2", "4", "8")]
+    assert [one["colour"] == grey for one in drawn] == [False, True, True, True]
+    assert [one["text"] for one in drawn] == ["+40 %", "~", "+3 %", "(+40 %)"]
 
 
 def test_what_is_not_comparable_is_an_empty_frame_and_not_a_0() -> None:
@@ -142,35 +122,23 @@ def test_a_change_over_all_worker_counts_is_shown_without_two_figures() -> None:
     assert cell_text(binned) == "+70 %"
 
 
-def test_worker_counts_ascend_and_end_with_all() -> None:
+def test_worker_counts_ascend_and_end_with_all_if_there_are_several() -> None:
     (figure,) = change_maps(
         comparison(*(effect(1.2, "better", workers=count) for count in (None, 32, 4, 128)))
     )
-    words = texts(compose(figure))
-    assert [word for word in words if word in {"4", "32", "128", "all"}] == [
-        "4",
-        "32",
-        "128",
-        "all",
-    ]
-
-
-def test_one_worker_count_has_no_column_of_all() -> None:
-    assert set(
-        cells(comparison(effect(1.2, "better", workers=None), effect(1.2, "better", workers=4)))
-    ) == {"4"}
+    counts = ["4", "32", "128", "all"]
+    assert [word for word in texts(compose(figure)) if word in counts] == counts
+    one = comparison(effect(1.2, "better", workers=None), effect(1.2, "better", workers=4))
+    assert set(cells(one)) == {"4"}
 
 
 def test_with_several_layouts_each_kind_of_requests_is_named_once() -> None:
-    (figure,) = change_maps(
-        comparison(
-            *(
-                effect(1.2, "better", subject=name, about=about)
-                for about in ("reads", "writes")
-                for name in ("a", "b", "c")
-            )
-        )
-    )
+    effects = [
+        effect(1.2, "better", subject=name, about=about)
+        for about in ("reads", "writes")
+        for name in ("a", "b", "c")
+    ]
+    (figure,) = change_maps(comparison(*effects))
     words = texts(compose(figure))
     assert [words.count(word) for word in ("Reads", "Writes", "a", "b", "c")] == [1, 1, 2, 2, 2]
     (_, groups) = compose(figure)["concat"][0]["layer"]
@@ -187,21 +155,12 @@ def test_the_title_counts_cells_and_claims_only_significant_changes() -> None:
         effect(0.5, "worse", workers=2),
         effect(1.5, "not significant", workers=4),
     )
-    assert (
-        title(*many)
-        == "Compared with rgw-beast, swift is faster in 1 of 3 cells and slower in 1 of 3 cells"
-    )
-    assert (
-        title(effect(1.5, "not significant"))
-        == "No significant difference of throughput from rgw-beast in the only comparable cell"
-    )
+    assert "swift is faster in 1 of 3 cells and slower in 1 of 3 cells" in title(*many)
+    assert title(effect(1.5, "not significant")).startswith("No significant difference of through")
     doubt = Doubt(what="few repeats", grade="mild", words="a claim needs 5 repeats of each side")
     few = altered(effect(1.5, "provisional", repeats=2), doubts=(doubt, doubt))
     assert title(few) == "Throughput is provisional in the only comparable cell: few repeats"
-    assert (
-        title(effect(0.5, "better", metric="p90"))
-        == "Compared with rgw-beast, swift has a shorter p90 in 1 of 1 cell"
-    )
+    assert "a shorter p90 in 1 of 1 cell" in title(effect(0.5, "better", metric="p90"))
 
 
 def test_two_runs_are_compared_by_run_and_their_guard_facts_are_counted() -> None:
@@ -217,9 +176,7 @@ def test_two_runs_are_compared_by_run_and_their_guard_facts_are_counted() -> Non
         unlike=("kernel", "cores"),
     )
     (figure,) = change_maps(two)
-    assert (
-        figure.finding == "Compared with run A, layouts of the other run are faster in 2 of 2 cells"
-    )
+    assert "layouts of the other run are faster in 2 of 2 cells" in figure.finding
     assert figure.caption.endswith("The runs differ in 2 guard facts.")
 
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from chart_sources import texts_of
+from compared_rows import made_effect as effect
 from made_rows import altered
-from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
+from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.charts.chart_theme import DARK, LIGHT, Look, diverging
 from weighbridge.results.charts.composer import compose
@@ -27,35 +28,11 @@ from weighbridge.results.statistics import Ratio
 from weighbridge.suites import loader
 
 
-def effect(
-    subject: str, ratio: float | None, verdict: Verdict, *, workers: int | None = None
-) -> Effect:
-    return Effect(
-        workload="small-read",
-        operation="read",
-        api="swift",
-        about="64 kB reads",
-        workers=workers,
-        metric="throughput",
-        baseline="rgw-beast",
-        subject=subject,
-        ratio=None
-        if ratio is None
-        else Ratio(value=ratio, low=ratio * 0.95, high=ratio * 1.05, repeats=5),
-        verdict=verdict,
-        text=f"{subject}: {verdict}.",
-    )
-
-
 def layout(
     name: str, gateway: str = "rgw", place: dict[str, Any] | None = None, **radosgw: object
 ) -> PlannedLayout:
-    return PlannedLayout(
-        name=name,
-        gateway=gateway,
-        place=place or {},
-        settings={"radosgw": radosgw} if radosgw else {},
-    )
+    settings = {"radosgw": radosgw} if radosgw else {}
+    return PlannedLayout(name=name, gateway=gateway, place=place or {}, settings=settings)
 
 
 MANY = (
@@ -77,20 +54,13 @@ def bars_of(figure: Figure | None, look: Look = LIGHT) -> list[dict[str, Any]]:
 def test_the_largest_change_is_on_top_whichever_way_it_goes() -> None:
     figure = tornado(MANY)
     assert figure is not None
-    assert [line[0] for line in figure.panels[0].lines] == [
-        MANY[2].setting,
-        MANY[0].setting,
-        MANY[1].setting,
-        MANY[3].setting,
-    ]
+    order = [MANY[place].setting for place in (2, 0, 1, 3)]
+    assert [line[0] for line in figure.panels[0].lines] == order
     assert figure.finding == "shards 11 → 32 changes throughput most: +90 % in 64 kB reads"
-
-
-def test_a_half_is_as_far_from_no_change_as_a_double() -> None:
     halved = SettingChange(setting="halved", effect=effect("e", 0.5, "worse"))
     figure = tornado([MANY[2], halved])
     assert figure is not None
-    assert figure.finding.startswith("halved")
+    assert figure.finding.startswith("halved"), "a half is as far from no change as a double"
 
 
 @pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
@@ -128,13 +98,12 @@ def test_a_setting_is_named_by_its_difference_from_the_baseline() -> None:
         layout("rgw-beast", threads=512, nodelay=True),
         layout("x", threads=64, nodelay=True),
         layout("y", threads=512, nodelay=False),
+        layout("z", threads=64, nodelay=False),
     ]
-    layouts.append(layout("z", threads=64, nodelay=False))
-    assert settings_of(layouts, "rgw-beast") == {
-        "x": "radosgw.threads 512 → 64",
-        "y": "radosgw.nodelay on → off",
-        "z": "z",
-    }
+    names = {"x": "radosgw.threads 512 → 64", "y": "radosgw.nodelay on → off", "z": "z"}
+    assert settings_of(layouts, "rgw-beast") == names
+    unknown = [layout("rgw-beast"), layout("rgw-beast-threads-64")]
+    assert settings_of(unknown, "rgw-beast") == {"rgw-beast-threads-64": "rgw-beast-threads-64"}
 
 
 def test_a_setting_that_followed_the_size_of_hosts_is_shown_as_it_was() -> None:
@@ -151,12 +120,6 @@ def test_a_setting_that_followed_the_size_of_hosts_is_shown_as_it_was() -> None:
     assert settings_of(plan.layouts, "rgw-beast") == {"x": "radosgw.threads 512 → 64"}
 
 
-def test_without_settings_in_the_plan_a_setting_has_its_layouts_name() -> None:
-    assert settings_of([layout("rgw-beast"), layout("rgw-beast-threads-64")], "rgw-beast") == {
-        "rgw-beast-threads-64": "rgw-beast-threads-64"
-    }
-
-
 @pytest.mark.parametrize(
     "other",
     [
@@ -169,22 +132,15 @@ def test_without_settings_in_the_plan_a_setting_has_its_layouts_name() -> None:
 def test_layouts_that_differ_in_more_than_settings_are_no_tuning(other: PlannedLayout) -> None:
     layouts = [layout("rgw-beast", threads=512) if other.settings else layout("rgw-beast"), other]
     assert settings_of(layouts, "rgw-beast") is None
-    found = Comparison(
-        baseline="rgw-beast",
-        subjects=(other.name,),
-        effects=(effect(other.name, 2.0, "better"),),
-        tests=1,
-    )
+    effects = (effect(other.name, 2.0, "better"),)
+    found = Comparison(baseline="rgw-beast", subjects=(other.name,), effects=effects, tests=1)
     assert setting_changes(found, layouts) == ()
 
 
 def test_a_tuning_is_shown_over_all_worker_counts_or_at_the_only_one() -> None:
     layouts = [layout("rgw-beast", threads=512), layout("a", threads=64), layout("b", threads=32)]
-    overall, at_1, at_8 = (
-        effect("a", 1.1, "better"),
-        effect("a", 1.2, "better", workers=1),
-        effect("a", 1.0, "not significant", workers=8),
-    )
+    overall, at_1 = effect("a", 1.1, "better"), effect("a", 1.2, "better", workers=1)
+    at_8 = effect("a", 1.0, "not significant", workers=8)
 
     def shown(*effects: Effect) -> list[tuple[str, int | None]]:
         found = Comparison(baseline="rgw-beast", subjects=("a", "b"), effects=effects, tests=3)

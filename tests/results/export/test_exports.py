@@ -2,6 +2,7 @@ import csv
 import io
 import json
 import shutil
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -80,10 +81,8 @@ def read_parquet(
     path.write_bytes(content)
     with opened() as connection:
         found = connection.execute(f"SELECT * FROM '{path}'")
-        names, kinds = (
-            [one[0] for one in found.description],
-            [str(one[1]) for one in found.description],
-        )
+        names = [one[0] for one in found.description]
+        kinds = [str(one[1]) for one in found.description]
         return names, kinds, found.fetchall()
 
 
@@ -114,9 +113,8 @@ def test_the_content_of_cells_is_inert(tmp_path: Path) -> None:
 
 
 def test_csv_has_every_digit_and_empty_cells_for_what_is_unknown() -> None:
-    head, first, second, third = csv.reader(
-        io.StringIO(csv_file(hostile()).content.decode(), newline="")
-    )
+    text = csv_file(hostile()).content.decode()
+    head, first, second, third = csv.reader(io.StringIO(text, newline=""))
     assert head[1] == 'quo"ted'
     assert first[0] == HOSTILE
     assert float(first[2]) == 0.1 + 0.2
@@ -147,19 +145,13 @@ def test_steps_have_a_line_for_every_repeat_also_without_a_measurement(
 ) -> None:
     steps = tables["steps"]
     assert len(steps.lines) == len(data.steps) == 2 * 2 * 11 - 2
-    failed = [
-        line
-        for line, measured in zip(steps.lines, steps.column("measured"), strict=True)
-        if not measured
-    ]
     names = [field.name for field in steps.fields]
-    (line,) = (dict(zip(names, one, strict=True)) for one in failed)
+    lines = [dict(zip(names, one, strict=True)) for one in steps.lines]
+    (line,) = (one for one in lines if not one["measured"])
     assert (line["layout"], line["operation"], line["repeat"]) == ("swift", "read", 1)
     assert line["notes"] == ("the gateway did not answer for 60 s",)
-    assert {
-        line[name]
-        for name in ("throughput_ops_s", "samples", "errors", "p90_ms", "window_s", "started_at")
-    } == {None}
+    unknown = ("throughput_ops_s", "samples", "errors", "p90_ms", "window_s", "started_at")
+    assert {line[name] for name in unknown} == {None}
     assert (line["valid"], line["ranked"]) == (False, False)
     erring = [cell for cell in steps.column("error_classes") if cell]
     assert erring == [("http-503: 40", "timeout: 3")]
@@ -191,11 +183,14 @@ def test_effects_are_those_of_the_comparison(data: RunData, tables: dict[str, Da
     assert None in tables["effects"].column("workers")
 
 
-def test_a_json_document_is_valid_by_the_printed_schema(data: RunData) -> None:
+def test_a_json_document_is_valid_by_the_printed_schema_unless_a_field_is_not_documented(
+    data: RunData,
+) -> None:
     _, made = produce(data.store.folder, "json")
     document = json.loads(made.files[0].content)
     jsonschema.Draft202012Validator.check_schema(json_schema())
-    jsonschema.Draft202012Validator(json_schema()).validate(document)
+    known = jsonschema.Draft202012Validator(json_schema())
+    known.validate(document)
     assert document["schema_version"] == 1
     assert document["run"]["run"] == data.manifest.run_id
     assert str(data.store.folder) not in made.files[0].content.decode()
@@ -203,15 +198,9 @@ def test_a_json_document_is_valid_by_the_printed_schema(data: RunData) -> None:
     assert {name: len(lines) for name, lines in document["tables"].items()} == {
         name: len(make([data]).lines) for name, make in TABLES.items()
     }
-
-
-def test_a_json_document_with_a_field_that_is_not_documented_breaks_its_schema(
-    data: RunData,
-) -> None:
-    document = json.loads(produce(data.store.folder, "json", ["summary"])[1].files[0].content)
     document["tables"]["summary"][0]["colour"] = "blue"
     with pytest.raises(jsonschema.ValidationError, match="colour"):
-        jsonschema.Draft202012Validator(json_schema()).validate(document)
+        known.validate(document)
 
 
 def test_every_field_is_documented_and_has_a_unique_name() -> None:
@@ -236,25 +225,30 @@ def test_an_export_goes_into_the_run_by_default_and_replaces_nothing_without_for
     assert not (path.parent / "steps.csv").exists()
     export(small, "csv", force=True)
     assert path.read_text().startswith("run,layout")
-    assert export(small, "json", out=tmp_path / "new" / "one.json").paths == (
-        tmp_path / "new" / "one.json",
-    )
+    one = tmp_path / "new" / "one.json"
+    assert export(small, "json", out=one).paths == (one,)
     assert export(small, "csv", out=tmp_path).paths == (tmp_path / "summary.csv",)
-    assert export(small, "csv", ["steps", "seconds"], out=tmp_path / "two").paths == (
-        tmp_path / "two" / "steps.csv",
-        tmp_path / "two" / "seconds.csv",
+    two = tmp_path / "two"
+    assert export(small, "csv", ["steps", "seconds"], out=two).paths == (
+        two / "steps.csv",
+        two / "seconds.csv",
     )
 
 
-def test_an_unknown_format_or_table_is_answered_with_the_closest_one(small: Path) -> None:
-    with pytest.raises(UsageError, match="did you mean 'parquet'"):
-        export(small, "parqet")
-    with pytest.raises(UsageError, match="did you mean 'seconds'"):
-        export(small, "csv", ["second"])
-    with pytest.raises(UsageError, match="exports complete runs"):
-        export(small, "hgrm", ["steps"])
-    with pytest.raises(UsageError, match="has no table 'steps'"):
-        export(small, "markdown", ["steps"])
+@pytest.mark.parametrize(
+    ("form", "tables", "said"),
+    [
+        ("parqet", (), "did you mean 'parquet'"),
+        ("csv", ["second"], "did you mean 'seconds'"),
+        ("hgrm", ["steps"], "exports complete runs"),
+        ("markdown", ["steps"], "has no table 'steps'"),
+    ],
+)
+def test_an_unknown_format_or_table_is_answered_with_the_closest_one(
+    small: Path, form: str, tables: Sequence[str], said: str
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        export(small, form, tables)
 
 
 @pytest.mark.parametrize("name", [name for name in FORMATS if name != "pptx"])

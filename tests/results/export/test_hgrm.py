@@ -53,10 +53,12 @@ def test_every_value_is_that_at_rank_ceil_n_p_and_the_last_is_the_exact_maximum(
     assert [share for _, share, _ in lines] == sorted(share for _, share, _ in lines)
 
 
-def test_of_six_samples_the_90th_percentile_is_the_highest() -> None:
+def test_of_six_samples_the_90th_percentile_is_the_highest_and_none_have_no_distribution() -> None:
     lines = parsed(distribution(Histogram.of([10, 20, 30, 40, 50, 60])))
     assert [value for value, share, _ in lines if share == 0.8] == [0.05]
     assert [value for value, share, _ in lines if share > 0.84] == [0.06, 0.06]
+    with pytest.raises(InvalidMeasurement, match="no samples"):
+        distribution(Histogram())
 
 
 def test_each_step_and_operation_has_a_file_and_a_step_without_a_histogram_is_named(
@@ -91,8 +93,3 @@ def test_a_histogram_that_cannot_be_read_is_left_out_and_named(tmp_path: Path) -
     assert [file.name for file in made.files] == ["swift.swift.small-read.w1.r0.read.hgrm"]
     assert len(made.remarks) == 1
     assert "rgw-beast, swift, small-read, 1 workers, repeat 1, read" in made.remarks[0]
-
-
-def test_no_samples_have_no_distribution() -> None:
-    with pytest.raises(InvalidMeasurement, match="no samples"):
-        distribution(Histogram())

@@ -30,17 +30,11 @@ def data(run: RunStore) -> RunData:
 def test_the_table_has_units_in_its_heads_and_a_line_for_each_row(data: RunData) -> None:
     text = markdown_file(summary_paper(data)).content.decode()
     lines = [line for line in text.splitlines() if line.startswith("|")]
-    figures = (
-        "Throughput (op/s)",
-        "Bandwidth (MB/s)",
-        "p50 (ms)",
-        "p90 (ms)",
-        "p99 (ms)",
-        "Max (ms)",
-        "Errors",
-        "Repeats",
+    heads = (
+        "Requests, Workers, Layout, Throughput (op/s), Bandwidth (MB/s), p50 (ms), p90 (ms), "
+        "p99 (ms), Max (ms), Errors, Repeats"
     )
-    assert lines[0] == f"| {' | '.join(('Requests', 'Workers', 'Layout', *figures))} |"
+    assert lines[0] == f"| {heads.replace(', ', ' | ')} |"
     assert len(lines) == 2 + len(data.rows)
     assert data.manifest.run_id in text
 
@@ -85,20 +79,14 @@ def test_what_is_not_ranked_is_marked_and_a_note_says_why(tmp_path: Path) -> Non
 
 def test_an_a_a_control_is_in_a_note_and_not_in_the_table(tmp_path: Path) -> None:
     workload = altered(WORKLOADS[0], workers=(1,), runtime=1.0)
-    store = fake_run(
-        tmp_path / "runs",
-        layouts=("swift", "rgw-beast", "swift-again"),
-        workloads=[workload],
-        repeats=2,
-    )
+    layouts = ("swift", "rgw-beast", "swift-again")
+    store = fake_run(tmp_path / "runs", layouts=layouts, workloads=[workload], repeats=2)
     plan = store.folder / "plan.resolved.json"
     plan.write_text(re.sub(r'"twins": \{\}', '"twins": {"swift-again": "swift"}', plan.read_text()))
     data = RunData(store.folder)
     assert [line[2] for line in summary_paper(data).groups[0]] == ["swift °", "rgw-beast °"]
-    assert (
-        "swift-again is left out: an A/A control of swift, for the noise of this machine."
-        in summary_paper(data).notes
-    )
+    left_out = "swift-again is left out: an A/A control of swift"
+    assert any(note.startswith(left_out) for note in summary_paper(data).notes)
     assert data.comparison is not None
     effects = effects_paper(data, data.comparison)
     assert {line[3] for group in effects.groups for line in group} == {"rgw-beast"}
@@ -125,11 +113,8 @@ def test_a_markdown_reader_finds_only_the_texts_of_the_table() -> None:
         .parse(markdown_file(TABLE).content.decode())
     )
     inline = [token.children or [] for token in tokens if token.type == "inline"]
-    assert {child.type for children in inline for child in children} == {
-        "text",
-        "strong_open",
-        "strong_close",
-    }
+    kinds = {child.type for children in inline for child in children}
+    assert kinds == {"text", "strong_open", "strong_close"}
     read = ["".join(child.content for child in children) for children in inline]
     hostile = HOSTILE.replace("\n", " ")
     assert read == [hostile, "Layout", "p90 (ms)", "[x]", "n<200", hostile, "1", "*", "–", hostile]

@@ -27,19 +27,9 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunData, ...]:
     second = fake_run(runs, workloads=[SMALL], repeats=1, seed=7)
     record_made_cuts(first.folder, cuts=2)
     first.event("caches", "dropped", layout="swift")
-    first.attest(
-        [
-            Attested(
-                layout="swift",
-                repeat=0,
-                host="store-1",
-                kind="cpu",
-                what="CPU",
-                value=100,
-                unit="events/s",
-            )
-        ]
-    )
+    place = {"layout": "swift", "repeat": 0, "host": "store-1"}
+    figure = {"kind": "cpu", "what": "CPU", "value": 100, "unit": "events/s"}
+    first.attest([Attested.model_validate({**place, **figure})])
     second.add_facts([Sheet(title="gateway", layout="swift", facts={HOSTILE: HOSTILE})])
     found, left_out = read_runs([first.folder, second.folder])
     assert left_out == ()
@@ -79,19 +69,21 @@ def test_a_query_reads_all_runs(two: tuple[RunData, ...]) -> None:
     )
 
 
-def test_unknown_values_are_null_and_count_in_no_mean(two: tuple[RunData, ...]) -> None:
-    assert one("select count(*) from rows where p99_low_ms is null", two) == 8
-    assert one("select avg(p99_low_ms) from rows", two) is None
-
-
-def test_the_content_of_a_run_is_never_sql(two: tuple[RunData, ...]) -> None:
-    assert one("select value from facts where name like 'x%'", two) == HOSTILE
-    assert one("select count(*) from steps", two) == 12
-
-
-def test_a_view_with_a_computed_name_is_filled_too(two: tuple[RunData, ...]) -> None:
-    assert one("select count(*) from query_table('st' || 'eps')", two) == 12
-    assert one("select * from query('select count(*) from st' || 'eps')", two) == 12
+@pytest.mark.parametrize(
+    ("sql", "value"),
+    [
+        ("select value from facts where name like 'x%'", HOSTILE),  # never run as SQL
+        ("select count(*) from steps", 12),
+        ("select count(*) from query_table('st' || 'eps')", 12),  # a view of a computed name
+        ("select * from query('select count(*) from st' || 'eps')", 12),
+        ("select count(*) from rows where p99_low_ms is null", 8),
+        ("select avg(p99_low_ms) from rows", None),  # unknown values count in no mean
+    ],
+)
+def test_a_query_is_answered_with_what_was_recorded(
+    two: tuple[RunData, ...], sql: str, value: object
+) -> None:
+    assert one(sql, two) == value
 
 
 @pytest.mark.parametrize(

@@ -38,10 +38,7 @@ def test_every_point_is_sent_once_and_steps_without_a_measurement_are_counted(
         sent = send_run(store, server(influx))
     assert influx.taken == lines
     assert (sent.points, sent.steps, sent.unplaced) == (len(lines), 1, 1)
-    assert (
-        sent.words
-        == f"{len(lines)} points of 1 steps sent; 1 steps without a measurement have no point"
-    )
+    assert "1 steps without a measurement" in sent.words
 
 
 def test_a_run_is_sent_in_batches(
@@ -55,12 +52,8 @@ def test_a_run_is_sent_in_batches(
 
 
 def test_a_server_that_is_away_is_tried_again(store: RunStore, lines: list[str]) -> None:
-    answers = [
-        InfluxReply(503),
-        InfluxReply(503, fields=(("Retry-After", "0"),)),
-        InfluxReply(how="torn"),
-        InfluxReply(429),
-    ]
+    soon = InfluxReply(503, fields=(("Retry-After", "0"),))
+    answers = [InfluxReply(503), soon, InfluxReply(how="torn"), InfluxReply(429)]
     with FakeInflux(*answers) as influx:
         send_run(store, server(influx), retry_s=0.01)
     assert influx.taken == lines

@@ -10,36 +10,25 @@ from weighbridge.results.influx.line_protocol import InfluxPoint
 
 
 def point(**changed: object) -> InfluxPoint:
-    return InfluxPoint.model_validate(
-        {
-            "measurement": "m",
-            "tags": {"run": "r"},
-            "fields": {"ops": 3},
-            "at_ms": 1415102400000,
-            **changed,
-        }
-    )
+    usual = {"measurement": "m", "tags": {"run": "r"}, "fields": {"ops": 3}, "at_ms": 1415102400000}
+    return InfluxPoint.model_validate({**usual, **changed})
 
 
-def test_counts_are_integers_and_measures_are_floats() -> None:
-    assert (
-        point(fields={"ops": 3, "mean_ms": 2.0}).line == "m,run=r ops=3i,mean_ms=2.0 1415102400000"
-    )
-
-
-def test_unknown_fields_are_omitted_and_never_0() -> None:
-    assert (
-        point(tags={"run": "r", "layer": None}, fields={"ops": 0, "p90_ms": None}).line
-        == "m,run=r ops=0i 1415102400000"
-    )
-
-
-def test_a_point_without_known_fields_has_no_line() -> None:
+@pytest.mark.parametrize(
+    ("changed", "line"),
+    [
+        ({"fields": {"ops": 3, "mean_ms": 2.0}}, "m,run=r ops=3i,mean_ms=2.0"),
+        # What is unknown is omitted and never 0.
+        (
+            {"tags": {"run": "r", "layer": None}, "fields": {"ops": 0, "p90": None}},
+            "m,run=r ops=0i",
+        ),
+        ({"tags": {"a b": "x=1, y"}}, r"m,a\ b=x\=1\,\ y ops=3i"),
+    ],
+)
+def test_a_point_is_a_line_of_what_is_known_of_it(changed: dict[str, object], line: str) -> None:
+    assert point(**changed).line == f"{line} 1415102400000"
     assert point(fields={"p90_ms": None}).line is None
-
-
-def test_commas_spaces_and_equals_signs_of_tags_are_escaped() -> None:
-    assert point(tags={"a b": "x=1, y"}).line == r"m,a\ b=x\=1\,\ y ops=3i 1415102400000"
 
 
 @pytest.mark.parametrize("text", ["two\nlines", "ends in a \\", "bell\a"])

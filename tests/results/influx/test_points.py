@@ -13,6 +13,8 @@ from weighbridge.results.analysis.steps.use import StepUse
 from weighbridge.results.influx.points import FIELDS, TAGS, RunPoints
 from weighbridge.results.metrics import GOODPUT, OUTAGE_METRICS, SHARES
 from weighbridge.results.record.histogram import Histogram
+from weighbridge.results.record.measurement import Measurement
+from weighbridge.results.record.step import StepResult
 from weighbridge.results.record.store import RunStore
 
 SMALL = (altered(WORKLOADS[0], workers=(1, 4), runtime=3.0),)
@@ -45,6 +47,21 @@ def split(line: str) -> tuple[str, dict[str, str], dict[str, str], int]:
     )
 
 
+def fields_of(store: RunStore, step: StepResult, name: str) -> list[dict[str, str]]:
+    """Of each point of a step in this measurement."""
+    found = map(split, RunPoints(store).step(step))
+    return [fields for kind, _, fields, _ in found if kind == name]
+
+
+def measured_step(store: RunStore) -> tuple[StepResult, Measurement]:
+    """One by Locust."""
+    return next(
+        (step, step.measurement)
+        for step in store.steps()
+        if step.measurement is not None and step.key.driver == "locust"
+    )
+
+
 def lines(store: RunStore) -> list[str]:
     points = RunPoints(store)
     return [*points.run(), *(line for step in store.steps() for line in points.step(step))]
@@ -62,12 +79,7 @@ def test_a_run_has_only_documented_measurements_tags_and_fields(store: RunStore)
     # offered beyond capacity or has a fault, and the fake machine reports no other programs.
     overload = {one.column for one in (GOODPUT, *SHARES)}
     first_bytes = {
-        "first_byte_ms",
-        "first_byte_at_least",
-        "first_byte_p50_ms",
-        "first_byte_p50_at_least",
-        "first_byte_p99_ms",
-        "first_byte_p99_at_least",
+        f"first_byte_{of}{end}" for of in ("", "p50_", "p99_") for end in ("ms", "at_least")
     }
     faults = {one.column for one in OUTAGE_METRICS}
     untold = {*first_bytes, *overload, *faults, "p99_9_low_ms", "p99_9_high_ms", "others_share"}
@@ -79,31 +91,17 @@ def test_a_run_has_only_documented_measurements_tags_and_fields(store: RunStore)
 def test_lower_bounds_are_marked_and_a_step_has_the_use_of_other_programs(
     store: RunStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    step = next(
-        step
-        for step in store.steps()
-        if step.measurement is not None and step.key.driver == "locust"
-    )
-    assert step.measurement is not None
-    (tally,) = step.measurement.tallies
-    stalled = {
-        "in_flight": Histogram.of([9_000_000] * (tally.count // 4)).encode(),
-        "in_flight_max_us": 9_000_000,
-    }
-    measurement = step.measurement.model_copy(
-        update={"tallies": (tally.model_copy(update=stalled),)}
-    )
+    step, measured = measured_step(store)
+    (tally,) = measured.tallies
+    late = Histogram.of([9_000_000] * (tally.count // 4)).encode()
+    stalled = altered(tally, in_flight=late, in_flight_max_us=9_000_000)
+    step = altered(step, measurement=altered(measured, tallies=(stalled,)))
     monkeypatch.setattr(
         "weighbridge.results.influx.points.step_use", lambda *_: StepUse(others=0.42)
     )
-    lines = RunPoints(store).step(altered(step, measurement=measurement))
-    (fields,) = (fields for name, _, fields, _ in map(split, lines) if name == "weighbridge_step")
-    assert [fields[f"{name}_at_least"] for name in ("p50", "p90", "p99", "max")] == [
-        "0i",
-        "1i",
-        "1i",
-        "1i",
-    ]
+    (fields,) = fields_of(store, step, "weighbridge_step")
+    marks = [fields[f"{name}_at_least"] for name in ("p50", "p90", "p99", "max")]
+    assert marks == ["0i", "1i", "1i", "1i"]
     assert float(fields["others_share"]) == 0.42
 
 
@@ -130,29 +128,19 @@ def test_the_points_of_a_step_are_the_figures_of_the_table(store: RunStore) -> N
 
 
 def test_a_percentile_of_too_few_samples_is_left_out(store: RunStore) -> None:
-    step = next(step for step in store.steps() if step.measurement is not None)
-    assert step.measurement is not None
-    (tally,) = step.measurement.tallies
+    step, measured = measured_step(store)
+    key = step.key
     few = fake_measurement(
-        workload=step.key.workload, workers=step.key.workers, window_s=50 * 0.01 / step.key.workers
+        workload=key.workload, workers=key.workers, window_s=50 * 0.01 / key.workers
     )
-    assert 10 <= few.tallies[0].count < 100 <= tally.count
-    step = altered(step, measurement=few)
-    (fields,) = (
-        fields
-        for name, _, fields, _ in map(split, RunPoints(store).step(step))
-        if name == "weighbridge_step"
-    )
+    assert 10 <= few.tallies[0].count < 100 <= measured.tallies[0].count
+    (fields,) = fields_of(store, altered(step, measurement=few), "weighbridge_step")
     assert "p90_ms" in fields
     assert "p99_ms" not in fields
 
 
 def test_points_have_the_times_of_the_window_and_its_seconds(store: RunStore) -> None:
-    step = next(
-        step
-        for step in store.steps()
-        if step.measurement is not None and step.key.driver == "locust"
-    )
+    step, _ = measured_step(store)
     began = 1415102400000
     times: dict[str, set[int]] = {}
     for name, _, _, at in map(split, RunPoints(store).step(step)):
@@ -175,7 +163,7 @@ def test_a_step_without_a_measurement_has_no_point(store: RunStore) -> None:
 
 
 def test_a_host_without_a_limit_of_cpus_has_cpus_used_and_no_share(store: RunStore) -> None:
-    step = next(step for step in store.steps() if step.measurement is not None)
+    step, _ = measured_step(store)
     telemetry = store.telemetry(step.key)
     assert telemetry is not None
     hosts = tuple(altered(one, cpus=None) for one in telemetry.head.hosts)
@@ -188,28 +176,17 @@ def test_a_host_without_a_limit_of_cpus_has_cpus_used_and_no_share(store: RunSto
     )
     with copy.record_telemetry(altered(telemetry.head, hosts=hosts)) as file:
         file.write(telemetry.hosts)
-    found = [
-        fields
-        for name, _, fields, _ in map(split, RunPoints(copy).step(step))
-        if name == "weighbridge_host"
-    ]
+    found = fields_of(copy, step, "weighbridge_host")
     assert found
     assert all("cpus_used" in fields and "cpu_share" not in fields for fields in found)
 
 
 def test_a_second_in_which_nothing_succeeded_has_counts_and_no_latency(store: RunStore) -> None:
-    step = next(
-        step for step in store.steps() if step.measurement is not None and step.measurement.seconds
-    )
-    assert step.measurement is not None
-    first, *others = step.measurement.seconds
+    step, measured = measured_step(store)
+    first, *others = measured.seconds
     barren = altered(first, count=0, bytes=0, errors=9, max_us=0, sum_us=0, bands=())
-    odd = altered(step, measurement=altered(step.measurement, seconds=(barren, *others)))
-    fields = next(
-        fields
-        for name, _, fields, _ in map(split, RunPoints(store).step(odd))
-        if name == "weighbridge_second"
-    )
+    odd = altered(step, measurement=altered(measured, seconds=(barren, *others)))
+    fields = fields_of(store, odd, "weighbridge_second")[0]
     assert fields == {"ops": "0i", "bytes": "0i", "errors": "9i"}
 
 
@@ -220,10 +197,8 @@ def test_samples_without_a_window_have_no_point(tmp_path: Path) -> None:
     assert telemetry is not None
     with copy.record_telemetry(telemetry.head) as file:
         file.write(altered(one, phase="unplaced") for one in telemetry.hosts)
-    assert {split(line)[0] for line in RunPoints(copy).step(step)} == {
-        "weighbridge_second",
-        "weighbridge_step",
-    }
+    names = {split(line)[0] for line in RunPoints(copy).step(step)}
+    assert names == {"weighbridge_second", "weighbridge_step"}
 
 
 def test_live_rates_have_the_tags_of_their_step(store: RunStore) -> None:
@@ -235,30 +210,22 @@ def test_live_rates_have_the_tags_of_their_step(store: RunStore) -> None:
 
 
 def test_an_invalid_time_is_an_error(store: RunStore) -> None:
-    step = next(step for step in store.steps() if step.measurement is not None)
-    assert step.measurement is not None
-    odd = altered(step, measurement=altered(step.measurement, started_at="yesterday"))
+    step, measured = measured_step(store)
+    odd = altered(step, measurement=altered(measured, started_at="yesterday"))
     with pytest.raises(InvalidMeasurement, match="'yesterday' is not a time"):
         list(RunPoints(store).step(odd))
 
 
 def test_a_run_without_telemetry_has_no_points_of_hosts(tmp_path: Path) -> None:
     bare = fake_run(tmp_path, layouts=("swift",), workloads=SMALL, repeats=1, telemetry=False)
-    assert {split(line)[0] for line in lines(bare)} == {
-        "weighbridge_run",
-        "weighbridge_second",
-        "weighbridge_step",
-    }
+    wanted = {"weighbridge_run", "weighbridge_second", "weighbridge_step"}
+    assert {split(line)[0] for line in lines(bare)} == wanted
 
 
 def test_every_measurement_tag_and_field_is_documented_and_nothing_else() -> None:
     text = (Path(__file__).parents[3] / "docs" / "influxdb.md").read_text()
-    of_all = set(
-        re.findall(
-            r"`(\w+)`",
-            text[text.index("Tags of all but the first are") : text.index("| measurement")],
-        )
-    )
+    tags = text[text.index("Tags of all but the first are") : text.index("| measurement")]
+    of_all = set(re.findall(r"`(\w+)`", tags))
     rows = {
         cells[1].strip(" `"): cells
         for line in text.splitlines()

@@ -102,22 +102,10 @@ def test_a_server_with_an_untrusted_certificate_is_sent_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     certificate, key = tmp_path / "c.pem", tmp_path / "k.pem"
-    made = (
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:prime256v1",
-        "-nodes",
-        "-days",
-        "2",
-    )
-    named = ("-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1")
-    subprocess.run(
-        [*made, *named, "-keyout", key, "-out", certificate], check=True, capture_output=True
-    )
+    made = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2"
+    named = "-subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1"
+    command = [*made.split(), *named.split(), "-keyout", key, "-out", certificate]
+    subprocess.run(command, check=True, capture_output=True)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     with FakeInflux(tls=context) as influx:
@@ -183,12 +171,8 @@ def test_an_invalid_url_or_one_with_a_secret_is_refused_without_repeating_it(
 
 
 def test_a_server_has_the_option_that_it_was_parsed_from() -> None:
-    for url in (
-        "http://h:8086",
-        "https://h/influx",
-        "http://h:8086?bucket=b&org=o",
-        "http://h?bucket=a+b",
-    ):
+    wholly = "http://h:8086?bucket=b&org=o"
+    for url in ("http://h:8086", "https://h/influx", wholly, "http://h?bucket=a+b"):
         server = InfluxServer.parse(url, ENVIRONMENT)
         assert server.option == url
         assert InfluxServer.parse(server.option, ENVIRONMENT) == server

@@ -28,8 +28,10 @@ def tear(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-10])
 
 
-def test_a_complete_run_has_no_gaps(store: RunStore) -> None:
+def test_a_complete_run_has_no_gaps_also_without_telemetry(store: RunStore, runs: Path) -> None:
     assert gaps(store) == ()
+    workload = altered(WORKLOADS[0], workers=(1,), runtime=1.0)
+    assert gaps(fake_run(runs, workloads=[workload], repeats=1, telemetry=False)) == ()
 
 
 def test_a_run_in_progress_says_how_far_it_is(store: RunStore) -> None:
@@ -75,11 +77,6 @@ def test_missing_files_are_counted_with_the_consequence(store: RunStore) -> None
         f"telemetry: 1 of 4 files is missing (the first: telemetry/{name}.jsonl): {UNKNOWN}",
         f"telemetry: 1 of 4 files is torn (the first: telemetry/{name[:-1]}1.jsonl): {IGNORED}",
     )
-
-
-def test_a_run_without_telemetry_has_no_gap(runs: Path) -> None:
-    workload = altered(WORKLOADS[0], workers=(1,), runtime=1.0)
-    assert gaps(fake_run(runs, workloads=[workload], repeats=1, telemetry=False)) == ()
 
 
 def test_cpu_seconds_of_a_step_without_telemetry_are_unknown_not_zero(store: RunStore) -> None:

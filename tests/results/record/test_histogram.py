@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weighbridge.common.errors import InvalidMeasurement
-from weighbridge.results.record.histogram import HIGHEST_US, Histogram
+from weighbridge.results.record.histogram import BANDS, HIGHEST_US, Histogram, band_of, low_us
 from weighbridge.results.record.store import log_header, log_line, read_log
 
 latencies = st.lists(st.integers(1, 10_000_000), min_size=1, max_size=60)
@@ -25,11 +25,8 @@ def test_a_percentile_is_the_sample_at_rank_ceil(values: list[int], percent: flo
     assert exact <= found <= exact * 1.001 + 1
 
 
-def test_p90_of_six_samples_is_the_sixth() -> None:
+def test_p90_of_six_samples_is_the_sixth_and_no_rank_is_raised_by_binary_fractions() -> None:
     assert Histogram.of([10, 20, 30, 40, 50, 60]).percentile_us(90) == 60
-
-
-def test_a_rank_is_not_raised_by_binary_fractions() -> None:
     assert Histogram.of([1] * 999 + [2]).percentile_us(99.9) == 1
 
 
@@ -53,31 +50,22 @@ def test_a_latency_that_cannot_be_counted_is_an_error_and_not_dropped() -> None:
         Histogram.of([5, 2**40])
 
 
-@pytest.mark.parametrize("text", ["", "xx", "HISTFAAA", "AAAA" * 40])
-def test_malformed_text_is_refused(text: str) -> None:
-    with pytest.raises(InvalidMeasurement, match="cannot be decoded"):
-        Histogram.decode(text)
-
-
-def test_a_torn_histogram_is_refused() -> None:
+def test_malformed_torn_and_foreign_histograms_are_refused() -> None:
+    for text in ("", "xx", "HISTFAAA", "AAAA" * 40):
+        with pytest.raises(InvalidMeasurement, match="cannot be decoded"):
+            Histogram.decode(text)
     with pytest.raises(InvalidMeasurement):
         Histogram.decode(Histogram.of(range(1, 3000)).encode()[:-40])
-
-
-def test_a_histogram_of_other_bounds_is_refused() -> None:
     other = HdrHistogram(1, 1000, 2)
     other.record_value(5)
     with pytest.raises(InvalidMeasurement, match=r"1\.\.1000 with 2 digits"):
         Histogram.decode(other.encode().decode())
 
 
-@pytest.mark.parametrize("percent", [0, -1, 100.1])
-def test_an_impossible_percentage_is_refused(percent: float) -> None:
-    with pytest.raises(ValueError, match="percentage"):
-        Histogram.of([1]).percentile_us(percent)
-
-
-def test_a_percentile_of_an_empty_histogram_is_refused() -> None:
+def test_an_impossible_percentage_and_one_of_an_empty_histogram_are_refused() -> None:
+    for percent in (0, -1, 100.1):
+        with pytest.raises(ValueError, match="percentage"):
+            Histogram.of([1]).percentile_us(percent)
     with pytest.raises(InvalidMeasurement, match="empty histogram"):
         Histogram().percentile_us(50)
 
@@ -118,3 +106,21 @@ def test_the_largest_possible_histogram_is_read() -> None:
     )
     assert len(full.encode()) > 20_000
     assert Histogram.decode(full.encode()).count == full.count
+
+
+@pytest.mark.parametrize(
+    ("latency_us", "band"),
+    [(0, 0), (1, 0), (2, 4), (3, 6), (4, 8), (5, 9), (7, 11), (8, 12), (1000, 39), (1024, 40)],
+)
+def test_a_latency_is_in_the_same_band_as_in_the_engine(latency_us: int, band: int) -> None:
+    assert band_of(latency_us) == band
+
+
+def test_every_latency_lies_between_the_edges_of_its_band() -> None:
+    for latency_us in [*range(1, 5000), 10**6, 3_600_000_000]:
+        band = band_of(latency_us)
+        assert low_us(band) <= latency_us < low_us(band + 1)
+
+
+def test_a_latency_beyond_the_last_band_counts_in_it() -> None:
+    assert band_of(2**40) == BANDS - 1

@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
+import stat
 import subprocess
 import sys
 import textwrap
 import threading
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -19,7 +22,7 @@ from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.manifest import ConfigFile, Sheet
 from weighbridge.results.record.step import StepKey, StepResult
-from weighbridge.results.record.store import RunStore, read_log
+from weighbridge.results.record.store import FILE, RunStore, lock_run_folder, read_log
 from weighbridge.results.record.writing import StoreError
 
 
@@ -37,12 +40,8 @@ def step(order: int, *, workers: int = 4, notes: tuple[str, ...] = ()) -> StepRe
 @pytest.fixture
 def store(runs: Path) -> RunStore:
     """One step, of 2 s."""
-    return fake_run(
-        runs,
-        layouts=("swift",),
-        workloads=[altered(WORKLOADS[0], workers=(1,), runtime=2.0)],
-        repeats=1,
-    )
+    workload = altered(WORKLOADS[0], workers=(1,), runtime=2.0)
+    return fake_run(runs, layouts=("swift",), workloads=[workload], repeats=1)
 
 
 def test_a_run_is_read_back_as_it_was_written(run: RunStore) -> None:
@@ -91,10 +90,7 @@ def test_a_torn_last_line_is_dropped_and_removed_by_the_next_append(store: RunSt
     store.append(step(2))
     assert [one.order for one in store.steps()] == [0, 2]
     assert path.read_bytes().count(b"\n") == 2
-
-
-def test_a_file_of_one_torn_line_is_started_again(store: RunStore) -> None:
-    (store.folder / "steps.jsonl").write_bytes(b"x" * 100_000)
+    path.write_bytes(b"x" * 100_000)  # a file of one torn line is started again
     store.append(step(7))
     assert [one.order for one in store.steps()] == [7]
 
@@ -117,26 +113,20 @@ def test_both_results_of_a_step_measured_again_are_kept_and_the_last_counts(
     assert store.latest()[step(1).key].notes == ("second",)
 
 
-def test_a_step_of_an_unknown_version_is_refused(store: RunStore) -> None:
+def test_steps_and_runs_of_an_unknown_version_are_refused(store: RunStore) -> None:
     path = store.folder / "steps.jsonl"
     path.write_text(path.read_text().replace('"schema_version":1', '"schema_version":7'))
     with pytest.raises(InvalidMeasurement, match="version 7 of its format"):
         store.steps()
-
-
-def test_a_run_of_an_unknown_version_is_refused(store: RunStore) -> None:
     path = store.folder / "manifest.json"
     path.write_text(path.read_text().replace('"schema_version": 1', '"schema_version": 2'))
     with pytest.raises(UsageError, match="version 2 of its format; this program knows version 1"):
         RunStore.open(store.folder)
 
 
-def test_a_folder_without_a_manifest_is_refused(tmp_path: Path) -> None:
+def test_folders_that_hold_no_run_or_cannot_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="folder of a run"):
         RunStore.open(tmp_path)
-
-
-def test_a_place_that_cannot_hold_runs_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="--out"):
         fake_run(tmp_path / "file", layouts=("swift",))
@@ -144,25 +134,18 @@ def test_a_place_that_cannot_hold_runs_is_refused(tmp_path: Path) -> None:
 
 def test_facts_of_the_same_name_are_replaced_and_others_kept(store: RunStore) -> None:
     sheets = len(store.manifest.sheets)
-    store.add_facts(
-        [
-            Sheet(title="gateway", layout="swift", facts={"replicas": "2"}),
-            Sheet(title="driver", facts={"a": "b"}),
-        ]
-    )
+    again = Sheet(title="gateway", layout="swift", facts={"replicas": "2"})
+    store.add_facts([again, Sheet(title="driver", facts={"a": "b"})])
     store.add_facts(configs=[ConfigFile(layout="swift", host="h", path="/p", text="t")])
     again = RunStore.open(store.folder).manifest
     assert len(again.sheets) == sheets + 1
     assert [one.facts for one in again.sheets if one.title == "gateway"] == [{"replicas": "2"}]
 
 
-def test_events_are_kept_in_order(store: RunStore) -> None:
+def test_events_are_kept_in_order_and_a_failed_run_says_why(store: RunStore) -> None:
     store.event("up", "swift is running", layout="swift")
     store.event("down", "swift was torn down")
     assert [(one.kind, one.layout) for one in store.events()] == [("up", "swift"), ("down", None)]
-
-
-def test_a_failed_run_says_why(store: RunStore) -> None:
     store.set_state("failed", error="gateway-1: radosgw: died")
     manifest = RunStore.open(store.folder).manifest
     assert (manifest.state, manifest.error) == ("failed", "gateway-1: radosgw: died")
@@ -205,19 +188,9 @@ def test_complete_lines_stay_readable_when_the_disk_is_full(store: RunStore) -> 
     """
     series_and_log = step(1)
     for room in (100, 0):
-        done = subprocess.run(
-            [
-                sys.executable,
-                "-c",
-                textwrap.dedent(program),
-                store.folder,
-                series_and_log.model_dump_json(),
-                str(room),
-            ],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        given = (store.folder, series_and_log.model_dump_json(), str(room))
+        command = [sys.executable, "-c", textwrap.dedent(program), *given]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
         assert "the disk is full" in done.stdout
         assert "Make room" in done.stdout
         assert str(store.folder) in done.stdout
@@ -234,17 +207,14 @@ def test_an_unwritable_file_is_an_error_with_its_path(store: RunStore) -> None:
         store.event("up", "x")
 
 
-def test_a_step_without_measurement_must_say_why() -> None:
+def test_a_step_without_measurement_must_say_why_and_one_of_another_step_is_refused() -> None:
     key = step(0).key
     with pytest.raises(ValueError, match="must say why"):
         StepResult(key=key, measurement=None, valid=False, order=0)
     with pytest.raises(ValueError, match="cannot be valid"):
         StepResult(key=key, measurement=None, valid=True, notes=("x",), order=0)
-
-
-def test_a_measurement_of_another_step_is_refused() -> None:
     with pytest.raises(ValueError, match="not one of"):
-        StepResult(key=step(0).key, measurement=fake_measurement(workers=5), valid=True, order=0)
+        StepResult(key=key, measurement=fake_measurement(workers=5), valid=True, order=0)
 
 
 @pytest.mark.parametrize("name", ["../up", "a/b", "", "A", "x" * 41])
@@ -277,3 +247,73 @@ def test_hdrhistograms_own_reader_reads_the_logs(run: RunStore) -> None:
         reader.close()
     assert (interval.get_tag(), interval.get_total_count()) == (tally.operation, tally.count)
     assert interval.get_start_time_stamp() == 1_415_102_400_000
+
+
+@pytest.mark.parametrize("room", ["record", "analysis.run_data", "analysis.findings"])
+def test_reading_a_run_imports_no_heavy_library(room: str) -> None:
+    heavy = ("altair", "scipy", "numpy", "duckdb", "pptx", "influxdb_client")
+    code = (
+        f"import sys, weighbridge.results.{room}; print([name for name in {heavy} if name in "
+        "sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_everything_in_all_exists() -> None:
+    door = import_module("weighbridge.results.record")
+    assert [name for name in door.__all__ if not hasattr(door, name)] == []
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from weighbridge.results.record.store import lock_run_folder
+with lock_run_folder(Path(sys.argv[1])):
+    print("holds", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_no_other_user_can_open_the_lock_file_and_earlier_holders_are_reported(
+    tmp_path: Path,
+) -> None:
+    for times in range(3):
+        with lock_run_folder(tmp_path) as before:
+            assert stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
+            assert [one.pid for one in before] == [os.getpid()] * times
+
+
+def test_a_second_process_is_refused_with_the_pid_of_the_first_until_that_is_killed(
+    tmp_path: Path,
+) -> None:
+    command = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "holds\n"
+        with (
+            pytest.raises(
+                UsageError, match=f"process {first.pid}, since .* is writing to this run"
+            ),
+            lock_run_folder(tmp_path),
+        ):
+            pass
+        first.kill()
+        first.wait()
+    with lock_run_folder(tmp_path) as before:
+        assert [one.pid for one in before] == [first.pid]
+
+
+def test_a_torn_line_of_a_holder_is_ignored(tmp_path: Path) -> None:
+    with lock_run_folder(tmp_path):
+        pass
+    path = tmp_path / FILE
+    path.write_bytes(path.read_bytes() + b'{"pid": 12, "si\n')
+    with lock_run_folder(tmp_path) as before:
+        assert len(before) == 1
+    with lock_run_folder(tmp_path) as before:
+        assert len(before) == 2

@@ -28,17 +28,10 @@ def complete(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
     for step in short:
         store.append(step)
     store.event("note", "Über allem")
-    figure = {
-        "layout": "rgw-beast",
-        "repeat": 0,
-        "host": "g",
-        "kind": "cpu",
-        "what": "CPU",
-        "value": 1,
-        "unit": "events/s",
-    }
+    place = {"layout": "rgw-beast", "repeat": 0, "host": "g"}
+    figure = {"kind": "cpu", "what": "CPU", "value": 1, "unit": "events/s"}
     for _ in range(2):
-        store.attest([Attested.model_validate(figure)])
+        store.attest([Attested.model_validate({**place, **figure})])
     return store
 
 

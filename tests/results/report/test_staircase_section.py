@@ -51,11 +51,7 @@ def test_the_staircase_is_drawn_with_its_data_and_its_finding(derived: Derived) 
     layers = {"HAProxy", "Gateway", "RADOS", "Object servers", "Network", "Disks"}
     assert {"rgw-haproxy", "swift", *layers} <= set(words)
     said = (folder / "efficiency-staircase.txt").read_text()
-    assert re.match(
-        r"Of what RADOS can do, clients get .+ \(rgw-haproxy\); of what its object servers can "
-        r"do, clients get ",
-        said,
-    )
+    assert re.match(r"Of what RADOS can do, clients get .+ \(rgw-haproxy\); of what its obj", said)
     assert any(re.fullmatch(r"\d+ % of object servers", word) for word in words)
     assert (folder / "efficiency-staircase.csv").read_text() == (
         derived.folder / "staircase.csv"
@@ -77,20 +73,17 @@ def test_rows_of_layers_are_in_their_own_table_with_driver_and_layer(derived: De
     assert {line["api"] for line in summary} == {"swift"}
 
 
-def test_the_page_shows_the_staircase_and_the_layers_beside_the_gateways(derived: Derived) -> None:
+def test_page_and_terminal_show_the_staircase_and_the_layers_beside_the_gateways(
+    derived: Derived,
+) -> None:
     page = derived.report.read_text()
     assert 'id="staircase"' in page
     assert 'href="#staircase"' in page
     assert "Beside the gateways, on the same store" in page
     assert page.count('data-spec="efficiency-staircase-') == 2
-
-
-def test_the_terminal_gets_a_line_for_each_staircase(derived: Derived) -> None:
     assert len([line for line in derived.stairs if " → " in line]) == 4
-    assert any(
-        re.match(r"swift, 1 MB writes: disks 2,600 op/s → network 1,667 → object servers ", line)
-        for line in derived.stairs
-    )
+    start = "swift, 1 MB writes: disks 2,600 op/s → network 1,667 → object servers "
+    assert any(line.startswith(start) for line in derived.stairs)
 
 
 def test_a_run_without_layers_has_no_staircase(runs: Path) -> None:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from compared_rows import made_effect
+from made_rows import altered
 from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
 from weighbridge.results.figures import show_p
 from weighbridge.results.report.tables import EFFECT_HEAD, effect_lines
@@ -9,19 +11,7 @@ from weighbridge.results.statistics import Ratio
 
 
 def effect(verdict: Verdict, ratio: Ratio | None, workers: int | None = 4) -> Effect:
-    return Effect(
-        workload="small-read",
-        operation="read",
-        api="swift",
-        about="64 kB reads",
-        workers=workers,
-        metric="throughput",
-        baseline="rgw-beast",
-        subject="swift",
-        ratio=ratio,
-        verdict=verdict,
-        text="",
-    )
+    return altered(made_effect("swift", None, verdict, workers=workers), ratio=ratio, text="")
 
 
 def compared(*effects: Effect) -> Comparison:
@@ -48,11 +38,8 @@ def test_an_unknown_value_is_shown_as_a_dash_and_sorted_as_empty() -> None:
 @pytest.mark.parametrize(
     ("verdict", "weak"),
     [
-        ("better", False),
-        ("worse", False),
-        ("not significant", True),
-        ("provisional", True),
-        ("too small to matter", True),
+        *(("better", False), ("worse", False), ("not significant", True)),
+        *(("provisional", True), ("too small to matter", True)),
     ],
 )
 def test_only_lines_with_a_claim_are_not_weak(verdict: Verdict, weak: bool) -> None:

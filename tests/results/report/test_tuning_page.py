@@ -5,6 +5,7 @@ import re
 from functools import cache
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,15 +68,8 @@ def test_the_headline_says_what_helps_by_how_much_and_that_it_was_confirmed(
 def test_the_headline_has_the_figures_of_the_confirmation_not_those_of_the_trials(
     tmp_path: Path,
 ) -> None:
-    result = tuned(
-        fake_tuning(
-            tmp_path,
-            FakeCourse(confirmed=2.0),
-            knobs=FEW,
-            objectives=OBJECTIVES[:1],
-            workloads=WORKLOADS[:1],
-        )
-    )
+    one: dict[str, Any] = {"objectives": OBJECTIVES[:1], "workloads": WORKLOADS[:1]}
+    result = tuned(fake_tuning(tmp_path, FakeCourse(confirmed=2.0), knobs=FEW, **one))
     assert result.confirmation is not None
     (effect,) = result.confirmation.known
     assert effect.ratio is not None
@@ -201,11 +195,8 @@ def test_the_page_of_an_incomplete_tuning_claims_nothing(
     run = fake_tuning(tmp_path, FakeCourse(rounds=rounds, state=state, choose=False), knobs=some)  # type: ignore[arg-type]  # as they are
     page = page_of(run)
     assert f"This tuning is not complete: {state}." in page
-    assert {one.verdict for one in tuned(run).table.entries} <= {
-        "provisional",
-        "failed",
-        "not allowed",
-    }
+    verdicts = {one.verdict for one in tuned(run).table.entries}
+    assert verdicts <= {"provisional", "failed", "not allowed"}
     assert "fewer than 5 trials" in page if rounds else "No setting has been tried yet" in page
     assert f"{len(RunData(run.folder).trials)} trials were made" in section(page, "faults")
 
@@ -216,11 +207,8 @@ def test_a_trial_that_was_cut_off_is_not_counted(tmp_path: Path) -> None:
     lines = (run.folder / "trials.jsonl").read_text().splitlines(keepends=True)
     (run.folder / "trials.jsonl").write_text("".join(lines[:-1]))
     after = {(row.layout, row.workload): row.repeats for row in RunData(run.folder).rows}
-    last = [
-        (row.layout, row.workload)
-        for row in before
-        if after[row.layout, row.workload] != row.repeats
-    ]
+    kinds = {(row.layout, row.workload): row.repeats for row in before}
+    last = [kind for kind, repeats in kinds.items() if after[kind] != repeats]
     assert last == [("rgw-beast", "small-read"), ("rgw-beast", "small-write")]
 
 

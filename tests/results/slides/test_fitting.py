@@ -34,12 +34,8 @@ def test_the_largest_size_at_which_a_text_fits_its_lines_is_chosen() -> None:
     sizes = ((32, 1), (24, 1), (16, 2))
     assert largest("short", 400, sizes) == 32
     assert largest("a text that is somewhat longer", 400, sizes) == 24
-    assert (
-        largest(
-            "a text that is so long that nothing but two lines of small type hold it", 400, sizes
-        )
-        == 16
-    )
+    long = "a text that is so long that nothing but two lines of small type hold it"
+    assert largest(long, 400, sizes) == 16
     assert height_pt("short", 400, 20) == pytest.approx(24)
 
 
@@ -57,9 +53,6 @@ def test_a_table_that_is_too_high_at_every_size_has_none() -> None:
     assert size_for(grid, 600, 20 * 40) == 20
     assert size_for(grid, 600, 20 * 23) == 14
     assert size_for(grid, 600, 20 * 10) is None
-
-
-def test_a_table_has_as_many_cells_in_each_line_as_columns() -> None:
     with pytest.raises(ValueError, match="needs 2 cells"):
         SlideTable(widths=(1, 1), lines=((TableCell(text="x"),),))
 

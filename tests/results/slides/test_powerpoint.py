@@ -4,6 +4,7 @@ import io
 import re
 import zipfile
 from collections.abc import Iterator
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -174,24 +175,13 @@ def test_nothing_reaches_beyond_the_slide_and_nothing_overlaps(shown: Any) -> No
                 or shape.has_chart
                 or shape.has_table
             ):
-                spots.append(
-                    (
-                        shape.top,
-                        shape.top + shape.height,
-                        shape.left,
-                        shape.left + shape.width,
-                        shape.name,
-                    )
-                )
-        for place, one in enumerate(spots):
-            for other in spots[place + 1 :]:
-                apart = (
-                    one[1] <= other[0] + 1
-                    or other[1] <= one[0] + 1
-                    or one[3] <= other[2] + 1
-                    or other[3] <= one[2] + 1
-                )
-                assert apart, (slide.shapes.title.text, one, other)
+                spots.append(shape)
+        for one, other in combinations(spots, 2):
+            apart = any(
+                a.top + a.height <= b.top + 1 or a.left + a.width <= b.left + 1
+                for a, b in ((one, other), (other, one))
+            )
+            assert apart, (slide.shapes.title.text, one.name, other.name)
 
 
 def test_a_deck_is_dated_as_its_run_and_has_no_persons_name(run: RunStore) -> None:

@@ -12,7 +12,7 @@ from weighbridge.results.record.telemetry import Attested
 from weighbridge.results.slides.evidence import evidence
 from weighbridge.results.slides.slide import BarChart, SeriesChart
 from weighbridge.results.slides.talk import talk
-from weighbridge.suites import Workload
+from weighbridge.suites import Layer, Workload
 
 
 def test_one_repeat_makes_no_claim_on_any_slide_of_results(tmp_path: Path) -> None:
@@ -59,12 +59,8 @@ def test_too_few_samples_for_a_p90_leave_latency_without_a_slide_and_say_so(tmp_
 
 
 def test_a_run_that_was_killed_is_called_incomplete(tmp_path: Path) -> None:
-    store = fake_run(
-        tmp_path,
-        workloads=SHORT[:1],
-        repeats=1,
-        spoilt=StepFaults(absent=(("swift", "small-read", 16),)),
-    )
+    absent = StepFaults(absent=(("swift", "small-read", 16),))
+    store = fake_run(tmp_path, workloads=SHORT[:1], repeats=1, spoilt=absent)
     store.set_state("interrupted", error="ended by SIGINT")
     deck = talk(evidence(store))
     assert "This run is not complete: interrupted: ended by SIGINT." in deck.slides[0].lines
@@ -77,11 +73,8 @@ def test_a_run_without_measurements_has_a_talk_that_says_so(tmp_path: Path) -> N
     absent = tuple(
         (layout, "small-read", workers) for layout in ("rgw-beast", "swift") for workers in (1, 16)
     )
-    deck = talk(
-        evidence(
-            fake_run(tmp_path, workloads=SHORT[:1], repeats=1, spoilt=StepFaults(absent=absent))
-        )
-    )
+    spoilt = StepFaults(absent=absent)
+    deck = talk(evidence(fake_run(tmp_path, workloads=SHORT[:1], repeats=1, spoilt=spoilt)))
     assert deck.title == "Nothing valid was measured"
     assert all(one.chart is None for one in deck.slides)
     assert "nothing was measured" in text_of(deck.slides[0]).lower()
@@ -108,21 +101,10 @@ def test_an_a_a_control_gives_the_noise_floor_and_is_in_no_chart_and_no_table(
 
 def attested(store: RunStore, found: dict[str, float], promised: float, repeat: int = 0) -> None:
     """What a disk gave under each layout."""
-    store.attest(
-        [
-            Attested(
-                layout=layout,
-                repeat=repeat,
-                host="store-2",
-                kind="disk",
-                what="disk wb0 write",
-                value=value,
-                unit="B/s",
-                promised=promised,
-            )
-            for layout, value in found.items()
-        ]
-    )
+    disk = {"host": "store-2", "kind": "disk", "what": "disk wb0 write", "unit": "B/s"}
+    for layout, value in found.items():
+        figure = {"layout": layout, "repeat": repeat, "value": value, "promised": promised}
+        store.attest([Attested.model_validate({**disk, **figure})])
 
 
 def test_hosts_below_their_promise_are_on_the_set_up_slide(tmp_path: Path) -> None:
@@ -150,44 +132,27 @@ def test_differing_hosts_are_on_the_set_up_and_the_last_slides(tmp_path: Path) -
 
 
 def test_layers_are_a_table_where_a_run_has_them(tmp_path: Path) -> None:
-    store = fake_run(
-        tmp_path,
-        workloads=SHORT[:1],
-        repeats=1,
-        layers=("disk", "network", "rados", "object-server"),
-    )
+    layers: tuple[Layer, ...] = ("disk", "network", "rados", "object-server")
+    store = fake_run(tmp_path, workloads=SHORT[:1], repeats=1, layers=layers)
     one = slide(talk(evidence(store)), "layers")
     assert one.grid is not None
-    assert [line[0].text for line in one.grid.lines] == [
-        "",
-        "Gateway",
-        "Object servers",
-        "RADOS",
-        "Network",
-        "Disks",
-    ]
+    names = [line[0].text for line in one.grid.lines]
+    assert names == ["", "Gateway", "Object servers", "RADOS", "Network", "Disks"]
     assert "% of" in one.title
 
 
 def test_more_than_six_layouts_go_on_several_slides_with_the_first_on_each(tmp_path: Path) -> None:
     workloads: tuple[Workload, ...] = (altered(SHORT[0], workers=(1,)),)
     names = tuple(f"layout-{number}" for number in range(9))
-    deck = talk(
-        evidence(
-            fake_run(
-                tmp_path, workloads=workloads, repeats=1, layouts=names, telemetry=False, seed=7
-            )
-        )
-    )
+    run = fake_run(tmp_path, workloads=workloads, repeats=1, layouts=names, telemetry=False, seed=7)
+    deck = talk(evidence(run))
     charts = [one.chart for one in deck.slides if one.key.startswith("throughput")]
     drawn = [{bar.name for bar in chart.bars} for chart in charts if isinstance(chart, BarChart)]
     assert all("layout-0" in names_of for names_of in drawn)
     assert set().union(*drawn) == set(names)
     assert max(len(names_of) for names_of in drawn) <= 6
-    assert [one.title.rsplit("(", 1)[1] for one in deck.slides if one.key.startswith("set-up")] == [
-        "1 of 2)",
-        "2 of 2)",
-    ]
+    titles = [one.title for one in deck.slides if one.key.startswith("set-up")]
+    assert [title.rsplit("(", 1)[1] for title in titles] == ["1 of 2)", "2 of 2)"]
 
 
 def test_a_single_worker_count_is_drawn_as_bars(tmp_path: Path) -> None:

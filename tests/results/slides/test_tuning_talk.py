@@ -66,13 +66,8 @@ def test_the_notes_have_the_files_to_paste_and_every_figure(tuned: Evidence, dec
 
 @pytest.mark.parametrize("rounds", [0, 1])
 def test_an_interrupted_tuning_has_a_talk_that_says_so(tmp_path: Path, rounds: int) -> None:
-    deck = talk(
-        evidence(
-            fake_tuning(
-                tmp_path, FakeCourse(rounds=rounds, state="interrupted", choose=False), knobs=FEW
-            )
-        )
-    )
+    course = FakeCourse(rounds=rounds, state="interrupted", choose=False)
+    deck = talk(evidence(fake_tuning(tmp_path, course, knobs=FEW)))
     assert any("not complete: interrupted" in line for line in slide(deck, "answer").lines)
     assert slide(deck, "limits").title.startswith("The tuning is not complete")
     assert not any(one.key.startswith(("chosen", "confirmation")) for one in deck.slides)
@@ -81,5 +76,5 @@ def test_an_interrupted_tuning_has_a_talk_that_says_so(tmp_path: Path, rounds: i
 
 def test_a_winner_that_was_not_confirmed_is_not_praised(tmp_path: Path) -> None:
     deck = talk(evidence(fake_tuning(tmp_path, FakeCourse(confirmed=1.0), knobs=FEW)))
-    assert slide(deck, "confirmation").title == "The winner was not confirmed on fresh deployments"
+    assert "was not confirmed" in slide(deck, "confirmation").title
     assert deck.title.endswith("the winner was not confirmed")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from fake_run import WORKLOADS
@@ -45,6 +47,16 @@ GOOD = (
 )
 
 
+APART = (
+    *((833.3, MISSED), (694.4, SERVED), (760.7, SERVED), (796.2, MISSED)),
+    *((760.7, MISSED), (760.7, MISSED), (694.4, MISSED)),
+)
+WIDE = (
+    *((833.3, MISSED), (694.4, MISSED), (482.2, MISSED), (232.5, SERVED)),
+    *((334.8, MISSED), (279.0, SERVED), (279.0, SERVED)),
+)
+
+
 def answers(
     given: dict[tuple[str, int], RateSearch],
     repeats: int = 1,
@@ -75,10 +87,7 @@ def test_one_search_gives_the_served_rate_and_the_one_above_it_and_is_provisiona
     assert rate.latency_ms == 40.0
     assert rate.why == ""
     (sentence,) = found.sentences
-    assert sentence == (
-        "1 MB reads within p90 <= 50 ms over 16 connections: rgw serves 913 requests/s (913 to "
-        "955); provisional: few repeats: a claim needs 5 repeats of each side."
-    )
+    assert "rgw serves 913 requests/s (913 to 955); provisional: few repeats" in sentence
 
 
 def test_five_searches_give_their_geometric_mean_and_its_interval_without_a_doubt() -> None:
@@ -95,53 +104,40 @@ def test_five_searches_give_their_geometric_mean_and_its_interval_without_a_doub
     assert "provisional" not in found.sentences[0]
 
 
-def test_no_rate_served_names_the_lowest_and_why() -> None:
-    rate = only(answers({("rgw", 0): search((10.0, MISSED), (10.0, MISSED))}))
-    assert rate.words == "not even 10.0 requests/s"
-    assert rate.notes[0] == "slow"
-
-
-def test_no_rate_missed_is_at_least() -> None:
-    found = answers({("rgw", 0): search(*[(833.3 * 1.2**n, SERVED) for n in range(7)])})
-    assert only(found).at_least
-    assert "rgw serves at least " in found.sentences[0]
-    assert "no higher rate was tried" in found.sentences[0]
-
-
-def test_steps_that_say_nothing_leave_no_number() -> None:
-    found = answers({("rgw", 0): search((833.3, UNKNOWN), (833.3, UNKNOWN))})
-    assert only(found).rate_per_s is None
-    assert (
-        "rgw is not known: two steps at 833 requests/s were inconclusive: slow."
-        in found.sentences[0]
-    )
-
-
-def test_steps_that_disagree_to_the_end_leave_no_number() -> None:
-    steps = (
-        *((833.3, MISSED), (694.4, SERVED), (760.7, SERVED), (796.2, MISSED)),
-        *((760.7, MISSED), (760.7, MISSED), (694.4, MISSED)),
-    )
-    rate = only(answers({("rgw", 0): search(*steps)}))
-    assert rate.rate_per_s is None
-    assert rate.words == "not known: steps at 694 requests/s disagree, 761 are not served"
-
-
-def test_an_answer_that_is_not_as_exact_or_not_confirmed_says_so() -> None:
-    steps = [(833.3, MISSED), (694.4, MISSED), (482.2, MISSED), (232.5, SERVED), (334.8, MISSED)]
-    found = answers({("rgw", 0): search(*steps, (279.0, SERVED), (279.0, SERVED))})
-    assert "7 steps were not enough for 5 %" in found.sentences[0]
-    cut = answers({("rgw", 0): search(*GOOD[:3])})
-    assert "the search is not finished" in cut.sentences[0]
+@pytest.mark.parametrize(
+    ("steps", "known", "said"),
+    [
+        ([(10.0, MISSED)] * 2, False, "not even 10.0 requests/s"),
+        ([(833.3 * 1.2**n, SERVED) for n in range(7)], True, "no higher rate was tried"),
+        ([(833.3, UNKNOWN)] * 2, False, "two steps at 833 requests/s were inconclusive: slow"),
+        (
+            APART,
+            False,
+            "not known: steps at 694 requests/s disagree, 761 are not served",
+        ),
+        (
+            WIDE,
+            True,
+            "7 steps were not enough for 5 %",
+        ),
+        (GOOD[:3], True, "the search is not finished"),
+    ],
+)
+def test_an_answer_says_what_its_steps_leave_open(
+    steps: Sequence[tuple[float, str]], known: bool, said: str
+) -> None:
+    found = answers({("rgw", 0): search(*steps)})
+    assert said in found.sentences[0] or said in only(found).words
+    assert (only(found).rate_per_s is not None) == known
+    assert only(found).at_least == ("no higher" in said)
+    assert ("slow" in only(found).notes) == ("not even" in said)
 
 
 def test_a_search_that_could_not_begin_says_why() -> None:
     key = StepKey(layout="rgw", api="swift", workload="small-read", workers=16, repeat=0)
     found = answers({("rgw", 0): search(), ("swift", 0): search(*GOOD)}, lost={key: "it died"})
     assert only(found).rate_per_s is None
-    del found
-    searches: dict[tuple[str, int], RateSearch] = {("swift", 0): search(*GOOD)}
-    lone = answers({**searches, ("rgw", 1): search()}, lost={key: "it died"})
+    lone = answers({("swift", 0): search(*GOOD), ("rgw", 1): search()}, lost={key: "it died"})
     assert "gave no rate to start from: it died" in only(lone).words
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from weighbridge.results.analysis.history.change_points import RULE, change_points
@@ -14,17 +16,35 @@ def leveled(*levels: Level) -> list[float]:
     return [figure * (1 + 0.001 * (at % 3)) for at, figure in enumerate(figures)]
 
 
-def test_a_passing_level_is_left_out_of_the_change_from_the_level_before_it_to_the_newest() -> None:
+def test_passing_levels_are_left_out_of_the_change_from_the_level_before_them_to_the_newest() -> (
+    None
+):
     (found,) = change_points(leveled((10, 100), (3, 125), (10, 80)), 0.05)
     assert (found.at, found.runs_before, found.passing, found.runs_after) == (13, 10, 3, 10)
     assert (found.before, found.after) == (pytest.approx(100, 0.01), pytest.approx(80, 0.01))
     assert found.sides == (slice(0, 10), slice(13, 23))
-
-
-def test_several_passing_levels_are_left_out_together() -> None:
     (found,) = change_points(leveled((10, 100), (3, 125), (3, 60), (10, 80)), 0.05)
     assert (found.at, found.passing) == (16, 6)
     assert found.after / found.before == pytest.approx(0.8, 0.01)
+
+
+def test_series_are_searched_as_otava_does_and_short_sides_are_left_out() -> None:
+    level = [100.0 + 0.1 * (number % 3) for number in range(20)]
+    halved = [value / 2 for value in level]
+    (found,) = change_points([*level, *halved], 0.05)
+    assert (found.at, found.runs_before, found.runs_after) == (20, 20, 20)
+    assert found.after / found.before == pytest.approx(0.5)
+    assert found.p < 1e-9
+    for series, changes in (
+        ([*level, *([50.0] * (RULE.after - 1))], 0),
+        ([*level, *([50.0] * RULE.after)], 1),
+        ([*level[: RULE.before - 1], *halved], 0),
+        ([*level[: RULE.before], *halved], 1),
+        ([1.0] * 50, 0),
+        ([], 0),
+    ):
+        assert len(change_points(series, 0.05)) == changes
+    assert not any(math.isnan(one.p) for one in change_points([*level, *level], 0.0))
 
 
 @pytest.mark.parametrize("figure", [70, 140])

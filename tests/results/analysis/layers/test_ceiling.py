@@ -12,6 +12,7 @@ from weighbridge.results.record.telemetry import Attested
 
 STORES = ("store-1", "store-2")
 MB = 10**6
+PLACE = {"layout": "x", "repeat": 0}
 
 
 def structure(**changes: Any) -> Structure:
@@ -34,35 +35,18 @@ def asked(operation: str = "read", size: float = 64_000, *, in_order: bool = Fal
 
 def disk(host: str, name: str, operation: str, pick: str, value_mb: float, **more: Any) -> Attested:
     size = more.pop("size", 64_000)
-    known = {
-        "layout": "x",
-        "repeat": 0,
-        "kind": "disk",
-        "unit": "B/s",
-        "value": value_mb * MB,
-        "promised": 1e9,
-        "host": host,
-    }
-    asked_of = {
-        "what": f"disk {name} {pick} {operation} of {size} B",
-        "operation": operation,
-        "pick": pick,
-        "request_bytes": size,
-    }
-    return Attested.model_validate({**known, **asked_of, **more})
+    what = f"disk {name} {pick} {operation} of {size} B"
+    figure = {"kind": "disk", "unit": "B/s", "value": value_mb * MB, "promised": 1e9}
+    asked_of = {"what": what, "operation": operation, "pick": pick, "request_bytes": size}
+    return Attested.model_validate({**PLACE, "host": host, **figure, **asked_of, **more})
 
 
 def link(sender: str, receiver: str, mb_s: float) -> Attested:
-    known = {
-        "layout": "x",
-        "repeat": 0,
-        "host": receiver,
-        "kind": "network",
-        "what": f"network from {sender}",
-        "unit": "bit/s",
-    }
-    rates = {"value": mb_s * MB * 8, "promised": mb_s * MB * 8}
-    return Attested.model_validate({**known, **rates, "sender": sender, "receiver": receiver})
+    bit_s = mb_s * MB * 8
+    known = {"host": receiver, "kind": "network", "what": f"network from {sender}"}
+    rates = {"value": bit_s, "promised": bit_s, "unit": "bit/s"}
+    ends = {"sender": sender, "receiver": receiver}
+    return Attested.model_validate({**PLACE, **known, **rates, **ends})
 
 
 def both_ways(one: str, other: str, mb_s: float) -> list[Attested]:
@@ -86,14 +70,14 @@ def rate(found: Ceiling | CeilingGap) -> float:
     return found.bytes_s / MB
 
 
-def test_reads_come_from_all_disks_in_the_workloads_access_pattern() -> None:
-    assert rate(ceiling("disk", DISKS, structure(), asked("read"))) == 10 + 20
-    assert rate(ceiling("disk", DISKS, structure(), asked("read", in_order=True))) == 100 + 200
+def test_reads_come_from_all_disks_and_writes_go_to_as_many_as_there_are_replicas() -> None:
+    def of(query: CeilingQuery, **changes: Any) -> float:
+        return rate(ceiling("disk", DISKS, structure(**changes), query))
 
-
-def test_writes_go_to_as_many_disks_as_there_are_replicas() -> None:
-    assert rate(ceiling("disk", DISKS, structure(), asked("write"))) == (60 + 120) / 2
-    assert rate(ceiling("disk", DISKS, structure(replicas=3), asked("write"))) == (60 + 120) / 3
+    assert of(asked("read")) == 10 + 20
+    assert of(asked("read", in_order=True)) == 100 + 200
+    assert of(asked("write")) == (60 + 120) / 2
+    assert of(asked("write"), replicas=3) == (60 + 120) / 3
 
 
 def test_for_writes_the_better_of_sequential_and_random_requests_counts() -> None:
@@ -102,11 +86,8 @@ def test_for_writes_the_better_of_sequential_and_random_requests_counts() -> Non
         for host in STORES
         for pick, value in (("sequential", 40), ("random", 70))
     ]
-    assert rate(ceiling("disk", attested, structure(), asked("write"))) == 70
-    assert (
-        rate(ceiling("disk", attested[:2] + DISKS[4:], structure(), asked("write")))
-        == (70 + 120) / 2
-    )
+    for figures, wanted in ((attested, 70), (attested[:2] + DISKS[4:], (70 + 120) / 2)):
+        assert rate(ceiling("disk", figures, structure(), asked("write"))) == wanted
 
 
 def test_a_journal_on_the_same_disk_halves_writes_and_not_reads() -> None:
@@ -121,29 +102,12 @@ def test_separate_journal_disks_limit_writes_if_they_are_slower() -> None:
     own = structure(
         disks={"store-1": (0,)}, journals={"store-1": (1,)}, stores=("store-1",), replicas=1
     )
-    data = disk("store-1", "wb0", "write", "sequential", 60)
-    assert (
-        rate(
-            ceiling(
-                "disk",
-                [data, disk("store-1", "wb1", "write", "sequential", 40)],
-                own,
-                asked("write"),
-            )
-        )
-        == 40
-    )
-    assert (
-        rate(
-            ceiling(
-                "disk",
-                [data, disk("store-1", "wb1", "write", "sequential", 90)],
-                own,
-                asked("write"),
-            )
-        )
-        == 60
-    )
+    for journal, wanted in ((40, 40), (90, 60)):
+        attested = [
+            disk("store-1", name, "write", "sequential", value)
+            for name, value in (("wb0", 60), ("wb1", journal))
+        ]
+        assert rate(ceiling("disk", attested, own, asked("write"))) == wanted
 
 
 def test_only_disks_that_hold_objects_count() -> None:
@@ -176,27 +140,25 @@ def test_the_median_over_deployments_counts() -> None:
     assert rate(ceiling("disk", [*DISKS, *again], structure(), asked("read"))) == 60
 
 
-def test_an_unmeasured_disk_makes_a_gap_not_a_smaller_sum() -> None:
-    found = ceiling(
-        "disk", [one for one in DISKS if one.host == "store-1"], structure(), asked("read")
-    )
-    assert found == CeilingGap(why="not measured on every disk that holds objects")
-
-
-def test_without_figures_at_object_sizes_there_is_a_gap_with_advice() -> None:
-    plain = [altered(one, operation=None, pick=None, request_bytes=None) for one in DISKS]
-    assert ceiling("disk", plain, structure(), asked("read")) == CeilingGap(
-        why="not measured: --layers disk"
-    )
-    assert ceiling("disk", [], structure(), asked("read")) == CeilingGap(
-        why="not measured: --layers disk"
-    )
-
-
-def test_objects_in_memory_have_no_disk_ceiling() -> None:
-    assert ceiling("disk", DISKS, structure(disks={}), asked("read")) == CeilingGap(
-        why="objects are kept in memory, not on disk"
-    )
+@pytest.mark.parametrize(
+    ("attested", "changes", "why"),
+    [
+        ([one for one in DISKS if one.host == "store-1"], {}, "not measured on every disk"),
+        (
+            [altered(one, operation=None, pick=None, request_bytes=None) for one in DISKS],
+            {},
+            "not measured: --layers disk",
+        ),
+        ([], {}, "not measured: --layers disk"),
+        (DISKS, {"disks": {}}, "objects are kept in memory"),
+    ],
+)
+def test_an_unmeasured_disk_makes_a_gap_with_its_reason_not_a_smaller_sum(
+    attested: list[Attested], changes: dict[str, Any], why: str
+) -> None:
+    found = ceiling("disk", attested, structure(**changes), asked("read"))
+    assert isinstance(found, CeilingGap)
+    assert found.why.startswith(why)
 
 
 def test_an_unknown_gateway_has_no_ceilings() -> None:
@@ -206,12 +168,10 @@ def test_an_unknown_gateway_has_no_ceilings() -> None:
 
 def test_the_bound_is_wider_for_figures_without_a_limit() -> None:
     free = [altered(one, promised=None) for one in DISKS]
-    limited, unlimited = (
-        ceiling("disk", attested, structure(), asked("read")) for attested in (DISKS, free)
-    )
-    assert isinstance(limited, Ceiling)
-    assert isinstance(unlimited, Ceiling)
-    assert (limited.bound, unlimited.bound) == (BOUNDS["disk"], FREE_BOUND)
+    for attested, bound in ((DISKS, BOUNDS["disk"]), (free, FREE_BOUND)):
+        found = ceiling("disk", attested, structure(), asked("read"))
+        assert isinstance(found, Ceiling)
+        assert found.bound == bound
 
 
 def test_the_osds_bench_is_divided_by_the_replicas() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from made_rows import altered, made_row
-from weighbridge.common.structure import Structure
+from made_rows import altered, made_row, made_workload
+from weighbridge.common.structure import Redundancy, Structure
 from weighbridge.results.analysis.layers.staircase import (
     Staircase,
     doubts,
@@ -17,9 +17,16 @@ from weighbridge.results.analysis.layers.staircase import (
 from weighbridge.results.analysis.layers.staircases import beside, staircases, with_ceilings
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import Resource
-from weighbridge.results.record.resolved import PlannedHardware, PlannedLayout, ResolvedPlan
+from weighbridge.results.charts.ceiling_lines import ceiling_lines
+from weighbridge.results.charts.staircase_chart import finding
+from weighbridge.results.record.resolved import (
+    BenchedPool,
+    PlannedHardware,
+    PlannedLayout,
+    ResolvedPlan,
+)
 from weighbridge.results.record.telemetry import Attested
-from weighbridge.suites import Objects, Suite, Workload
+from weighbridge.suites import Suite
 
 MB = 10**6
 STORES = ("store-1", "store-2", "store-3")
@@ -46,11 +53,10 @@ def plan(
     **changes: Any,
 ) -> ResolvedPlan:
     """Reads and writes of 1 MB: op/s and MB/s are the same figures."""
-    mixed: dict[Any, float] = {"read": 1, "write": 1}
-    about: dict[str, Any] = {"objects": Objects(size=MB), "workers": (1, 8), "runtime": 5.0}
+    mixed = {"read": 1, "write": 1}
     workloads = (
-        Workload(name="reads", operations=mixed if mix else {"read": 1}, **about),
-        Workload(name="writes", operations={"write": 1}, **about),
+        made_workload(name="reads", operations=mixed if mix else {"read": 1}, workers=(1, 8)),
+        made_workload(name="writes", operations={"write": 1}, workers=(1, 8)),
     )
     store = {"rgw": "rados", "swift": "object-server"}.get(layout.partition("-")[0])
     return ResolvedPlan(
@@ -66,12 +72,8 @@ def plan(
 def row(ops_s: float | None, workers: int = 8, **changes: Any) -> Row:
     known = {
         "layout": "rgw-beast",
-        "api": "swift",
         "workload": "reads",
-        "operation": "read",
-        "object_size_bytes": MB,
         "workers": workers,
-        "repeats": 1,
         "throughput_ops_s": ops_s,
         "bandwidth_mb_s": ops_s,
         "valid": True,
@@ -219,19 +221,16 @@ def test_a_front_is_a_share_of_the_gateway_behind_it() -> None:
         "gateway": (40, 0.5),
         "front": (60, 1.5),
     }
-    assert (stair.top.name, stair.top.doubt) == (
-        "HAProxy",
-        None,
-    )  # two daemons may do more than one
+    # Two daemons may do more than one.
+    assert (stair.top.name, stair.top.doubt) == ("HAProxy", None)
     lone = plan("rgw-haproxy", front="HAProxy", daemons=1)
     stair = only(lone, [row(60, **mine)], [behind], hosts(layout="rgw-haproxy"))
     assert not stair.top.believable
 
 
-def test_an_unmeasured_layer_is_a_gap_that_shares_skip() -> None:
-    stair = only(
-        plan(layers=("disk",)), [row(60)], [], [one for one in hosts() if one.kind == "disk"]
-    )
+def test_an_unmeasured_or_failed_layer_is_a_gap_with_its_reason_that_shares_skip() -> None:
+    disks = [one for one in hosts() if one.kind == "disk"]
+    stair = only(plan(layers=("disk",)), [row(60)], [], disks)
     assert levels(stair) == {
         "disk": (300, None),
         "network": (None, None),
@@ -242,34 +241,24 @@ def test_an_unmeasured_layer_is_a_gap_that_shares_skip() -> None:
         "Network of rgw-beast: not measured: --layers network",
         "RADOS of rgw-beast: not measured: --layers rados",
     )
-
-
-def test_a_failed_layer_is_a_gap_with_the_reason() -> None:
     failed = below("rados", None, valid=False, notes=("not valid", "rados bench: 2 instances died"))
     stair = only(plan(), [row(60)], [failed], hosts())
     assert levels(stair)["rados"] == (None, None)
     assert gaps([stair]) == ("RADOS of rgw-beast: rados bench: 2 instances died",)
 
 
-def test_a_suite_without_layers_has_no_staircase() -> None:
+def test_without_layers_in_the_suite_or_bodies_of_requests_there_is_no_staircase() -> None:
     assert staircases(plan(layers=()), [row(60)], [], hosts()) == ()
-
-
-def test_requests_without_bodies_have_no_staircase() -> None:
     assert staircases(plan(), [row(60, operation="list", bandwidth_mb_s=None)], [], hosts()) == ()
 
 
 def test_reads_above_their_disks_came_from_memory_and_are_believed() -> None:
     stair = only(plan(), [row(400)], [below("rados", 900)], hosts())
-    rados, top = stair.step("rados"), stair.top
-    assert rados is not None
-    assert rados.doubt is not None
-    assert top.doubt is not None
-    assert rados.doubt.verdict == "from memory"
-    assert rados.doubt.text == "3.0 times what its disks can do"
-    assert top.doubt.verdict == "from memory"
-    assert rados.believable
-    assert top.believable
+    for step, times in ((stair.step("rados"), "3.0 times"), (stair.top, "1.3 times")):
+        assert step is not None
+        assert step.doubt is not None
+        assert (step.doubt.verdict, step.believable) == ("from memory", True)
+        assert step.doubt.text.startswith(times)
 
 
 def test_writes_above_their_disks_are_not_believable() -> None:
@@ -315,13 +304,9 @@ def test_a_layer_whose_load_generator_ran_out_of_cpu_is_a_lower_bound() -> None:
 
 
 def test_a_gateway_out_of_cpu_was_not_limited_by_its_load_generator() -> None:
-    assert (
-        only(plan(), [row(60, resources=(cpu("gateway-1", "gateway"),))], [], hosts()).top.held
-        == ""
-    )
-    assert (
-        only(plan(), [row(60, resources=(cpu("client-1", "client"),))], [], hosts()).top.held != ""
-    )
+    for host, tier, held in (("gateway-1", "gateway", False), ("client-1", "client", True)):
+        found = only(plan(), [row(60, resources=(cpu(host, tier),))], [], hosts())
+        assert bool(found.top.held) is held
     store = below("object-server", 90, **SWIFT, resources=(cpu("gateway-1", "gateway"),))
     stair = only(plan("swift"), [row(60, **SWIFT)], [store], hosts(layout="swift"))
     assert all(step.held == "" for step in stair.steps)
@@ -391,3 +376,89 @@ def test_the_csv_has_a_line_per_step_with_empty_gaps() -> None:
 )
 def test_shares_have_two_digits_or_more(share: float | None, words: str) -> None:
     assert percent(share) == words
+
+
+MINE: dict[str, Any] = {"layout": "mine"}
+APART = "pool bench has 1 replica, and default.rgw.buckets.data 3"
+
+
+def planned(apart: str = "", **changes: Any) -> ResolvedPlan:
+    known: dict[str, Any] = {
+        "host": "gateway-1",
+        "pool": "bench",
+        "user": "client.bench",
+        "kept": Redundancy(replicas=3),
+        "pg_num": 32,
+        "rule": 0,
+        "apart": apart,
+    }
+    pool = BenchedPool.model_validate({**known, **changes})
+    layouts = (PlannedLayout(name="mine", gateway="existing"),)
+    changed = {"layouts": layouts, "structures": {}, "pools": {"mine": pool}}
+    return plan().model_copy(update=changed)
+
+
+def stair(rados: float, gateway: float, apart: str = "", **changes: Any) -> Staircase:
+    return only(
+        planned(apart), [row(gateway, **MINE)], [below("rados", rados, **MINE, **changes)], []
+    )
+
+
+def test_a_gateway_is_a_share_of_a_pool_that_keeps_objects_as_its_own() -> None:
+    found = stair(100, 40)
+    assert levels(found)["rados"] == (100, None)
+    assert levels(found)["gateway"] == (40, 0.4)
+    rados = found.step("rados")
+    assert rados is not None
+    assert rados.note == (
+        "pool bench: 3 replicas, 32 placement groups, CRUSH rule 0; from gateway-1"
+    )
+    assert finding([found]) == "Of what RADOS can do, clients get 40 % (mine)"
+    assert [line.layer for line in ceiling_lines([found])["reads-read-swift-locust"]] == ["RADOS"]
+
+
+def test_a_gateway_is_no_share_of_a_pool_that_is_unlike_its_own_and_no_ceiling_is_drawn() -> None:
+    found = stair(100, 40, APART)
+    assert levels(found)["rados"] == (100, None)
+    assert levels(found)["gateway"] == (40, None)
+    assert doubts([found]) == (f"RADOS of mine, 1 MB reads: not below ({APART})",)
+    assert "RADOS" not in finding([found])
+    assert ceiling_lines([found])["reads-read-swift-locust"] == ()
+
+
+def test_a_gateway_above_a_pool_unlike_its_own_is_believed() -> None:
+    found = stair(100, 140, APART)
+    assert found.top.doubt is None
+    (ranked,) = with_ceilings([row(140, **MINE)], [found])
+    assert ranked.doubts == ()
+
+
+def test_a_gateway_above_a_pool_like_its_own_may_be_on_more_hosts_and_is_ranked() -> None:
+    found = stair(100, 140)
+    assert found.top.doubt is not None
+    assert found.top.doubt.verdict == "held below"
+    assert found.top.doubt.text == (
+        "1.4 times what RADOS can do, which was measured from one host, gateway-1: it may do more"
+    )
+    (ranked,) = with_ceilings([row(140, **MINE)], [found])
+    assert (ranked.doubts, ranked.ranked) == ((), True)
+
+
+def test_a_bench_whose_host_ran_out_of_cpu_is_a_lower_bound() -> None:
+    found = stair(100, 40, resources=(cpu("gateway-1", "gateway"),))
+    rados = found.step("rados")
+    assert rados is not None
+    assert rados.held.startswith("CPU of gateway-1")
+    assert "RADOS at least 100" in found.words
+
+
+def test_what_else_is_known_of_a_pool_is_beside_its_figure() -> None:
+    made = planned(remark="it is in use by rbd")
+    found = only(made, [row(40, **MINE)], [below("rados", 100, **MINE)], [])
+    rados = found.step("rados")
+    assert rados is not None
+    assert rados.note.endswith("from gateway-1; it is in use by rbd")
+
+
+def test_what_a_later_version_knows_of_a_pool_is_ignored() -> None:
+    assert planned(colour="green").pools["mine"].kept == Redundancy(replicas=3)

@@ -121,15 +121,22 @@ def test_few_samples_have_no_upper_end_and_requests_in_flight_widen_the_interval
     assert (stalled[0] >= low_ms, stalled[1]) == (True, None)
 
 
-@pytest.mark.parametrize(("percent", "confidence"), [(0, 0.95), (100, 0.95), (90, 0), (90, 1)])
-def test_an_impossible_confidence_is_refused(percent: float, confidence: float) -> None:
-    with pytest.raises(ValueError, match="no interval"):
-        order_statistic_interval(Histogram.of([1]), percent, confidence)
-
-
-def test_no_samples_and_impossible_percentages_are_refused() -> None:
-    with pytest.raises(ValueError, match="no samples"):
-        order_statistic_interval(Histogram(), 90)
-    for percent in (0, 101):
-        with pytest.raises(ValueError, match="not a percentage"):
-            bounded(None, None, percent)
+@pytest.mark.parametrize(
+    ("samples", "percent", "confidence", "why"),
+    [
+        ([1], 0, 0.95, "no interval"),
+        ([1], 100, 0.95, "no interval"),
+        ([1], 90, 0, "no interval"),
+        ([1], 90, 1, "no interval"),
+        ([], 90, 0.95, "no samples"),
+    ],
+)
+def test_no_samples_and_what_is_impossible_are_refused(
+    samples: list[int], percent: float, confidence: float, why: str
+) -> None:
+    with pytest.raises(ValueError, match=why):
+        order_statistic_interval(Histogram.of(samples), percent, confidence)
+    if percent == 0:
+        for wrong in (0, 101):
+            with pytest.raises(ValueError, match="not a percentage"):
+                bounded(None, None, wrong)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fake_run import fake_run
-from made_rows import altered, plan_of, step_of
+from made_rows import altered, made_workload, plan_of, step_of
 from made_up import fake_measurement
 from weighbridge.results.analysis.steps.summary import Row, summarize
 from weighbridge.results.analysis.steps.use import Resource, StepUse
@@ -18,11 +18,8 @@ from weighbridge.results.analysis.steps.visit import read_visits
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.results.record.step import StepKey, StepResult
-from weighbridge.suites import Objects, Workload
 
-WORKLOAD = Workload(
-    name="w", objects=Objects(size=1_000_000), operations={"read": 1}, workers=(4,), runtime=20.0
-)
+WORKLOAD = made_workload()
 
 
 def failing(errors: Mapping[str, int]) -> Measurement:
@@ -100,11 +97,8 @@ def test_each_repeat_keeps_its_own_number_and_its_own_figures() -> None:
         for number, mean_ms in enumerate((10, 20, 40))
     ]
     (row,) = summarize(plan_of(WORKLOAD, repeats=3), steps)
-    assert [(point.repeat, point.value("throughput")) for point in row.points] == [
-        (0, 400),
-        (1, 200),
-        (2, 100),
-    ]
+    by_repeat = {point.repeat: point.value("throughput") for point in row.points}
+    assert by_repeat == {0: 400, 1: 200, 2: 100}
 
 
 def test_failures_belong_to_their_repeat_even_if_it_is_left_out() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from weighbridge.results.analysis.steps.visit import Times, figures, series
+from weighbridge.results.metric import OutageFigures
 from weighbridge.results.record import Second
 from weighbridge.results.record.histogram import band_of
 
@@ -36,9 +37,18 @@ def seconds(counts: Sequence[int], errors: dict[int, int] | None = None) -> list
 BEFORE = [100, 90, 110, 100, 100, 100, 95, 105, 100, 100]
 
 
-def test_a_rate_that_never_falls_is_back_within_a_second() -> None:
-    found = figures(seconds([*BEFORE, *[98] * 30]), 40.0, "read", Times(fault_s=AT, back_s=25.0))
+def outage(
+    after: Sequence[int], back_s: float, errors: dict[int, int] | None = None
+) -> OutageFigures:
+    """Of a fault at 10.2 s, after ten seconds of some 100 op/s."""
+    counted = seconds([*BEFORE, *after], errors)
+    found = figures(counted, 40.0, "read", Times(fault_s=AT, back_s=back_s))
     assert found is not None
+    return found
+
+
+def test_a_rate_that_never_falls_is_back_within_a_second() -> None:
+    found = outage([98] * 30, 25.0)
     assert found.before_ops_s == 100
     assert found.recover_s == found.detect_s == pytest.approx(0.8)
     assert found.unanswered_s == 0
@@ -49,10 +59,7 @@ def test_a_rate_that_never_falls_is_back_within_a_second() -> None:
 
 def test_times_run_from_the_fault_to_the_first_of_five_seconds() -> None:
     # Second 10 is that of the fault; nothing from 11 to 14, half from 15 to 19, all from 20 on.
-    counts = [*BEFORE, 20, 0, 0, 0, 0, 55, 55, 55, 55, 55, *[100] * 20]
-    errors = {11: 3, 13: 5}
-    found = figures(seconds(counts, errors), 40.0, "read", Times(fault_s=AT, back_s=32.0))
-    assert found is not None
+    found = outage([20, *[0] * 4, *[55] * 5, *[100] * 20], 32.0, {11: 3, 13: 5})
     assert found.unanswered_s == 4
     assert found.detect_s == pytest.approx(15 - AT)
     assert found.recover_s == pytest.approx(19 - AT), "from 19 to 23 it is 91 on average"
@@ -61,19 +68,13 @@ def test_times_run_from_the_fault_to_the_first_of_five_seconds() -> None:
 
 
 def test_an_error_shows_that_the_fault_is_not_dealt_with() -> None:
-    counts = [*BEFORE, *[100] * 30]
-    found = figures(seconds(counts, {16: 1}), 40.0, "read", Times(fault_s=AT, back_s=32.0))
-    assert found is not None
-    assert found.detect_s == pytest.approx(0.8), "the five seconds end before the error"
-    found = figures(seconds(counts, {15: 1}), 40.0, "read", Times(fault_s=AT, back_s=32.0))
-    assert found is not None
-    assert found.detect_s == pytest.approx(16 - AT)
+    late = outage([100] * 30, 32.0, {16: 1})
+    assert late.detect_s == pytest.approx(0.8), "the five seconds end before the error"
+    assert outage([100] * 30, 32.0, {15: 1}).detect_s == pytest.approx(16 - AT)
 
 
 def test_what_was_not_reached_is_not_known() -> None:
-    counts = [*BEFORE, *[0] * 30]
-    found = figures(seconds(counts), 40.0, "read", Times(fault_s=AT, back_s=20.0))
-    assert found is not None
+    found = outage([0] * 30, 20.0)
     assert (found.detect_s, found.recover_s) == (None, None)
     assert found.detect_within_s == pytest.approx(20 - AT)
     assert found.recover_within_s == pytest.approx(40 - AT)
@@ -83,9 +84,7 @@ def test_what_was_not_reached_is_not_known() -> None:
 
 
 def test_service_that_is_back_only_with_what_died_was_not_dealt_with_before() -> None:
-    counts = [*BEFORE, *[0] * 10, *[100] * 20]
-    found = figures(seconds(counts), 40.0, "read", Times(fault_s=AT, back_s=20.0))
-    assert found is not None
+    found = outage([*[0] * 10, *[100] * 20], 20.0)
     assert found.detect_s is None
     assert found.recover_s == pytest.approx(20 - AT)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from made_rows import altered, plan_of
+from made_rows import altered, made_workload, plan_of, step_of
 from made_up import fake_measurement
 from weighbridge.results.analysis.run_data import with_event_doubts
 from weighbridge.results.analysis.steps.summary import Row, summarize
@@ -15,12 +15,8 @@ from weighbridge.results.doubt import BUSY_GRAVE, BUSY_MILD
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.manifest import RunEvent
 from weighbridge.results.record.measurement import EndpointTally, Measurement
-from weighbridge.results.record.step import StepKey, StepResult
-from weighbridge.suites import Objects, Workload
 
-WORKLOAD = Workload(
-    name="w", objects=Objects(size=1000), operations={"read": 1}, workers=(4,), runtime=20.0
-)
+WORKLOAD = made_workload(1000)
 REPEATS = 5
 HELD = Throttled(
     host="gateway-1",
@@ -34,10 +30,6 @@ HELD = Throttled(
 )
 
 
-def key(repeat: int) -> StepKey:
-    return StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=repeat)
-
-
 def row(
     measured: Sequence[Measurement],
     uses: Mapping[int, StepUse] | None = None,
@@ -46,11 +38,9 @@ def row(
 ) -> Row:
     """`invalid`: the repeat that is not valid."""
     plan = plan_of(WORKLOAD, repeats=len(measured))
-    steps = [
-        StepResult(key=key(number), measurement=one, valid=number != invalid, order=number)
-        for number, one in enumerate(measured)
-    ]
-    (found,) = summarize(plan, steps, {key(number): use for number, use in (uses or {}).items()})
+    steps = [step_of(one, number, valid=number != invalid) for number, one in enumerate(measured)]
+    used = {steps[number].key: use for number, use in (uses or {}).items()}
+    (found,) = summarize(plan, steps, used)
     return found
 
 
@@ -76,6 +66,8 @@ def each(use: Mapping[str, object] | StepUse) -> dict[int, StepUse]:
 def test_steady_repeats_on_a_quiet_machine_have_no_doubt() -> None:
     found = row(STEADY, each({"others": 0.03}))
     assert (found.doubts, found.steady, found.ranked, found.provisional) == ((), True, True, False)
+    alone = row(STEADY, {0: StepUse(gateway_cpu_s=1.0)})
+    assert alone.doubts == (), "hosts that are not containers need no machine"
 
 
 @pytest.mark.parametrize(
@@ -121,38 +113,32 @@ def test_a_repeat_with_unknown_use_by_others_is_a_mild_doubt(lost: StepUse | Non
     )
 
 
-def test_hosts_that_are_not_containers_need_no_machine() -> None:
-    assert row(STEADY, {0: StepUse(gateway_cpu_s=1.0)}).doubts == ()
-
-
-def test_stalled_repeats_left_out_are_a_doubt_about_the_others() -> None:
+def test_stalled_and_invalid_repeats_left_out_are_a_doubt_about_the_others() -> None:
     found = row([stalled(), *STEADY])
     assert (found.repeats, found.steady, found.provisional) == (REPEATS, True, True)
     (doubt,) = found.doubts
     assert (doubt.what, doubt.grade) == ("repeats left out", "mild")
     assert "1 of 6 repeats" in doubt.words
+    found = row([steady(number) for number in range(6)], invalid=0)
+    (doubt,) = found.doubts
+    assert found.repeats == 5
+    assert doubt.words.startswith("1 of 6 repeats were not valid; ")
 
 
-def test_unknown_steadiness_is_provisional_and_not_steady() -> None:
+def test_one_short_window_leaves_steadiness_open_and_several_are_judged_together() -> None:
     found = row([steady(window_s=5.0)])
     assert (found.steady, found.ranked, found.provisional) == (None, True, True)
     assert [one.what for one in found.doubts] == ["steadiness not known"]
     assert "a window of 5 s is too short" in found.doubts[0].words
-
-
-def test_equal_short_windows_are_judged_over_their_repeats() -> None:
     found = row([steady(seed, window_s=5.0) for seed in range(REPEATS)])
     assert found.doubts == ()
     assert found.steady or (found.drift is not None and found.drift > 0.2)
     assert not any("too short to tell" in note for note in found.notes)
-
-
-def test_drift_from_repeat_to_repeat_makes_no_step_unsteady() -> None:
     slower = [
         fake_measurement(workload="w", window_s=5.0, seed=seed, mean_ms=10.0 + seed)
         for seed in range(REPEATS)
     ]
-    assert row(slower).steady is not False
+    assert row(slower).steady is not False, "from repeat to repeat they may drift"
 
 
 def test_only_a_percentile_set_by_a_cpu_limit_is_in_grave_doubt() -> None:
@@ -179,14 +165,6 @@ def test_only_repeats_that_count_decide_on_a_cpu_limit() -> None:
     }
 
 
-def test_invalid_repeats_left_out_are_a_doubt_too() -> None:
-    found = row([steady(number) for number in range(6)], invalid=0)
-    assert (found.repeats, [one.words for one in found.doubts]) == (
-        5,
-        ["1 of 6 repeats were not valid; leaving them out favours a layout that fails"],
-    )
-
-
 def test_the_interval_of_a_lower_bound_has_no_upper_end() -> None:
     complete = [*STEADY]
     more = {"in_flight": Histogram.of([500_000] * 4).encode(), "in_flight_max_us": 500_000}
@@ -198,40 +176,27 @@ def test_the_interval_of_a_lower_bound_has_no_upper_end() -> None:
     assert found.figure("p90").high is not None
 
 
-def test_percentiles_in_bins_do_not_escape_the_cpu_limit() -> None:
-    short = altered(HELD, stall_ms=4.0)
-
-    def touched(limit: Throttled) -> set[str]:
-        binned = [fake_measurement(workload="w", bins=True, seed=seed) for seed in range(REPEATS)]
-        found = row(binned, each({"throttled": (limit,)}))
-        assert found.value("p90") is None
-        assert str(found.within("p90")) == "(10, 20]"
-        return {
-            metric
-            for one in found.doubts
-            if one.what == "set by the CPU limit"
-            for metric in one.metrics
-        }
-
-    assert touched(HELD) == {"p90", "p99", "max"}
-    assert touched(short) == set()
-
-
-@pytest.mark.parametrize(("stall_ms", "metrics"), [(54.0, {"p90", "max"}), (9.0, set())])
-def test_a_percentile_reported_as_an_interval_does_not_escape_the_cpu_limit(
-    stall_ms: float, metrics: set[str]
+@pytest.mark.parametrize(
+    ("measured", "stall_ms", "metrics"),
+    [
+        ({}, 54.0, {"p90", "p99", "max"}),
+        ({}, 4.0, set()),
+        ({"mean_ms": 14.5, "spread": 0.001}, 54.0, {"p90", "max"}),
+        ({"mean_ms": 14.5, "spread": 0.001}, 9.0, set()),
+    ],
+)
+def test_a_percentile_in_bins_does_not_escape_the_cpu_limit(
+    measured: dict[str, float], stall_ms: float, metrics: set[str]
 ) -> None:
     held = altered(HELD, stall_ms=stall_ms)
-    measured = [
-        fake_measurement(
-            workload="w", window_s=20.0, mean_ms=14.5, spread=0.001, bins=True, seed=seed
-        )
-        for seed in range(REPEATS)
+    binned = [
+        fake_measurement(workload="w", bins=True, seed=seed, **measured) for seed in range(REPEATS)
     ]
-    found = row(measured, each({"throttled": (held,)}))
-    assert str(found.within("p90")) == "(10, 20]"
+    found = row(binned, each({"throttled": (held,)}))
+    assert (found.value("p90"), str(found.within("p90"))) == (None, "(10, 20]")
     limited = [one for one in found.doubts if one.what == "set by the CPU limit"]
-    assert {metric for one in limited for metric in one.metrics} - {"p99"} == metrics
+    missing = {"p99"} if measured else set()
+    assert {metric for one in limited for metric in one.metrics} - missing == metrics
 
 
 def test_a_row_whose_deployments_started_on_a_busy_machine_is_provisional() -> None:

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
 
 from fake_run import fake_run
-from made_rows import altered, changed
+from made_rows import altered, changed, made_workload
 from weighbridge.results.analysis.steps.service_level import (
     Served,
     Stop,
@@ -17,15 +18,8 @@ from weighbridge.results.analysis.steps.service_level import (
 )
 from weighbridge.results.analysis.steps.summary import Row, summarize
 from weighbridge.results.doubt import Doubt
-from weighbridge.suites import Objects, Workload
 
-READS = Workload(
-    name="reads",
-    objects=Objects(size=1_000_000),
-    operations={"read": 100},
-    workers=(1, 4, 16),
-    runtime=3.0,
-)
+READS = made_workload(name="reads", workers=(1, 4, 16), runtime=3.0)
 
 
 def stop(workers: int, ops_s: float, p90_ms: float | None, *, ranked: bool = True) -> Stop:
@@ -48,40 +42,27 @@ def rows_of(runs: Path, repeats: int = 3) -> list[Row]:
     return list(summarize(store.plan(), store.steps()))
 
 
-def test_the_bound_is_crossed_on_the_straight_line_between_two_points() -> None:
-    found = most_within([(100.0, 10.0), (200.0, 30.0)], 15.0)
-    assert found is not None
-    assert (found.ops_s, found.at_ms, found.more) == (125.0, 15.0, False)
-
-
-def test_nothing_is_claimed_beyond_the_measured_points() -> None:
-    assert most_within([(100.0, 10.0), (200.0, 30.0)], 9.0) is None
-    found = most_within([(100.0, 10.0), (200.0, 30.0)], 50.0)
-    assert found is not None
-    assert (found.ops_s, found.more) == (200.0, True)
-
-
-def test_if_throughput_falls_with_workers_the_most_is_at_a_point() -> None:
-    found = most_within([(300.0, 5.0), (290.0, 30.0)], 20.0)
-    assert found is not None
-    assert (found.ops_s, found.at_ms, found.more) == (300.0, 5.0, False)
-
-
-def test_an_unranked_point_breaks_the_path() -> None:
-    found = most_within([(100.0, 10.0), (150.0, None), (200.0, 30.0)], 20.0)
-    assert found is not None
-    assert (found.ops_s, found.more) == (100.0, True)
-
-
-def test_a_break_within_the_bound_on_both_sides_hides_nothing() -> None:
-    found = most_within([(100.0, 10.0), (150.0, None), (200.0, 15.0), (300.0, 25.0)], 20.0)
-    assert found is not None
-    assert (found.ops_s, found.more) == (250.0, False)
-
-
-def test_a_path_without_latencies_serves_nothing_known() -> None:
-    assert most_within([], 10.0) is None
-    assert most_within([(100.0, None)], 10.0) is None
+@pytest.mark.parametrize(
+    ("points", "bound_ms", "ops_s", "more"),
+    [
+        ([(100.0, 10.0), (200.0, 30.0)], 15.0, 125.0, False),  # on the line between them
+        ([(100.0, 10.0), (200.0, 30.0)], 50.0, 200.0, True),  # beyond the last nothing is known
+        ([(300.0, 5.0), (290.0, 30.0)], 20.0, 300.0, False),  # falling: the most is at a point
+        ([(100.0, 10.0), (150.0, None), (200.0, 30.0)], 20.0, 100.0, True),  # a break in the path
+        # A break within the bound on both sides hides nothing.
+        ([(100.0, 10.0), (150.0, None), (200.0, 15.0), (300.0, 25.0)], 20.0, 250.0, False),
+        ([(100.0, 10.0), (200.0, 30.0)], 9.0, None, False),
+        ([(100.0, None)], 10.0, None, False),
+        ([], 10.0, None, False),
+    ],
+)
+def test_the_most_within_a_bound_is_on_the_measured_path(
+    points: list[tuple[float, float | None]], bound_ms: float, ops_s: float | None, more: bool
+) -> None:
+    found = most_within(points, bound_ms)
+    assert (found.ops_s if found else None) == ops_s
+    assert (found is not None and found.more) == more
+    assert found is None or more or found.at_ms == (5.0 if ops_s == 300.0 else bound_ms)
 
 
 def test_only_ranked_neighbours_are_joined() -> None:
@@ -99,16 +80,11 @@ def test_a_figure_has_a_range_over_repeats(tmp_path: Path) -> None:
     rows = [row for row in rows_of(tmp_path) if row.layout == "rgw-beast"]
     bound_ms = (rows[0].value("p90") or 0) * 1.2
     found = served("rgw-beast", rows, bound_ms)
-    assert found.ops_s is not None
-    assert found.low_ops_s is not None
-    assert found.high_ops_s is not None
-    assert found.low_ops_s <= found.ops_s <= found.high_ops_s
+    low, most, high = found.low_ops_s, found.ops_s, found.high_ops_s
+    assert (low or math.inf) <= (most or 0) <= (high or 0)
     assert found.words in found.span
-
-
-def test_one_repeat_has_no_range(tmp_path: Path) -> None:
-    rows = [row for row in rows_of(tmp_path, repeats=1) if row.layout == "swift"]
-    found = served("swift", rows, 1000.0)
+    alone = [row for row in rows_of(tmp_path, repeats=1) if row.layout == "swift"]
+    found = served("swift", alone, 1000.0)
     assert (found.low_ops_s, found.high_ops_s, found.at_least) == (None, None, True)
     assert found.words.startswith("≥ ")
 
@@ -116,28 +92,22 @@ def test_one_repeat_has_no_range(tmp_path: Path) -> None:
 ABOVE = Doubt(what="above its ceiling", grade="grave", words="above its layer")
 
 
-def test_a_row_whose_p90_is_not_comparable_serves_nothing_within_a_bound_on_it(
-    tmp_path: Path,
+@pytest.mark.parametrize("metrics", [(), ("p90",)])
+def test_a_row_that_is_not_ranked_or_whose_p90_is_not_comparable_serves_nothing(
+    tmp_path: Path, metrics: tuple[str, ...]
 ) -> None:
-    doubt = altered(ABOVE, what="set by the CPU limit", metrics=("p90",))
+    doubt = altered(ABOVE, metrics=metrics)
     rows = [altered(row, doubts=(doubt,)) for row in rows_of(tmp_path) if row.layout == "swift"]
-    assert served("swift", rows, 1000.0) == Served(layout="swift", ops_s=None, known=False)
-
-
-def test_an_unranked_row_serves_nothing(tmp_path: Path) -> None:
-    rows = [altered(row, doubts=(ABOVE,)) for row in rows_of(tmp_path) if row.layout == "swift"]
     assert served("swift", rows, 1000.0) == Served(layout="swift", ops_s=None, known=False)
     assert not any(one.joined for one in path(rows))
 
 
-def test_unmeasured_rows_are_not_on_the_path(tmp_path: Path) -> None:
-    rows = rows_of(tmp_path)
-    gone = changed(rows[0], points=(), throughput_ops_s=None, p90_ms=None, valid=False)
-    assert path([gone]) == ()
-
-
-def test_if_one_repeat_has_no_p90_there_is_neither_a_figure_nor_a_bin(tmp_path: Path) -> None:
+def test_unmeasured_rows_are_not_on_the_path_and_without_all_p90s_there_is_no_figure(
+    tmp_path: Path,
+) -> None:
     row = rows_of(tmp_path)[0]
+    gone = changed(row, points=(), throughput_ops_s=None, p90_ms=None, valid=False)
+    assert path([gone]) == ()
     lacking = (changed(row.points[0], p90_ms=None), *row.points[1:])
     (one,) = path([changed(row, p90_ms=None, points=lacking)])
     assert (one.p90_ms, one.low_ms, one.high_ms, one.joined) == (None, None, None, False)

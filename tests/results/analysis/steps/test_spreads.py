@@ -14,28 +14,19 @@ from weighbridge.results.metric import MetricFigure
         (594.0, 593.0, 595.0, "594 ±<1 %"),
         (594.0, 380.0, 928.0, "594 (380–928)"),
         (594.0, 380.0, None, "594 (≥ 380)"),
+        (594.0, None, None, "594"),
+        (None, None, None, "–"),
     ],
 )
 def test_a_figure_shows_half_of_its_interval_or_lopsided_ends(
-    value: float, low: float, high: float | None, text: str
+    value: float | None, low: float | None, high: float | None, text: str
 ) -> None:
     assert show_spread(MetricFigure(value=value, low=low, high=high)) == text
-
-
-def test_one_repeat_has_no_spread() -> None:
-    assert show_spread(MetricFigure(value=594.0)) == "594"
-    assert show_spread(MetricFigure()) == "–"
 
 
 def test_few_samples_show_an_order_statistic_interval_and_lower_bounds_a_sign() -> None:
     row = made_row(
         layout="a",
-        api="s3",
-        workload="large",
-        operation="write",
-        object_size_bytes=8e6,
-        workers=4,
-        repeats=1,
         p90_ms=87.0,
         p50_ms=40.0,
         p99_ms=150.0,

@@ -127,11 +127,7 @@ def test_the_drift_not_ruled_out_covers_the_real_one_as_often_as_promised() -> N
     assert sum(most is not None and most >= 0.15 for most in found) >= 0.93 * 400
     unknown = steady_over_repeats([0.3, -0.3, 0.2, -0.1, 0.0])
     assert unknown.steady is None
-    why = (
-        "steadiness is not known: over 5 repeats a drift of 25 % from the start of the window "
-        "to its end is not ruled out"
-    )
-    assert unknown.notes == (f"{why} (steady: less than 20 %)",)
+    assert "over 5 repeats a drift of 25 % " in unknown.notes[0]
 
 
 def test_a_move_is_the_line_from_the_start_of_the_window_to_its_end() -> None:
@@ -160,12 +156,12 @@ def test_a_window_without_two_seconds_or_figures_has_no_move() -> None:
     assert window_move(fake_measurement(bins=True)) is None
 
 
-def test_a_drift_in_every_repeat_is_noted_with_its_size() -> None:
+def test_a_drift_in_every_repeat_is_noted_with_its_size_also_without_noise() -> None:
     found = steady_over_repeats([0.28, 0.31, 0.33, 0.29, 0.29])
-    assert (found.steady, found.notes) == (
-        False,
-        ("not steady: over 5 repeats it rises by 30 % from the start of the window to its end",),
-    )
+    assert found.steady is False
+    assert found.notes[0].startswith("not steady: over 5 repeats it rises by 30 % ")
+    assert steady_over_repeats([0.0] * 5).steady is True
+    assert steady_over_repeats([0.1] * 5).steady is False
 
 
 def test_other_steps_of_the_layout_help_a_noisy_step() -> None:
@@ -199,11 +195,6 @@ def test_too_few_repeats_decide_nothing(moves: list[float | None], why: str) -> 
     found = steady_over_repeats(moves)
     assert (found.steady, found.most) == (None, None)
     assert why in found.notes[0]
-
-
-def test_windows_without_any_noise_are_judged_as_they_are() -> None:
-    assert steady_over_repeats([0.0] * 5).steady is True
-    assert steady_over_repeats([0.1] * 5).steady is False
 
 
 @pytest.mark.parametrize(

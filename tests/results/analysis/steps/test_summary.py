@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from made_rows import altered, changed, csv_of, made_row, plan_of, step_of
+from made_rows import altered, changed, csv_of, made_row, made_workload, plan_of, step_of
 from made_up import fake_measurement
 from summary_columns import COLUMNS
 from weighbridge.results.analysis.steps.summary import Row, summarize
@@ -19,11 +19,9 @@ from weighbridge.results.record.resolved import ResolvedPlan
 from weighbridge.results.record.step import Pass, StepResult
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.report.tables import results_table
-from weighbridge.suites import Objects, Uniform, Workload
+from weighbridge.suites import Objects, Uniform
 
-ONE = Workload(
-    name="w", objects=Objects(size=1000), operations={"read": 1}, workers=(4,), runtime=2.0
-)
+ONE = made_workload(1000, runtime=2.0)
 MIX = {"read": 3.0, "list": 1.0}
 
 
@@ -74,32 +72,24 @@ def test_percentiles_are_geometric_means_max_the_largest_and_mean_that_of_all_sa
     assert row.count("samples") == sum(tally.count for tally, _ in tallies)
 
 
-def test_an_invalid_repeat_is_left_out_and_noted(run: RunStore) -> None:
+def test_an_invalid_repeat_is_left_out_and_noted_and_its_errors_still_count(run: RunStore) -> None:
     row = rows_by(run)["rgw-beast", "small-write", 32]
-    assert row.valid
-    assert row.repeats == 1
+    assert (row.valid, row.repeats) == (True, 1)
     assert [point.valid for point in row.points] == [False, True]
     assert row.value("throughput") == row.points[1].value("throughput")
     assert row.notes[0] == "1 of 2 repeats left out as not valid"
     assert any("http-503: 40" in note and note.startswith("repeat 1: ") for note in row.notes)
+    assert row.count("errors") == 43
 
 
-def test_errors_of_a_repeat_left_out_still_count(run: RunStore) -> None:
-    assert rows_by(run)["rgw-beast", "small-write", 32].count("errors") == 43
-
-
-def test_a_failed_step_has_no_figures_and_says_why(run: RunStore) -> None:
-    row = rows_by(run)["swift", "small-read", 16]
-    assert (row.repeats, row.valid, row.lost) == (1, True, 1)
-    assert "repeat 1: the gateway did not answer for 60 s" in row.notes
-
-
-def test_an_unmeasured_row_has_empty_cells_and_is_not_valid(run: RunStore) -> None:
-    row = rows_by(run)["swift", "large-read", 8]
-    assert not row.valid
-    assert row.notes == ("not measured",)
-    assert {row.value(one) for one in ("throughput", "p50", "max")} == {None}
-    assert (row.count("samples"), row.count("errors")) == (None, None)
+def test_a_failed_step_and_one_never_measured_have_no_figures_and_say_why(run: RunStore) -> None:
+    failed = rows_by(run)["swift", "small-read", 16]
+    assert (failed.repeats, failed.valid, failed.lost) == (1, True, 1)
+    assert "repeat 1: the gateway did not answer for 60 s" in failed.notes
+    absent = rows_by(run)["swift", "large-read", 8]
+    assert (absent.valid, absent.notes) == (False, ("not measured",))
+    assert {absent.value(one) for one in ("throughput", "p50", "max")} == {None}
+    assert (absent.count("samples"), absent.count("errors")) == (None, None)
 
 
 def test_without_valid_repeats_figures_stay_but_the_row_is_not_valid() -> None:
@@ -181,27 +171,24 @@ def test_cpu_seconds_are_per_1000_successes_of_all_kinds_over_repeats() -> None:
         assert row.saturated is None
 
 
-def test_the_csv_names_lower_bounds_even_of_unranked_rows(run: RunStore) -> None:
-    row = changed(summarize(run.plan(), run.steps())[0], steady=False, at_least=("p90", "max"))
-    (line,) = csv.DictReader(io.StringIO(csv_of([row])))
-    assert (line["ranked"], line["lower_bounds"]) == ("no", "p90; max")
-
-
 def test_the_csv_has_exactly_the_columns_of_the_study_and_empty_cells_for_unknown(
     run: RunStore,
 ) -> None:
-    text = csv_of(summarize(run.plan(), run.steps()))
+    rows = summarize(run.plan(), run.steps())
+    text = csv_of(rows)
     lines = list(csv.DictReader(io.StringIO(text)))
     assert text.splitlines()[0] == COLUMNS
-    absent = next(
-        line
-        for line in lines
-        if line["workload"] == "large-read" and line["workers"] == "8" and line["layout"] == "swift"
+    wanted = ("swift", "large-read", "8")
+    (absent,) = (
+        line for line in lines if (line["layout"], line["workload"], line["workers"]) == wanted
     )
     assert {absent[one] for one in ("p90_ms", "throughput_ops_s", "samples")} == {""}
     assert absent["valid"] == "no"
     assert {line["valid"] for line in lines} == {"yes", "no"}
     assert {line["object_size_bytes"] for line in lines} == {"1000000", "64000000"}
+    bounds = changed(rows[0], steady=False, at_least=("p90", "max"))
+    (line,) = csv.DictReader(io.StringIO(csv_of([bounds])))
+    assert (line["ranked"], line["lower_bounds"]) == ("no", "p90; max"), "even if not ranked"
 
 
 def binned_steps(*samples_ms: float, repeats: int = 1, window_s: float = 5.0) -> list[StepResult]:
@@ -234,54 +221,36 @@ def test_the_interval_over_repeats_is_that_of_the_median_and_of_the_highest_max(
     assert (str(row.within("p50")), str(row.within("max"))) == ("(20, 30]", "(40, 50]")
     (two,) = summarize(binned_plan(2), binned_steps(14.5, 24.5))
     assert str(two.within("p50")) == "(15, 25]"
-
-
-def test_too_few_samples_in_one_repeat_give_no_interval_over_repeats() -> None:
-    steps = [
-        *binned_steps(14.5),
-        *(step for step in binned_steps(14.5, 14.5, window_s=0.4) if step.key.repeat),
-    ]
-    (row,) = summarize(binned_plan(2), steps)
+    few = binned_steps(14.5, 14.5, window_s=0.4)[1]
+    (row,) = summarize(binned_plan(2), [*binned_steps(14.5), few])
     assert [point.within("p90") is None for point in row.points] == [False, True]
     assert row.within("p90") is None
     assert str(row.within("max")) == "(10, 20]"
 
 
-def test_the_csv_has_separate_columns_for_the_ends_of_intervals() -> None:
-    (line,) = csv.DictReader(io.StringIO(csv_of(summarize(binned_plan(1), binned_steps(14.5)))))
+def test_csv_and_table_have_the_ends_of_intervals_and_the_table_sorts_by_the_upper() -> None:
+    rows = summarize(binned_plan(1), binned_steps(14.5))
+    (line,) = csv.DictReader(io.StringIO(csv_of(rows)))
     assert (line["p90_ms"], line["p90_low_ms"], line["p90_high_ms"]) == ("", "10", "20")
     assert (line["p99_low_ms"], line["max_low_ms"], line["max_high_ms"]) == ("", "10", "20")
     assert line["driver"] == "cosbench"
-
-
-def test_the_table_shows_intervals_and_sorts_them_by_their_upper_end() -> None:
-    shown = results_table(summarize(binned_plan(1), binned_steps(14.5)))
+    shown = results_table(rows)
     titles = [column.title for column in shown.columns]
-    (line,) = shown.lines
-    assert {len(line.cells), len(line.values)} == {len(titles)}
-    assert (line.cells[titles.index("p90")], line.values[titles.index("p90")]) == ("(10, 20]", 20)
-    assert line.cells[titles.index("Driver")] == "COSBench"
+    (cells,) = shown.lines
+    assert {len(cells.cells), len(cells.values)} == {len(titles)}
+    assert (cells.cells[titles.index("p90")], cells.values[titles.index("p90")]) == ("(10, 20]", 20)
+    assert cells.cells[titles.index("Driver")] == "COSBench"
 
 
 def test_the_csv_has_first_bytes_intervals_over_repeats_and_doubts() -> None:
+    quota = Doubt(
+        what="set by the CPU limit", grade="grave", words="the quota ran out", metrics=("p90",)
+    )
     row = made_row(
         layout="a",
-        api="s3",
-        workload="small",
-        operation="read",
-        object_size_bytes=64_000,
-        workers=4,
-        repeats=5,
         first_byte_ms=12.5,
         intervals={"first-byte": (11, 14)},
-        doubts=(
-            Doubt(
-                what="set by the CPU limit",
-                grade="grave",
-                words="the quota ran out",
-                metrics=("p90",),
-            ),
-        ),
+        doubts=(quota,),
         valid=True,
         steady=True,
     )

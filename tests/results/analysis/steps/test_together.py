@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from made_rows import altered, plan_of, step_of
+from made_rows import altered, made_workload, plan_of, step_of
 from made_up import fake_measurement
 from weighbridge.results.analysis.steps.summary import BY_ITSELF, Row, summarize
 from weighbridge.results.record.measurement import Measurement
-from weighbridge.suites import Objects, Workload
 
 WINDOW_S = 30
 Level = Callable[[int], float]
@@ -35,14 +34,7 @@ def stalled(second: int) -> float:
 
 
 def row(levels: Sequence[Level]) -> Row:
-    workload = Workload(
-        name="w",
-        objects=Objects(size=1000),
-        operations={"read": 1},
-        workers=(4,),
-        runtime=f"{WINDOW_S}s",
-    )
-    plan = plan_of(workload, repeats=len(levels))
+    plan = plan_of(made_workload(1000, runtime=float(WINDOW_S)), repeats=len(levels))
     steps = [step_of(measured(level, number), number) for number, level in enumerate(levels)]
     (found,) = summarize(plan, steps)
     return found
@@ -83,17 +75,20 @@ def test_what_every_window_does_makes_the_step_unsteady(level: Level, words: str
     assert any(note.startswith(f"not steady: {words}") for note in found.notes), found.notes
 
 
-def test_with_fewer_repeats_each_window_decides_for_itself() -> None:
-    found = row([tilted(0.25), *[tilted(0.0)] * 3])
-    assert (found.repeats, found.steady) == (3, True)
-    assert [one.what for one in found.doubts] == ["repeats left out"]
-
-
-def test_a_stalled_repeat_is_left_out_however_many_there_are() -> None:
-    found = row([stalled, tilted(0.25), *[tilted(0.0)] * 5])
-    assert (found.repeats, found.steady) == (6, True)
+@pytest.mark.parametrize(
+    ("levels", "repeats", "out"),
+    [
+        ([tilted(0.25), *[tilted(0.0)] * 3], 3, "1 of 4 repeats"),
+        ([stalled, tilted(0.25), *[tilted(0.0)] * 5], 6, "1 of 7 repeats"),
+    ],
+)
+def test_of_few_repeats_each_decides_for_itself_and_a_stalled_one_is_always_left_out(
+    levels: list[Level], repeats: int, out: str
+) -> None:
+    found = row(levels)
+    assert (found.repeats, found.steady) == (repeats, True)
     (doubt,) = found.doubts
-    assert (doubt.what, "1 of 7 repeats" in doubt.words) == ("repeats left out", True)
+    assert (doubt.what, out in doubt.words) == ("repeats left out", True)
 
 
 @pytest.mark.parametrize(("some", "needed"), [(1, False), (4, True)])

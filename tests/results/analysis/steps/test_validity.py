@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pydantic import ValidationError
 
@@ -9,11 +11,26 @@ from weighbridge.results.analysis.steps.validity import enough_samples, judge, s
 from weighbridge.results.record.measurement import ClientLoad, Load, Measurement, Tally
 from weighbridge.suites import Bounds
 
+QUIET = fake_measurement()
+SLOW = fake_measurement(mean_ms=500)
+WITHOUT = altered(SLOW, tallies=(altered(SLOW.tallies[0], latency=None),), driver="rados-bench")
 
-def test_a_quiet_step_is_valid_without_notes() -> None:
-    verdict = judge(fake_measurement(), Bounds())
-    assert verdict.valid
-    assert verdict.notes == ()
+
+@pytest.mark.parametrize(
+    ("measurement", "valid", "notes"),
+    [
+        (QUIET, True, ()),
+        (altered(QUIET, tallies=()), False, ("nothing was done inside the window",)),
+        (fake_measurement(mean_ms=1000), True, ("reads: too few samples for p99 (needs 100)",)),
+        (fake_measurement(bins=True), True, ("the driver's CPU is not known",)),
+        (WITHOUT, True, ("rados bench reports no percentiles",)),  # however many samples
+    ],
+)
+def test_what_is_not_known_of_a_step_is_noted_and_one_without_operations_is_not_valid(
+    measurement: Measurement, valid: bool, notes: tuple[str, ...]
+) -> None:
+    verdict = judge(measurement, Bounds())
+    assert (verdict.valid, verdict.notes) == (valid, notes)
 
 
 def test_errors_within_the_bound_are_noted_and_beyond_it_refused() -> None:
@@ -27,23 +44,10 @@ def test_errors_within_the_bound_are_noted_and_beyond_it_refused() -> None:
     assert "beyond the bound of 0.50%" in beyond.notes[0]
 
 
-def test_a_step_without_operations_is_not_valid() -> None:
-    empty = altered(fake_measurement(), tallies=())
-    assert judge(empty, Bounds()).notes == ("nothing was done inside the window",)
-    assert not judge(empty, Bounds()).valid
-
-
 def test_only_failures_are_not_valid_whatever_the_bound() -> None:
-    failed = altered(
-        fake_measurement().tallies[0],
-        count=0,
-        errors={"connect": 9},
-        latency=None,
-        min_us=None,
-        max_us=None,
-        sum_us=0,
-    )
-    verdict = judge(altered(fake_measurement(), tallies=(failed,)), Bounds(error_share=1))
+    nothing: dict[str, Any] = {"latency": None, "min_us": None, "max_us": None, "sum_us": 0}
+    failed = altered(QUIET.tallies[0], count=0, errors={"connect": 9}, **nothing)
+    verdict = judge(altered(QUIET, tallies=(failed,)), Bounds(error_share=1))
     assert not verdict.valid
     assert "no read succeeded (connect: 9)" in verdict.notes[0]
 
@@ -74,16 +78,18 @@ def test_the_busiest_of_several_clients_is_judged_and_named() -> None:
     assert busy.load.share == pytest.approx(0.93)
     verdict = judge(busy, Bounds())
     assert not verdict.valid
-    assert (
-        verdict.notes[0]
-        == "the driver on client-2 used 93% of its CPU limit: it may have been the bottleneck"
-    )
+    assert verdict.notes[0].startswith("the driver on client-2 used 93% of its CPU limit")
     assert judge(used(0.7 * half, 0.7 * half), Bounds()).valid
 
 
 def test_a_load_recorded_before_several_clients_existed_is_read() -> None:
     load = Load.model_validate_json('{"cpu_s": 0.9, "cpu_limit": 0.5, "window_s": 2.0}')
     assert (load.share, load.busiest.client, load.clients) == (0.9, "", ())
+
+
+def of_littles_law(measurement: Measurement) -> list[str]:
+    """What is noted of it."""
+    return [note for note in judge(measurement, Bounds()).notes if "Little" in note]
 
 
 def slowed(measurement: Measurement, factor: float) -> Measurement:
@@ -128,12 +134,13 @@ def timed(measurement: Measurement, **parts: int) -> Measurement:
 def test_failures_with_known_time_keep_littles_law_on() -> None:
     # 4 workers for 20 s are 80 s, which the successes of the made-up step fill.
     failing = fake_measurement(errors={"http-503": 1})
-    assert not judge(timed(slowed(failing, 2)), Bounds()).valid
-    assert any("Little" in note for note in judge(timed(slowed(failing, 2)), Bounds()).notes)
+    unexplained = timed(slowed(failing, 2))
+    assert not judge(unexplained, Bounds()).valid
+    assert of_littles_law(unexplained)
     # The other half of twice the time went into the failure.
-    explained = judge(timed(slowed(failing, 2), failed_us=80_000_000), Bounds())
-    assert explained.valid
-    assert not any("Little" in note for note in explained.notes)
+    explained = timed(slowed(failing, 2), failed_us=80_000_000)
+    assert judge(explained, Bounds()).valid
+    assert not of_littles_law(explained)
 
 
 @pytest.mark.parametrize(
@@ -141,15 +148,16 @@ def test_failures_with_known_time_keep_littles_law_on() -> None:
 )
 def test_each_part_of_the_workers_time_enters_littles_law(part: str, sign: int) -> None:
     step = timed(fake_measurement(), **{part: 12_000_000})
-    (note,) = [note for note in judge(step, Bounds()).notes if "Little" in note]
+    (note,) = of_littles_law(step)
     share = int(note.removeprefix("throughput x mean latency makes ").partition("%")[0])
     assert abs(share - (100 + sign * 15)) <= 1
-    assert not any("Little" in note for note in judge(timed(fake_measurement()), Bounds()).notes)
+    assert not of_littles_law(timed(fake_measurement()))
 
 
-def test_littles_law_is_sharp_for_few_operations_with_known_times() -> None:
-    few = timed(slowed(fake_measurement(workers=8, mean_ms=10_000, window_s=20), 1.3))
-    assert any("Little" in note for note in judge(few, Bounds()).notes)
+def test_littles_law_is_wide_for_few_operations_and_sharp_with_known_times() -> None:
+    few = slowed(fake_measurement(workers=8, mean_ms=10_000, window_s=20), 1.3)
+    assert not of_littles_law(few)
+    assert of_littles_law(timed(few))
 
 
 @pytest.mark.parametrize(
@@ -175,17 +183,9 @@ def test_a_step_that_did_not_keep_its_rate_is_not_valid(
 def test_a_missed_rate_is_noted_with_the_accumulated_delay() -> None:
     late = altered(fake_measurement(), begun=8000, behind_us=4_000_000)
     verdict = judge(late, Bounds(), rate_per_s=500)
-    assert verdict.notes[0] == (
-        "400 requests/s were sent of the 500 intended (80.0%): when the window closed, workers "
-        "were up to 4000 ms behind their"
-        " intended starts"
-    )
+    assert "400 requests/s were sent of the 500 intended (80.0%)" in verdict.notes[0]
+    assert "4000 ms behind" in verdict.notes[0]
     assert "is not known" in judge(fake_measurement(), Bounds(), rate_per_s=500).notes[0]
-
-
-def test_littles_law_is_wide_for_few_operations() -> None:
-    few = slowed(fake_measurement(workers=8, mean_ms=10_000, window_s=20), 1.3)
-    assert not any("Little" in note for note in judge(few, Bounds()).notes)
 
 
 def test_a_histogram_that_counts_other_than_its_tally_is_refused() -> None:
@@ -201,12 +201,6 @@ def test_a_percentile_needs_20_samples_beyond_it(percent: float, needed: int) ->
     assert samples_needed(percent) == needed
     assert enough_samples(needed, percent)
     assert not enough_samples(needed - 1, percent)
-
-
-def test_too_few_samples_are_noted_but_valid() -> None:
-    verdict = judge(fake_measurement(mean_ms=1000, window_s=20), Bounds())
-    assert verdict.valid
-    assert verdict.notes == ("reads: too few samples for p99 (needs 100)",)
 
 
 def test_a_driver_without_latencies_is_judged_by_what_it_reports() -> None:
@@ -227,11 +221,7 @@ def cut(mean_ms: float, factor: float, *, workers: int = 4) -> Measurement:
 @pytest.mark.parametrize(
     ("mean_ms", "factor", "noted"),
     [
-        (
-            2.0,
-            0.97,
-            False,
-        ),  # 1.5 ms were told where 2 were taken: cut milliseconds are no lost time
+        (2.0, 0.97, False),  # 1.5 ms were told where 2 were taken: what was cut is not lost time
         (2.0, 0.70, True),  # but 30 % lost are more than those explain
         (200.0, 0.97, False),
         (200.0, 0.90, True),  # half a millisecond of 200 explains nothing
@@ -241,29 +231,12 @@ def cut(mean_ms: float, factor: float, *, workers: int = 4) -> Measurement:
 def test_littles_law_allows_for_cosbenchs_truncated_milliseconds(
     mean_ms: float, factor: float, noted: bool
 ) -> None:
-    verdict = judge(cut(mean_ms, factor), Bounds())
-    assert any("Little" in note for note in verdict.notes) is noted
-    assert verdict.valid
+    assert bool(of_littles_law(cut(mean_ms, factor))) is noted
+    assert judge(cut(mean_ms, factor), Bounds()).valid
 
 
 def test_littles_law_allows_cosbench_two_uncounted_requests_per_worker() -> None:
-    ours = slowed(fake_measurement(workers=8, mean_ms=5_000, window_s=40, spread=0.01), 1.25)
-    theirs = slowed(
-        fake_measurement(workers=8, mean_ms=5_000, window_s=40, spread=0.01, bins=True), 1.25
-    )
     # 8 operations a worker: 20 % are missing where one a worker makes 12.5 and two make 25.
-    assert any("Little" in note for note in judge(ours, Bounds()).notes)
-    assert not any("Little" in note for note in judge(theirs, Bounds()).notes)
-
-
-def test_unknown_driver_cpu_is_noted_and_no_fault() -> None:
-    verdict = judge(fake_measurement(bins=True), Bounds())
-    assert verdict.valid
-    assert verdict.notes == ("the driver's CPU is not known",)
-
-
-def test_a_driver_without_a_distribution_has_no_percentiles_whatever_the_samples() -> None:
-    measurement = fake_measurement(mean_ms=500)
-    tally = altered(measurement.tallies[0], latency=None)
-    bench = altered(measurement, tallies=(tally,), driver="rados-bench")
-    assert judge(bench, Bounds()).notes == ("rados bench reports no percentiles",)
+    for bins in (False, True):
+        step = fake_measurement(workers=8, mean_ms=5_000, window_s=40, spread=0.01, bins=bins)
+        assert bool(of_littles_law(slowed(step, 1.25))) is not bins

@@ -25,16 +25,8 @@ def step_of(measurement: Measurement, *, repeat: int = 0) -> StepResult:
 
 
 def nic(share: float, tier: str = "client") -> StepUse:
-    resource = Resource.model_validate(
-        {
-            "what": "network",
-            "host": f"{tier}-1",
-            "tier": tier,
-            "share": share,
-            "limit": "1 Gbit/s received",
-        }
-    )
-    return StepUse(resources=(resource,))
+    about = {"what": "network", "host": f"{tier}-1", "tier": tier, "limit": "1 Gbit/s received"}
+    return StepUse(resources=(Resource.model_validate({**about, "share": share}),))
 
 
 def unreadable(measurement: Measurement) -> Measurement:
@@ -51,11 +43,7 @@ def unreadable(measurement: Measurement) -> Measurement:
 def test_a_step_whose_driver_filled_its_nic_is_not_valid(use: StepUse | None, valid: bool) -> None:
     found = visit(step_of(fake_measurement()), use)
     assert found.valid is found.ranked is found.points["read"].valid is valid
-    assert (
-        valid
-        or found.notes[0]
-        == "network of client-1 (80 % of 1 Gbit/s received): the driver’s own limit"
-    )
+    assert valid or found.notes[0].startswith("network of client-1 (80 % of 1 Gbit/s received)")
 
 
 @pytest.mark.parametrize(
@@ -72,10 +60,8 @@ def test_a_load_generator_at_the_bound_of_its_cpu_or_nic_is_marked(
 def test_the_nic_of_every_client_is_judged() -> None:
     second = altered(nic(0.9).resources[0], host="client-2")
     found = visit(step_of(fake_measurement()), StepUse(resources=(*nic(0.1).resources, second)))
-    assert (found.valid, found.notes[0]) == (
-        False,
-        "network of client-2 (90 % of 1 Gbit/s received): the driver’s own limit",
-    )
+    assert not found.valid
+    assert found.notes[0].startswith("network of client-2 (90 %")
 
 
 def test_invalid_steps_are_not_judged_for_steadiness() -> None:
@@ -112,21 +98,16 @@ def by_layout(run: RunStore) -> dict[tuple[str, int], JudgedStep]:
     return {(key.layout, key.repeat): one for key, one in read_visits(run, run.plan()).items()}
 
 
-def test_an_unreadable_histogram_spoils_nothing_else(spoilt: RunStore) -> None:
+def test_an_unreadable_histogram_spoils_nothing_else_and_the_run_gets_its_report(
+    spoilt: RunStore,
+) -> None:
     found = by_layout(spoilt)
-    assert {place: one.valid for place, one in found.items()} == {
-        ("rgw-beast", 0): True,
-        ("swift", 0): False,
-        ("rgw-beast", 1): True,
-        ("swift", 1): True,
-    }
+    assert [place for place, one in found.items() if not one.valid] == [("swift", 0)]
+    assert len(found) == 4
     assert found["swift", 0].notes[0].startswith("steps.jsonl:2: ")
     beast, swift = rows_of(spoilt.plan(), read_visits(spoilt, spoilt.plan()))
     assert (beast.repeats, swift.repeats, swift.valid) == (2, 1, True)
     assert swift.notes[0] == "1 of 2 repeats left out as not valid"
-
-
-def test_a_run_with_an_unreadable_histogram_still_gets_its_report(spoilt: RunStore) -> None:
     assert "cannot be decoded" in derive(spoilt.folder, pictures=False).report.read_text()
 
 
@@ -236,12 +217,11 @@ def test_the_time_to_first_byte_is_a_lower_bound_if_requests_in_flight_could_mov
     assert point.value("first-byte") < usual_ms if bound else point.value("first-byte") == usual_ms
 
 
-def test_if_most_requests_are_in_flight_the_time_to_first_byte_is_unknown() -> None:
-    point = visit(step_of(stalling(10.0))).points["read"]
-    assert (point.value("first-byte"), point.figure("first-byte").at_least) == (None, False)
-
-
-def test_a_stalling_gateway_puts_the_time_to_first_byte_in_doubt(runs: Path) -> None:
+def test_a_stalling_gateway_puts_the_time_to_first_byte_in_doubt_or_makes_it_unknown(
+    runs: Path,
+) -> None:
     plan = fake_run(runs, layouts=("swift",), workloads=ONE, repeats=1, telemetry=False).plan()
     (row,) = summarize(plan, [step_of(stalling(0.13))])
     assert ("first-byte",) in [one.metrics for one in row.doubts if one.what == "lower bound"]
+    point = visit(step_of(stalling(10.0))).points["read"]
+    assert (point.value("first-byte"), point.figure("first-byte").at_least) == (None, False)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fake_run import fake_run
-from made_rows import altered, made_point, made_row
+from made_rows import altered, made_points, made_row
 from weighbridge.common.errors import UsageError
 from weighbridge.results import derive
 from weighbridge.results.analysis.steps.summary import Row
@@ -52,28 +52,23 @@ def rows_of(study: Study, plan: ResolvedPlan) -> list[Row]:
             for operation in workload.operations:
                 for workers in workload.workers:
                     value = 1000.0 * number + workers
-                    point = made_point(
-                        repeat=0, valid=True, throughput_ops_s=value, samples=100, errors=0
+                    one = made_row(
+                        layout=variant.name,
+                        api="rados" if tool is None else tool.api,
+                        driver="rados" if tool is None else tool.driver,
+                        workload=workload.name,
+                        operation=operation,
+                        object_size_bytes=workload.objects.mean_bytes,
+                        workers=workers,
+                        throughput_ops_s=value,
+                        bandwidth_mb_s=value + 0.25,
+                        p90_ms=value + 0.5,
+                        max_ms=value + 0.75,
+                        mean_ms=value + 0.125,
+                        valid=True,
+                        points=made_points([value]),
                     )
-                    found.append(
-                        made_row(
-                            layout=variant.name,
-                            api="rados" if tool is None else tool.api,
-                            driver="rados" if tool is None else tool.driver,
-                            workload=workload.name,
-                            operation=operation,
-                            object_size_bytes=workload.objects.mean_bytes,
-                            workers=workers,
-                            repeats=1,
-                            throughput_ops_s=value,
-                            bandwidth_mb_s=value + 0.25,
-                            p90_ms=value + 0.5,
-                            max_ms=value + 0.75,
-                            mean_ms=value + 0.125,
-                            valid=True,
-                            points=(point,),
-                        )
-                    )
+                    found.append(one)
     return found
 
 
@@ -144,9 +139,8 @@ def test_a_published_line_has_the_counterpart_at_our_number_of_workers() -> None
     ]
     assert one["beside"] == "swift, small-read, 32 workers"
     line = grid.lines[lines.index(one)]
-    assert (
-        line[grid.head.index("90 % RT at most, ms: published") + 1] == 3032.5
-    )  # the third variant at 32 workers, its p90
+    beside = grid.head.index("90 % RT at most, ms: published") + 1
+    assert line[beside] == 3032.5, "the third variant at 32 workers, its p90"
 
 
 def test_lines_without_a_counterpart_are_marked_as_such() -> None:
@@ -165,14 +159,9 @@ def test_lines_without_a_counterpart_are_marked_as_such() -> None:
 def test_the_table_of_2014_has_its_rows_and_columns_with_both_numbers_of_workers() -> None:
     small = outcome_of("swift-vs-rgw-read-2014").tables[0]
     assert small.head[:3] == ("Workers", "RGW-Apache 90 % RT, ms", "RGW-Apache Max RT, ms")
-    workers = [
-        "1 (study: 32)",
-        "4 (study: 64)",
-        "8 (study: 128)",
-        "16 (study: 256)",
-        "32 (study: 512)",
-    ]
-    assert [line[0] for line in small.lines] == workers
+    workers = {1: 32, 4: 64, 8: 128, 16: 256, 32: 512}
+    said = [f"{ours} (study: {theirs})" for ours, theirs in workers.items()]
+    assert [line[0] for line in small.lines] == said
     cells = dict(zip(small.head, small.lines[1], strict=True))
     assert cells["Swift-Native 90 % RT, ms"] == 3004.5
 
@@ -215,13 +204,9 @@ def test_the_map_of_2012_has_a_cell_for_each_store_size_kind_and_number_of_opera
     ]
     # Four stores and XFS with journals on an SSD; of 4 KiB two workloads read at random.
     assert len(found.down) == 5 * 5
-    assert found.across == (
-        "4 KiB × 16",
-        "4 KiB × 256",
-        "128 KiB × 16",
-        "128 KiB × 256",
-        "4 MiB × 16",
-        "4 MiB × 128",
+    sizes = (("4 KiB", 256), ("128 KiB", 256), ("4 MiB", 128))
+    assert found.across == tuple(
+        f"{size} × {count}" for size, most in sizes for count in (16, most)
     )
     assert len(found.cells) == 5 * 9 * 2
 

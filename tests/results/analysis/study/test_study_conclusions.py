@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from compared_rows import GRAVE, MILD
 from made_rows import altered, changed, made_point, made_row
 from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.steps.summary import Row
@@ -44,9 +45,7 @@ def row(variant: str, workload: str, workers: int, throughput: float, **changed:
     )
     known = {
         "layout": variant,
-        "api": "swift",
         "workload": workload,
-        "operation": "read",
         "object_size_bytes": size,
         "workers": workers,
         "repeats": len(points),
@@ -128,11 +127,8 @@ def test_one_opposite_cell_contradicts_whatever_the_others_say() -> None:
     )
     found = concluded([*rows, row("rgw-apache-fastcgi", "small-read", 1, 300)], both)
     assert found.verdict == "contradicts"
-    assert found.why.startswith(
-        "1 of 2 cells says the opposite: Swift-Native in small-read at 1 worker (study: 32) has "
-        "0.67×"
-    )
-    assert found.why.endswith(" the throughput of RGW-Apache.")
+    assert found.why.startswith("1 of 2 cells says the opposite: Swift-Native in small-read at 1 ")
+    assert "0.67× the throughput of RGW-Apache" in found.why
 
 
 @pytest.mark.parametrize(
@@ -174,25 +170,19 @@ def test_a_verdict_without_a_claim_decides_nothing_whatever_the_ratio(
 
 
 def test_layouts_with_different_hosts_are_not_compared() -> None:
-    doubt = Doubt(
-        what="hosts differ", grade="grave", words="CPU of gateway-1 gave 245 and 1395 events/s"
-    )
+    doubt = Doubt(what="hosts differ", grade="grave", words="CPU of gateway-1")
     differing = PairDoubt(layouts=("rgw-civetweb", "swift"), doubt=doubt)
     made = study(cells("better"))
     (found,) = conclusions(made, made.scales["lab"], two(200, 100), Bounds(), [differing])
-    assert (found.verdict, found.why) == ("cannot tell", "its one cell says nothing: hosts differ.")
+    assert found.verdict == "cannot tell"
+    assert found.why.endswith(": hosts differ.")
 
 
 def test_a_mild_doubt_about_a_row_is_reported_and_decides_nothing() -> None:
-    doubt = Doubt(
-        what="machine busy", grade="mild", words="other programs used 15 % of this machine’s CPUs"
-    )
-    found = concluded(two(200, 100, doubts=(doubt,)), cells("better"))
-    assert (found.verdict, found.why) == ("cannot tell", "its one cell says nothing: machine busy.")
-    grave = altered(doubt, grade="grave")
-    found = concluded(two(200, 100, doubts=(grave,)), cells("better"))
-    assert found.verdict == "cannot tell"
-    assert found.why == "its one cell says nothing: Swift-Native: machine busy."
+    for doubt, why in ((MILD, "nothing: machine busy."), (GRAVE, "Swift-Native: machine busy.")):
+        found = concluded(two(200, 100, doubts=(doubt,)), cells("better"))
+        assert found.verdict == "cannot tell"
+        assert found.why.endswith(why)
 
 
 def test_a_layout_is_compared_with_itself_at_another_number_of_workers() -> None:
@@ -217,12 +207,7 @@ def test_requests_of_other_sizes_are_compared_by_their_bytes() -> None:
         for name, ops, size in (("rados-1m", 100, 2**20), ("rados-4m", 50, 2**22))
     ]
     of = {"variants": ["rgw-civetweb"], "workloads": ["rados-4m"], "workers": [128]}
-    larger = {
-        "expect": "better",
-        "metric": "bandwidth",
-        "of": of,
-        "than": {"workloads": ["rados-1m"]},
-    }
+    larger = cells("better", metric="bandwidth", of=of, than={"workloads": ["rados-1m"]})
     assert "2.0× the bandwidth of rados-1m" in concluded(rows, larger).why
     assert concluded(rows, larger).verdict == "supports"
     assert concluded(rows, {**larger, "metric": "throughput"}).verdict == "contradicts"

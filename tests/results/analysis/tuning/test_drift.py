@@ -25,20 +25,12 @@ def baselines(maker: TrialMaker, count: int, **more: int) -> TrialMaker:
 
 
 def test_a_baseline_that_falls_by_3_percent_an_hour_is_reported() -> None:
-    found = drift(
-        baselines(
-            TrialMaker(
-                tuning_run(), level=lambda at_s: 1000 * 0.97 ** (at_s / 3600), scatter=0.0005
-            ),
-            100,
-        )
+    falling = TrialMaker(
+        tuning_run(), level=lambda at_s: 1000 * 0.97 ** (at_s / 3600), scatter=0.0005
     )
+    found = drift(baselines(falling, 100))
     assert found.per_hour == pytest.approx(0.97, abs=1e-3)
-    assert found.words == (
-        "throughput of 64 kB reads at 16 workers: the baseline fell by 3 % an hour (p < 0.0001), "
-        "3 % from its lowest to its "
-        "highest of 100 trials; every trial is compared with the baseline trials next to it"
-    )
+    assert "the baseline fell by 3 % an hour (p < 0.0001), 3 % from its lowest" in found.words
 
 
 def test_the_line_is_least_squares_with_students_p(stats: Any) -> None:
@@ -94,10 +86,7 @@ def test_other_variants_and_trials_that_do_not_count_are_left_out() -> None:
 
 
 def test_too_few_trials_or_too_short_a_time_show_no_drift() -> None:
-    assert (
-        drift(TrialMaker(tuning_run())).words
-        == "throughput of 64 kB reads at 16 workers: the baseline has no trial that counts"
-    )
+    assert "the baseline has no trial that counts" in drift(TrialMaker(tuning_run())).words
     one = drift(baselines(TrialMaker(tuning_run()), 1))
     assert (one.per_hour, one.p, one.spread) == (None, None, None)
     assert one.words.endswith("the baseline has 1 trial, too few to show a drift")
@@ -114,9 +103,7 @@ def test_a_p90_has_its_own_drift_over_the_time_that_was_seen() -> None:
     )
     found = drift(baselines(maker, 50))
     assert found.per_hour == pytest.approx(2.0, rel=0.01)
-    assert found.words.startswith(
-        "p90 of 64 kB reads at 16 workers: the baseline rose by 46 % in 33 minutes"
-    )
+    assert "the baseline rose by 46 % in 33 minutes" in found.words
 
 
 def test_a_baseline_that_only_scatters_is_said_to_drift_about_1_time_in_20() -> None:
