@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from daemon_counters import counters
-
 from weighbridge.conductor.opening import opened
 from weighbridge.drivers.protocol import Cleanup, Driver, OnProgress, Prepare, Step
 from weighbridge.results.record.measurement import Measurement

@@ -11,17 +11,14 @@ wants the image.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
+from keystone_host import IMAGE as KEYSTONE
+from machines import IMAGE as MACHINE
 from weighbridge.common.errors import WeighbridgeError
 from weighbridge.environment import place
 from weighbridge.gateways.gateway import STORES, RootImage
 from weighbridge.topologies.attestation import IMAGE as TOOLS
 from weighbridge.topologies.images import ensure
-
-sys.path.insert(0, str(Path(__file__).parent))
-from keystone_host import IMAGE as KEYSTONE
-from machines import IMAGE as MACHINE
 
 RELEASES = (("rgw", "ceph-16"), ("swift", "swift-2.30"))
 OTHERS = (

@@ -7,23 +7,20 @@ from __future__ import annotations
 import os
 import re
 import signal
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from small_lab import within
+from suite_command import started
 from weighbridge.environment import place
 from weighbridge.results.record.step import StepResult
 from weighbridge.results.record.store import RunStore
 from weighbridge.topologies.lab.cgroup import TREE, Cgroups
 from weighbridge.topologies.lab.ending import find_leftovers
 from weighbridge.topologies.lab.runc import Container, Runc
-
-sys.path.insert(0, str(Path(__file__).parent))
-from small_lab import within
-from suite_command import started
 
 IN_WINDOW = '"phase":"measure"'
 """What telemetry of a step has in it as soon as its window is open."""

@@ -23,8 +23,6 @@ from weighbridge.topologies.loader import (
     shipped_hardware,
     shipped_layouts,
 )
-
-sys.path.insert(0, str(Path(__file__).parent))
 from witness import ODD_NAMES
 
 UNLIMITED = re.compile(r"(cpus|nic|bandwidth): [^,}]+,? ?")

@@ -9,14 +9,11 @@ import hashlib
 import json
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 from botocore.exceptions import ClientError
 
-sys.path.insert(0, str(Path(__file__).parent))
 from signing_witness import OBJECTS, SEED, SIZE, Relay, address, boto, ended, engine
-
 from weighbridge.drivers.engine import _native
 
 KEY = hashlib.sha256(f"weighbridge sse-c {SEED}".encode()).digest()

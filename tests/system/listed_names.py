@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 from behind_front import measured
-
 from weighbridge.conductor.clearing import buckets_of_workload
 from weighbridge.conductor.opening import opened
 from weighbridge.drivers.protocol import Prepare, Progress

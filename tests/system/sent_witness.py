@@ -10,10 +10,8 @@ import json
 import os
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
 from weighbridge.drivers.engine._native import content, object_name, written_name
 from weighbridge.drivers.locust.account import Account
 from weighbridge.drivers.locust.client import Client, S3Client, SwiftClient

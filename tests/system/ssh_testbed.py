@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import secrets
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from machines import Machines
 from weighbridge.common.host import Host
 from weighbridge.gateways.gateway import RootImage
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.ssh import startup
 from weighbridge.topologies.ssh.connection import EventLoop
-
-sys.path.insert(0, str(Path(__file__).parent))
-from machines import Machines
 
 NOTHING = RootImage(name="nothing", suite="bookworm", packages=())
 BOTH = ("store-1", "store-2")

@@ -1,18 +1,15 @@
 """A real RGW behind HAProxy: its store aged, and one of its daemons asked past the front."""
 
-import sys
 from pathlib import Path
 
 import pytest
 
+from behind_front import past
+from deployed_layouts import deploys, on_client, unlimited
 from weighbridge.common.errors import TargetError
 from weighbridge.conductor import aging
 from weighbridge.suites import Age, Suite
 from weighbridge.topologies.deployment import Deployment
-
-sys.path.insert(0, str(Path(__file__).parent))
-from behind_front import past
-from deployed_layouts import deploys, on_client, unlimited
 
 pytestmark = pytest.mark.system
 

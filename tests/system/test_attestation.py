@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from deployed_layouts import left_over
 from weighbridge.environment import place
 from weighbridge.gateways.gateway import HostNeed
 from weighbridge.gateways.swift.swift import Swift
@@ -33,9 +33,6 @@ from weighbridge.topologies.loader import (
     shipped_hardware,
     shipped_layouts,
 )
-
-sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import left_over
 
 pytestmark = [pytest.mark.system, pytest.mark.pair]
 

@@ -14,12 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.results.analysis.findings import findings_of, headline
-from weighbridge.results.analysis.run_data import RunData
-
-sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import left_over
 from suite_command import weighbridge
+from weighbridge.results.analysis.findings import findings_of, headline
+from weighbridge.results.analysis.run_data import RunData
 
 pytestmark = [pytest.mark.system, pytest.mark.alone]
 

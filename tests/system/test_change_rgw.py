@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import deployed, deploys
-
 from weighbridge.common.errors import ServiceFailed, UsageError
 from weighbridge.common.structure import Scope
 from weighbridge.topologies.deployment import Deployment

@@ -2,12 +2,11 @@
 of it, and failing.
 """
 
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
+from deployed_layouts import deploys, endpoint, logged_in, unlimited
 from weighbridge.common.document import Fault
 from weighbridge.common.errors import ServiceFailed, UsageError
 from weighbridge.topologies.deployment import Deployment
@@ -19,9 +18,6 @@ from weighbridge.topologies.loader import (
     shipped_hardware,
     shipped_layouts,
 )
-
-sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import deploys, endpoint, logged_in, unlimited
 
 pytestmark = pytest.mark.system
 

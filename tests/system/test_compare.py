@@ -8,20 +8,17 @@ import csv
 import json
 import os
 import signal
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from subprocess import Popen
 
 import pytest
 
-from summary_columns import COLUMNS
-from weighbridge.results.record.store import RunStore
-
-sys.path.insert(0, str(Path(__file__).parent))
 from deaths import left_behind, soon_nothing_left
 from deployed_layouts import written_once
 from suite_command import measured, printed, started, weighbridge
+from summary_columns import COLUMNS
+from weighbridge.results.record.store import RunStore
 
 pytestmark = pytest.mark.system
 

@@ -5,7 +5,6 @@ against a real Swift.
 from __future__ import annotations
 
 import os
-import sys
 import time
 import urllib.parse
 import urllib.request
@@ -13,11 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.drivers.cosbench.installation import Installation
-
-sys.path.insert(0, str(Path(__file__).parent))
 from deaths import soon_nothing_left
 from suite_command import measured, weighbridge
+from weighbridge.drivers.cosbench.installation import Installation
 
 HOME = os.environ.get("COSBENCH_HOME")
 

@@ -5,19 +5,16 @@
 from __future__ import annotations
 
 import signal
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from weighbridge.environment import place
-from weighbridge.results.record.store import RunStore
-
-sys.path.insert(0, str(Path(__file__).parent))
 from deaths import left_behind
 from suite_command import measured, started, trial, weighbridge
+from weighbridge.environment import place
+from weighbridge.results.record.store import RunStore
 
 pytestmark = pytest.mark.system
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
+from suite_command import measured, weighbridge
 from weighbridge.environment import place
 from weighbridge.results.record.outage import Outage, read_outages
 from weighbridge.topologies.lab import ending
-
-sys.path.insert(0, str(Path(__file__).parent))
-from suite_command import measured, weighbridge
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
 

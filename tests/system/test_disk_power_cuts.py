@@ -15,14 +15,12 @@ from pathlib import Path
 
 import pytest
 
+from small_lab import labelled, within
 from weighbridge.common.errors import TargetError
 from weighbridge.topologies.disk_models import DISK_MODELS
 from weighbridge.topologies.lab.cgroup import Cgroups
 from weighbridge.topologies.lab.disk import LoopDisk, attached
 from weighbridge.topologies.lab.model_disks import ModelDisks, WantedDisk, end, group_of
-
-sys.path.insert(0, str(Path(__file__).parent))
-from small_lab import labelled, within
 
 pytestmark = pytest.mark.system
 

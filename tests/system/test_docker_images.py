@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from docker_daemon import Docker, docker_daemon
 
 pytestmark = [pytest.mark.system, pytest.mark.by_hand, pytest.mark.test_all]

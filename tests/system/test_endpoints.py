@@ -5,7 +5,6 @@ kernel's tables and the access log; and one that is killed in a step.
 from __future__ import annotations
 
 import re
-import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -15,17 +14,15 @@ from statistics import median_low
 
 import pytest
 
+from behind_front import driving, measured
+from daemon_counters import counters
+from deaths import compare, kill
+from deployed_layouts import deployed, unlimited, witness, written_once
 from weighbridge.drivers.protocol import Cleanup, OnProgress, Prepare, Progress
 from weighbridge.results.record.measurement import EndpointTally, Measurement
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import Objects, Suite, Workload
 from weighbridge.topologies.deployment import Deployment
-
-sys.path.insert(0, str(Path(__file__).parent))
-from behind_front import driving, measured
-from daemon_counters import counters
-from deaths import compare, kill
-from deployed_layouts import deployed, unlimited, witness, written_once
 from witness import ODD_NAMES
 
 pytestmark = pytest.mark.system

@@ -18,16 +18,13 @@ from pathlib import Path
 
 import pytest
 
+from deployed_layouts import deployed, endpoint
+from suite_command import COMMAND, valid_steps
+from tls_proxy import authority
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.results.record.store import RunStore
 from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.lab.host import LabHost
-
-sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import deployed, endpoint
-from suite_command import COMMAND, valid_steps
-
-from tls_proxy import authority
 
 pytestmark = pytest.mark.system
 

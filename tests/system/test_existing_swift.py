@@ -4,18 +4,15 @@ elsewhere.
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
-from weighbridge.results.record.store import RunStore
-from weighbridge.topologies.lab.host import LabHost
-
-sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import deployed, on_client
 from small_lab import within
 from suite_command import trial, weighbridge
+from weighbridge.results.record.store import RunStore
+from weighbridge.topologies.lab.host import LabHost
 
 pytestmark = pytest.mark.system
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
@@ -19,11 +18,9 @@ import pytest
 
 from command_lines import CommandLines
 from secret_search import find_secrets, secrets_in
-from weighbridge.environment import place
-
-sys.path.insert(0, str(Path(__file__).parent))
 from sockets import Socket, held, open_sockets
 from suite_command import measured, weighbridge
+from weighbridge.environment import place
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
 

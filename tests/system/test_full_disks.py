@@ -16,14 +16,12 @@ from pathlib import Path
 
 import pytest
 
+from deployed_layouts import unlimited
+from suite_command import COMMAND, trial, valid_steps
 from weighbridge.environment import place
 from weighbridge.results.record.store import RunStore
 from weighbridge.topologies.lab import ending
 from weighbridge.topologies.loader import shipped_hardware, shipped_layouts
-
-sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import unlimited
-from suite_command import COMMAND, trial, valid_steps
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
 

@@ -12,7 +12,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,15 +19,13 @@ from pathlib import Path
 
 import pytest
 
+from deployed_layouts import deployed, endpoint
+from machines import IMAGE
+from suite_command import COMMAND, measured
 from weighbridge.common.host import Service
 from weighbridge.gateways.rgw.rgw import Rgw
 from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.lab.host import LabHost
-
-sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import deployed, endpoint
-from machines import IMAGE
-from suite_command import COMMAND, measured
 
 pytestmark = pytest.mark.system
 

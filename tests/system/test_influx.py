@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,16 +15,14 @@ import pytest
 from fake_run import StepFaults, fake_run
 from grafana_boards import BOARD, TARGETS, asked_for, choices, filled
 from influx_points import Points, lines_of, read, shown
+from influx_servers import LONG, TOKEN, Influx, get, influx, victoria
+from suite_command import weighbridge
 from weighbridge.common.errors import TargetError
 from weighbridge.conductor.influx_writer import InfluxWriter
 from weighbridge.results.influx.export import send_run
 from weighbridge.results.influx.points import RunPoints
 from weighbridge.results.influx.server import InfluxServer, WriteRefused
 from weighbridge.results.record.store import RunStore
-
-sys.path.insert(0, str(Path(__file__).parent))
-from influx_servers import LONG, TOKEN, Influx, get, influx, victoria
-from suite_command import weighbridge
 
 pytestmark = pytest.mark.system
 

@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import deployed, endpoint, unlimited
-
 from weighbridge.conductor.step_runner import memory_of
 
 pytestmark = pytest.mark.system

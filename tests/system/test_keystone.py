@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from deployed_layouts import deployed, unlimited
+from keystone_host import IMAGE, OTHER, RELEASE, KeystoneSite
+from suite_command import measured, weighbridge
 from weighbridge.gateways.existing import credentials
 from weighbridge.gateways.existing.settings import ExistingSettings
 from weighbridge.gateways.swift.releases import RELEASES
 from weighbridge.results.record.store import RunStore
 from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.lab.host import LabHost
-
-sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import deployed, unlimited
-from keystone_host import IMAGE, OTHER, RELEASE, KeystoneSite
-from suite_command import measured, weighbridge
 
 pytestmark = pytest.mark.system
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from small_lab import MIB, PYTHON, ROOT, labelled, raised, within
 from weighbridge.common.errors import (
     CommandFailed,
     MissingPrerequisite,
@@ -27,9 +28,6 @@ from weighbridge.topologies.images import ensure
 from weighbridge.topologies.lab import ending
 from weighbridge.topologies.lab.disk import LoopDisk
 from weighbridge.topologies.lab.runc import Runc
-
-sys.path.insert(0, str(Path(__file__).parent))
-from small_lab import MIB, PYTHON, ROOT, labelled, raised, within
 
 pytestmark = pytest.mark.system
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from small_lab import MIB, PYTHON, labelled, python, raised, within
 from weighbridge.common.errors import (
     CommandFailed,
 )
@@ -18,9 +18,6 @@ from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.lab import LabHosts
 from weighbridge.topologies.lab.network import can_delay
 from weighbridge.topologies.lab.requirements import lab_requirements
-
-sys.path.insert(0, str(Path(__file__).parent))
-from small_lab import MIB, PYTHON, labelled, python, raised, within
 
 pytestmark = pytest.mark.system
 

@@ -10,16 +10,14 @@ from typing import Any
 
 import pytest
 
+from behind_front import driving, measured, past
+from deployed_layouts import deploys, endpoint, unlimited
 from weighbridge.conductor.opening import object_servers
 from weighbridge.drivers.engine._native import content, ring_place
 from weighbridge.drivers.protocol import Cleanup, Prepare
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import Suite, Workload
 from weighbridge.topologies.deployment import Deployment
-
-sys.path.insert(0, str(Path(__file__).parent))
-from behind_front import driving, measured, past
-from deployed_layouts import deploys, endpoint, unlimited
 
 pytestmark = pytest.mark.system
 

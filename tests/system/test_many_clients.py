@@ -14,6 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from deployed_layouts import endpoint
+from small_lab import within
 from weighbridge.common.errors import DriverError
 from weighbridge.conductor.opening import opened
 from weighbridge.drivers.protocol import Cleanup, Prepare, Progress, Step
@@ -24,10 +26,6 @@ from weighbridge.suites import Suite
 from weighbridge.topologies.deployment import Deployment, deploy
 from weighbridge.topologies.lab.host import LabHost
 from weighbridge.topologies.loader import load_hardware, load_layout, shipped_layouts
-
-sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import endpoint
-from small_lab import within
 
 pytestmark = pytest.mark.system
 

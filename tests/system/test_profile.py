@@ -4,17 +4,14 @@ there is none; nothing is left.
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
-from weighbridge.conductor.profiling import able
-from weighbridge.results.record.profile import read_profiles
-
-sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import left_over
 from suite_command import measured, weighbridge
+from weighbridge.conductor.profiling import able
+from weighbridge.results.record.profile import read_profiles
 
 pytestmark = pytest.mark.system
 

@@ -6,12 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.common.errors import ServiceFailed
-from weighbridge.common.host import Service
-from weighbridge.gateways.rgw.releases import RELEASES, SWIFT_LACKS
-from weighbridge.topologies.deployment import Deployment
-
-sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import (
     check_large_object,
     check_versions,
@@ -24,6 +18,10 @@ from deployed_layouts import (
 )
 from listed_names import check_listed_names
 from small_lab import health, within
+from weighbridge.common.errors import ServiceFailed
+from weighbridge.common.host import Service
+from weighbridge.gateways.rgw.releases import RELEASES, SWIFT_LACKS
+from weighbridge.topologies.deployment import Deployment
 from witness import ODD_NAMES
 
 pytestmark = pytest.mark.system

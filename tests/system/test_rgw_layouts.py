@@ -2,22 +2,10 @@
 by independent clients.
 """
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from weighbridge.gateways.rgw.rgw import Rgw
-from weighbridge.topologies.deployment import Deployment
-from weighbridge.topologies.loader import (
-    load_hardware,
-    load_layout,
-    shipped_hardware,
-    shipped_layouts,
-)
-
-sys.path.insert(0, str(Path(__file__).parent))
 from daemon_counters import counters
 from deployed_layouts import (
     check_large_object,
@@ -27,6 +15,14 @@ from deployed_layouts import (
     logged_in,
     unlimited,
     witness,
+)
+from weighbridge.gateways.rgw.rgw import Rgw
+from weighbridge.topologies.deployment import Deployment
+from weighbridge.topologies.loader import (
+    load_hardware,
+    load_layout,
+    shipped_hardware,
+    shipped_layouts,
 )
 from witness import ODD_NAMES
 

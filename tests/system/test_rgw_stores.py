@@ -1,12 +1,14 @@
 """Object stores of Ceph that are not BlueStore, each started once, and the other releases."""
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from benched_pool import check_benched_pool
+from deployed_layouts import deployed, witness
+from small_lab import health, within
 from weighbridge.common.errors import UsageError
 from weighbridge.environment import place
 from weighbridge.topologies.loader import (
@@ -17,11 +19,6 @@ from weighbridge.topologies.loader import (
     shipped_layouts,
 )
 from weighbridge.topologies.preflight import preflight
-
-sys.path.insert(0, str(Path(__file__).parent))
-from benched_pool import check_benched_pool
-from deployed_layouts import deployed, witness
-from small_lab import health, within
 from witness import ODD_NAMES
 
 pytestmark = pytest.mark.system

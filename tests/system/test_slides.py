@@ -5,7 +5,6 @@ on it, and every text inside its shape, in the font that it is fitted for and in
 from __future__ import annotations
 
 import json
-import sys
 from importlib import resources
 from pathlib import Path
 
@@ -14,15 +13,13 @@ from PIL import ImageFont
 
 from fake_run import WORKLOADS, StepFaults, fake_run
 from fake_tuning import fake_tuning
+from slide_boxes import LIBERATION, fonts, show, squeezed, strays, tool, unshrunk, words
 from weighbridge.results.charts.chart_theme import DARK
 from weighbridge.results.slides import typeface
 from weighbridge.results.slides.evidence import evidence
 from weighbridge.results.slides.powerpoint import powerpoint
 from weighbridge.results.slides.slide import Deck
 from weighbridge.results.slides.talk import talk
-
-sys.path.insert(0, str(Path(__file__).parent))
-from slide_boxes import LIBERATION, fonts, show, squeezed, strays, tool, unshrunk, words
 
 pytestmark = pytest.mark.system
 

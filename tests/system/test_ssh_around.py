@@ -5,19 +5,15 @@ killed conductor leaves.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
+from machines import Machines, machines
 from weighbridge.common.host import Completed, Host
 from weighbridge.topologies.hardware import Disk, Hardware
 from weighbridge.topologies.ssh import disks, kernel
-
-sys.path.insert(0, str(Path(__file__).parent))
-from machines import Machines, machines
 
 pytestmark = pytest.mark.system
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,11 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from machines import ADMIN, CONDUCTOR, Machines, machines
 from weighbridge.results.record.outage import read_outages
 from weighbridge.results.record.store import RunStore
-
-sys.path.insert(0, str(Path(__file__).parent))
-from machines import ADMIN, CONDUCTOR, Machines, machines
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
 

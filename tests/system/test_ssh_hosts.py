@@ -14,14 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.common.errors import CommandFailed, TargetError, UsageError
-from weighbridge.common.host import Host, Service
-from weighbridge.gateways.gateway import RootImage
-from weighbridge.topologies.hosts import Hosts
-from weighbridge.topologies.ssh import claim, ending, startup
-from weighbridge.topologies.ssh.connection import SshConnection
-
-sys.path.insert(0, str(Path(__file__).parent))
 from machines import Machines, machines
 from ssh_testbed import (
     BOTH,
@@ -35,6 +27,12 @@ from ssh_testbed import (
     until,
     writes_s,
 )
+from weighbridge.common.errors import CommandFailed, TargetError, UsageError
+from weighbridge.common.host import Host, Service
+from weighbridge.gateways.gateway import RootImage
+from weighbridge.topologies.hosts import Hosts
+from weighbridge.topologies.ssh import claim, ending, startup
+from weighbridge.topologies.ssh.connection import SshConnection
 
 pytestmark = pytest.mark.system
 

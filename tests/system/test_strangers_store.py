@@ -15,12 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from suite_command import measured
 from weighbridge.environment import place
 from weighbridge.gateways.gateway import RootImage
 from weighbridge.topologies import artefacts, images
-
-sys.path.insert(0, str(Path(__file__).parent))
-from suite_command import measured
 
 pytestmark = [pytest.mark.system, pytest.mark.by_hand]
 

@@ -5,18 +5,15 @@ whole way is gone.
 from __future__ import annotations
 
 import csv
-import sys
 from pathlib import Path
 
 import pytest
 
+from deployed_layouts import left_over
+from suite_command import measured, weighbridge
 from weighbridge.environment import place
 from weighbridge.results.record.store import RunStore
 from weighbridge.suites.studies import loader
-
-sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import left_over
-from suite_command import measured, weighbridge
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
 

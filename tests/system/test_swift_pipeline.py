@@ -4,17 +4,14 @@ one of the 2014 study.
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from deployed_layouts import deployed, deploys, on_client, unlimited
 from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.loader import checked_again
-
-sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import deployed, deploys, on_client, unlimited
 
 pytestmark = pytest.mark.system
 

@@ -3,11 +3,19 @@ its own, or none.
 """
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
+from daemon_counters import counters
+from deployed_layouts import (
+    check_large_object,
+    deployed,
+    left_over,
+    unlimited,
+    what_was_sent,
+    witness,
+)
 from weighbridge.common.errors import ServiceFailed, UsageError
 from weighbridge.environment import place
 from weighbridge.gateways.swift.releases import RELEASES
@@ -19,17 +27,6 @@ from weighbridge.topologies.loader import (
     shipped_layouts,
 )
 from weighbridge.topologies.preflight import preflight
-
-sys.path.insert(0, str(Path(__file__).parent))
-from daemon_counters import counters
-from deployed_layouts import (
-    check_large_object,
-    deployed,
-    left_over,
-    unlimited,
-    what_was_sent,
-    witness,
-)
 from witness import ODD_NAMES
 
 pytestmark = [pytest.mark.system, pytest.mark.long]

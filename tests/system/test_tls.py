@@ -3,21 +3,12 @@ python-swiftclient verify it by the deployment's own CA.
 """
 
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from weighbridge.common.errors import CommandFailed
-from weighbridge.drivers.protocol import Cleanup, Prepare
-from weighbridge.gateways.certificates import CA_FILE, SERVER_FILE, issued
-from weighbridge.results.record.step import Pass
-from weighbridge.suites import Suite
-from weighbridge.topologies.deployment import Deployment
-
-sys.path.insert(0, str(Path(__file__).parent))
 from behind_front import driving, measured, past
 from daemon_counters import counters
 from deployed_layouts import (
@@ -27,6 +18,12 @@ from deployed_layouts import (
     left_over,
     unlimited,
 )
+from weighbridge.common.errors import CommandFailed
+from weighbridge.drivers.protocol import Cleanup, Prepare
+from weighbridge.gateways.certificates import CA_FILE, SERVER_FILE, issued
+from weighbridge.results.record.step import Pass
+from weighbridge.suites import Suite
+from weighbridge.topologies.deployment import Deployment
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
 

@@ -4,7 +4,6 @@ release, and what they take.
 
 import json
 import secrets
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from deployed_layouts import deployed
 from weighbridge.common.host import Host
 from weighbridge.common.paths import IMPORTED_FROM
 from weighbridge.environment import place
@@ -28,9 +28,6 @@ from weighbridge.topologies.loader import (
     shipped_layouts,
 )
 from weighbridge.topologies.preflight import preflight_all
-
-sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import deployed
 
 pytestmark = pytest.mark.system
 

@@ -5,19 +5,16 @@ does not notice.
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from suite_command import started, trial, valid_steps
 from weighbridge.environment import place
 from weighbridge.results.record.store import RunStore
 from weighbridge.topologies.lab import ending
-
-sys.path.insert(0, str(Path(__file__).parent))
-from suite_command import started, trial, valid_steps
 
 pytestmark = pytest.mark.system
 

@@ -11,10 +11,8 @@ import json
 import os
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.engine._native import content, object_name
 from weighbridge.drivers.locust.account import Account
