@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from suite_command import trial_suite
 from weighbridge.common.structure import CephPool
 from weighbridge.drivers.protocol import Cleanup, Prepare, Step
 from weighbridge.drivers.rados import GivenPool, RadosBench, leftovers, look
@@ -17,16 +18,14 @@ POOL = CephPool(host="gateway-1", pool="bench")
 
 
 def workload(operation: str) -> Workload:
-    return Workload.model_validate(
-        {
-            "name": operation,
-            "objects": {"size": "64KiB", "per_container": 20},
-            "operations": {operation: 1},
-            "workers": [4],
-            "runtime": "2s",
-            "warmup": "0s",
-        }
+    suite = trial_suite(
+        *("[s3]", f"{{{operation}: 1}}", "2s"),
+        name=operation,
+        size="64KiB",
+        per_container=20,
+        workers=4,
     )
+    return suite.workloads[0]
 
 
 def check_benched_pool(deployment: Deployment, folder: Path) -> None:

@@ -7,11 +7,12 @@ import sys
 from pathlib import Path
 
 from behind_front import measured
+from suite_command import trial_suite
 from weighbridge.conductor.clearing import buckets_of_workload
 from weighbridge.conductor.opening import opened
 from weighbridge.drivers.protocol import Prepare, Progress
 from weighbridge.results.record.step import Pass
-from weighbridge.suites import Suite, deleted_indexes
+from weighbridge.suites import deleted_indexes
 from weighbridge.topologies.deployment import Deployment
 
 COUNT = 250
@@ -45,24 +46,13 @@ def _hear_nothing(_: Progress) -> None:
 
 def check_listed_names(deployment: Deployment, folder: Path) -> None:
     """Prepare a workload and its share of deletes, list it, and have both SDKs find the same."""
-    suite = Suite.model_validate(
-        {
-            "name": "listed",
-            "about": "a",
-            "cleanup": "with-deployment",
-            "workloads": [
-                {
-                    "name": "list-all",
-                    "objects": {"size": 0, "containers": 1, "per_container": COUNT},
-                    "operations": {"list-all": 1},
-                    "listing": {"page": 100},
-                    "listed": {"deleted": ["0%", "25%"]},
-                    "workers": [2],
-                    "runtime": "1s",
-                    "warmup": 0,
-                }
-            ],
-        }
+    suite = trial_suite(
+        *("[swift, s3]", "{list-all: 1}", "1s"),
+        name="list-all",
+        size=0,
+        per_container=COUNT,
+        suite="cleanup: with-deployment",
+        workload="listing: {page: 100}\n    listed: {deleted: [0%, 25%]}",
     )
     way = Pass(api="swift", workloads=suite.workloads)
     with opened(

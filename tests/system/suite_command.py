@@ -12,30 +12,51 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO
 
+import yaml
+
 from weighbridge.common.errors import EXIT_FINE, EXIT_INVALID
 from weighbridge.results.record.store import RunStore
+from weighbridge.suites import Suite
 
 COMMAND = (sys.executable, "-m", "weighbridge")
 _TRIAL = """
 name: trial
 about: As short as it can be
 api: {api}
+{suite}
 workloads:
-  - name: small
+  - name: {name}
     objects: {{size: {size}, containers: {containers}, per_container: {per_container}}}
     operations: {operations}
     workers: [{workers}]
+    rate_per_s: {rate}
     runtime: {runtime}
-    warmup: 0s
+    warmup: {warmup}
     verify: {verify}
+    {workload}
 """
-_USUAL = {"size": "4KiB", "containers": 1, "per_container": 5, "workers": 2, "verify": "false"}
+_USUAL = {
+    "suite": "",
+    "name": "small",
+    "size": "4KiB",
+    "containers": 1,
+    "per_container": 5,
+    "workers": 2,
+    "rate": "null",
+    "warmup": "0s",
+    "verify": "1%",
+    "workload": "",
+}
 
 
 def trial(api: str, operations: str, runtime: str, **changes: object) -> str:
-    """The text of a suite of one step an API."""
+    """The text of a suite of one step an API; `suite` and `workload` are further lines of each."""
     changed = {"api": api, "operations": operations, "runtime": runtime, **changes}
     return _TRIAL.format(**{**_USUAL, **changed})
+
+
+def trial_suite(api: str, operations: str, runtime: str, **changes: object) -> Suite:
+    return Suite.model_validate(yaml.safe_load(trial(api, operations, runtime, **changes)))
 
 
 def weighbridge(

@@ -6,36 +6,25 @@ import pytest
 
 from behind_front import past
 from deployed_layouts import deploys, on_client, unlimited
+from suite_command import trial_suite
 from weighbridge.common.errors import TargetError
 from weighbridge.conductor import aging
-from weighbridge.suites import Age, Suite
+from weighbridge.suites import Age
 from weighbridge.topologies.deployment import Deployment
 
 pytestmark = pytest.mark.system
 
-SUITE = Suite.model_validate(
-    {
-        "name": "old",
-        "about": "",
-        "api": ["s3"],
-        "workloads": [
-            {
-                "name": "w",
-                "objects": {"size": 1},
-                "operations": {"read": 1},
-                "workers": [1],
-                "runtime": "1s",
-                "warmup": "0s",
-            }
-        ],
-        "age": {
-            "fill": "0.05%",
-            "size": {"uniform": ["4KiB", "256KiB"]},
-            "containers": 2,
-            "churn": 2,
-            "share": "25%",
-        },
-    }
+SUITE = trial_suite(
+    *("[s3]", "{read: 1}", "1s"),
+    size=1,
+    workers=1,
+    suite="""age:
+  fill: 0.05%
+  size: {uniform: [4KiB, 256KiB]}
+  containers: 2
+  churn: 2
+  share: 25%
+""",
 )
 
 LISTED = """

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from deaths import soon_nothing_left
-from suite_command import measured, weighbridge
+from suite_command import measured, trial, weighbridge
 from weighbridge.drivers.cosbench.installation import Installation
 
 HOME = os.environ.get("COSBENCH_HOME")
@@ -34,19 +34,14 @@ MOCK = """<workload name="mock">
 <operation type="read" ratio="100" config="containers=u(1,2);objects=u(1,10)"/></work></workstage>
 </workflow></workload>"""
 
-SUITE = """
-name: both
-about: One read by both drivers
-api: [swift]
-driver: locust,cosbench
-workloads:
-  - name: read
-    objects: {size: 64KB, containers: 2, per_container: 10}
-    operations: {read: 100}
-    workers: [2]
-    runtime: 4s
-    warmup: 1s
-"""
+SUITE = trial(
+    *("[swift]", "{read: 100}", "4s"),
+    size="64KB",
+    containers=2,
+    per_container=10,
+    warmup="1s",
+    suite="driver: locust,cosbench",
+)
 
 
 def submit(controller: str, xml: str) -> str:

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from deployed_layouts import deployed, endpoint
-from suite_command import COMMAND, valid_steps
+from suite_command import COMMAND, trial, valid_steps
 from tls_proxy import authority
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.results.record.store import RunStore
@@ -30,28 +30,6 @@ pytestmark = pytest.mark.system
 
 TESTS = Path(__file__).parents[1]
 PORT = 8443
-SUITE = """
-name: trial
-about: As short as it can be
-api: {api}
-users: {users}
-workloads:
-  - name: small
-    objects: {{size: 64KiB, containers: 3, per_container: 4}}
-    operations: {operations}
-    workers: [4]
-    rate_per_s: {rate}
-    runtime: {runtime}
-    warmup: 0s
-    verify: true
-"""
-USUAL = {
-    "api": "[swift, s3]",
-    "users": "engine",
-    "rate": "null",
-    "runtime": "2s",
-    "operations": "{read: 40, write: 30, head: 10, list: 10, delete: 10}",
-}
 SECURE = f"""
 name: secure
 about: An RGW behind TLS, with virtual hosts
@@ -103,6 +81,25 @@ boto3.client("iam", **keys).put_user_policy(
 session = boto3.client("sts", **keys).get_session_token(DurationSeconds=3600)["Credentials"]
 print(json.dumps([session[name] for name in ("AccessKeyId", "SecretAccessKey", "SessionToken")]))
 """
+
+
+def text_of_suite(
+    api: str = "[swift, s3]",
+    operations: str = "{read: 40, write: 30, head: 10, list: 10, delete: 10}",
+    runtime: str = "2s",
+    users: str = "engine",
+    **more: str,
+) -> str:
+    return trial(
+        *(api, operations, runtime),
+        size="64KiB",
+        containers=3,
+        per_container=4,
+        workers=4,
+        verify="true",
+        suite=f"users: {users}",
+        **more,
+    )
 
 
 def ended(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
@@ -164,7 +161,7 @@ class Site:
             assert old in text
             text = text.replace(old, new)
         (folder / "secure.yaml").write_text(text.replace("CA", str(self.ca)))
-        (folder / "trial.yaml").write_text(SUITE.format(**{**USUAL, **suite}))
+        (folder / "trial.yaml").write_text(text_of_suite(**suite))
         where = ("--hardware", "this-machine", "--out", str(folder / "runs"))
         files = ("--suite", str(folder / "trial.yaml"), "--layouts", str(folder / "secure.yaml"))
         return self.inside(*COMMAND, "compare", *where, *files, *self.drawn(name))

@@ -19,24 +19,14 @@ import pytest
 from command_lines import CommandLines
 from secret_search import find_secrets, secrets_in
 from sockets import Socket, held, open_sockets
-from suite_command import measured, weighbridge
+from suite_command import measured, trial, weighbridge
 from weighbridge.environment import place
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
 
-SUITE = """
-name: exposure
-about: As short as it can be
-api: [swift, s3]
-cache: before-step
-workloads:
-  - name: mixed
-    objects: {size: 64KiB, containers: 1, per_container: 5}
-    operations: {read: 50, write: 50}
-    workers: [2]
-    runtime: 1s
-    warmup: 0s
-"""
+SUITE = trial(
+    "[swift, s3]", "{read: 50, write: 50}", "1s", size="64KiB", suite="cache: before-step"
+)
 LAYOUTS = ("rgw-haproxy", "swift-s3api:background=true")
 LISTENERS = {
     "gateway-1": {"radosgw", "haproxy", "memcached", "swift-proxy-ser"},

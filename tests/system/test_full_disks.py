@@ -37,18 +37,8 @@ settings:
   s3: {{url: "{url}", credentials: environment}}
   swift: {{auth_url: "{url}/auth/v1.0", storage_url: "{url}/v1/AUTH_test"}}
 """
-FILL = """
-name: fill
-about: Writes until there is no room
-api: [s3]
-workloads:
-  - name: filling
-    objects: {size: 4MB, containers: 1, per_container: 1}
-    operations: {write: 100}
-    workers: [8]
-    runtime: 45s # a busy mgr tells the mon of full OSDs some seconds late
-    warmup: 0s
-"""
+# A busy mgr tells the mon of full OSDs some seconds late.
+FILL = trial("[s3]", "{write: 100}", "45s", size="4MB", per_container=1, workers=8)
 IMPATIENT = """
 import sys
 from functools import partial

@@ -12,7 +12,7 @@ import pytest
 
 from deployed_layouts import deployed, unlimited
 from keystone_host import IMAGE, OTHER, RELEASE, KeystoneSite
-from suite_command import measured, weighbridge
+from suite_command import measured, trial, weighbridge
 from weighbridge.gateways.existing import credentials
 from weighbridge.gateways.existing.settings import ExistingSettings
 from weighbridge.gateways.swift.releases import RELEASES
@@ -23,21 +23,6 @@ from weighbridge.topologies.lab.host import LabHost
 pytestmark = pytest.mark.system
 
 LIFE_S = 30
-SUITE = f"""
-name: trial
-about: Longer than a token lasts
-api: [swift]
-users: USERS
-workloads:
-  - name: small
-    objects: {{size: 16KiB, containers: 2, per_container: 4}}
-    operations: {{read: 100}}
-    workers: [2]
-    rate_per_s: 5
-    runtime: {LIFE_S}s
-    warmup: 0s
-    verify: true
-"""
 ASKED = """
 import json, sys
 from weighbridge.common.exchange import WrongAnswer, ask, exchanging
@@ -62,7 +47,17 @@ class Site:
         """The folder of a run of one step, and what the command printed."""
         folder = self.folder / users
         folder.mkdir()
-        (folder / "trial.yaml").write_text(SUITE.replace("USERS", users))
+        # Longer than a token lasts.
+        suite = trial(
+            *("[swift]", "{read: 100}", f"{LIFE_S}s"),
+            size="16KiB",
+            containers=2,
+            per_container=4,
+            rate=5,
+            verify="true",
+            suite=f"users: {users}",
+        )
+        (folder / "trial.yaml").write_text(suite)
         words = f"--suite {folder}/trial.yaml --out {folder}/runs --no-charts"
         # All that is not given again is of no account to the command.
         kept = {name: "" for name in os.environ if name.startswith("OS_")}

@@ -12,29 +12,33 @@ import pytest
 
 from behind_front import driving, measured, past
 from deployed_layouts import deploys, endpoint, unlimited
+from suite_command import trial_suite
 from weighbridge.conductor.opening import object_servers
 from weighbridge.drivers.engine._native import content, ring_place
 from weighbridge.drivers.protocol import Cleanup, Prepare
 from weighbridge.results.record.step import Pass
-from weighbridge.suites import Suite, Workload
+from weighbridge.suites import Suite
 from weighbridge.topologies.deployment import Deployment
 
 pytestmark = pytest.mark.system
 
 SEED = 2014
 SIZE = 20_000
-WORKLOAD = {
-    "name": "small",
-    "objects": {"size": SIZE, "containers": 2, "per_container": 5},
-    "operations": {"read": 3, "head": 1},
-    "workers": [3],
-    "runtime": "1s",
-    "warmup": "0s",
-    "verify": True,
-}
-SUITE = Suite.model_validate(
-    {"name": "below", "about": "", "api": ["swift"], "workloads": [WORKLOAD], "seed": SEED}
-)
+
+
+def suite(operations: str, verify: str, name: str = "small") -> Suite:
+    return trial_suite(
+        *("[swift]", operations, "1s"),
+        name=name,
+        size=SIZE,
+        containers=2,
+        workers=3,
+        verify=verify,
+        suite=f"seed: {SEED}",
+    )
+
+
+SUITE = suite("{read: 3, head: 1}", "true")
 
 RING = """
 import json, sys
@@ -167,8 +171,7 @@ def test_writes_make_no_containers_and_are_deleted_where_they_are(
     swift: Deployment, tmp_path: Path
 ) -> None:
     swift.running_gateway.settle()  # what a busy machine put off before
-    changes = {"name": "mixed", "operations": {"write": 3, "delete": 1}, "verify": False}
-    workload = Workload.model_validate({**WORKLOAD, **changes})
+    (workload,) = suite("{write: 3, delete: 1}", "false", "mixed").workloads
     with driving(
         swift,
         SUITE,

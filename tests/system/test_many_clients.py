@@ -16,13 +16,13 @@ import pytest
 
 from deployed_layouts import endpoint
 from small_lab import within
+from suite_command import trial_suite
 from weighbridge.common.errors import DriverError
 from weighbridge.conductor.opening import opened
 from weighbridge.drivers.protocol import Cleanup, Prepare, Progress, Step
 from weighbridge.environment import place
 from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.results.record.step import Pass
-from weighbridge.suites import Suite
 from weighbridge.topologies.deployment import Deployment, deploy
 from weighbridge.topologies.lab.host import LabHost
 from weighbridge.topologies.loader import load_hardware, load_layout, shipped_layouts
@@ -38,22 +38,14 @@ hosts:
   client-2: {cpus: 0.4, memory: 1GiB, nic: 1Gbit}
   gateway-1: {memory: 512MiB}
 """
-SUITE = Suite.model_validate(
-    {
-        "name": "many-clients",
-        "about": "Two clients",
-        "processes": 2,
-        "workloads": [
-            {
-                "name": "writes",
-                "objects": {"size": "4KiB", "containers": 2, "per_container": 10},
-                "operations": {"write": 1},
-                "workers": [6],
-                "warmup": "0.5s",
-                "runtime": "3s",
-            }
-        ],
-    }
+SUITE = trial_suite(
+    *("[s3]", "{write: 1}", "3s"),
+    name="writes",
+    containers=2,
+    per_container=10,
+    workers=6,
+    warmup="0.5s",
+    suite="processes: 2",
 )
 (WRITES,) = SUITE.workloads
 COUNT = """

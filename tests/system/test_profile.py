@@ -9,23 +9,13 @@ from pathlib import Path
 import pytest
 
 from deployed_layouts import left_over
-from suite_command import measured, weighbridge
+from suite_command import measured, trial, weighbridge
 from weighbridge.conductor.profiling import able
 from weighbridge.results.record.profile import read_profiles
 
 pytestmark = pytest.mark.system
 
-SUITE = """
-name: profiled
-about: One small step
-workloads:
-  - name: small-write
-    objects: {size: 64KB, per_container: 10}
-    operations: {write: 1}
-    workers: [4]
-    runtime: 5s
-    warmup: 2s
-"""
+SUITE = trial("[swift]", "{write: 1}", "5s", size="64KB", per_container=10, workers=4, warmup="2s")
 
 
 def test_a_step_is_profiled_or_the_report_says_why_not(tmp_path: Path) -> None:
@@ -33,7 +23,7 @@ def test_a_step_is_profiled_or_the_report_says_why_not(tmp_path: Path) -> None:
     suite.write_text(SUITE)
     done = weighbridge(
         f"compare --suite {suite} --layouts rgw-beast --hardware lab-cpu --no-attest "
-        f"--perf small-write:4 --out {tmp_path}/runs",
+        f"--perf small:4 --out {tmp_path}/runs",
         timeout_s=300,
     )
     # Beside other tests nothing may be ranked; a profile is made all the same.
