@@ -172,7 +172,7 @@ def until(folder: Path, layout: str, words: str, option: str = "--no-attest") ->
     asked = f"compare {option} --suite {folder}/trial.yaml --layouts {written_once(layout, folder)}"
     with (folder / "output").open("w") as output:
         run = started(f"{asked} --out {folder}/runs", output, start_new_session=True)
-    printed(run, folder / "output", words)
+    printed(run, folder / "output", lambda said: words in said)
     return run
 
 

@@ -10,9 +10,8 @@ import pytest
 
 from deployed_layouts import deployed, on_client
 from small_lab import within
-from suite_command import trial, weighbridge
+from suite_command import in_network_of, trial, weighbridge
 from weighbridge.results.record.store import RunStore
-from weighbridge.topologies.lab.host import LabHost
 
 pytestmark = pytest.mark.system
 
@@ -53,15 +52,13 @@ def test_a_real_swift_is_measured_with_a_token_alone_and_a_bad_token_is_reported
     (tmp_path / "given.yaml").write_text(GIVEN)
     (tmp_path / "trial.yaml").write_text(SUITE)
     with deployed("swift", tmp_path, once=True) as deployment:
-        client = deployment.client
-        assert isinstance(client, LabHost)
         url, token = on_client(deployment, "swift", "-c", TOKEN)
         words = f"--suite {tmp_path}/trial.yaml --layouts {tmp_path}/given.yaml --no-charts"
         homes = {name: str(tmp_path / name) for name in ("WEIGHBRIDGE_HOME", "WEIGHBRIDGE_STATE")}
         for given, code in (("AUTH_tkold", 3), (token, 0)):
             done = weighbridge(
                 f"compare --hardware this-machine {words} --out {tmp_path}/runs",
-                within=("nsenter", f"--net=/proc/{client.pid}/ns/net"),
+                within=in_network_of(deployment.client),
                 env={**homes, "OS_STORAGE_URL": url, "OS_AUTH_TOKEN": given},
             )
             assert done.returncode == code, done.stdout + done.stderr

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from deployed_layouts import unlimited
-from suite_command import COMMAND, trial, valid_steps
+from suite_command import COMMAND, ended, heard, started, trial, valid_steps
 from weighbridge.environment import place
 from weighbridge.results.record.store import RunStore
 from weighbridge.topologies.lab import ending
@@ -99,45 +99,23 @@ class Site:
         (folder / "trial.yaml").write_text(SUITE)
         (folder / "plain.yaml").write_text(LAYOUT.format(url=url))
         self.environment = {
-            **os.environ, "WEIGHBRIDGE_HOME": str(folder / "home"),
+            "WEIGHBRIDGE_HOME": str(folder / "home"),
             "WEIGHBRIDGE_STATE": str(folder / "state"), "COLUMNS": "300",
             "AWS_ACCESS_KEY_ID": "weigh:er", "AWS_SECRET_ACCESS_KEY": KEY, "ST_USER": "weigh:er",
             "ST_KEY": KEY,
         }  # fmt: skip
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [*COMMAND, *arguments],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=self.environment,
-        )  # fmt: skip
+    def start(self, words: str) -> subprocess.Popen[str]:
+        return started(words, subprocess.PIPE, env=self.environment)
 
     def compare(self, out: Path) -> subprocess.Popen[str]:
-        files = (
-            "--suite",
-            str(self.folder / "trial.yaml"),
-            "--layouts",
-            str(self.folder / "plain.yaml"),
-            "--out",
-            str(out),
-        )
-        return self.start("compare", "--hardware", "this-machine", "--no-charts", *files)
-
-    def tell(self, *arguments: str) -> tuple[int, str]:
-        return ended(self.start(*arguments))
-
-
-def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
-    try:
-        said = process.communicate(timeout=600)[0]
-    finally:
-        process.kill()
-    assert "Traceback" not in said, said
-    return process.returncode, said
+        files = f"--suite {self.folder}/trial.yaml --layouts {self.folder}/plain.yaml --out {out}"
+        return self.start(f"compare --hardware this-machine --no-charts {files}")
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    argv = [sys.executable, "-m", "weighbridge", "null-target", "--port", "0", "--user", "weigh:er"]
+    argv = [*COMMAND, "null-target", "--port", "0", "--user", "weigh:er"]
     with subprocess.Popen(
         argv, stdout=subprocess.PIPE, text=True, env={**os.environ, "WEIGHBRIDGE_NULL_KEY": KEY}
     ) as process:
@@ -165,11 +143,7 @@ def test_a_disk_that_fills_up_in_a_step_costs_that_step_alone_and_is_gone_on_wit
 ) -> None:
     with disk(tmp_path / "disk", "24m") as full:
         process = site.compare(full.folder / "runs")
-        assert process.stdout is not None
-        said = ""
-        while "step 2/2" not in said:
-            said += (line := process.stdout.readline())
-            assert line, said
+        heard(process, "step 2/2")
         full.fill()
         code, rest = ended(process)
         (run,) = (full.folder / "runs").iterdir()
@@ -180,7 +154,7 @@ def test_a_disk_that_fills_up_in_a_step_costs_that_step_alone_and_is_gone_on_wit
         assert f"weighbridge resume {run}" in rest
         (first,) = RunStore.open(run).steps()
         full.clear()
-        code, said = site.tell("resume", "--no-charts", str(run))
+        code, said = ended(site.start(f"resume --no-charts {run}"))
         valid_steps(code, said, RunStore.open(run))
         assert "step 1/2" not in said
         steps = RunStore.open(run).steps()
@@ -203,7 +177,7 @@ def test_a_disk_too_small_for_the_report_keeps_every_step_and_the_report_is_made
         assert [step.measurement is not None for step in RunStore.open(run).steps()] == [True, True]
         assert not (run / "derived" / "report.html").exists()
         small.resize("24m")
-        code, said = site.tell("report", "--no-charts", str(run))
+        code, said = ended(site.start(f"report --no-charts {run}"))
         assert code == 0, said
         assert (run / "derived" / "report.html").is_file()
 
@@ -232,19 +206,10 @@ def test_a_cluster_that_fills_up_ends_its_step_with_that_reason_and_is_torn_down
     )
     (tmp_path / "lab-cpu.yaml").write_text(hardware)
     (tmp_path / "fill.yaml").write_text(FILL)
-    asked = (
-        "--suite",
-        "fill.yaml",
-        "--layouts",
-        "rgw-beast.yaml",
-        "--hardware",
-        "lab-cpu.yaml",
-        "--out",
-        "runs",
-    )
+    asked = "--suite fill.yaml --layouts rgw-beast.yaml --hardware lab-cpu.yaml --out runs"
     root = Path(__file__).parents[2]
     process = subprocess.Popen(
-        [sys.executable, "-c", IMPATIENT, "compare", "--no-charts", "--no-attest", *asked],
+        [sys.executable, "-c", IMPATIENT, "compare", "--no-charts", "--no-attest", *asked.split()],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(root), "COLUMNS": "300"},
     )  # fmt: skip

@@ -12,13 +12,12 @@ import pytest
 
 from deployed_layouts import deployed, unlimited
 from keystone_host import IMAGE, OTHER, RELEASE, KeystoneSite
-from suite_command import measured, trial, weighbridge
+from suite_command import in_network_of, measured, trial, weighbridge
 from weighbridge.gateways.existing import credentials
 from weighbridge.gateways.existing.settings import ExistingSettings
 from weighbridge.gateways.swift.releases import RELEASES
 from weighbridge.results.record.store import RunStore
 from weighbridge.topologies.deployment import Deployment
-from weighbridge.topologies.lab.host import LabHost
 
 pytestmark = pytest.mark.system
 
@@ -39,7 +38,6 @@ class Site:
     """A client in whose network Keystone and Swift are."""
 
     def __init__(self, deployment: Deployment, folder: Path) -> None:
-        assert isinstance(deployment.client, LabHost)
         self.client, self.folder = deployment.client, folder
         self.keystone = KeystoneSite(deployment.hosts["gateway-1"], self.client, LIFE_S)
 
@@ -64,7 +62,7 @@ class Site:
         home = {name: str(folder / name) for name in ("WEIGHBRIDGE_HOME", "WEIGHBRIDGE_STATE")}
         done = weighbridge(
             f"compare --swift cloud={self.keystone.url} {words}",
-            within=("nsenter", f"--net=/proc/{self.client.pid}/ns/net"),
+            within=in_network_of(self.client),
             timeout_s=300,
             env={**kept, **home, **environment},
         )

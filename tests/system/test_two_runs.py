@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from suite_command import started, trial, valid_steps
+from suite_command import ended, heard, started, trial, valid_steps
 from weighbridge.environment import place
 from weighbridge.results.record.store import RunStore
 from weighbridge.topologies.lab import ending
@@ -34,19 +34,9 @@ def running(folder: Path) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
-    said = process.communicate(timeout=600)[0]
-    assert "Traceback" not in said, said
-    return process.returncode, said
-
-
 def test_whoever_comes_second_is_refused_naming_the_first_which_goes_on(tmp_path: Path) -> None:
     with running(tmp_path) as first:
-        assert first.stdout is not None
-        said = ""
-        while "step 1/2" not in said:
-            said += (line := first.stdout.readline())
-            assert line, said
+        said = heard(first, "step 1/2")
         (run,) = (tmp_path / "runs").iterdir()
         words = "--suite trial.yaml --layouts null --hardware lab-cpu --no-attest --out second"
         seconds = [
