@@ -18,13 +18,16 @@ from weighbridge.topologies.deployment import Deployment, deploy
 from weighbridge.topologies.images import ensure
 from weighbridge.topologies.lab.runc import Runc
 from weighbridge.topologies.loader import (
+    Planned,
     load_hardware,
     load_layout,
     shipped_hardware,
     shipped_layouts,
 )
+from weighbridge.topologies.preflight import preflight
 from witness import ODD_NAMES
 
+LAB_CPU = load_hardware(shipped_hardware()["lab-cpu"])
 UNLIMITED = re.compile(r"(cpus|nic|bandwidth): [^,}]+,? ?")
 """What makes hosts of a hardware file slower than the machine they are on."""
 
@@ -47,11 +50,28 @@ def kept_once(layout: str) -> str:
     return text
 
 
+def shipped(layout: str) -> str:
+    """The text of the shipped layout file."""
+    return shipped_layouts()[layout].read_text()
+
+
 def written_once(layout: str, folder: Path) -> Path:
     """A file of the shipped layout that keeps all data once."""
     path = folder / f"{layout}.yaml"
-    path.write_text(kept_once(shipped_layouts()[layout].read_text()))
+    path.write_text(kept_once(shipped(layout)))
     return path
+
+
+def planned(text: str, folder: Path) -> Planned:
+    """A layout of this text on the hosts of lab-cpu."""
+    path = folder / "layout.yaml"
+    path.write_text(text)
+    return load_layout(path, LAB_CPU)
+
+
+def check(text: str, folder: Path) -> None:
+    """Have the programs of a layout's release check its options. Raises UsageError."""
+    preflight(planned(text, folder), LAB_CPU, place(), print)
 
 
 WITNESS = Path(__file__).with_name("witness.py")
@@ -86,14 +106,14 @@ def deployed(
     `tools`: with fio and the other tools on its hosts.
     """
     path = folder / f"{layout}.yaml"
-    text = change(shipped_layouts()[layout].read_text())
+    text = change(shipped(layout))
     path.write_text(kept_once(text) if once else text)
     hardware_path = folder / f"{hardware}.yaml"
     hardware_path.write_text(change_hardware(shipped_hardware()[hardware].read_text()))
     hosts = load_hardware(hardware_path)
-    planned = load_layout(path, hosts)
-    ensure(planned.gateway.image, print, store=place().images)
-    with deploy(planned, hosts, place(), print, logs=folder / "logs", tools=tools) as deployment:
+    tested = load_layout(path, hosts)
+    ensure(tested.gateway.image, print, store=place().images)
+    with deploy(tested, hosts, place(), print, logs=folder / "logs", tools=tools) as deployment:
         yield deployment
 
 

@@ -7,18 +7,9 @@ from pathlib import Path
 import pytest
 
 from benched_pool import check_benched_pool
-from deployed_layouts import deployed, witness
+from deployed_layouts import check, deployed, shipped, witness
 from small_lab import health, within
 from weighbridge.common.errors import UsageError
-from weighbridge.environment import place
-from weighbridge.topologies.loader import (
-    Planned,
-    load_hardware,
-    load_layout,
-    shipped_hardware,
-    shipped_layouts,
-)
-from weighbridge.topologies.preflight import preflight
 from witness import ODD_NAMES
 
 pytestmark = pytest.mark.system
@@ -115,12 +106,6 @@ def test_an_older_and_a_newer_release_serve_both_apis_with_three_mons(
         check_benched_pool(deployment, tmp_path)
 
 
-def planned(folder: Path, layout: str, change: Callable[[str], str]) -> Planned:
-    path = folder / "layout.yaml"
-    path.write_text(change(shipped_layouts()[layout].read_text()))
-    return load_layout(path, load_hardware(shipped_hardware()["lab-cpu"]))
-
-
 def test_ceph_and_the_front_say_all_that_is_wrong_with_options_before_any_daemon_runs(
     tmp_path: Path,
 ) -> None:
@@ -128,13 +113,9 @@ def test_ceph_and_the_front_say_all_that_is_wrong_with_options_before_any_daemon
         "{osd: {osd_op_num_shard: 3, osd_memory_target: 100M}, client: "
         "{rgw_thread_pool_size: many, rgw_nonsense_of_ours: 1}}"
     )
-    wrong = planned(
-        tmp_path,
-        "rgw-haproxy",
-        lambda text: text.replace("roundrobin", "roundrobbin") + f"  options: {options}\n",
-    )
+    text = shipped("rgw-haproxy").replace("roundrobin", "roundrobbin")
     with pytest.raises(UsageError) as error:
-        preflight(wrong, load_hardware(shipped_hardware()["lab-cpu"]), place(), print)
+        check(f"{text}  options: {options}\n", tmp_path)
     said = str(error.value)
     assert (
         "ceph-16 has no option 'osd_op_num_shard' in [osd] (did you mean 'osd_op_num_shards'?)"
@@ -149,9 +130,4 @@ def test_ceph_and_the_front_say_all_that_is_wrong_with_options_before_any_daemon
 
 def test_what_ships_passes_the_check_of_its_own_programs(tmp_path: Path) -> None:
     for name in ("rgw-civetweb", "rgw-haproxy"):
-        preflight(
-            planned(tmp_path, name, str),
-            load_hardware(shipped_hardware()["lab-cpu"]),
-            place(),
-            print,
-        )
+        check(shipped(name), tmp_path)

@@ -12,21 +12,14 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from deployed_layouts import deployed
+from deployed_layouts import LAB_CPU, deployed
 from weighbridge.common.host import Host
 from weighbridge.common.paths import IMPORTED_FROM
 from weighbridge.environment import place
 from weighbridge.gateways import program
 from weighbridge.suites.tuning import Parameter, Setting, loader
 from weighbridge.topologies.deployment import Deployment, hosts_request
-from weighbridge.topologies.loader import (
-    changed_layout,
-    load_hardware,
-    load_layout,
-    parse,
-    shipped_hardware,
-    shipped_layouts,
-)
+from weighbridge.topologies.loader import changed_layout, load_layout, parse, shipped_layouts
 from weighbridge.topologies.preflight import preflight_all
 
 pytestmark = pytest.mark.system
@@ -124,11 +117,10 @@ def deployment(
 @contextmanager
 def installed(layout: str, folder: Path) -> Iterator[Installed]:
     """A storage host of a layout at a release."""
-    hardware = load_hardware(shipped_hardware()["lab-cpu"])
     reference = parse(layout)
-    gateway = load_layout(shipped_layouts()[reference.name], hardware, reference).gateway
-    request = hosts_request(gateway, hardware, place(), ["store-1"], tools=False)
-    start = hardware.of.prepared(request, print)
+    gateway = load_layout(shipped_layouts()[reference.name], LAB_CPU, reference).gateway
+    request = hosts_request(gateway, LAB_CPU, place(), ["store-1"], tools=False)
+    start = LAB_CPU.of.prepared(request, print)
     with start(f"defaults-{secrets.token_hex(3)}", folder / "hosts") as hosts:
         yield Installed(hosts.hosts["store-1"], gateway.release)
 
@@ -266,25 +258,24 @@ def test_swifts_own_sample_files_have_the_defaults_that_its_spaces_give(
 @pytest.mark.usefixtures("deployment")
 def test_every_setting_of_a_space_is_taken_by_the_programs_of_its_release(space: str) -> None:
     document, tuning = loader.load(loader.find(space))
-    hardware = load_hardware(shipped_hardware()["lab-cpu"])
-    baseline = load_layout(shipped_layouts()[tuning.layout], hardware)
+    baseline = load_layout(shipped_layouts()[tuning.layout], LAB_CPU)
     variants = [
         changed_layout(
             baseline,
-            hardware,
+            LAB_CPU,
             {parameter.key: level.value, **level.also},
             document.fault_at((), ""),
         )
         for parameter in tuning.parameters
         for level in parameter.levels
     ]
-    assert preflight_all(variants, hardware, place(), print) == {}
+    assert preflight_all(variants, LAB_CPU, place(), print) == {}
     # And they are really asked: a value that none of them takes is refused.
     wrong: dict[str, dict[str, object]] = {
         "rgw": {"options.client.ms_async_op_threads": "many"},
         "swift": {"options.proxy.app:proxy-server.node_timeot": 3},
     }
     refused = changed_layout(
-        baseline, hardware, wrong[baseline.layout.gateway], document.fault_at((), ""), name="wrong"
+        baseline, LAB_CPU, wrong[baseline.layout.gateway], document.fault_at((), ""), name="wrong"
     )
-    assert list(preflight_all([refused], hardware, place(), print)) == ["wrong"]
+    assert list(preflight_all([refused], LAB_CPU, place(), print)) == ["wrong"]
