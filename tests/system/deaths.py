@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from small_lab import within
+from small_lab import read, within
 from suite_command import started
 from weighbridge.environment import place
 from weighbridge.results.record.step import StepResult
@@ -141,10 +141,3 @@ def _container(host: str) -> Container:
 
 def _command_line(pid: int) -> str:
     return read(Path(f"/proc/{pid}/cmdline")).replace(b"\0", b" ").decode(errors="replace")
-
-
-def read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""  # it ended while it was looked at

@@ -6,12 +6,13 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from small_lab import read
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.environment import place
 from weighbridge.topologies.deployment import Deployment, deploy
@@ -259,14 +260,12 @@ def check_versions(deployment: Deployment, api: str) -> None:
 def left_over() -> list[str]:
     """Containers, mounts and folders of deployments of this state that are still there."""
     where = place()
-    mounts = set()
-    for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it ended while it was looked at
-            mounts |= {
-                line
-                for line in (process / "mounts").read_text().splitlines()
-                if str(where.deployments) in line
-            }
+    mounts = {
+        line
+        for path in Path("/proc").glob("[0-9]*/mounts")
+        for line in read(path).decode(errors="replace").splitlines()
+        if str(where.deployments) in line
+    }
     return [
         *map(str, Runc(where.state / "runc").containers()),
         *mounts,

@@ -71,6 +71,14 @@ def within(seconds: float, happened: Callable[[], bool]) -> bool:
     return True
 
 
+def read(path: Path) -> bytes:
+    """What a file of a process or a device has; nothing if that ended while it was looked at."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
 def health(host: Host) -> str:
     """What `ceph health` says on a host with the admin's key."""
     return host.run(["ceph", "health"]).stdout.strip()

@@ -28,11 +28,6 @@ class Socket:
     inode: int
 
     @property
-    def everywhere(self) -> bool:
-        """Whether it takes what comes for any address."""
-        return ipaddress.ip_address(self.address).is_unspecified
-
-    @property
     def loopback(self) -> bool:
         return ipaddress.ip_address(self.address).is_loopback
 

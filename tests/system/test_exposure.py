@@ -7,12 +7,11 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
@@ -76,25 +75,19 @@ class Watch:
     modes: dict[str, int] = field(default_factory=dict)
     faults: list[Exception] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch)
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        over = threading.Event()
+        thread = threading.Thread(target=self._watch, args=(over,))
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        while not self._over.wait(0.25):
+    def _watch(self, over: threading.Event) -> None:
+        while not over.wait(0.25):
             try:
                 self._look()
             except OSError:
@@ -126,12 +119,8 @@ class Watch:
                 if where in namespaces:
                     # Some are started by a loader or an interpreter, and radosgw renames itself:
                     # both names and words count.
-                    words = (
-                        (process / "cmdline")
-                        .read_bytes()
-                        .replace(b"\0", b" ")
-                        .decode(errors="replace")
-                    )
+                    line = (process / "cmdline").read_bytes().replace(b"\0", b" ")
+                    words = line.decode(errors="replace")
                     name = f"{(process / 'comm').read_text().strip()} ({words.strip()})"
                     label, host = namespaces[where]
                     self.names |= {(label, host, inode): name for inode in held(process.name)}
@@ -186,7 +175,8 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
     folder = tmp_path_factory.mktemp("exposure")
     (folder / "suite.yaml").write_text(SUITE)
     words = f"--suite {folder}/suite.yaml --layouts {','.join(LAYOUTS)} --out {folder}/runs"
-    with Watch() as watch, CommandLines() as lines:
+    watch = Watch()
+    with watch.watching(), CommandLines() as lines:
         done = weighbridge(
             f"compare {words} --no-charts",
             env={

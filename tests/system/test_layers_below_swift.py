@@ -12,6 +12,7 @@ import pytest
 
 from behind_front import driving, measured, past
 from deployed_layouts import deploys, endpoint, unlimited
+from small_lab import read
 from suite_command import trial_suite
 from weighbridge.conductor.opening import object_servers
 from weighbridge.drivers.engine._native import content, ring_place
@@ -196,18 +197,9 @@ def test_what_the_paths_are_hashed_with_is_in_no_log_and_no_command(
     _, ring = object_servers(swift)
     secrets = [one.get_secret_value().encode() for one in (ring.hash_prefix, ring.hash_suffix)]
     with driving(swift, SUITE, tmp_path, Pass(api="object-server", workloads=())):
-        lines = [
-            path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if readable(path)
-        ]
+        lines = [read(path) for path in Path("/proc").glob("[0-9]*/cmdline")]
     lines.append((tmp_path / "driver.log").read_bytes())
     assert not [line for line in lines for secret in secrets if secret in line]
-
-
-def readable(path: Path) -> bool:
-    try:
-        return bool(path.read_bytes())
-    except OSError:  # it ended while it was looked at
-        return False
 
 
 def test_one_proxy_is_asked_past_its_front(swift: Deployment, tmp_path: Path) -> None:

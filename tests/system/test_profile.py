@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from deployed_layouts import left_over
+from small_lab import read
 from suite_command import measured, trial, weighbridge
 from weighbridge.conductor.profiling import able
 from weighbridge.results.record.profile import read_profiles
@@ -47,13 +48,6 @@ def test_a_step_is_profiled_or_the_report_says_why_not(tmp_path: Path) -> None:
     if allowed.blocks:
         assert found.disk is not None
         assert [one.requests > 0 for one in found.disk.ways if one.way == "write"] == [True]
-    recording = [path for path in Path("/proc").glob("[0-9]*/cmdline") if _records(path, folder)]
-    assert recording == []
+    lines = [read(path) for path in Path("/proc").glob("[0-9]*/cmdline")]
+    assert not [line for line in lines if str(folder).encode() in line]
     assert left_over() == []
-
-
-def _records(cmdline: Path, folder: Path) -> bool:
-    try:
-        return str(folder).encode() in cmdline.read_bytes()
-    except OSError:
-        return False  # it has ended

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from machines import Machines, machines
+from small_lab import within
 from weighbridge.common.errors import CommandFailed, TargetError, UsageError
 from weighbridge.common.host import Host, Service
 from weighbridge.gateways.gateway import RootImage
@@ -26,7 +27,6 @@ from weighbridge.topologies.ssh import claim, ending, startup
 from weighbridge.topologies.ssh.connection import EventLoop, SshConnection
 
 pytestmark = pytest.mark.system
-
 
 NOTHING = RootImage(name="nothing", suite="bookworm", packages=())
 BOTH = ("store-1", "store-2")
@@ -68,8 +68,8 @@ def hardware_of(
     )
 
 
-def raised(testbed: Machines, folder: Path, label: str = "", **parts: object) -> Hosts:
-    label = label or f"test-{secrets.token_hex(3)}"
+def raised(testbed: Machines, folder: Path, **parts: object) -> Hosts:
+    label = f"test-{secrets.token_hex(3)}"
     hardware = hardware_of(testbed, **parts)  # type: ignore[arg-type]
     return startup.start_ssh(label, hardware, NOTHING, print, folder=folder / label, names=BOTH)
 
@@ -94,15 +94,6 @@ def left_over(testbed: Machines, *names: str) -> list[str]:
         for name in names or BOTH
         for line in testbed.hosts[name].run(["sh", "-c", script]).stdout.splitlines()
     ]
-
-
-def until(true: Callable[[], bool], within_s: float = SOON_S) -> bool:
-    deadline = time.monotonic() + within_s
-    while not true():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 def there(testbed: Machines, host: Host, word: str) -> bool:
@@ -199,7 +190,7 @@ def test_a_command_that_takes_too_long_is_ended_with_all_it_started(
     with pytest.raises(CommandFailed) as caught:
         host.run(["sh", "-c", "setsid sleep 7654 & sleep 7654"], timeout_s=1)
     assert caught.value.code is None
-    assert until(lambda: not there(testbed, host, "7654"))
+    assert within(SOON_S, lambda: not there(testbed, host, "7654"))
 
 
 def test_more_commands_at_once_than_a_connection_has_sessions_all_come_to_their_end(
@@ -234,9 +225,9 @@ def test_services_are_alive_until_they_end_or_are_stopped_and_say_what_they_prin
         ]
     )
     assert host.alive("osd.0")
-    assert until(lambda: not host.alive("short"))
+    assert within(SOON_S, lambda: not host.alive("short"))
     assert host.log_tail("short.out") == ["a $HOME % b"]
-    assert until(lambda: host.log_tail("radosgw-client.rgw.x.out") == ["up"])
+    assert within(SOON_S, lambda: host.log_tail("radosgw-client.rgw.x.out") == ["up"])
     with pytest.raises(TargetError, match="already running"):
         host.start([Service("osd.0", ("sleep", "1"))])
     host.stop("radosgw-client.rgw.x", timeout_s=5)
@@ -270,7 +261,7 @@ def test_a_spawned_program_is_talked_to_signalled_and_killed_with_its_children(
     with host.spawn(["sleep", "7654"], stderr=errors) as program:
         with pytest.raises(subprocess.TimeoutExpired):
             program.wait(0.1)
-        assert until(lambda: there(testbed, host, "7654"))
+        assert within(SOON_S, lambda: there(testbed, host, "7654"))
         program.send_signal(signal.SIGTERM)
         assert program.wait(SOON_S) in {-signal.SIGTERM, 128 + signal.SIGTERM}
     with host.spawn(["sh", "-c", "setsid sleep 7655 & echo up; wait"], stderr=errors) as program:
@@ -278,7 +269,7 @@ def test_a_spawned_program_is_talked_to_signalled_and_killed_with_its_children(
         assert program.stdout.readline() == b"up\n"
         program.kill()
         assert program.wait(SOON_S) != 0
-    assert until(lambda: not there(testbed, host, "7655"))
+    assert within(SOON_S, lambda: not there(testbed, host, "7655"))
 
 
 def test_counters_report_memory_disk_and_network(host: Host) -> None:
@@ -320,7 +311,7 @@ def test_limits_hold_and_are_taken_off(hosts: Hosts) -> None:
     host.run(["python3", "-c", spin])
     # By what the kernel counts: how much of a CPU there is for it, others on this machine decide.
     assert host.counters().throttled_periods == before.throttled_periods
-    assert until(lambda: writes_s(host) < limited_s / 2, 120)
+    assert within(120, lambda: writes_s(host) < limited_s / 2)
 
 
 def test_what_takes_more_memory_than_its_host_has_is_ended_and_counted(hosts: Hosts) -> None:
@@ -331,7 +322,7 @@ def test_what_takes_more_memory_than_its_host_has_is_ended_and_counted(hosts: Ho
             Service("hog", ("python3", "-c", "x = b'x' * 2**29; import time; time.sleep(60)")),
         ]
     )
-    assert until(lambda: not host.alive("hog"))
+    assert within(SOON_S, lambda: not host.alive("hog"))
     assert (host.counters().oom_kills or 0) >= 1
     assert host.alive("quiet")
     host.stop("quiet")

@@ -6,7 +6,6 @@ Prints one JSON object of what they saw; nothing of the suite is imported.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sys
@@ -99,13 +98,10 @@ def swift(endpoint: dict[str, str]) -> dict[str, Any]:
     container = f"witness-{os.urandom(4).hex()}"
     client.put_container(container)
     bodies = {name: os.urandom(1000 + index) for index, name in enumerate(ODD_NAMES)}
-    etags = {
-        name: client.put_object(container, name, body, headers={"X-Object-Meta-Fish": "cod"})
-        for name, body in bodies.items()
-    }
+    for name, body in bodies.items():
+        client.put_object(container, name, body)
     _, first = client.get_container(container, limit=3)
     _, rest = client.get_container(container, marker=first[-1]["name"])
-    headers = client.head_object(container, "plain")
     seen: dict[str, Any] = {
         "same": [
             name for name, body in bodies.items() if client.get_object(container, name)[1] == body
@@ -113,11 +109,7 @@ def swift(endpoint: dict[str, str]) -> dict[str, Any]:
         "listed": [item["name"] for item in (*first, *rest)],
         "range": client.get_object(container, "plain", headers={"Range": "bytes=10-19"})[1]
         == bodies["plain"][10:20],
-        "length": int(headers["content-length"]),
-        "metadata": headers["x-object-meta-fish"],
-        "etags": [
-            name for name, body in bodies.items() if etags[name] == hashlib.md5(body).hexdigest()
-        ],
+        "length": int(client.head_object(container, "plain")["content-length"]),
     }
     for name in ODD_NAMES:
         client.delete_object(container, name)
