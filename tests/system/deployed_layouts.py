@@ -129,12 +129,14 @@ def deploys(layout: str, change: Callable[[str], str] = str, **more: Any) -> Any
     return deployment
 
 
-def on_client(deployment: Deployment, api: str, *program: str, **more: Any) -> Any:
-    """What a program of Python, which gets an endpoint, prints on the client host as JSON."""
+def on_client(deployment: Deployment, api: str, *program: str, client: int = 0, **more: Any) -> Any:
+    """What a program of Python, which gets an endpoint, prints on a client host as JSON."""
     order = json.loads(endpoint(deployment, api).model_dump_json()) | more
     line = [sys.executable, *program]
-    env = {"PYTHONPATH": str(Path(__file__).parents[2])}
-    done = deployment.client.run(line, stdin=json.dumps(order), env=env, timeout_s=300)
+    here = Path(__file__).parent
+    env = {"PYTHONPATH": f"{here.parents[1]}:{here}"}
+    host = deployment.clients[client]
+    done = host.run(line, stdin=json.dumps(order), env=env, timeout_s=300)
     return json.loads(done.stdout)
 
 

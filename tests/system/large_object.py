@@ -14,6 +14,8 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
+import sdk
+
 BLOCK = 1 << 20
 PART = 16 << 20
 NAME = "large"
@@ -52,20 +54,7 @@ def sum_of(pieces: Iterable[bytes]) -> tuple[str, int]:
 
 
 def s3(endpoint: dict[str, Any]) -> dict[str, Any]:
-    import boto3  # noqa: PLC0415 - one of the two libraries a call
-    from botocore.config import Config  # noqa: PLC0415
-
-    client = boto3.client(
-        "s3",
-        endpoint_url=endpoint["url"],
-        aws_access_key_id=endpoint["user"],
-        aws_secret_access_key=endpoint["key"],
-        region_name=endpoint["region"],
-        config=Config(
-            s3={"addressing_style": "path", "payload_signing_enabled": False},
-            request_checksum_calculation="when_required",
-        ),
-    )
+    client = sdk.s3(endpoint, s3={"addressing_style": "path", "payload_signing_enabled": False})
     bucket = f"large-{os.urandom(4).hex()}"
     client.create_bucket(Bucket=bucket)
     upload = client.create_multipart_upload(Bucket=bucket, Key=NAME)["UploadId"]
@@ -87,9 +76,7 @@ def s3(endpoint: dict[str, Any]) -> dict[str, Any]:
 
 
 def swift(endpoint: dict[str, Any]) -> dict[str, Any]:
-    import swiftclient  # noqa: PLC0415
-
-    client = swiftclient.Connection(endpoint["url"], endpoint["user"], endpoint["key"], retries=0)
+    client = sdk.swift(endpoint)
     container = f"large-{os.urandom(4).hex()}"
     client.put_container(container)
     body = Body(endpoint["size"])

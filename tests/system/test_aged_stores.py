@@ -28,14 +28,8 @@ SUITE = trial_suite(
 )
 
 LISTED = """
-import boto3, json, sys
-from botocore.config import Config
-own = json.load(sys.stdin)
-s3 = boto3.client(
-    "s3", endpoint_url=own["url"], region_name="us-east-1",
-    aws_access_key_id=own["user"], aws_secret_access_key=own["key"],
-    config=Config(proxies={}, s3={"addressing_style": "path"}),
-)
+import json, sys, sdk
+s3 = sdk.s3(json.load(sys.stdin))
 found = {}
 for bucket in s3.list_buckets()["Buckets"]:
     for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket["Name"]):

@@ -35,8 +35,8 @@ def outage(
     )
     words = f"--layouts {layout} --hardware {hardware} --no-attest --no-charts --out {folder}/runs"
     store = measured(weighbridge(f"compare --suite {path} {words}"), folder / "runs")
-    ((key, found),) = read_outages(store.folder).items()
-    step = store.latest()[key]
+    (found,) = read_outages(store.folder).values()
+    step = store.latest()[found.key]
     assert step.measurement is not None, step
     assert 5 <= found.fault.begun_s < found.fault.done_s
     assert found.back is not None

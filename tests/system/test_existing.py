@@ -7,7 +7,6 @@ knows every name.
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from deployed_layouts import deployed, endpoint
+from deployed_layouts import deployed, endpoint, on_client
 from suite_command import heard, in_network_of, started, trial, valid_steps, weighbridge
 from tls_proxy import authority
 from weighbridge.common.endpoint import Endpoint
@@ -47,14 +46,8 @@ settings:
     ca_file: CA
 """
 WITNESS = """
-import json, sys, boto3
-from botocore.config import Config
-e = json.load(sys.stdin)
-s3 = boto3.client(
-    "s3", endpoint_url=e["url"], region_name=e["region"],
-    aws_access_key_id=e["user"], aws_secret_access_key=e["key"],
-    config=Config(s3={"addressing_style": "path"}, request_checksum_calculation="when_required"),
-)
+import json, sys, sdk
+s3 = sdk.s3(json.load(sys.stdin))
 if "--make" in sys.argv:
     s3.create_bucket(Bucket="theirs")
     s3.put_object(Bucket="theirs", Key="precious", Body=b"x")
@@ -104,17 +97,14 @@ class Site:
     """The RGW with what is before it, and the command in the network of its client."""
 
     def __init__(self, deployment: Deployment, folder: Path, ca: Path) -> None:
-        self.client = deployment.client
+        self.deployment, self.client = deployment, deployment.client
         self.s3, self.swift = endpoint(deployment, "s3"), endpoint(deployment, "swift")
         self.folder, self.ca = folder, ca
         (folder / "resolv.conf").write_text("nameserver 127.0.0.1\noptions timeout:2 attempts:2\n")
         deployment.hosts["gateway-1"].run(
             ["radosgw-admin", "caps", "add", "--uid", "weigh", "--caps", "user-policy=*"]
         )
-        text = self.client.run(
-            [sys.executable, "-c", SESSION], stdin=self.s3.model_dump_json()
-        ).stdout
-        self.session: list[str] = json.loads(text)
+        self.session: list[str] = on_client(deployment, "s3", "-c", SESSION)
         (folder / "credentials").write_text(
             f"[theirs]\naws_access_key_id = {self.s3.user}\naws_secret_access_key = "
             f"{self.s3.key.get_secret_value()}\n"
@@ -169,10 +159,7 @@ class Site:
 
     def seen(self, *options: str) -> dict[str, list[str]]:
         """All buckets and their objects, as boto3 lists them."""
-        order = self.s3.model_dump_json()
-        found: dict[str, list[str]] = json.loads(
-            self.client.run([sys.executable, "-c", WITNESS, *options], stdin=order).stdout
-        )
+        found: dict[str, list[str]] = on_client(self.deployment, "s3", "-c", WITNESS, *options)
         return found
 
 

@@ -26,15 +26,12 @@ SUITE = trial(
     verify="true",
 )
 TOKEN = """
-import json, sys, swiftclient
-e = json.load(sys.stdin)
-print(json.dumps(swiftclient.Connection(e["url"], e["user"], e["key"], retries=0).get_auth()))
+import json, sys, sdk
+print(json.dumps(sdk.swift(json.load(sys.stdin)).get_auth()))
 """
 CONTAINERS = """
-import json, sys, swiftclient
-e = json.load(sys.stdin)
-connection = swiftclient.Connection(e["url"], e["user"], e["key"], retries=0)
-print(json.dumps([one["name"] for one in connection.get_account()[1]]))
+import json, sys, sdk
+print(json.dumps([one["name"] for one in sdk.swift(json.load(sys.stdin)).get_account()[1]]))
 """
 GIVEN = """
 name: given

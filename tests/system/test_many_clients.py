@@ -4,17 +4,15 @@ say what was really done.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
-from deployed_layouts import endpoint
+from deployed_layouts import on_client
 from small_lab import within
 from suite_command import trial_suite
 from weighbridge.common.errors import DriverError
@@ -49,14 +47,8 @@ SUITE = trial_suite(
 )
 (WRITES,) = SUITE.workloads
 COUNT = """
-import json, sys, boto3
-from botocore.config import Config
-one = json.load(sys.stdin)
-s3 = boto3.client(
-    "s3", endpoint_url=one["url"], region_name="us-east-1",
-    aws_access_key_id=one["user"], aws_secret_access_key=one["key"],
-    config=Config(s3={"addressing_style": "path"}),
-)
+import json, sys, sdk
+s3 = sdk.s3(json.load(sys.stdin))
 pages = [page for bucket in s3.list_buckets()["Buckets"]
          for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket["Name"])]
 print(sum(one["Size"] == 4096 for page in pages for one in page.get("Contents", [])))
@@ -82,9 +74,8 @@ def written(deployment: Deployment) -> int:
     """How many objects of the workload's size there are, as boto3 counts them from the second
     client.
     """
-    known = endpoint(deployment, "s3")
-    asked = json.dumps({"url": known.url, "user": known.user, "key": known.key.get_secret_value()})
-    return int(deployment.clients[1].run([sys.executable, "-c", COUNT], stdin=asked).stdout)
+    count: int = on_client(deployment, "s3", "-c", COUNT, client=1)
+    return count
 
 
 def test_two_clients_make_half_of_the_load_each_and_all_of_it_is_counted_once(

@@ -11,6 +11,8 @@ import os
 import sys
 from typing import Any
 
+import sdk
+
 ODD_NAMES = [
     "plain",
     "with space",
@@ -24,23 +26,9 @@ ODD_NAMES = [
 
 
 def s3(endpoint: dict[str, str]) -> dict[str, Any]:
-    import boto3  # noqa: PLC0415 - one of the two libraries a call
-    from botocore.config import Config  # noqa: PLC0415
-    from botocore.exceptions import ClientError  # noqa: PLC0415
+    from botocore.exceptions import ClientError  # noqa: PLC0415 - one of the two libraries a call
 
-    client = boto3.client(
-        "s3",
-        endpoint_url=endpoint["url"],
-        aws_access_key_id=endpoint["user"],
-        aws_secret_access_key=endpoint["key"],
-        region_name=endpoint["region"],
-        verify=endpoint.get("ca_file"),
-        config=Config(
-            s3={"addressing_style": "path"},
-            request_checksum_calculation="when_required",
-            response_checksum_validation="when_required",
-        ),
-    )
+    client = sdk.s3(endpoint)
     bucket = f"witness-{os.urandom(4).hex()}"
     client.create_bucket(Bucket=bucket)
     bodies = {name: os.urandom(1000 + index) for index, name in enumerate(ODD_NAMES)}
@@ -88,13 +76,7 @@ def s3(endpoint: dict[str, str]) -> dict[str, Any]:
 def swift(endpoint: dict[str, str]) -> dict[str, Any]:
     import swiftclient  # noqa: PLC0415
 
-    client = swiftclient.Connection(
-        endpoint["url"],
-        endpoint["user"],
-        endpoint["key"],
-        retries=0,
-        cacert=endpoint.get("ca_file"),
-    )
+    client = sdk.swift(endpoint)
     container = f"witness-{os.urandom(4).hex()}"
     client.put_container(container)
     bodies = {name: os.urandom(1000 + index) for index, name in enumerate(ODD_NAMES)}
