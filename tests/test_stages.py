@@ -73,7 +73,12 @@ def assert_ended(pid: int) -> None:
 
 
 def ran(
-    folder: Path, *files: str, at_once: int = 0, more: tuple[Stage, ...] = (), **how: Any
+    folder: Path,
+    *files: str,
+    at_once: int = 0,
+    more: tuple[Stage, ...] = (),
+    again: bool = False,
+    **how: Any,
 ) -> Ran:
     """The result of stages with a folder of test files."""
     (folder / "pytest.ini").write_text("[pytest]\n")
@@ -83,13 +88,8 @@ def ran(
     if at_once:
         arguments += ["-n", str(at_once), "--dist", "loadfile"]
     out = io.StringIO()
-    status = stages.run(
-        [*more, Stage("made-up", [arguments])],
-        folder=folder,
-        records=folder / "records",
-        out=out,
-        **how,
-    )
+    session = stages.Session(folder, folder / "records", out=out, **how)
+    status = stages.run([*more, Stage("made-up", [arguments])], session, again=again)
     return Ran(status, out.getvalue())
 
 
@@ -192,7 +192,7 @@ def test_a_signal_ends_what_was_started(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from tests import stages\n"
         "stages.run([stages.Stage('s', [['sh', '-c', 'echo $$ >pid; exec sleep 1000']],"
-        " pytest=False)], records=Path('records'))"
+        " pytest=False)], stages.Session(records=Path('records')))"
     )
     script = program.replace(">pid", f">{tmp_path}/pid").replace("'records'", f"'{tmp_path}'")
     child = subprocess.Popen([sys.executable, "-c", script], cwd=stages.ROOT)

@@ -83,7 +83,6 @@ def held(targets: list[str]) -> tuple[bool, str]:
 
 
 def main(asked: list[str]) -> int:
-    """Exit status: 0 when every attack is held."""
     through = 0
     for number, (about, targets) in enumerate(ATTACKS.items(), start=1):
         if asked and str(number) not in asked:

@@ -29,7 +29,6 @@ OTHERS = (
 
 
 def main(releases: tuple[tuple[str, str], ...]) -> int:
-    """Exit status: 0 when all images are there."""
     wanted: list[RootImage] = [
         TOOLS,
         *(STORES[kind].releases[release] for kind, release in releases),

@@ -127,7 +127,6 @@ def failures(store: RunStore, workload: str) -> Mapping[str, int]:
 
 
 def failures_of(step: StepResult) -> Mapping[str, int]:
-    """Failed operations of a step, by class."""
     found: Counter[str] = Counter()
     for tally in step.measurement.tallies if step.measurement is not None else ():
         found.update(tally.errors)

@@ -52,7 +52,6 @@ def kept_once(layout: str) -> str:
 
 
 def shipped(layout: str) -> str:
-    """The text of the shipped layout file."""
     return shipped_layouts()[layout].read_text()
 
 
@@ -151,7 +150,6 @@ def check_witness(deployment: Deployment, api: str) -> None:
 
 
 def check_large_object(deployment: Deployment, api: str, size: int = 64 << 20) -> None:
-    """An object comes back through boto3 or python-swiftclient as it was sent."""
     seen = on_client(deployment, api, str(LARGE), size=size)
     assert (seen["length"], seen["got"]) == (size, size)
     assert seen["read"] == seen["sent"]
@@ -163,7 +161,6 @@ def endpoint(deployment: Deployment, api: str) -> Endpoint:
 
 
 def witness(deployment: Deployment, api: str) -> dict[str, Any]:
-    """What boto3 or python-swiftclient saw from the client host."""
     seen: dict[str, Any] = on_client(deployment, api, str(WITNESS))
     return seen
 
@@ -180,7 +177,6 @@ def logged_in(deployment: Deployment) -> tuple[str, str]:
 
 
 def status_of(deployment: Deployment, url: str, *fields: str) -> str:
-    """The status of an answer, by curl on the client host."""
     more = [word for field in fields for word in ("-H", field)]
     argv = ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", *more, url]
     return deployment.client.run(argv).stdout
@@ -222,13 +218,11 @@ def what_was_sent(deployment: Deployment, api: str, lacked: Mapping[str, str]) -
 
 
 def versions_seen(deployment: Deployment, api: str) -> dict[str, Any]:
-    """What the engine and an SDK saw of the workloads of `versions_witness.py`."""
     seen: dict[str, Any] = on_client(deployment, api, str(VERSIONS))
     return seen
 
 
 def check_versions(deployment: Deployment, api: str) -> None:
-    """Have the engine replay workloads with versions, and an SDK look at what there is."""
     seen = versions_seen(deployment, api)
     prepared = {"versions": 18, "markers": 0, "numbers": [[0, 1, 2]] * 2}
     assert {name: (one["errors"], one["last"]) for name, one in seen.items()} == dict.fromkeys(

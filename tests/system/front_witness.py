@@ -118,7 +118,6 @@ class Wire:
 def once(
     place: tuple[str, int], method: str, target: str, fields: Any = None, body: bytes = b""
 ) -> Answer:
-    """One request on a connection of its own."""
     wire = Wire(place)
     try:
         return wire.ask(method, target, fields, body)
@@ -246,7 +245,6 @@ def streams(place: tuple[str, int]) -> dict[str, Any]:
 
 
 def broken(place: tuple[str, int]) -> dict[str, Any]:
-    """Answers and uploads that break off."""
     seen: dict[str, Any] = {}
     for way in ("length", "chunked"):
         answer = once(place, "GET", f"/broken?{way}")
@@ -273,7 +271,6 @@ def broken(place: tuple[str, int]) -> dict[str, Any]:
 
 
 def until(true: Any) -> bool:
-    """Whether it becomes true in time."""
     deadline = time.monotonic() + WITHIN_S
     while time.monotonic() < deadline:
         if true():
@@ -326,7 +323,6 @@ class S3:
 
 
 def real(endpoints: dict[str, dict[str, str]]) -> dict[str, Any]:
-    """What a real gateway behind the front does."""
     s3 = S3(endpoints["s3"])
     seen: dict[str, Any] = {"odd": {}}
     assert s3.ask("PUT", "/odd").status == 200

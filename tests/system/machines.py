@@ -74,8 +74,6 @@ _SYSTEMD = ("/bin/sh", "-c", "sleep infinity & exec /lib/systemd/systemd --syste
 
 @dataclass(frozen=True)
 class Machine(Bundle):
-    """The container of a machine, whose first process is systemd."""
-
     def config(self) -> dict[str, Any]:
         """As of a lab host, but for what systemd wants, and /opt, which is a folder of this
         machine's own file system.
@@ -115,16 +113,13 @@ class Machines:
 
     @property
     def hosts(self) -> Mapping[str, Host]:
-        """All of them by name, the conductor too."""
         return self.lab.hosts
 
     @property
     def conductor(self) -> Host:
-        """Where the command is run."""
         return self.lab.hosts[CONDUCTOR]
 
     def weighbridge(self, *words: str, timeout_s: float = 300) -> subprocess.CompletedProcess[str]:
-        """Run the command on the conductor to its end."""
         command = self.conductor.module("weighbridge", *words)
         environment = {
             **command.env,

@@ -23,7 +23,6 @@ import sdk
 
 
 def main() -> None:
-    """Print it."""
     client = sdk.swift(json.load(sys.stdin))
     container = f"pipeline-{os.urandom(4).hex()}"
     client.put_container(container)

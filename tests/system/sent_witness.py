@@ -164,7 +164,6 @@ def wait(condition: Any) -> None:
 
 
 def connected(prefix: str) -> tuple[Setup, Account, Client]:
-    """The engine's way to the endpoint on stdin, and the SDK's."""
     order = json.load(sys.stdin)
     setup = Setup(target=order, bucket_prefix=f"{prefix}-{os.urandom(4).hex()}", seed=SEED)
     account = Account(setup.target, 30)

@@ -58,7 +58,6 @@ def raised(
 
 
 def python(host: Host, text: str, *words: str) -> str:
-    """What a program of Python prints on a host."""
     return host.run([PYTHON, "-c", text, *words], timeout_s=120).stdout
 
 
@@ -80,5 +79,4 @@ def read(path: Path) -> bytes:
 
 
 def health(host: Host) -> str:
-    """What `ceph health` says on a host with the admin's key."""
     return host.run(["ceph", "health"]).stdout.strip()

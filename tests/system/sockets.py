@@ -46,7 +46,6 @@ def open_sockets(pid: int | str) -> Iterator[Socket]:
 
 
 def held(pid: int | str) -> set[int]:
-    """Inodes of the sockets that a process holds."""
     found = set()
     with suppress(OSError):  # it ended while it was looked at
         for descriptor in Path(f"/proc/{pid}/fd").iterdir():

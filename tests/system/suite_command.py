@@ -105,7 +105,6 @@ def started(
 
 
 def in_network_of(host: Host) -> tuple[str, ...]:
-    """What starts a program in the network of a lab host."""
     assert isinstance(host, LabHost)
     return "nsenter", f"--net=/proc/{host.pid}/ns/net"
 
@@ -121,7 +120,6 @@ def heard(run: subprocess.Popen[str], words: str) -> str:
 
 
 def ended(run: subprocess.Popen[str]) -> tuple[int, str]:
-    """The exit status of a command, and what it prints until its end."""
     try:
         said = run.communicate(timeout=600)[0]
     finally:

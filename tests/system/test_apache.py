@@ -258,7 +258,6 @@ def test_a_rejection_before_the_body_has_come_reaches_the_client(
 
 
 def kill(host: Host, daemon: Daemon) -> None:
-    """End radosgw as a crash does."""
     host.run(["sh", "-c", "kill -KILL $(pidof radosgw)"])
     host.stop(daemon.service.name)
 

@@ -42,7 +42,6 @@ class Outcome:
 
     @property
     def verdicts(self) -> set[str]:
-        """Of throughput and p90, over all numbers of workers and at each."""
         return {
             one.verdict
             for one in self.data.comparison.effects

@@ -46,7 +46,6 @@ def ask(deployment: Deployment, *order: tuple[str, str, dict[str, str], str]) ->
 
 
 def other(deployment: Deployment, base: Planned, **groups: dict[str, Any]) -> Planned:
-    """The layout with other settings, by group."""
     settings = dict(base.layout.settings)
     for group, changes in groups.items():
         settings[group] = {**settings.get(group, {}), **changes}

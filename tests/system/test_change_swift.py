@@ -66,7 +66,6 @@ def change(swift: Deployment, baseline: Planned) -> Iterator[Change]:
 
 @pytest.fixture(scope="module")
 def token(swift: Deployment) -> str:
-    """A token of before, and an object written with it."""
     _, found = logged_in(swift)
     for url, body in ((f"{ACCOUNT}/kept", ""), (OBJECT, "written before")):
         curl(swift, "-f", "-X", "PUT", "-d", body, "-H", f"X-Auth-Token: {found}", url)
@@ -82,12 +81,10 @@ def curl(swift: Deployment, *words: str) -> str:
 
 
 def read(swift: Deployment, token: str, times: int = 1) -> list[str]:
-    """Bodies of so many reads of the object, one after the other."""
     return [curl(swift, "-f", "-H", f"X-Auth-Token: {token}", OBJECT) for _ in range(times)]
 
 
 def pids(swift: Deployment) -> dict[str, frozenset[str]]:
-    """Processes by the name of what they run."""
     return {
         name: frozenset(swift.hosts[host].run(["pgrep", "-f", pattern]).stdout.split())
         for name, (host, pattern) in CONFS.items()

@@ -60,7 +60,6 @@ def nothing_stays() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
-    """One real comparison."""
     folder = tmp_path_factory.mktemp("compare")
     (folder / "trial.yaml").write_text(SUITE)
     done = weighbridge(f"compare --suite {folder}/trial.yaml --out {folder}/runs")

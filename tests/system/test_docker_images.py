@@ -93,7 +93,6 @@ class Docker:
 
 @contextmanager
 def docker_daemon(folder: Path) -> Iterator[Docker]:
-    """Start a daemon that has the base image, and end it."""
     store = place().images
     programs = ensure(PROGRAMS, print, store=store)
     data = store.resolve().parent / "docker"
@@ -155,7 +154,6 @@ def docker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Docker]:
 
 
 def built(docker: Docker, *options: str) -> str:
-    """Build an image; returns its id."""
     version = ("--build-arg", "VERSION=7.8.9")
     said = docker("build", "-q", "--network=host", *version, *options, ROOT, timeout_s=BUILD_S)
     return said.splitlines()[-1]

@@ -154,11 +154,9 @@ class Site:
         return self.told(self.compare(name, change or {}, **suite))
 
     def told(self, words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """What the command came to, in the client's network."""
         return weighbridge(words, within=self.inside, env=self.environment(**environment))
 
     def seen(self, *options: str) -> dict[str, list[str]]:
-        """All buckets and their objects, as boto3 lists them."""
         found: dict[str, list[str]] = on_client(self.deployment, "s3", "-c", WITNESS, *options)
         return found
 

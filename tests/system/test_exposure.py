@@ -162,8 +162,6 @@ class Watch:
 
 @dataclass(frozen=True)
 class Compared:
-    """A run that was watched from its beginning to its end."""
-
     run: Path
     said: bytes
     watch: Watch

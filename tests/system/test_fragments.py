@@ -43,7 +43,6 @@ def release(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def host(release: str, tmp_path: Path) -> Iterator[Host]:
-    """A host of the release on which nothing runs."""
     gateway = planned("rgw-apache-proxy", release).gateway
     request = hosts_request(gateway, LAB_CPU, place(), ["gateway-1"], tools=False)
     start_hosts = LAB_CPU.of.prepared(request, print)

@@ -82,8 +82,6 @@ def disk(folder: Path, size: str) -> Iterator[Disk]:
 
 
 class Site:
-    """A null target, and the command that weighs it into a folder."""
-
     def __init__(self, folder: Path, url: str) -> None:
         self.folder = folder
         (folder / "trial.yaml").write_text(SUITE)

@@ -78,8 +78,6 @@ NEW_FILES = (
 
 
 class Site:
-    """The cluster, and the command that measures it from its client's network."""
-
     def __init__(self, deployment: Deployment, folder: Path) -> None:
         self.folder = folder
         self.client, self.gateway = deployment.client, deployment.hosts["gateway-1"]
@@ -156,12 +154,10 @@ class Site:
         }
 
     def done(self, words: str) -> subprocess.CompletedProcess[str]:
-        """What the command came to, in the client's network."""
         return weighbridge(words, within=in_network_of(self.client), env=self.environment)
 
     @contextmanager
     def benching(self, name: str) -> Iterator[subprocess.Popen[str]]:
-        """A run whose `rados bench` runs."""
         process = started(
             self.compare(name, runtime="20s"),
             subprocess.PIPE,

@@ -124,7 +124,6 @@ backend version-1
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     try:
         return [one.getsockname()[1] for one in sockets]
@@ -181,7 +180,6 @@ class Daemon:
 
 @contextmanager
 def victoria(folder: Path) -> Iterator[str]:
-    """VictoriaMetrics; where it is."""
     (port,) = free_ports(1)
     url = f"http://127.0.0.1:{port}"
     options = ("-retentionPeriod=100y", "-search.latencyOffset=0s", "-memory.allowedBytes=128MB")
@@ -238,7 +236,6 @@ class Influx:
         return list(found.get("series", []))
 
     def listed(self, query: str) -> list[str]:
-        """The values that a query for a variable lists."""
         return [str(value[1]) for series in self.query(query) for value in series["values"]]
 
     def points(
@@ -260,7 +257,6 @@ class Influx:
 
 @contextmanager
 def influx(folder: Path) -> Iterator[Influx]:
-    """InfluxDB 1.6 behind its translator."""
     made = Influx(folder)
     try:
         made.database.start()
@@ -310,7 +306,6 @@ def metrics(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def points_of(store: RunStore) -> Points:
-    """The points of a run, read from its lines."""
     made = RunPoints(store)
     return read([*made.run(), *(line for step in store.steps() for line in made.step(step))])
 

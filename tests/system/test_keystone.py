@@ -35,14 +35,11 @@ for endpoint in json.load(sys.stdin):
 
 
 class Site:
-    """A client in whose network Keystone and Swift are."""
-
     def __init__(self, deployment: Deployment, folder: Path) -> None:
         self.client, self.folder = deployment.client, folder
         self.keystone = KeystoneSite(deployment.hosts["gateway-1"], self.client, LIFE_S)
 
     def compared(self, users: str, **environment: str) -> tuple[Path, str]:
-        """The folder of a run of one step, and what the command printed."""
         folder = self.folder / users
         folder.mkdir()
         # Longer than a token lasts.
@@ -96,7 +93,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 @pytest.mark.parametrize("users", ["engine", pytest.param("sdk", marks=pytest.mark.test_all)])
 def test_tokens_are_renewed_in_a_step_before_any_request_is_refused(site: Site, users: str) -> None:
-    """By a password, and by an application credential."""
     environment = site.keystone.environment
     secret = site.keystone.password
     if users == "sdk":

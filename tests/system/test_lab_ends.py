@@ -34,8 +34,6 @@ pytestmark = pytest.mark.system
 
 @dataclass(frozen=True)
 class Traces:
-    """What is on this machine of one deployment, as the kernel tells it."""
-
     namespaces: frozenset[str]
     mounts: int
     disks: frozenset[str]

@@ -167,6 +167,5 @@ def test_dropping_caches_empties_the_page_cache(client: Host) -> None:
 
 
 def meminfo(name: str) -> int:
-    """A figure of this machine's memory, in bytes."""
     lines = (line.partition(":") for line in Path("/proc/meminfo").read_text().splitlines())
     return next(int(value.split()[0]) for found, _, value in lines if found == name) * 1024

@@ -73,7 +73,6 @@ swift = deploys("swift-haproxy", change_hardware=unlimited)
 
 
 def places(deployment: Deployment, path: str) -> tuple[int, list[dict[str, Any]]]:
-    """Partition and disks of an object, as the engine computes them."""
     _, ring = object_servers(deployment)
     partition, numbers = ring_place(ring.model_dump_json(), path)
     return partition, [ring.disks[number].model_dump() for number in numbers]

@@ -86,7 +86,6 @@ TWO_DISKS = (
 
 
 def stores(options: str) -> Callable[[str], str]:
-    """A change of a layout's text to another object store."""
     return lambda text: text.replace("    objectstore: bluestore\n", options)
 
 

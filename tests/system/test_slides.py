@@ -65,7 +65,6 @@ class Box:
     low: float
 
     def holds(self, word: Box) -> bool:
-        """Whether a word is of this shape's text, and inside it."""
         beyond = TOLERANCE_PT + BEYOND * (word.low - word.top)
         return (
             self.says(word)
@@ -76,12 +75,10 @@ class Box:
         )
 
     def says(self, word: Box) -> bool:
-        """Whether the word is of its text."""
         return self.text is None or (word.text or "") in squeezed(self.text)
 
 
 def squeezed(text: str) -> str:
-    """A text without any space."""
     return re.sub(r"\s+", "", text)
 
 
@@ -120,7 +117,6 @@ def unshrunk(deck: bytes) -> bytes:
 
 
 def show(folder: Path, decks: Mapping[str, bytes], *, liberation: bool = True) -> dict[str, Path]:
-    """The decks as PDFs in the folder, by their names."""
     for name, deck in decks.items():
         (folder / f"{name}.pptx").write_bytes(deck)
     environment = {}
@@ -149,7 +145,6 @@ def fonts(pdf: Path) -> set[str]:
 
 
 def words(pdf: Path) -> list[list[Box]]:
-    """The words of each page."""
     pages = tool("pdftotext", "-bbox", pdf.name, "-", folder=pdf.parent).split("<page ")[1:]
     return [
         [
@@ -268,7 +263,6 @@ def replaced(decks: dict[str, bytes], tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture(scope="module")
 def shown(pdfs: dict[str, Path]) -> Path:
-    """The talk."""
     return pdfs["talk"]
 
 
@@ -295,7 +289,6 @@ def shades(path: Path) -> dict[object, int]:
 
 
 def text_of(pdf: Path, number: int) -> str:
-    """The text of a page, without any space."""
     pages = ("-f", str(number), "-l", str(number))
     return squeezed(tool("pdftotext", *pages, "-layout", pdf.name, "-", folder=pdf.parent))
 

@@ -97,7 +97,6 @@ def run_of(testbed: Machines, out: str) -> RunStore:
 
 
 def left_over(testbed: Machines) -> list[str]:
-    """Whatever of a deployment is left on any machine, looked for past the suite."""
     script = """
         systemctl list-units --all --plain --no-legend 'weighbridge-*' 2>/dev/null || true
         ls -d /opt/weighbridge/claim.json /opt/weighbridge/deployments/* 2>/dev/null || true

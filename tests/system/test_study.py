@@ -19,7 +19,6 @@ pytestmark = [pytest.mark.system, pytest.mark.long]
 
 
 def shortened(study: str, folder: Path, *changes: tuple[str, str]) -> Path:
-    """A file of a study with less to do."""
     text = loader.find(study).read_text()
     for old, new in changes:
         assert old in text

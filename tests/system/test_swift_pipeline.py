@@ -67,7 +67,6 @@ one can: those of other releases come before.
 
 
 def change(swift: Deployment, **settings: object) -> None:
-    """Have the proxy started again with other settings."""
     layout = swift.layout
     other = layout.model_copy(update={"settings": {**layout.settings, **settings}})
     swift.change(checked_again(other, swift.hardware, "test"), "restart", print)

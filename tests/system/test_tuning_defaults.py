@@ -116,7 +116,6 @@ def deployment(
 
 @contextmanager
 def installed(layout: str, folder: Path) -> Iterator[Installed]:
-    """A storage host of a layout at a release."""
     reference = parse(layout)
     gateway = load_layout(shipped_layouts()[reference.name], LAB_CPU, reference).gateway
     request = hosts_request(gateway, LAB_CPU, place(), ["store-1"], tools=False)

@@ -23,7 +23,6 @@ SUITE = trial("[s3]", "{read: 100}", "2s", workers=1)
 
 @contextmanager
 def running(folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """Two repeats of a null target in the lab; ended by a signal where the block fails."""
     (folder / "trial.yaml").write_text(SUITE)
     words = "--layouts null --repeats 2 --hardware lab-cpu --no-charts --no-attest --out runs"
     process = started(f"compare --suite trial.yaml {words}", subprocess.PIPE, cwd=folder)
