@@ -20,7 +20,7 @@ from weighbridge.gateways.gateway import STORES, RootImage
 from weighbridge.topologies.attestation import IMAGE as TOOLS
 from weighbridge.topologies.images import ensure
 
-RELEASES = (("rgw", "ceph-16"), ("swift", "swift-2.30"))
+RELEASES = (("rgw", "ceph-16"), ("swift", "swift-2.30"), ("seaweedfs", "seaweedfs-4.48"))
 OTHERS = (
     *(("rgw", "ceph-14"), ("rgw", "ceph-18")),
     *(("swift", "swift-2.26"), ("swift", "swift-2.35")),

@@ -9,7 +9,7 @@ from deployed_layouts import on_client
 from suite_command import trial_suite
 from weighbridge.conductor.clearing import buckets_of_workload
 from weighbridge.conductor.opening import opened
-from weighbridge.drivers.protocol import Prepare, Progress
+from weighbridge.drivers.protocol import Prepare
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import deleted_indexes
 from weighbridge.topologies.deployment import Deployment
@@ -36,10 +36,6 @@ json.dump(found, sys.stdout)
 """
 
 
-def _hear_nothing(_: Progress) -> None:
-    """Progress that nobody watches."""
-
-
 def check_listed_names(deployment: Deployment, folder: Path) -> None:
     """Prepare a workload and its share of deletes, list it, and have both SDKs find the same."""
     suite = trial_suite(
@@ -55,7 +51,7 @@ def check_listed_names(deployment: Deployment, folder: Path) -> None:
         deployment, suite, way, prefix="wb-listed", log=folder / "driver-listed.log"
     ) as ready:
         for one in suite.workloads:
-            ready.driver.prepare(Prepare(workload=one), _hear_nothing)
+            ready.driver.prepare(Prepare(workload=one))
             (bucket,) = buckets_of_workload("wb-listed", way, one)
             gone = deleted_indexes(one, suite.seed)
             wanted = [f"object-{index:010}" for index in range(COUNT) if index not in gone]

@@ -12,7 +12,7 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,6 +118,20 @@ class Machines:
     @property
     def conductor(self) -> Host:
         return self.lab.hosts[CONDUCTOR]
+
+    def write_hardware(
+        self, clients: Sequence[str], *more: str, admin: Collection[str] = ()
+    ) -> None:
+        """Write `real.yaml` of all machines but the conductor, each with its first disk; more lines
+        may be before their list. `admin`: those that are logged in to by who is not root.
+        """
+        lines = ["name: real", "kind: ssh", *more, f"clients: [{', '.join(clients)}]", "hosts:"]
+        for name, host in self.hosts.items():
+            if name != CONDUCTOR:
+                disk = f", disks: [{{id: /dev/disk/by-id/test-{name}-0}}]" if host.disks else ""
+                way = f", ssh: {{user: {ADMIN}}}" if name in admin else ""
+                lines.append(f"  {name}: {{address: {host.address}{disk}{way}}}")
+        (self.shared / "real.yaml").write_text("\n".join(lines) + "\n")
 
     def weighbridge(self, *words: str, timeout_s: float = 300) -> subprocess.CompletedProcess[str]:
         command = self.conductor.module("weighbridge", *words)

@@ -11,7 +11,7 @@ def s3(endpoint: dict[str, Any], **config: Any) -> Any:
     import boto3  # noqa: PLC0415 - one of the two libraries a call
     from botocore.config import Config  # noqa: PLC0415
 
-    usual = {
+    usual: dict[str, Any] = {
         "s3": {"addressing_style": "path"},
         "request_checksum_calculation": "when_required",
         "response_checksum_validation": "when_required",

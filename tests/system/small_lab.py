@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from weighbridge.common.host import Host
 from weighbridge.topologies.hardware import Hardware
@@ -42,19 +43,18 @@ def raised(
     state: Path,
     images: Mapping[str, Path] | None = None,
     hardware: Hardware = HARDWARE,
+    **more: Any,
 ) -> LabHosts:
     """Hosts of a hardware, whose roots are those of `images`, or this machine's own."""
     folder.mkdir(parents=True, exist_ok=True)
     given = dict.fromkeys(hardware.hosts, ROOT) if images is None else images
-    return start_lab(
-        label,
-        hardware,
-        given,
-        lambda line: None,
-        folder=folder,
-        names=list(hardware.hosts),
-        state=state,
-    )
+    parts: dict[str, Any] = {
+        "folder": folder,
+        "state": state,
+        "names": list(hardware.hosts),
+        **more,
+    }
+    return start_lab(label, hardware, given, lambda line: None, **parts)
 
 
 def python(host: Host, text: str, *words: str) -> str:

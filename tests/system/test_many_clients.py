@@ -12,11 +12,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from behind_front import driving
 from deployed_layouts import on_client
 from small_lab import within
 from suite_command import trial_suite
 from weighbridge.common.errors import DriverError
-from weighbridge.conductor.opening import opened
 from weighbridge.drivers.protocol import Cleanup, Prepare, Progress, Step
 from weighbridge.environment import place
 from weighbridge.results.analysis.steps.validity import judge
@@ -82,16 +82,16 @@ def test_two_clients_make_half_of_the_load_each_and_all_of_it_is_counted_once(
     two: Deployment, tmp_path: Path
 ) -> None:
     one = Pass(api="s3", workloads=(WRITES,))
-    with opened(two, SUITE, one, prefix="wb-lab", log=tmp_path / "driver.log") as ready:
-        ready.driver.prepare(Prepare(workload=WRITES))
+    with driving(two, SUITE, tmp_path, one) as driver:
+        driver.prepare(Prepare(workload=WRITES))
         before = [client.counters().network_sent_bytes for client in two.clients]
-        measurement = ready.driver.step(Step(workload=WRITES, workers=6)).measurement
+        measurement = driver.step(Step(workload=WRITES, workers=6)).measurement
         sent = [
             (client.counters().network_sent_bytes or 0) - (was or 0)
             for client, was in zip(two.clients, before, strict=True)
         ]
         there = written(two)
-        deleted = ready.driver.cleanup(Cleanup(workload=WRITES, what="written"))
+        deleted = driver.cleanup(Cleanup(workload=WRITES, what="written"))
     (tally,) = measurement.tallies
     assert tally.errors == {}
     assert (deleted.deleted, deleted.failed) == (there, 0)
@@ -121,15 +121,10 @@ def test_a_client_host_that_goes_in_a_step_is_named_and_holds_nothing_up(
             os.kill(lost.pid, signal.SIGKILL)
 
     def run() -> None:
-        with opened(
-            two,
-            SUITE,
-            Pass(api="s3", workloads=(long,)),
-            prefix="wb-gone",
-            log=tmp_path / "driver.log",
-        ) as ready:
-            ready.driver.prepare(Prepare(workload=long))
-            ready.driver.step(Step(workload=long, workers=6), end)
+        one = Pass(api="s3", workloads=(long,))
+        with driving(two, SUITE, tmp_path, one, prefix="wb-gone") as driver:
+            driver.prepare(Prepare(workload=long))
+            driver.step(Step(workload=long, workers=6), end)
 
     with pytest.raises(
         DriverError, match=r"client-2: worker process [34] of 4 has ended: the host is gone"

@@ -96,18 +96,7 @@ def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
     sizes = {CLIENT: (), GATEWAY: (), STORE: ("1GiB",) * 7}
     with machines(tmp_path_factory.mktemp("machines"), sizes) as found:
         (found.shared / "one-store.yaml").write_text(LAYOUT)
-        lines = [
-            "name: real",
-            "kind: ssh",
-            f"sysctl: {{{SETTING}: '0'}}",
-            f"clients: [{CLIENT}]",
-            "hosts:",
-        ]
-        for name in sizes:
-            host = found.hosts[name]
-            owned = f", disks: [{{id: /dev/disk/by-id/test-{name}-0}}]" if host.disks else ""
-            lines.append(f"  {name}: {{address: {host.address}{owned}}}")
-        (found.shared / "real.yaml").write_text("\n".join(lines) + "\n")
+        found.write_hardware([CLIENT], f"sysctl: {{{SETTING}: '0'}}")
         yield found
 
 

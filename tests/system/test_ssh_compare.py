@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from machines import ADMIN, CONDUCTOR, Machines, machines
+from machines import CONDUCTOR, Machines, machines
 from weighbridge.results.record.outage import read_outages
 from weighbridge.results.record.store import RunStore
 
@@ -66,29 +66,14 @@ def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
     with machines(tmp_path_factory.mktemp("machines"), disks) as found:
         for name, text in (("whole", SUITE), ("cut", CUT_SUITE)):
             (found.shared / f"{name}.yaml").write_text(text)
-        lines = ["name: real", "kind: ssh", "clients: [client-1, client-2]", "hosts:"]
-        for name in disks:
-            host = found.hosts[name]
-            owned = f", disks: [{{id: /dev/disk/by-id/test-{name}-0}}]" if host.disks else ""
-            way = f", ssh: {{user: {ADMIN}}}" if name in AS_ADMIN else ""
-            lines.append(f"  {name}: {{address: {host.address}{owned}{way}}}")
-        (found.shared / "real.yaml").write_text("\n".join(lines) + "\n")
+        found.write_hardware(["client-1", "client-2"], admin=AS_ADMIN)
         yield found
 
 
 def compare(testbed: Machines, out: str, *words: str) -> subprocess.CompletedProcess[str]:
-    given = (
-        "compare",
-        "--suite",
-        f"/var/log/host/{out}.yaml",
-        "--hardware",
-        "/var/log/host/real.yaml",
-        "--no-attest",
-        "--no-charts",
-        "--out",
-        f"/var/log/host/{out}",
-    )
-    return testbed.weighbridge(*given, *words, timeout_s=1200)
+    files = f"--suite /var/log/host/{out}.yaml --hardware /var/log/host/real.yaml"
+    given = f"compare {files} --no-attest --no-charts --out /var/log/host/{out}"
+    return testbed.weighbridge(*given.split(), *words, timeout_s=1200)
 
 
 def run_of(testbed: Machines, out: str) -> RunStore:
