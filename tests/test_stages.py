@@ -94,38 +94,29 @@ def ran(
 
 
 @long
-def test_tests_that_pass_are_green(tmp_path: Path) -> None:
-    result = ran(tmp_path, PASSES, at_once=1, again=True)
-    assert result.status == 0
-    assert "1 passed" in result.lines[-1]
-
-
-@long
-def test_a_test_that_fails_once_is_flaky_and_green_in_ci_only(tmp_path: Path) -> None:
-    result = ran(tmp_path, PASSES, FLAKY, again=True)
-    assert result.status == 0
-    assert result.named("flaky") == ["test_1.py::test_flaky"]
-    assert "1 passed, 1 flaky" in result.lines[-1]
-    (tmp_path / "tried").unlink()
-    result = ran(tmp_path, PASSES, FLAKY)
-    assert result.status == 1
-    assert result.named("failed") == ["test_1.py::test_flaky"]
-
-
-@long
-def test_a_test_that_fails_twice_is_red(tmp_path: Path) -> None:
-    result = ran(tmp_path, FAILS, FLAKY, at_once=2, again=True)
-    assert result.status == 1
-    assert result.named("failed") == ["test_0.py::test_fails"]
-    assert result.named("flaky") == ["test_1.py::test_flaky"]
-    assert "1 failed, 1 flaky" in result.lines[-1]
-
-
-@long
-def test_a_worker_that_dies_fails_its_test_which_runs_again(tmp_path: Path) -> None:
-    result = ran(tmp_path, PASSES, CRASHES, at_once=2, again=True)
-    assert result.status == 0
-    assert result.named("flaky") == ["test_1.py::test_crashes_once"]
+@pytest.mark.parametrize(
+    ("files", "again", "failed", "flaky", "said"),
+    [
+        ([PASSES], True, [], [], "1 passed"),
+        ([PASSES, FLAKY], True, [], ["test_1.py::test_flaky"], "1 passed, 1 flaky"),
+        ([PASSES, FLAKY], False, ["test_1.py::test_flaky"], [], "1 failed, 1 passed"),
+        (
+            [FAILS, FLAKY],
+            True,
+            ["test_0.py::test_fails"],
+            ["test_1.py::test_flaky"],
+            "1 failed, 1 flaky",
+        ),
+        ([PASSES, CRASHES], True, [], ["test_1.py::test_crashes_once"], "1 passed, 1 flaky"),
+    ],
+)
+def test_a_test_is_red_if_it_fails_twice_and_if_once_it_is_flaky_and_green_in_ci_only(
+    tmp_path: Path, files: list[str], again: bool, failed: list[str], flaky: list[str], said: str
+) -> None:
+    result = ran(tmp_path, *files, at_once=len(files), again=again)
+    assert result.status == int(bool(failed))
+    assert (result.named("failed"), result.named("flaky")) == (failed, flaky)
+    assert said in result.lines[-1]
 
 
 @long

@@ -61,6 +61,10 @@ def python(host: Host, text: str, *words: str) -> str:
     return host.run([PYTHON, "-c", text, *words], timeout_s=120).stdout
 
 
+def sh(host: Host, script: str, *words: str) -> str:
+    return host.run(["sh", "-ec", script, "sh", *words], timeout_s=120).stdout
+
+
 def within(seconds: float, happened: Callable[[], bool]) -> bool:
     deadline = time.monotonic() + seconds
     while not happened():

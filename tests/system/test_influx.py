@@ -8,12 +8,11 @@ import re
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
@@ -22,6 +21,7 @@ import pytest
 from fake_run import WORKLOADS, StepFaults, fake_run
 from grafana_boards import BOARD, TARGETS, asked_for, choices, filled
 from packaged import packaged
+from small_lab import within
 from suite_command import weighbridge
 from weighbridge.common.errors import TargetError
 from weighbridge.conductor.influx_writer import InfluxWriter
@@ -151,21 +151,18 @@ class Daemon:
             self._process = subprocess.Popen(
                 self._argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
-        end = time.monotonic() + 60
-        while True:
-            try:
-                get(self._ready)
-            except (HTTPError, URLError, OSError) as error:
-                # HAProxy is there when it answers at all, whatever is behind it.
-                if isinstance(error, HTTPError):
-                    return
-                if self._process.poll() is not None or time.monotonic() > end:
-                    raise AssertionError(
-                        f"{self._argv[0]} does not answer:\n{self._log.read_text()[-2000:]}"
-                    ) from error
-                time.sleep(0.05)
-            else:
-                return
+        process = self._process
+        within(60, lambda: process.poll() is not None or self._answers())
+        assert self._answers(), f"{self._argv[0]}:\n{self._log.read_text()[-2000:]}"
+
+    def _answers(self) -> bool:
+        try:
+            get(self._ready)
+        except HTTPError:
+            return True  # HAProxy is there when it answers at all, whatever is behind it
+        except OSError:
+            return False
+        return True
 
     def end(self, by: signal.Signals = signal.SIGTERM) -> None:
         if self._process is not None:
@@ -413,15 +410,12 @@ def test_a_server_that_is_killed_in_mid_run_and_started_again_lacks_nothing(
         try:
             store.append(second)
             writer.step(second)
-            end = time.monotonic() + 60
             # It is said once, with what came first: 503, or where it was killed in the middle of a
             # write 502, the end of the connection, or no answer while HAProxy tries again.
             outage = re.compile(
                 "(answered 50[23]|Connection aborted|Read timed out).*; it is tried again"
             )
-            while not any(map(outage.search, said)):
-                assert time.monotonic() < end, said
-                time.sleep(0.01)
+            assert within(60, lambda: any(map(outage.search, said))), said
             for step in others:
                 store.append(step)
                 writer.step(step)

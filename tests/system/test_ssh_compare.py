@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from machines import CONDUCTOR, Machines, machines
+from small_lab import sh
 from weighbridge.results.record.outage import read_outages
 from weighbridge.results.record.store import RunStore
 
@@ -144,13 +145,8 @@ def test_status_names_daemons_that_died_on_real_hosts_and_no_other(testbed: Mach
         assert up.returncode == 0, up.stdout + up.stderr
         assert not [line for line in status() if line.startswith(("dead", "not known"))]
         for name, program in (("gateway-1", "radosgw"), ("store-2", "ceph-osd")):
-            testbed.hosts[name].run(
-                [
-                    "sh",
-                    "-ec",
-                    f"kill -9 $(pidof {program}); while pidof {program}; do sleep 0.1; done",
-                ]
-            )
+            kill = f"kill -9 $(pidof {program}); while pidof {program}; do sleep 0.1; done"
+            sh(testbed.hosts[name], kill)
         lines = status()
         dead = [line for line in lines if line.startswith("dead: ")]
         assert len(dead) == 2, lines

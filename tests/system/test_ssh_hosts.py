@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from machines import Machines, machines
-from small_lab import within
+from small_lab import sh, within
 from weighbridge.common.errors import CommandFailed, TargetError, UsageError
 from weighbridge.common.host import Host, Service
 from weighbridge.gateways.gateway import RootImage
@@ -121,15 +121,8 @@ def writes_s(host: Host) -> float:
     """How long the host's disk takes for 60 writes, one after the other, by dd's own clock: its
     start counts nothing.
     """
-    printed = host.run(
-        [
-            "sh",
-            "-c",
-            'LC_ALL=C dd if=/dev/zero of="$1" bs=4k count=60 oflag=direct 2>&1',
-            "sh",
-            host.disks[0],
-        ]
-    ).stdout
+    write = 'LC_ALL=C dd if=/dev/zero of="$1" bs=4k count=60 oflag=direct 2>&1'
+    printed = sh(host, write, host.disks[0])
     return float(printed.rsplit(" copied, ", 1)[1].split(" s", 1)[0])
 
 
@@ -329,25 +322,11 @@ def test_what_takes_more_memory_than_its_host_has_is_ended_and_counted(hosts: Ho
 
 
 def test_file_systems_on_the_disks_are_the_deployments_alone(testbed: Machines, host: Host) -> None:
-    host.run(
-        [
-            "sh",
-            "-ec",
-            (
-                'mkfs.xfs -q -f "$1"; mkdir -p /srv/node/one; mount "$1" /srv/node/one; touch '
-                "/srv/node/one/file"
-            ),
-            "sh",
-            host.disks[0],
-        ]
-    )
+    mount = 'mkfs.xfs -q -f "$1"; mkdir -p /srv/node/one; mount "$1" /srv/node/one'
+    sh(host, f"{mount}; touch /srv/node/one/file", host.disks[0])
     assert host.run(["ls", "/srv/node/one"]).stdout == "file\n"
-    assert (
-        testbed.hosts[host.name]
-        .run(["sh", "-c", "ls /srv; grep xfs /proc/1/mountinfo || true"])
-        .stdout
-        == ""
-    )
+    outside = testbed.hosts[host.name]
+    assert sh(outside, "ls /srv; grep xfs /proc/1/mountinfo || true") == ""
 
 
 def test_a_host_takes_one_deployment_and_refuses_the_second_naming_the_first(

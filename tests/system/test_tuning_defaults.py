@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from deployed_layouts import LAB_CPU, deployed
+from small_lab import sh
 from weighbridge.common.host import Host
 from weighbridge.common.paths import IMPORTED_FROM
 from weighbridge.environment import place
@@ -199,18 +200,9 @@ def test_radosgw_itself_has_the_defaults_that_its_spaces_give(
 def test_words_of_rgw_frontends_are_known_to_the_web_servers_of_the_release(
     deployment: Deployment,
 ) -> None:
-    texts = deployment.hosts["gateway-1"].run(
-        [
-            "sh",
-            "-ec",
-            (
-                "cat $(command -v radosgw) /usr/lib/*/libradosgw.so* | "
-                "grep -aoE '[a-z]+(_[a-z]+)+' | "
-                "sort -u"
-            ),
-        ]
-    )
-    known = set(texts.stdout.split())
+    radosgw = "cat $(command -v radosgw) /usr/lib/*/libradosgw.so*"
+    words = f"{radosgw} | grep -aoE '[a-z]+(_[a-z]+)+' | sort -u"
+    known = set(sh(deployment.hosts["gateway-1"], words).split())
     # ceph-14's beast has no request_timeout_ms, but its civetweb has one.
     assert {"tcp_nodelay", "request_timeout_ms", "max_connection_backlog"} <= known
     assert ("enable_keep_alive" in known) == (deployment.layout.release != "ceph-18")
