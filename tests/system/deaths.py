@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from small_lab import read, within
+from small_lab import cgroups_of, read, within
 from suite_command import started
 from weighbridge.environment import place
 from weighbridge.results.record.step import StepResult
@@ -108,8 +108,7 @@ def left_behind(store: RunStore | None = None) -> list[str]:
         found += [f"process {process.name}: {one}" for one in ours if one.encode() in said]
     for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
         found += [f"{backing}: {one}" for one in ours if one.encode() in read(backing)]
-    cgroups = Path("/sys/fs/cgroup")
-    return found + [str(path) for label in labels for path in cgroups.rglob(f"{TREE}/{label}")]
+    return found + [path for label in labels for path in cgroups_of(f"{TREE}/{label}")]
 
 
 def soon_nothing_left(store: RunStore | None = None) -> None:

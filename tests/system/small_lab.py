@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import sys
 import time
@@ -80,6 +81,13 @@ def read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError:
         return b""
+
+
+def cgroups_of(label: str) -> list[str]:
+    """The folders of a deployment's cgroups in all hierarchies. Others' may go while they are
+    looked through, which `Path.rglob` takes for an error.
+    """
+    return [path for path, _, _ in os.walk("/sys/fs/cgroup") if path.endswith(f"/{label}")]
 
 
 def health(host: Host) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from small_lab import MIB, PYTHON, ROOT, labelled, raised, within
+from small_lab import MIB, PYTHON, ROOT, cgroups_of, labelled, raised, within
 from weighbridge.common.errors import (
     CommandFailed,
     MissingPrerequisite,
@@ -77,7 +77,7 @@ def traces(
         "namespaces": namespaces - own,
         "mounts": mounts,
         "disks": disks,
-        "cgroups": {str(path) for path in Path("/sys/fs/cgroup").rglob(label) if path.is_dir()},
+        "cgroups": set(cgroups_of(label)),
         "processes": processes,
         "root limits": limits,
         "containers": {path.name for path in (state / "runc").glob("*")},
