@@ -63,8 +63,15 @@ class Outcome:
     env: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 0.0
 
-    def add(self, status: int, record: Path, what: str) -> None:
-        """Read what one call of pytest recorded."""
+    def judge(self, what: str, status: int | None, good: Sequence[int] = (0,)) -> None:
+        """Note that a command did not end well; None: it was ended."""
+        if status is None:
+            self.problems.append(f"ended, as the time was over: {what}")
+        elif status not in good:
+            self.problems.append(f"{what} ended with status {status}")
+
+    def add(self, record: Path) -> bool:
+        """Read what one call of pytest recorded. Returns whether a test failed."""
         reports = _reports(record)
         last = {one["test"]: one for one in reports if "test" in one and one["decides"]}
         failed = [one["test"] for one in reports if "test" in one and one["outcome"] == "failed"]
@@ -76,8 +83,7 @@ class Outcome:
         collected = dict.fromkeys(chain.from_iterable(one.get("collected", ()) for one in reports))
         self.unreported += [test for test in collected if test not in last and test not in failed]
         self.problems += [f"collection of {one['broken']}" for one in reports if "broken" in one]
-        if status not in GREEN and not (status == PYTEST_FAILED and failed):
-            self.problems.append(f"{what} ended with status {status}")
+        return bool(failed)
 
 
 class Record:
@@ -135,27 +141,18 @@ def _reports(record: Path) -> list[dict[str, Any]]:
     return found
 
 
+@dataclass
 class Session:
     """Stages that ran, and the processes that run now."""
 
-    def __init__(
-        self,
-        folder: Path,
-        records: Path,
-        until: float,
-        out: TextIO,
-        grace_s: float,
-        now: Callable[[], float],
-    ) -> None:
-        self.folder = folder
-        self.records = records
-        self.until = until
-        self.out = out
-        self.grace_s = grace_s
-        self.now = now
-        self.outcomes: list[Outcome] = []
-        self.running: list[subprocess.Popen[bytes]] = []
-        records.mkdir(parents=True, exist_ok=True)
+    folder: Path = ROOT
+    records: Path = RECORDS
+    until: float = float("inf")
+    out: TextIO = sys.stdout
+    grace_s: float = GRACE_S
+    now: Callable[[], float] = time.time
+    outcomes: list[Outcome] = field(default_factory=list)
+    running: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def say(self, line: str) -> None:
         self.out.write(line + "\n")
@@ -217,15 +214,11 @@ class Session:
             record = self.records / f"{stage.name}-{number}.jsonl"
             record.unlink(missing_ok=True)
             program = [sys.executable, "-P", __file__, "--pytest", str(record)]
-            status = self.wait(
-                self.start([*program, *command] if stage.pytest else command, stage.env)
-            )
-            if status is None:
-                outcome.problems.append(f"ended, as the time was over: {what}")
-            if stage.pytest:
-                outcome.add(PYTEST_FAILED if status is None else status, record, what)
-            elif status:
-                outcome.problems.append(f"{what} ended with status {status}")
+            child = self.start([*program, *command] if stage.pytest else command, stage.env)
+            status = self.wait(child)
+            failed = stage.pytest and outcome.add(record)
+            if not (failed and status == PYTEST_FAILED):
+                outcome.judge(what, status, GREEN if stage.pytest else (0,))
         outcome.seconds = time.monotonic() - began
         return outcome
 
@@ -271,20 +264,11 @@ def _ended_by_signals(session: Session) -> Iterator[None]:
             signal.signal(one, handler)
 
 
-def run(
-    stages: Iterable[Stage],
-    *,
-    folder: Path = ROOT,
-    records: Path = RECORDS,
-    again: bool = False,
-    until: float = float("inf"),
-    out: TextIO = sys.stdout,
-    grace_s: float = GRACE_S,
-    now: Callable[[], float] = time.time,
-) -> int:
+def run(stages: Iterable[Stage], session: Session | None = None, *, again: bool = False) -> int:
     """Run stages, print what came out, and return the exit status."""
+    session = session or Session()
+    session.records.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
-    session = Session(folder, records, until, out, grace_s, now)
     beside: list[tuple[Stage, subprocess.Popen[bytes], Path]] = []
 
     def join() -> None:
@@ -292,12 +276,7 @@ def run(
             status = session.wait(child)
             session.say(f"== {stage.name}\n{log.read_text(errors='replace').rstrip()}")
             outcome = Outcome(stage.name, seconds=time.monotonic() - began)
-            if status != 0:
-                outcome.problems.append(
-                    "ended, as the time was over"
-                    if status is None
-                    else f"ended with status {status}"
-                )
+            outcome.judge(" ".join(stage.commands[0]), status)
             session.outcomes.append(outcome)
         beside.clear()
 
@@ -312,12 +291,10 @@ def run(
                 join()
             session.run(stage)
         join()
-        flaky, failed = session.again() if again else ([], _failed(session.outcomes))
+        flaky, failed = [], [test for one in session.outcomes for test in one.failed]
+        if again:
+            flaky, failed = session.again()
     return _summary(session, flaky, failed, time.monotonic() - began)
-
-
-def _failed(outcomes: Iterable[Outcome]) -> list[str]:
-    return [test for one in outcomes for test in one.failed]
 
 
 def _summary(session: Session, flaky: list[str], failed: list[str], seconds: float) -> int:
@@ -410,7 +387,7 @@ def main() -> int:
     for stage in wanted:
         if "WEIGHBRIDGE_FUZZ_SEED" in stage.env:
             sys.stdout.write(f"{stage.name}: fuzz seed {stage.env['WEIGHBRIDGE_FUZZ_SEED']}\n")
-    return run(wanted, again=chosen.again, until=chosen.until)
+    return run(wanted, Session(until=chosen.until), again=chosen.again)
 
 
 if __name__ == "__main__":

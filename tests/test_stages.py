@@ -73,7 +73,12 @@ def assert_ended(pid: int) -> None:
 
 
 def ran(
-    folder: Path, *files: str, at_once: int = 0, more: tuple[Stage, ...] = (), **how: Any
+    folder: Path,
+    *files: str,
+    at_once: int = 0,
+    more: tuple[Stage, ...] = (),
+    again: bool = False,
+    **how: Any,
 ) -> Ran:
     """The result of stages with a folder of test files."""
     (folder / "pytest.ini").write_text("[pytest]\n")
@@ -83,49 +88,35 @@ def ran(
     if at_once:
         arguments += ["-n", str(at_once), "--dist", "loadfile"]
     out = io.StringIO()
-    status = stages.run(
-        [*more, Stage("made-up", [arguments])],
-        folder=folder,
-        records=folder / "records",
-        out=out,
-        **how,
-    )
+    session = stages.Session(folder, folder / "records", out=out, **how)
+    status = stages.run([*more, Stage("made-up", [arguments])], session, again=again)
     return Ran(status, out.getvalue())
 
 
 @long
-def test_tests_that_pass_are_green(tmp_path: Path) -> None:
-    result = ran(tmp_path, PASSES, at_once=1, again=True)
-    assert result.status == 0
-    assert "1 passed" in result.lines[-1]
-
-
-@long
-def test_a_test_that_fails_once_is_flaky_and_green_in_ci_only(tmp_path: Path) -> None:
-    result = ran(tmp_path, PASSES, FLAKY, again=True)
-    assert result.status == 0
-    assert result.named("flaky") == ["test_1.py::test_flaky"]
-    assert "1 passed, 1 flaky" in result.lines[-1]
-    (tmp_path / "tried").unlink()
-    result = ran(tmp_path, PASSES, FLAKY)
-    assert result.status == 1
-    assert result.named("failed") == ["test_1.py::test_flaky"]
-
-
-@long
-def test_a_test_that_fails_twice_is_red(tmp_path: Path) -> None:
-    result = ran(tmp_path, FAILS, FLAKY, at_once=2, again=True)
-    assert result.status == 1
-    assert result.named("failed") == ["test_0.py::test_fails"]
-    assert result.named("flaky") == ["test_1.py::test_flaky"]
-    assert "1 failed, 1 flaky" in result.lines[-1]
-
-
-@long
-def test_a_worker_that_dies_fails_its_test_which_runs_again(tmp_path: Path) -> None:
-    result = ran(tmp_path, PASSES, CRASHES, at_once=2, again=True)
-    assert result.status == 0
-    assert result.named("flaky") == ["test_1.py::test_crashes_once"]
+@pytest.mark.parametrize(
+    ("files", "again", "failed", "flaky", "said"),
+    [
+        ([PASSES], True, [], [], "1 passed"),
+        ([PASSES, FLAKY], True, [], ["test_1.py::test_flaky"], "1 passed, 1 flaky"),
+        ([PASSES, FLAKY], False, ["test_1.py::test_flaky"], [], "1 failed, 1 passed"),
+        (
+            [FAILS, FLAKY],
+            True,
+            ["test_0.py::test_fails"],
+            ["test_1.py::test_flaky"],
+            "1 failed, 1 flaky",
+        ),
+        ([PASSES, CRASHES], True, [], ["test_1.py::test_crashes_once"], "1 passed, 1 flaky"),
+    ],
+)
+def test_a_test_is_red_if_it_fails_twice_and_if_once_it_is_flaky_and_green_in_ci_only(
+    tmp_path: Path, files: list[str], again: bool, failed: list[str], flaky: list[str], said: str
+) -> None:
+    result = ran(tmp_path, *files, at_once=len(files), again=again)
+    assert result.status == int(bool(failed))
+    assert (result.named("failed"), result.named("flaky")) == (failed, flaky)
+    assert said in result.lines[-1]
 
 
 @long
@@ -192,7 +183,7 @@ def test_a_signal_ends_what_was_started(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from tests import stages\n"
         "stages.run([stages.Stage('s', [['sh', '-c', 'echo $$ >pid; exec sleep 1000']],"
-        " pytest=False)], records=Path('records'))"
+        " pytest=False)], stages.Session(records=Path('records')))"
     )
     script = program.replace(">pid", f">{tmp_path}/pid").replace("'records'", f"'{tmp_path}'")
     child = subprocess.Popen([sys.executable, "-c", script], cwd=stages.ROOT)

@@ -14,110 +14,68 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
-ATTACKS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
-    (
-        "a measured host writes files of the conductor",
-        ("topologies/test_ssh_telemetry.py", "common/test_safe_files.py"),
+ATTACKS: Final = {
+    "a measured host writes files of the conductor": (
+        "topologies/test_ssh_telemetry.py common/test_safe_files.py"
     ),
-    (
-        "a host's logs lead elsewhere",
-        ("topologies/test_deployment.py::*link*", "system/test_lab.py::*link*"),
+    "a host's logs lead elsewhere": (
+        "topologies/test_deployment.py::*link* system/test_lab.py::*link*"
     ),
-    (
-        "a full disk, or what nobody foresaw, ends in a traceback",
-        (
-            *(
-                "weighbridge/test_command.py::*nobody_foresaw*",
-                "weighbridge/test_command.py::*disk_that_is_full*",
-            ),
-            "system/test_full_disks.py",
-        ),
+    "a full disk, or what nobody foresaw, ends in a traceback": (
+        "weighbridge/test_command.py::*nobody_foresaw* "
+        "weighbridge/test_command.py::*disk_that_is_full* system/test_full_disks.py"
     ),
-    ("an error shows a credential", ("common/test_credential.py", "drivers/test_last_words.py")),
-    (
-        "a password in the place of COSBench",
-        ("weighbridge/test_command.py::*password*", "common/test_plain_url.py"),
+    "an error shows a credential": "common/test_credential.py drivers/test_last_words.py",
+    "a password in the place of COSBench": (
+        "weighbridge/test_command.py::*password* common/test_plain_url.py"
     ),
-    ("a value becomes another line of a configuration file", ("gateways/test_config_text.py",)),
-    ("a received run folder leads elsewhere or never ends", ("results/test_received_folder.py",)),
-    (
-        "a lab host changes the machine",
-        ("system/test_confinement.py", "topologies/test_lab_bundle.py"),
+    "a value becomes another line of a configuration file": "gateways/test_config_text.py",
+    "a received run folder leads elsewhere or never ends": "results/test_received_folder.py",
+    "a lab host changes the machine": "system/test_confinement.py topologies/test_lab_bundle.py",
+    "a host's shell prints a stray line": "topologies/test_ssh_connection.py",
+    "a stranger speaks to Locust's master": "drivers/locust/test_foreign_workers.py",
+    "another user holds a lock": (
+        "common/test_locks.py topologies/test_lab_claim.py results/record/test_store.py::*lock*"
     ),
-    ("a host's shell prints a stray line", ("topologies/test_ssh_connection.py",)),
-    ("a stranger speaks to Locust's master", ("drivers/locust/test_foreign_workers.py",)),
-    (
-        "another user holds a lock",
-        (
-            "common/test_locks.py",
-            "topologies/test_lab_claim.py",
-            "results/record/test_store.py::*lock*",
-        ),
+    "a COSBench file shows secrets": "suites/test_cosbench_xml.py",
+    "a state file is half written": (
+        "topologies/test_deployment.py::*record* weighbridge/test_run_folder_states.py"
     ),
-    ("a COSBench file shows secrets", ("suites/test_cosbench_xml.py",)),
-    (
-        "a state file is half written",
-        ("topologies/test_deployment.py::*record*", "weighbridge/test_run_folder_states.py"),
+    "`down` takes what is at work": "weighbridge/test_command.py::*down_leaves*",
+    "a chart that fails costs the table": (
+        "weighbridge/cli/test_charts.py results/charts/test_rendering.py"
     ),
-    ("`down` takes what is at work", ("weighbridge/test_command.py::*down_leaves*",)),
-    (
-        "a chart that fails costs the table",
-        ("weighbridge/cli/test_charts.py", "results/charts/test_rendering.py"),
+    "text turns its direction, or is a formula": "results/export/test_hostile_names.py",
+    "a suite without bounds": (
+        "suites/test_suite.py topologies/test_loader.py "
+        "weighbridge/tuning/test_tuning_preparation.py"
     ),
-    ("text turns its direction, or is a formula", ("results/export/test_hostile_names.py",)),
-    (
-        "a suite without bounds",
-        (
-            "suites/test_suite.py",
-            "topologies/test_loader.py",
-            "weighbridge/tuning/test_tuning_preparation.py",
-        ),
+    "an option that names nothing": "weighbridge/test_command.py",
+    "packages that nobody pinned": "weighbridge/test_requirements.py topologies/test_images.py",
+    "the oldest versions that are allowed": "system/test_lowest_versions.py",
+    "a dead daemon that `status` lists": (
+        "topologies/test_lab_daemons.py topologies/test_ssh_daemons.py system/test_up.py "
+        "system/test_ssh_around.py::*killed_conductor*"
     ),
-    ("an option that names nothing", ("weighbridge/test_command.py",)),
-    (
-        "packages that nobody pinned",
-        ("weighbridge/test_requirements.py", "topologies/test_images.py"),
+    "a real host names a folder of the conductor to be removed": (
+        "topologies/test_ssh_around.py::*label*"
     ),
-    ("the oldest versions that are allowed", ("system/test_lowest_versions.py",)),
-    (
-        "a dead daemon that `status` lists",
-        (
-            *(
-                "topologies/test_lab_daemons.py",
-                "topologies/test_ssh_daemons.py",
-                "system/test_up.py",
-            ),
-            "system/test_ssh_around.py::*killed_conductor*",
-        ),
+    "buckets that a killed run left": (
+        "weighbridge/test_existing.py::*clean* system/test_existing.py::*swept*"
     ),
-    (
-        "a real host names a folder of the conductor to be removed",
-        ("topologies/test_ssh_around.py::*label*",),
-    ),
-    (
-        "buckets that a killed run left",
-        ("weighbridge/test_existing.py::*clean*", "system/test_existing.py::*swept*"),
-    ),
-)
+}
+"""Where each is held: files of tests, separated by spaces, with a pattern of a test's name."""
 
 
-def held(targets: tuple[str, ...]) -> tuple[bool, str]:
+def held(targets: list[str]) -> tuple[bool, str]:
     """Whether all its tests passed, and the last line that pytest printed; a target without a test
     is a failure.
     """
     for target in targets:
         file, _, name = target.partition("::")
         words = ["-k", name.strip("*")] if name else []
-        line = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            str(ROOT / "tests" / file),
-            *words,
-        ]
+        pytest = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+        line = [*pytest, str(ROOT / "tests" / file), *words]
         done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             return False, f"{target}: {done.stdout.strip().splitlines()[-1]}"
@@ -125,12 +83,11 @@ def held(targets: tuple[str, ...]) -> tuple[bool, str]:
 
 
 def main(asked: list[str]) -> int:
-    """Exit status: 0 when every attack is held."""
     through = 0
-    for number, (about, targets) in enumerate(ATTACKS, start=1):
+    for number, (about, targets) in enumerate(ATTACKS.items(), start=1):
         if asked and str(number) not in asked:
             continue
-        good, why = held(targets)
+        good, why = held(targets.split())
         through += not good
         sys.stdout.write(
             f"{number:2}  {'held' if good else 'GOT THROUGH'}  {about}{f': {why}' if why else ''}\n"

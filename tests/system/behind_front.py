@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from daemon_counters import counters
-
 from weighbridge.conductor.opening import opened
 from weighbridge.drivers.protocol import Cleanup, Driver, OnProgress, Prepare, Step
 from weighbridge.results.record.measurement import Measurement
@@ -17,8 +16,10 @@ from weighbridge.topologies.deployment import Deployment
 
 
 @contextmanager
-def driving(deployment: Deployment, suite: Suite, folder: Path, one: Pass) -> Iterator[Driver]:
-    with opened(deployment, suite, one, prefix="wb-0123", log=folder / "driver.log") as ready:
+def driving(
+    deployment: Deployment, suite: Suite, folder: Path, one: Pass, prefix: str = "wb-0123"
+) -> Iterator[Driver]:
+    with opened(deployment, suite, one, prefix=prefix, log=folder / "driver.log") as ready:
         yield ready.driver
 
 

@@ -11,19 +11,16 @@ wants the image.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
+from keystone_host import IMAGE as KEYSTONE
+from machines import IMAGE as MACHINE
 from weighbridge.common.errors import WeighbridgeError
 from weighbridge.environment import place
 from weighbridge.gateways.gateway import STORES, RootImage
 from weighbridge.topologies.attestation import IMAGE as TOOLS
 from weighbridge.topologies.images import ensure
 
-sys.path.insert(0, str(Path(__file__).parent))
-from keystone_host import IMAGE as KEYSTONE
-from machines import IMAGE as MACHINE
-
-RELEASES = (("rgw", "ceph-16"), ("swift", "swift-2.30"))
+RELEASES = (("rgw", "ceph-16"), ("swift", "swift-2.30"), ("seaweedfs", "seaweedfs-4.48"))
 OTHERS = (
     *(("rgw", "ceph-14"), ("rgw", "ceph-18")),
     *(("swift", "swift-2.26"), ("swift", "swift-2.35")),
@@ -32,7 +29,6 @@ OTHERS = (
 
 
 def main(releases: tuple[tuple[str, str], ...]) -> int:
-    """Exit status: 0 when all images are there."""
     wanted: list[RootImage] = [
         TOOLS,
         *(STORES[kind].releases[release] for kind, release in releases),

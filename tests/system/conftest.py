@@ -14,7 +14,7 @@ from weighbridge.common.host import Host
 from weighbridge.environment import place
 from weighbridge.topologies.lab import LabHosts, ending
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent))  # the helpers of all files here
 from small_lab import labelled, raised
 
 

@@ -7,23 +7,20 @@ from __future__ import annotations
 import os
 import re
 import signal
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from small_lab import cgroups_of, read, within
+from suite_command import started
 from weighbridge.environment import place
 from weighbridge.results.record.step import StepResult
 from weighbridge.results.record.store import RunStore
 from weighbridge.topologies.lab.cgroup import TREE, Cgroups
 from weighbridge.topologies.lab.ending import find_leftovers
 from weighbridge.topologies.lab.runc import Container, Runc
-
-sys.path.insert(0, str(Path(__file__).parent))
-from small_lab import within
-from suite_command import started
 
 IN_WINDOW = '"phase":"measure"'
 """What telemetry of a step has in it as soon as its window is open."""
@@ -111,8 +108,7 @@ def left_behind(store: RunStore | None = None) -> list[str]:
         found += [f"process {process.name}: {one}" for one in ours if one.encode() in said]
     for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
         found += [f"{backing}: {one}" for one in ours if one.encode() in read(backing)]
-    cgroups = Path("/sys/fs/cgroup")
-    return found + [str(path) for label in labels for path in cgroups.rglob(f"{TREE}/{label}")]
+    return found + [path for label in labels for path in cgroups_of(f"{TREE}/{label}")]
 
 
 def soon_nothing_left(store: RunStore | None = None) -> None:
@@ -130,7 +126,6 @@ def failures(store: RunStore, workload: str) -> Mapping[str, int]:
 
 
 def failures_of(step: StepResult) -> Mapping[str, int]:
-    """Failed operations of a step, by class."""
     found: Counter[str] = Counter()
     for tally in step.measurement.tallies if step.measurement is not None else ():
         found.update(tally.errors)
@@ -144,10 +139,3 @@ def _container(host: str) -> Container:
 
 def _command_line(pid: int) -> str:
     return read(Path(f"/proc/{pid}/cmdline")).replace(b"\0", b" ").decode(errors="replace")
-
-
-def read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""  # it ended while it was looked at

@@ -6,27 +6,29 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from small_lab import read
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.environment import place
 from weighbridge.topologies.deployment import Deployment, deploy
 from weighbridge.topologies.images import ensure
 from weighbridge.topologies.lab.runc import Runc
 from weighbridge.topologies.loader import (
+    Planned,
     load_hardware,
     load_layout,
     shipped_hardware,
     shipped_layouts,
 )
-
-sys.path.insert(0, str(Path(__file__).parent))
+from weighbridge.topologies.preflight import preflight
 from witness import ODD_NAMES
 
+LAB_CPU = load_hardware(shipped_hardware()["lab-cpu"])
 UNLIMITED = re.compile(r"(cpus|nic|bandwidth): [^,}]+,? ?")
 """What makes hosts of a hardware file slower than the machine they are on."""
 
@@ -49,11 +51,27 @@ def kept_once(layout: str) -> str:
     return text
 
 
+def shipped(layout: str) -> str:
+    return shipped_layouts()[layout].read_text()
+
+
 def written_once(layout: str, folder: Path) -> Path:
     """A file of the shipped layout that keeps all data once."""
     path = folder / f"{layout}.yaml"
-    path.write_text(kept_once(shipped_layouts()[layout].read_text()))
+    path.write_text(kept_once(shipped(layout)))
     return path
+
+
+def planned(text: str, folder: Path) -> Planned:
+    """A layout of this text on the hosts of lab-cpu."""
+    path = folder / "layout.yaml"
+    path.write_text(text)
+    return load_layout(path, LAB_CPU)
+
+
+def check(text: str, folder: Path) -> None:
+    """Have the programs of a layout's release check its options. Raises UsageError."""
+    preflight(planned(text, folder), LAB_CPU, place(), print)
 
 
 WITNESS = Path(__file__).with_name("witness.py")
@@ -88,14 +106,14 @@ def deployed(
     `tools`: with fio and the other tools on its hosts.
     """
     path = folder / f"{layout}.yaml"
-    text = change(shipped_layouts()[layout].read_text())
+    text = change(shipped(layout))
     path.write_text(kept_once(text) if once else text)
     hardware_path = folder / f"{hardware}.yaml"
     hardware_path.write_text(change_hardware(shipped_hardware()[hardware].read_text()))
     hosts = load_hardware(hardware_path)
-    planned = load_layout(path, hosts)
-    ensure(planned.gateway.image, print, store=place().images)
-    with deploy(planned, hosts, place(), print, logs=folder / "logs", tools=tools) as deployment:
+    tested = load_layout(path, hosts)
+    ensure(tested.gateway.image, print, store=place().images)
+    with deploy(tested, hosts, place(), print, logs=folder / "logs", tools=tools) as deployment:
         yield deployment
 
 
@@ -110,12 +128,14 @@ def deploys(layout: str, change: Callable[[str], str] = str, **more: Any) -> Any
     return deployment
 
 
-def on_client(deployment: Deployment, api: str, *program: str, **more: Any) -> Any:
-    """What a program of Python, which gets an endpoint, prints on the client host as JSON."""
+def on_client(deployment: Deployment, api: str, *program: str, client: int = 0, **more: Any) -> Any:
+    """What a program of Python, which gets an endpoint, prints on a client host as JSON."""
     order = json.loads(endpoint(deployment, api).model_dump_json()) | more
     line = [sys.executable, *program]
-    env = {"PYTHONPATH": str(Path(__file__).parents[2])}
-    done = deployment.client.run(line, stdin=json.dumps(order), env=env, timeout_s=300)
+    here = Path(__file__).parent
+    env = {"PYTHONPATH": f"{here.parents[1]}:{here}"}
+    host = deployment.clients[client]
+    done = host.run(line, stdin=json.dumps(order), env=env, timeout_s=300)
     return json.loads(done.stdout)
 
 
@@ -130,7 +150,6 @@ def check_witness(deployment: Deployment, api: str) -> None:
 
 
 def check_large_object(deployment: Deployment, api: str, size: int = 64 << 20) -> None:
-    """An object comes back through boto3 or python-swiftclient as it was sent."""
     seen = on_client(deployment, api, str(LARGE), size=size)
     assert (seen["length"], seen["got"]) == (size, size)
     assert seen["read"] == seen["sent"]
@@ -142,7 +161,6 @@ def endpoint(deployment: Deployment, api: str) -> Endpoint:
 
 
 def witness(deployment: Deployment, api: str) -> dict[str, Any]:
-    """What boto3 or python-swiftclient saw from the client host."""
     seen: dict[str, Any] = on_client(deployment, api, str(WITNESS))
     return seen
 
@@ -159,7 +177,6 @@ def logged_in(deployment: Deployment) -> tuple[str, str]:
 
 
 def status_of(deployment: Deployment, url: str, *fields: str) -> str:
-    """The status of an answer, by curl on the client host."""
     more = [word for field in fields for word in ("-H", field)]
     argv = ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", *more, url]
     return deployment.client.run(argv).stdout
@@ -201,13 +218,11 @@ def what_was_sent(deployment: Deployment, api: str, lacked: Mapping[str, str]) -
 
 
 def versions_seen(deployment: Deployment, api: str) -> dict[str, Any]:
-    """What the engine and an SDK saw of the workloads of `versions_witness.py`."""
     seen: dict[str, Any] = on_client(deployment, api, str(VERSIONS))
     return seen
 
 
 def check_versions(deployment: Deployment, api: str) -> None:
-    """Have the engine replay workloads with versions, and an SDK look at what there is."""
     seen = versions_seen(deployment, api)
     prepared = {"versions": 18, "markers": 0, "numbers": [[0, 1, 2]] * 2}
     assert {name: (one["errors"], one["last"]) for name, one in seen.items()} == dict.fromkeys(
@@ -241,14 +256,12 @@ def check_versions(deployment: Deployment, api: str) -> None:
 def left_over() -> list[str]:
     """Containers, mounts and folders of deployments of this state that are still there."""
     where = place()
-    mounts = set()
-    for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it ended while it was looked at
-            mounts |= {
-                line
-                for line in (process / "mounts").read_text().splitlines()
-                if str(where.deployments) in line
-            }
+    mounts = {
+        line
+        for path in Path("/proc").glob("[0-9]*/mounts")
+        for line in read(path).decode(errors="replace").splitlines()
+        if str(where.deployments) in line
+    }
     return [
         *map(str, Runc(where.state / "runc").containers()),
         *mounts,

@@ -9,14 +9,12 @@ import hashlib
 import json
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 from botocore.exceptions import ClientError
 
-sys.path.insert(0, str(Path(__file__).parent))
-from signing_witness import OBJECTS, SEED, SIZE, Relay, address, boto, ended, engine
-
+import sdk
+from signing_witness import OBJECTS, ONCE, SEED, SIZE, Relay, address, ended, engine
 from weighbridge.drivers.engine import _native
 
 KEY = hashlib.sha256(f"weighbridge sse-c {SEED}".encode()).digest()
@@ -39,7 +37,7 @@ def refused(client: Any, key: bytes | None, name: str, bucket: str) -> str:
 
 def main() -> None:
     order = json.load(sys.stdin)
-    relay, client = Relay(*address(order)), boto(order)
+    relay, client = Relay(*address(order)), sdk.s3(order, retries=ONCE)
     seen: dict[str, Any] = {"errors": {}, "same": 0}
     bucket = "wb-sse-w-0"
     client.create_bucket(Bucket=bucket)

@@ -11,6 +11,7 @@ import base64
 import hashlib
 import json
 import os
+import socket
 import sys
 import threading
 import time
@@ -20,7 +21,113 @@ from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 from front_cases import FIELDS, ODD, STATUSES, TARGETS
-from raw_http import WITHIN_S, Answer, Wire, chunks, once
+
+WITHIN_S = 20.0
+
+
+class Answer:
+    """An answer: `whole` is whether its body came to its end, `interim` the statuses before it."""
+
+    def __init__(self, interim: list[int], status: int, fields: list[tuple[str, str]]) -> None:
+        self.interim, self.status, self.fields = interim, status, fields
+        self.by_name = {name.lower(): value for name, value in fields}
+        self.body = b""
+        self.whole = True
+
+
+class Wire:
+    """A connection; requests are sent as they are given."""
+
+    def __init__(self, place: tuple[str, int]) -> None:
+        self.socket = socket.create_connection(place, timeout=WITHIN_S)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.buffer = b""
+
+    def send(
+        self,
+        method: str,
+        target: str,
+        fields: dict[str, str] | list[tuple[str, str]] | None = None,
+        body: bytes = b"",
+    ) -> None:
+        pairs = list(fields.items() if isinstance(fields, dict) else fields or ())
+        if not any(name.lower() == "host" for name, _ in pairs):
+            pairs.insert(0, ("Host", "b.s3.example.com"))
+        lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in pairs)]
+        self.socket.sendall("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body)
+
+    def more(self) -> None:
+        got = self.socket.recv(1 << 18)
+        if not got:
+            raise EOFError
+        self.buffer += got
+
+    def upto(self, mark: bytes) -> bytes:
+        while mark not in self.buffer:
+            self.more()
+        found, self.buffer = self.buffer.split(mark, 1)
+        return found
+
+    def exactly(self, length: int) -> bytes:
+        while len(self.buffer) < length:
+            self.more()
+        found, self.buffer = self.buffer[:length], self.buffer[length:]
+        return found
+
+    def head(self) -> Answer:
+        interim: list[int] = []
+        while True:
+            first, *lines = self.upto(b"\r\n\r\n").decode("latin-1").split("\r\n")
+            status = int(first.split(" ")[1])
+            if status >= 200:
+                fields = [
+                    (name, value.strip())
+                    for name, _, value in (line.partition(":") for line in lines)
+                ]
+                return Answer(interim, status, fields)
+            interim.append(status)
+
+    def answer(self, method: str = "GET") -> Answer:
+        answer = self.head()
+        if method == "HEAD" or answer.status in {204, 304}:
+            return answer
+        try:
+            if answer.by_name.get("transfer-encoding", "").lower() == "chunked":
+                while length := int(self.upto(b"\r\n").split(b";")[0], 16):
+                    answer.body += self.exactly(length)
+                    self.upto(b"\r\n")
+                self.upto(b"\r\n")
+            else:
+                answer.body = self.exactly(int(answer.by_name["content-length"]))
+        except (EOFError, ConnectionResetError):
+            answer.body += self.buffer
+            answer.whole = False
+        return answer
+
+    def ask(self, method: str, target: str, fields: Any = None, body: bytes = b"") -> Answer:
+        pairs = list(fields.items() if isinstance(fields, dict) else fields or ())
+        if body or method in {"PUT", "POST"}:
+            pairs.append(("Content-Length", str(len(body))))
+        self.send(method, target, pairs, body)
+        return self.answer(method)
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+def once(
+    place: tuple[str, int], method: str, target: str, fields: Any = None, body: bytes = b""
+) -> Answer:
+    wire = Wire(place)
+    try:
+        return wire.ask(method, target, fields, body)
+    finally:
+        wire.close()
+
+
+def chunks(body: bytes, size: int = 65536) -> bytes:
+    parts = [body[at : at + size] for at in range(0, len(body), size)]
+    return b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
 
 
 def scripted(place: tuple[str, int]) -> dict[str, Any]:
@@ -138,7 +245,6 @@ def streams(place: tuple[str, int]) -> dict[str, Any]:
 
 
 def broken(place: tuple[str, int]) -> dict[str, Any]:
-    """Answers and uploads that break off."""
     seen: dict[str, Any] = {}
     for way in ("length", "chunked"):
         answer = once(place, "GET", f"/broken?{way}")
@@ -165,7 +271,6 @@ def broken(place: tuple[str, int]) -> dict[str, Any]:
 
 
 def until(true: Any) -> bool:
-    """Whether it becomes true in time."""
     deadline = time.monotonic() + WITHIN_S
     while time.monotonic() < deadline:
         if true():
@@ -218,7 +323,6 @@ class S3:
 
 
 def real(endpoints: dict[str, dict[str, str]]) -> dict[str, Any]:
-    """What a real gateway behind the front does."""
     s3 = S3(endpoints["s3"])
     seen: dict[str, Any] = {"odd": {}}
     assert s3.ask("PUT", "/odd").status == 200

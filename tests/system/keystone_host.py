@@ -56,8 +56,6 @@ USERS: Final = Path(__file__).with_name("keystone_users.py")
 
 
 class KeystoneSite:
-    """A Keystone that runs, with a user and an application credential."""
-
     def __init__(self, host: Host, client: Host, life_s: int) -> None:
         self.url = f"http://{host.address}:{_PORT}/v3"
         self.password, admin = secrets.token_hex(12), secrets.token_hex(12)

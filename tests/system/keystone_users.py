@@ -37,7 +37,6 @@ def token(order: dict[str, Any], user: str, password: str, project: str) -> tupl
 
 
 def first_token(order: dict[str, Any]) -> str:
-    """The administrator's token, once Keystone serves."""
     until_s = time.monotonic() + float(order["within_s"])
     while True:
         try:

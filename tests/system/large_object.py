@@ -2,7 +2,7 @@
 streamed back, removed.
 
 stdin is JSON, an endpoint with `size` in bytes; prints the MD5 of what was sent and of what came
-back, lengths and seconds. S3 takes it in parts of 16 MiB, Swift in one PUT.
+back, and lengths. S3 takes it in parts of 16 MiB, Swift in one PUT.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import hashlib
 import json
 import os
 import sys
-import time
 from collections.abc import Iterable
 from typing import Any
+
+import sdk
 
 BLOCK = 1 << 20
 PART = 16 << 20
@@ -53,23 +54,9 @@ def sum_of(pieces: Iterable[bytes]) -> tuple[str, int]:
 
 
 def s3(endpoint: dict[str, Any]) -> dict[str, Any]:
-    import boto3  # noqa: PLC0415 - one of the two libraries a call
-    from botocore.config import Config  # noqa: PLC0415
-
-    client = boto3.client(
-        "s3",
-        endpoint_url=endpoint["url"],
-        aws_access_key_id=endpoint["user"],
-        aws_secret_access_key=endpoint["key"],
-        region_name=endpoint["region"],
-        config=Config(
-            s3={"addressing_style": "path", "payload_signing_enabled": False},
-            request_checksum_calculation="when_required",
-        ),
-    )
+    client = sdk.s3(endpoint, s3={"addressing_style": "path", "payload_signing_enabled": False})
     bucket = f"large-{os.urandom(4).hex()}"
     client.create_bucket(Bucket=bucket)
-    started = time.monotonic()
     upload = client.create_multipart_upload(Bucket=bucket, Key=NAME)["UploadId"]
     body, parts = Body(endpoint["size"]), []
     for number in range(1, -(-endpoint["size"] // PART) + 1):
@@ -81,49 +68,27 @@ def s3(endpoint: dict[str, Any]) -> dict[str, Any]:
     client.complete_multipart_upload(
         Bucket=bucket, Key=NAME, UploadId=upload, MultipartUpload={"Parts": parts}
     )
-    put_s = time.monotonic() - started
     length = client.head_object(Bucket=bucket, Key=NAME)["ContentLength"]
     read, got = sum_of(client.get_object(Bucket=bucket, Key=NAME)["Body"].iter_chunks(BLOCK))
-    get_s = time.monotonic() - started - put_s
     client.delete_object(Bucket=bucket, Key=NAME)
     client.delete_bucket(Bucket=bucket)
-    return {
-        "sent": body.sum.hexdigest(),
-        "read": read,
-        "length": length,
-        "got": got,
-        "put_s": put_s,
-        "get_s": get_s,
-    }
+    return {"sent": body.sum.hexdigest(), "read": read, "length": length, "got": got}
 
 
 def swift(endpoint: dict[str, Any]) -> dict[str, Any]:
-    import swiftclient  # noqa: PLC0415
-
-    client = swiftclient.Connection(endpoint["url"], endpoint["user"], endpoint["key"], retries=0)
+    client = sdk.swift(endpoint)
     container = f"large-{os.urandom(4).hex()}"
     client.put_container(container)
-    started = time.monotonic()
     body = Body(endpoint["size"])
     etag = client.put_object(
         container, NAME, body, content_length=endpoint["size"], chunk_size=BLOCK
     )
-    put_s = time.monotonic() - started
     length = int(client.head_object(container, NAME)["content-length"])
     read, got = sum_of(client.get_object(container, NAME, resp_chunk_size=BLOCK)[1])
-    get_s = time.monotonic() - started - put_s
     client.delete_object(container, NAME)
     client.delete_container(container)
     sent = body.sum.hexdigest()
-    return {
-        "sent": sent,
-        "read": read,
-        "length": length,
-        "got": got,
-        "put_s": put_s,
-        "get_s": get_s,
-        "same_etag": etag == sent,
-    }
+    return {"sent": sent, "read": read, "length": length, "got": got, "same_etag": etag == sent}
 
 
 if __name__ == "__main__":

@@ -2,88 +2,64 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 
 from behind_front import measured
-
+from deployed_layouts import on_client
+from suite_command import trial_suite
 from weighbridge.conductor.clearing import buckets_of_workload
 from weighbridge.conductor.opening import opened
-from weighbridge.drivers.protocol import Prepare, Progress
+from weighbridge.drivers.protocol import Prepare
 from weighbridge.results.record.step import Pass
-from weighbridge.suites import Suite, deleted_indexes
+from weighbridge.suites import deleted_indexes
 from weighbridge.topologies.deployment import Deployment
 
 COUNT = 250
 """Three pages of 100 of both APIs."""
 LIST = """
-import json, sys
-import boto3, swiftclient
-found = {}
+import json, sys, sdk
 order = json.load(sys.stdin)
-for one in order["endpoints"]:
-    if one["api"] == "swift":
-        client = swiftclient.Connection(authurl=one["url"], user=one["user"], key=one["key"])
-        objects = client.get_container(order["bucket"], full_listing=True)[1]
-        found["swift"] = [each["name"] for each in objects]
-        found["bytes"] = sum(each["bytes"] for each in objects)
-        head = client.head_container(order["bucket"])
-        found["counted"] = int(head["x-container-object-count"])
-    else:
-        s3 = boto3.client("s3", endpoint_url=one["url"], aws_access_key_id=one["user"],
-            aws_secret_access_key=one["key"], region_name="us-east-1")
-        pages = s3.get_paginator("list_objects_v2").paginate(
-            Bucket=order["bucket"], PaginationConfig={"PageSize": 100})
-        found["s3"] = [each["Key"] for page in pages for each in page.get("Contents", [])]
+if order["api"] == "swift":
+    client = sdk.swift(order)
+    objects = client.get_container(order["bucket"], full_listing=True)[1]
+    head = client.head_container(order["bucket"])
+    found = {
+        "names": [one["name"] for one in objects],
+        "bytes": sum(one["bytes"] for one in objects),
+        "counted": int(head["x-container-object-count"]),
+    }
+else:
+    pages = sdk.s3(order).get_paginator("list_objects_v2").paginate(
+        Bucket=order["bucket"], PaginationConfig={"PageSize": 100})
+    found = {"names": [one["Key"] for page in pages for one in page.get("Contents", [])]}
 json.dump(found, sys.stdout)
 """
 
 
-def _hear_nothing(_: Progress) -> None:
-    """Progress that nobody watches."""
-
-
 def check_listed_names(deployment: Deployment, folder: Path) -> None:
     """Prepare a workload and its share of deletes, list it, and have both SDKs find the same."""
-    suite = Suite.model_validate(
-        {
-            "name": "listed",
-            "about": "a",
-            "cleanup": "with-deployment",
-            "workloads": [
-                {
-                    "name": "list-all",
-                    "objects": {"size": 0, "containers": 1, "per_container": COUNT},
-                    "operations": {"list-all": 1},
-                    "listing": {"page": 100},
-                    "listed": {"deleted": ["0%", "25%"]},
-                    "workers": [2],
-                    "runtime": "1s",
-                    "warmup": 0,
-                }
-            ],
-        }
+    suite = trial_suite(
+        *("[swift, s3]", "{list-all: 1}", "1s"),
+        name="list-all",
+        size=0,
+        per_container=COUNT,
+        suite="cleanup: with-deployment",
+        workload="listing: {page: 100}\n    listed: {deleted: [0%, 25%]}",
     )
     way = Pass(api="swift", workloads=suite.workloads)
     with opened(
         deployment, suite, way, prefix="wb-listed", log=folder / "driver-listed.log"
     ) as ready:
         for one in suite.workloads:
-            ready.driver.prepare(Prepare(workload=one), _hear_nothing)
+            ready.driver.prepare(Prepare(workload=one))
             (bucket,) = buckets_of_workload("wb-listed", way, one)
             gone = deleted_indexes(one, suite.seed)
             wanted = [f"object-{index:010}" for index in range(COUNT) if index not in gone]
-            order = {
-                "bucket": bucket,
-                "endpoints": [json.loads(each.model_dump_json()) for each in deployment.endpoints],
-            }
-            done = deployment.client.run(
-                [sys.executable, "-c", LIST], stdin=json.dumps(order), timeout_s=120
+            swift, s3 = (
+                on_client(deployment, api, "-c", LIST, bucket=bucket) for api in ("swift", "s3")
             )
-            seen = json.loads(done.stdout)
-            assert seen["swift"] == seen["s3"] == wanted
-            assert (seen["bytes"], seen["counted"]) == (0, len(wanted))
+            assert swift == {"names": wanted, "bytes": 0, "counted": len(wanted)}
+            assert s3 == {"names": wanted}
             listed = measured(ready.driver, one)
             tallies = {tally.operation: tally for tally in listed.tallies}
             assert not tallies["list-all"].errors

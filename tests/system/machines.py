@@ -12,7 +12,7 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,8 +74,6 @@ _SYSTEMD = ("/bin/sh", "-c", "sleep infinity & exec /lib/systemd/systemd --syste
 
 @dataclass(frozen=True)
 class Machine(Bundle):
-    """The container of a machine, whose first process is systemd."""
-
     def config(self) -> dict[str, Any]:
         """As of a lab host, but for what systemd wants, and /opt, which is a folder of this
         machine's own file system.
@@ -115,16 +113,27 @@ class Machines:
 
     @property
     def hosts(self) -> Mapping[str, Host]:
-        """All of them by name, the conductor too."""
         return self.lab.hosts
 
     @property
     def conductor(self) -> Host:
-        """Where the command is run."""
         return self.lab.hosts[CONDUCTOR]
 
+    def write_hardware(
+        self, clients: Sequence[str], *more: str, admin: Collection[str] = ()
+    ) -> None:
+        """Write `real.yaml` of all machines but the conductor, each with its first disk; more lines
+        may be before their list. `admin`: those that are logged in to by who is not root.
+        """
+        lines = ["name: real", "kind: ssh", *more, f"clients: [{', '.join(clients)}]", "hosts:"]
+        for name, host in self.hosts.items():
+            if name != CONDUCTOR:
+                disk = f", disks: [{{id: /dev/disk/by-id/test-{name}-0}}]" if host.disks else ""
+                way = f", ssh: {{user: {ADMIN}}}" if name in admin else ""
+                lines.append(f"  {name}: {{address: {host.address}{disk}{way}}}")
+        (self.shared / "real.yaml").write_text("\n".join(lines) + "\n")
+
     def weighbridge(self, *words: str, timeout_s: float = 300) -> subprocess.CompletedProcess[str]:
-        """Run the command on the conductor to its end."""
         command = self.conductor.module("weighbridge", *words)
         environment = {
             **command.env,

@@ -19,11 +19,11 @@ from typing import Any
 
 import swiftclient
 
+import sdk
+
 
 def main() -> None:
-    """Print it."""
-    own = json.load(sys.stdin)
-    client = swiftclient.Connection(own["url"], own["user"], own["key"], retries=0)
+    client = sdk.swift(json.load(sys.stdin))
     container = f"pipeline-{os.urandom(4).hex()}"
     client.put_container(container)
     found = {

@@ -83,7 +83,6 @@ class Request:
         self.wire.sendall(head.encode("latin-1") + (b"" if self.method == "HEAD" else body))
 
     def serve(self) -> bool:
-        """Whether the connection goes on."""
         path, _, query = self.target.partition("?")
         if path == "/reject":
             self.answer(

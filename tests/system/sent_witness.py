@@ -10,10 +10,8 @@ import json
 import os
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
 from weighbridge.drivers.engine._native import content, object_name, written_name
 from weighbridge.drivers.locust.account import Account
 from weighbridge.drivers.locust.client import Client, S3Client, SwiftClient
@@ -105,7 +103,7 @@ def one(setup: Setup, account: Account, sdk: Client, operation: str) -> dict[str
         seen["left"] = sdk.list(bucket)
     group.delete_written(4)
     wait(lambda: not group.progress().running)
-    if operation in ("write-multipart", "dynamic"):
+    if operation == "write-multipart":
         # Deleted with their parts, over Swift too.
         seen["after"] = list(account.objects(bucket))
     for name in [*account.objects(bucket), *(object_name(at) for at in range(OBJECTS))]:
@@ -165,13 +163,18 @@ def wait(condition: Any) -> None:
         time.sleep(0.02)
 
 
-def main() -> None:
+def connected(prefix: str) -> tuple[Setup, Account, Client]:
     order = json.load(sys.stdin)
-    setup = Setup(target=order, bucket_prefix=f"sent-{os.urandom(3).hex()}", seed=SEED)
+    setup = Setup(target=order, bucket_prefix=f"{prefix}-{os.urandom(4).hex()}", seed=SEED)
     account = Account(setup.target, 30)
     account.authenticate()
     sdk: Client
     sdk = S3Client(setup, account, 1) if setup.target.api == "s3" else SwiftClient(setup, account)
+    return setup, account, sdk
+
+
+def main() -> None:
+    setup, account, sdk = connected("sent")
     served = {str(name) for name, traits in TRAITS.items() if setup.target.api in traits.sent}
     served |= {"presigned"} if setup.target.api == "s3" else set()
     names = [name for name in WORKLOADS if name in served]

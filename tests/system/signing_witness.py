@@ -12,12 +12,11 @@ import threading
 import time
 from typing import Any
 
-import boto3
-from botocore.config import Config
-
+import sdk
 from weighbridge.drivers.engine import _native
 
 SEED, SIZE, OBJECTS = 5, 200_000, 6
+ONCE = {"total_max_attempts": 1}
 SPOILT_AT = 100_000
 """Which byte after a request's head is changed: in every framing it belongs to the content."""
 
@@ -111,20 +110,9 @@ def address(order: dict[str, Any]) -> tuple[str, int]:
     return host, int(port)
 
 
-def boto(order: dict[str, Any]) -> Any:
-    return boto3.client(
-        "s3",
-        endpoint_url=order["url"],
-        aws_access_key_id=order["user"],
-        aws_secret_access_key=order["key"],
-        region_name=order["region"],
-        config=Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}),
-    )
-
-
 def main() -> None:
     order = json.load(sys.stdin)
-    relay, client = Relay(*address(order)), boto(order)
+    relay, client = Relay(*address(order)), sdk.s3(order, retries=ONCE)
     seen = []
     for number, signing in enumerate(order["signings"]):
         prefix = f"wb-sign-{number}"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from weighbridge.common.host import Host
 from weighbridge.topologies.hardware import Hardware
@@ -42,24 +44,26 @@ def raised(
     state: Path,
     images: Mapping[str, Path] | None = None,
     hardware: Hardware = HARDWARE,
+    **more: Any,
 ) -> LabHosts:
     """Hosts of a hardware, whose roots are those of `images`, or this machine's own."""
     folder.mkdir(parents=True, exist_ok=True)
     given = dict.fromkeys(hardware.hosts, ROOT) if images is None else images
-    return start_lab(
-        label,
-        hardware,
-        given,
-        lambda line: None,
-        folder=folder,
-        names=list(hardware.hosts),
-        state=state,
-    )
+    parts: dict[str, Any] = {
+        "folder": folder,
+        "state": state,
+        "names": list(hardware.hosts),
+        **more,
+    }
+    return start_lab(label, hardware, given, lambda line: None, **parts)
 
 
 def python(host: Host, text: str, *words: str) -> str:
-    """What a program of Python prints on a host."""
     return host.run([PYTHON, "-c", text, *words], timeout_s=120).stdout
+
+
+def sh(host: Host, script: str, *words: str) -> str:
+    return host.run(["sh", "-ec", script, "sh", *words], timeout_s=120).stdout
 
 
 def within(seconds: float, happened: Callable[[], bool]) -> bool:
@@ -71,6 +75,20 @@ def within(seconds: float, happened: Callable[[], bool]) -> bool:
     return True
 
 
+def read(path: Path) -> bytes:
+    """What a file of a process or a device has; nothing if that ended while it was looked at."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def cgroups_of(label: str) -> list[str]:
+    """The folders of a deployment's cgroups in all hierarchies. Others' may go while they are
+    looked through, which `Path.rglob` takes for an error.
+    """
+    return [path for path, _, _ in os.walk("/sys/fs/cgroup") if path.endswith(f"/{label}")]
+
+
 def health(host: Host) -> str:
-    """What `ceph health` says on a host with the admin's key."""
     return host.run(["ceph", "health"]).stdout.strip()

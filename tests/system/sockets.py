@@ -28,11 +28,6 @@ class Socket:
     inode: int
 
     @property
-    def everywhere(self) -> bool:
-        """Whether it takes what comes for any address."""
-        return ipaddress.ip_address(self.address).is_unspecified
-
-    @property
     def loopback(self) -> bool:
         return ipaddress.ip_address(self.address).is_loopback
 
@@ -51,7 +46,6 @@ def open_sockets(pid: int | str) -> Iterator[Socket]:
 
 
 def held(pid: int | str) -> set[int]:
-    """Inodes of the sockets that a process holds."""
     found = set()
     with suppress(OSError):  # it ended while it was looked at
         for descriptor in Path(f"/proc/{pid}/fd").iterdir():

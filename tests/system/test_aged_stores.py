@@ -1,55 +1,35 @@
 """A real RGW behind HAProxy: its store aged, and one of its daemons asked past the front."""
 
-import sys
 from pathlib import Path
 
 import pytest
 
-from weighbridge.common.errors import TargetError
-from weighbridge.conductor import aging
-from weighbridge.suites import Age, Suite
-from weighbridge.topologies.deployment import Deployment
-
-sys.path.insert(0, str(Path(__file__).parent))
 from behind_front import past
 from deployed_layouts import deploys, on_client, unlimited
+from suite_command import trial_suite
+from weighbridge.common.errors import TargetError
+from weighbridge.conductor import aging
+from weighbridge.suites import Age
+from weighbridge.topologies.deployment import Deployment
 
 pytestmark = pytest.mark.system
 
-SUITE = Suite.model_validate(
-    {
-        "name": "old",
-        "about": "",
-        "api": ["s3"],
-        "workloads": [
-            {
-                "name": "w",
-                "objects": {"size": 1},
-                "operations": {"read": 1},
-                "workers": [1],
-                "runtime": "1s",
-                "warmup": "0s",
-            }
-        ],
-        "age": {
-            "fill": "0.05%",
-            "size": {"uniform": ["4KiB", "256KiB"]},
-            "containers": 2,
-            "churn": 2,
-            "share": "25%",
-        },
-    }
+SUITE = trial_suite(
+    *("[s3]", "{read: 1}", "1s"),
+    size=1,
+    workers=1,
+    suite="""age:
+  fill: 0.05%
+  size: {uniform: [4KiB, 256KiB]}
+  containers: 2
+  churn: 2
+  share: 25%
+""",
 )
 
 LISTED = """
-import boto3, json, sys
-from botocore.config import Config
-own = json.load(sys.stdin)
-s3 = boto3.client(
-    "s3", endpoint_url=own["url"], region_name="us-east-1",
-    aws_access_key_id=own["user"], aws_secret_access_key=own["key"],
-    config=Config(proxies={}, s3={"addressing_style": "path"}),
-)
+import json, sys, sdk
+s3 = sdk.s3(json.load(sys.stdin))
 found = {}
 for bucket in s3.list_buckets()["Buckets"]:
     for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket["Name"]):

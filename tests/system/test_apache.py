@@ -13,16 +13,14 @@ from typing import Any
 
 import pytest
 
+from deployed_layouts import check_witness, deployed, endpoint, status_of, witness
+from front_cases import FIELDS, ODD, STATUSES
 from weighbridge.common.host import Host, Service
 from weighbridge.gateways.apache.settings import STATS_PORT
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.program import end
 from weighbridge.topologies.deployment import Deployment
-
-sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import check_witness, deployed, endpoint, status_of, witness
-from front_cases import FIELDS, ODD, STATUSES
 
 pytestmark = pytest.mark.system
 
@@ -260,7 +258,6 @@ def test_a_rejection_before_the_body_has_come_reaches_the_client(
 
 
 def kill(host: Host, daemon: Daemon) -> None:
-    """End radosgw as a crash does."""
     host.run(["sh", "-c", "kill -KILL $(pidof radosgw)"])
     host.stop(daemon.service.name)
 

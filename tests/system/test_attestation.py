@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from deployed_layouts import left_over
+from small_lab import raised
 from weighbridge.environment import place
 from weighbridge.gateways.gateway import HostNeed
 from weighbridge.gateways.swift.swift import Swift
@@ -25,7 +26,7 @@ from weighbridge.topologies.ceilings import PRIMES_EVENTS, REGION_BYTES, HostCei
 from weighbridge.topologies.deployment import deploy
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.images import ensure
-from weighbridge.topologies.lab import LabHosts, start_lab
+from weighbridge.topologies.lab import LabHosts
 from weighbridge.topologies.lab.claim import claims
 from weighbridge.topologies.loader import (
     load_hardware,
@@ -33,9 +34,6 @@ from weighbridge.topologies.loader import (
     shipped_hardware,
     shipped_layouts,
 )
-
-sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import left_over
 
 pytestmark = [pytest.mark.system, pytest.mark.pair]
 
@@ -105,20 +103,10 @@ def attesting(
 
     tools = ensure(IMAGE, print, store=place().images)
     label = f"attest-{secrets.token_hex(3)}"
-    (folder / "deployment").mkdir(parents=True)
     state = folder / "state"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("weighbridge.topologies.lab.disk.tempfile.mkstemp", remembered)
-        hosts = start_lab(
-            label,
-            made,
-            images,
-            print,
-            folder=folder / "deployment",
-            names=names,
-            state=state,
-            tools=tools,
-        )
+        hosts = raised(label, folder / "deployment", state, images, made, names=names, tools=tools)
     try:
         with hosts:
             yield Attesting(hosts, attest(hosts, made, NEEDS, print), tuple(backing), state)
@@ -129,7 +117,7 @@ def attesting(
 
 @pytest.fixture(scope="module")
 def attested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attesting]:
-    image = ensure(next(iter(Swift.releases.values())), print, store=place().images)
+    image = ensure(Swift.releases["swift-2.30"], print, store=place().images)
     made = hardware(BANDWIDTH)
     roots = {"gateway-1": image, "store-1": ROOT}
     with attesting(

@@ -6,16 +6,13 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from weighbridge.results.analysis.baseline import Baseline, oddities
-
-sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import left_over
 from suite_command import started, weighbridge
+from weighbridge.results.analysis.baseline import Baseline, oddities
 
 pytestmark = pytest.mark.system
 

@@ -14,30 +14,21 @@ from pathlib import Path
 
 import pytest
 
+from deployed_layouts import left_over
+from suite_command import trial, weighbridge
 from weighbridge.results.analysis.findings import findings_of, headline
 from weighbridge.results.analysis.run_data import RunData
 
-sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import left_over
-from suite_command import weighbridge
-
 pytestmark = [pytest.mark.system, pytest.mark.alone]
 
-SUITE = """
-name: delays
-about: One target that waits 20 ms before each answer, and one that waits 60
-api: [swift]
-cache: none
-cleanup: with-deployment
-workloads:
-  - name: small-read
-    objects: {size: 4KiB, containers: 1, per_container: 8}
-    operations: {read: 100}
-    workers: [4]
-    # Constant delays keep workers in step: a second has a batch more or less than the next.
-    runtime: 5s
-    warmup: 500ms
-"""
+# Constant delays keep workers in step: a second has a batch more or less than the next.
+SUITE = trial(
+    *("[swift]", "{read: 100}", "5s"),
+    per_container=8,
+    workers=4,
+    warmup="500ms",
+    suite="cache: none\ncleanup: with-deployment",
+)
 LAYOUTS = "null:delay_ms=60,null:delay_ms=20"
 
 
@@ -51,7 +42,6 @@ class Outcome:
 
     @property
     def verdicts(self) -> set[str]:
-        """Of throughput and p90, over all numbers of workers and at each."""
         return {
             one.verdict
             for one in self.data.comparison.effects

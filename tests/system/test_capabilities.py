@@ -5,18 +5,14 @@ boto3, curl and signed requests of other code.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
 
-from weighbridge.gateways.capabilities.matrix import CapabilityMatrix, LayoutAnswers
-
-sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import left_over, written_once
 from suite_command import weighbridge
+from weighbridge.gateways.capabilities.matrix import CapabilityMatrix, LayoutAnswers
 
 pytestmark = pytest.mark.system
 

@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import deployed, deploys
-
 from weighbridge.common.errors import ServiceFailed, UsageError
 from weighbridge.common.structure import Scope
 from weighbridge.topologies.deployment import Deployment
@@ -48,7 +46,6 @@ def ask(deployment: Deployment, *order: tuple[str, str, dict[str, str], str]) ->
 
 
 def other(deployment: Deployment, base: Planned, **groups: dict[str, Any]) -> Planned:
-    """The layout with other settings, by group."""
     settings = dict(base.layout.settings)
     for group, changes in groups.items():
         settings[group] = {**settings.get(group, {}), **changes}

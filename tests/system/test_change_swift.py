@@ -2,26 +2,23 @@
 of it, and failing.
 """
 
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
+from deployed_layouts import (
+    LAB_CPU,
+    deploys,
+    endpoint,
+    logged_in,
+    planned,
+    shipped,
+    unlimited,
+)
 from weighbridge.common.document import Fault
 from weighbridge.common.errors import ServiceFailed, UsageError
 from weighbridge.topologies.deployment import Deployment
-from weighbridge.topologies.loader import (
-    Planned,
-    changed_layout,
-    load_hardware,
-    load_layout,
-    shipped_hardware,
-    shipped_layouts,
-)
-
-sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import deploys, endpoint, logged_in, unlimited
+from weighbridge.topologies.loader import Planned, changed_layout
 
 pytestmark = pytest.mark.system
 
@@ -49,21 +46,18 @@ swift = deploys("swift-haproxy", change_hardware=unlimited)
 
 
 @pytest.fixture(scope="module")
-def baseline() -> Planned:
-    return load_layout(
-        shipped_layouts()["swift-haproxy"], load_hardware(shipped_hardware()["lab-cpu"])
-    )
+def baseline(tmp_path_factory: pytest.TempPathFactory) -> Planned:
+    return planned(shipped("swift-haproxy"), tmp_path_factory.mktemp("baseline"))
 
 
 @pytest.fixture
 def change(swift: Deployment, baseline: Planned) -> Iterator[Change]:
     """Changes settings of the deployment, by dotted keys; at the end it is changed back."""
-    hardware = load_hardware(shipped_hardware()["lab-cpu"])
 
     def to(scope: str = "restart", /, **changes: object) -> tuple[str, ...]:
         keys = {key.replace("__", "."): value for key, value in changes.items()}
-        planned = changed_layout(baseline, hardware, keys, Fault("test", 1, 1, "", ""))
-        return swift.change(planned, scope, print)  # type: ignore[arg-type]  # one of the scopes
+        wanted = changed_layout(baseline, LAB_CPU, keys, Fault("test", 1, 1, "", ""))
+        return swift.change(wanted, scope, print)  # type: ignore[arg-type]  # one of the scopes
 
     yield to
     swift.change(baseline, "restart", print)
@@ -72,7 +66,6 @@ def change(swift: Deployment, baseline: Planned) -> Iterator[Change]:
 
 @pytest.fixture(scope="module")
 def token(swift: Deployment) -> str:
-    """A token of before, and an object written with it."""
     _, found = logged_in(swift)
     for url, body in ((f"{ACCOUNT}/kept", ""), (OBJECT, "written before")):
         curl(swift, "-f", "-X", "PUT", "-d", body, "-H", f"X-Auth-Token: {found}", url)
@@ -88,12 +81,10 @@ def curl(swift: Deployment, *words: str) -> str:
 
 
 def read(swift: Deployment, token: str, times: int = 1) -> list[str]:
-    """Bodies of so many reads of the object, one after the other."""
     return [curl(swift, "-f", "-H", f"X-Auth-Token: {token}", OBJECT) for _ in range(times)]
 
 
 def pids(swift: Deployment) -> dict[str, frozenset[str]]:
-    """Processes by the name of what they run."""
     return {
         name: frozenset(swift.hosts[host].run(["pgrep", "-f", pattern]).stdout.split())
         for name, (host, pattern) in CONFS.items()
@@ -155,9 +146,8 @@ def test_what_is_as_wanted_is_left_alone(swift: Deployment, baseline: Planned) -
 def test_a_value_that_a_server_dies_of_is_an_error_with_its_log_and_is_taken_back(
     swift: Deployment, token: str, baseline: Planned
 ) -> None:
-    hardware = load_hardware(shipped_hardware()["lab-cpu"])
     key = "options.object.app:object-server.mb_per_sync"
-    broken = changed_layout(baseline, hardware, {key: "many"}, Fault("test", 1, 1, "", ""))
+    broken = changed_layout(baseline, LAB_CPU, {key: "many"}, Fault("test", 1, 1, "", ""))
     before = pids(swift)
     with pytest.raises(
         ServiceFailed,

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import secrets
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from small_lab import raised
 from weighbridge.common.errors import CommandFailed
 from weighbridge.common.host import Host
 from weighbridge.environment import place
@@ -19,9 +19,6 @@ from weighbridge.gateways.swift.swift import Swift
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.images import ensure
 from weighbridge.topologies.lab import LabHosts
-
-sys.path.insert(0, str(Path(__file__).parent))
-from small_lab import raised
 
 pytestmark = pytest.mark.system
 

@@ -5,7 +5,6 @@ against a real Swift.
 from __future__ import annotations
 
 import os
-import sys
 import time
 import urllib.parse
 import urllib.request
@@ -13,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.drivers.cosbench.installation import Installation
-
-sys.path.insert(0, str(Path(__file__).parent))
 from deaths import soon_nothing_left
-from suite_command import measured, weighbridge
+from small_lab import within
+from sockets import open_sockets
+from suite_command import measured, trial, weighbridge
+from weighbridge.drivers.cosbench.installation import Installation
 
 HOME = os.environ.get("COSBENCH_HOME")
 
@@ -37,19 +36,14 @@ MOCK = """<workload name="mock">
 <operation type="read" ratio="100" config="containers=u(1,2);objects=u(1,10)"/></work></workstage>
 </workflow></workload>"""
 
-SUITE = """
-name: both
-about: One read by both drivers
-api: [swift]
-driver: locust,cosbench
-workloads:
-  - name: read
-    objects: {size: 64KB, containers: 2, per_container: 10}
-    operations: {read: 100}
-    workers: [2]
-    runtime: 4s
-    warmup: 1s
-"""
+SUITE = trial(
+    *("[swift]", "{read: 100}", "4s"),
+    size="64KB",
+    containers=2,
+    per_container=10,
+    warmup="1s",
+    suite="driver: locust,cosbench",
+)
 
 
 def submit(controller: str, xml: str) -> str:
@@ -69,25 +63,6 @@ def submit(controller: str, xml: str) -> str:
         return str(answer.read().decode())
 
 
-def wait_for(path: Path) -> None:
-    deadline = time.monotonic() + 120
-    while not path.exists():
-        assert time.monotonic() < deadline, f"{path} is not there after two minutes"
-        time.sleep(0.1)
-
-
-def listeners(port: int) -> set[str]:
-    """Local addresses, as the kernel writes them, at which something listens on a port."""
-    found = set()
-    for table in ("tcp", "tcp6"):
-        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
-            words = line.split()
-            address, _, hexadecimal = words[1].partition(":")
-            if words[3] == "0A" and int(hexadecimal, 16) == port:
-                found.add(address)
-    return found
-
-
 def test_it_runs_a_workload_where_it_may_not_set_the_clock_and_leaves_its_home_as_it_was(
     tmp_path: Path,
 ) -> None:
@@ -100,12 +75,13 @@ def test_it_runs_a_workload_where_it_may_not_set_the_clock_and_leaves_its_home_a
     with Installation(home, "127.0.0.1", tmp_path / "run", print) as running:
         port = urllib.parse.urlsplit(running.controller).port
         assert port is not None
-        assert listeners(port) == {"0100007F"}
+        listeners = {one.address for one in open_sockets("self") if one.port == port}
+        assert listeners == {"127.0.0.1"}
         # The date that its driver is to find, but one that tells what it was asked.
         date = running.folder / "shim" / "date"
         date.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/dates\n')
         assert submit(running.controller, MOCK) == "Accepted with ID: w1"
-        wait_for(running.archive / "w1-mock" / "scripts.log")
+        assert within(120, (running.archive / "w1-mock" / "scripts.log").exists)
         read = (running.archive / "w1-mock" / "w1-mock.csv").read_text().splitlines()[2].split(",")
         assert (read[0], read[1], read[16]) == ("s2-main", "read", "completed")
         assert int(read[3]) > 0

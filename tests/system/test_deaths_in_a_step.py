@@ -4,18 +4,14 @@ says of it, and what it leaves.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
-from weighbridge.results.record.step import StepResult
-
-sys.path.insert(0, str(Path(__file__).parent))
 from deaths import Ended, compare, failures, failures_of, kill, left_behind, take_host
 from suite_command import valid_steps, weighbridge
+from weighbridge.results.record.step import StepResult
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
 

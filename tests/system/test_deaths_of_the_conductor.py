@@ -5,19 +5,15 @@
 from __future__ import annotations
 
 import signal
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from deaths import left_behind
+from suite_command import measured, printed, started, trial, weighbridge
 from weighbridge.environment import place
 from weighbridge.results.record.store import RunStore
-
-sys.path.insert(0, str(Path(__file__).parent))
-from deaths import left_behind
-from suite_command import measured, started, trial, weighbridge
 
 pytestmark = pytest.mark.system
 
@@ -52,11 +48,7 @@ def test_what_was_left_is_torn_down_and_only_what_is_missing_is_measured(
     output = tmp_path / "output"
     with output.open("w") as file:
         run = started(f"compare {words} --out {tmp_path}/runs", file)
-    deadline = time.monotonic() + 400
-    while not seen(output.read_text()):
-        assert run.poll() is None, output.read_text()
-        assert time.monotonic() < deadline, output.read_text()
-        time.sleep(0.02)
+    printed(run, output, seen)
     run.send_signal(number)
     code = run.wait(timeout=300)
     (folder,) = (tmp_path / "runs").iterdir()

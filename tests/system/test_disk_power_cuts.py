@@ -15,14 +15,12 @@ from pathlib import Path
 
 import pytest
 
+from small_lab import labelled, within
 from weighbridge.common.errors import TargetError
 from weighbridge.topologies.disk_models import DISK_MODELS
 from weighbridge.topologies.lab.cgroup import Cgroups
 from weighbridge.topologies.lab.disk import LoopDisk, attached
 from weighbridge.topologies.lab.model_disks import ModelDisks, WantedDisk, end, group_of
-
-sys.path.insert(0, str(Path(__file__).parent))
-from small_lab import labelled, within
 
 pytestmark = pytest.mark.system
 
@@ -99,7 +97,6 @@ def disks(tmp_path: Path) -> Iterator[ModelDisks]:
 
 @contextmanager
 def device(disks: ModelDisks, name: str) -> Iterator[str]:
-    """A loop device over a disk."""
     loop = LoopDisk.over("/dev/wb0", disks.path(name))
     try:
         yield f"/dev/loop{loop.minor}"
@@ -110,7 +107,6 @@ def device(disks: ModelDisks, name: str) -> Iterator[str]:
 
 @contextmanager
 def both(disks: ModelDisks) -> Iterator[tuple[int, int]]:
-    """Descriptors of both disks, for direct I/O."""
     with (
         device(disks, NAMES[0]) as one,
         device(disks, NAMES[1]) as other,
@@ -151,7 +147,6 @@ def places(seed: int) -> list[int]:
 
 
 def there(disks: ModelDisks, wanted: list[int]) -> int:
-    """How many of the first disk's blocks have the number 1."""
     with device(disks, NAMES[0]) as path, opened(path) as disk:
         return sum(number_at(disk, block) for block in wanted)
 

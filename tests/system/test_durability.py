@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from deployed_layouts import LAB_CPU, planned, shipped
 from weighbridge.conductor.durability import DurabilityPass, refuse_unfit
 from weighbridge.environment import place
 from weighbridge.results.analysis.durability import durability_of
@@ -14,12 +14,6 @@ from weighbridge.results.record.durability import PowerCut, read_cuts
 from weighbridge.suites import Durability
 from weighbridge.topologies.images import ensure
 from weighbridge.topologies.lab import ending
-from weighbridge.topologies.loader import (
-    load_hardware,
-    load_layout,
-    shipped_hardware,
-    shipped_layouts,
-)
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
 
@@ -36,29 +30,20 @@ ONE_HOST = {
 FILESTORE = {"objectstore: bluestore": "objectstore: filestore"}
 
 
-def changed(changes: dict[str, str]) -> Callable[[str], str]:
-    def change(text: str) -> str:
-        for old, new in changes.items():
-            text = text.replace(old, new)
-        return text
-
-    return change
-
-
 def tried(
     layout: str, folder: Path, changes: dict[str, str], *, cuts: int, control: bool = False
 ) -> tuple[PowerCut, ...]:
-    path = folder / f"{layout}.yaml"
-    path.write_text(changed({**ONE_HOST, **changes})(shipped_layouts()[layout].read_text()))
-    hosts = load_hardware(shipped_hardware()["lab-cpu"])
-    planned = load_layout(path, hosts)
-    ensure(planned.gateway.image, print, store=place().images)
+    text = shipped(layout)
+    for old, new in {**ONE_HOST, **changes}.items():
+        text = text.replace(old, new)
+    tested = planned(text, folder)
+    ensure(tested.gateway.image, print, store=place().images)
     (folder / "logs").mkdir(exist_ok=True)
     wanted = Durability(cuts=cuts, load=4.0, sizes=(4096, 65536), workers=5)
-    refuse_unfit(wanted, [planned], hosts)
+    refuse_unfit(wanted, [tested], LAB_CPU)
     return DurabilityPass(
-        planned,
-        hosts,
+        tested,
+        LAB_CPU,
         place(),
         print,
         wanted=wanted,

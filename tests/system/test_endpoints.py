@@ -5,7 +5,6 @@ kernel's tables and the access log; and one that is killed in a step.
 from __future__ import annotations
 
 import re
-import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -15,17 +14,15 @@ from statistics import median_low
 
 import pytest
 
-from weighbridge.drivers.protocol import Cleanup, OnProgress, Prepare, Progress
-from weighbridge.results.record.measurement import EndpointTally, Measurement
-from weighbridge.results.record.step import Pass
-from weighbridge.suites import Objects, Suite, Workload
-from weighbridge.topologies.deployment import Deployment
-
-sys.path.insert(0, str(Path(__file__).parent))
 from behind_front import driving, measured
 from daemon_counters import counters
 from deaths import compare, kill
 from deployed_layouts import deployed, unlimited, witness, written_once
+from suite_command import trial, trial_suite
+from weighbridge.drivers.protocol import Cleanup, OnProgress, Prepare, Progress
+from weighbridge.results.record.measurement import EndpointTally, Measurement
+from weighbridge.results.record.step import Pass
+from weighbridge.topologies.deployment import Deployment
 from witness import ODD_NAMES
 
 pytestmark = pytest.mark.system
@@ -39,20 +36,14 @@ busy disk while the others read.
 WORKERS = 4
 
 
-def suite(api: str) -> Suite:
-    workload = Workload(
-        name="spread",
-        objects=Objects(size=4096, containers=1, per_container=20),
-        operations={"read": 3, "write": 1},
-        workers=(WORKERS,),
-        runtime=3.0,
-        warmup=0.5,
-    )
-    return Suite.model_validate({"name": "s", "about": "a", "api": (api,), "workloads": [workload]})
-
-
 def replayed(deployment: Deployment, api: str, folder: Path) -> Measurement:
-    given = suite(api)
+    given = trial_suite(
+        *(f"[{api}]", "{read: 3, write: 1}", "3s"),
+        name="spread",
+        per_container=20,
+        workers=WORKERS,
+        warmup="500ms",
+    )
     workload = given.workloads[0]
     one = Pass.model_validate({"api": api, "workloads": ()})
     with driving(deployment, given, folder, one) as driver:
@@ -186,19 +177,14 @@ def test_two_proxies_share_the_requests_as_their_access_log_says(
             assert measurement.imbalance < MOST_IMBALANCE[spread]
 
 
-DEATHS = """
-name: deaths
-about: A step in which one of two endpoints dies
-api: [s3]
-workloads:
-  - name: one-dies
-    objects: {size: 64KiB, containers: 1, per_container: 20}
-    operations: {read: 50, write: 50}
-    workers: [4]
-    rate_per_s: 60
-    runtime: 8s
-    warmup: 0s
-"""
+DEATHS = trial(
+    *("[s3]", "{read: 50, write: 50}", "8s"),
+    name="one-dies",
+    size="64KiB",
+    per_container=20,
+    workers=4,
+    rate=60,
+)
 
 
 @pytest.mark.long

@@ -7,8 +7,6 @@ knows every name.
 
 from __future__ import annotations
 
-import json
-import os
 import signal
 import subprocess
 import sys
@@ -18,43 +16,17 @@ from pathlib import Path
 
 import pytest
 
+from deployed_layouts import deployed, endpoint, on_client
+from suite_command import heard, in_network_of, started, trial, valid_steps, weighbridge
+from tls_proxy import authority
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.results.record.store import RunStore
 from weighbridge.topologies.deployment import Deployment
-from weighbridge.topologies.lab.host import LabHost
-
-sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import deployed, endpoint
-from suite_command import COMMAND, valid_steps
-
-from tls_proxy import authority
 
 pytestmark = pytest.mark.system
 
 TESTS = Path(__file__).parents[1]
 PORT = 8443
-SUITE = """
-name: trial
-about: As short as it can be
-api: {api}
-users: {users}
-workloads:
-  - name: small
-    objects: {{size: 64KiB, containers: 3, per_container: 4}}
-    operations: {operations}
-    workers: [4]
-    rate_per_s: {rate}
-    runtime: {runtime}
-    warmup: 0s
-    verify: true
-"""
-USUAL = {
-    "api": "[swift, s3]",
-    "users": "engine",
-    "rate": "null",
-    "runtime": "2s",
-    "operations": "{read: 40, write: 30, head: 10, list: 10, delete: 10}",
-}
 SECURE = f"""
 name: secure
 about: An RGW behind TLS, with virtual hosts
@@ -74,14 +46,8 @@ settings:
     ca_file: CA
 """
 WITNESS = """
-import json, sys, boto3
-from botocore.config import Config
-e = json.load(sys.stdin)
-s3 = boto3.client(
-    "s3", endpoint_url=e["url"], region_name=e["region"],
-    aws_access_key_id=e["user"], aws_secret_access_key=e["key"],
-    config=Config(s3={"addressing_style": "path"}, request_checksum_calculation="when_required"),
-)
+import json, sys, sdk
+s3 = sdk.s3(json.load(sys.stdin))
 if "--make" in sys.argv:
     s3.create_bucket(Bucket="theirs")
     s3.put_object(Bucket="theirs", Key="precious", Body=b"x")
@@ -108,9 +74,22 @@ print(json.dumps([session[name] for name in ("AccessKeyId", "SecretAccessKey", "
 """
 
 
-def ended(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command, capture_output=True, text=True, env=environment, timeout=600, check=False
+def text_of_suite(
+    api: str = "[swift, s3]",
+    operations: str = "{read: 40, write: 30, head: 10, list: 10, delete: 10}",
+    runtime: str = "2s",
+    users: str = "engine",
+    **more: str,
+) -> str:
+    return trial(
+        *(api, operations, runtime),
+        size="64KiB",
+        containers=3,
+        per_container=4,
+        workers=4,
+        verify="true",
+        suite=f"users: {users}",
+        **more,
     )
 
 
@@ -118,18 +97,14 @@ class Site:
     """The RGW with what is before it, and the command in the network of its client."""
 
     def __init__(self, deployment: Deployment, folder: Path, ca: Path) -> None:
-        self.client = deployment.client
-        assert isinstance(self.client, LabHost)
+        self.deployment, self.client = deployment, deployment.client
         self.s3, self.swift = endpoint(deployment, "s3"), endpoint(deployment, "swift")
         self.folder, self.ca = folder, ca
         (folder / "resolv.conf").write_text("nameserver 127.0.0.1\noptions timeout:2 attempts:2\n")
         deployment.hosts["gateway-1"].run(
             ["radosgw-admin", "caps", "add", "--uid", "weigh", "--caps", "user-policy=*"]
         )
-        text = self.client.run(
-            [sys.executable, "-c", SESSION], stdin=self.s3.model_dump_json()
-        ).stdout
-        self.session: list[str] = json.loads(text)
+        self.session: list[str] = on_client(deployment, "s3", "-c", SESSION)
         (folder / "credentials").write_text(
             f"[theirs]\naws_access_key_id = {self.s3.user}\naws_secret_access_key = "
             f"{self.s3.key.get_secret_value()}\n"
@@ -138,28 +113,18 @@ class Site:
         )
         (folder / "credentials").chmod(0o600)
 
-    def inside(self, *argv: str) -> list[str]:
-        """A command in the client's network, with a name server of ours."""
-        assert isinstance(self.client, LabHost)
-        names = (
-            "bash",
-            "-c",
-            'mount --bind "$0" /etc/resolv.conf && exec "$@"',
-            str(self.folder / "resolv.conf"),
+    @property
+    def inside(self) -> tuple[str, ...]:
+        """What starts a program in the client's network, with a name server of ours."""
+        names = 'mount --bind "$0" /etc/resolv.conf && exec "$@"'
+        return (
+            *in_network_of(self.client),
+            *("unshare", "--mount", "--propagation", "private"),
+            *("bash", "-c", names, str(self.folder / "resolv.conf")),
         )
-        return [
-            "nsenter",
-            f"--net=/proc/{self.client.pid}/ns/net",
-            "unshare",
-            "--mount",
-            "--propagation",
-            "private",
-            *names,
-            *argv,
-        ]
 
-    def compare(self, name: str, change: Mapping[str, str], **suite: str) -> list[str]:
-        """The command that weighs the gateway, with changes to the text of its layout."""
+    def compare(self, name: str, change: Mapping[str, str], **suite: str) -> str:
+        """The words that weigh the gateway, with changes to the text of its layout."""
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
         text = SECURE
@@ -167,39 +132,32 @@ class Site:
             assert old in text
             text = text.replace(old, new)
         (folder / "secure.yaml").write_text(text.replace("CA", str(self.ca)))
-        (folder / "trial.yaml").write_text(SUITE.format(**{**USUAL, **suite}))
-        where = ("--hardware", "this-machine", "--out", str(folder / "runs"))
-        files = ("--suite", str(folder / "trial.yaml"), "--layouts", str(folder / "secure.yaml"))
-        return self.inside(*COMMAND, "compare", *where, *files, *self.drawn(name))
-
-    @staticmethod
-    def drawn(name: str) -> tuple[str, ...]:
-        """The option for pictures: those of one run are looked through for secrets."""
-        return () if name == "engine" else ("--no-charts",)
+        (folder / "trial.yaml").write_text(text_of_suite(**suite))
+        files = f"--suite {folder}/trial.yaml --layouts {folder}/secure.yaml --out {folder}/runs"
+        # The pictures of one run are looked through for secrets.
+        drawn = "" if name == "engine" else "--no-charts"
+        return f"compare --hardware this-machine {files} {drawn}"
 
     def environment(self, **more: str) -> dict[str, str]:
         return {
-            **os.environ, "WEIGHBRIDGE_HOME": str(self.folder / "home"),
+            "WEIGHBRIDGE_HOME": str(self.folder / "home"),
             "WEIGHBRIDGE_STATE": str(self.folder / "state"),
             "AWS_SHARED_CREDENTIALS_FILE": str(self.folder / "credentials"),
-            "ST_USER": self.swift.user, "ST_KEY": self.swift.key.get_secret_value(), **more,
-        }  # fmt: skip
+            "ST_USER": self.swift.user,
+            "ST_KEY": self.swift.key.get_secret_value(),
+            **more,
+        }
 
     def run(
         self, name: str, change: Mapping[str, str] | None = None, **suite: str
     ) -> subprocess.CompletedProcess[str]:
-        return ended(self.compare(name, change or {}, **suite), self.environment())
+        return self.told(self.compare(name, change or {}, **suite))
 
-    def told(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """What another verb came to, in the client's network."""
-        return ended(self.inside(*COMMAND, *words), self.environment())
+    def told(self, words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return weighbridge(words, within=self.inside, env=self.environment(**environment))
 
     def seen(self, *options: str) -> dict[str, list[str]]:
-        """All buckets and their objects, as boto3 lists them."""
-        order = self.s3.model_dump_json()
-        found: dict[str, list[str]] = json.loads(
-            self.client.run([sys.executable, "-c", WITNESS, *options], stdin=order).stdout
-        )
+        found: dict[str, list[str]] = on_client(self.deployment, "s3", "-c", WITNESS, *options)
         return found
 
 
@@ -226,7 +184,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         )
         for program in (proxy, (str(TESTS / "system" / "wildcard_dns.py"),)):
             process = subprocess.Popen(
-                site.inside(sys.executable, *program),
+                [*site.inside, sys.executable, *program],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
@@ -283,16 +241,10 @@ def signalled(site: Site, number: signal.Signals) -> tuple[int, str]:
     printed.
     """
     # Longer than boto3 takes to look on a busy machine; resumed, it is measured to its end.
-    command = site.compare(number.name.lower(), {}, runtime="20s", rate="20", api="[s3]")
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=site.environment()
-    ) as process:
+    words = site.compare(number.name.lower(), {}, runtime="20s", rate="20", api="[s3]")
+    with started(words, subprocess.PIPE, within=site.inside, env=site.environment()) as process:
         try:
-            assert process.stdout is not None
-            said = ""
-            while "step 1/1" not in said:
-                said += (line := process.stdout.readline())
-                assert line, said
+            said = heard(process, "step 1/1")
             assert len(site.seen()) == 4
             process.send_signal(number)
             said += process.communicate(timeout=600)[0]
@@ -315,7 +267,7 @@ def test_a_killed_run_leaves_its_buckets_to_the_run_that_resumes_it_and_which_le
     assert code == -signal.SIGKILL, said
     assert len(site.seen()) == 4
     (run,) = (site.folder / "sigkill" / "runs").iterdir()
-    done = site.told("resume", "--no-charts", str(run))
+    done = site.told(f"resume --no-charts {run}")
     valid_steps(done.returncode, done.stdout + done.stderr, RunStore.open(run))
     assert site.seen() == {"theirs": ["precious"]}
     (step,) = RunStore.open(run).steps()
@@ -327,11 +279,11 @@ def test_what_a_killed_run_left_is_swept_by_clean_and_nothing_else_is(site: Site
     code, said = signalled(site, signal.SIGKILL)
     assert code == -signal.SIGKILL, said
     assert len(site.seen()) == 4
-    sweep = ("clean", str(site.folder / "sigkill" / "secure.yaml"), "--delete")
-    done = site.told(*sweep)
+    sweep = f"clean {site.folder}/sigkill/secure.yaml --delete"
+    done = site.told(sweep)
     assert done.stdout.count("a run may still be using it") >= 3, done.stdout + done.stderr
     assert len(site.seen()) == 4
-    done = site.told(*sweep, "--older-than", "1ms")
+    done = site.told(f"{sweep} --older-than 1ms")
     said = done.stdout + done.stderr
     assert (done.returncode, done.stdout.count("deleted, with ")) == (0, 3), said
     assert site.seen() == {"theirs": ["precious"]}
@@ -372,9 +324,8 @@ def test_what_is_wrong_is_reported_before_anything_is_measured(
 
 
 def test_a_wrong_key_is_reported_with_where_it_came_from(site: Site) -> None:
-    wrong = site.environment(AWS_ACCESS_KEY_ID=site.s3.user, AWS_SECRET_ACCESS_KEY="wrong")
-    command = site.compare("key", {"profile theirs": "environment"})
-    done = ended(command, wrong)
+    words = site.compare("key", {"profile theirs": "environment"})
+    done = site.told(words, AWS_ACCESS_KEY_ID=site.s3.user, AWS_SECRET_ACCESS_KEY="wrong")
     assert done.returncode == 3
     assert "s3 make bucket at https://store.test" in done.stderr
     assert "(status 403)" in done.stderr

@@ -4,18 +4,14 @@ elsewhere.
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
-from weighbridge.results.record.store import RunStore
-from weighbridge.topologies.lab.host import LabHost
-
-sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import deployed, on_client
 from small_lab import within
-from suite_command import trial, weighbridge
+from suite_command import in_network_of, trial, weighbridge
+from weighbridge.results.record.store import RunStore
 
 pytestmark = pytest.mark.system
 
@@ -30,15 +26,12 @@ SUITE = trial(
     verify="true",
 )
 TOKEN = """
-import json, sys, swiftclient
-e = json.load(sys.stdin)
-print(json.dumps(swiftclient.Connection(e["url"], e["user"], e["key"], retries=0).get_auth()))
+import json, sys, sdk
+print(json.dumps(sdk.swift(json.load(sys.stdin)).get_auth()))
 """
 CONTAINERS = """
-import json, sys, swiftclient
-e = json.load(sys.stdin)
-connection = swiftclient.Connection(e["url"], e["user"], e["key"], retries=0)
-print(json.dumps([one["name"] for one in connection.get_account()[1]]))
+import json, sys, sdk
+print(json.dumps([one["name"] for one in sdk.swift(json.load(sys.stdin)).get_account()[1]]))
 """
 GIVEN = """
 name: given
@@ -56,15 +49,13 @@ def test_a_real_swift_is_measured_with_a_token_alone_and_a_bad_token_is_reported
     (tmp_path / "given.yaml").write_text(GIVEN)
     (tmp_path / "trial.yaml").write_text(SUITE)
     with deployed("swift", tmp_path, once=True) as deployment:
-        client = deployment.client
-        assert isinstance(client, LabHost)
         url, token = on_client(deployment, "swift", "-c", TOKEN)
         words = f"--suite {tmp_path}/trial.yaml --layouts {tmp_path}/given.yaml --no-charts"
         homes = {name: str(tmp_path / name) for name in ("WEIGHBRIDGE_HOME", "WEIGHBRIDGE_STATE")}
         for given, code in (("AUTH_tkold", 3), (token, 0)):
             done = weighbridge(
                 f"compare --hardware this-machine {words} --out {tmp_path}/runs",
-                within=("nsenter", f"--net=/proc/{client.pid}/ns/net"),
+                within=in_network_of(deployment.client),
                 env={**homes, "OS_STORAGE_URL": url, "OS_AUTH_TOKEN": given},
             )
             assert done.returncode == code, done.stdout + done.stderr

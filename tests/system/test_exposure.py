@@ -6,40 +6,26 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import threading
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
 from command_lines import CommandLines
 from secret_search import find_secrets, secrets_in
-from weighbridge.environment import place
-
-sys.path.insert(0, str(Path(__file__).parent))
 from sockets import Socket, held, open_sockets
-from suite_command import measured, weighbridge
+from suite_command import measured, trial, weighbridge
+from weighbridge.environment import place
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
 
-SUITE = """
-name: exposure
-about: As short as it can be
-api: [swift, s3]
-cache: before-step
-workloads:
-  - name: mixed
-    objects: {size: 64KiB, containers: 1, per_container: 5}
-    operations: {read: 50, write: 50}
-    workers: [2]
-    runtime: 1s
-    warmup: 0s
-"""
+SUITE = trial(
+    "[swift, s3]", "{read: 50, write: 50}", "1s", size="64KiB", suite="cache: before-step"
+)
 LAYOUTS = ("rgw-haproxy", "swift-s3api:background=true")
 LISTENERS = {
     "gateway-1": {"radosgw", "haproxy", "memcached", "swift-proxy-ser"},
@@ -89,25 +75,19 @@ class Watch:
     modes: dict[str, int] = field(default_factory=dict)
     faults: list[Exception] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch)
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        over = threading.Event()
+        thread = threading.Thread(target=self._watch, args=(over,))
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        while not self._over.wait(0.25):
+    def _watch(self, over: threading.Event) -> None:
+        while not over.wait(0.25):
             try:
                 self._look()
             except OSError:
@@ -139,12 +119,8 @@ class Watch:
                 if where in namespaces:
                     # Some are started by a loader or an interpreter, and radosgw renames itself:
                     # both names and words count.
-                    words = (
-                        (process / "cmdline")
-                        .read_bytes()
-                        .replace(b"\0", b" ")
-                        .decode(errors="replace")
-                    )
+                    line = (process / "cmdline").read_bytes().replace(b"\0", b" ")
+                    words = line.decode(errors="replace")
                     name = f"{(process / 'comm').read_text().strip()} ({words.strip()})"
                     label, host = namespaces[where]
                     self.names |= {(label, host, inode): name for inode in held(process.name)}
@@ -186,8 +162,6 @@ class Watch:
 
 @dataclass(frozen=True)
 class Compared:
-    """A run that was watched from its beginning to its end."""
-
     run: Path
     said: bytes
     watch: Watch
@@ -199,7 +173,8 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
     folder = tmp_path_factory.mktemp("exposure")
     (folder / "suite.yaml").write_text(SUITE)
     words = f"--suite {folder}/suite.yaml --layouts {','.join(LAYOUTS)} --out {folder}/runs"
-    with Watch() as watch, CommandLines() as lines:
+    watch = Watch()
+    with watch.watching(), CommandLines() as lines:
         done = weighbridge(
             f"compare {words} --no-charts",
             env={

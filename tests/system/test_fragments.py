@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from deployed_layouts import LAB_CPU
 from weighbridge.common.document import Fault
 from weighbridge.common.host import Host
 from weighbridge.environment import place
@@ -19,21 +20,18 @@ from weighbridge.topologies.deployment import hosts_request
 from weighbridge.topologies.loader import (
     Planned,
     changed_layout,
-    load_hardware,
     load_layout,
     parse,
-    shipped_hardware,
     shipped_layouts,
 )
 
 pytestmark = pytest.mark.system
 
 OTHER_RELEASE = [pytest.mark.releases, pytest.mark.test_all]
-LAB = load_hardware(shipped_hardware()["lab-cpu"])
 
 
 def planned(layout: str, release: str) -> Planned:
-    return load_layout(shipped_layouts()[layout], LAB, parse(f"{layout}@{release}"))
+    return load_layout(shipped_layouts()[layout], LAB_CPU, parse(f"{layout}@{release}"))
 
 
 @pytest.fixture(
@@ -45,10 +43,9 @@ def release(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def host(release: str, tmp_path: Path) -> Iterator[Host]:
-    """A host of the release on which nothing runs."""
     gateway = planned("rgw-apache-proxy", release).gateway
-    request = hosts_request(gateway, LAB, place(), ["gateway-1"], tools=False)
-    start_hosts = LAB.of.prepared(request, print)
+    request = hosts_request(gateway, LAB_CPU, place(), ["gateway-1"], tools=False)
+    start_hosts = LAB_CPU.of.prepared(request, print)
     with start_hosts(f"fragments-{secrets.token_hex(3)}", tmp_path / "hosts") as hosts:
         yield hosts.hosts["gateway-1"]
 
@@ -65,11 +62,11 @@ def test_what_is_pasted_at_the_end_is_what_the_programs_read(release: str, host:
         "apache.mpm.max_request_workers": 3840,
     }
     changes |= {"apache.mpm.max_spare_threads": 3840}
-    changed = changed_layout(base, LAB, changes, Fault("test", 1, 1, "", ""))
-    before = base.gateway.render(LAB.sites)
+    changed = changed_layout(base, LAB_CPU, changes, Fault("test", 1, 1, "", ""))
+    before = base.gateway.render(LAB_CPU.sites)
     pieces = {
         one.name: one.text
-        for one in fragments(before, changed.gateway.render(LAB.sites), ["+12 %", "a\\"])
+        for one in fragments(before, changed.gateway.render(LAB_CPU.sites), ["+12 %", "a\\"])
     }
     host.put(CEPH_CONF, of(before, CEPH_CONF) + pieces["ceph.conf"])
     for name, value in {

@@ -4,7 +4,6 @@ which no longer answers.
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import re
@@ -16,14 +15,12 @@ from pathlib import Path
 
 import pytest
 
+from deployed_layouts import unlimited
+from suite_command import COMMAND, ended, heard, started, trial, valid_steps
 from weighbridge.environment import place
 from weighbridge.results.record.store import RunStore
 from weighbridge.topologies.lab import ending
 from weighbridge.topologies.loader import shipped_hardware, shipped_layouts
-
-sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import unlimited
-from suite_command import COMMAND, trial, valid_steps
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
 
@@ -39,18 +36,8 @@ settings:
   s3: {{url: "{url}", credentials: environment}}
   swift: {{auth_url: "{url}/auth/v1.0", storage_url: "{url}/v1/AUTH_test"}}
 """
-FILL = """
-name: fill
-about: Writes until there is no room
-api: [s3]
-workloads:
-  - name: filling
-    objects: {size: 4MB, containers: 1, per_container: 1}
-    operations: {write: 100}
-    workers: [8]
-    runtime: 45s # a busy mgr tells the mon of full OSDs some seconds late
-    warmup: 0s
-"""
+# A busy mgr tells the mon of full OSDs some seconds late.
+FILL = trial("[s3]", "{write: 100}", "45s", size="4MB", per_container=1, workers=8)
 IMPATIENT = """
 import sys
 from functools import partial
@@ -71,24 +58,15 @@ class Disk:
         self._ballast = folder / "ballast"
 
     def fill(self) -> None:
-        with self._ballast.open("ab", buffering=0) as file, suppress_full():
-            while True:
-                file.write(bytes(65536))
+        fill = ["dd", "if=/dev/zero", f"of={self._ballast}", "bs=64k"]
+        full = subprocess.run(fill, capture_output=True, check=False)
+        assert full.returncode != 0
 
     def clear(self) -> None:
         self._ballast.unlink()
 
     def resize(self, size: str) -> None:
         subprocess.run(["mount", "-o", f"remount,size={size}", str(self.folder)], check=True)
-
-
-@contextmanager
-def suppress_full() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno != errno.ENOSPC:
-            raise
 
 
 @contextmanager
@@ -104,52 +82,28 @@ def disk(folder: Path, size: str) -> Iterator[Disk]:
 
 
 class Site:
-    """A null target, and the command that weighs it into a folder."""
-
     def __init__(self, folder: Path, url: str) -> None:
         self.folder = folder
         (folder / "trial.yaml").write_text(SUITE)
         (folder / "plain.yaml").write_text(LAYOUT.format(url=url))
         self.environment = {
-            **os.environ, "WEIGHBRIDGE_HOME": str(folder / "home"),
+            "WEIGHBRIDGE_HOME": str(folder / "home"),
             "WEIGHBRIDGE_STATE": str(folder / "state"), "COLUMNS": "300",
             "AWS_ACCESS_KEY_ID": "weigh:er", "AWS_SECRET_ACCESS_KEY": KEY, "ST_USER": "weigh:er",
             "ST_KEY": KEY,
         }  # fmt: skip
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [*COMMAND, *arguments],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=self.environment,
-        )  # fmt: skip
+    def start(self, words: str) -> subprocess.Popen[str]:
+        return started(words, subprocess.PIPE, env=self.environment)
 
     def compare(self, out: Path) -> subprocess.Popen[str]:
-        files = (
-            "--suite",
-            str(self.folder / "trial.yaml"),
-            "--layouts",
-            str(self.folder / "plain.yaml"),
-            "--out",
-            str(out),
-        )
-        return self.start("compare", "--hardware", "this-machine", "--no-charts", *files)
-
-    def tell(self, *arguments: str) -> tuple[int, str]:
-        return ended(self.start(*arguments))
-
-
-def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
-    try:
-        said = process.communicate(timeout=600)[0]
-    finally:
-        process.kill()
-    assert "Traceback" not in said, said
-    return process.returncode, said
+        files = f"--suite {self.folder}/trial.yaml --layouts {self.folder}/plain.yaml --out {out}"
+        return self.start(f"compare --hardware this-machine --no-charts {files}")
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    argv = [sys.executable, "-m", "weighbridge", "null-target", "--port", "0", "--user", "weigh:er"]
+    argv = [*COMMAND, "null-target", "--port", "0", "--user", "weigh:er"]
     with subprocess.Popen(
         argv, stdout=subprocess.PIPE, text=True, env={**os.environ, "WEIGHBRIDGE_NULL_KEY": KEY}
     ) as process:
@@ -177,11 +131,7 @@ def test_a_disk_that_fills_up_in_a_step_costs_that_step_alone_and_is_gone_on_wit
 ) -> None:
     with disk(tmp_path / "disk", "24m") as full:
         process = site.compare(full.folder / "runs")
-        assert process.stdout is not None
-        said = ""
-        while "step 2/2" not in said:
-            said += (line := process.stdout.readline())
-            assert line, said
+        heard(process, "step 2/2")
         full.fill()
         code, rest = ended(process)
         (run,) = (full.folder / "runs").iterdir()
@@ -192,7 +142,7 @@ def test_a_disk_that_fills_up_in_a_step_costs_that_step_alone_and_is_gone_on_wit
         assert f"weighbridge resume {run}" in rest
         (first,) = RunStore.open(run).steps()
         full.clear()
-        code, said = site.tell("resume", "--no-charts", str(run))
+        code, said = ended(site.start(f"resume --no-charts {run}"))
         valid_steps(code, said, RunStore.open(run))
         assert "step 1/2" not in said
         steps = RunStore.open(run).steps()
@@ -215,7 +165,7 @@ def test_a_disk_too_small_for_the_report_keeps_every_step_and_the_report_is_made
         assert [step.measurement is not None for step in RunStore.open(run).steps()] == [True, True]
         assert not (run / "derived" / "report.html").exists()
         small.resize("24m")
-        code, said = site.tell("report", "--no-charts", str(run))
+        code, said = ended(site.start(f"report --no-charts {run}"))
         assert code == 0, said
         assert (run / "derived" / "report.html").is_file()
 
@@ -244,19 +194,10 @@ def test_a_cluster_that_fills_up_ends_its_step_with_that_reason_and_is_torn_down
     )
     (tmp_path / "lab-cpu.yaml").write_text(hardware)
     (tmp_path / "fill.yaml").write_text(FILL)
-    asked = (
-        "--suite",
-        "fill.yaml",
-        "--layouts",
-        "rgw-beast.yaml",
-        "--hardware",
-        "lab-cpu.yaml",
-        "--out",
-        "runs",
-    )
+    asked = "--suite fill.yaml --layouts rgw-beast.yaml --hardware lab-cpu.yaml --out runs"
     root = Path(__file__).parents[2]
     process = subprocess.Popen(
-        [sys.executable, "-c", IMPATIENT, "compare", "--no-charts", "--no-attest", *asked],
+        [sys.executable, "-c", IMPATIENT, "compare", "--no-charts", "--no-attest", *asked.split()],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(root), "COLUMNS": "300"},
     )  # fmt: skip

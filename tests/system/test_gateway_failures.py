@@ -2,15 +2,12 @@
 own.
 """
 
-import sys
 from pathlib import Path
 
 import pytest
 
-from weighbridge.common.errors import CommandFailed, ServiceFailed
-
-sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import deployed, left_over
+from weighbridge.common.errors import CommandFailed, ServiceFailed
 
 pytestmark = pytest.mark.system
 

@@ -9,26 +9,21 @@ are new on the host is asked with the administrator's key, past sshd.
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from deployed_layouts import deployed, endpoint
+from machines import IMAGE
+from small_lab import within
+from suite_command import heard, in_network_of, measured, started, weighbridge
 from weighbridge.common.host import Service
 from weighbridge.gateways.rgw.rgw import Rgw
 from weighbridge.topologies.deployment import Deployment
-from weighbridge.topologies.lab.host import LabHost
-
-sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import deployed, endpoint
-from machines import IMAGE
-from suite_command import COMMAND, measured
 
 pytestmark = pytest.mark.system
 
@@ -83,8 +78,6 @@ NEW_FILES = (
 
 
 class Site:
-    """The cluster, and the command that measures it from its client's network."""
-
     def __init__(self, deployment: Deployment, folder: Path) -> None:
         self.folder = folder
         self.client, self.gateway = deployment.client, deployment.hosts["gateway-1"]
@@ -139,14 +132,8 @@ class Site:
         text = "ps -e -o args= | grep -E 'rados .* bench |ParallelCommands' | grep -v grep || true"
         return self.run_there("sh", "-c", text).splitlines()
 
-    def command(self, *words: str | Path) -> list[str]:
-        """A command in the client's network."""
-        assert isinstance(self.client, LabHost)
-        argv = (*COMMAND, *map(str, words))
-        return ["nsenter", f"--net=/proc/{self.client.pid}/ns/net", *argv]
-
-    def compare(self, name: str, *, runtime: str = "3s", **layout: str) -> list[str]:
-        """The command that measures the gateway and the pool, in a folder of its own."""
+    def compare(self, name: str, *, runtime: str = "3s", **layout: str) -> str:
+        """The words that measure the gateway and the pool, in a folder of its own."""
         folder = self.folder / name
         folder.mkdir()
         text = LAYOUT.format(**{"url": self.s3.url, "pool": POOL, "user": "client.bench", **layout})
@@ -154,58 +141,36 @@ class Site:
         (folder / "trial.yaml").write_text(SUITE.format(runtime=runtime))
         ssh, address = self.folder / "ssh", self.gateway.address
         (folder / "cluster.yaml").write_text(HARDWARE.format(ssh=ssh, address=address))
-        files = ("--suite", folder / "trial.yaml", "--layouts", folder / "mine.yaml")
-        where = ("--hardware", folder / "cluster.yaml", "--out", folder / "runs", "--no-charts")
-        return self.command("compare", *files, *where)
+        files = f"--suite {folder}/trial.yaml --layouts {folder}/mine.yaml"
+        return f"compare {files} --hardware {folder}/cluster.yaml --out {folder}/runs --no-charts"
 
     @property
     def environment(self) -> dict[str, str]:
         return {
-            **os.environ,
             "WEIGHBRIDGE_HOME": str(self.folder / "home"),
             "WEIGHBRIDGE_STATE": str(self.folder / "state"),
             "AWS_ACCESS_KEY_ID": self.s3.user,
             "AWS_SECRET_ACCESS_KEY": self.s3.key.get_secret_value(),
         }
 
-    def done(self, command: list[str]) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=600,
-            env=self.environment,
-        )
+    def done(self, words: str) -> subprocess.CompletedProcess[str]:
+        return weighbridge(words, within=in_network_of(self.client), env=self.environment)
 
     @contextmanager
     def benching(self, name: str) -> Iterator[subprocess.Popen[str]]:
-        """A run whose `rados bench` runs."""
-        process = subprocess.Popen(
+        process = started(
             self.compare(name, runtime="20s"),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
+            subprocess.PIPE,
+            within=in_network_of(self.client),
             env=self.environment,
         )
         try:
-            assert process.stdout is not None
-            said = ""
-            while "step 3/4" not in said:
-                said += (line := process.stdout.readline())
-                assert line, said
-            until(lambda: any(" 20 rand " in one for one in self.benches))
+            heard(process, "step 3/4")
+            assert within(60, lambda: any(" 20 rand " in one for one in self.benches))
             yield process
         finally:
             process.kill()
             process.communicate()
-
-
-def until(true: Callable[[], bool], within_s: float = 60) -> None:
-    deadline = time.monotonic() + within_s
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 @pytest.fixture(scope="module")
@@ -260,14 +225,14 @@ def test_programs_end_with_a_killed_run_and_clean_sweeps_what_it_left_and_nothin
     before = site.objects
     with site.benching("killed") as process:
         process.kill()
-    until(lambda: site.benches == [])
+    assert within(60, lambda: site.benches == [])
     assert len(site.objects) > len(before)
-    files = [str(site.folder / "killed" / name) for name in ("mine.yaml", "cluster.yaml")]
-    sweep = ("clean", files[0], "--hardware", files[1], "--delete")
-    done = site.done(site.command(*sweep))
+    folder = site.folder / "killed"
+    sweep = f"clean {folder}/mine.yaml --hardware {folder}/cluster.yaml --delete"
+    done = site.done(sweep)
     assert "a run may still be using it" in done.stdout, done.stdout + done.stderr
     assert len(site.objects) > len(before)
-    done = site.done(site.command(*sweep, "--older-than", "1ms"))
+    done = site.done(f"{sweep} --older-than 1ms")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "deleted, with " in done.stdout
     assert site.objects == before

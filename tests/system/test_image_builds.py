@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from small_lab import read, within
 from weighbridge.gateways.gateway import RootImage
 from weighbridge.topologies.images import ensure, half_built
 
@@ -38,10 +38,8 @@ def test_a_build_that_is_killed_leaves_no_process_and_no_mount_and_the_next_is_c
         assert _processes(tmp_path)
         assert half_built(tmp_path) == ()
         conductor.kill()
-    deadline = time.monotonic() + 60
     # The last of them lets go of the lock as it ends.
-    while (_processes(tmp_path) or not half_built(tmp_path)) and time.monotonic() < deadline:
-        time.sleep(0.02)
+    within(60, lambda: not _processes(tmp_path) and bool(half_built(tmp_path)))
     assert _processes(tmp_path) == []
     assert str(tmp_path) not in Path("/proc/self/mountinfo").read_text()
     assert len(half_built(tmp_path)) == 1
@@ -54,12 +52,9 @@ def test_a_build_that_is_killed_leaves_no_process_and_no_mount_and_the_next_is_c
 
 
 def _processes(folder: Path) -> list[str]:
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            line = (process / "cmdline").read_bytes().decode(errors="replace")
-        except OSError:
-            continue
-        if "mmdebstrap" in line and str(folder) in line:
-            found.append(process.name)
-    return found
+    lines = [read(path) for path in Path("/proc").glob("[0-9]*/cmdline")]
+    return [
+        line.decode(errors="replace")
+        for line in lines
+        if b"mmdebstrap" in line and str(folder).encode() in line
+    ]

@@ -18,23 +18,15 @@ from pathlib import Path
 
 import pytest
 
+from suite_command import trial
+
 pytestmark = pytest.mark.system
 
 ROOT = Path(__file__).parents[2]
 NOBODY = 65534
 CLIENT_BYTES = 150_000_000
 """What a client may take on disk, without pip and setuptools, which only some installers add."""
-SUITE = """
-name: tiny
-about: Whether it runs at all
-api: [s3]
-workloads:
-  - name: read
-    objects: {size: 4KB, containers: 1, per_container: 10}
-    operations: {read: 100}
-    workers: [1]
-    runtime: 2s
-"""
+SUITE = trial("[s3]", "{read: 100}", "2s", per_container=10, workers=1)
 COMPARE = (
     *("compare", "--layouts", "null", "--hardware", "loopback", "--suite", "tiny.yaml"),
     *("--no-attest", "--out", "runs"),

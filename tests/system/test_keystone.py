@@ -4,43 +4,24 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from deployed_layouts import deployed, unlimited
+from keystone_host import IMAGE, OTHER, RELEASE, KeystoneSite
+from suite_command import in_network_of, measured, trial, weighbridge
 from weighbridge.gateways.existing import credentials
 from weighbridge.gateways.existing.settings import ExistingSettings
 from weighbridge.gateways.swift.swift import Swift
 from weighbridge.results.record.store import RunStore
 from weighbridge.topologies.deployment import Deployment
-from weighbridge.topologies.lab.host import LabHost
-
-sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import deployed, unlimited
-from keystone_host import IMAGE, OTHER, RELEASE, KeystoneSite
-from suite_command import measured, weighbridge
 
 pytestmark = pytest.mark.system
 
 LIFE_S = 30
-SUITE = f"""
-name: trial
-about: Longer than a token lasts
-api: [swift]
-users: USERS
-workloads:
-  - name: small
-    objects: {{size: 16KiB, containers: 2, per_container: 4}}
-    operations: {{read: 100}}
-    workers: [2]
-    rate_per_s: 5
-    runtime: {LIFE_S}s
-    warmup: 0s
-    verify: true
-"""
 ASKED = """
 import json, sys
 from weighbridge.common.exchange import WrongAnswer, ask, exchanging
@@ -54,25 +35,31 @@ for endpoint in json.load(sys.stdin):
 
 
 class Site:
-    """A client in whose network Keystone and Swift are."""
-
     def __init__(self, deployment: Deployment, folder: Path) -> None:
-        assert isinstance(deployment.client, LabHost)
         self.client, self.folder = deployment.client, folder
         self.keystone = KeystoneSite(deployment.hosts["gateway-1"], self.client, LIFE_S)
 
     def compared(self, users: str, **environment: str) -> tuple[Path, str]:
-        """The folder of a run of one step, and what the command printed."""
         folder = self.folder / users
         folder.mkdir()
-        (folder / "trial.yaml").write_text(SUITE.replace("USERS", users))
+        # Longer than a token lasts.
+        suite = trial(
+            *("[swift]", "{read: 100}", f"{LIFE_S}s"),
+            size="16KiB",
+            containers=2,
+            per_container=4,
+            rate=5,
+            verify="true",
+            suite=f"users: {users}",
+        )
+        (folder / "trial.yaml").write_text(suite)
         words = f"--suite {folder}/trial.yaml --out {folder}/runs --no-charts"
         # All that is not given again is of no account to the command.
         kept = {name: "" for name in os.environ if name.startswith("OS_")}
         home = {name: str(folder / name) for name in ("WEIGHBRIDGE_HOME", "WEIGHBRIDGE_STATE")}
         done = weighbridge(
             f"compare --swift cloud={self.keystone.url} {words}",
-            within=("nsenter", f"--net=/proc/{self.client.pid}/ns/net"),
+            within=in_network_of(self.client),
             timeout_s=300,
             env={**kept, **home, **environment},
         )
@@ -105,7 +92,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 @pytest.mark.parametrize("users", ["engine", pytest.param("sdk", marks=pytest.mark.test_all)])
 def test_tokens_are_renewed_in_a_step_before_any_request_is_refused(site: Site, users: str) -> None:
-    """By a password, and by an application credential."""
     environment = site.keystone.environment
     secret = site.keystone.password
     if users == "sdk":

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import signal
-import sys
 from pathlib import Path
 
 import pytest
 
+from small_lab import PYTHON, python, within
 from weighbridge.common.errors import (
     CommandFailed,
     TargetError,
 )
 from weighbridge.common.host import Host, Service
 from weighbridge.topologies.hosts import keep
-
-sys.path.insert(0, str(Path(__file__).parent))
-from small_lab import PYTHON, python, within
 
 pytestmark = pytest.mark.system
 

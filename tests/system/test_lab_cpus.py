@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from small_lab import labelled, python, raised
 from weighbridge.common.host import Host
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.lab import LabHosts
 from weighbridge.topologies.lab.cgroup import Cgroups
-
-sys.path.insert(0, str(Path(__file__).parent))
-from small_lab import labelled, python, raised
 
 pytestmark = pytest.mark.system
 

@@ -9,11 +9,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from small_lab import MIB, PYTHON, ROOT, cgroups_of, labelled, raised, within
 from weighbridge.common.errors import (
     CommandFailed,
     MissingPrerequisite,
@@ -28,36 +28,18 @@ from weighbridge.topologies.lab import ending
 from weighbridge.topologies.lab.disk import LoopDisk
 from weighbridge.topologies.lab.runc import Runc
 
-sys.path.insert(0, str(Path(__file__).parent))
-from small_lab import MIB, PYTHON, ROOT, labelled, raised, within
-
 pytestmark = pytest.mark.system
 
 
-@dataclass(frozen=True)
-class Traces:
-    """What is on this machine of one deployment, as the kernel tells it."""
-
-    namespaces: frozenset[str]
-    mounts: int
-    disks: frozenset[str]
-    cgroups: frozenset[str]
-    processes: frozenset[str]
-    root_limits: frozenset[str]
-    containers: frozenset[str]
-    bundles: bool
-
-
-NOTHING = Traces(
-    frozenset(), 0, frozenset(), frozenset(), frozenset(), frozenset(), frozenset(), bundles=False
-)
-
-
-def traces(label: str, folder: Path, state: Path, minors: frozenset[int] = frozenset()) -> Traces:
-    """Everything that carries the label or lies in the folder; `minors` are loop devices the
-    deployment had, which another test may have by now.
+def traces(
+    label: str, folder: Path, state: Path, minors: frozenset[int] = frozenset()
+) -> dict[str, set[str]]:
+    """What is on this machine of one deployment, as the kernel tells it: everything that carries
+    the label or lies in the folder. `minors` are loop devices the deployment had, which another
+    test may have by now.
     """
-    namespaces, processes, mounts = set(), set(), 0
+    namespaces, processes = set(), set()
+    mounts: set[str] = set()
     for process in Path("/proc").glob("[0-9]*"):
         try:
             ours = (
@@ -68,10 +50,11 @@ def traces(label: str, folder: Path, state: Path, minors: frozenset[int] = froze
                 processes.add(process.name)
                 namespaces |= {str(one.readlink()) for one in (process / "ns").iterdir()}
             if int(process.name) == os.getpid():
-                mounts = sum(
-                    str(folder) in line or str(state) in line
+                mounts = {
+                    line
                     for line in (process / "mountinfo").read_text().splitlines()
-                )
+                    if str(folder) in line or str(state) in line
+                }
         except OSError:
             continue
     own = {str(one.readlink()) for one in Path("/proc/self/ns").iterdir()}
@@ -90,30 +73,34 @@ def traces(label: str, folder: Path, state: Path, minors: frozenset[int] = froze
         for line in file.read_text().splitlines()
         if line.split()[0] in {f"7:{one}" for one in minors if f"loop{one}" not in taken}
     }
-    cgroups = {str(path) for path in Path("/sys/fs/cgroup").rglob(label) if path.is_dir()}
-    containers = {path.name for path in (state / "runc").glob("*")}
-    return Traces(
-        frozenset(namespaces - own),
-        mounts,
-        frozenset(disks),
-        frozenset(cgroups),
-        frozenset(processes),
-        frozenset(limits),
-        frozenset(containers),
-        bundles=(folder / "bundles").exists(),
+    return {
+        "namespaces": namespaces - own,
+        "mounts": mounts,
+        "disks": disks,
+        "cgroups": set(cgroups_of(label)),
+        "processes": processes,
+        "root limits": limits,
+        "containers": {path.name for path in (state / "runc").glob("*")},
+        "bundles": {path.name for path in folder.glob("bundles")},
+    }
+
+
+def minors_of(label: str, folder: Path, state: Path) -> frozenset[int]:
+    """The loop devices that a deployment has."""
+    return frozenset(
+        int(name.removeprefix("loop")) for name in traces(label, folder, state)["disks"]
     )
 
 
 def assert_gone(
     label: str, folder: Path, state: Path, minors: frozenset[int] = frozenset()
 ) -> None:
-    """Nothing is left.
-
-    What ended is collected by the machine's own first process, which takes its time on some
+    """What ended is collected by the machine's own first process, which takes its time on some
     machines.
     """
-    within(10, lambda: traces(label, folder, state, minors) == NOTHING)
-    assert traces(label, folder, state, minors) == NOTHING
+    within(10, lambda: not any(traces(label, folder, state, minors).values()))
+    left = {name: found for name, found in traces(label, folder, state, minors).items() if found}
+    assert left == {}
 
 
 @pytest.fixture
@@ -134,18 +121,15 @@ def test_closing_removes_everything_but_the_logs(tmp_path: Path, state: Path) ->
     )
     store.start([Service("busy", ("sh", "-c", "while :; do echo x >/run/m/f; done"))])
     store.put("/var/log/host/kept", "kept")
-    minors = frozenset(
-        int(name.removeprefix("loop")) for name in traces(label, folder, state).disks
-    )
+    minors = minors_of(label, folder, state)
     before = traces(label, folder, state, minors)
-    assert len(before.disks) == 2
-    assert len(before.containers) == 4
-    assert len(before.namespaces) == 4 * 5
-    assert before.processes
-    assert before.cgroups
-    assert before.mounts == 0  # they are in namespaces of the hosts
+    assert (len(before["disks"]), len(before["containers"])) == (2, 4)
+    assert len(before["namespaces"]) == 4 * 5
+    assert not before["mounts"]  # they are in namespaces of the hosts
+    assert before["processes"]
+    assert before["cgroups"]
     if not Path("/sys/fs/cgroup/cgroup.controllers").exists():
-        assert {line.split()[1] for line in before.root_limits} == {str(20 * MIB)}
+        assert {line.split()[1] for line in before["root limits"]} == {str(20 * MIB)}
     hosts.close()
     hosts.close()
     assert_gone(label, folder, state, minors)
@@ -198,9 +182,7 @@ def test_what_a_killed_conductor_left_is_found_and_removed(
             assert within(60, lambda: any(state.glob(pattern)))
         conductor.kill()
         conductor.wait()
-    minors = frozenset(
-        int(name.removeprefix("loop")) for name in traces(label, folder, state).disks
-    )
+    minors = minors_of(label, folder, state)
     found = ending.find_leftovers(state=state)
     assert {one.deployment for one in found} == {label}
     with pytest.raises(UsageError, match=label):
@@ -305,7 +287,7 @@ def test_a_checkout_below_tmp_is_seen_by_hosts_that_make_the_load_and_a_folder_m
 
 
 def test_hosts_of_one_image_change_nothing_of_it_nor_of_each_other(tmp_path: Path) -> None:
-    image = ensure(next(iter(Swift.releases.values())), lambda line: None, store=place().images)
+    image = ensure(Swift.releases["swift-2.30"], lambda line: None, store=place().images)
     label = labelled("image")
     with raised(
         label, tmp_path / "deployment", tmp_path / "state", {"gateway-1": image, "store-1": image}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from small_lab import MIB, PYTHON, labelled, python, raised, within
 from weighbridge.common.errors import (
     CommandFailed,
 )
@@ -18,9 +18,6 @@ from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.lab import LabHosts
 from weighbridge.topologies.lab.network import can_delay
 from weighbridge.topologies.lab.requirements import lab_requirements
-
-sys.path.insert(0, str(Path(__file__).parent))
-from small_lab import MIB, PYTHON, labelled, python, raised, within
 
 pytestmark = pytest.mark.system
 
@@ -170,6 +167,5 @@ def test_dropping_caches_empties_the_page_cache(client: Host) -> None:
 
 
 def meminfo(name: str) -> int:
-    """A figure of this machine's memory, in bytes."""
     lines = (line.partition(":") for line in Path("/proc/meminfo").read_text().splitlines())
     return next(int(value.split()[0]) for found, _, value in lines if found == name) * 1024

@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from small_lab import labelled, raised
 from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host, Service
 from weighbridge.topologies.lab import ending
-
-sys.path.insert(0, str(Path(__file__).parent))
-from small_lab import labelled, raised
 
 pytestmark = pytest.mark.system
 

@@ -10,33 +10,36 @@ from typing import Any
 
 import pytest
 
+from behind_front import driving, measured, past
+from deployed_layouts import deploys, endpoint, unlimited
+from small_lab import read
+from suite_command import trial_suite
 from weighbridge.conductor.opening import object_servers
 from weighbridge.drivers.engine._native import content, ring_place
 from weighbridge.drivers.protocol import Cleanup, Prepare
 from weighbridge.results.record.step import Pass
-from weighbridge.suites import Suite, Workload
+from weighbridge.suites import Suite
 from weighbridge.topologies.deployment import Deployment
-
-sys.path.insert(0, str(Path(__file__).parent))
-from behind_front import driving, measured, past
-from deployed_layouts import deploys, endpoint, unlimited
 
 pytestmark = pytest.mark.system
 
 SEED = 2014
 SIZE = 20_000
-WORKLOAD = {
-    "name": "small",
-    "objects": {"size": SIZE, "containers": 2, "per_container": 5},
-    "operations": {"read": 3, "head": 1},
-    "workers": [3],
-    "runtime": "1s",
-    "warmup": "0s",
-    "verify": True,
-}
-SUITE = Suite.model_validate(
-    {"name": "below", "about": "", "api": ["swift"], "workloads": [WORKLOAD], "seed": SEED}
-)
+
+
+def suite(operations: str, verify: str, name: str = "small") -> Suite:
+    return trial_suite(
+        *("[swift]", operations, "1s"),
+        name=name,
+        size=SIZE,
+        containers=2,
+        workers=3,
+        verify=verify,
+        suite=f"seed: {SEED}",
+    )
+
+
+SUITE = suite("{read: 3, head: 1}", "true")
 
 RING = """
 import json, sys
@@ -70,7 +73,6 @@ swift = deploys("swift-haproxy", change_hardware=unlimited)
 
 
 def places(deployment: Deployment, path: str) -> tuple[int, list[dict[str, Any]]]:
-    """Partition and disks of an object, as the engine computes them."""
     _, ring = object_servers(deployment)
     partition, numbers = ring_place(ring.model_dump_json(), path)
     return partition, [ring.disks[number].model_dump() for number in numbers]
@@ -169,8 +171,7 @@ def test_writes_make_no_containers_and_are_deleted_where_they_are(
     swift: Deployment, tmp_path: Path
 ) -> None:
     swift.running_gateway.settle()  # what a busy machine put off before
-    changes = {"name": "mixed", "operations": {"write": 3, "delete": 1}, "verify": False}
-    workload = Workload.model_validate({**WORKLOAD, **changes})
+    (workload,) = suite("{write: 3, delete: 1}", "false", "mixed").workloads
     with driving(
         swift,
         SUITE,
@@ -195,18 +196,9 @@ def test_what_the_paths_are_hashed_with_is_in_no_log_and_no_command(
     _, ring = object_servers(swift)
     secrets = [one.get_secret_value().encode() for one in (ring.hash_prefix, ring.hash_suffix)]
     with driving(swift, SUITE, tmp_path, Pass(api="object-server", workloads=())):
-        lines = [
-            path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if readable(path)
-        ]
+        lines = [read(path) for path in Path("/proc").glob("[0-9]*/cmdline")]
     lines.append((tmp_path / "driver.log").read_bytes())
     assert not [line for line in lines for secret in secrets if secret in line]
-
-
-def readable(path: Path) -> bool:
-    try:
-        return bool(path.read_bytes())
-    except OSError:  # it ended while it was looked at
-        return False
 
 
 def test_one_proxy_is_asked_past_its_front(swift: Deployment, tmp_path: Path) -> None:

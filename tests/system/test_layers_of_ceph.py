@@ -1,11 +1,11 @@
 """RADOS, RBD, CephFS and the OSDs themselves, measured beside the gateway of one real cluster."""
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
+from deployed_layouts import deploys, unlimited, witness
 from weighbridge.conductor.conductor import ask_osds
 from weighbridge.conductor.opening import opened
 from weighbridge.drivers.protocol import Cleanup, DriverFailure, Prepare, Step
@@ -15,9 +15,6 @@ from weighbridge.results.record.measurement import Measurement
 from weighbridge.results.record.step import Pass
 from weighbridge.suites import Api, Suite
 from weighbridge.topologies.deployment import Deployment
-
-sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import deploys, unlimited, witness
 from witness import ODD_NAMES
 
 pytestmark = pytest.mark.system

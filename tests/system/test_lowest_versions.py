@@ -57,7 +57,6 @@ print(len(names))
 
 
 def floors() -> list[str]:
-    """The oldest version that each range allows."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     found = []
     extras = project["optional-dependencies"]

@@ -4,30 +4,26 @@ say what was really done.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
+from behind_front import driving
+from deployed_layouts import on_client
+from small_lab import within
+from suite_command import trial_suite
 from weighbridge.common.errors import DriverError
-from weighbridge.conductor.opening import opened
 from weighbridge.drivers.protocol import Cleanup, Prepare, Progress, Step
 from weighbridge.environment import place
 from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.results.record.step import Pass
-from weighbridge.suites import Suite
 from weighbridge.topologies.deployment import Deployment, deploy
 from weighbridge.topologies.lab.host import LabHost
 from weighbridge.topologies.loader import load_hardware, load_layout, shipped_layouts
-
-sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import endpoint
-from small_lab import within
 
 pytestmark = pytest.mark.system
 
@@ -40,33 +36,19 @@ hosts:
   client-2: {cpus: 0.4, memory: 1GiB, nic: 1Gbit}
   gateway-1: {memory: 512MiB}
 """
-SUITE = Suite.model_validate(
-    {
-        "name": "many-clients",
-        "about": "Two clients",
-        "processes": 2,
-        "workloads": [
-            {
-                "name": "writes",
-                "objects": {"size": "4KiB", "containers": 2, "per_container": 10},
-                "operations": {"write": 1},
-                "workers": [6],
-                "warmup": "0.5s",
-                "runtime": "3s",
-            }
-        ],
-    }
+SUITE = trial_suite(
+    *("[s3]", "{write: 1}", "3s"),
+    name="writes",
+    containers=2,
+    per_container=10,
+    workers=6,
+    warmup="0.5s",
+    suite="processes: 2",
 )
 (WRITES,) = SUITE.workloads
 COUNT = """
-import json, sys, boto3
-from botocore.config import Config
-one = json.load(sys.stdin)
-s3 = boto3.client(
-    "s3", endpoint_url=one["url"], region_name="us-east-1",
-    aws_access_key_id=one["user"], aws_secret_access_key=one["key"],
-    config=Config(s3={"addressing_style": "path"}),
-)
+import json, sys, sdk
+s3 = sdk.s3(json.load(sys.stdin))
 pages = [page for bucket in s3.list_buckets()["Buckets"]
          for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket["Name"])]
 print(sum(one["Size"] == 4096 for page in pages for one in page.get("Contents", [])))
@@ -92,25 +74,24 @@ def written(deployment: Deployment) -> int:
     """How many objects of the workload's size there are, as boto3 counts them from the second
     client.
     """
-    known = endpoint(deployment, "s3")
-    asked = json.dumps({"url": known.url, "user": known.user, "key": known.key.get_secret_value()})
-    return int(deployment.clients[1].run([sys.executable, "-c", COUNT], stdin=asked).stdout)
+    count: int = on_client(deployment, "s3", "-c", COUNT, client=1)
+    return count
 
 
 def test_two_clients_make_half_of_the_load_each_and_all_of_it_is_counted_once(
     two: Deployment, tmp_path: Path
 ) -> None:
     one = Pass(api="s3", workloads=(WRITES,))
-    with opened(two, SUITE, one, prefix="wb-lab", log=tmp_path / "driver.log") as ready:
-        ready.driver.prepare(Prepare(workload=WRITES))
+    with driving(two, SUITE, tmp_path, one) as driver:
+        driver.prepare(Prepare(workload=WRITES))
         before = [client.counters().network_sent_bytes for client in two.clients]
-        measurement = ready.driver.step(Step(workload=WRITES, workers=6)).measurement
+        measurement = driver.step(Step(workload=WRITES, workers=6)).measurement
         sent = [
             (client.counters().network_sent_bytes or 0) - (was or 0)
             for client, was in zip(two.clients, before, strict=True)
         ]
         there = written(two)
-        deleted = ready.driver.cleanup(Cleanup(workload=WRITES, what="written"))
+        deleted = driver.cleanup(Cleanup(workload=WRITES, what="written"))
     (tally,) = measurement.tallies
     assert tally.errors == {}
     assert (deleted.deleted, deleted.failed) == (there, 0)
@@ -140,15 +121,10 @@ def test_a_client_host_that_goes_in_a_step_is_named_and_holds_nothing_up(
             os.kill(lost.pid, signal.SIGKILL)
 
     def run() -> None:
-        with opened(
-            two,
-            SUITE,
-            Pass(api="s3", workloads=(long,)),
-            prefix="wb-gone",
-            log=tmp_path / "driver.log",
-        ) as ready:
-            ready.driver.prepare(Prepare(workload=long))
-            ready.driver.step(Step(workload=long, workers=6), end)
+        one = Pass(api="s3", workloads=(long,))
+        with driving(two, SUITE, tmp_path, one, prefix="wb-gone") as driver:
+            driver.prepare(Prepare(workload=long))
+            driver.step(Step(workload=long, workers=6), end)
 
     with pytest.raises(
         DriverError, match=r"client-2: worker process [34] of 4 has ended: the host is gone"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from small_lab import PYTHON, labelled, raised, within
 from weighbridge.common.errors import (
     CommandFailed,
     MissingPrerequisite,
@@ -24,9 +25,6 @@ from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.hosts import Limited
 from weighbridge.topologies.lab import LabHosts, ending, model_disks
 from weighbridge.topologies.lab.cgroup import Cgroups
-
-sys.path.insert(0, str(Path(__file__).parent))
-from small_lab import PYTHON, labelled, raised, within
 
 pytestmark = pytest.mark.system
 

@@ -7,17 +7,14 @@ Garage, where its program was built before, which takes twenty minutes:
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
+from deployed_layouts import deployed, on_client, unlimited
 from weighbridge.environment import place
 from weighbridge.gateways.garage.garage import Garage
 from weighbridge.topologies.artefacts import path_of
-
-sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import deployed, on_client, unlimited
 
 pytestmark = pytest.mark.system
 

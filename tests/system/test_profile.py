@@ -4,31 +4,19 @@ there is none; nothing is left.
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
+from deployed_layouts import left_over
+from small_lab import read
+from suite_command import measured, trial, weighbridge
 from weighbridge.conductor.profiling import able
 from weighbridge.results.record.profile import read_profiles
 
-sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import left_over
-from suite_command import measured, weighbridge
-
 pytestmark = pytest.mark.system
 
-SUITE = """
-name: profiled
-about: One small step
-workloads:
-  - name: small-write
-    objects: {size: 64KB, per_container: 10}
-    operations: {write: 1}
-    workers: [4]
-    runtime: 5s
-    warmup: 2s
-"""
+SUITE = trial("[swift]", "{write: 1}", "5s", size="64KB", per_container=10, workers=4, warmup="2s")
 
 
 def test_a_step_is_profiled_or_the_report_says_why_not(tmp_path: Path) -> None:
@@ -36,7 +24,7 @@ def test_a_step_is_profiled_or_the_report_says_why_not(tmp_path: Path) -> None:
     suite.write_text(SUITE)
     done = weighbridge(
         f"compare --suite {suite} --layouts rgw-beast --hardware lab-cpu --no-attest "
-        f"--perf small-write:4 --out {tmp_path}/runs",
+        f"--perf small:4 --out {tmp_path}/runs",
         timeout_s=300,
     )
     # Beside other tests nothing may be ranked; a profile is made all the same.
@@ -60,13 +48,6 @@ def test_a_step_is_profiled_or_the_report_says_why_not(tmp_path: Path) -> None:
     if allowed.blocks:
         assert found.disk is not None
         assert [one.requests > 0 for one in found.disk.ways if one.way == "write"] == [True]
-    recording = [path for path in Path("/proc").glob("[0-9]*/cmdline") if _records(path, folder)]
-    assert recording == []
+    lines = [read(path) for path in Path("/proc").glob("[0-9]*/cmdline")]
+    assert not [line for line in lines if str(folder).encode() in line]
     assert left_over() == []
-
-
-def _records(cmdline: Path, folder: Path) -> bool:
-    try:
-        return str(folder).encode() in cmdline.read_bytes()
-    except OSError:
-        return False  # it has ended

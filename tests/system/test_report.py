@@ -62,7 +62,6 @@ def column(page: webdriver.Chrome, title: str) -> list[str]:
 
 
 def log(page: webdriver.Chrome, kind: str) -> list[dict[str, str]]:
-    """What the browser has logged since it was last asked."""
     return list(page.get_log(kind))  # type: ignore[no-untyped-call]
 
 

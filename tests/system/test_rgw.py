@@ -1,22 +1,16 @@
 """A real Ceph RGW on lab hosts: what boto3 and python-swiftclient see of it."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-from weighbridge.common.errors import ServiceFailed
-from weighbridge.common.host import Service
-from weighbridge.gateways.rgw.releases import RELEASES, SWIFT_LACKS
-from weighbridge.topologies.deployment import Deployment
-
-sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import (
     check_large_object,
     check_versions,
     check_witness,
     deploys,
+    on_client,
     unlimited,
     versions_seen,
     what_was_sent,
@@ -24,24 +18,23 @@ from deployed_layouts import (
 )
 from listed_names import check_listed_names
 from small_lab import health, within
+from weighbridge.common.errors import ServiceFailed
+from weighbridge.common.host import Service
+from weighbridge.gateways.rgw.releases import RELEASES, SWIFT_LACKS
+from weighbridge.topologies.deployment import Deployment
 from witness import ODD_NAMES
 
 pytestmark = pytest.mark.system
 
 BULK = """
-import json, os, sys, boto3
-from botocore.config import Config
-e = json.loads(sys.argv[1])
-s3 = boto3.client(
-    "s3", endpoint_url=e["url"], region_name=e["region"],
-    aws_access_key_id=e["user"], aws_secret_access_key=e["key"],
-    config=Config(s3={"addressing_style": "path"}, request_checksum_calculation="when_required"),
-)
+import json, os, sys, sdk
+s3 = sdk.s3(json.load(sys.stdin))
 s3.create_bucket(Bucket="bulk")
 for _ in range(2):
     s3.put_object(Bucket="bulk", Key="big", Body=os.urandom(12 << 20))
 s3.delete_object(Bucket="bulk", Key="big")
 s3.delete_bucket(Bucket="bulk")
+print("null")
 """
 
 
@@ -90,8 +83,7 @@ def test_sdks_list_all_objects_and_after_deletes_the_others(
 
 
 def test_settling_ends_the_garbage_collection_that_deletions_left(rgw: Deployment) -> None:
-    endpoint = next(one for one in rgw.endpoints if one.api == "s3")
-    rgw.client.run([sys.executable, "-c", BULK, endpoint.model_dump_json()], timeout_s=120)
+    on_client(rgw, "s3", "-c", BULK)
     waiting = rgw.hosts["gateway-1"].run(["radosgw-admin", "gc", "list", "--include-all"]).stdout
     assert len(json.loads(waiting)) > 0
     assert rgw.running_gateway.settle() == ("RGW garbage collection completed, 0 entries left",)

@@ -2,22 +2,11 @@
 by independent clients.
 """
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from weighbridge.gateways.rgw.rgw import Rgw
-from weighbridge.topologies.deployment import Deployment
-from weighbridge.topologies.loader import (
-    load_hardware,
-    load_layout,
-    shipped_hardware,
-    shipped_layouts,
-)
-
-sys.path.insert(0, str(Path(__file__).parent))
 from daemon_counters import counters
 from deployed_layouts import (
     check_large_object,
@@ -25,9 +14,13 @@ from deployed_layouts import (
     deployed,
     endpoint,
     logged_in,
+    planned,
+    shipped,
     unlimited,
     witness,
 )
+from weighbridge.gateways.rgw.rgw import Rgw
+from weighbridge.topologies.deployment import Deployment
 from witness import ODD_NAMES
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
@@ -51,10 +44,8 @@ def rgw(
         yield deployment
 
 
-def planned(name: str) -> Rgw:
-    gateway = load_layout(
-        shipped_layouts()[name], load_hardware(shipped_hardware()["lab-cpu"])
-    ).gateway
+def gateway_of(deployment: Deployment, folder: Path) -> Rgw:
+    gateway = planned(shipped(deployment.layout.name), folder).gateway
     assert isinstance(gateway, Rgw)
     return gateway
 
@@ -71,16 +62,20 @@ def test_a_large_object_comes_back_as_it_was_sent(rgw: Deployment) -> None:
     check_large_object(rgw, "swift")
 
 
-def test_swift_clients_are_kept_at_the_address_they_came_to(rgw: Deployment) -> None:
+def test_swift_clients_are_kept_at_the_address_they_came_to(
+    rgw: Deployment, tmp_path: Path
+) -> None:
     swift = endpoint(rgw, "swift")
     base = swift.url.removesuffix("/auth/v1.0")
     assert base == endpoint(rgw, "s3").url
-    assert base.endswith(":8000") == (planned(rgw.layout.name).place.front is None)
+    assert base.endswith(":8000") == (gateway_of(rgw, tmp_path).place.front is None)
     # radosgw's own way is to send them to its own port, past the front.
     assert logged_in(rgw)[0] == f"{base}/swift/v1"
 
 
-def test_every_radosgw_answers_its_share_of_what_clients_ask(rgw: Deployment) -> None:
+def test_every_radosgw_answers_its_share_of_what_clients_ask(
+    rgw: Deployment, tmp_path: Path
+) -> None:
     radosgws = [
         probe for probe in rgw.running_gateway.probes() if probe.name.startswith("radosgw.")
     ]
@@ -89,7 +84,7 @@ def test_every_radosgw_answers_its_share_of_what_clients_ask(rgw: Deployment) ->
     gained = [
         counters(rgw, probe.name)["put"] - one for probe, one in zip(radosgws, before, strict=True)
     ]
-    assert len(gained) == planned(rgw.layout.name).settings.radosgw.daemons
+    assert len(gained) == gateway_of(rgw, tmp_path).settings.radosgw.daemons
     assert sum(gained) == len(ODD_NAMES)
     assert max(gained) - min(gained) <= 2
 
@@ -101,13 +96,13 @@ def test_caches_of_every_radosgw_are_dropped_and_garbage_is_collected(rgw: Deplo
     assert witness(rgw, "s3")["same"] == ODD_NAMES
 
 
-def test_every_daemon_and_the_front_report_what_they_count(rgw: Deployment) -> None:
+def test_every_daemon_and_the_front_report_what_they_count(rgw: Deployment, tmp_path: Path) -> None:
     names = [probe.name for probe in rgw.running_gateway.probes()]
     assert len(set(names)) == len(names)
     assert "osd.0" in names
     osd = counters(rgw, "osd.0")
     assert osd["op"] > 0
     assert osd["bluestore_kv_commit_lat_count"] > 0
-    place = planned(rgw.layout.name).place
+    place = gateway_of(rgw, tmp_path).place
     for front in ("haproxy", "apache"):
         assert any(front in name for name in names) == (getattr(place, front) is not None)

@@ -1,30 +1,83 @@
 """Object stores of Ceph that are not BlueStore, each started once, and the other releases."""
 
+from __future__ import annotations
+
 import json
-import sys
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from weighbridge.common.errors import UsageError
-from weighbridge.environment import place
-from weighbridge.topologies.loader import (
-    Planned,
-    load_hardware,
-    load_layout,
-    shipped_hardware,
-    shipped_layouts,
-)
-from weighbridge.topologies.preflight import preflight
-
-sys.path.insert(0, str(Path(__file__).parent))
-from benched_pool import check_benched_pool
-from deployed_layouts import deployed, witness
+from deployed_layouts import check, deployed, shipped, witness
 from small_lab import health, within
+from suite_command import trial_suite
+from weighbridge.common.errors import UsageError
+from weighbridge.common.structure import CephPool
+from weighbridge.drivers.protocol import Cleanup, Prepare, Step
+from weighbridge.drivers.rados import GivenPool, RadosBench, leftovers, look
+from weighbridge.drivers.rados.cluster import RadosBenchCommand
+from weighbridge.suites import RadosBenchOptions, Workload
+from weighbridge.topologies.deployment import Deployment
 from witness import ODD_NAMES
 
 pytestmark = pytest.mark.system
+
+
+NAMESPACE = "wb-0123abcd"
+POOL = CephPool(host="gateway-1", pool="bench")
+
+
+def workload(operation: str) -> Workload:
+    suite = trial_suite(
+        *("[s3]", f"{{{operation}: 1}}", "2s"),
+        name=operation,
+        size="64KiB",
+        per_container=20,
+        workers=4,
+    )
+    return suite.workloads[0]
+
+
+def check_benched_pool(deployment: Deployment, folder: Path) -> None:
+    """Bench a pool by the programs of the deployment's release, and ask those what is left."""
+    host = deployment.hosts["gateway-1"]
+    for words in (
+        ("ceph", "osd", "pool", "create", "bench", "8", "8"),
+        ("ceph", "osd", "pool", "application", "enable", "bench", "rados"),
+        ("rados", "--pool", "bench", "create", "benchmark_data_precious"),
+    ):
+        host.run(words)
+    log = folder / "pool.log"
+    assert look(host, POOL, log=log).apart == ""
+    given = GivenPool(host, POOL, namespace=NAMESPACE, log=log)
+    options = RadosBenchOptions(instances=2)
+    with RadosBench(given, prefix=NAMESPACE, log=log, settings=options) as bench:
+        for operation in ("read", "write"):
+            bench.prepare(Prepare(workload=workload(operation)))
+            made = bench.step(Step(workload=workload(operation), workers=4)).measurement
+            assert made.tallies[0].count > 4
+        bench.cleanup(Cleanup(workload=workload("write"), what="all"))
+        # What was prepared to be read, and the metadata of two runs.
+        assert len(given.names()) == 20 + 2
+        # One that is ended has no metadata.
+        killed = RadosBenchCommand(
+            place=given.place,
+            mode="write",
+            seconds=60,
+            workers=4,
+            object_bytes=65536,
+            run=f"{NAMESPACE}-killed",
+        )
+        given.commands.run([killed.argv()], lambda seconds, _: seconds > 3, within_s=60)
+        (left,) = leftovers(given)
+        assert (left.namespace, left.strange) == (NAMESPACE, ())
+        assert left.objects > 20 + 2
+        assert datetime.now(UTC) - left.newest < timedelta(minutes=5)
+        assert given.sweep() == left.objects
+    listed = host.run(["rados", "--pool", "bench", "ls", "--all"]).stdout
+    assert listed.split() == ["benchmark_data_precious"]
+
 
 TWO_DISKS = (
     "{size: 20GiB, bandwidth: 200MB}",
@@ -33,7 +86,6 @@ TWO_DISKS = (
 
 
 def stores(options: str) -> Callable[[str], str]:
-    """A change of a layout's text to another object store."""
     return lambda text: text.replace("    objectstore: bluestore\n", options)
 
 
@@ -118,12 +170,6 @@ def test_an_older_and_a_newer_release_serve_both_apis_with_three_mons(
         check_benched_pool(deployment, tmp_path)
 
 
-def planned(folder: Path, layout: str, change: Callable[[str], str]) -> Planned:
-    path = folder / "layout.yaml"
-    path.write_text(change(shipped_layouts()[layout].read_text()))
-    return load_layout(path, load_hardware(shipped_hardware()["lab-cpu"]))
-
-
 def test_ceph_and_the_front_say_all_that_is_wrong_with_options_before_any_daemon_runs(
     tmp_path: Path,
 ) -> None:
@@ -131,13 +177,9 @@ def test_ceph_and_the_front_say_all_that_is_wrong_with_options_before_any_daemon
         "{osd: {osd_op_num_shard: 3, osd_memory_target: 100M}, client: "
         "{rgw_thread_pool_size: many, rgw_nonsense_of_ours: 1}}"
     )
-    wrong = planned(
-        tmp_path,
-        "rgw-haproxy",
-        lambda text: text.replace("roundrobin", "roundrobbin") + f"  options: {options}\n",
-    )
+    text = shipped("rgw-haproxy").replace("roundrobin", "roundrobbin")
     with pytest.raises(UsageError) as error:
-        preflight(wrong, load_hardware(shipped_hardware()["lab-cpu"]), place(), print)
+        check(f"{text}  options: {options}\n", tmp_path)
     said = str(error.value)
     assert (
         "ceph-16 has no option 'osd_op_num_shard' in [osd] (did you mean 'osd_op_num_shards'?)"
@@ -152,9 +194,4 @@ def test_ceph_and_the_front_say_all_that_is_wrong_with_options_before_any_daemon
 
 def test_what_ships_passes_the_check_of_its_own_programs(tmp_path: Path) -> None:
     for name in ("rgw-civetweb", "rgw-haproxy"):
-        preflight(
-            planned(tmp_path, name, str),
-            load_hardware(shipped_hardware()["lab-cpu"]),
-            place(),
-            print,
-        )
+        check(shipped(name), tmp_path)

@@ -6,16 +6,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
 from deployed_layouts import deployed, on_client, unlimited
 from signing_witness import OBJECTS, SEED, SIZE
-
 from weighbridge.common.host import Service
 from weighbridge.drivers.engine import _native
 from weighbridge.gateways.daemon import Daemon

@@ -5,19 +5,15 @@ killed conductor leaves.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
+from machines import Machines, machines
 from weighbridge.common.host import Completed, Host
 from weighbridge.topologies.hardware import Disk, Hardware
 from weighbridge.topologies.ssh import disks, kernel
-
-sys.path.insert(0, str(Path(__file__).parent))
-from machines import Machines, machines
 
 pytestmark = pytest.mark.system
 
@@ -100,18 +96,7 @@ def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
     sizes = {CLIENT: (), GATEWAY: (), STORE: ("1GiB",) * 7}
     with machines(tmp_path_factory.mktemp("machines"), sizes) as found:
         (found.shared / "one-store.yaml").write_text(LAYOUT)
-        lines = [
-            "name: real",
-            "kind: ssh",
-            f"sysctl: {{{SETTING}: '0'}}",
-            f"clients: [{CLIENT}]",
-            "hosts:",
-        ]
-        for name in sizes:
-            host = found.hosts[name]
-            owned = f", disks: [{{id: /dev/disk/by-id/test-{name}-0}}]" if host.disks else ""
-            lines.append(f"  {name}: {{address: {host.address}{owned}}}")
-        (found.shared / "real.yaml").write_text("\n".join(lines) + "\n")
+        found.write_hardware([CLIENT], f"sysctl: {{{SETTING}: '0'}}")
         yield found
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,11 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from machines import CONDUCTOR, Machines, machines
+from small_lab import sh
 from weighbridge.results.record.outage import read_outages
 from weighbridge.results.record.store import RunStore
-
-sys.path.insert(0, str(Path(__file__).parent))
-from machines import ADMIN, CONDUCTOR, Machines, machines
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
 
@@ -69,29 +67,14 @@ def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
     with machines(tmp_path_factory.mktemp("machines"), disks) as found:
         for name, text in (("whole", SUITE), ("cut", CUT_SUITE)):
             (found.shared / f"{name}.yaml").write_text(text)
-        lines = ["name: real", "kind: ssh", "clients: [client-1, client-2]", "hosts:"]
-        for name in disks:
-            host = found.hosts[name]
-            owned = f", disks: [{{id: /dev/disk/by-id/test-{name}-0}}]" if host.disks else ""
-            way = f", ssh: {{user: {ADMIN}}}" if name in AS_ADMIN else ""
-            lines.append(f"  {name}: {{address: {host.address}{owned}{way}}}")
-        (found.shared / "real.yaml").write_text("\n".join(lines) + "\n")
+        found.write_hardware(["client-1", "client-2"], admin=AS_ADMIN)
         yield found
 
 
 def compare(testbed: Machines, out: str, *words: str) -> subprocess.CompletedProcess[str]:
-    given = (
-        "compare",
-        "--suite",
-        f"/var/log/host/{out}.yaml",
-        "--hardware",
-        "/var/log/host/real.yaml",
-        "--no-attest",
-        "--no-charts",
-        "--out",
-        f"/var/log/host/{out}",
-    )
-    return testbed.weighbridge(*given, *words, timeout_s=1200)
+    files = f"--suite /var/log/host/{out}.yaml --hardware /var/log/host/real.yaml"
+    given = f"compare {files} --no-attest --no-charts --out /var/log/host/{out}"
+    return testbed.weighbridge(*given.split(), *words, timeout_s=1200)
 
 
 def run_of(testbed: Machines, out: str) -> RunStore:
@@ -100,7 +83,6 @@ def run_of(testbed: Machines, out: str) -> RunStore:
 
 
 def left_over(testbed: Machines) -> list[str]:
-    """Whatever of a deployment is left on any machine, looked for past the suite."""
     script = """
         systemctl list-units --all --plain --no-legend 'weighbridge-*' 2>/dev/null || true
         ls -d /opt/weighbridge/claim.json /opt/weighbridge/deployments/* 2>/dev/null || true
@@ -163,13 +145,8 @@ def test_status_names_daemons_that_died_on_real_hosts_and_no_other(testbed: Mach
         assert up.returncode == 0, up.stdout + up.stderr
         assert not [line for line in status() if line.startswith(("dead", "not known"))]
         for name, program in (("gateway-1", "radosgw"), ("store-2", "ceph-osd")):
-            testbed.hosts[name].run(
-                [
-                    "sh",
-                    "-ec",
-                    f"kill -9 $(pidof {program}); while pidof {program}; do sleep 0.1; done",
-                ]
-            )
+            kill = f"kill -9 $(pidof {program}); while pidof {program}; do sleep 0.1; done"
+            sh(testbed.hosts[name], kill)
         lines = status()
         dead = [line for line in lines if line.startswith("dead: ")]
         assert len(dead) == 2, lines

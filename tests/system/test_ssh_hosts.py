@@ -4,7 +4,9 @@ that nothing of it stays.
 
 from __future__ import annotations
 
+import ctypes
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -14,29 +16,115 @@ from pathlib import Path
 
 import pytest
 
+from machines import Machines, machines
+from small_lab import sh, within
 from weighbridge.common.errors import CommandFailed, TargetError, UsageError
 from weighbridge.common.host import Host, Service
 from weighbridge.gateways.gateway import RootImage
+from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.ssh import claim, ending, startup
-from weighbridge.topologies.ssh.connection import SshConnection
-
-sys.path.insert(0, str(Path(__file__).parent))
-from machines import Machines, machines
-from ssh_testbed import (
-    BOTH,
-    SOON_S,
-    LoopThere,
-    hardware_of,
-    left_over,
-    left_over_files,
-    raised,
-    there,
-    until,
-    writes_s,
-)
+from weighbridge.topologies.ssh.connection import EventLoop, SshConnection
 
 pytestmark = pytest.mark.system
+
+NOTHING = RootImage(name="nothing", suite="bookworm", packages=())
+BOTH = ("store-1", "store-2")
+SOON_S = 30.0
+
+
+class LoopThere(EventLoop):
+    """A loop whose thread is in the machines' network, as the command's own would be on a machine
+    of theirs.
+    """
+
+    pid = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.do(self._enter())
+
+    async def _enter(self) -> None:
+        with open(f"/proc/{self.pid}/ns/net", "rb") as namespace:  # noqa: ASYNC230, PTH123 - once, a file of the kernel
+            if ctypes.CDLL(None, use_errno=True).setns(namespace.fileno(), 0x40000000):
+                raise OSError(ctypes.get_errno(), "setns")
+
+
+def hardware_of(
+    testbed: Machines, *, limits: dict[str, object] | None = None, iops: int | None = None
+) -> Hardware:
+    home = testbed.shared / "home" / ".ssh"
+    hosts: dict[str, object] = {"client-1": {"address": "10.255.255.1"}}
+    for name in BOTH:
+        disk: dict[str, object] = {"id": f"/dev/disk/by-id/test-{name}-0"}
+        own: dict[str, object] = {"address": testbed.hosts[name].address, "disks": [disk]}
+        if name == "store-1":
+            own |= limits or {}
+            disk |= {} if iops is None else {"iops": iops, "bandwidth": "4MiB"}
+        hosts[name] = own
+    access = {"key": str(home / "id_ed25519"), "known_hosts": str(home / "known_hosts")}
+    return Hardware.model_validate(
+        {"name": "real", "kind": "ssh", "ssh": access, "clients": ["client-1"], "hosts": hosts}
+    )
+
+
+def raised(testbed: Machines, folder: Path, **parts: object) -> Hosts:
+    label = f"test-{secrets.token_hex(3)}"
+    hardware = hardware_of(testbed, **parts)  # type: ignore[arg-type]
+    return startup.start_ssh(label, hardware, NOTHING, print, folder=folder / label, names=BOTH)
+
+
+def left_over(testbed: Machines, *names: str) -> list[str]:
+    """Whatever of a deployment is left on the machines, looked for past the suite."""
+    script = """
+        systemctl list-units --all --plain --no-legend 'weighbridge*' 2>/dev/null || true
+        ls -d /opt/weighbridge/claim.json /opt/weighbridge/deployments \\
+          /run/systemd/system.control/weighbridge* 2>/dev/null || true
+        ls -d /sys/fs/cgroup/*/weighbridge.slice 2>/dev/null || true
+        grep /opt/weighbridge /proc/1/mountinfo || true
+        for one in /proc/[0-9]*; do
+          tr '\\0' '\\n' <$one/environ 2>/dev/null |
+            grep -q WEIGHBRIDGE_DEPLOYMENT && tr '\\0' ' ' <$one/cmdline; done || true
+        for disk in /dev/wb*; do test -b $disk && blkid -p $disk || true; done
+        ls -d /etc/of-the-deployment /srv/of-the-deployment /run/of-the-deployment \\
+          2>/dev/null || true
+    """
+    return [
+        f"{name}: {line}"
+        for name in names or BOTH
+        for line in testbed.hosts[name].run(["sh", "-c", script]).stdout.splitlines()
+    ]
+
+
+def there(testbed: Machines, host: Host, word: str) -> bool:
+    """Whether a process with this word on its command line is on the machine."""
+    script = (
+        'for one in /proc/[0-9]*; do tr "\\0" " " <$one/cmdline 2>/dev/null | grep -q " '
+        '[$1]" && echo yes; done; true'
+    )
+    return bool(
+        testbed.hosts[host.name]
+        .run(["sh", "-c", script.replace("[$1]", f"[{word[0]}]{word[1:]}")])
+        .stdout
+    )
+
+
+def left_over_files(testbed: Machines, host: Host) -> list[str]:
+    return [
+        line
+        for line in left_over(testbed, host.name)
+        if "/of-the-deployment" in line.split(": ", 1)[1][:30]
+    ]
+
+
+def writes_s(host: Host) -> float:
+    """How long the host's disk takes for 60 writes, one after the other, by dd's own clock: its
+    start counts nothing.
+    """
+    write = 'LC_ALL=C dd if=/dev/zero of="$1" bs=4k count=60 oflag=direct 2>&1'
+    printed = sh(host, write, host.disks[0])
+    return float(printed.rsplit(" copied, ", 1)[1].split(" s", 1)[0])
+
 
 KNOWN_LOST_S = 45.0
 
@@ -95,7 +183,7 @@ def test_a_command_that_takes_too_long_is_ended_with_all_it_started(
     with pytest.raises(CommandFailed) as caught:
         host.run(["sh", "-c", "setsid sleep 7654 & sleep 7654"], timeout_s=1)
     assert caught.value.code is None
-    assert until(lambda: not there(testbed, host, "7654"))
+    assert within(SOON_S, lambda: not there(testbed, host, "7654"))
 
 
 def test_more_commands_at_once_than_a_connection_has_sessions_all_come_to_their_end(
@@ -130,9 +218,9 @@ def test_services_are_alive_until_they_end_or_are_stopped_and_say_what_they_prin
         ]
     )
     assert host.alive("osd.0")
-    assert until(lambda: not host.alive("short"))
+    assert within(SOON_S, lambda: not host.alive("short"))
     assert host.log_tail("short.out") == ["a $HOME % b"]
-    assert until(lambda: host.log_tail("radosgw-client.rgw.x.out") == ["up"])
+    assert within(SOON_S, lambda: host.log_tail("radosgw-client.rgw.x.out") == ["up"])
     with pytest.raises(TargetError, match="already running"):
         host.start([Service("osd.0", ("sleep", "1"))])
     host.stop("radosgw-client.rgw.x", timeout_s=5)
@@ -166,7 +254,7 @@ def test_a_spawned_program_is_talked_to_signalled_and_killed_with_its_children(
     with host.spawn(["sleep", "7654"], stderr=errors) as program:
         with pytest.raises(subprocess.TimeoutExpired):
             program.wait(0.1)
-        assert until(lambda: there(testbed, host, "7654"))
+        assert within(SOON_S, lambda: there(testbed, host, "7654"))
         program.send_signal(signal.SIGTERM)
         assert program.wait(SOON_S) in {-signal.SIGTERM, 128 + signal.SIGTERM}
     with host.spawn(["sh", "-c", "setsid sleep 7655 & echo up; wait"], stderr=errors) as program:
@@ -174,7 +262,7 @@ def test_a_spawned_program_is_talked_to_signalled_and_killed_with_its_children(
         assert program.stdout.readline() == b"up\n"
         program.kill()
         assert program.wait(SOON_S) != 0
-    assert until(lambda: not there(testbed, host, "7655"))
+    assert within(SOON_S, lambda: not there(testbed, host, "7655"))
 
 
 def test_counters_report_memory_disk_and_network(host: Host) -> None:
@@ -216,7 +304,7 @@ def test_limits_hold_and_are_taken_off(hosts: Hosts) -> None:
     host.run(["python3", "-c", spin])
     # By what the kernel counts: how much of a CPU there is for it, others on this machine decide.
     assert host.counters().throttled_periods == before.throttled_periods
-    assert until(lambda: writes_s(host) < limited_s / 2, 120)
+    assert within(120, lambda: writes_s(host) < limited_s / 2)
 
 
 def test_what_takes_more_memory_than_its_host_has_is_ended_and_counted(hosts: Hosts) -> None:
@@ -227,32 +315,18 @@ def test_what_takes_more_memory_than_its_host_has_is_ended_and_counted(hosts: Ho
             Service("hog", ("python3", "-c", "x = b'x' * 2**29; import time; time.sleep(60)")),
         ]
     )
-    assert until(lambda: not host.alive("hog"))
+    assert within(SOON_S, lambda: not host.alive("hog"))
     assert (host.counters().oom_kills or 0) >= 1
     assert host.alive("quiet")
     host.stop("quiet")
 
 
 def test_file_systems_on_the_disks_are_the_deployments_alone(testbed: Machines, host: Host) -> None:
-    host.run(
-        [
-            "sh",
-            "-ec",
-            (
-                'mkfs.xfs -q -f "$1"; mkdir -p /srv/node/one; mount "$1" /srv/node/one; touch '
-                "/srv/node/one/file"
-            ),
-            "sh",
-            host.disks[0],
-        ]
-    )
+    mount = 'mkfs.xfs -q -f "$1"; mkdir -p /srv/node/one; mount "$1" /srv/node/one'
+    sh(host, f"{mount}; touch /srv/node/one/file", host.disks[0])
     assert host.run(["ls", "/srv/node/one"]).stdout == "file\n"
-    assert (
-        testbed.hosts[host.name]
-        .run(["sh", "-c", "ls /srv; grep xfs /proc/1/mountinfo || true"])
-        .stdout
-        == ""
-    )
+    outside = testbed.hosts[host.name]
+    assert sh(outside, "ls /srv; grep xfs /proc/1/mountinfo || true") == ""
 
 
 def test_a_host_takes_one_deployment_and_refuses_the_second_naming_the_first(
@@ -294,7 +368,7 @@ def test_a_release_that_is_not_installed_is_refused_before_anything_is_changed(
 KILLED = """
 import sys
 sys.path[:0] = sys.argv[1:3]
-import ssh_testbed as t
+import test_ssh_hosts as t
 from weighbridge.topologies.ssh import startup
 from weighbridge.common.host import Service
 from weighbridge.topologies.hardware import Hardware

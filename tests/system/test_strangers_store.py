@@ -15,28 +15,16 @@ from pathlib import Path
 
 import pytest
 
+from suite_command import measured, trial
 from weighbridge.environment import place
 from weighbridge.gateways.gateway import RootImage
 from weighbridge.topologies import artefacts, images
-
-sys.path.insert(0, str(Path(__file__).parent))
-from suite_command import measured
 
 pytestmark = [pytest.mark.system, pytest.mark.by_hand]
 
 TOY = Path(__file__).parents[1] / "support" / "toy_store"
 LAYOUT = "{name: stranger, about: A toy, gateway: toy, release: toy-2, place: {server: store-1}}\n"
-SUITE = """
-name: trial
-about: A trial
-api: [swift]
-workloads:
-  - name: small
-    objects: {size: 4KiB, containers: 1, per_container: 8}
-    operations: {read: 50, write: 50}
-    workers: [2]
-    runtime: 5s
-"""
+SUITE = trial("[swift]", "{read: 50, write: 50}", "5s", per_container=8)
 
 
 def test_a_store_of_another_package_is_built_put_into_an_image_and_measured_on_lab_hosts(

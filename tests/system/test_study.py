@@ -5,32 +5,22 @@ whole way is gone.
 from __future__ import annotations
 
 import csv
-import sys
 from pathlib import Path
 
 import pytest
 
+from deployed_layouts import left_over
+from suite_command import measured, weighbridge
 from weighbridge.environment import place
 from weighbridge.results.record.store import RunStore
 from weighbridge.suites.studies import loader
 
-sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import left_over
-from suite_command import measured, weighbridge
-
 pytestmark = [pytest.mark.system, pytest.mark.long]
 
 
-def shortened(folder: Path) -> Path:
-    """The study of 2016 with three seconds a step, and so little to read that it is written at
-    once.
-    """
-    text = loader.find("ceph-osd-backends-2016").read_text()
-    for old, new in (
-        ("runtime: 6s, warmup: 1s", "runtime: 3s, warmup: 0s"),
-        ("per_container: 48", "per_container: 16"),
-        ("per_container: 1000", "per_container: 64"),
-    ):
+def shortened(study: str, folder: Path, *changes: tuple[str, str]) -> Path:
+    text = loader.find(study).read_text()
+    for old, new in changes:
         assert old in text
         text = text.replace(old, new)
     path = folder / "short.yaml"
@@ -42,8 +32,15 @@ def shortened(folder: Path) -> Path:
 def test_a_study_of_object_stores_is_replayed_on_a_real_cluster_beside_what_was_published(
     tmp_path: Path,
 ) -> None:
+    path = shortened(
+        "ceph-osd-backends-2016",
+        tmp_path,
+        ("runtime: 6s, warmup: 1s", "runtime: 3s, warmup: 0s"),
+        ("per_container: 48", "per_container: 16"),
+        ("per_container: 1000", "per_container: 64"),
+    )
     done = weighbridge(
-        f"study {shortened(tmp_path)} --variants xfs,bluestore --no-attest --out {tmp_path}/runs",
+        f"study {path} --variants xfs,bluestore --no-attest --out {tmp_path}/runs",
         timeout_s=1800,
         env={"COLUMNS": "200"},
     )
@@ -83,16 +80,13 @@ def test_a_study_of_object_stores_is_replayed_on_a_real_cluster_beside_what_was_
 def test_a_studys_own_tools_are_measured_on_a_cluster_with_journals_on_the_faster_disk(
     tmp_path: Path,
 ) -> None:
-    text = loader.find("ceph-benchmarks-2012").read_text()
-    for old, new in (
+    path = shortened(
+        "ceph-benchmarks-2012",
+        tmp_path,
         ("runtime: 5s, warmup: 1s", "runtime: 1s, warmup: 0s"),
         ("size: 4MiB, per_container: 16", "size: 4MiB, per_container: 4"),
         ("size: 64MiB, per_container: 1", "size: 8MiB, per_container: 1"),
-    ):
-        assert old in text
-        text = text.replace(old, new)
-    path = tmp_path / "short.yaml"
-    path.write_text(text)
+    )
     done = weighbridge(
         f"study {path} --variants r2-o3-journal --no-attest --out {tmp_path}/runs", timeout_s=1800
     )

@@ -6,15 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.common.errors import ServiceFailed
-from weighbridge.common.host import Service
-from weighbridge.gateways import daemon
-from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.ports import await_ports
-from weighbridge.gateways.swift.releases import RELEASES
-from weighbridge.topologies.deployment import Deployment
-
-sys.path.insert(0, str(Path(__file__).parent))
 from daemon_counters import counters
 from deployed_layouts import (
     check_large_object,
@@ -28,6 +19,13 @@ from deployed_layouts import (
     what_was_sent,
 )
 from listed_names import check_listed_names
+from weighbridge.common.errors import ServiceFailed
+from weighbridge.common.host import Service
+from weighbridge.gateways import daemon
+from weighbridge.gateways.daemon import Daemon
+from weighbridge.gateways.ports import await_ports
+from weighbridge.gateways.swift.releases import RELEASES
+from weighbridge.topologies.deployment import Deployment
 
 pytestmark = pytest.mark.system
 

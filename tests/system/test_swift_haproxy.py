@@ -2,19 +2,8 @@
 what it says of itself.
 """
 
-import sys
-from pathlib import Path
-
 import pytest
 
-from weighbridge.common.errors import ServiceFailed
-from weighbridge.common.host import Service
-from weighbridge.gateways import daemon
-from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.ports import await_ports
-from weighbridge.topologies.deployment import Deployment
-
-sys.path.insert(0, str(Path(__file__).parent))
 from daemon_counters import counters
 from deployed_layouts import (
     check_large_object,
@@ -26,6 +15,12 @@ from deployed_layouts import (
     unlimited,
     witness,
 )
+from weighbridge.common.errors import ServiceFailed
+from weighbridge.common.host import Service
+from weighbridge.gateways import daemon
+from weighbridge.gateways.daemon import Daemon
+from weighbridge.gateways.ports import await_ports
+from weighbridge.topologies.deployment import Deployment
 from witness import ODD_NAMES
 
 pytestmark = pytest.mark.system

@@ -4,17 +4,14 @@ one of the 2014 study.
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from deployed_layouts import deployed, deploys, on_client, unlimited
 from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.loader import checked_again
-
-sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import deployed, deploys, on_client, unlimited
 
 pytestmark = pytest.mark.system
 
@@ -70,7 +67,6 @@ one can: those of other releases come before.
 
 
 def change(swift: Deployment, **settings: object) -> None:
-    """Have the proxy started again with other settings."""
     layout = swift.layout
     other = layout.model_copy(update={"settings": {**layout.settings, **settings}})
     swift.change(checked_again(other, swift.hardware, "test"), "restart", print)

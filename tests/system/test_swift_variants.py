@@ -3,33 +3,26 @@ its own, or none.
 """
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
-from weighbridge.common.errors import ServiceFailed, UsageError
-from weighbridge.environment import place
-from weighbridge.gateways.swift.releases import RELEASES
-from weighbridge.topologies.images import find
-from weighbridge.topologies.loader import (
-    load_hardware,
-    load_layout,
-    shipped_hardware,
-    shipped_layouts,
-)
-from weighbridge.topologies.preflight import preflight
-
-sys.path.insert(0, str(Path(__file__).parent))
 from daemon_counters import counters
 from deployed_layouts import (
+    check,
     check_large_object,
     deployed,
     left_over,
+    shipped,
     unlimited,
     what_was_sent,
     witness,
 )
+from weighbridge.common.errors import ServiceFailed, UsageError
+from weighbridge.environment import place
+from weighbridge.gateways.swift.releases import RELEASES
+from weighbridge.gateways.swift.swift import Swift
+from weighbridge.topologies.images import find
 from witness import ODD_NAMES
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
@@ -41,25 +34,11 @@ def with_s3(layout: str) -> str:
     return layout.replace("settings:\n", "settings:\n  s3api: true\n")
 
 
-def refused(layout: str, folder: Path) -> str:
-    """What is said of a layout before anything of it starts."""
-    path = folder / "layout.yaml"
-    path.write_text(layout)
-    hardware = load_hardware(shipped_hardware()["lab-cpu"])
-    with pytest.raises(UsageError) as caught:
-        preflight(load_layout(path, hardware), hardware, place(), print)
-    return str(caught.value)
-
-
 @pytest.mark.parametrize("release", [pytest.param("swift-2.26", marks=OTHER_RELEASE), "swift-2.30"])
 def test_every_option_that_is_not_known_is_reported_before_anything_starts(
     release: str, tmp_path: Path
 ) -> None:
-    text = (
-        shipped_layouts()["swift-haproxy"]
-        .read_text()
-        .replace("release: swift-2.30", f"release: {release}")
-    )
+    text = shipped("swift-haproxy").replace("release: swift-2.30", f"release: {release}")
     text = text.replace(
         "    http_reuse", "    options: {backend: [balanc leastconn]}\n    http_reuse"
     )
@@ -67,7 +46,9 @@ def test_every_option_that_is_not_known_is_reported_before_anything_starts(
         '  options: {proxy: {"app:proxy-server": {node_timeot: 3}}, object: {"object-audito": '
         "{interval: 3}}}\n"
     )
-    said = refused(text, tmp_path)
+    with pytest.raises(UsageError) as caught:
+        check(text, tmp_path)
+    said = str(caught.value)
     assert (
         "proxy-server.conf [app:proxy-server]: Swift does not know the option 'node_timeot' (did "
         "you mean 'node_timeout'?)" in said
@@ -96,15 +77,11 @@ def test_every_option_that_is_not_known_is_reported_before_anything_starts(
 )
 def test_a_release_knows_every_option_that_is_written_for_it(release: str, tmp_path: Path) -> None:
     # No image is built for this: one that is there has been built for another test, or by hand.
-    path = tmp_path / "layout.yaml"
-    text = with_s3(shipped_layouts()["swift-haproxy"].read_text())
+    text = with_s3(shipped("swift-haproxy"))
     text = text.replace("background: false", "background: true\n  background_interval: 60s")
-    path.write_text(text.replace("release: swift-2.30", f"release: {release}"))
-    hardware = load_hardware(shipped_hardware()["lab-cpu"])
-    planned = load_layout(path, hardware)
-    if find(planned.gateway.releases[release], place().images) is None:
+    if find(Swift.releases[release], place().images) is None:
         pytest.skip(f"there is no image of {release}")
-    preflight(planned, hardware, place(), print)
+    check(text.replace("release: swift-2.30", f"release: {release}"), tmp_path)
 
 
 TAKEN = [

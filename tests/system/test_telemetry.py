@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from small_lab import labelled, raised, within
 
 from fake_run import WORKLOADS, fake_run
+from small_lab import labelled, raised, within
 from weighbridge.common.host import Host, Service
 from weighbridge.conductor.telemetry import Watch, limits_of
 from weighbridge.drivers.protocol import Progress

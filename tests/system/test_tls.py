@@ -3,21 +3,12 @@ python-swiftclient verify it by the deployment's own CA.
 """
 
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from weighbridge.common.errors import CommandFailed
-from weighbridge.drivers.protocol import Cleanup, Prepare
-from weighbridge.gateways.certificates import CA_FILE, SERVER_FILE, issued
-from weighbridge.results.record.step import Pass
-from weighbridge.suites import Suite
-from weighbridge.topologies.deployment import Deployment
-
-sys.path.insert(0, str(Path(__file__).parent))
 from behind_front import driving, measured, past
 from daemon_counters import counters
 from deployed_layouts import (
@@ -27,6 +18,13 @@ from deployed_layouts import (
     left_over,
     unlimited,
 )
+from suite_command import trial_suite
+from weighbridge.common.errors import CommandFailed
+from weighbridge.drivers.protocol import Cleanup, Prepare
+from weighbridge.gateways.certificates import CA_FILE, SERVER_FILE, issued
+from weighbridge.results.record.step import Pass
+from weighbridge.suites import Suite
+from weighbridge.topologies.deployment import Deployment
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
 
@@ -41,21 +39,17 @@ LAYOUTS = {
 """What a layout's file has for TLS, as it is and as it is tested."""
 MADE = 2
 """How many of them `make test` tries: a gateway's own TLS, and that of a front."""
-SUITE = {
-    "name": "tls",
-    "about": "",
-    "workloads": [
-        {
-            "name": "mixed",
-            "objects": {"size": "64KiB", "containers": 2, "per_container": 5},
-            "operations": {"read": 60, "write": 40},
-            "workers": [3],
-            "runtime": "300ms",
-            "warmup": "0s",
-            "verify": True,
-        }
-    ],
-}
+
+
+def suite(api: str, users: str = "engine") -> Suite:
+    return trial_suite(
+        *(f"[{api}]", "{read: 60, write: 40}", "300ms"),
+        size="64KiB",
+        containers=2,
+        workers=3,
+        verify="true",
+        suite=f"users: {users}",
+    )
 
 
 @pytest.fixture(
@@ -160,10 +154,10 @@ def test_an_independent_client_reads_what_it_wrote(secured: Deployment, api: str
 def test_load_is_made_over_tls_and_every_byte_is_verified(
     secured: Deployment, users: str, api: str, tmp_path: Path
 ) -> None:
-    suite = Suite.model_validate({**SUITE, "api": [api], "users": users})
-    (workload,) = suite.workloads
+    given = suite(api, users)
+    (workload,) = given.workloads
     one = Pass.model_validate({"api": api, "workloads": ()})
-    with driving(secured, suite, tmp_path, one) as driver:
+    with driving(secured, given, tmp_path, one) as driver:
         driver.prepare(Prepare(workload=workload))
         measurement = measured(driver, workload)
         driver.cleanup(Cleanup(workload=workload, what="all"))
@@ -203,7 +197,7 @@ def test_fronts_still_report_what_they_count_and_pass_it_on(
     for name in fronts:
         assert counters(secured, name)
     if fronts == ["haproxy.gateway-1"]:
-        seen = past(secured, Suite.model_validate({**SUITE, "api": ["s3"]}), tmp_path)
+        seen = past(secured, suite("s3"), tmp_path)
         assert seen[None] > 0
         # The layer behind the front is measured past it, and without TLS.
         assert seen["gateway"] == 0

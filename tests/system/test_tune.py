@@ -6,18 +6,15 @@ That the order of the trials does not matter, tests/weighbridge/tuning shows.
 from __future__ import annotations
 
 import csv
-import sys
 from pathlib import Path
 
 import pytest
 
+from deployed_layouts import left_over
+from suite_command import weighbridge
 from weighbridge.environment import place
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.record.trial import CONFIRMATION
-
-sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import left_over
-from suite_command import weighbridge
 
 pytestmark = [pytest.mark.system, pytest.mark.pair]
 

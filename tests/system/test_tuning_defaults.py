@@ -4,7 +4,6 @@ release, and what they take.
 
 import json
 import secrets
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,24 +12,16 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from deployed_layouts import LAB_CPU, deployed
+from small_lab import sh
 from weighbridge.common.host import Host
 from weighbridge.common.paths import IMPORTED_FROM
 from weighbridge.environment import place
 from weighbridge.gateways import program
 from weighbridge.suites.tuning import Parameter, Setting, loader
 from weighbridge.topologies.deployment import Deployment, hosts_request
-from weighbridge.topologies.loader import (
-    changed_layout,
-    load_hardware,
-    load_layout,
-    parse,
-    shipped_hardware,
-    shipped_layouts,
-)
+from weighbridge.topologies.loader import changed_layout, load_layout, parse, shipped_layouts
 from weighbridge.topologies.preflight import preflight_all
-
-sys.path.insert(0, str(Path(__file__).parent))
-from deployed_layouts import deployed
 
 pytestmark = pytest.mark.system
 
@@ -126,12 +117,10 @@ def deployment(
 
 @contextmanager
 def installed(layout: str, folder: Path) -> Iterator[Installed]:
-    """A storage host of a layout at a release."""
-    hardware = load_hardware(shipped_hardware()["lab-cpu"])
     reference = parse(layout)
-    gateway = load_layout(shipped_layouts()[reference.name], hardware, reference).gateway
-    request = hosts_request(gateway, hardware, place(), ["store-1"], tools=False)
-    start = hardware.of.prepared(request, print)
+    gateway = load_layout(shipped_layouts()[reference.name], LAB_CPU, reference).gateway
+    request = hosts_request(gateway, LAB_CPU, place(), ["store-1"], tools=False)
+    start = LAB_CPU.of.prepared(request, print)
     with start(f"defaults-{secrets.token_hex(3)}", folder / "hosts") as hosts:
         yield Installed(hosts.hosts["store-1"], gateway.release)
 
@@ -211,18 +200,9 @@ def test_radosgw_itself_has_the_defaults_that_its_spaces_give(
 def test_words_of_rgw_frontends_are_known_to_the_web_servers_of_the_release(
     deployment: Deployment,
 ) -> None:
-    texts = deployment.hosts["gateway-1"].run(
-        [
-            "sh",
-            "-ec",
-            (
-                "cat $(command -v radosgw) /usr/lib/*/libradosgw.so* | "
-                "grep -aoE '[a-z]+(_[a-z]+)+' | "
-                "sort -u"
-            ),
-        ]
-    )
-    known = set(texts.stdout.split())
+    radosgw = "cat $(command -v radosgw) /usr/lib/*/libradosgw.so*"
+    words = f"{radosgw} | grep -aoE '[a-z]+(_[a-z]+)+' | sort -u"
+    known = set(sh(deployment.hosts["gateway-1"], words).split())
     # ceph-14's beast has no request_timeout_ms, but its civetweb has one.
     assert {"tcp_nodelay", "request_timeout_ms", "max_connection_backlog"} <= known
     assert ("enable_keep_alive" in known) == (deployment.layout.release != "ceph-18")
@@ -269,25 +249,24 @@ def test_swifts_own_sample_files_have_the_defaults_that_its_spaces_give(
 @pytest.mark.usefixtures("deployment")
 def test_every_setting_of_a_space_is_taken_by_the_programs_of_its_release(space: str) -> None:
     document, tuning = loader.load(loader.find(space))
-    hardware = load_hardware(shipped_hardware()["lab-cpu"])
-    baseline = load_layout(shipped_layouts()[tuning.layout], hardware)
+    baseline = load_layout(shipped_layouts()[tuning.layout], LAB_CPU)
     variants = [
         changed_layout(
             baseline,
-            hardware,
+            LAB_CPU,
             {parameter.key: level.value, **level.also},
             document.fault_at((), ""),
         )
         for parameter in tuning.parameters
         for level in parameter.levels
     ]
-    assert preflight_all(variants, hardware, place(), print) == {}
+    assert preflight_all(variants, LAB_CPU, place(), print) == {}
     # And they are really asked: a value that none of them takes is refused.
     wrong: dict[str, dict[str, object]] = {
         "rgw": {"options.client.ms_async_op_threads": "many"},
         "swift": {"options.proxy.app:proxy-server.node_timeot": 3},
     }
     refused = changed_layout(
-        baseline, hardware, wrong[baseline.layout.gateway], document.fault_at((), ""), name="wrong"
+        baseline, LAB_CPU, wrong[baseline.layout.gateway], document.fault_at((), ""), name="wrong"
     )
-    assert list(preflight_all([refused], hardware, place(), print)) == ["wrong"]
+    assert list(preflight_all([refused], LAB_CPU, place(), print)) == ["wrong"]

@@ -5,19 +5,16 @@ does not notice.
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from suite_command import ended, heard, started, trial, valid_steps
 from weighbridge.environment import place
 from weighbridge.results.record.store import RunStore
 from weighbridge.topologies.lab import ending
-
-sys.path.insert(0, str(Path(__file__).parent))
-from suite_command import started, trial, valid_steps
 
 pytestmark = pytest.mark.system
 
@@ -26,7 +23,6 @@ SUITE = trial("[s3]", "{read: 100}", "2s", workers=1)
 
 @contextmanager
 def running(folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """Two repeats of a null target in the lab; ended by a signal where the block fails."""
     (folder / "trial.yaml").write_text(SUITE)
     words = "--layouts null --repeats 2 --hardware lab-cpu --no-charts --no-attest --out runs"
     process = started(f"compare --suite trial.yaml {words}", subprocess.PIPE, cwd=folder)
@@ -37,19 +33,9 @@ def running(folder: Path) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
-    said = process.communicate(timeout=600)[0]
-    assert "Traceback" not in said, said
-    return process.returncode, said
-
-
 def test_whoever_comes_second_is_refused_naming_the_first_which_goes_on(tmp_path: Path) -> None:
     with running(tmp_path) as first:
-        assert first.stdout is not None
-        said = ""
-        while "step 1/2" not in said:
-            said += (line := first.stdout.readline())
-            assert line, said
+        said = heard(first, "step 1/2")
         (run,) = (tmp_path / "runs").iterdir()
         words = "--suite trial.yaml --layouts null --hardware lab-cpu --no-attest --out second"
         seconds = [

@@ -59,13 +59,8 @@ def weighbridge(
     }
 
     def run(words: str) -> subprocess.CompletedProcess[str]:
-        argv = (
-            *AS_NOBODY,
-            sys.executable,
-            "-m",
-            "weighbridge",
-            *(word.replace("+", " ") for word in words.split()),
-        )
+        given = [word.replace("+", " ") for word in words.split()]
+        argv = [*AS_NOBODY, sys.executable, "-m", "weighbridge", *given]
         return subprocess.run(
             argv,
             capture_output=True,

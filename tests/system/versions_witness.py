@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sys
-import time
-from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+from sent_witness import SEED, connected, wait
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.engine._native import content, object_name
 from weighbridge.drivers.locust.account import Account
@@ -25,7 +22,7 @@ from weighbridge.drivers.protocol import Prepare, Setup
 from weighbridge.gateways.existing import leftover_buckets
 from weighbridge.suites import Workload
 
-SEED, SIZE, OBJECTS, VERSIONS = 7, 5000, 6, 3
+SIZE, OBJECTS, VERSIONS = 5000, 6, 3
 MIXES = {
     "reading": {"read-version": 3, "list-versions": 1, "read": 1},
     "writing": {"overwrite": 3, "write": 1, "delete": 1, "read": 2, "list-versions": 1},
@@ -146,21 +143,8 @@ def ignored(_progress: object) -> None:
     pass
 
 
-def wait(condition: Any) -> None:
-    deadline_s = time.monotonic() + 60
-    while not condition():
-        if time.monotonic() > deadline_s:
-            raise SystemExit("nothing happened within 60 s")
-        time.sleep(0.02)
-
-
 def main() -> None:
-    order = json.load(sys.stdin)
-    setup = Setup(target=order, bucket_prefix=f"wb-{os.urandom(4).hex()}", seed=SEED)
-    account = Account(setup.target, 30)
-    account.authenticate()
-    sdk: Client
-    sdk = S3Client(setup, account, 1) if setup.target.api == "s3" else SwiftClient(setup, account)
+    setup, account, sdk = connected("wb")
     json.dump({name: one(setup, account, sdk, name) for name in MIXES}, sys.stdout)
 
 
