@@ -107,11 +107,6 @@ def test_swift_gives_clients_an_https_storage_url_behind_a_front_or_by_itself() 
             {},
             "tls: this suite does not configure TLS of civetweb: use beast or a front",
         ),
-        (
-            {"radosgw": {"frontend_options": {"ssl_port": 443}}},
-            {},
-            "beast has no 'ssl_port'",
-        ),
         ({"apache": {"options": {"host": {"SSLEngine": True}}}}, {}, "SSLEngine is set by `tls`"),
     ],
 )

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
+from tests.drivers.cosbench.conftest import change
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.cosbench.script import (
@@ -38,10 +39,6 @@ REACH = StorageAccess(
     "token=AUTH_tk1;storage_url=http://10.0.0.2:8080/v1/AUTH_a;logging=false",
     ("AUTH_tk1",),
 )
-
-
-def change(workload: Workload, **more: Any) -> Workload:
-    return Workload.model_validate({**workload.model_dump(), **more})
 
 
 def operations(script: Script) -> dict[str, dict[str, str]]:
