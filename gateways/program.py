@@ -9,13 +9,15 @@ import re
 import subprocess
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from weighbridge.common.credential import redacted
-from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import CommandFailed
-from weighbridge.common.host import Host, PipedProcess
 from weighbridge.common.paths import IMPORTED_FROM
+
+if TYPE_CHECKING:
+    # Small programs on hosts import this module, and start without pydantic.
+    from weighbridge.common.endpoint import Endpoint
+    from weighbridge.common.host import Host, PipedProcess
 
 _FOLDER: Final = "/usr/local/lib/weighbridge"
 _IMPORT: Final = re.compile(r"^from (weighbridge\.[a-z_.]+) import ", re.MULTILINE)
@@ -119,4 +121,6 @@ def run_with_endpoints(
 
 def without_secrets(text: str, endpoints: Iterable[Endpoint]) -> str:
     """A text without the secrets of the endpoints."""
+    from weighbridge.common.credential import redacted  # noqa: PLC0415 - it needs pydantic
+
     return redacted(text, (secret for endpoint in endpoints for secret in endpoint.secrets))

@@ -27,8 +27,8 @@ def test_an_unknown_kind_is_a_key_error() -> None:
 
 def test_small_programs_start_without_pydantic_and_botocore() -> None:
     program = (
-        "import sys, gateways.ports, gateways.verify; sys.exit('pydantic' in sys.modules or "
-        "'botocore' in sys.modules)"
+        "import sys, weighbridge.gateways.ports, weighbridge.gateways.verify\n"
+        "sys.exit('pydantic' in sys.modules or 'botocore' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
