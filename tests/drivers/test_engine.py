@@ -275,22 +275,6 @@ def test_swiftclient_reads_the_swift_objects(null: Make, bench: Make) -> None:
     connection.close()
 
 
-def test_a_constant_rate_is_kept(null: Make, bench: Make) -> None:
-    engine = prepared(null(), bench, shape(rate_per_s=400.0))
-    engine.engine.open_window()
-    for index in range(4):
-        engine.engine.add_worker(index, 4, 0)
-    time.sleep(1.0)
-    engine.engine.close_window()
-    snapshot = engine.snapshot()
-    # Never more than were due; fewer only if a busy machine is late at the end of the window, when
-    # those that were not sent in time are in flight.
-    due, read = 400 * snapshot["window_s"], snapshot["by"]["read"]
-    late = HdrHistogram.decode(read["in_flight"]).get_total_count() if read["in_flight"] else 0
-    assert 0.75 * due <= read["count"] + late
-    assert 0.5 * due <= read["count"] <= due + 4
-
-
 @pytest.mark.parametrize(("rate_per_s", "fewest", "most"), [(100.0, 40, 150), (None, 1, 5)])
 def test_a_stall_counts_from_the_intended_start_of_each_request_only_at_a_constant_rate(
     scripted: Make, bench: Make, rate_per_s: float | None, fewest: int, most: int

@@ -46,7 +46,7 @@ MIX = Workload(
 
 
 READY = Ready(versions={}).model_dump_json()
-HANGS = f"import time; input(); print({READY!r}, flush=True); time.sleep(600)"
+HANGS = f"import sys; input(); print({READY!r}, flush=True); sys.stdin.read()"
 """Is ready, and answers nothing more."""
 
 
@@ -183,7 +183,8 @@ def test_a_driver_that_ignores_everything_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(weighbridge.drivers.process, "QUIT_S", 0.2)
-    text = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {HANGS}"
+    ignores = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+    text = f"{ignores}; {HANGS}; time.sleep(600)"
     with program(tmp_path, text) as running:
         running.setup(SETUP)
     assert running.process.returncode == -signal.SIGKILL
@@ -218,7 +219,7 @@ def test_the_end_of_something_a_driver_depends_on_is_seen_within_a_second(
         if time.monotonic() - since > 0.5:
             raise DriverError("client-2: worker process 3 of 4 was ended by SIGKILL")
 
-    with program(tmp_path, "import time; time.sleep(600)", look=look) as running:
+    with program(tmp_path, "import sys; sys.stdin.read()", look=look) as running:
         with pytest.raises(DriverError, match="worker process 3 of 4 was ended"):
             running.setup(SETUP)
         assert time.monotonic() - since < 10  # and not the minute of a silent driver

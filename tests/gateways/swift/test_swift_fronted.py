@@ -29,7 +29,7 @@ class Fronted(Stage):
     haproxy_code = 0
 
     def answer(self, argv: Sequence[str], stdin: str) -> str:
-        if argv[:2] == ["haproxy", "-c"] and self.haproxy_code:
+        if " ".join(argv).startswith("haproxy -c") and self.haproxy_code:
             raise CommandFailed("balancer-1", argv, self.haproxy_code, REFUSED)
         return super().answer(argv, stdin)
 
