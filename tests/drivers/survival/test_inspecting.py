@@ -1,27 +1,21 @@
-"""What an inspection says of stores in which something is wrong.
-
-Its program is a thread, but for one test: a start takes a second of CPU.
-"""
+"""What an inspection says of stores in which something is wrong. Its program is a real process."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, TextIO
+from typing import Any
 
 import pytest
 
 from survivor_store import SurvivorStore
-from threaded_driver import ThreadedProgram
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.survival import (
     Expected,
     Inspection,
     InspectOrder,
     inspect,
-    inspect_objects,
 )
 from weighbridge.drivers.survival.bodies import Bodies
 from weighbridge.drivers.survival.operation import object_name
@@ -86,28 +80,9 @@ class Planted:
         return inspect(self.host, order, self.expected, self.log)
 
 
-class Here(FakeHost):
-    """A host whose programs are threads."""
-
-    def spawn(self, argv: Sequence[str], *, stderr: Path, env: object = None) -> Any:
-        stderr.touch()
-        return ThreadedProgram(_inspecting)
-
-
-def _inspecting(commands: TextIO, events: TextIO) -> int:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(inspect_objects, "sys", SimpleNamespace(stdin=commands, stdout=events))
-        return inspect_objects.main()
-
-
 @pytest.fixture
-def planted(
-    store: SurvivorStore, tmp_path: Path, request: pytest.FixtureRequest
-) -> Iterator[Planted]:
-    kind = getattr(request, "param", Here)
-    host = kind("client-1", "127.0.0.1", tmp_path / "client-1")
-    yield Planted(store, host, tmp_path / "log")
-    host.close()
+def planted(store: SurvivorStore, host: FakeHost, tmp_path: Path) -> Planted:
+    return Planted(store, host, tmp_path / "log")
 
 
 def findings(found: Inspection) -> dict[str, str]:
@@ -126,9 +101,7 @@ def total(found: Sequence[FoundObjects], count: str) -> int:
     return sum(getattr(one, count) for one in found)
 
 
-@pytest.mark.parametrize(
-    ("api", "planted"), [("s3", FakeHost), ("swift", Here)], indirect=["planted"]
-)
+@pytest.mark.parametrize("api", ["s3", "swift"])
 def test_every_kind_of_damage_is_found_as_what_it_is_and_nothing_else_is(
     planted: Planted, api: str
 ) -> None:
