@@ -161,7 +161,7 @@ def test_a_driver_that_ends_or_babbles_raises_with_what_it_said_and_no_key(
 def test_a_driver_that_is_killed_raises_with_the_name_of_the_signal(tmp_path: Path) -> None:
     with program(tmp_path, HANGS) as running:
         running.setup(SETUP)
-        os.kill(running.process.pid, signal.SIGKILL)  # type: ignore[attr-defined]
+        os.kill(running.process.pid, signal.SIGKILL)
         with pytest.raises(DriverError, match="SIGKILL"):
             running.step(Step(workload=MIX, workers=1))
 
@@ -173,7 +173,7 @@ def test_a_silent_driver_raises_after_its_deadline_and_is_ended(tmp_path: Path) 
         running.silence_s = 0.5
         with pytest.raises(DriverError, match=r"was silent for 0\.5 s during 'step'"):
             running.step(Step(workload=MIX, workers=1))
-        pid = running.process.pid  # type: ignore[attr-defined]
+        pid = running.process.pid
     assert time.monotonic() - started < 30
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)

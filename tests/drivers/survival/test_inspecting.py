@@ -11,12 +11,7 @@ import pytest
 
 from survivor_store import SurvivorStore
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.survival import (
-    Expected,
-    Inspection,
-    InspectOrder,
-    inspect,
-)
+from weighbridge.drivers.survival import Expected, Inspection, InspectOrder, inspect
 from weighbridge.drivers.survival.bodies import Bodies
 from weighbridge.drivers.survival.operation import object_name
 from weighbridge.results.record.durability import FINDINGS, FoundObjects
