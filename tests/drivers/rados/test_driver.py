@@ -108,7 +108,14 @@ def test_with_fewer_workers_than_instances_fewer_run_with_a_note(
         made = driver.step(Step(workload=workload(), workers=1)).measurement
     assert sum("rand" in call for call in machine.calls) == 1
     assert made.notes == ("1 of 2 instances: there are no workers or objects for more",)
-    # Beside the gateway it may use all CPU, which is noted.
+
+
+def test_a_bench_beside_the_gateway_that_used_all_cpu_is_noted_and_valid(
+    driver: RadosBench,
+) -> None:
+    with driver:
+        driver.prepare(Prepare(workload=workload()))
+        made = driver.step(Step(workload=workload(), workers=8)).measurement
     assert made.load is not None
     used = made.load.model_copy(update={"cpu_s": made.load.cpu_limit * made.load.window_s})
     verdict = judge(made.model_copy(update={"load": used}), Bounds())

@@ -35,7 +35,8 @@ def test_a_restarted_front_stops_before_radosgw_and_starts_after_it(tmp_path: Pa
     both = {"haproxy": {"balance": "leastconn"}, "radosgw": {"threads": 32}}
     stage.change("restart", front="haproxy", **both)
     assert stage.starts()[:2] == ["stop haproxy", "stop radosgw"]
-    assert stage.starts()[-2:] == ["start radosgw", "start haproxy"]
+    starts = [one for one in stage.starts() if one.startswith("start")]
+    assert starts == ["start radosgw", "start haproxy"]
     # One that is not restarted is awaited.
     stage.change("restart", front="haproxy", haproxy=both["haproxy"], radosgw={"threads": 64})
     assert stage.starts() == ["stop radosgw", "start radosgw"]
