@@ -14,9 +14,33 @@ from typing import Any
 import pytest
 
 from null_process import null_process
+from tests.drivers.rados.conftest import cluster, machine
 from weighbridge.drivers.engine import _native
 
+__all__ = ["cluster", "machine"]
+
 SEED = 5
+Reply = Callable[[socket.socket, bytes], bool]
+"""What a server does with a connection and the head of a request; True keeps the connection."""
+
+HELD: list[socket.socket] = []
+"""Bound and not listening: connections to them are refused, and nobody else gets their ports."""
+
+
+def closed_port() -> int:
+    HELD.append(held := socket.socket())
+    held.bind(("127.0.0.1", 0))
+    return int(held.getsockname()[1])
+
+
+def always(sent: bytes, *, keep: bool = True) -> Reply:
+    """The same answer to every request."""
+
+    def answer(connection: socket.socket, head: bytes) -> bool:
+        connection.sendall(sent)
+        return keep
+
+    return answer
 
 
 def until(condition: Callable[[], bool], what: str, timeout_s: float = 60.0) -> None:
@@ -49,13 +73,10 @@ def serving_null(**config: float | str | None) -> Iterator[Served]:
 
 @contextmanager
 def serving(
-    answer: Callable[[socket.socket, bytes], bool],
+    answer: Reply,
     context: ssl.SSLContext | None = None,
     place: tuple[str, int] = ("127.0.0.1", 0),
 ) -> Iterator[Served]:
-    """A server that handles each request by `answer(connection, head)`; True keeps the
-    connection.
-    """
     with socket.create_server(place) as listener, ExitStack() as connections:
         served = Served(listener.getsockname()[1])
         threads: list[threading.Thread] = []
@@ -156,6 +177,19 @@ class Bench:
         self.engine.close_window()
         return self.snapshot()
 
+    def alone(self, ended: str, count: int, *, leaves: bool = False) -> dict[str, Any]:
+        """The snapshot of one worker until so many requests are `done` or `failed`; if it `leaves`,
+        all that it began are in the window.
+        """
+        self.engine.open_window()
+        self.engine.add_worker(0, 1, 0)
+        until(lambda: self.progress[ended] >= count, f"requests that {ended}")
+        if leaves:
+            self.engine.remove_worker(0)
+            self.finish()
+        self.engine.close_window()
+        return self.snapshot()
+
     def snapshot(self) -> dict[str, Any]:
         snapshot: dict[str, Any] = json.loads(self.engine.snapshot())
         snapshot["by"] = {tally["operation"]: tally for tally in snapshot["tallies"]}
@@ -192,32 +226,36 @@ def shape(**keys: Any) -> dict[str, Any]:
     return workload | {"runtime": 1.0, "warmup": 0.0, "rate_per_s": None, "verify": False} | keys
 
 
+def config_of(port: int, workload: dict[str, Any], **keys: Any) -> dict[str, Any]:
+    """An engine's configuration for a server on loopback."""
+    config = {
+        "api": "s3",
+        "host": "127.0.0.1",
+        "port": port,
+        "tls": False,
+        "ca_file": None,
+        "base_path": "",
+        "access_key": "AK",
+        "secret_key": "SK",
+        "region": "us-east-1",
+        "token": "",
+        "bucket_prefix": "wb",
+        "request_timeout_s": 10.0,
+        "threads": 1,
+        "verify": False,
+        "seed": SEED,
+        "workload": workload,
+    }
+    return config | keys
+
+
 @pytest.fixture
 def bench() -> Iterator[Callable[..., Bench]]:
     """Makes engines for a server."""
     benches: list[Bench] = []
 
     def make(served: Served, workload: dict[str, Any] | None = None, **keys: Any) -> Bench:
-        workload = workload or shape()
-        config = {
-            "api": "s3",
-            "host": "127.0.0.1",
-            "port": served.port,
-            "tls": False,
-            "ca_file": None,
-            "base_path": "",
-            "access_key": "AK",
-            "secret_key": "SK",
-            "region": "us-east-1",
-            "token": "",
-            "bucket_prefix": "wb",
-            "request_timeout_s": 10.0,
-            "threads": 1,
-            "verify": False,
-            "seed": SEED,
-            "workload": workload,
-        }
-        benches.append(Bench(config | keys))
+        benches.append(Bench(config_of(served.port, workload or shape(), **keys)))
         return benches[-1]
 
     yield make

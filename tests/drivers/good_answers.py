@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import socket
 from collections.abc import Callable
 from typing import Any, Final
 
-from tests.drivers.conftest import SEED, shape
+from tests.drivers.conftest import SEED, Reply, shape
 from weighbridge.drivers.engine import _native
 
 SIZE: Final = 1000
@@ -59,13 +60,8 @@ PARTS_OF: Final[dict[str, tuple[str, int | None]]] = {
 
 
 def workload_of(operation: str, **keys: Any) -> dict[str, Any]:
-    return shape(
-        operations={operation: 1.0},
-        pick="sequential",
-        size=SIZE,
-        **{"containers": 1, **SHAPES[operation]},
-        **keys,
-    )
+    own = {"containers": 1, **SHAPES[operation], **keys}
+    return shape(operations={operation: 1.0}, pick="sequential", **{"size": SIZE, **own})
 
 
 def answer(status: str, body: bytes = b"", *headers: str) -> bytes:
@@ -224,6 +220,18 @@ GOOD: Final[dict[str, Callable[[str, str], bytes]]] = {
     "list-versions": _list_versions,
 }
 """The right answer to a request of an operation, by API and head."""
+
+
+def well(operation: str, api: str = "s3") -> Reply:
+    """Right answers to all requests of an operation."""
+
+    def answered(connection: socket.socket, head: bytes) -> bool:
+        connection.sendall(GOOD[operation](api, head.decode()))
+        return True
+
+    return answered
+
+
 LACKED: Final = {("tag", "swift")}
 """Operations that an API does not have."""
 SENT: Final = [

@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 import re
-import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from tests.drivers.conftest import Bench, serving, shape, until
-from tests.drivers.good_answers import BODY, GOOD, REQUESTS, SENT, SIZE, of_api, workload_of
+from tests.drivers.conftest import Bench, config_of, serving, until
+from tests.drivers.good_answers import BODY, REQUESTS, SENT, SIZE, of_api, well, workload_of
 from weighbridge.suites import TRAITS, Operation
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "what-is-sent.md"
@@ -140,41 +139,15 @@ A test compares this page with the engine (`tests/drivers/test_what_is_sent.py`)
 
 def sent_by(operation: Operation, api: str) -> list[str]:
     """The requests of one operation, as text without what differs from run to run."""
-
-    def good(connection: socket.socket, head: bytes) -> bool:
-        connection.sendall(GOOD[operation](api, head.decode()))
-        return True
-
-    with serving(good) as served:
-        config = dict(_config(served.port), workload=workload_of(operation), **of_api(api))
-        bench = Bench(config)
+    with serving(well(operation, api)) as served:
+        keys = {"access_key": "KEY", "secret_key": "SECRET", **of_api(api)}
+        bench = Bench(config_of(served.port, workload_of(operation), **keys))
         bench.engine.add_worker(0, 1, 0)
         count = REQUESTS.get(operation, {}).get(api, 1)
         until(lambda: len(served.asked) >= count, "requests")
         bench.engine.stop(5.0)
         pairs = list(zip(served.asked, served.bodies, strict=False))[:count]
         return [_text(head, body, served.port) for head, body in pairs]
-
-
-def _config(port: int) -> dict[str, Any]:
-    return {
-        "api": "s3",
-        "host": "127.0.0.1",
-        "port": port,
-        "tls": False,
-        "ca_file": None,
-        "base_path": "",
-        "access_key": "KEY",
-        "secret_key": "SECRET",
-        "region": "us-east-1",
-        "token": "",
-        "bucket_prefix": "wb",
-        "request_timeout_s": 10.0,
-        "threads": 1,
-        "verify": False,
-        "seed": 5,
-        "workload": shape(),
-    }
 
 
 _PATTERNS: Final[tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...]] = (

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import itertools
 import json
-import subprocess
+import ssl
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 import swiftclient
 from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
-from botocore.config import Config
 from botocore.credentials import Credentials
 from hdrh.histogram import HdrHistogram
 
+from null_process import s3_client
 from tests.drivers.conftest import SEED, Bench, Served, shape, until
+from tls_proxy import authority
 from weighbridge.drivers.engine import _native
 from weighbridge.results.record.measurement import Second, Tally
 
@@ -27,19 +27,8 @@ Make = Callable[..., Any]
 MIX = {"read": 5.0, "write": 3.0, "head": 1.0, "list": 1.0, "delete": 1.0}
 
 
-def s3(served: Served) -> Any:
-    return boto3.client(
-        "s3",
-        endpoint_url=served.url,
-        aws_access_key_id="a",
-        aws_secret_access_key="b",
-        region_name="us-east-1",
-        config=Config(s3={"addressing_style": "path"}, proxies={}),
-    )
-
-
 def make_buckets(served: Served, containers: int = 2, name: str = "w") -> Any:
-    client = s3(served)
+    client = s3_client(served.url)
     for container in range(containers):
         client.create_bucket(Bucket=f"wb-{name}-{container}")
     return client
@@ -286,22 +275,6 @@ def test_swiftclient_reads_the_swift_objects(null: Make, bench: Make) -> None:
     connection.close()
 
 
-def test_a_constant_rate_is_kept(null: Make, bench: Make) -> None:
-    engine = prepared(null(), bench, shape(rate_per_s=400.0))
-    engine.engine.open_window()
-    for index in range(4):
-        engine.engine.add_worker(index, 4, 0)
-    time.sleep(1.0)
-    engine.engine.close_window()
-    snapshot = engine.snapshot()
-    # Never more than were due; fewer only if a busy machine is late at the end of the window, when
-    # those that were not sent in time are in flight.
-    due, read = 400 * snapshot["window_s"], snapshot["by"]["read"]
-    late = HdrHistogram.decode(read["in_flight"]).get_total_count() if read["in_flight"] else 0
-    assert 0.75 * due <= read["count"] + late
-    assert 0.5 * due <= read["count"] <= due + 4
-
-
 @pytest.mark.parametrize(("rate_per_s", "fewest", "most"), [(100.0, 40, 150), (None, 1, 5)])
 def test_a_stall_counts_from_the_intended_start_of_each_request_only_at_a_constant_rate(
     scripted: Make, bench: Make, rate_per_s: float | None, fewest: int, most: int
@@ -339,25 +312,17 @@ def test_a_delay_of_the_target_is_measured(null: Make, bench: Make) -> None:
 def test_over_tls_only_a_trusted_target_gets_requests(
     scripted: Make, bench: Make, tmp_path: Path
 ) -> None:
-    import ssl  # noqa: PLC0415 - only this test needs it
-
     def answer(connection: Any, head: bytes) -> bool:
         body = _native.content(SEED, 3_000_000, 0, 3_000_000) if head.startswith(b"GET") else b""
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
         return True
 
-    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    argv = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]
-    argv += ["-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    argv += ["-addext", "subjectAltName=IP:127.0.0.1"]
-    argv += ["-addext", "basicConstraints=critical,CA:FALSE"]
-    argv += ["-keyout", str(key), "-out", str(certificate)]
-    subprocess.run(argv, check=True, capture_output=True)
+    ca, certificate = authority(tmp_path, ["127.0.0.1"])
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
+    context.load_cert_chain(certificate)
     served = scripted(answer, context)
     workload = shape(size=3_000_000, operations={"read": 1.0, "write": 1.0})
-    trusting = bench(served, workload, tls=True, ca_file=str(certificate), verify=True)
+    trusting = bench(served, workload, tls=True, ca_file=str(ca), verify=True)
     trusting.start(2)
     by = trusting.window(lambda since: since["done"] >= 30)["by"]
     assert trusting.engine.stop(10.0) == 0

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import socket
 import ssl
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.drivers.conftest import SEED, Served, shape, until
+from tests.drivers.conftest import SEED, Served, always, shape, until
+from tls_proxy import authority
 from weighbridge.drivers.engine import _native
 
 Make = Callable[..., Any]
@@ -28,22 +28,7 @@ def polite(connection: socket.socket, head: bytes) -> bool:
     return CLOSE not in head
 
 
-def stubborn(connection: socket.socket, head: bytes) -> bool:
-    """Answer, and keep the connection whatever the request asks for."""
-    connection.sendall(ANSWER)
-    return True
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tls")
-    key, found = folder / "key.pem", folder / "certificate.pem"
-    argv = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]
-    argv += ["-nodes", "-keyout", str(key), "-out", str(found), "-days", "2"]
-    argv += ["-subj", "/CN=here", "-addext", "subjectAltName=IP:127.0.0.1"]
-    argv += ["-addext", "basicConstraints=CA:FALSE"]
-    subprocess.run(argv, check=True, capture_output=True)
-    return found
+stubborn = always(ANSWER)
 
 
 def replayed(served: Served, make: Make, kept: Any, **config: Any) -> int:
@@ -71,12 +56,13 @@ def test_a_connection_serves_as_many_requests_as_the_workload_says(
 
 @pytest.mark.parametrize(("kept", "most"), KEPT)
 def test_so_does_a_connection_over_tls(
-    scripted: Make, bench: Make, certificate: Path, kept: Any, most: int | None
+    scripted: Make, bench: Make, tmp_path: Path, kept: Any, most: int | None
 ) -> None:
+    ca, certificate = authority(tmp_path, ["127.0.0.1"])
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, certificate.with_name("key.pem"))
+    context.load_cert_chain(certificate)
     served = scripted(polite, context)
-    done = replayed(served, bench, kept, tls=True, ca_file=str(certificate))
+    done = replayed(served, bench, kept, tls=True, ca_file=str(ca))
     assert served.accepted == (1 if most is None else math.ceil(done / most))
 
 
@@ -97,11 +83,8 @@ def test_connections_made_inside_the_window_are_counted(
 def test_a_server_that_closes_is_connected_to_again_and_that_is_counted(
     scripted: Make, bench: Make
 ) -> None:
-    def answer(connection: socket.socket, head: bytes) -> bool:
-        connection.sendall(ANSWER.replace(b"OK\r\n", b"OK\r\nConnection: close\r\n", 1))
-        return False
-
-    engine = bench(scripted(answer))
+    closing = ANSWER.replace(b"OK\r\n", b"OK\r\nConnection: close\r\n", 1)
+    engine = bench(scripted(always(closing, keep=False)))
     engine.start(1)
     snapshot = engine.window(lambda since: since["done"] >= 20)
     assert abs(snapshot["connections"] - snapshot["by"]["read"]["count"]) <= 1

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from tests.drivers.conftest import SEED, Bench, Served, until
-from tests.drivers.good_answers import GOOD, PART, REQUESTS, of_api, workload_of
+from tests.drivers.conftest import SEED, Bench, Served, always, closed_port, until
+from tests.drivers.good_answers import PART, REQUESTS, of_api, well, workload_of
+from tests.drivers.test_engine import make_buckets
 from weighbridge.drivers.engine import _native
 
 Make = Callable[..., Any]
@@ -21,28 +22,11 @@ ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + _native.content(SE
 REFUSAL = b"HTTP/1.1 503 Slow Down\r\nContent-Length: 4\r\n\r\nbusy"
 
 
-def good(connection: socket.socket, head: bytes) -> bool:
-    connection.sendall(ANSWER)
-    return True
-
-
-def busy(connection: socket.socket, head: bytes) -> bool:
-    connection.sendall(REFUSAL)
-    return True
+good, busy = always(ANSWER), always(REFUSAL)
 
 
 def place(port: int, host: str = "127.0.0.1", **more: Any) -> dict[str, Any]:
     return {"name": f"{host}:{port}", "host": host, "port": port, "address": None, **more}
-
-
-HELD: list[socket.socket] = []
-"""Bound and not listening: connections to them are refused, and nobody else gets their ports."""
-
-
-def closed_port() -> int:
-    HELD.append(held := socket.socket())
-    held.bind(("127.0.0.1", 0))
-    return int(held.getsockname()[1])
 
 
 def spread(make: Make, ports: list[int], workload: Any = None, **config: Any) -> Bench:
@@ -126,14 +110,6 @@ def test_failures_are_counted_at_the_endpoint_that_made_them(scripted: Make, ben
     assert set(found[bad.port]["errors"]) == {"http-503"}
 
 
-def well(operation: str, api: str) -> Callable[[socket.socket, bytes], bool]:
-    def answered(connection: socket.socket, head: bytes) -> bool:
-        connection.sendall(GOOD[operation](api, head.decode()))
-        return True
-
-    return answered
-
-
 @pytest.mark.parametrize("api", ["s3", "swift"])
 @pytest.mark.parametrize(
     ("operation", "at_once"), [("list-all", 1), ("write-multipart", 1), ("write-multipart", 2)]
@@ -142,18 +118,11 @@ def test_endpoints_count_every_request_of_an_operation_of_several(
     scripted: Make, bench: Make, operation: str, at_once: int, api: str
 ) -> None:
     servers = [scripted(well(operation, api)) for _ in range(2)]
-    workload = workload_of(operation)
-    if operation == "write-multipart":
-        workload["multipart"] = {"part": PART, "at_once": at_once}
+    parts = {"multipart": {"part": PART, "at_once": at_once}}
+    workload = workload_of(operation, **(parts if operation == "write-multipart" else {}))
     ports = [one.port for one in servers]
     engine = spread(bench, ports, workload, spread="round-robin", **of_api(api))
-    engine.engine.open_window()
-    engine.engine.add_worker(0, 1, 0)
-    until(lambda: engine.progress["done"] >= 20, "operations")
-    engine.engine.remove_worker(0)
-    engine.finish()
-    engine.engine.close_window()
-    counted = at_endpoints(engine.snapshot())
+    counted = at_endpoints(engine.alone("done", 20, leaves=True))
     assert engine.progress["errors"] == {}
     asked = {one.port: len(one.asked) for one in servers}
     # What a worker asks for after it was told to leave is not recorded.
@@ -168,20 +137,15 @@ def test_endpoints_count_every_request_of_an_operation_of_several(
 def test_a_part_that_fails_is_counted_once_at_the_endpoint_that_refused_it(
     scripted: Make, bench: Make, at_once: int
 ) -> None:
-    good_one = well("write-multipart", "s3")
+    good_one = well("write-multipart")
 
     def refusing(connection: socket.socket, head: bytes) -> bool:
         return (busy if b"partNumber=" in head else good_one)(connection, head)
 
     fine, bad = scripted(good_one), scripted(refusing)
-    workload = workload_of("write-multipart")
-    workload["multipart"] = {"part": PART, "at_once": at_once}
+    workload = workload_of("write-multipart", multipart={"part": PART, "at_once": at_once})
     engine = spread(bench, [fine.port, bad.port], workload, spread="round-robin")
-    engine.engine.open_window()
-    engine.engine.add_worker(0, 1, 0)
-    until(lambda: engine.progress["failed"] >= 5, "failures")
-    engine.engine.close_window()
-    counted = at_endpoints(snapshot := engine.snapshot())
+    counted = at_endpoints(snapshot := engine.alone("failed", 5))
     assert counted[fine.port]["errors"] == {}
     assert counted[fine.port]["count"] > 0
     assert counted[bad.port]["errors"] == snapshot["by"]["write-part"]["errors"]
@@ -189,15 +153,10 @@ def test_a_part_that_fails_is_counted_once_at_the_endpoint_that_refused_it(
 
 
 def test_an_endpoint_that_only_parts_find_dead_is_left_out(scripted: Make, bench: Make) -> None:
-    alive, dead = scripted(well("write-multipart", "s3")), closed_port()
-    workload = workload_of("write-multipart")
-    workload["multipart"] = {"part": PART, "at_once": 2}
+    alive, dead = scripted(well("write-multipart")), closed_port()
+    workload = workload_of("write-multipart", multipart={"part": PART, "at_once": 2})
     engine = spread(bench, [alive.port, dead], workload, spread="round-robin", drop_dead=True)
-    engine.engine.open_window()
-    engine.engine.add_worker(0, 1, 0)
-    until(lambda: engine.progress["done"] >= 3, "uploads")
-    engine.engine.close_window()
-    counted = at_endpoints(engine.snapshot())
+    counted = at_endpoints(engine.alone("done", 3))
     assert {port: one["left_out"] for port, one in counted.items()} == {
         alive.port: False, dead: True
     }  # fmt: skip
@@ -257,12 +216,7 @@ def test_the_last_endpoint_is_never_left_out(bench: Make) -> None:
 
 def test_objects_are_prepared_and_deleted_past_a_dead_endpoint(null: Make, bench: Make) -> None:
     served = null()
-    for container in range(2):
-        connection = socket.create_connection(("127.0.0.1", served.port))
-        with connection:
-            connection.sendall(b"PUT /wb-w-%d HTTP/1.1\r\nConnection: close\r\n\r\n" % container)
-            while connection.recv(1000):
-                pass
+    make_buckets(served)
     engine = spread(bench, [closed_port(), served.port])
     progress = engine.prepare()
     assert progress["done"] == 20

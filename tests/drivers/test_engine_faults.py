@@ -7,14 +7,15 @@ import socket
 import struct
 import threading
 import time
-import urllib.request
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 import pytest
 
-from tests.drivers.conftest import SEED, Bench, Served, shape, until
+from tests.drivers.conftest import SEED, Bench, Served, always, shape, until
+from tests.drivers.good_answers import of_api
+from tests.drivers.test_engine import make_buckets
 from weighbridge.drivers.engine import _native
 
 Make = Callable[..., Any]
@@ -28,11 +29,7 @@ def reset(connection: socket.socket) -> None:
 
 def failing(engine: Bench, times: int = 3) -> tuple[dict[str, Any], dict[str, int]]:
     """Fail this often inside the window: the tally of reads, and the errors since the start."""
-    engine.engine.open_window()
-    engine.engine.add_worker(0, 1, 0)
-    until(lambda: engine.progress["failed"] >= times, "failures")
-    engine.engine.close_window()
-    return engine.snapshot()["by"]["read"], engine.progress["errors"]
+    return engine.alone("failed", times)["by"]["read"], engine.progress["errors"]
 
 
 @pytest.mark.parametrize(
@@ -63,12 +60,9 @@ def failing(engine: Bench, times: int = 3) -> tuple[dict[str, Any], dict[str, in
 def test_a_bad_answer_is_counted_by_its_class(
     scripted: Make, bench: Make, sent: bytes, error: str
 ) -> None:
-    def answer(connection: socket.socket, head: bytes) -> bool:
-        connection.sendall(sent)
-        # After a status the engine keeps the connection: it must not find it closed.
-        return error.startswith("http-")
-
-    tally, errors = failing(bench(scripted(answer), verify=True))
+    # After a status the engine keeps the connection: it must not find it closed.
+    served = scripted(always(sent, keep=error.startswith("http-")))
+    tally, errors = failing(bench(served, verify=True))
     assert set(errors) == {error}
     assert set(tally["errors"]) == {error}
     assert (tally["count"], tally["bytes"], tally["latency"], tally["max_us"]) == (0, 0, None, None)
@@ -115,14 +109,8 @@ def succeeded(body: bytes, headers: bytes = b"") -> bytes:
 def test_a_success_must_have_the_expected_content(
     scripted: Make, bench: Make, operation: str, sent: bytes, error: str | None
 ) -> None:
-    def answer(connection: socket.socket, head: bytes) -> bool:
-        connection.sendall(sent)
-        return True
-
-    engine = bench(scripted(answer), shape(operations={operation: 1.0}))
-    engine.engine.open_window()
-    engine.engine.add_worker(0, 1, 0)
-    until(lambda: engine.progress["failed" if error else "done"] >= 3, "answers")
+    engine = bench(scripted(always(sent)), shape(operations={operation: 1.0}))
+    engine.alone("failed" if error else "done", 3)
     assert set(engine.progress["errors"]) == ({error} if error else set())
 
 
@@ -138,29 +126,17 @@ def test_a_success_must_have_the_expected_content(
 def test_a_listing_of_swift_is_read_in_its_format(
     scripted: Make, bench: Make, body: bytes, kind: bytes, error: str | None
 ) -> None:
-    def answer(connection: socket.socket, head: bytes) -> bool:
-        connection.sendall(succeeded(body, b"Content-Type: %s\r\n" % kind))
-        return True
-
-    engine = bench(
-        scripted(answer),
-        shape(operations={"list": 1.0}),
-        api="swift",
-        base_path="/v1/AUTH_test",
-        token="t",
-    )
-    engine.engine.add_worker(0, 1, 0)
-    until(lambda: engine.progress["failed" if error else "done"] >= 3, "answers")
+    served = scripted(always(succeeded(body, b"Content-Type: %s\r\n" % kind)))
+    engine = bench(served, shape(operations={"list": 1.0}), **of_api("swift"))
+    engine.alone("failed" if error else "done", 3)
     assert set(engine.progress["errors"]) == ({error} if error else set())
 
 
 def test_a_seeded_share_of_reads_is_verified(scripted: Make, bench: Make) -> None:
-    def answer(connection: socket.socket, head: bytes) -> bool:
-        connection.sendall(OK + BODY[:-1] + bytes([BODY[-1] ^ 1]))
-        return True
+    wrong = always(OK + BODY[:-1] + bytes([BODY[-1] ^ 1]))
 
     def found(share: float) -> tuple[int, int]:
-        engine = bench(scripted(answer), shape(verify=share))
+        engine = bench(scripted(wrong), shape(verify=share))
         engine.engine.add_worker(0, 1, 0)
         until(lambda: engine.progress["done"] + engine.progress["failed"] >= 600, "reads")
         engine.engine.stop(5.0)
@@ -217,11 +193,7 @@ def test_a_good_answer_is_understood_in_any_pieces(
 def test_a_target_that_closes_after_its_answer_is_connected_to_again(
     scripted: Make, bench: Make, sent: bytes
 ) -> None:
-    def answer(connection: socket.socket, head: bytes) -> bool:
-        connection.sendall(sent + BODY)
-        return False
-
-    engine = bench(scripted(answer), verify=True)
+    engine = bench(scripted(always(sent + BODY, keep=False)), verify=True)
     engine.start(2)
     engine.window(lambda since: since["done"] >= 50)
     assert engine.progress["errors"] == {}
@@ -325,12 +297,6 @@ def test_stop_returns_how_many_requests_it_cut_off(scripted: Make, bench: Make) 
     assert engine.progress["running"] == 0
     assert engine.engine.stop(0.2) == 0
     done.set()
-
-
-def make_buckets(served: Served) -> None:
-    for container in range(2):
-        url = f"{served.url}/wb-w-{container}"
-        urllib.request.urlopen(urllib.request.Request(url, method="PUT")).close()
 
 
 def test_a_share_of_failures_is_counted_besides_the_successes(null: Make, bench: Make) -> None:

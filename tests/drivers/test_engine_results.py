@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from tests.drivers.conftest import until
 from tests.drivers.good_answers import (
     BODY,
     GOOD,
@@ -26,6 +25,10 @@ from tests.drivers.good_answers import (
     names,
     of_api,
     page,
+    version_body,
+    versions,
+    versions_page,
+    well,
     workload_of,
     xml,
 )
@@ -43,6 +46,10 @@ RESULTS = [
     ("write-multipart", "s3", 0),
     ("write-multipart", "s3", 4),
     ("list-all", "s3", 0),
+    ("list-versions", "s3", 0),
+    ("list-versions", "s3", 2),
+    ("list-versions", "swift", 0),
+    ("list-versions", "swift", 3),
 ]
 """Operation, API and request whose answer says in its body what was done."""
 
@@ -55,18 +62,9 @@ def body_of(sent: bytes) -> bytes:
 def test_right_answers_are_successes_and_counted_by_operation_and_by_part(
     scripted: Make, bench: Make, operation: str, api: str
 ) -> None:
-    def good(connection: socket.socket, head: bytes) -> bool:
-        connection.sendall(GOOD[operation](api, head.decode()))
-        return True
-
-    engine = bench(scripted(good), workload_of(operation, verify=True), **of_api(api))
-    engine.engine.open_window()
-    engine.engine.add_worker(0, 1, 0)
-    until(lambda: engine.progress["done"] >= 3, "operations")
-    engine.engine.remove_worker(0)
-    engine.finish()
-    engine.engine.close_window()
-    by = engine.snapshot()["by"]
+    served = scripted(well(operation, api))
+    engine = bench(served, workload_of(operation, verify=True), **of_api(api))
+    by = engine.alone("done", 3, leaves=True)["by"]
     assert engine.progress["errors"] == {}
     count = by[operation]["count"]
     assert count >= 3
@@ -130,11 +128,8 @@ def failing(
     same = {"range": {"bytes": PART, "at": "start"}} if operation == "read-range" else {}
     workload = {**workload_of(operation, verify=True), **same}
     engine = bench(scripted(spoilt), workload, **of_api(api))
-    engine.engine.open_window()
-    engine.engine.add_worker(0, 1, 0)
-    until(lambda: engine.progress["failed"] >= 1, "a failure")
-    engine.engine.close_window()
-    return engine.snapshot()["by"][operation], engine.progress["errors"]
+    tally = engine.alone("failed", 1)["by"][operation]
+    return tally, engine.progress["errors"]
 
 
 ANY = {
@@ -218,7 +213,7 @@ def test_a_success_that_does_not_say_what_was_done_is_a_failure(
     scripted: Make, bench: Make, operation: str, api: str, at: int, spoiler: str
 ) -> None:
     tally, errors = failing(scripted, bench, operation, api, at, BODIES[spoiler])
-    error = "bad-list" if operation == "list-all" else "bad-result"
+    error = "bad-list" if operation.startswith("list-") else "bad-result"
     assert set(errors) == {error}
     assert (tally["count"], tally["latency"]) == (0, None)
 
@@ -232,11 +227,30 @@ def listed(*keys: str, token: str = "") -> Spoil:
     return lambda _: answer("200 OK", page(list(keys), token))
 
 
+def listed_versions(
+    api: str, first: int, count: int, marker: tuple[str, str] | None = None
+) -> Spoil:
+    return lambda _: versions_page(api, versions(first, count), marker)
+
+
+def version_as(version: str) -> Spoil:
+    """The content of the version that was asked for, and the ID of another one."""
+    return lambda sent: answer("200 OK", body_of(sent), f"x-amz-version-id: {version}")
+
+
+def deleted_and(more: bytes) -> Spoil:
+    return rewritten(b"</DeleteResult>", more + b"</DeleteResult>")
+
+
 def part_as(status: str, *headers: str, change: Spoil = bytes) -> Spoil:
     """The part that was asked for, whichever it is, with another head, or changed."""
     return lambda sent: answer(status, change(body_of(sent)), *headers)
 
 
+LAST = ("object-0000000009", "v0-18")
+OTHER_MD5 = (rewritten(MD5.encode(), b"0" * 32), "wrong-etag")
+UNCHANGED = (lambda _: answer("304 N"), "http-304")
+CONFLICT = (lambda _: answer("409 Conflict"), "http-409")
 COMPLETE = f"Content-Range: bytes 0-{SIZE - 1}/{SIZE}"
 PARTS: list[tuple[Spoil, str]] = [
     (lambda _: answer("200 OK", BODY), "ignored-part"),
@@ -267,115 +281,126 @@ PARTS: list[tuple[Spoil, str]] = [
 ]
 """Spoilt answers to `read-part`, and what each is."""
 
-FAULTS = [
-    ("read-range", "s3", 0, lambda _: answer("200 OK", BODY), "ignored-range"),
-    ("read-range", "swift", 0, lambda _: answer("200 OK", BODY[:PART]), "ignored-range"),
-    ("read-range", "s3", 0, lambda _: answer("206 P", BODY[:PART]), "wrong-range"),
-    ("read-range", "s3", 0, rewritten(b"bytes 0-399/1000", b"bytes 1-400/1000"), "wrong-range"),
-    ("read-range", "s3", 0, rewritten(b"0-399/1000", b"0-398/1000"), "wrong-range"),
-    ("read-range", "s3", 0, rewritten(b"/1000", b"/1001"), "wrong-range"),
-    ("read-range", "s3", 0, rewritten(b"bytes 0", b"octets 0"), "wrong-range"),
-    (
-        "read-range",
-        "s3",
-        0,
-        rewritten(b"0-399/1000", b"0-18446744073709551615/1000"),
-        "wrong-range",
-    ),
-    ("read-range", "s3", 0, rewritten(b"0-399/1000", b"0-99999999999999999999/9"), "wrong-range"),
-    ("read-range", "s3", 0, rewritten(BODY[:PART], BODY[1 : PART + 1]), "wrong-content"),
-    ("read-range", "s3", 0, rewritten(BODY[:PART], BODY[: PART - 1]), "short-body"),
-    ("read-range", "s3", 0, rewritten(BODY[:PART], BODY[: PART + 1]), "wrong-content"),
-    *(("read-part", api, 0, spoil, error) for api in ("s3", "swift") for spoil, error in PARTS),
-    ("read-if-none-match", "s3", 0, lambda _: answer("200 OK", BODY), "ignored-condition"),
-    ("read-if-none-match", "swift", 0, lambda _: answer("200 OK"), "ignored-condition"),
-    ("read-if-none-match", "s3", 0, lambda _: answer("204 No Content"), "http-204"),
-    ("read-if-match", "s3", 0, lambda _: b"HTTP/1.1 304 N\r\n\r\n", "http-304"),
-    ("write-if-none-match", "s3", 0, rewritten(MD5.encode(), b"0" * 32), "wrong-etag"),
-    ("rewrite-if-none-match", "s3", 0, lambda _: answer("200 OK"), "ignored-condition"),
-    ("rewrite-if-none-match", "swift", 0, lambda _: answer("409 Conflict"), "http-409"),
-    ("rewrite-if-none-match", "swift", 0, lambda _: answer("304 N"), "http-304"),
-    ("update-metadata", "s3", 0, rewritten(MD5.encode(), b"0" * 32), "wrong-etag"),
-    ("update-metadata", "swift", 0, lambda _: answer("304 N"), "http-304"),
-    ("tag", "s3", 0, lambda _: answer("501 Not Implemented"), "http-501"),
-    ("read-if-match", "s3", 0, lambda _: answer("206 P", BODY), "http-206"),
-    ("read-if-match", "s3", 0, lambda _: answer("200 OK", BODY[:-1]), "short-body"),
-    ("read-if-match", "s3", 0, lambda _: answer("200 OK", BODY[::-1]), "wrong-content"),
-    ("copy", "swift", 0, lambda _: answer("201 C", b"", f"Etag: {'0' * 32}"), "wrong-etag"),
-    (
-        "copy",
-        "s3",
-        0,
-        lambda _: answer("200 OK", xml("CopyObjectResult", f"<ETag>{'0' * 32}</ETag>")),
-        "wrong-etag",
-    ),
-    ("delete-many", "s3", 0, lambda _: answer("200 OK", xml("DeleteResult", "")), "not-deleted"),
-    ("delete-many", "s3", 0, rewritten(b"Deleted>", b"Ignored>"), "not-deleted"),
-    (
-        "delete-many",
-        "s3",
-        0,
-        rewritten(b"</DeleteResult>", b"<Error><Code>AccessDenied</Code></Error></DeleteResult>"),
-        "not-deleted",
-    ),
-    (
-        "delete-many",
-        "s3",
-        0,
-        rewritten(b"</DeleteResult>", b"<Deleted><Key>a</Key></Deleted></DeleteResult>"),
-        "bad-result",
-    ),
-    ("delete-many", "swift", 0, lambda _: answer("200 OK", bulk(2)), "not-deleted"),
-    ("delete-many", "swift", 0, lambda _: answer("200 OK", bulk(4)), "bad-result"),
-    ("delete-many", "swift", 0, lambda _: answer("200 OK", bulk(-1)), "bad-result"),
-    (
-        "delete-many",
-        "swift",
-        0,
-        lambda _: answer("200 OK", bulk(3, Errors=[["/w/o", "409 Conflict"]])),
-        "not-deleted",
-    ),
-    (
-        "delete-many",
-        "swift",
-        0,
-        lambda _: answer("200 OK", bulk(3, **{"Response Status": "400 Bad Request"})),
-        "not-deleted",
-    ),
-    (
-        "delete-many",
-        "swift",
-        0,
-        lambda _: answer("200 OK", b"Number Deleted: 3\nResponse Status: 502 Bad\nErrors:\n"),
-        "not-deleted",
-    ),
-    ("write-multipart", "s3", 0, rewritten(b"2~u/1", b""), "bad-result"),
-    ("write-multipart", "s3", 0, rewritten(b"2~u/1", b"u" * 2000), "bad-result"),
-    ("write-multipart", "s3", 1, lambda _: answer("200 OK"), "wrong-etag"),
-    ("write-multipart", "swift", 1, lambda _: answer("201 C", b"", "ETag: "), "wrong-etag"),
-    (
-        "write-multipart",
-        "s3",
-        2,
-        lambda _: answer("200 OK", b"", f'ETag: "{"0" * 32}"'),
-        "wrong-etag",
-    ),
-    ("write-multipart", "s3", 4, rewritten(b"-3&", b"-2&"), "bad-result"),
-    ("list-all", "s3", 0, listed(*names(0, 6), token="t"), "bad-list"),
-    ("list-all", "s3", 0, listed(*names(0, 5)), "bad-list"),
-    ("list-all", "s3", 0, rewritten(TOKEN.encode(), b""), "bad-list"),
-    ("list-all", "s3", 1, listed(*names(5, 4)), "bad-list"),
-    ("list-all", "s3", 1, listed(*names(0, 5)), "bad-list"),
-    ("list-all", "s3", 1, listed(*names(5, 5), token=TOKEN), "bad-list"),
-    (
-        "list-all",
-        "swift",
-        1,
+BAD: dict[tuple[str, str, int], list[tuple[Spoil, str]]] = {
+    ("read-range", "s3", 0): [
+        (lambda _: answer("200 OK", BODY), "ignored-range"),
+        (lambda _: answer("206 P", BODY[:PART]), "wrong-range"),
+        (rewritten(b"bytes 0-399/1000", b"bytes 1-400/1000"), "wrong-range"),
+        (rewritten(b"0-399/1000", b"0-398/1000"), "wrong-range"),
+        (rewritten(b"/1000", b"/1001"), "wrong-range"),
+        (rewritten(b"bytes 0", b"octets 0"), "wrong-range"),
+        (rewritten(b"0-399/1000", b"0-18446744073709551615/1000"), "wrong-range"),
+        (rewritten(b"0-399/1000", b"0-99999999999999999999/9"), "wrong-range"),
+        (rewritten(BODY[:PART], BODY[1 : PART + 1]), "wrong-content"),
+        (rewritten(BODY[:PART], BODY[: PART - 1]), "short-body"),
+        (rewritten(BODY[:PART], BODY[: PART + 1]), "wrong-content"),
+    ],
+    ("read-range", "swift", 0): [(lambda _: answer("200 OK", BODY[:PART]), "ignored-range")],
+    ("read-part", "s3", 0): PARTS,
+    ("read-part", "swift", 0): PARTS,
+    ("read-if-none-match", "s3", 0): [
+        (lambda _: answer("200 OK", BODY), "ignored-condition"),
+        (lambda _: answer("204 No Content"), "http-204"),
+    ],
+    ("read-if-none-match", "swift", 0): [(lambda _: answer("200 OK"), "ignored-condition")],
+    ("read-if-match", "s3", 0): [
+        (lambda _: b"HTTP/1.1 304 N\r\n\r\n", "http-304"),
+        (lambda _: answer("206 P", BODY), "http-206"),
+        (lambda _: answer("200 OK", BODY[:-1]), "short-body"),
+        (lambda _: answer("200 OK", BODY[::-1]), "wrong-content"),
+    ],
+    ("write-if-none-match", "s3", 0): [OTHER_MD5],
+    ("rewrite-if-none-match", "s3", 0): [(lambda _: answer("200 OK"), "ignored-condition")],
+    ("rewrite-if-none-match", "swift", 0): [CONFLICT, UNCHANGED],
+    ("update-metadata", "s3", 0): [OTHER_MD5],
+    ("update-metadata", "swift", 0): [UNCHANGED],
+    ("tag", "s3", 0): [(lambda _: answer("501 Not Implemented"), "http-501")],
+    ("copy", "swift", 0): [OTHER_MD5],
+    ("copy", "s3", 0): [OTHER_MD5],
+    ("delete-many", "s3", 0): [
+        (lambda _: answer("200 OK", xml("DeleteResult", "")), "not-deleted"),
+        (rewritten(b"Deleted>", b"Ignored>"), "not-deleted"),
+        (deleted_and(b"<Error><Code>AccessDenied</Code></Error>"), "not-deleted"),
+        (deleted_and(b"<Deleted><Key>a</Key></Deleted>"), "bad-result"),
+    ],
+    ("delete-many", "swift", 0): [
+        (lambda _: answer("200 OK", bulk(2)), "not-deleted"),
+        (lambda _: answer("200 OK", bulk(4)), "bad-result"),
+        (lambda _: answer("200 OK", bulk(-1)), "bad-result"),
+        (lambda _: answer("200 OK", bulk(3, Errors=[["/w/o", "409 Conflict"]])), "not-deleted"),
+        (lambda _: answer("200 OK", bulk(3, **{"Response Status": "400 Bad"})), "not-deleted"),
+        (lambda _: answer("200 OK", b"Number Deleted: 3\nResponse Status: 502 B\n"), "not-deleted"),
+    ],
+    ("write-multipart", "s3", 0): [
+        (rewritten(b"2~u/1", b""), "bad-result"),
+        (rewritten(b"2~u/1", b"u" * 2000), "bad-result"),
+    ],
+    ("write-multipart", "s3", 1): [(lambda _: answer("200 OK"), "wrong-etag")],
+    ("write-multipart", "swift", 1): [(lambda _: answer("201 C", b"", "ETag: "), "wrong-etag")],
+    ("write-multipart", "s3", 2): [
+        (lambda _: answer("200 OK", b"", f'ETag: "{"0" * 32}"'), "wrong-etag"),
+    ],
+    ("write-multipart", "s3", 4): [(rewritten(b"-3&", b"-2&"), "bad-result")],
+    ("read-version", "s3", 0): [
+        (version_as("v7-7"), "wrong-content"),
+        (version_as(""), "wrong-content"),
+        (version_as("V0-0"), "wrong-content"),
+        (rewritten(b"x-amz-version-id", b"x-amz-request-id"), "wrong-content"),
+        (lambda sent: sent.replace(b"200 OK", b"206 P"), "http-206"),
+        (lambda sent: sent[:-1] + b"\0", "wrong-content"),
+        (lambda sent: sent[:-1], "short-body"),
+    ],
+    ("read-version", "swift", 0): [
+        (rewritten(b"X-Object-Version-Id", b"X-Id"), "wrong-content"),
+        (lambda sent: sent[:-SIZE] + version_body(3), "wrong-content"),
+    ],
+    ("overwrite", "s3", 0): [OTHER_MD5, UNCHANGED],
+    ("overwrite", "swift", 0): [OTHER_MD5, CONFLICT],
+}
+BAD_LISTS: dict[tuple[str, str, int], list[Spoil]] = {
+    ("list-all", "s3", 0): [
+        listed(*names(0, 6), token="t"),
+        listed(*names(0, 5)),
+        rewritten(TOKEN.encode(), b""),
+    ],
+    ("list-all", "s3", 1): [
+        listed(*names(5, 4)),
+        listed(*names(0, 5)),
+        listed(*names(5, 5), token=TOKEN),
+    ],
+    ("list-all", "swift", 0): [lambda _: answer("200 OK", b"a\n\nb\n")],
+    ("list-all", "swift", 1): [
         lambda _: answer("200 OK", "\n".join(names(0, 5)).encode()),
-        "bad-list",
-    ),
-    ("list-all", "swift", 1, lambda _: answer("204 No Content"), "bad-list"),
-    ("list-all", "swift", 0, lambda _: answer("200 OK", b"a\n\nb\n"), "bad-list"),
+        lambda _: answer("204 No Content"),
+    ],
+    ("list-versions", "s3", 0): [
+        listed_versions("s3", 0, 8, ("object-0000000003", "v0-6")),
+        listed_versions("s3", 0, 7),
+        listed_versions("s3", 0, 0, LAST),
+        rewritten(b"v1-1", b"v0-0"),
+        rewritten(b"<VersionId>v1-1</VersionId>", b""),
+        rewritten(b"object-0000000002", b"object-0000000000"),
+        rewritten(b"<Key>object", b"<Key>abject"),
+    ],
+    ("list-versions", "s3", 1): [listed_versions("s3", first, 7, LAST) for first in (0, 6, 8)],
+    ("list-versions", "s3", 2): [
+        listed_versions("s3", 0, 0, LAST),
+        listed_versions("s3", 14, 5),
+        listed_versions("s3", 15, 5),
+    ],
+    ("list-versions", "swift", 0): [
+        rewritten(b'"v1-1"', b"11"),
+        rewritten(b"version_id", b"version"),
+    ],
+    ("list-versions", "swift", 1): [
+        listed_versions("swift", 6, 7),
+        listed_versions("swift", 0, 0),
+    ],
+    ("list-versions", "swift", 3): [lambda _: answer("204 No Content")],
+}
+FAULTS = [
+    *((*what, spoil, error) for what, some in BAD.items() for spoil, error in some),
+    *((*what, spoil, "bad-list") for what, some in BAD_LISTS.items() for spoil in some),
 ]
 
 

@@ -7,7 +7,6 @@ import hashlib
 import io
 import json
 import socket
-import urllib.request
 import zlib
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -21,7 +20,8 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.httpchecksum import AwsChunkedWrapper, BaseChecksum
 
-from tests.drivers.conftest import SEED, Served, shape, until
+from tests.drivers.conftest import SEED, Served, always, shape, until
+from tests.drivers.test_engine import make_buckets
 from weighbridge.drivers.engine import _native
 from weighbridge.gateways.capabilities.digests import checksum as checksum_of
 
@@ -78,16 +78,9 @@ def signer() -> S3SigV4Auth:
     return S3SigV4Auth(Credentials(*KEYS, TOKEN), "s3", "eu-west-1")
 
 
-def asked(
-    scripted: Make, bench: Make, signing: Any, answer: bytes = OK, count: int = 3, **work: Any
-) -> list[Asked]:
+def asked(scripted: Make, bench: Make, signing: Any, count: int = 3, **work: Any) -> list[Asked]:
     """The first requests of one worker."""
-
-    def respond(connection: socket.socket, head: bytes) -> bool:
-        connection.sendall(answer)
-        return True
-
-    served: Served = scripted(respond)
+    served: Served = scripted(always(OK))
     engine = bench(
         served,
         shape(signing=signing, **work),
@@ -346,8 +339,7 @@ def test_prepared_objects_are_what_was_meant_however_they_are_sent(
     null: Make, bench: Make, signing: dict[str, Any]
 ) -> None:
     served = null()
-    for number in range(2):
-        urllib.request.urlopen(urllib.request.Request(f"{served.url}/wb-w-{number}", method="PUT"))
+    make_buckets(served)
     engine = bench(served, shape(signing=signing, size=200_000, verify=True))
     assert engine.prepare()["errors"] == {}
     engine.start(2)

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.drivers.conftest import until
-from tests.drivers.good_answers import GOOD, PART, REQUESTS, SIZE, answer, of_api, workload_of
+from tests.drivers.conftest import always, until
+from tests.drivers.good_answers import GOOD, PART, REQUESTS, SIZE, answer, of_api, well, workload_of
 
 Make = Callable[..., Any]
 
@@ -44,8 +44,7 @@ def test_parts_are_sent_at_once_and_the_object_takes_as_long_as_all_of_them(
         connection.sendall(gathered.answer(head.decode()))
         return True
 
-    workload = workload_of("write-multipart", verify=True)
-    workload["multipart"] = {"part": PART, "at_once": 3}
+    workload = workload_of("write-multipart", verify=True, multipart={"part": PART, "at_once": 3})
     served = scripted(slow)
     engine = bench(served, workload, **of_api(api))
     engine.start(1)
@@ -78,16 +77,9 @@ def test_an_upload_whose_part_fails_ends_when_its_other_parts_have(
         connection.sendall(refused if second in text else GOOD["write-multipart"](api, text))
         return True
 
-    workload = workload_of("write-multipart")
-    workload["multipart"] = {"part": PART, "at_once": 2}
+    workload = workload_of("write-multipart", multipart={"part": PART, "at_once": 2})
     engine = bench(scripted(refusing), workload, **of_api(api))
-    engine.engine.open_window()
-    engine.engine.add_worker(0, 1, 0)
-    until(lambda: engine.progress["failed"] >= 5, "failures")
-    engine.engine.remove_worker(0)
-    engine.finish()
-    engine.engine.close_window()
-    by = engine.snapshot()["by"]
+    by = engine.alone("failed", 5, leaves=True)["by"]
     assert set(engine.progress["errors"]) == {"http-503"}
     assert by["write-multipart"]["count"] == 0
     assert by["write-multipart"]["latency"] is None
@@ -107,8 +99,7 @@ def test_a_worker_that_is_taken_away_in_an_upload_ends_with_its_helpers(
         connection.sendall(GOOD["write-multipart"]("s3", head.decode()))
         return True
 
-    workload = workload_of("write-multipart")
-    workload["multipart"] = {"part": PART, "at_once": 3}
+    workload = workload_of("write-multipart", multipart={"part": PART, "at_once": 3})
     served = scripted(held)
     engine = bench(served, workload)
     engine.engine.open_window()
@@ -160,16 +151,11 @@ def test_every_part_is_compared_with_its_etag_unless_a_customers_key_encrypts_it
     scripted: Make, bench: Make, size: int, encryption: str
 ) -> None:
     def wrong(connection: socket.socket, head: bytes) -> bool:
-        text = head.decode()
-        if text.startswith("PUT"):
-            connection.sendall(answer("200 OK", b"", f'ETag: "{"b" * 32}"'))
-        else:
-            connection.sendall(GOOD["write-multipart"]("s3", text))
-        return True
+        other = always(answer("200 OK", b"", f'ETag: "{"b" * 32}"'))
+        return (other if head.startswith(b"PUT") else well("write-multipart"))(connection, head)
 
-    workload = workload_of("write-multipart", encryption=encryption)
-    workload["multipart"] = {"part": size // 2 + 1}
-    workload["objects"] = {**workload["objects"], "size": size}
+    parts = {"part": size // 2 + 1}
+    workload = workload_of("write-multipart", encryption=encryption, multipart=parts, size=size)
     engine = bench(scripted(wrong), workload)
     engine.engine.open_window()
     engine.engine.add_worker(0, 1, 0)
@@ -185,8 +171,7 @@ def test_the_latency_of_an_object_is_that_of_all_its_requests(
 ) -> None:
     def slow(connection: socket.socket, head: bytes) -> bool:
         time.sleep(0.005)
-        connection.sendall(GOOD["write-multipart"](api, head.decode()))
-        return True
+        return well("write-multipart", api)(connection, head)
 
     engine = bench(scripted(slow), workload_of("write-multipart"), **of_api(api))
     engine.start(1)

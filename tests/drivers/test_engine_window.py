@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.drivers.conftest import SEED, Bench, Served, shape, until
+from tests.drivers.conftest import SEED, Bench, Served, always, shape, until
 from weighbridge.drivers.engine import _native
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Tally
@@ -115,11 +115,8 @@ def test_a_closed_loop_accounts_for_all_of_its_workers_time(scripted: Make, benc
 
 
 def test_errors_of_all_threads_are_added(scripted: Make, bench: Make) -> None:
-    def answer(connection: socket.socket, head: bytes) -> bool:
-        connection.sendall(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n")
-        return True
-
-    engine = bench(scripted(answer), threads=4)
+    busy = always(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n")
+    engine = bench(scripted(busy), threads=4)
     engine.engine.open_window()
     engine.start(8)
     until(lambda: engine.progress["failed"] >= 100, "failures")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.drivers.conftest import until
+from tests.drivers.conftest import Reply
 from tests.drivers.good_answers import (
     TOKEN,
     answer,
@@ -30,9 +30,15 @@ def sent_page(api: str, keys: list[str], token: str = "") -> bytes:
     return answer("200 OK", "\n".join(keys).encode(), "Content-Type: text/plain")
 
 
-def sent_deleted(keys: list[str]) -> bytes:
-    inside = "".join(f"<Deleted><Key>{key}</Key></Deleted>" for key in keys)
-    return answer("200 OK", xml("DeleteResult", inside))
+def paged(page_of: int, total: int) -> Reply:
+    """A container of Swift with so many objects, in pages of so many."""
+
+    def answered(connection: socket.socket, head: bytes) -> bool:
+        first = int(head.split(b"marker=object-")[1][:10]) + 1 if b"marker=" in head else 0
+        connection.sendall(sent_page("swift", names(first, max(0, min(page_of, total - first)))))
+        return True
+
+    return answered
 
 
 @pytest.mark.parametrize("api", ["s3", "swift"])
@@ -77,7 +83,8 @@ def test_a_name_that_is_listed_twelve_times_is_a_bad_listing(
 def test_a_deletion_of_as_many_but_other_keys_is_a_bad_result(
     scripted: Make, bench: Make, keys: list[str]
 ) -> None:
-    spoilt = sent_deleted(keys)
+    inside = "".join(f"<Deleted><Key>{key}</Key></Deleted>" for key in keys)
+    spoilt = answer("200 OK", xml("DeleteResult", inside))
     _, errors = failing(scripted, bench, "delete-many", "s3", 0, lambda _: spoilt)
     assert set(errors) == {"bad-result"}
 
@@ -90,8 +97,7 @@ def test_a_listing_whose_pages_never_hold_a_name_ends(scripted: Make, bench: Mak
         return True
 
     engine = bench(scripted(endless), workload_of("list-all"))
-    engine.engine.add_worker(0, 1, 0)
-    until(lambda: engine.progress["failed"] >= 2, "failures")
+    engine.alone("failed", 2)
     assert set(engine.progress["errors"]) == {"bad-list"}
     assert "pages without a name" in engine.progress["last_error"]
 
@@ -100,38 +106,17 @@ def test_a_listing_whose_pages_never_hold_a_name_ends(scripted: Make, bench: Mak
 def test_objects_that_are_only_listed_are_as_many_as_are_left(
     scripted: Make, bench: Make, given: dict[str, Any], *, wrong: bool
 ) -> None:
-    def one_too_many(connection: socket.socket, head: bytes) -> bool:
-        first = int(head.split(b"marker=object-")[1][:10]) + 1 if b"marker=" in head else 0
-        body = "\n".join(names(first, max(0, min(5, 11 - first)))).encode()
-        connection.sendall(answer("200 OK", body, "Content-Type: text/plain"))
-        return True
-
-    workload = {**workload_of("list-all"), **given}
-    engine = bench(scripted(one_too_many), workload, **of_api("swift"))
-    engine.engine.add_worker(0, 1, 0)
-    which = "failed" if wrong else "done"
-    until(lambda: engine.progress[which] >= 2, which)
+    workload = workload_of("list-all", **given)
+    engine = bench(scripted(paged(5, 11)), workload, **of_api("swift"))
+    engine.alone("failed" if wrong else "done", 2)
     if wrong:
         assert engine.progress["last_error"].endswith("11 keys or more where only 10 exist")
 
 
 def test_short_pages_do_not_end_a_listing(scripted: Make, bench: Make) -> None:
     """Pages of Ceph's Swift API are shorter than asked for: only an empty one is the last."""
-
-    def one_by_one(connection: socket.socket, head: bytes) -> bool:
-        first = int(head.split(b"marker=object-")[1][:10]) + 1 if b"marker=" in head else 0
-        body = "\n".join(names(first, 1 if first < 10 else 0)).encode()
-        connection.sendall(answer("200 OK", body, "Content-Type: text/plain"))
-        return True
-
-    engine = bench(scripted(one_by_one), workload_of("list-all"), **of_api("swift"))
-    engine.engine.open_window()
-    engine.engine.add_worker(0, 1, 0)
-    until(lambda: engine.progress["done"] >= 2, "listings")
-    engine.engine.remove_worker(0)
-    engine.finish()
-    engine.engine.close_window()
-    by = engine.snapshot()["by"]
+    engine = bench(scripted(paged(1, 10)), workload_of("list-all"), **of_api("swift"))
+    by = engine.alone("done", 2, leaves=True)["by"]
     assert engine.progress["errors"] == {}
     listings, pages = by["list-all"]["count"], by["list-page"]["count"]
     assert 11 * listings <= pages < 11 * (listings + 1)
@@ -141,22 +126,10 @@ def test_a_worker_that_is_to_end_does_not_list_the_pages_that_are_left(
     scripted: Make, bench: Make
 ) -> None:
     """A complete listing may take minutes, and is outstanding at the end of most windows."""
-
-    def one_by_one(connection: socket.socket, head: bytes) -> bool:
-        first = int(head.split(b"marker=object-")[1][:10]) + 1 if b"marker=" in head else 0
-        body = "\n".join(names(first, 1)).encode()
-        connection.sendall(answer("200 OK", body, "Content-Type: text/plain"))
-        return True
-
-    workload = workload_of("list-all")
-    workload["objects"] = {**workload["objects"], "per_container": 10_000_000}
-    engine = bench(scripted(one_by_one), workload, **of_api("swift"))
-    engine.engine.open_window()
-    engine.engine.add_worker(0, 1, 0)
-    until(lambda: engine.progress["bytes"] > 1000, "pages")
-    engine.engine.close_window()
+    workload = workload_of("list-all", per_container=10_000_000)
+    engine = bench(scripted(paged(1, 10_000_000)), workload, **of_api("swift"))
+    by = engine.alone("bytes", 1000)["by"]
     assert engine.engine.stop(5.0) == 0
-    by = engine.snapshot()["by"]
     assert (by["list-all"]["count"], by["list-all"]["errors"]) == (0, {})
     assert by["list-all"]["outstanding_us"] > 0
     assert by["list-page"]["count"] > 0

@@ -6,16 +6,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hdrh.histogram import HdrHistogram
 from pydantic import SecretStr
 
+import fake_driver
 import weighbridge.drivers.process
+from tests.drivers.locust.local_driver import check_consistent
+from threaded_driver import ThreadedProgram
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
+from weighbridge.common.host import PipedProcess
 from weighbridge.drivers.process import LOOK_S, DriverProcess
 from weighbridge.drivers.protocol import Cleanup, Prepare, Progress, Ready, Setup, Step
 from weighbridge.suites import Objects, Workload
@@ -41,20 +45,18 @@ MIX = Workload(
 )
 
 
+READY = Ready(versions={}).model_dump_json()
+HANGS = f"import sys; input(); print({READY!r}, flush=True); sys.stdin.read()"
+"""Is ready, and answers nothing more."""
+
+
 @contextmanager
-def driver(
-    tmp_path: Path, *argv: str, silence_s: float = 30.0, look: Callable[[], None] = lambda: None
+def followed(
+    tmp_path: Path,
+    process: PipedProcess,
+    look: Callable[[], None] = lambda: None,
 ) -> Iterator[DriverProcess]:
-    log = tmp_path / "driver.log"
-    with log.open("wb") as stderr:
-        process = subprocess.Popen(
-            [sys.executable, *(argv or ("-m", "tests.support.fake_driver"))],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            cwd=ROOT,
-        )
-    with DriverProcess(process, log, silence_s=silence_s, look=look) as running:
+    with DriverProcess(process, tmp_path / "driver.log", silence_s=30.0, look=look) as running:
         yield running
     assert process.returncode is not None
     assert process.stdin is not None
@@ -63,70 +65,101 @@ def driver(
     assert process.stdout.closed
 
 
+def driver(tmp_path: Path, *argv: str, **given: Any) -> AbstractContextManager[DriverProcess]:
+    """A program of Python as a driver."""
+    with (tmp_path / "driver.log").open("wb") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, *argv],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            cwd=ROOT,
+        )
+    return followed(tmp_path, process, **given)
+
+
+def program(tmp_path: Path, text: str, **given: Any) -> AbstractContextManager[DriverProcess]:
+    return driver(tmp_path, "-S", "-c", text, **given)
+
+
+def fake(tmp_path: Path, *flaws: str, **given: Any) -> AbstractContextManager[DriverProcess]:
+    """The fake driver as a thread, whose start costs nothing."""
+    (tmp_path / "driver.log").touch()
+    process = ThreadedProgram(lambda commands, events: fake_driver.serve(flaws, commands, events))
+    return followed(tmp_path, process, **given)
+
+
 def test_a_driver_answers_every_command_in_turn_and_ends_well(tmp_path: Path) -> None:
     heard: list[Progress] = []
-    with driver(tmp_path) as running:
+    with driver(tmp_path, "-m", "tests.support.fake_driver") as running:
         assert running.setup(SETUP).versions
         prepared = running.prepare(Prepare(workload=MIX), heard.append)
         measured = running.step(Step(workload=MIX, workers=16), heard.append)
         cleaned = running.cleanup(Cleanup(workload=MIX, what="all"))
         running.quit()
         assert running.process.returncode == 0
-    assert prepared.objects == 20
-    assert cleaned.deleted == 20
+    assert (prepared.objects, cleaned.deleted) == (20, 20)
     assert {progress.phase for progress in heard} == {"prepare", "measure"}
-    assert measured.measurement.workload == "mix"
-    assert measured.measurement.workers == 16
+    assert (measured.measurement.workload, measured.measurement.workers) == ("mix", 16)
 
 
-def test_the_figures_of_the_fake_driver_are_consistent_and_depend_on_the_seed_alone(
-    tmp_path: Path,
-) -> None:
-    results = []
-    for seed in (7, 7, 8):
-        with driver(tmp_path) as running:
-            running.setup(SETUP.model_copy(update={"seed": seed}))
-            results.append(running.step(Step(workload=MIX, workers=16)).measurement)
+def test_the_figures_of_the_fake_driver_are_consistent_and_depend_on_the_seed_alone() -> None:
+    results = [
+        fake_driver.measure(SETUP.model_copy(update={"seed": seed}), Step(workload=MIX, workers=16))
+        for seed in (7, 7, 8)
+    ]
     assert results[0] == results[1]
     assert results[0] != results[2]
     measurement = results[0]
     in_flight = sum(tally.sum_us for tally in measurement.tallies) / 1e6 / measurement.window_s
     assert in_flight == pytest.approx(16, rel=0.02)
-    for tally in measurement.tallies:
-        seconds = [second for second in measurement.seconds if second.operation == tally.operation]
-        assert sum(second.count for second in seconds) == tally.count
-        assert sum(second.bytes for second in seconds) == tally.bytes
-        assert sum(second.sum_us for second in seconds) == tally.sum_us
-        assert max(second.max_us for second in seconds) == tally.max_us
-        assert tally.latency is not None
-        histogram = HdrHistogram.decode(tally.latency)
-        assert histogram.get_total_count() == tally.count
+    check_consistent(measurement)
 
 
 def test_a_driver_that_reports_a_failure_raises_with_its_message_and_its_log(
     tmp_path: Path,
 ) -> None:
-    with driver(tmp_path, "-m", "tests.support.fake_driver", "--fail", "step") as running:
+    with fake(tmp_path, "--fail", "step") as running:
         running.setup(SETUP)
         with pytest.raises(DriverError, match="'step' fails as asked") as caught:
             running.step(Step(workload=MIX, workers=1))
-    assert "driver.log" in str(caught.value)
+        assert "driver.log" in str(caught.value)
+        with pytest.raises(DriverError, match="before its last command was answered"):
+            running.setup(SETUP)
 
 
-def test_a_driver_that_ends_during_a_command_raises_with_its_status_and_its_last_log_lines(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "import sys; input(); print('out of luck', file=sys.stderr); sys.exit(9)",
+            r"(?s)exit status 9 during 'setup'.*\| out of luck",
+        ),
+        ("input(); print('hello there')", r"not an event .*hello there"),
+        (
+            'input(); print(\'{"kind":"cleaned","deleted":0}\', flush=True); input()',
+            "answered 'setup' with 'cleaned'",
+        ),
+        # It waits for worker processes that nobody starts.
+        (
+            'input(); print(\'{"kind":"listening","port":1,"key":"k"}\', flush=True); input()',
+            "answered 'setup' with 'listening'",
+        ),
+    ],
+)
+def test_a_driver_that_ends_or_babbles_raises_with_what_it_said_and_no_key(
+    tmp_path: Path, text: str, words: str
 ) -> None:
-    program = "import sys; sys.stdin.readline(); print('out of luck', file=sys.stderr); sys.exit(9)"
     with (
-        driver(tmp_path, "-c", program) as running,
-        pytest.raises(DriverError, match=r"exit status 9 during 'setup'") as caught,
+        program(tmp_path, text) as running,
+        pytest.raises(DriverError, match=words) as caught,
     ):
         running.setup(SETUP)
-    assert "| out of luck" in str(caught.value)
+    assert "very-secret" not in str(caught.value)
 
 
 def test_a_driver_that_is_killed_raises_with_the_name_of_the_signal(tmp_path: Path) -> None:
-    with driver(tmp_path, "-m", "tests.support.fake_driver", "--hang", "step") as running:
+    with program(tmp_path, HANGS) as running:
         running.setup(SETUP)
         os.kill(running.process.pid, signal.SIGKILL)
         with pytest.raises(DriverError, match="SIGKILL"):
@@ -135,11 +168,11 @@ def test_a_driver_that_is_killed_raises_with_the_name_of_the_signal(tmp_path: Pa
 
 def test_a_silent_driver_raises_after_its_deadline_and_is_ended(tmp_path: Path) -> None:
     started = time.monotonic()
-    with driver(
-        tmp_path, "-m", "tests.support.fake_driver", "--hang", "setup", silence_s=1.5
-    ) as running:
-        with pytest.raises(DriverError, match=r"was silent for 1\.5 s during 'setup'"):
-            running.setup(SETUP)
+    with program(tmp_path, HANGS) as running:
+        running.setup(SETUP)
+        running.silence_s = 0.5
+        with pytest.raises(DriverError, match=r"was silent for 0\.5 s during 'step'"):
+            running.step(Step(workload=MIX, workers=1))
         pid = running.process.pid
     assert time.monotonic() - started < 30
     with pytest.raises(ProcessLookupError):
@@ -149,13 +182,10 @@ def test_a_silent_driver_raises_after_its_deadline_and_is_ended(tmp_path: Path) 
 def test_a_driver_that_ignores_everything_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(weighbridge.drivers.process, "QUIT_S", 0.5)
-    ready = Ready(versions={}).model_dump_json()
-    program = (
-        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
-        f"print('{ready}', flush=True); time.sleep(600)"
-    )
-    with driver(tmp_path, "-c", program) as running:
+    monkeypatch.setattr(weighbridge.drivers.process, "QUIT_S", 0.2)
+    ignores = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+    text = f"{ignores}; {HANGS}; time.sleep(600)"
+    with program(tmp_path, text) as running:
         running.setup(SETUP)
     assert running.process.returncode == -signal.SIGKILL
 
@@ -174,17 +204,9 @@ def test_worker_processes_of_other_clients_are_started_before_a_listening_driver
     tmp_path: Path,
 ) -> None:
     started: list[int] = []
-    with driver(tmp_path, "-c", LISTENS) as running:
+    with program(tmp_path, LISTENS) as running:
         running.setup(SETUP, lambda event: started.append(event.port))
     assert started == [4711]
-
-
-def test_a_driver_that_waits_for_worker_processes_nobody_starts_raises(tmp_path: Path) -> None:
-    with (
-        driver(tmp_path, "-c", LISTENS) as running,
-        pytest.raises(DriverError, match="answered 'setup' with 'listening'"),
-    ):
-        running.setup(SETUP)
 
 
 def test_the_end_of_something_a_driver_depends_on_is_seen_within_a_second(
@@ -197,9 +219,7 @@ def test_the_end_of_something_a_driver_depends_on_is_seen_within_a_second(
         if time.monotonic() - since > 0.5:
             raise DriverError("client-2: worker process 3 of 4 was ended by SIGKILL")
 
-    with driver(
-        tmp_path, "-m", "tests.support.fake_driver", "--hang", "setup", look=look
-    ) as running:
+    with program(tmp_path, "import sys; sys.stdin.read()", look=look) as running:
         with pytest.raises(DriverError, match="worker process 3 of 4 was ended"):
             running.setup(SETUP)
         assert time.monotonic() - since < 10  # and not the minute of a silent driver
@@ -211,7 +231,7 @@ def test_what_the_driver_has_sent_is_not_lost_by_something_else_that_ends(
     def look() -> None:
         assert running._lines.empty(), "looked although there was an event"
 
-    with driver(tmp_path, look=look) as running:
+    with fake(tmp_path, look=look) as running:
         running.setup(SETUP)
         running.step(Step(workload=MIX, workers=1))
 
@@ -230,53 +250,14 @@ def test_an_exit_status_names_its_signal(code: int, text: str) -> None:
     assert weighbridge.drivers.process.how_it_ended(code) == text
 
 
-def test_a_line_that_is_not_an_event_raises_and_is_quoted(tmp_path: Path) -> None:
-    with (
-        driver(tmp_path, "-c", "input(); print('hello there')") as running,
-        pytest.raises(DriverError, match=r"not an event .*hello there"),
-    ):
-        running.setup(SETUP)
-
-
-def test_an_answer_to_another_command_raises(tmp_path: Path) -> None:
-    program = 'input(); print(\'{"kind":"cleaned","deleted":0}\', flush=True); input()'
-    with (
-        driver(tmp_path, "-c", program) as running,
-        pytest.raises(DriverError, match="answered 'setup' with 'cleaned'"),
-    ):
-        running.setup(SETUP)
-
-
-def test_a_driver_that_failed_is_asked_nothing_more(tmp_path: Path) -> None:
-    with driver(tmp_path, "-m", "tests.support.fake_driver", "--fail", "setup") as running:
-        with pytest.raises(DriverError, match="fails as asked"):
-            running.setup(SETUP)
-        with pytest.raises(DriverError, match="before its last command was answered"):
-            running.setup(SETUP)
-
-
 def test_an_exception_in_the_conductor_ends_the_driver(tmp_path: Path) -> None:
-    pids = []
-
     def interrupt(_progress: Progress) -> None:
         raise KeyboardInterrupt
 
     def conduct() -> None:
-        with driver(tmp_path) as running:
-            pids.append(running.process.pid)
+        with fake(tmp_path) as running:  # and it has ended after this
             running.setup(SETUP)
             running.step(Step(workload=MIX, workers=1), interrupt)
 
     with pytest.raises(KeyboardInterrupt):
         conduct()
-    with pytest.raises(ProcessLookupError):
-        os.kill(pids[0], 0)
-
-
-def test_the_key_is_in_no_error(tmp_path: Path) -> None:
-    with (
-        driver(tmp_path, "-c", "import sys; sys.exit(1)") as running,
-        pytest.raises(DriverError) as caught,
-    ):
-        running.setup(SETUP)
-    assert "very-secret" not in str(caught.value)

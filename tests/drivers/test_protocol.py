@@ -8,14 +8,9 @@ from pydantic import SecretStr, ValidationError
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.drivers.protocol import (
     DRIVER_COMMAND,
-    EVENT,
-    Prepared,
-    Progress,
-    Quit,
     Ring,
     RingDisk,
     Setup,
-    Step,
 )
 from weighbridge.suites import Objects, Workload
 
@@ -34,11 +29,6 @@ WORKLOAD = Workload(
     runtime=1.0,
     warmup=0,
 )
-
-
-@pytest.mark.parametrize("command", [SETUP, Step(workload=WORKLOAD, workers=4, repeat=2), Quit()])
-def test_a_command_is_read_from_its_json_unchanged(command: Setup | Step | Quit) -> None:
-    assert DRIVER_COMMAND.validate_json(command.model_dump_json()) == command
 
 
 def ring() -> Ring:
@@ -104,10 +94,3 @@ def test_several_clients_share_the_worker_processes_and_need_an_address_of_the_d
         Setup.model_validate(several)
     with pytest.raises(ValidationError, match="listed twice"):
         Setup.model_validate({**several, "listen": "10.0.0.9", "clients": ("one", "one")})
-
-
-def test_events_are_distinguished_by_kind() -> None:
-    progress = Progress(phase="prepare", done=1, total=2)
-    prepared = Prepared(objects=2, bytes=8192, seconds=0.1)
-    assert EVENT.validate_json(progress.model_dump_json()) == progress
-    assert EVENT.validate_json(prepared.model_dump_json()) == prepared

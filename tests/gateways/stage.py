@@ -76,7 +76,12 @@ class Mon:
 class Stage:
     """Stub hosts, and what was asked of them."""
 
-    def __init__(self, folder: Path, refused: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        refused: Mapping[str, int] | None = None,
+        names: Sequence[str] = NAMES,
+    ) -> None:
         self.events: list[tuple[str, str]] = []
         self.mon_log = folder / "mon"
         self.unknown: set[str] = set()
@@ -95,7 +100,7 @@ class Stage:
         }
         self.hosts = {
             name: StubHost(name, f"10.0.0.{index}", folder, self.events, self.answer, programs)
-            for index, name in enumerate(NAMES)
+            for index, name in enumerate(names)
         }
 
     def answer(self, argv: Sequence[str], stdin: str) -> str:
@@ -138,6 +143,14 @@ class Stage:
             if command["var"] in self.unknown
             else json.dumps({command["var"]: "1"})
         )
+
+    def started(self, since: int = 0) -> list[str]:
+        """`HOST SERVICE` of all services that were started since an event."""
+        return [
+            f"{host} {what.removeprefix('start ')}"
+            for host, what in self.events[since:]
+            if what.startswith("start ")
+        ]
 
     def when(self, pattern: str) -> list[int]:
         """The indexes of events that match."""

@@ -70,6 +70,7 @@ class StubHost(Host):
                 self.dead.discard(service.name)
 
     def stop(self, service: str, *, timeout_s: float = 10) -> None:
+        self._events.append((self.name, f"stop {service}"))
         self.dead.add(service)
         self.stopped.add(service)
 

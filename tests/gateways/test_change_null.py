@@ -1,4 +1,4 @@
-"""Changing a running null target, on local fake hosts."""
+"""The null target on local fake hosts: its start, and changes while it runs."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,19 +46,37 @@ def test_a_null_target_restarts_with_other_options_on_the_same_port_and_key(
     running.check()
 
 
-def test_an_unchanged_null_target_is_left_alone(hosts: dict[str, Host]) -> None:
-    running = null(threads=2).bring_up(hosts, hosts["client-1"], print)
-    assert running.change(null(threads=2), "nothing", print) == ("null target: no change needed",)
+def test_a_null_target_serves_both_apis_and_an_unchanged_one_is_left_alone(
+    hosts: dict[str, Host],
+) -> None:
+    given = {"threads": 2, "delay_ms": 2, "delay_spread": 0.5}
+    planned = null(**given)
+    running = planned.bring_up(hosts, hosts["client-1"], print)
+    assert tuple(one.api for one in running.endpoints) == planned.apis()
+    assert running.facts["delay"] == "1 to 3 ms, drawn by the seed, before each answer"
+    key = running.endpoints[0].key.get_secret_value()
+    lines = [_command_line(path) for path in Path("/proc").glob("[0-9]*/cmdline")]
+    assert not [line for line in lines if key.encode() in line]
+    assert any(b"null-target" in line for line in lines)
+    assert running.change(null(**given), "nothing", print) == ("null target: no change needed",)
+
+
+def _command_line(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""  # it ended meanwhile
 
 
 def test_one_that_is_meant_to_fail_is_not_verified_and_can_be_changed_back(
     hosts: dict[str, Host],
 ) -> None:
-    running = null().bring_up(hosts, hosts["client-1"], print)
-    running.change(null(fail_share=1), "buckets", print)
+    running = null(fail_share=1).bring_up(hosts, hosts["client-1"], print)
     assert running.facts["verified"] == "no: it is meant to fail or to stall"
     running.change(null(), "buckets", print)
     assert running.facts["verified"].startswith("16 operations")
+    running.change(null(fail_share=1), "buckets", print)
+    assert running.facts["verified"] == "no: it is meant to fail or to stall"
 
 
 def test_one_that_fails_to_start_is_an_error_and_can_be_changed_back(
@@ -75,16 +93,18 @@ def test_one_that_fails_to_start_is_an_error_and_can_be_changed_back(
     running.check()
 
 
-@pytest.mark.parametrize(
-    ("settings", "scope"),
-    [({"port": 8081}, "restart"), ({"seed": 1}, "nothing"), ({"seed": 1}, "reload")],
-)
 def test_another_port_or_less_than_a_restart_is_refused_while_it_keeps_running(
-    hosts: dict[str, Host], settings: dict[str, object], scope: Scope
+    hosts: dict[str, Host],
 ) -> None:
     running = null().bring_up(hosts, hosts["client-1"], print)
-    with pytest.raises(UsageError, match="null target"):
-        running.change(null(**settings), scope, print)
+    refused: list[tuple[Null, Scope]] = [
+        (null(port=8081), "restart"),
+        (null(seed=1), "nothing"),
+        (null(seed=1), "reload"),
+    ]
+    for changed, scope in refused:
+        with pytest.raises(UsageError, match="null target"):
+            running.change(changed, scope, print)
     running.check()
 
 

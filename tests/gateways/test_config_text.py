@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import hypothesis
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from weighbridge.gateways import config_text
 from weighbridge.gateways.apache.settings import ApacheSettings
@@ -46,60 +47,36 @@ SECTIONS = (
 )
 
 
-def ceph(value: str) -> None:
-    RgwSettings.model_validate({"options": {"client": {"rgw_x": value}}})
+def ssh(value: str) -> dict[str, object]:
+    hosts = {"client-1": {"address": "10.0.0.1"}}
+    return {"name": "h", "kind": "ssh", "hosts": hosts, "sysctl": {"vm.swappiness": value}}
 
 
-def swift(value: str) -> None:
-    SwiftSettings.model_validate({"options": {"proxy": {"app:proxy-server": {"x": value}}}})
+ANY_TEXT: list[tuple[type[BaseModel], Callable[[str], dict[str, object]]]] = [
+    (RgwSettings, lambda value: {"options": {"client": {"rgw_x": value}}}),
+    (SwiftSettings, lambda value: {"options": {"proxy": {"app:proxy-server": {"x": value}}}}),
+    (ApacheSettings, lambda value: {"options": {"host": {"SetEnv": value}}}),
+    (HaproxySettings, lambda value: {"options": {"backend": [value]}}),
+    (HaproxySettings, lambda value: {"options": {"backend": value}}),
+    (HaproxySettings, lambda value: {"balance": value}),
+    (Hardware, ssh),
+]
+HEALTH = (HaproxySettings, lambda value: {"health_path": f"/{value}"})
 
 
-def apache(value: str) -> None:
-    ApacheSettings.model_validate({"options": {"host": {"SetEnv": value}}})
-
-
-def haproxy(value: str) -> None:
-    HaproxySettings.model_validate({"options": {"backend": [value]}})
-
-
-def haproxy_alone(value: str) -> None:
-    HaproxySettings.model_validate({"options": {"backend": value}})
-
-
-def balance(value: str) -> None:
-    HaproxySettings.model_validate({"balance": value})
-
-
-def health(value: str) -> None:
-    HaproxySettings.model_validate({"health_path": f"/{value}"})
-
-
-def sysctl(value: str) -> None:
-    Hardware.model_validate(
-        {
-            "name": "h",
-            "kind": "ssh",
-            "hosts": {"client-1": {"address": "10.0.0.1"}},
-            "sysctl": {"vm.swappiness": value},
-        }
-    )
-
-
-@pytest.mark.parametrize(
-    "setting", [ceph, swift, apache, haproxy, haproxy_alone, balance, health, sysctl]
-)
+@pytest.mark.parametrize(("record", "given"), [*ANY_TEXT, HEALTH])
 @pytest.mark.parametrize("value", [*BREAKS, JOINED])
 def test_a_value_that_any_program_may_read_as_several_lines_is_refused(
-    setting: Any, value: str
+    record: Any, given: Any, value: str
 ) -> None:
     with pytest.raises(ValidationError, match=r"is not one line|String should match pattern"):
-        setting(value)
+        record.model_validate(given(value))
 
 
-@pytest.mark.parametrize("setting", [ceph, swift, apache, haproxy, haproxy_alone, balance, sysctl])
+@pytest.mark.parametrize(("record", "given"), ANY_TEXT)
 @pytest.mark.parametrize("value", ["a b", "a\tb", "%(x)s", "ä", "a = b", "C:\\x", "a # b"])
-def test_any_value_of_one_line_is_accepted(setting: Any, value: str) -> None:
-    setting(value)
+def test_any_value_of_one_line_is_accepted(record: Any, given: Any, value: str) -> None:
+    record.model_validate(given(value))
 
 
 @pytest.mark.parametrize("section", SECTIONS)
@@ -127,7 +104,7 @@ def test_option_names_of_swift_and_its_programs_are_accepted(key: str) -> None:
 anything = st.text(max_size=12) | st.sampled_from([*BREAKS, JOINED, *SECTIONS])
 
 
-@given(section=anything, key=anything, value=anything)
+@hypothesis.given(section=anything, key=anything, value=anything)
 def test_an_ini_file_has_exactly_the_given_sections_and_options_or_is_refused(
     section: str, key: str, value: str
 ) -> None:
@@ -142,3 +119,20 @@ def test_an_ini_file_has_exactly_the_given_sections_and_options_or_is_refused(
         "[last]",
     ]
     assert text.splitlines()[4] == f"{key} = {value}"
+
+
+def test_sections_and_options_keep_their_order_and_booleans_are_words() -> None:
+    sections = {"b": {"z": 1, "a": "two", "on": True, "off": False}, "a": {}}
+    text = config_text.ini_text(sections, head={"uid": "swift"})
+    assert text == "uid = swift\n\n[b]\nz = 1\na = two\non = true\noff = false\n\n[a]\n"
+
+
+def test_a_later_layer_wins_and_the_rest_stays() -> None:
+    merged = config_text.merged_sections({"s": {"a": 1, "b": 2}}, {"s": {"b": 3}, "t": {"c": 4}})
+    assert merged == {"s": {"a": 1, "b": 3}, "t": {"c": 4}}
+
+
+def test_every_occurrence_of_every_secret_is_masked() -> None:
+    text = "key = a+b, again a+b; other = c"
+    assert config_text.masked(text, ["a+b", "c"]) == "key = ***, again ***; other = ***"
+    assert config_text.masked("nothing", []) == "nothing"

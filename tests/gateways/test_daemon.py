@@ -34,42 +34,21 @@ def hosts(folder: Path) -> tuple[Going, Going, list[Daemon]]:
     return first, second, [Daemon(host, Service(name, (name,))) for host, name in names]
 
 
-def test_running_daemons_pass(tmp_path: Path) -> None:
-    daemon.check(hosts(tmp_path)[2])
-
-
-def test_the_first_dead_daemon_and_all_others_are_named_with_their_hosts(
-    tmp_path: Path,
-) -> None:
+def test_the_first_dead_daemon_and_all_others_are_named_with_their_hosts(tmp_path: Path) -> None:
     first, second, daemons = hosts(tmp_path)
+    daemon.check(daemons)
     second.dead = {"container-server"}
-    with pytest.raises(ServiceFailed) as one:
+    with pytest.raises(ServiceFailed, match=r"^store-2: container-server: died(\n|$)"):
         daemon.check(daemons)
-    assert (one.value.host, one.value.service, one.value.what) == (
-        "store-2",
-        "container-server",
-        "died",
-    )
-    first.dead, second.dead = (
-        {"account-server"},
-        {"account-server", "container-server", "object-server"},
-    )
-    with pytest.raises(ServiceFailed) as all_of_them:
+    first.dead = {"account-server"}
+    second.dead = {"account-server", "container-server", "object-server"}
+    others = "so did account-server, container-server and object-server on store-2"
+    with pytest.raises(ServiceFailed, match=f"^store-1: account-server: died; {others}"):
         daemon.check(daemons)
-    assert (
-        all_of_them.value.what
-        == "died; so did account-server, container-server and object-server on store-2"
-    )
-    assert str(all_of_them.value).startswith("store-1: account-server: died; so did")
 
 
 def test_a_daemon_that_died_with_its_host_is_reported_so(tmp_path: Path) -> None:
     _, second, daemons = hosts(tmp_path)
     second.gone = True
-    with pytest.raises(ServiceFailed) as gone:
+    with pytest.raises(ServiceFailed, match=r"died with its host.*; so did container-server and "):
         daemon.check(daemons)
-    what = (
-        "died with its host, where nothing is running; so did container-server and "
-        "object-server on store-2"
-    )
-    assert gone.value.what == what

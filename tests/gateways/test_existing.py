@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from swiftclient.client import Connection
 
 from null_process import KEY, null_process
 from tcp_relay import relayed
+from tests.drivers.conftest import closed_port
 from tls_proxy import authority, terminated
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import CommandFailed, TargetError, UsageError, VerificationFailed
@@ -78,19 +78,23 @@ def start(client: ThisHost, given: ExistingSettings) -> RunningGateway:
     return Existing("any", ExistingPlacement(), given).bring_up({}, client, print)
 
 
-def containers(place: tuple[str, int]) -> list[str]:
+@contextmanager
+def account(place: tuple[str, int]) -> Iterator[Any]:
     swift: Any = Connection(f"http://{place[0]}:{place[1]}/auth/v1.0", "weigh:er", KEY, retries=0)
-    found = [one["name"] for one in swift.get_account()[1]]
+    yield swift
     swift.close()
-    return found
+
+
+def containers(place: tuple[str, int]) -> list[str]:
+    with account(place) as swift:
+        return [one["name"] for one in swift.get_account()[1]]
 
 
 def fill(place: tuple[str, int], container: str, objects: int) -> None:
-    swift: Any = Connection(f"http://{place[0]}:{place[1]}/auth/v1.0", "weigh:er", KEY, retries=0)
-    swift.put_container(container)
-    for number in range(objects):
-        swift.put_object(container, f"an object/{number} of some", b"x")
-    swift.close()
+    with account(place) as swift:
+        swift.put_container(container)
+        for number in range(objects):
+            swift.put_object(container, f"an object/{number} of some", b"x")
 
 
 @pytest.mark.usefixtures("environment")
@@ -173,8 +177,8 @@ def test_a_host_name_that_does_not_resolve_is_reported_first(client: ThisHost) -
 def test_a_given_token_is_used_without_auth(
     null: tuple[str, int], client: ThisHost, environment: pytest.MonkeyPatch
 ) -> None:
-    swift: Any = Connection(f"http://{null[0]}:{null[1]}/auth/v1.0", "weigh:er", KEY, retries=0)
-    url, token = swift.get_auth()
+    with account(null) as swift:
+        url, token = swift.get_auth()
     environment.setenv("OS_AUTH_TOKEN", token)
     environment.setenv("OS_STORAGE_URL", url)
     environment.delenv("ST_KEY")
@@ -294,11 +298,8 @@ def two_ports() -> Iterator[tuple[int, list[str]]]:
 
 
 @pytest.fixture
-def dead() -> Iterator[str]:
-    """The URL of a port where nobody listens, and which nobody else gets."""
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        yield f"http://127.0.0.1:{held.getsockname()[1]}"
+def dead() -> str:
+    return f"http://127.0.0.1:{closed_port()}"
 
 
 def spread(urls: list[str], **endpoints: Any) -> ExistingSettings:
@@ -343,8 +344,6 @@ def test_a_dead_endpoint_is_left_out_if_the_layout_says_so_while_another_answers
 
 
 @pytest.mark.usefixtures("environment")
-def test_the_addresses_of_a_name_are_facts(client: ThisHost) -> None:
-    with null_target() as (_, port):
-        given = settings(("localhost", port), s3={"addresses": "all"}, swift=False)
-        running = start(client, given)
-    assert "127.0.0.1" in running.facts["s3: addresses"]
+def test_the_addresses_of_a_name_are_facts(null: tuple[str, int], client: ThisHost) -> None:
+    given = settings(("localhost", null[1]), s3={"addresses": "all"}, swift=False)
+    assert "127.0.0.1" in start(client, given).facts["s3: addresses"]

@@ -14,6 +14,7 @@ from weighbridge.gateways.existing import credentials
 from weighbridge.gateways.existing.settings import ExistingSettings
 from weighbridge.topologies.loader import load_hardware, load_layout, shipped_hardware
 
+KEYS = {"AWS_ACCESS_KEY_ID": "A", "AWS_SECRET_ACCESS_KEY": "S", "ST_USER": "u", "ST_KEY": "k"}
 LAYOUT = "name: mine\nabout: x\ngateway: existing\nrelease: any\nplace: {}\nsettings:\n"
 
 
@@ -73,19 +74,8 @@ def test_a_key_file_that_others_may_read_is_refused_with_advice(tmp_path: Path, 
     [
         ("environment", {}, "s3: not set: $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY"),
         ("environment", {"AWS_ACCESS_KEY_ID": "EA"}, "AWS_SECRET_ACCESS_KEY"),
-        (
-            "profile lab",
-            {"AWS_ACCESS_KEY_ID": "EA", "AWS_SECRET_ACCESS_KEY": "ES"},
-            "s3: no profile 'lab' with keys in /nowhere/c",
-        ),
-        (
-            "aws",
-            {},
-            (
-                "s3: not set: $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY; and no profile 'default' "
-                "with keys in /nowhere/c"
-            ),
-        ),
+        ("profile lab", KEYS, "s3: no profile 'lab' with keys in /nowhere/c"),
+        ("aws", {}, "$AWS_SECRET_ACCESS_KEY; and no profile 'default' with keys in /nowhere/c"),
     ],
 )
 def test_missing_keys_are_reported_without_asking_the_network(
@@ -131,20 +121,11 @@ def test_all_missing_credentials_are_reported_at_once() -> None:
         ("{s3: {url: 'http://user:secret@store.example'}}", "a user or key must not be in a URL"),
         ("{s3: {url: 'http://store.example/bucket'}}", "scheme, host and port only"),
         ("{s3: {url: 'http://store.example', secret_key: x}}", "unknown key 'secret_key'"),
-        (
-            "{s3: {url: 'http://10.1.2.3', addressing: virtual}}",
-            "virtual hosts need a name, but 10.1.2.3 is an IP address",
-        ),
+        ("{s3: {url: 'http://10.1.2.3', addressing: virtual}}", "10.1.2.3 is an IP address"),
         ("{s3: {url: 'http://store.example', addressing: virtaul}}", "did you mean 'virtual'"),
         ("{s3: {url: 'http://store.example', credentials: mine}}", "s3.credentials"),
-        (
-            "{s3: {url: 'https://store.example', ca_file: /nowhere.pem}}",
-            "/nowhere.pem: No such file",
-        ),
-        (
-            "{s3: {url: 'https://store.example', ca_file: /etc/hostname}}",
-            "/etc/hostname: contains no certificate in PEM format",
-        ),
+        ("{s3: {url: 'https://a.example', ca_file: /nowhere.pem}}", "/nowhere.pem: No such file"),
+        ("{s3: {url: 'https://a.example', ca_file: /etc/hostname}}", "contains no certificate"),
         ("{s3: {url: 'http://store.example', ca_file: CA}}", "ca_file is for https"),
         ("{swift: {auth_url: 'http://store.example/auth/v1.0', token_env: T}}", "either a token"),
         ("{swift: {auth_url: 'http://store.example/auth/v1.0?x=1'}}", "without ? and #"),
@@ -158,9 +139,6 @@ def test_an_invalid_layout_is_refused_with_its_line(tmp_path: Path, text: str, w
         load_layout(tmp_path / "mine.yaml", load_hardware(shipped_hardware()["this-machine"]))
     assert words in str(error.value)
     assert "mine.yaml:7:" in str(error.value)
-
-
-KEYS = {"AWS_ACCESS_KEY_ID": "A", "AWS_SECRET_ACCESS_KEY": "S", "ST_USER": "u", "ST_KEY": "k"}
 
 
 def several(**parts: object) -> tuple[Endpoint, ...]:
@@ -192,9 +170,6 @@ def test_storage_urls_of_several_endpoints_are_used_with_one_auth_or_a_token() -
     assert {one.url for one in swift.each()} == {"http://auth/auth/v1.0"}
     (swift,) = several(swift={"token_env": "OS_AUTH_TOKEN", "storage_url": storage})
     assert [(one.url, one.storage_url) for one in swift.each()] == [(url, None) for url in storage]
-
-
-def test_every_address_of_a_name_may_be_used() -> None:
     (s3,) = several(s3={"url": "http://a:8000", "addresses": "all", "credentials": "environment"})
     assert (s3.url, s3.addresses, s3.others) == ("http://a:8000", "all", ())
 
@@ -213,10 +188,7 @@ def test_every_address_of_a_name_may_be_used() -> None:
         ({"s3": {"url": "http://a", "addressing": "virtual", "addresses": "all"}}, "needs `addre"),
         ({"s3": {"url": ["http://a", "http://10.0.0.1"], "addressing": "virtual"}}, "IP address"),
         ({"s3": {"url": "http://a"}, "endpoints": {}}, "there is only one"),
-        (
-            {"swift": {"auth_url": ["http://a/auth", "http://b/v1"]}},
-            "must have the same path",
-        ),
+        ({"swift": {"auth_url": ["http://a/auth", "http://b/v1"]}}, "must have the same path"),
         (
             {"swift": {"auth_url": ["http://a/x", "http://b/x"], "storage_url": "http://a/v1/A"}},
             "list the storage URLs instead",

@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import boto3
 import pytest
-from botocore.config import Config
 from pydantic import SecretStr
 from swiftclient.client import Connection
 
 from lying_store import lying_store
-from null_process import KEY, null_process
+from null_process import KEY, null_process, s3_client
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.exchange import exchanging
 from weighbridge.gateways.existing import clear, leftover_buckets
@@ -35,14 +33,7 @@ def endpoint(api: Any, url: str) -> Endpoint:
 
 def fill(url: str, *names: str) -> Any:
     """Put each name twice and delete it, in a bucket that keeps versions."""
-    client: Any = boto3.client(
-        "s3",
-        endpoint_url=url,
-        aws_access_key_id="weigh:er",
-        aws_secret_access_key=KEY,
-        region_name="us-east-1",
-        config=Config(proxies={}, s3={"addressing_style": "path"}),
-    )
+    client = s3_client(url, "weigh:er", KEY)
     client.create_bucket(Bucket=BUCKET)
     on = {"Status": "Enabled"}
     client.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration=on)

@@ -50,15 +50,11 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     return stage
 
 
-def started(stage: Stage) -> list[str]:
-    return [f"{host} {what[6:]}" for host, what in stage.events if what.startswith("start ")]
-
-
 def test_seaweedfs_starts_its_servers_in_order_and_syncs_unless_it_is_told_not_to(
     stage: Stage,
 ) -> None:
     running = SEAWEEDFS.bring_up(stage.hosts, stage.hosts["client-1"], print)
-    begun = started(stage)
+    begun = stage.started()
     assert begun[0] == "store-1 master"
     assert sorted(begun[1:4]) == [f"{name} volume" for name in STORES]
     assert begun[4:] == ["store-1 filer", "gateway-1 s3"]
@@ -76,7 +72,7 @@ def test_garage_makes_a_cluster_of_its_nodes_before_it_waits_for_it_and_syncs_un
     stage: Stage,
 ) -> None:
     running = GARAGE.bring_up(stage.hosts, stage.hosts["client-1"], print)
-    assert sorted(started(stage)) == [f"{name} garage" for name in ("gateway-1", *STORES)]
+    assert sorted(stage.started()) == [f"{name} garage" for name in ("gateway-1", *STORES)]
     (met, joined), (ready_at,) = (
         stage.when("gateway-1 .*join_nodes"),
         stage.when("gateway-1 .*/ready"),
@@ -116,10 +112,10 @@ def test_a_store_that_lost_power_starts_again_on_what_its_disks_have(
 ) -> None:
     running = gateway.bring_up(stage.hosts, stage.hosts["client-1"], print)
     assert stage.when("mkfs")
-    before = started(stage)
+    before = stage.started()
     stage.events.clear()
     running.start_again(stage.hosts, print)
-    assert sorted(started(stage)) == sorted(before)
+    assert sorted(stage.started()) == sorted(before)
     assert stage.when("mount -t xfs")
     assert not stage.when("mkfs")
     # Nodes that start at once would find each other after half a minute.

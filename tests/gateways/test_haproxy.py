@@ -92,15 +92,9 @@ def test_the_layouts_settings_are_written() -> None:
     assert "default-server check inter 500ms fall 3 rise 2" in written["backend"]
 
 
-def test_the_layouts_lines_come_last_in_their_section_where_they_win() -> None:
-    written = sections(
-        HaproxySettings(
-            options={
-                "backend": ("balance uri", "option http-no-delay"),
-                "global": ("spread-checks 5",),
-            }
-        )
-    )
+def test_a_layouts_lines_come_last_in_their_section_and_a_single_one_needs_no_list() -> None:
+    given = {"backend": ("balance uri", "option http-no-delay"), "global": "spread-checks 5"}
+    written = sections(HaproxySettings.model_validate({"options": given}))
     assert written["backend"][-2:] == ["balance uri", "option http-no-delay"]
     assert written["global"][-1] == "spread-checks 5"
 
@@ -111,6 +105,7 @@ def test_the_layouts_lines_come_last_in_their_section_where_they_win() -> None:
         {"options": {"backend": ["balance uri\nserver evil 10.0.0.66:80"]}},
         {"options": {"backend": [""]}},
         {"options": {"listen": ["x"]}},
+        {"options": "option http-no-delay"},
         {"balance": "uri\n server x"},
         {"health_path": "alive"},
         {"health_path": "/a b"},
@@ -124,25 +119,15 @@ def test_invalid_settings_are_refused(settings: dict[str, object]) -> None:
         HaproxySettings.model_validate(settings)
 
 
-def test_an_old_haproxys_error_is_shown_with_the_faulty_line() -> None:
-    assert faults(OLD, ["backend gateways", "    balanc leastconn"]) == [
-        "haproxy.cfg:2: `balanc leastconn`: unknown keyword 'balanc' in 'backend' section"
-    ]
-
-
-def test_a_new_haproxys_error_keeps_its_suggestion() -> None:
-    first, second = faults(NEW, ["backend gateways", "    balanc leastconn"])
+def test_errors_are_shown_with_the_faulty_line_and_looked_up_without_haproxys_suggestion() -> None:
+    file = ["backend gateways", "    balanc leastconn"]
+    (old,) = faults(OLD, file)
+    assert old == "haproxy.cfg:2: `balanc leastconn`: unknown keyword 'balanc' in 'backend' section"
+    first, second = faults(NEW, file)
     assert first.endswith("did you mean 'balance' maybe ?")
     assert second == "haproxy.cfg: proxy 'gateways' has no server available"
-
-
-def test_only_errors_without_haproxys_suggestion_are_looked_up() -> None:
-    assert [unknown(line) for line in faults(OLD, ["", "balanc x"])] == ["balanc"]
-    assert [unknown(line) for line in faults(NEW, ["", "balanc x"])] == [None, None]
+    assert [unknown(line) for line in (old, first, second)] == ["balanc", None, None]
     assert unknown("haproxy.cfg:3: `option x`: unknown option 'http-no-dela'.") == "http-no-dela"
-
-
-def test_other_output_of_haproxy_is_passed_on_unchanged() -> None:
     assert faults("something else entirely\n", []) == ["something else entirely"]
 
 

@@ -1,6 +1,7 @@
 """Programs that run on hosts with only the image's Python, with stubs of what they talk to."""
 
 import ast
+import io
 import json
 import os
 import socket
@@ -10,7 +11,7 @@ import sys
 import threading
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import cast
 
@@ -158,60 +159,46 @@ def memcached() -> Iterator[socketserver.TCPServer]:
         yield server
 
 
-def drop(
-    servers: Sequence[socketserver.TCPServer],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> dict[str, int]:
-    order = json.dumps(
-        {
-            "servers": [one.server_address[:2] for one in servers],
-            "prefix": "AUTH_",
-            "user": "weigh:bench",
-        }
-    )
+def drop(servers: Sequence[socketserver.TCPServer], monkeypatch: pytest.MonkeyPatch) -> object:
+    """What the program prints for these servers."""
+    places = [one.server_address[:2] for one in servers]
+    order = json.dumps({"servers": places, "prefix": "AUTH_", "user": "weigh:bench"})
     read, write = os.pipe()
     os.write(write, order.encode())
     os.close(write)
-    with os.fdopen(read) as stdin:
+    said = io.StringIO()
+    with os.fdopen(read) as stdin, redirect_stdout(said):
         monkeypatch.setattr(sys, "stdin", stdin)
         drop_memcached.main()
-    answer: dict[str, int] = json.loads(capsys.readouterr().out)
-    return answer
+    return json.loads(said.getvalue())
 
 
+STORED = {USER: b'"AUTH_tk1"', TOKEN: b"[1, 2]"}
+OTHERS = {"a": b"1", "b": b"2", drop_memcached.stored("AUTH_/token/of somebody else"): b"3"}
+
+
+@pytest.mark.parametrize(
+    ("held", "kept"),
+    [
+        ([STORED | OTHERS], [STORED]),
+        ([{"a": b"1"}], [{}]),
+        # Wherever the proxies stored it.
+        (
+            [{TOKEN: STORED[TOKEN], "a": b"1"}, {USER: STORED[USER], "b": b"2"}],
+            [{TOKEN: STORED[TOKEN]}, {USER: STORED[USER]}],
+        ),
+    ],
+)
 def test_memcached_is_emptied_except_for_the_users_token(
-    memcached: socketserver.TCPServer,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch, held: list[dict[str, bytes]], kept: list[dict[str, bytes]]
 ) -> None:
-    other = {"a": b"1", "b": b"2", drop_memcached.stored("AUTH_/token/of somebody else"): b"3"}
-    memcached.held.update({USER: b'"AUTH_tk1"', TOKEN: b"[1, 2]", **other})  # type: ignore[attr-defined]
-    assert drop([memcached], monkeypatch, capsys) == {"dropped": 3, "kept": 2}
-    assert memcached.held == {USER: b'"AUTH_tk1"', TOKEN: b"[1, 2]"}  # type: ignore[attr-defined]
-
-
-def test_memcached_without_a_token_is_emptied_completely(
-    memcached: socketserver.TCPServer,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    memcached.held.update({"a": b"1"})  # type: ignore[attr-defined]
-    assert drop([memcached], monkeypatch, capsys) == {"dropped": 1, "kept": 0}
-    assert memcached.held == {}  # type: ignore[attr-defined]
-
-
-def test_a_token_is_kept_wherever_the_proxies_stored_it(
-    memcached: socketserver.TCPServer,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    with serving() as other:
-        memcached.held.update({TOKEN: b"[1, 2]", "a": b"1"})  # type: ignore[attr-defined]
-        other.held.update({USER: b'"AUTH_tk1"', "b": b"2"})  # type: ignore[attr-defined]
-        assert drop([memcached, other], monkeypatch, capsys) == {"dropped": 2, "kept": 2}
-        assert other.held == {USER: b'"AUTH_tk1"'}  # type: ignore[attr-defined]
-    assert memcached.held == {TOKEN: b"[1, 2]"}  # type: ignore[attr-defined]
+    with ExitStack() as stack:
+        servers = [stack.enter_context(serving()) for _ in held]
+        for server, one in zip(servers, held, strict=True):
+            server.held.update(one)  # type: ignore[attr-defined]
+        before, after = sum(map(len, held)), sum(map(len, kept))
+        assert drop(servers, monkeypatch) == {"dropped": before - after, "kept": after}
+        assert [server.held for server in servers] == kept  # type: ignore[attr-defined]
 
 
 def test_memcacheds_counters_are_printed_by_its_own_names(

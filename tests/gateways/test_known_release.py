@@ -6,7 +6,7 @@ import pytest
 
 from tests.gateways.stage import Stage
 from weighbridge.common.document import DocumentError
-from weighbridge.gateways.gateway import STORES, words
+from weighbridge.gateways.gateway import STORES, Gateway, words
 from weighbridge.topologies import loader
 from weighbridge.topologies.loader import parse
 
@@ -20,32 +20,34 @@ def test_each_release_that_has_another_ones_settings_names_one_that_has_its_own(
     assert suites == {"jammy", "noble"}
 
 
+LAB = loader.load_hardware(loader.shipped_hardware()["lab-cpu"])
+
+
+def planned(reference: str) -> Gateway:
+    wanted = parse(reference)
+    path = loader.find(wanted.name, loader.shipped_layouts(), "layout")
+    return loader.load_layout(path, LAB, wanted).gateway
+
+
 @pytest.mark.parametrize(
     ("reference", "known"),
     [("rgw-beast@ceph-21", "ceph-20"), ("swift@swift-2.99", "swift-2.38"), ("null@2", "engine")],
 )
 def test_an_unknown_release_is_refused_with_the_known_ones(reference: str, known: str) -> None:
-    lab = loader.load_hardware(loader.shipped_hardware()["lab-cpu"])
-    wanted = parse(reference)
-    path = loader.find(wanted.name, loader.shipped_layouts(), "layout")
     with pytest.raises(DocumentError, match=f"no release .*known: .*{known}"):
-        loader.load_layout(path, lab, wanted)
+        planned(reference)
 
 
 @pytest.mark.parametrize(
-    ("reference", "other"),
-    [("rgw-beast@ceph-19", "ceph-18"), ("swift@swift-2.33", "swift-2.30")],
+    ("layout", "release", "other"),
+    [("rgw-beast", "ceph-19", "ceph-18"), ("swift", "swift-2.33", "swift-2.30")],
 )
 def test_a_release_with_packages_and_another_ones_settings_can_be_planned_on_lab_hosts(
-    reference: str, other: str
+    layout: str, release: str, other: str
 ) -> None:
-    lab = loader.load_hardware(loader.shipped_hardware()["lab-cpu"])
-    wanted = parse(reference)
-    path = loader.find(wanted.name, loader.shipped_layouts(), "layout")
-    gateway = loader.load_layout(path, lab, wanted).gateway
+    gateway, before = planned(f"{layout}@{release}"), planned(f"{layout}@{other}")
     assert gateway.image.suite == "noble"
-    sites = lab.of.sites(lab)
-    before = loader.load_layout(path, lab, parse(f"{wanted.name}@{other}")).gateway
+    sites = LAB.of.sites(LAB)
     assert {one.path for one in gateway.render(sites)} == {one.path for one in before.render(sites)}
 
 

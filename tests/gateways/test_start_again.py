@@ -19,14 +19,6 @@ def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path)
 
 
-def started(stage: Stage, since: int) -> list[str]:
-    return [
-        f"{host} {what.removeprefix('start ')}"
-        for host, what in stage.events[since:]
-        if what.startswith("start ")
-    ]
-
-
 def test_osds_that_were_killed_are_started_again_however_slow_the_mon_is(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -37,7 +29,7 @@ def test_osds_that_were_killed_are_started_again_however_slow_the_mon_is(
         one.host.kill(one.service.name)
     before = len(stage.events)
     running.revive(dead)
-    assert sorted(started(stage, before)) == ["store-2 osd.2", "store-2 osd.3"]
+    assert sorted(stage.started(before)) == ["store-2 osd.2", "store-2 osd.3"]
 
 
 def test_a_mon_that_died_is_told_and_not_waited_for(
@@ -60,7 +52,7 @@ def test_only_the_osd_of_a_disk_that_answers_again_is_started_again(
     running = stage.rgw(RgwSettings.model_validate({"osd": {"objectstore": objectstore}}))
     before = len(stage.events)
     running.mend_disk("store-2", "/dev/wb1")
-    assert started(stage, before) == ["store-2 osd.3"]
+    assert stage.started(before) == ["store-2 osd.3"]
     scripts = [what for _, what in stage.events[before:] if what.startswith("sh -ec")]
     assert ("umount" in "".join(scripts)) == bool(remounted)
     assert remounted in "".join(scripts)
@@ -78,7 +70,7 @@ def test_a_disk_of_swift_is_mounted_again_below_its_servers_and_a_front_beside_t
     )
     before = len(stage.events)
     running.mend_disk("store-1", "/dev/wb0")
-    assert sorted(started(stage, before)) == [
+    assert sorted(stage.started(before)) == [
         f"store-1 {one}-server" for one in ("account", "container", "object")
     ]
     (script,) = [what for _, what in stage.events[before:] if "umount" in what]

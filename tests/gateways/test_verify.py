@@ -42,13 +42,10 @@ class Store(http.server.BaseHTTPRequestHandler):
             right = (self.headers["X-Auth-User"], self.headers["X-Auth-Key"]) == ("u:v", "k")
             host = "store.invalid" if self.lie == "elsewhere" else self.headers["Host"]
             url = f"http://{host}/v1/AUTH_u"
-            self.answer(
-                *(
-                    (200, b"", {"X-Storage-Url": url, "X-Auth-Token": "t"})
-                    if right
-                    else (401, b"wrong key")
-                )
-            )
+            if right:
+                self.answer(200, b"", {"X-Storage-Url": url, "X-Auth-Token": "t"})
+            else:
+                self.answer(401, b"wrong key")
         elif "/v1/" in self.path and self.headers["X-Auth-Token"] != "t":
             self.answer(401)
         elif "?" in self.path:
@@ -58,15 +55,14 @@ class Store(http.server.BaseHTTPRequestHandler):
         else:
             body = self.objects[self.path]
             etag = hashlib.md5(b"other" if self.lie == "etag" else body).hexdigest()
-            body = (
-                body[:-1] + bytes([body[-1] ^ 1])
-                if self.lie == "content" and self.command == "GET"
-                else body
-            )
-            body = body[:100] if self.lie == "short" and self.command == "GET" else body
-            self.answer(503, b"slow down " * 100) if self.lie == "unavailable" else self.answer(
-                200, body, {"ETag": f'"{etag}"'}
-            )
+            if self.lie == "content" and self.command == "GET":
+                body = body[:-1] + bytes([body[-1] ^ 1])
+            if self.lie == "short" and self.command == "GET":
+                body = body[:100]
+            if self.lie == "unavailable":
+                self.answer(503, b"slow down " * 100)
+            else:
+                self.answer(200, body, {"ETag": f'"{etag}"'})
 
     def list(self) -> None:
         bucket, _, query = self.path.partition("?")
@@ -135,16 +131,8 @@ def test_every_operation_is_checked_over_every_api_and_nothing_is_left(
     store: str, client: FakeHost
 ) -> None:
     checks = verify(client, [swift(store), s3(store)])
-    operations = [
-        "make bucket",
-        "PUT",
-        "HEAD",
-        "GET",
-        "LIST",
-        "DELETE",
-        "GET after DELETE",
-        "delete bucket",
-    ]
+    made, gone = ("make bucket", "PUT", "HEAD", "GET", "LIST"), ("DELETE", "GET after DELETE")
+    operations = (*made, *gone, "delete bucket")
     assert [(check.api, check.operation) for check in checks] == [
         (api, one) for api in ("swift", "s3") for one in operations
     ]
@@ -224,16 +212,8 @@ def test_a_given_token_is_used_at_its_storage_url_without_auth(
         api="swift", url=f"{store}/v1/AUTH_u", user="", key=SecretStr(""), token=SecretStr("t")
     )
     assert len(verify(client, [given], bucket="mine")) == 8
-    assert Store.seen == [
-        "PUT 200",
-        "PUT 200",
-        "HEAD 200",
-        "GET 200",
-        "GET 200",
-        "DELETE 204",
-        "GET 404",
-        "DELETE 204",
-    ]
+    made, gone = ["PUT 200"] * 2 + ["HEAD 200"] + ["GET 200"] * 2, ["DELETE 204"]
+    assert Store.seen == [*made, *gone, "GET 404", *gone]
     with pytest.raises(VerificationFailed, match=r"swift HEAD at .* \(status 401\)"):
         verify(client, [given.model_copy(update={"token": SecretStr("old")})])
 

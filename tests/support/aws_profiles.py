@@ -11,6 +11,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs
 
+from weighbridge.common.credential import KeySource
+
 PROGRAM = """
 import json, pathlib, sys
 from datetime import UTC, datetime, timedelta
@@ -33,6 +35,17 @@ def by_program(folder: Path, life_s: float) -> dict[str, str]:
     line = f"{sys.executable} {program} {folder / 'count'} {life_s:g}"
     (folder / "config").write_text(f"[profile lab]\ncredential_process = {line}\n")
     return files(folder)
+
+
+def source_of(folder: Path, life_s: float) -> KeySource:
+    """The profile of `by_program` as an endpoint has it."""
+    found = by_program(folder, life_s)
+    return KeySource(
+        provider="custom-process",
+        profile="lab",
+        config_file=found["AWS_CONFIG_FILE"],
+        credentials_file=found["AWS_SHARED_CREDENTIALS_FILE"],
+    )
 
 
 def files(folder: Path) -> dict[str, str]:

@@ -7,6 +7,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
+
+import boto3
+from botocore.config import Config
 
 from weighbridge.drivers.engine import _native
 
@@ -43,3 +47,17 @@ def null_process(
                 process.wait(10)
             except subprocess.TimeoutExpired:
                 process.kill()
+
+
+def s3_client(url: str, user: str = "a", key: str = "b") -> Any:
+    """An independent client, which does not try again."""
+    return boto3.client(
+        "s3",
+        endpoint_url=url,
+        aws_access_key_id=user,
+        aws_secret_access_key=key,
+        region_name="us-east-1",
+        config=Config(
+            s3={"addressing_style": "path"}, retries={"total_max_attempts": 1}, proxies={}
+        ),
+    )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.drivers.rados.conftest import StubMachine
+from tests.drivers.rados.conftest import StubMachine, file_system, one_kind
 from tests.mutation import Dice, cases, tried, wrong_text
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.bonnie.driver import BonnieCephFs, tally_of
@@ -25,11 +25,6 @@ LINE = (
 )
 FAST = LINE.replace("20480,9", "+++++,+++")
 BLOCK, FILE = 64 * 2**10, 64 * 2**20
-ACTIVE = {
-    "filesystems": [
-        {"mdsmap": {"fs_name": "wb-1-bonnie-fs", "info": {"a": {"state": "up:active"}}}}
-    ]
-}
 
 
 def tally(said: str, operation: str = "write") -> tuple[Tally, float]:
@@ -38,18 +33,9 @@ def tally(said: str, operation: str = "write") -> tuple[Tally, float]:
 
 
 def workload(**changed: object) -> Workload:
-    return Workload.model_validate(
-        {
-            "name": "some",
-            "objects": {"size": "64KiB", "per_container": 1024},
-            "operations": {"read": 1},
-            "pick": "sequential",
-            "workers": [1],
-            "runtime": "8s",
-            "warmup": "0s",
-            **changed,
-        }
-    )
+    objects = {"size": "64KiB", "per_container": 1024}
+    usual = {"objects": objects, "pick": "sequential", "workers": [1], "runtime": "8s"}
+    return one_kind(**{**usual, **changed})
 
 
 def test_blocks_written_and_read_are_told_apart() -> None:
@@ -94,7 +80,7 @@ def test_one_run_of_bonnie_is_measured_by_the_part_that_the_workload_names(
     machine: StubMachine, cluster: RadosCluster, tmp_path: Path
 ) -> None:
     machine.script("bonnie++", f"cat <<'END'\n{LINE}END")
-    machine.answers["fs dump"] = ACTIVE
+    machine.answers["fs dump"] = file_system("wb-1-bonnie-fs")
     with BonnieCephFs(cluster, machine, prefix="wb-1", log=tmp_path / "log", pg_num=16) as driver:
         driver.prepare(Prepare(workload=workload()))
         assert any(
@@ -125,8 +111,5 @@ def test_what_bonnie_cannot_do_is_refused_in_words(changed: dict[str, object], w
     (said,) = KIND.unfit(workload(**changed), "cephfs")
     assert words in said
     assert KIND.unfit(workload(), "cephfs") == ()
-
-
-def test_bonnie_on_rbd_is_refused_with_the_reason() -> None:
     (said,) = KIND.unfit(workload(), "rbd")
     assert "needs a file system, which rbd does not have" in said

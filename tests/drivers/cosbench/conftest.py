@@ -24,6 +24,7 @@ from weighbridge.drivers.cosbench.bench import StopRequest
 from weighbridge.drivers.cosbench.loop import drive
 from weighbridge.drivers.cosbench.site import CosbenchSetup, CosbenchSite
 from weighbridge.drivers.process import DriverProcess
+from weighbridge.drivers.protocol import Measured, OnProgress, Prepare, Prepared, Step
 from weighbridge.suites import Objects, Workload
 
 ROOT = Path(__file__).parents[3]
@@ -163,6 +164,48 @@ def setup(store: Store, controller: Any) -> Callable[..., CosbenchSetup]:
     return make
 
 
+class Trial:
+    """A driver, what it is set up with, and a recorded workload."""
+
+    def __init__(
+        self, make: Callable[..., CosbenchSetup], controller: Any, store: Store, mixed: Workload
+    ) -> None:
+        self.make, self.controller, self.store, self.mixed = make, controller, store, mixed
+        self.driver: DriverProcess
+
+    def begin(self, workload: Workload | None = None) -> None:
+        """Set up, and prepare a workload."""
+        self.driver.setup(self.make())
+        self.prepare(workload)
+
+    def prepare(self, workload: Workload | None = None, *heard: OnProgress) -> Prepared:
+        return self.driver.prepare(Prepare(workload=workload or self.mixed), *heard)
+
+    def step(self, workload: Workload | None = None, *heard: OnProgress) -> Measured:
+        return self.driver.step(Step(workload=workload or self.mixed, workers=2), *heard)
+
+
+@pytest.fixture
+def idle(
+    setup: Callable[..., CosbenchSetup], controller: Any, store: Store, mixed: Workload
+) -> Trial:
+    return Trial(setup, controller, store, mixed)
+
+
+@pytest.fixture
+def trial(idle: Trial, driver: DriverProcess) -> Trial:
+    """With the driver as a thread."""
+    idle.driver = driver
+    return idle
+
+
+@pytest.fixture
+def program_trial(idle: Trial, driver_program: DriverProcess) -> Trial:
+    """With the driver as a program."""
+    idle.driver = driver_program
+    return idle
+
+
 @pytest.fixture
 def mixed() -> Workload:
     """As recorded: 2 x 50 objects of 64 kB, reads and writes 80 to 20, 12 s after 2 s."""
@@ -174,3 +217,7 @@ def mixed() -> Workload:
         runtime=12.0,
         warmup=2.0,
     )
+
+
+def change(workload: Workload, **more: Any) -> Workload:
+    return Workload.model_validate({**workload.model_dump(), **more})

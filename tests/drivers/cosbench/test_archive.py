@@ -7,11 +7,11 @@ import sys
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import weighbridge.drivers.cosbench.archive
+from tests.drivers.cosbench.conftest import change
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.cosbench.archive import Archived, LocalFolder, collect, folder_at
 from weighbridge.drivers.cosbench.measurement import (
@@ -33,10 +33,6 @@ from recorded_controller import DATA, recorded, text_of
 CONTEXT = StepContext(
     api="swift", started_at="2026-11-21T00:40:00Z", load=None, started_by_us=True, drivers=1
 )
-
-
-def change(workload: Workload, **more: Any) -> Workload:
-    return Workload.model_validate({**workload.model_dump(), **more})
 
 
 def archived(folder: str, state: str) -> Archived:

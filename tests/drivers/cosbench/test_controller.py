@@ -87,18 +87,17 @@ def test_a_workload_that_never_ends_is_cancelled_at_its_deadline_and_its_drivers
 def test_a_controller_that_is_silent_for_too_long_is_given_up(
     controller: Recorded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def unanswered(_self: object) -> None:
+        raise Unanswered("gone")
+
     asked = Controller(controller.url, "u", "p")
     monkeypatch.setattr("weighbridge.drivers.cosbench.bench.SILENCE_S", 0.1)
-    monkeypatch.setattr(Controller, "index", _unanswered)
+    monkeypatch.setattr(Controller, "index", unanswered)
     script = Script("n", "<workload name='n'><workflow/></workload>", ())
     submission = Submission(asked, LocalFolder(str(controller.archive)), StopRequest())
     with pytest.raises(Unanswered, match="gone"):
         submission.run(script, 0.0, lambda _stage: None)
     assert controller.cancelled == ["w1"]
-
-
-def _unanswered(_self: object) -> None:
-    raise Unanswered("gone")
 
 
 def test_waiting_ends_as_soon_as_a_stop_is_requested() -> None:

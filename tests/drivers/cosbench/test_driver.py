@@ -7,35 +7,32 @@ import gzip
 import signal
 import sys
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
+from tests.drivers.cosbench.conftest import KEY, Trial, change
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.cosbench.site import CosbenchSetup, CosbenchSite
+from weighbridge.drivers.cosbench.site import CosbenchSite
 from weighbridge.drivers.process import DriverProcess
 from weighbridge.drivers.protocol import (
     AgeBuckets,
     Cleanup,
     DriverFailure,
     KeptFile,
-    Prepare,
     Progress,
     Step,
 )
 from weighbridge.results.analysis.steps.validity import judge
-from weighbridge.suites import Bounds, Workload
+from weighbridge.suites import Bounds
 
 sys.path.insert(0, str(Path(__file__).parent))
-from recorded_controller import UNKNOWN_STORAGE, Recorded, Take
+from recorded_controller import UNKNOWN_STORAGE, Take
 
 pytestmark = pytest.mark.long  # starts programs in every test
-
-KEY = "a-planted-secret"
 
 
 def text(kept: KeptFile) -> str:
@@ -46,24 +43,14 @@ def text(kept: KeptFile) -> str:
     )
 
 
-def change(workload: Workload, **more: Any) -> Workload:
-    return Workload.model_validate({**workload.model_dump(), **more})
-
-
-def test_a_step_is_prepared_measured_kept_and_cleaned_up(
-    driver_program: DriverProcess,
-    setup: Callable[..., CosbenchSetup],
-    controller: Recorded,
-    store: Any,
-    mixed: Workload,
-) -> None:
+def test_a_step_is_prepared_measured_kept_and_cleaned_up(program_trial: Trial) -> None:
+    driver, store, mixed = program_trial.driver, program_trial.store, program_trial.mixed
     heard: list[Progress] = []
-    ready = driver_program.setup(setup())
+    ready = driver.setup(program_trial.make())
     assert ready.versions["cosbench drivers"] == "driver1 http://127.0.0.1:18088/driver"
-    prepared = driver_program.prepare(Prepare(workload=mixed), heard.append)
+    prepared = program_trial.prepare(mixed, heard.append)
     assert (prepared.objects, prepared.bytes) == (100, 6_400_000)
-    done = driver_program.step(Step(workload=mixed, workers=2), heard.append)
-    measurement = done.measurement
+    measurement = program_trial.step(mixed, heard.append).measurement
     figures = (measurement.driver, measurement.api, measurement.workers, measurement.window_s)
     assert figures == ("cosbench", "swift", 2, 12.0)
     read, write = measurement.tallies
@@ -79,37 +66,29 @@ def test_a_step_is_prepared_measured_kept_and_cleaned_up(
     assert {"prepare", "warm-up"} <= {one.phase for one in heard}
     store.put("wb-test-mixed-1", "object-1", "written-1")
     store.put("wb-test-mixed-2", "object-1")
-    assert driver_program.cleanup(Cleanup(workload=mixed, what="written")).deleted == 1
+    assert driver.cleanup(Cleanup(workload=mixed, what="written")).deleted == 1
     assert store.names() == [
-        "wb-test-mixed-1/",
-        "wb-test-mixed-1/object-1",
-        "wb-test-mixed-2/",
-        "wb-test-mixed-2/object-1",
+        name
+        for bucket in ("wb-test-mixed-1/", "wb-test-mixed-2/")
+        for name in (bucket, f"{bucket}object-1")
     ]
-    assert driver_program.cleanup(Cleanup(workload=mixed, what="all")).deleted == 2
+    assert driver.cleanup(Cleanup(workload=mixed, what="all")).deleted == 2
     assert store.names() == []
-    driver_program.quit()
+    driver.quit()
 
 
-def test_kept_files_and_logs_contain_no_secret(
-    driver_program: DriverProcess,
-    setup: Callable[..., CosbenchSetup],
-    controller: Recorded,
-    mixed: Workload,
-    tmp_path: Path,
-) -> None:
-    driver_program.setup(setup(user="bench", password=SecretStr("console-secret")))
-    kept = [
-        *driver_program.prepare(Prepare(workload=mixed)).kept,
-        *driver_program.step(Step(workload=mixed, workers=2)).kept,
-    ]
-    submitted = list(controller.workloads.values())[-1].text
-    storage = ET.fromstring(submitted).find("storage")
+def test_kept_files_and_logs_contain_no_secret(program_trial: Trial, tmp_path: Path) -> None:
+    program_trial.driver.setup(
+        program_trial.make(user="bench", password=SecretStr("console-secret"))
+    )
+    kept = [*program_trial.prepare().kept, *program_trial.step().kept]
+    submitted = list(program_trial.controller.workloads.values())[-1]
+    storage = ET.fromstring(submitted.text).find("storage")
     assert storage is not None
     token = storage.get("config", "").partition("token=")[2].partition(";")[0]
     assert token
     names = {one.name for one in kept}
-    assert {"workload.xml", "w2-" + list(controller.workloads.values())[-1].name + ".csv"} <= names
+    assert {"workload.xml", f"w2-{submitted.name}.csv"} <= names
     assert any(name.endswith("-rt-histogram.csv.gz") for name in names)
     everything = "".join(text(one) for one in kept) + (tmp_path / "driver.log").read_text()
     assert "storage_url=http" in everything
@@ -117,49 +96,32 @@ def test_kept_files_and_logs_contain_no_secret(
         assert secret not in everything
 
 
-def test_each_step_writes_under_new_names_and_each_workload_has_a_new_token(
-    driver: DriverProcess,
-    setup: Callable[..., CosbenchSetup],
-    controller: Recorded,
-    mixed: Workload,
-) -> None:
-    driver.setup(setup())
-    driver.prepare(Prepare(workload=mixed))
+def test_each_step_writes_under_new_names_and_each_workload_has_a_new_token(trial: Trial) -> None:
+    trial.begin()
     for _ in range(2):
-        driver.step(Step(workload=mixed, workers=2))
-    _, *steps = [ET.fromstring(one.text) for one in controller.workloads.values()]
+        trial.step()
+    _, *steps = [ET.fromstring(one.text) for one in trial.controller.workloads.values()]
     configs = [
         operation.get("config", "") for root in steps for operation in root.iter("operation")
     ]
     prefixes = [config.partition("oprefix=")[2].partition(";")[0] for config in configs]
     assert prefixes[0] == prefixes[2] == "object-"
     assert len(set(prefixes)) == 3
-    assert len({one.name for one in controller.workloads.values()}) == 3
+    assert len({one.name for one in trial.controller.workloads.values()}) == 3
 
 
-def test_prepared_objects_are_not_prepared_again_until_a_step_deletes_some(
-    driver: DriverProcess,
-    setup: Callable[..., CosbenchSetup],
-    controller: Recorded,
-    mixed: Workload,
-) -> None:
-    driver.setup(setup())
-    assert driver.prepare(Prepare(workload=mixed)).kept
-    again = driver.prepare(Prepare(workload=mixed))
-    assert (again.objects, again.kept, len(controller.workloads)) == (100, (), 1)
+def test_prepared_objects_are_not_prepared_again_until_a_step_deletes_some(trial: Trial) -> None:
+    trial.driver.setup(trial.make())
+    assert trial.prepare().kept
+    again = trial.prepare()
+    assert (again.objects, again.kept, len(trial.controller.workloads)) == (100, (), 1)
 
 
-def test_a_failed_workload_with_figures_is_a_measurement_with_errors(
-    driver: DriverProcess,
-    setup: Callable[..., CosbenchSetup],
-    controller: Recorded,
-    mixed: Workload,
-) -> None:
-    controller.step = Take("jdk8/w33-mock-errors", ["s4-main-strict"], "FAILED")
-    driver.setup(setup())
-    reads = change(mixed, operations={"read": 1}, name="reads")
-    driver.prepare(Prepare(workload=reads))
-    measurement = driver.step(Step(workload=reads, workers=2)).measurement
+def test_a_failed_workload_with_figures_is_a_measurement_with_errors(trial: Trial) -> None:
+    trial.controller.step = Take("jdk8/w33-mock-errors", ["s4-main-strict"], "FAILED")
+    reads = change(trial.mixed, operations={"read": 1}, name="reads")
+    trial.begin(reads)
+    measurement = trial.step(reads).measurement
     (tally,) = measurement.tallies
     assert (tally.count, tally.errors) == (1992, {"untold": 89})
     assert any("failures with no status 90 times" in note for note in measurement.notes)
@@ -177,22 +139,16 @@ def test_a_failed_workload_with_figures_is_a_measurement_with_errors(
     ],
 )
 def test_a_workload_without_credible_figures_fails_with_its_reason_and_its_files(
-    take: Take,
-    reason: str,
-    driver: DriverProcess,
-    setup: Callable[..., CosbenchSetup],
-    controller: Recorded,
-    mixed: Workload,
+    take: Take, reason: str, trial: Trial
 ) -> None:
-    controller.step = take
-    driver.setup(setup())
-    driver.prepare(Prepare(workload=mixed))
+    trial.controller.step = take
+    trial.begin()
     with pytest.raises(DriverFailure) as error:
-        driver.step(Step(workload=mixed, workers=2))
+        trial.step()
     assert reason in error.value.message
     assert "workload.xml" in {one.name for one in error.value.kept}
     assert any(one.name.endswith(".csv") for one in error.value.kept)
-    assert driver.process.wait(10) == 3
+    assert trial.driver.process.wait(10) == 3
 
 
 @pytest.mark.parametrize(
@@ -205,140 +161,104 @@ def test_a_workload_without_credible_figures_fails_with_its_reason_and_its_files
         (Take("jdk8/w38-allfail", ["s1-init", "s2-m"], "TERMINATED"), "HTTP 200 - launch failed; "),
     ],
 )
-def test_missing_objects_fail_the_preparation(
-    take: Take,
-    reason: str,
-    driver: DriverProcess,
-    setup: Callable[..., CosbenchSetup],
-    controller: Recorded,
-    mixed: Workload,
-) -> None:
-    controller.prepare = take
-    driver.setup(setup())
+def test_missing_objects_fail_the_preparation(take: Take, reason: str, trial: Trial) -> None:
+    trial.controller.prepare = take
     with pytest.raises(DriverFailure) as error:
-        driver.prepare(Prepare(workload=mixed))
+        trial.begin()
     assert reason in error.value.message
     assert error.value.kept
 
 
 @pytest.mark.parametrize("end", ["stdin", "SIGTERM"])
 def test_a_driver_that_is_ended_during_a_step_cancels_its_workload_first(
-    end: str,
-    driver_program: DriverProcess,
-    setup: Callable[..., CosbenchSetup],
-    controller: Recorded,
-    mixed: Workload,
+    end: str, program_trial: Trial
 ) -> None:
-    driver_program.setup(setup())
-    driver_program.prepare(Prepare(workload=mixed))
+    controller, driver = program_trial.controller, program_trial.driver
+    program_trial.begin()
     controller.step = Take("jdk8/w36-cancel-me", ["s2-main-b"], "FINISHED", looks=-1)
     controller.asked.clear()
-    driver_program._send(Step(workload=mixed, workers=2))
+    driver._send(Step(workload=program_trial.mixed, workers=2))
     assert controller.asked.wait(20)
     assert controller.cancelled == []
     if end == "stdin":
-        driver_program._stdin.close()
+        driver._stdin.close()
     else:
-        driver_program.process.send_signal(signal.SIGTERM)
-    assert driver_program.process.wait(20) == (0 if end == "stdin" else 128 + signal.SIGTERM)
+        driver.process.send_signal(signal.SIGTERM)
+    assert driver.process.wait(20) == (0 if end == "stdin" else 128 + signal.SIGTERM)
     assert controller.cancelled == ["w2"]
 
 
-def test_a_controller_that_forgets_its_workloads_has_been_restarted(
-    driver: DriverProcess,
-    setup: Callable[..., CosbenchSetup],
-    controller: Recorded,
-    mixed: Workload,
-) -> None:
-    driver.setup(setup())
-    driver.prepare(Prepare(workload=mixed))
-    controller.forgets = True
+def test_a_controller_that_forgets_its_workloads_has_been_restarted(trial: Trial) -> None:
+    trial.begin()
+    trial.controller.forgets = True
     with pytest.raises(DriverFailure, match="no longer knows w2: it was restarted"):
-        driver.step(Step(workload=mixed, workers=2))
+        trial.step()
 
 
-def test_deletes_are_checked_against_listings(
-    driver: DriverProcess,
-    setup: Callable[..., CosbenchSetup],
-    controller: Recorded,
-    store: Any,
-    mixed: Workload,
-) -> None:
-    controller.step = Take("jdk8/w33-mock-errors", ["s3-main-ok"], "FINISHED")  # has 176 deletes
-    controller.prepare = Take("real/w9-prep-r64k", ["s1-init", "s2-prepare"], "FINISHED")
+def test_deletes_are_checked_against_listings(trial: Trial) -> None:
+    # It has 176 deletes.
+    trial.controller.step = Take("jdk8/w33-mock-errors", ["s3-main-ok"], "FINISHED")
+    trial.controller.prepare = Take("real/w9-prep-r64k", ["s1-init", "s2-prepare"], "FINISHED")
     objects = {"size": 64000, "containers": 1, "per_container": 200}
-    deletes = change(mixed, name="deletes", operations={"delete": 1}, objects=objects)
-    driver.setup(setup())
-    driver.prepare(Prepare(workload=deletes))
-    store.put("wb-test-deletes-1", *(f"object-{number}" for number in range(1, 21)))
-    assert driver.step(Step(workload=deletes, workers=2)).measurement.tallies[0].count == 176
-    driver.prepare(Prepare(workload=deletes))
-    store.delete("wb-test-deletes-1", *(f"object-{number}" for number in range(1, 21)))
+    deletes = change(trial.mixed, name="deletes", operations={"delete": 1}, objects=objects)
+    left = [f"object-{number}" for number in range(1, 21)]
+    trial.begin(deletes)
+    trial.store.put("wb-test-deletes-1", *left)
+    assert trial.step(deletes).measurement.tallies[0].count == 176
+    trial.prepare(deletes)
+    trial.store.delete("wb-test-deletes-1", *left)
     with pytest.raises(DriverFailure, match="200 objects of deletes were deleted before the end"):
-        driver.step(Step(workload=deletes, workers=2))
+        trial.step(deletes)
 
 
 @pytest.mark.parametrize(
     ("broken", "reason"),
     [
-        (
-            {"refusal": "op ratio should sum to 100"},
-            "COSBench refused the workload: op ratio should sum to 100",
-        ),
+        ({"refusal": "op ratio should sum to 100"}, "refused the workload: op ratio should sum"),
         ({"users": {"bench": "s3cret"}}, "COSBench refuses user 'anonymous'"),
         ({"drivers": ""}, "COSBench's controller has no drivers"),
     ],
 )
 def test_a_refusal_of_the_controller_is_reported_with_its_reason(
-    broken: dict[str, Any],
-    reason: str,
-    driver: DriverProcess,
-    setup: Callable[..., CosbenchSetup],
-    controller: Recorded,
-    mixed: Workload,
+    broken: dict[str, Any], reason: str, trial: Trial
 ) -> None:
     for name, value in broken.items():
-        setattr(controller, name, value)
-
-    def ask() -> None:
-        driver.setup(setup())
-        driver.prepare(Prepare(workload=mixed))
-
+        setattr(trial.controller, name, value)
     with pytest.raises(DriverError, match=reason):
-        ask()
+        trial.begin()
 
 
 @pytest.mark.parametrize(
-    ("url", "reason"),
+    ("url", "reason", "advice"),
     [
-        ("http://127.0.0.1:9/controller", "does not answer: Connection refused"),
-        ("{store}/controller", "not by COSBench's controller"),
+        (
+            "http://127.0.0.1:9/controller",
+            "does not answer: Connection refused",
+            "that the client host can reach it",
+        ),
+        (
+            "{store}/controller",
+            "not by COSBench's controller",
+            "http://HOST:19088/controller",
+        ),
     ],
 )
 def test_an_unreachable_or_wrong_controller_is_named_with_advice(
-    url: str,
-    reason: str,
-    driver: DriverProcess,
-    setup: Callable[..., CosbenchSetup],
-    controller: Recorded,
-    store: Any,
+    url: str, reason: str, advice: str, trial: Trial
 ) -> None:
-    site = CosbenchSite(controller=url.format(store=store.url), archive=str(controller.archive))
+    place = url.format(store=trial.store.url)
+    site = CosbenchSite(controller=place, archive=str(trial.controller.archive))
     with pytest.raises(DriverError, match=reason) as error:
-        driver.setup(setup().model_copy(update={"site": site}))
-    advice = ("http://HOST:19088/controller", "that the client host can reach it")
-    assert any(one in str(error.value) for one in advice)
+        trial.driver.setup(trial.make().model_copy(update={"site": site}))
+    assert advice in str(error.value)
 
 
-def test_a_gateway_that_refuses_the_user_fails_before_anything_is_submitted(
-    driver: DriverProcess, setup: Callable[..., CosbenchSetup], controller: Recorded, store: Any
-) -> None:
-    target = Endpoint(
-        api="swift", url=f"{store.url}/auth/v1.0", user="ben:ch", key=SecretStr("wrong")
-    )
+def test_a_gateway_that_refuses_the_user_fails_before_anything_is_submitted(trial: Trial) -> None:
+    url = f"{trial.store.url}/auth/v1.0"
+    target = Endpoint(api="swift", url=url, user="ben:ch", key=SecretStr("wrong"))
     with pytest.raises(DriverError, match="no token for user"):
-        driver.setup(setup(target=target))
-    assert not controller.workloads
+        trial.driver.setup(trial.make(target=target))
+    assert not trial.controller.workloads
 
 
 def test_an_invalid_command_is_answered_and_ends_the_driver(driver: DriverProcess) -> None:
@@ -351,9 +271,8 @@ def test_an_invalid_command_is_answered_and_ends_the_driver(driver: DriverProces
     assert driver.process.wait(10) == 3
 
 
-def test_cosbench_does_not_age_a_store(
-    driver: DriverProcess, setup: Callable[..., CosbenchSetup]
-) -> None:
-    driver.setup(setup())
+def test_cosbench_does_not_age_a_store(trial: Trial) -> None:
+    trial.driver.setup(trial.make())
+    aged = {"objects": 5, "age": {"fill": 0.1, "size": 4096}}
     with pytest.raises(DriverError, match="COSBench cannot age a store"):
-        driver.age(AgeBuckets.model_validate({"objects": 5, "age": {"fill": 0.1, "size": 4096}}))
+        trial.driver.age(AgeBuckets.model_validate(aged))

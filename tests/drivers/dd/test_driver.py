@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.drivers.dd.test_result import WRITTEN
-from tests.drivers.rados.conftest import StubMachine
+from tests.drivers.rados.conftest import StubMachine, file_system, one_kind
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.dd.driver import DdCephFs, DdRbd
 from weighbridge.drivers.dd.kind import KIND
@@ -17,32 +17,20 @@ from weighbridge.drivers.protocol import Cleanup, DriverFailure, Prepare, Step
 from weighbridge.drivers.rados import RadosCluster, host_commands
 from weighbridge.suites import Workload
 
-ACTIVE = {
-    "filesystems": [{"mdsmap": {"fs_name": "wb-1-dd-fs", "info": {"a": {"state": "up:active"}}}}]
-}
 SIZE = 64 * 4 * 2**20
 
 
 def workload(operation: str = "write", **changed: object) -> Workload:
-    return Workload.model_validate(
-        {
-            "name": "some",
-            "objects": {"size": "4MiB", "per_container": 64},
-            "operations": {operation: 1},
-            "pick": "sequential",
-            "workers": [1],
-            "runtime": "30s",
-            "warmup": "0s",
-            **changed,
-        }
-    )
+    objects = {"size": "4MiB", "per_container": 64}
+    usual = {"objects": objects, "pick": "sequential", "workers": [1], "runtime": "30s"}
+    return one_kind(operation, **{**usual, **changed})
 
 
 @pytest.fixture(autouse=True)
 def tools(machine: StubMachine) -> None:
     machine.script("env", f"cat >&2 <<'END'\n{WRITTEN}END")
     machine.script("rbd", "echo elapsed: 1")
-    machine.answers["fs dump"] = ACTIVE
+    machine.answers["fs dump"] = file_system("wb-1-dd-fs")
     machine.printed["stat"] = f"{SIZE}\n"
 
 
@@ -105,6 +93,8 @@ def test_a_file_of_cephfs_is_written_completely_before_it_is_measured(
     machine: StubMachine, cluster: RadosCluster, tmp_path: Path
 ) -> None:
     with DdCephFs(cluster, machine, prefix="wb-1", log=tmp_path / "log", pg_num=16) as driver:
+        with pytest.raises(DriverError, match="some was not prepared"):
+            driver.step(Step(workload=workload(), workers=1))
         assert driver.prepare(Prepare(workload=workload())).bytes == SIZE
         made = driver.step(Step(workload=workload(), workers=1)).measurement
         driver.cleanup(Cleanup(workload=workload(), what="all"))
@@ -118,16 +108,6 @@ def test_a_file_of_cephfs_is_written_completely_before_it_is_measured(
     ):
         driver.prepare(Prepare(workload=workload()))
     assert machine.pools == {}
-
-
-def test_what_was_not_prepared_is_not_measured(
-    machine: StubMachine, cluster: RadosCluster, tmp_path: Path
-) -> None:
-    with (
-        DdCephFs(cluster, machine, prefix="wb-1", log=tmp_path / "log") as driver,
-        pytest.raises(DriverError, match="some was not prepared"),
-    ):
-        driver.step(Step(workload=workload(), workers=1))
 
 
 @pytest.mark.parametrize(

@@ -6,18 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.drivers.rados.conftest import DATA, StubMachine
+from tests.drivers.rados.conftest import DATA, StubMachine, file_system, one_kind
 from weighbridge.drivers.fio.tool import FioCephFs, FioRbd
 from weighbridge.drivers.protocol import Cleanup, DriverFailure, Prepare, Progress, Step
 from weighbridge.drivers.rados import RadosCluster, host_commands
 from weighbridge.suites import Workload
 
-ACTIVE = {
-    "filesystems": [{"mdsmap": {"fs_name": "wb-1-fs", "info": {"gid_1": {"state": "up:active"}}}}]
-}
-CREATING = {
-    "filesystems": [{"mdsmap": {"fs_name": "wb-1-fs", "info": {"gid_1": {"state": "up:creating"}}}}]
-}
 FIO = f"""
 case "$*" in
 *filename_format*) cat {DATA}/fio-cephfs-3.33.json ;;
@@ -27,24 +21,14 @@ esac
 
 
 def workload(operation: str = "read", pick: str = "uniform") -> Workload:
-    return Workload.model_validate(
-        {
-            "name": "some",
-            "objects": {"size": 65536, "per_container": 20},
-            "operations": {operation: 1},
-            "pick": pick,
-            "workers": [4, 8],
-            "runtime": "3s",
-            "warmup": "1.5s",
-        }
-    )
+    return one_kind(operation, pick=pick, workers=[4, 8], warmup="1.5s")
 
 
 @pytest.fixture(autouse=True)
 def tools(machine: StubMachine) -> None:
     machine.script("fio", FIO)
     machine.script("rbd", "echo elapsed: 1")
-    machine.answers["fs dump"] = ACTIVE
+    machine.answers["fs dump"] = file_system("wb-1-fs")
 
 
 @pytest.fixture
@@ -62,16 +46,9 @@ def test_rbd_is_read_with_one_outstanding_request_for_each_worker(
         driver.quit()
     assert machine.pools == {}
     (call,) = (call for call in machine.calls if call.startswith("fio"))
-    words = call.split()
-    assert {
-        "--rw=randread",
-        "--bs=65536",
-        "--ramp_time=1500ms",
-        "--runtime=3000ms",
-        "--ioengine=rbd",
-        "--iodepth=8",
-    } < set(words)
-    assert {"--pool=wb-1-fio", "--rbdname=some"} < set(words)
+    words = {*call.split()}
+    assert {"--rw=randread", "--bs=65536", "--ramp_time=1500ms", "--runtime=3000ms"} < words
+    assert {"--ioengine=rbd", "--iodepth=8", "--pool=wb-1-fio", "--rbdname=some"} < words
     assert (made.api, made.driver, made.warmup_s) == ("rbd", "fio-rbd", 1.5)
     assert made.tallies[0].count > 0
     assert made.load is not None
@@ -138,7 +115,7 @@ def test_a_metadata_server_that_does_not_start_is_reported_and_nothing_is_left(
     cephfs: FioCephFs, machine: StubMachine
 ) -> None:
     machine.broken = ("ceph-mds",)
-    machine.answers["fs dump"] = CREATING
+    machine.answers["fs dump"] = file_system("wb-1-fs", "up:creating")
     with (
         cephfs as driver,
         pytest.raises(DriverFailure, match="gateway-1: ceph-mds has ended with 1"),

@@ -14,18 +14,24 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-import boto3
 import gevent.queue
 import pytest
-from botocore.config import Config
 from hdrh.histogram import HdrHistogram
 from pydantic import SecretStr
 from swiftclient.client import Connection
 
-from null_process import null_process
+from null_process import null_process, s3_client
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.drivers.process import DriverProcess
-from weighbridge.drivers.protocol import DriverCommand, Event, Failed, Setup
+from weighbridge.drivers.protocol import (
+    DriverCommand,
+    Event,
+    Failed,
+    OnProgress,
+    Prepare,
+    Setup,
+    Step,
+)
 from weighbridge.results.record.measurement import Measurement, Tally
 from weighbridge.suites import Objects, Operation, Workload
 
@@ -59,15 +65,7 @@ class Null:
                 ]
             swift.close()
             return found
-        no_proxy = Config(proxies={}, s3={"addressing_style": "path"})
-        s3: Any = boto3.client(
-            "s3",
-            endpoint_url=self.url,
-            aws_access_key_id="bench",
-            aws_secret_access_key=key,
-            region_name="us-east-1",
-            config=no_proxy,
-        )
+        s3 = s3_client(self.url, "bench", key)
         for bucket in s3.list_buckets()["Buckets"]:
             pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket["Name"])
             objects = [one for page in pages for one in page.get("Contents", [])]
@@ -81,22 +79,9 @@ def null() -> Iterator[Callable[..., Null]]:
     with ExitStack() as stack:
 
         def start(**config: float | str | None) -> Null:
-            complete = {
-                "host": "127.0.0.1",
-                "port": 0,
-                "threads": 1,
-                # Without it, workers in a closed loop would use all CPUs for nothing.
-                "delay_ms": 2.0,
-                "fail_share": 0.0,
-                "fail_status": 503,
-                "stall_after_s": None,
-                "stall_s": 0.0,
-                "seed": 11,
-                "user": "bench",
-                "key": KEY,
-                **config,
-            }
-            return Null(*stack.enter_context(null_process(**complete)))
+            # Without a delay, workers in a closed loop would use all CPUs for nothing.
+            usual = {"delay_ms": 2.0, "seed": 11, "user": "bench", "key": KEY}
+            return Null(*stack.enter_context(null_process(**{**usual, **config})))
 
         yield start
 
@@ -135,6 +120,15 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
             idle.append(running)
 
         yield use
+
+
+def stepped(
+    running: DriverProcess, setup: Setup, one: Workload, workers: int, *heard: OnProgress
+) -> Measurement:
+    """The measurement of a step of a workload that is prepared for it."""
+    running.setup(setup)
+    running.prepare(Prepare(workload=one))
+    return running.step(Step(workload=one, workers=workers), *heard).measurement
 
 
 def answered(*commands: DriverCommand) -> tuple[int, list[Event]]:

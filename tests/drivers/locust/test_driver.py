@@ -21,6 +21,7 @@ from tests.drivers.locust.local_driver import (
     check_consistent,
     driver,
     setup_for,
+    stepped,
     workload,
 )
 from weighbridge.common.errors import DriverError
@@ -91,9 +92,7 @@ def test_both_kinds_of_user_make_the_same_objects(null: Callable[..., Null], kep
     for users in ("engine", "sdk"):
         target = null(delay_ms=20.0)
         with kept() as running:
-            running.setup(setup_for(target.target("s3"), users=users))
-            running.prepare(Prepare(workload=writes))
-            running.step(Step(workload=writes, workers=2))
+            stepped(running, setup_for(target.target("s3"), users=users), writes, 2)
         seen[users] = target.names("s3")
     both = min(len(names) for names in seen.values()) // 2
     common = set(seen["engine"]) & set(seen["sdk"])
@@ -112,10 +111,9 @@ def test_every_object_is_deleted_once_and_counted_once(
         objects=Objects(size=10, containers=3, per_container=111),
     )
     target = null(delay_ms=2.0)
+    setup = setup_for(target.target("s3"), processes=processes)
     with kept() as running:
-        running.setup(setup_for(target.target("s3"), processes=processes))
-        running.prepare(Prepare(workload=deletes))
-        measurement = running.step(Step(workload=deletes, workers=5)).measurement
+        measurement = stepped(running, setup, deletes, 5)
         check_consistent(measurement)
         tally = by_operation(measurement)["delete"]
         assert (tally.count, tally.errors) == (333, {})
@@ -133,10 +131,9 @@ def test_two_processes_share_the_workers_and_write_what_one_would(
 ) -> None:
     writes = workload({"write": 1}, runtime=2.5, warmup=0.2)
     target = null(delay_ms=5.0)
+    setup = setup_for(target.target("swift"), processes=2)
     with kept() as running:
-        running.setup(setup_for(target.target("swift"), processes=2))
-        running.prepare(Prepare(workload=writes))
-        measurement = running.step(Step(workload=writes, workers=5)).measurement
+        measurement = stepped(running, setup, writes, 5)
         check_consistent(measurement)
         tally = by_operation(measurement)["write"]
         names = [name.split("/")[1] for name in target.names("swift")]

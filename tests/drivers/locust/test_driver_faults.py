@@ -27,6 +27,7 @@ from tests.drivers.locust.local_driver import (
     driver,
     fault_of,
     setup_for,
+    stepped,
     workload,
 )
 from weighbridge.common.endpoint import Endpoint
@@ -61,10 +62,9 @@ def test_a_known_delay_is_seen_in_every_latency(
     users: Literal["engine", "sdk"], null: Callable[..., Null], kept: Kept
 ) -> None:
     reads = workload({"read": 1}, runtime=1.0)
+    setup = setup_for(null(delay_ms=30.0).target("swift"), users=users)
     with kept() as running:
-        running.setup(setup_for(null(delay_ms=30.0).target("swift"), users=users))
-        running.prepare(Prepare(workload=reads))
-        tally = by_operation(running.step(Step(workload=reads, workers=2)).measurement)["read"]
+        tally = by_operation(stepped(running, setup, reads, 2))["read"]
     assert tally.min_us is not None
     assert tally.latency is not None
     assert tally.min_us >= 29_900
@@ -104,9 +104,7 @@ def test_a_given_swift_token_is_used_and_an_invalid_one_fails_with_advice(
     given = Endpoint(api="swift", url=url, user="", key=SecretStr(""), token=SecretStr(token))
     tried = workload({"read": 1, "write": 1})
     with kept() as running:
-        running.setup(setup_for(given))
-        running.prepare(Prepare(workload=tried))
-        measurement = running.step(Step(workload=tried, workers=2)).measurement
+        measurement = stepped(running, setup_for(given), tried, 2)
         running.cleanup(Cleanup(workload=tried, what="all"))
     check_consistent(measurement)
     assert not any(tally.errors for tally in measurement.tallies)
@@ -148,15 +146,14 @@ def test_a_target_that_dies_in_a_step_leaves_a_measurement_with_errors(
 ) -> None:
     reads = workload({"read": 1}, runtime=2.0)
     target = null()
+
+    def kill(progress: Progress) -> None:
+        if progress.phase == "measure":
+            target.process.kill()
+
+    setup = setup_for(target.target("s3"), users=users, request_timeout_s=3.0)
     with kept() as running:
-        running.setup(setup_for(target.target("s3"), users=users, request_timeout_s=3.0))
-        running.prepare(Prepare(workload=reads))
-
-        def kill(progress: Progress) -> None:
-            if progress.phase == "measure":
-                target.process.kill()
-
-        measurement = running.step(Step(workload=reads, workers=4), kill).measurement
+        measurement = stepped(running, setup, reads, 4, kill)
     check_consistent(measurement)
     tally = by_operation(measurement)["read"]
     assert tally.count > 0
@@ -172,16 +169,15 @@ def test_requests_that_never_end_are_counted_as_errors(
     # All answers stop during the step, and do not come within its time: every worker is left with
     # one outstanding request.
     target = null(delay_ms=1.0)
+
+    def freeze(progress: Progress) -> None:
+        if progress.phase == "measure":
+            target.process.send_signal(signal.SIGSTOP)
+
+    setup = setup_for(target.target("s3"), users=users, request_timeout_s=5.0)
     with kept() as running:
-        running.setup(setup_for(target.target("s3"), users=users, request_timeout_s=5.0))
-        running.prepare(Prepare(workload=reads))
-
-        def freeze(progress: Progress) -> None:
-            if progress.phase == "measure":
-                target.process.send_signal(signal.SIGSTOP)
-
         try:
-            measurement = running.step(Step(workload=reads, workers=3), freeze).measurement
+            measurement = stepped(running, setup, reads, 3, freeze)
         finally:
             target.process.send_signal(signal.SIGCONT)
     tally = by_operation(measurement)["read"]
@@ -205,11 +201,9 @@ def test_objects_too_large_for_memory_are_written_as_files_by_the_sdks(
         verify=True,
         runtime=2.0,
     )
-    target = null(delay_ms=50.0)
+    setup = setup_for(null(delay_ms=50.0).target(api), users="sdk")
     with kept() as running:
-        running.setup(setup_for(target.target(api), users="sdk"))
-        running.prepare(Prepare(workload=both))
-        tallies = by_operation(running.step(Step(workload=both, workers=2)).measurement)
+        tallies = by_operation(stepped(running, setup, both, 2))
     assert all(tally.count > 0 and not tally.errors for tally in tallies.values())
     assert tallies["write"].bytes == tallies["write"].count * 9_000_000
 
@@ -229,9 +223,8 @@ def test_what_was_read_is_verified_on_request(null: Callable[..., Null], kept: K
     for users in ("engine", "sdk"):
         target = null()
         with kept() as running:
-            running.setup(setup_for(target.target("swift"), users=users))
-            running.prepare(Prepare(workload=reads))
-            good = by_operation(running.step(Step(workload=reads, workers=2)).measurement)["read"]
+            setup = setup_for(target.target("swift"), users=users)
+            good = by_operation(stepped(running, setup, reads, 2))["read"]
             assert good.count > 0
             assert good.errors == {}
             swift: Any = Connection(
@@ -265,9 +258,8 @@ def test_a_constant_rate_is_kept_by_both_kinds_of_user(
     reads = workload({"read": 1}, runtime=2.0, warmup=0.5, rate_per_s=50.0)
     for users in ("engine", "sdk"):
         with kept() as running:
-            running.setup(setup_for(null().target("s3"), users=users))
-            running.prepare(Prepare(workload=reads))
-            measurement = running.step(Step(workload=reads, workers=4)).measurement
+            setup = setup_for(null().target("s3"), users=users)
+            measurement = stepped(running, setup, reads, 4)
         due, read = 50 * measurement.window_s, by_operation(measurement)["read"]
         # On a busy machine some that were due are sent after the window.
         late = HdrHistogram.decode(read.in_flight).get_total_count() if read.in_flight else 0
@@ -295,11 +287,9 @@ def test_stdout_has_only_events_and_locust_writes_its_table_to_the_log(
     null: Callable[..., Null], tmp_path: Path
 ) -> None:
     reads = workload({"read": 1})
+    setup = setup_for(null().target("s3"), processes=2)
     with driver(tmp_path) as running:
-        running.setup(setup_for(null().target("s3"), processes=2))
-        running.prepare(Prepare(workload=reads))
-        tallies = by_operation(running.step(Step(workload=reads, workers=2)).measurement)
-        count = tallies["read"].count
+        count = by_operation(stepped(running, setup, reads, 2))["read"].count
         running.quit()
     log = (tmp_path / "driver.log").read_text()
     assert f" {count} " in log

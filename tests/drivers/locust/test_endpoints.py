@@ -11,6 +11,7 @@ import pytest
 from pydantic import SecretStr
 
 from tcp_relay import relayed
+from tests.drivers.conftest import closed_port
 from tests.drivers.locust.local_driver import (
     Api,
     Kept,
@@ -28,15 +29,6 @@ from weighbridge.drivers.locust.worker_group import Window, engine_config
 from weighbridge.drivers.protocol import Cleanup, Prepare, Step
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import EndpointTally
-
-HELD: list[socket.socket] = []
-"""Bound and not listening: connections to them are refused, and nobody else gets their ports."""
-
-
-def closed_port() -> int:
-    HELD.append(held := socket.socket())
-    held.bind(("127.0.0.1", 0))
-    return int(held.getsockname()[1])
 
 
 def at(target: Endpoint, *others: str, **more: Any) -> Endpoint:

@@ -12,15 +12,13 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from aws_profiles import by_program
+from aws_profiles import source_of
 from dripping import dripping
-from tests.drivers.locust.local_driver import Kept, Null, by_operation, setup_for, workload
-from weighbridge.common.credential import KeySource
+from tests.drivers.locust.local_driver import Kept, Null, by_operation, setup_for, stepped, workload
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.locust import account as account_module
 from weighbridge.drivers.locust.account import Account, AccountAnswer
-from weighbridge.drivers.protocol import Prepare, Step
 
 KEYSTONE = {"username": "u", "project_name": "p"}
 
@@ -82,17 +80,16 @@ def test_a_token_ages_while_its_answer_is_late(monkeypatch: pytest.MonkeyPatch) 
     assert auth.account.left_s == 99.5
 
 
-def test_a_token_that_was_refused_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_that_was_refused_is_not_kept_and_a_first_one_not_done_without(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     auth = Auth(monkeypatch, keystone=KEYSTONE)
-    auth.account.renew()
-    auth.account.refused()
     auth.fails = True
     with pytest.raises(DriverError, match="503"):
         auth.account.renew()
-
-
-def test_a_first_token_cannot_be_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    auth = Auth(monkeypatch)
+    auth.fails = False
+    auth.account.renew()
+    auth.account.refused()
     auth.fails = True
     with pytest.raises(DriverError, match="503"):
         auth.account.renew()
@@ -112,7 +109,7 @@ def test_a_token_whose_end_nobody_says_is_kept_if_the_store_takes_it(
 
 def s3_target(url: str, folder: Path, left_s: float) -> Endpoint:
     """A target whose keys end, by a program that gives no others."""
-    files = by_program(folder, left_s)
+    source = source_of(folder, left_s)
     (folder / "keys.py").write_text("raise SystemExit('log in first')")
     return Endpoint(
         api="s3",
@@ -120,12 +117,7 @@ def s3_target(url: str, folder: Path, left_s: float) -> Endpoint:
         user="bench",
         key=SecretStr("a-secret-key"),
         keys_end_at=datetime.now(UTC) + timedelta(seconds=left_s),
-        key_source=KeySource(
-            provider="custom-process",
-            profile="lab",
-            config_file=files["AWS_CONFIG_FILE"],
-            credentials_file=files["AWS_SHARED_CREDENTIALS_FILE"],
-        ),
+        key_source=source,
     )
 
 
@@ -134,9 +126,8 @@ def test_a_step_without_new_keys_uses_the_old_ones_and_says_so(
 ) -> None:
     one = workload({"read": 1, "write": 1}, runtime=1.0, rate_per_s=50.0)
     with kept() as running:
-        running.setup(setup_for(s3_target(null().url, tmp_path, 3600.0)))
-        running.prepare(Prepare(workload=one))
-        measurement = running.step(Step(workload=one, workers=2)).measurement
+        setup = setup_for(s3_target(null().url, tmp_path, 3600.0))
+        measurement = stepped(running, setup, one, 2)
     assert not any(tally.errors for tally in by_operation(measurement).values())
     (note,) = (one for one in measurement.notes if "no new keys" in one)
     assert note.startswith("no new keys in the step, the old ones were used: once: ")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import random
 import socket
 from datetime import UTC, datetime
 from pathlib import Path
@@ -74,41 +73,14 @@ def test_outstanding_waiting_and_timed_out_requests_are_recorded_by_age() -> Non
     ]  # fmt: skip
 
 
-def test_latencies_outside_the_histogram_are_counted_at_its_bounds() -> None:
+def test_latencies_outside_the_histogram_are_counted_at_its_bounds_and_failures_have_none() -> None:
     (tally,) = window_of([0, 5_000_000_000], 0).tallies
     assert (tally.count, tally.min_us, tally.max_us) == (2, 0, 5_000_000_000)
     assert tally.latency is not None
     assert HdrHistogram.decode(tally.latency).get_total_count() == 2
-
-
-def test_a_recorder_of_failures_alone_has_no_latency() -> None:
     (tally,) = window_of([], 3).tallies
     figures = (tally.count, tally.latency, tally.min_us, tally.errors)
     assert figures == (0, None, None, {"http-503": 3})
-
-
-def test_merged_windows_are_the_window_of_all_their_requests() -> None:
-    dice = random.Random(5)
-    halves = [[round(dice.lognormvariate(8, 1)) for _ in range(500)] for _ in range(2)]
-    both = merged([window_of(halves[0], 1), window_of(halves[1], 2)])
-    expected = window_of(halves[0] + halves[1], 3).tallies[0]
-    tally = both.tallies[0]
-    assert (tally.in_flight, tally.failed_us) == (None, 2_100_000)
-    approximate = {"latency", "first_byte", "before_us"}
-    assert tally.model_dump(exclude=approximate) == expected.model_dump(exclude=approximate)
-    assert tally.latency is not None
-    assert expected.latency is not None
-    ours, theirs = HdrHistogram.decode(tally.latency), HdrHistogram.decode(expected.latency)
-    for percent in (1, 50, 90, 99, 99.9, 100):
-        assert ours.get_value_at_percentile(percent) == theirs.get_value_at_percentile(percent)
-    assert sum(second.count for second in both.seconds) == 1000
-    assert sum(second.errors for second in both.seconds) == 3
-    assert (both.window_s, both.cpu_s) == (2.0, 1.0)
-
-
-def test_a_window_of_failures_alone_can_be_merged() -> None:
-    tally = merged([window_of([], 1), window_of([7], 0)]).tallies[0]
-    assert (tally.count, tally.min_us, tally.errors) == (1, 7, {"http-503": 1})
 
 
 def test_times_that_one_process_does_not_know_are_unknown_for_all() -> None:
@@ -196,25 +168,15 @@ def test_s3_requests_are_signed_as_botocore_signs_them(query: str, token: str | 
     assert "wJalrXUtnFEMI" not in str(ours)
 
 
-@pytest.mark.parametrize(
-    ("url", "place"),
-    [
-        (
-            "http://10.0.0.1:8080/auth/v1.0",
-            UrlParts("10.0.0.1", 8080, tls=False, path="/auth/v1.0"),
-        ),
-        ("https://store.example/", UrlParts("store.example", 443, tls=True, path="")),
-        ("http://[::1]:80", UrlParts("::1", 80, tls=False, path="")),
-    ],
-)
-def test_urls_are_split_into_their_parts(url: str, place: UrlParts) -> None:
-    assert UrlParts.of(url) == place
-
-
-@pytest.mark.parametrize("url", ["http://host:99999", "ftp://host", "http://"])
-def test_invalid_urls_are_refused(url: str) -> None:
-    with pytest.raises(DriverError):
-        UrlParts.of(url)
+def test_urls_are_split_into_their_parts_and_invalid_ones_refused() -> None:
+    auth = UrlParts("10.0.0.1", 8080, tls=False, path="/auth/v1.0")
+    assert UrlParts.of("http://10.0.0.1:8080/auth/v1.0") == auth
+    secure = UrlParts("store.example", 443, tls=True, path="")
+    assert UrlParts.of("https://store.example/") == secure
+    assert UrlParts.of("http://[::1]:80") == UrlParts("::1", 80, tls=False, path="")
+    for url in ("http://host:99999", "ftp://host", "http://"):
+        with pytest.raises(DriverError):
+            UrlParts.of(url)
 
 
 def proc(folder: Path, cgroup: str, mountinfo: str) -> Path:

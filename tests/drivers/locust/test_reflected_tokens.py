@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from tests.drivers.conftest import Bench, shape, until
+from tests.drivers.conftest import Bench, always, shape, until
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.locust.account import Account, NotServing
@@ -57,13 +57,10 @@ def test_what_an_account_cannot_do_is_said_without_its_token(scripted: Make) -> 
 
 @pytest.mark.parametrize("api", ["s3", "swift"])
 def test_a_target_whose_answers_are_503_does_not_serve(scripted: Make, api: str) -> None:
-    def refusing(connection: socket.socket, _head: bytes) -> bool:
-        connection.sendall(b"HTTP/1.1 503 Slow Down\r\nContent-Length: 0\r\n\r\n")
-        return True
-
+    busy = always(b"HTTP/1.1 503 Slow Down\r\nContent-Length: 0\r\n\r\n")
     given = {"token": SecretStr("given")} if api == "swift" else {}
     target = Endpoint.model_validate(
-        {"api": api, "url": scripted(refusing).url, "user": "u", "key": SecretStr("k"), **given}
+        {"api": api, "url": scripted(busy).url, "user": "u", "key": SecretStr("k"), **given}
     )
     with pytest.raises(NotServing, match="HTTP 503"):
         Account(target, 10.0).check_serves()

@@ -11,11 +11,10 @@ from urllib.parse import urlsplit
 import pytest
 from pydantic import SecretStr
 
-from aws_profiles import by_program
+from aws_profiles import source_of
 from tcp_relay import relayed
 from tests.drivers.locust.local_driver import Null, answered, by_operation, setup_for, workload
 from weighbridge.common import credential
-from weighbridge.common.credential import KeySource
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.drivers.protocol import Cleaned, Cleanup, Measured, Prepare, Step
 
@@ -31,13 +30,7 @@ def test_a_step_begins_with_new_keys_and_takes_others_before_they_end(
 ) -> None:
     # They are due soon, and end late: no machine is too slow for that.
     monkeypatch.setattr(credential, "RENEW_AT", 0.3 / LIFE_S)
-    files = by_program(tmp_path, LIFE_S)
-    source = KeySource(
-        provider="custom-process",
-        profile="lab",
-        config_file=files["AWS_CONFIG_FILE"],
-        credentials_file=files["AWS_SHARED_CREDENTIALS_FILE"],
-    )
+    source = source_of(tmp_path, LIFE_S)
     signed: list[str] = []
 
     def seen(data: bytes) -> None:

@@ -7,12 +7,11 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-import boto3
 import pytest
-from botocore.config import Config
 from pydantic import SecretStr
 from swiftclient.client import Connection
 
+from null_process import s3_client
 from tests.drivers.locust.local_driver import (
     KEY,
     Api,
@@ -51,14 +50,7 @@ def seen(target: Null, api: Api) -> list[tuple[int, int]]:
         ]
         swift.close()
         return [(markers.count(False), markers.count(True)) for markers in found]
-    client: Any = boto3.client(
-        "s3",
-        endpoint_url=target.url,
-        aws_access_key_id="bench",
-        aws_secret_access_key=KEY,
-        region_name="us-east-1",
-        config=Config(proxies={}, s3={"addressing_style": "path"}),
-    )
+    client = s3_client(target.url, "bench", KEY)
     pages = [
         list(client.get_paginator("list_object_versions").paginate(Bucket=bucket))
         for bucket in BUCKETS

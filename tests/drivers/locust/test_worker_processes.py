@@ -1,40 +1,26 @@
-"""Several worker processes: their windows merge into one measurement, and they share the workers as
-Locust assigns users.
+"""Several worker processes: their windows merge into one measurement, and Locust gives each as many
+users.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import SimpleNamespace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from locust import User, task
 from locust.dispatch import UsersDispatcher
-from locust.env import Environment
 from locust.runners import WorkerNode
-from pydantic import SecretStr
 
-from weighbridge.common.endpoint import Endpoint
-from weighbridge.drivers.locust.load_runner import AT_ONCE, LoadRunner
+from weighbridge.drivers.locust.load_runner import AT_ONCE
 from weighbridge.drivers.locust.sdk import Recorder
 from weighbridge.drivers.locust.step import merged
 from weighbridge.drivers.locust.worker_group import Window
-from weighbridge.drivers.locust.worker_process import Begin
-from weighbridge.drivers.protocol import Setup
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Tally
-from weighbridge.suites import Objects, Operation, Workload
+from weighbridge.suites import Operation
 
 WINDOW_S = 3.0
-READS = Workload(
-    name="reads",
-    objects=Objects(size=100),
-    operations={"read": 1},
-    workers=(6,),
-    runtime=0.1,
-)
 OPERATIONS: tuple[Operation, ...] = ("read", "write", "delete")
 
 
@@ -107,43 +93,6 @@ def test_the_windows_of_several_processes_merge_into_the_window_of_all_their_req
     }
     assert len(found.seconds) == len(complete.seconds())
     assert (found.window_s, found.cpu_s) == (WINDOW_S, 1.0)
-
-
-class Shares(LoadRunner):
-    """Worker processes with these numbers of users, and the workers that each was given."""
-
-    def __init__(self, users: dict[int, int]) -> None:
-        setup = Setup(
-            target=Endpoint(api="s3", url="http://127.0.0.1:1", user="u", key=SecretStr("k")),
-            bucket_prefix="wb-1",
-            seed=1,
-            processes=len(users),
-        )
-        super().__init__(setup, Environment())
-        self._users_of = users
-        self._nodes = {number: f"node-{number}" for number in users}
-        self.workers: list[range] = []
-
-    def _users(self) -> dict[int, int]:
-        return self._users_of
-
-    def _send(self, number: int, data: Mapping[str, object]) -> None:
-        begin = Begin.model_validate_json(str(data["argument"]))
-        self.workers.append(range(begin.first, begin.first + begin.count * begin.apart))
-        answer = {"id": data["id"], "error": "", "answer": "{}"}
-        self._answered(self.environment, SimpleNamespace(data=answer, node_id=f"node-{number}"))
-
-    def _have(self, count: int, timeout_s: float, what: str) -> None: ...
-
-    def _check(self) -> None: ...
-
-    def close(self) -> None: ...
-
-
-def test_no_two_processes_are_the_same_worker_so_that_none_writes_anothers_names() -> None:
-    runner = Shares({0: 2, 1: 1, 2: 3})
-    runner.begin(Begin(workload=READS, workers=6, repeat=0, count=0))
-    assert runner.workers == [range(2), range(2, 3), range(3, 6)]
 
 
 class Worker(User):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,8 +17,28 @@ from tests.drivers.rados.given_pools import NAMESPACE, POOL, THEIRS, AskedMachin
 from weighbridge.common.host import Completed
 from weighbridge.drivers.rados import GivenPool, look
 from weighbridge.drivers.rados.cluster import RadosCluster
+from weighbridge.suites import Workload
 
 DATA = Path(__file__).parents[2] / "data"
+
+
+def one_kind(operation: str = "read", **changed: Any) -> Workload:
+    """A workload of one operation, as the tools below gateways have them."""
+    usual = {
+        "name": "some",
+        "objects": {"size": 65536, "per_container": 20},
+        "operations": {operation: 1},
+        "workers": [8],
+        "runtime": "3s",
+        "warmup": "0s",
+    }
+    return Workload.model_validate({**usual, **changed})
+
+
+def file_system(name: str, state: str = "up:active") -> dict[str, object]:
+    """What `ceph fs dump` prints of a cluster with this one."""
+    info = {"gid_1": {"state": state}}
+    return {"filesystems": [{"mdsmap": {"fs_name": name, "info": info}}]}
 
 
 class StubMachine:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.drivers.rados.conftest import DATA, StubMachine
+from tests.drivers.rados.conftest import DATA, StubMachine, one_kind
 from weighbridge.drivers.protocol import Cleanup, DriverFailure, Prepare, Progress, Step
 from weighbridge.drivers.rados import RadosCluster, RbdBench
 from weighbridge.drivers.rados.block import BlockProgress, image_of, progress_lines, window
@@ -23,17 +23,9 @@ esac
 """
 
 
-def workload(operation: str = "read", runtime: str = "0.5s") -> Workload:
-    return Workload.model_validate(
-        {
-            "name": "some",
-            "objects": {"size": SIZE, "per_container": 300},
-            "operations": {operation: 1},
-            "workers": [8],
-            "runtime": runtime,
-            "warmup": "0.2s",
-        }
-    )
+def workload(operation: str = "read") -> Workload:
+    objects = {"size": SIZE, "per_container": 300}
+    return one_kind(operation, objects=objects, runtime="0.5s", warmup="0.2s")
 
 
 @pytest.fixture

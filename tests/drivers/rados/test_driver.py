@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.drivers.rados.conftest import DATA, StubMachine
+from tests.drivers.rados.conftest import DATA, StubMachine, one_kind
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.protocol import Cleanup, DriverFailure, Prepare, Progress, Step
 from weighbridge.drivers.rados import RadosBench, RadosCluster
@@ -28,20 +28,8 @@ esac
 """
 
 
-def workload(
-    operation: str = "read", pick: str = "uniform", count: int = 7, warmup: str = "0s"
-) -> Workload:
-    return Workload.model_validate(
-        {
-            "name": "some",
-            "objects": {"size": 65536, "per_container": count},
-            "operations": {operation: 1},
-            "pick": pick,
-            "workers": [8],
-            "runtime": "3s",
-            "warmup": warmup,
-        }
-    )
+def workload(operation: str = "read", count: int = 7, **changed: object) -> Workload:
+    return one_kind(operation, objects={"size": 65536, "per_container": count}, **changed)
 
 
 @pytest.fixture
@@ -114,10 +102,25 @@ def test_with_fewer_workers_than_instances_fewer_run_with_a_note(
     driver: RadosBench, machine: StubMachine
 ) -> None:
     with driver:
+        with pytest.raises(DriverError, match="was not prepared"):
+            driver.step(Step(workload=workload(), workers=1))
         driver.prepare(Prepare(workload=workload()))
         made = driver.step(Step(workload=workload(), workers=1)).measurement
     assert sum("rand" in call for call in machine.calls) == 1
     assert made.notes == ("1 of 2 instances: there are no workers or objects for more",)
+
+
+def test_a_bench_beside_the_gateway_that_used_all_cpu_is_noted_and_valid(
+    driver: RadosBench,
+) -> None:
+    with driver:
+        driver.prepare(Prepare(workload=workload()))
+        made = driver.step(Step(workload=workload(), workers=8)).measurement
+    assert made.load is not None
+    used = made.load.model_copy(update={"cpu_s": made.load.cpu_limit * made.load.window_s})
+    verdict = judge(made.model_copy(update={"load": used}), Bounds())
+    assert verdict.valid
+    assert any("rados-bench used 100% of its CPU limit" in note for note in verdict.notes)
 
 
 def test_an_instance_that_fails_fails_the_step_with_its_output_and_leaves_no_pool(
@@ -152,24 +155,3 @@ def test_pools_with_other_replicas_than_the_layout_are_not_measured(
     with driver, pytest.raises(DriverFailure, match="has 2 replicas, the layout 3"):
         driver.prepare(Prepare(workload=workload()))
     assert machine.pools == {}
-
-
-def test_reads_without_preparation_are_refused(driver: RadosBench) -> None:
-    with driver, pytest.raises(DriverError, match="was not prepared"):
-        driver.step(Step(workload=workload(), workers=8))
-
-
-def test_a_bench_beside_the_gateway_that_used_all_cpu_is_noted_and_valid(
-    driver: RadosBench,
-) -> None:
-    with driver:
-        driver.prepare(Prepare(workload=workload()))
-        made = driver.step(Step(workload=workload(), workers=8)).measurement
-    assert made.load is not None
-    used = made.load.model_copy(update={"cpu_s": made.load.cpu_limit * made.load.window_s})
-    verdict = judge(made.model_copy(update={"load": used}), Bounds())
-    assert verdict.valid
-    assert any(
-        "rados-bench used 100% of its CPU limit, which is the gateway host's" in note
-        for note in verdict.notes
-    )

@@ -78,13 +78,31 @@ def test_a_pool_of_gateways_by_its_application_alone_is_not_known_to_be_theirs(
     assert found.stores == stores
 
 
-def test_a_pool_with_fewer_placement_groups_than_the_gateways_is_said_to_reach_less(
-    ceph: FakeCeph, seen: Seen
+@pytest.mark.parametrize(
+    ("what", "said", "remark"),
+    [
+        (
+            "pools",
+            [detail(), detail(STORE, pg_num=256)],
+            f"it has 32 placement groups, and {STORE} 256: it may use fewer OSDs, and reach less",
+        ),
+        (
+            "pools",
+            [detail(application_metadata={"rbd": {}}), detail(STORE)],
+            "it is in use by rbd",
+        ),
+        (
+            "states",
+            {},
+            "whether placement groups are active and clean is not known: ceph status has none",
+        ),
+    ],
+)
+def test_what_may_spoil_a_bench_of_a_pool_is_remarked(
+    ceph: FakeCeph, seen: Seen, what: str, said: object, remark: str
 ) -> None:
-    ceph.say("pools", [detail(), detail(STORE, pg_num=256)])
-    assert seen().remark == (
-        f"it has 32 placement groups, and {STORE} 256: it may use fewer OSDs, and reach less"
-    )
+    ceph.say(what, said)
+    assert seen().remark == remark
 
 
 def test_a_profile_that_would_be_an_option_of_a_program_is_refused(
@@ -132,19 +150,6 @@ def test_what_the_user_may_not_know_is_not_known_and_the_pool_can_be_benched(
     assert found.apart == "nothing is known of it: client.bench: Error EACCES: access denied"
 
 
-def test_a_cluster_that_tells_of_no_groups_is_not_said_to_be_clean(
-    ceph: FakeCeph, seen: Seen
-) -> None:
-    ceph.say("states", {})
-    words = "whether placement groups are active and clean is not known: ceph status has none"
-    assert seen().remark == words
-
-
-def test_a_pool_that_others_use_is_said_to_be(ceph: FakeCeph, seen: Seen) -> None:
-    ceph.say("pools", [detail(application_metadata={"rbd": {}}), detail(STORE)])
-    assert seen().remark == "it is in use by rbd"
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -167,52 +172,41 @@ def test_a_pool_in_which_writes_may_wait_is_refused_with_all_that_is_wrong(
     assert not [one for one in ceph.calls if "create" in one]
 
 
-def test_a_pool_that_does_not_exist_is_refused_with_the_nearest_name(seen: Seen) -> None:
+def test_a_pool_or_user_that_does_not_exist_is_refused(ceph: FakeCeph, seen: Seen) -> None:
     with pytest.raises(UsageError, match=r"the cluster has no such pool.*'bench'"):
         seen(POOL.model_copy(update={"pool": "benhc"}))
-
-
-def test_no_name_of_a_pool_moves_the_cursor(ceph: FakeCeph, seen: Seen) -> None:
+    with pytest.raises(UsageError, match="unable to find a keyring"):
+        seen(POOL.model_copy(update={"user": "client.nobody"}))
+    # No name of a pool moves the cursor.
     ceph.say("pools", [detail("\x1b[2Jvault")])
     with pytest.raises(UsageError, match=r"the cluster has no such pool.*vault") as error:
         seen()
     assert "\x1b" not in error.value.message
 
 
+@pytest.mark.parametrize(("what", "command"), [("denied", "create"), ("no-list", "ls")])
 def test_a_user_without_rights_is_refused_with_what_rados_says_and_the_rights_it_needs(
-    ceph: FakeCeph, seen: Seen
+    ceph: FakeCeph, seen: Seen, what: str, command: str
 ) -> None:
-    ceph.say("denied", "error creating bench/probe: (1) Operation not permitted")
-    with pytest.raises(UsageError, match=r"client.bench cannot use it: rados create: .*permitted"):
+    ceph.say(what, "error: (1) Operation not permitted")
+    with pytest.raises(
+        UsageError, match=rf"client.bench cannot use it: rados {command}: .*permitted"
+    ) as error:
         seen()
-    with pytest.raises(UsageError, match="osd 'allow rw pool=bench'"):
-        seen()
-
-
-def test_a_user_who_may_not_list_is_refused_and_the_object_that_was_tried_is_gone(
-    ceph: FakeCeph, seen: Seen
-) -> None:
-    ceph.say("no-list", "error: (1) Operation not permitted")
-    with pytest.raises(UsageError, match=r"client.bench cannot use it: rados ls: .*permitted"):
-        seen()
+    assert "osd 'allow rw pool=bench'" in str(error.value)
+    # The object that was tried is gone.
     assert untouched(ceph)
     assert not [one for one in ceph.objects if one.startswith("wb-")]
 
 
-def test_a_user_without_a_keyring_is_refused(seen: Seen) -> None:
-    with pytest.raises(UsageError, match="unable to find a keyring"):
-        seen(POOL.model_copy(update={"user": "client.nobody"}))
-
-
-def test_a_host_without_the_program_is_refused(ceph: FakeCeph, seen: Seen) -> None:
+def test_a_host_without_rados_is_refused_and_without_ceph_nothing_is_known(
+    ceph: FakeCeph, seen: Seen
+) -> None:
+    (ceph.bin / "ceph").unlink()
+    assert seen().apart == "nothing is known of it: gateway-1 has no program `ceph`"
     (ceph.bin / "rados").unlink()
     with pytest.raises(UsageError, match=r"gateway-1 has no program `rados`.*\n.*ceph-common"):
         seen()
-
-
-def test_without_the_program_ceph_nothing_is_known(ceph: FakeCeph, seen: Seen) -> None:
-    (ceph.bin / "ceph").unlink()
-    assert seen().apart == "nothing is known of it: gateway-1 has no program `ceph`"
 
 
 @pytest.mark.parametrize(

@@ -26,34 +26,15 @@ SIGHTS = {
     "wrong": Sight("wrong", None, ""),
     "mute": Sight("unreadable", None, ""),
 }
+UNREAD: dict[str, Finding] = {"mute": "unreadable"}
+DAMAGE: dict[str, Finding] = {"torn": "torn", "wrong": "wrong", **UNREAD}
+BACK: dict[str, Finding] = {"v1": "undead", "torn": "undead", "wrong": "undead", **UNREAD}
 WANTED: dict[str, dict[str, Finding]] = {
-    "written": {
-        "v1": "stale",
-        "gone": "lost",
-        "torn": "torn",
-        "wrong": "wrong",
-        "mute": "unreadable",
-    },
-    "overwritten in flight": {
-        "gone": "lost",
-        "torn": "torn",
-        "wrong": "wrong",
-        "mute": "unreadable",
-    },
-    "deleted in flight": {"v1": "stale", "torn": "torn", "wrong": "wrong", "mute": "unreadable"},
-    "deleted": {
-        "v1": "undead",
-        "v2": "undead",
-        "torn": "undead",
-        "wrong": "undead",
-        "mute": "unreadable",
-    },
-    "rewritten in flight": {
-        "v1": "undead",
-        "torn": "undead",
-        "wrong": "undead",
-        "mute": "unreadable",
-    },
+    "written": {"v1": "stale", "gone": "lost", **DAMAGE},
+    "overwritten in flight": {"gone": "lost", **DAMAGE},
+    "deleted in flight": {"v1": "stale", **DAMAGE},
+    "deleted": {"v2": "undead", **BACK},
+    "rewritten in flight": BACK,
     "never": {"torn": "wrong", "wrong": "wrong"},
 }
 

@@ -27,8 +27,8 @@ BODIES = Bodies(SEED)
 class Planted:
     """Objects of a store, each with what is expected of it."""
 
-    def __init__(self, store: SurvivorStore) -> None:
-        self.store = store
+    def __init__(self, store: SurvivorStore, host: FakeHost, log: Path) -> None:
+        self.store, self.host, self.log = store, host, log
         self.expected: list[Expected] = []
 
     def body(self, api: str, name: str, version: int, size: int = SIZE) -> bytes:
@@ -62,7 +62,7 @@ class Planted:
         state = {"acknowledged": "deleted", "allowed": (), "may_be_absent": True, "older": (1,)}
         self.add(name, api, there=there, **state)
 
-    def inspect(self, host: FakeHost, log: Path, **given: Any) -> Inspection:
+    def inspect(self, **given: Any) -> Inspection:
         usual: dict[str, Any] = {
             "endpoints": self.store.endpoints(),
             "seed": SEED,
@@ -71,12 +71,13 @@ class Planted:
             "timeout_s": 5.0,
             "list_again_s": 0.05,
         }
-        return inspect(host, InspectOrder.model_validate(usual | given), self.expected, log)
+        order = InspectOrder.model_validate(usual | given)
+        return inspect(self.host, order, self.expected, self.log)
 
 
 @pytest.fixture
-def planted(store: SurvivorStore) -> Planted:
-    return Planted(store)
+def planted(store: SurvivorStore, host: FakeHost, tmp_path: Path) -> Planted:
+    return Planted(store, host, tmp_path / "log")
 
 
 def findings(found: Inspection) -> dict[str, str]:
@@ -97,7 +98,7 @@ def total(found: Sequence[FoundObjects], count: str) -> int:
 
 @pytest.mark.parametrize("api", ["s3", "swift"])
 def test_every_kind_of_damage_is_found_as_what_it_is_and_nothing_else_is(
-    planted: Planted, host: FakeHost, tmp_path: Path, api: str
+    planted: Planted, api: str
 ) -> None:
     p = planted
     p.add("good", api, there=2)
@@ -116,7 +117,7 @@ def test_every_kind_of_damage_is_found_as_what_it_is_and_nothing_else_is(
     nothing = {"acknowledged": "nothing", "allowed": (1,), "may_be_absent": True, "older": ()}
     p.add("unborn-gone", api, there=None, **nothing)
     p.add("unborn-wrong", api, there=b"x" * SIZE, **nothing)
-    found = p.inspect(host, tmp_path / "log", endpoints=p.store.endpoints())
+    found = p.inspect()
     assert findings(found) == {
         "lost": "lost",
         "torn": "torn",
@@ -150,9 +151,7 @@ def test_every_kind_of_damage_is_found_as_what_it_is_and_nothing_else_is(
     assert found.notes == ()
 
 
-def test_listings_are_judged_by_themselves(
-    planted: Planted, host: FakeHost, tmp_path: Path
-) -> None:
+def test_listings_are_judged_by_themselves(planted: Planted) -> None:
     for api in ("s3", "swift"):
         planted.add(f"{api}-good", api, there=2)
         planted.add(f"{api}-unlisted", api, there=2)
@@ -170,7 +169,7 @@ def test_listings_are_judged_by_themselves(
         return sorted([*names, *(api + name for name in shown)])
 
     planted.store.listed = listed
-    found = planted.inspect(host, tmp_path / "log")
+    found = planted.inspect()
     assert findings(found) == {
         name: finding
         for api in ("s3", "swift")
@@ -185,9 +184,7 @@ def test_listings_are_judged_by_themselves(
     assert [one.not_listed for one in found.objects] == [1, 1]
 
 
-def test_a_listing_that_is_late_is_not_a_finding(
-    planted: Planted, host: FakeHost, tmp_path: Path
-) -> None:
+def test_a_listing_that_is_late_is_not_a_finding(planted: Planted) -> None:
     planted.add("late", "swift", there=2)
     planted.add("good", "swift", there=2)
     asked = []
@@ -197,93 +194,43 @@ def test_a_listing_that_is_late_is_not_a_finding(
         return names if len(asked) > 2 else [name for name in names if name != "late"]
 
     planted.store.listed = listed
-    assert not findings(planted.inspect(host, tmp_path / "log"))
+    assert not findings(planted.inspect())
     assert len(asked) > 2
 
 
-def test_listings_of_many_pages_are_read_completely(
-    planted: Planted, host: FakeHost, tmp_path: Path
-) -> None:
+def test_listings_of_many_pages_are_read_completely(planted: Planted) -> None:
     for number in range(1100):
         planted.add(f"k{number:04d}", there=2, size_bytes=64)
-    assert not findings(planted.inspect(host, tmp_path / "log"))
+    assert not findings(planted.inspect())
     pages = [one for one in planted.store.requests if "list-type" in one]
     assert [one.rpartition("start-after=")[2] for one in pages] == ["", "k0999"]
 
 
-@pytest.mark.parametrize("api", ["s3", "swift"])
-def test_a_listing_without_an_end_is_ended(
-    planted: Planted, host: FakeHost, tmp_path: Path, api: str
-) -> None:
-    planted.add("good", api, there=2)
-    planted.store.listed = lambda _, names: [*names, *(f"x{at:07d}" for at in range(200_000))]
-    found = planted.inspect(host, tmp_path / "log")
-    note = "no complete listing: more than 10000 names that were never written"
-    assert found.notes == (f"wb-{api}-0: {note}",)
-    assert not findings(found)
-
-
-def test_a_listing_that_goes_round_is_ended(
-    planted: Planted, host: FakeHost, tmp_path: Path
-) -> None:
-    planted.add("good", there=2)
+def _in_a_circle(handler: Any) -> bool:
     row = "<Contents><Key>good</Key></Contents>"
     page = f"<ListBucketResult><IsTruncated>true</IsTruncated>{row}</ListBucketResult>"
-    planted.store.list_answer = lambda handler: bool(handler.answer(200, page.encode()))
-    found = planted.inspect(host, tmp_path / "log")
-    assert found.notes == ("wb-s3-0: no complete listing: its names are not in order",)
+    return bool(handler.answer(200, page.encode()))
+
+
+@pytest.mark.parametrize(
+    ("api", "listing", "note"),
+    [
+        ("s3", "endless", "more than 10000 names that were never written"),
+        ("swift", "endless", "more than 10000 names that were never written"),
+        ("s3", _in_a_circle, "its names are not in order"),
+    ],
+)
+def test_a_listing_that_goes_on_for_ever_is_ended(
+    planted: Planted, api: str, listing: Any, note: str
+) -> None:
+    planted.add("good", api, there=2)
+    if listing == "endless":
+        planted.store.listed = lambda _, names: [*names, *(f"x{at:07d}" for at in range(200_000))]
+    else:
+        planted.store.list_answer = listing
+    found = planted.inspect()
+    assert found.notes == (f"wb-{api}-0: no complete listing: {note}",)
     assert not findings(found)
-
-
-def test_a_page_that_never_ends_is_no_listing(
-    planted: Planted, host: FakeHost, tmp_path: Path
-) -> None:
-    planted.add("good", "swift", there=2)
-    planted.store.list_answer = _endless
-    found = planted.inspect(host, tmp_path / "log", within_s=0.5)
-    assert findings(found) == {"good": "not-listed"}
-    assert found.notes[0].startswith("wb-swift-0: no complete listing: 200, longer: xxx")
-
-
-def test_objects_of_a_container_that_cannot_be_listed_are_not_listed(
-    planted: Planted, host: FakeHost, tmp_path: Path
-) -> None:
-    planted.add("good", there=2)
-    planted.store.list_answer = lambda handler: bool(handler.answer(503, b"busy"))
-    found = planted.inspect(host, tmp_path / "log", within_s=0.5)
-    assert findings(found) == {"good": "not-listed"}
-    assert found.notes[0] == "wb-s3-0: no complete listing: 503, complete: busy"
-
-
-def test_errors_until_the_end_are_unreadable_and_errors_at_first_are_not(
-    planted: Planted, host: FakeHost, tmp_path: Path
-) -> None:
-    tries = iter(range(3))
-    for name in ("always", "at-first", "gone-always"):
-        planted.store.reads[name] = lambda handler: bool(handler.answer(503, b"AUTH_tk-secret"))
-    planted.store.reads["at-first"] = lambda handler: (
-        next(tries, None) is not None and bool(handler.answer(500))
-    )
-    planted.add("always", "swift", there=2)
-    planted.add("at-first", "swift", there=2)
-    planted.deleted("gone-always", "swift")
-    found = planted.inspect(host, tmp_path / "log", within_s=3.0)
-    assert findings(found) == {"always": "unreadable", "gone-always": "unreadable"}
-    assert words(found, "always") == "acknowledged: version 2; found: 503 ***"
-    assert (total(found.objects, "acknowledged"), total(found.objects, "deleted")) == (2, 1)
-
-
-def test_a_store_that_refuses_connections_leaves_all_unreadable(
-    planted: Planted, host: FakeHost, tmp_path: Path
-) -> None:
-    endpoint = planted.store.endpoints()[0].model_copy(update={"url": "http://127.0.0.1:1"})
-    for number in range(5):
-        planted.add(f"k{number}", there=2)
-    begun_s = time.monotonic()
-    found = planted.inspect(host, tmp_path / "log", endpoints=(endpoint,), within_s=0.5)
-    assert set(findings(found).values()) == {"unreadable"}
-    assert total(found.objects, "unreadable") == 5
-    assert time.monotonic() - begun_s < 30
 
 
 def _endless(handler: Any) -> bool:
@@ -297,6 +244,50 @@ def _endless(handler: Any) -> bool:
     except OSError:
         handler.close_connection = True
     return True
+
+
+@pytest.mark.parametrize(
+    ("api", "answer", "why"),
+    [
+        ("swift", _endless, "200, longer: xxx"),
+        ("s3", lambda handler: bool(handler.answer(503, b"busy")), "503, complete: busy"),
+    ],
+)
+def test_objects_of_a_container_that_cannot_be_listed_are_not_listed(
+    planted: Planted, api: str, answer: Any, why: str
+) -> None:
+    planted.add("good", api, there=2)
+    planted.store.list_answer = answer
+    found = planted.inspect(within_s=0.5)
+    assert findings(found) == {"good": "not-listed"}
+    assert found.notes[0].startswith(f"wb-{api}-0: no complete listing: {why}")
+
+
+def test_errors_until_the_end_are_unreadable_and_errors_at_first_are_not(planted: Planted) -> None:
+    tries = iter(range(3))
+    for name in ("always", "at-first", "gone-always"):
+        planted.store.reads[name] = lambda handler: bool(handler.answer(503, b"AUTH_tk-secret"))
+    planted.store.reads["at-first"] = lambda handler: (
+        next(tries, None) is not None and bool(handler.answer(500))
+    )
+    planted.add("always", "swift", there=2)
+    planted.add("at-first", "swift", there=2)
+    planted.deleted("gone-always", "swift")
+    found = planted.inspect(within_s=3.0)
+    assert findings(found) == {"always": "unreadable", "gone-always": "unreadable"}
+    assert words(found, "always") == "acknowledged: version 2; found: 503 ***"
+    assert (total(found.objects, "acknowledged"), total(found.objects, "deleted")) == (2, 1)
+
+
+def test_a_store_that_refuses_connections_leaves_all_unreadable(planted: Planted) -> None:
+    endpoint = planted.store.endpoints()[0].model_copy(update={"url": "http://127.0.0.1:1"})
+    for number in range(5):
+        planted.add(f"k{number}", there=2)
+    begun_s = time.monotonic()
+    found = planted.inspect(endpoints=(endpoint,), within_s=0.5)
+    assert set(findings(found).values()) == {"unreadable"}
+    assert total(found.objects, "unreadable") == 5
+    assert time.monotonic() - begun_s < 30
 
 
 def _dripping(handler: Any) -> bool:
@@ -324,14 +315,12 @@ def _cut_off(handler: Any) -> bool:
     return True
 
 
-def test_bodies_without_an_end_are_not_waited_for(
-    planted: Planted, host: FakeHost, tmp_path: Path
-) -> None:
+def test_bodies_without_an_end_are_not_waited_for(planted: Planted) -> None:
     planted.store.reads |= {"endless": _endless, "dripping": _dripping, "cut-off": _cut_off}
     for name in ("endless", "dripping", "cut-off", "good"):
         planted.add(name, there=2)
     begun_s = time.monotonic()
-    found = planted.inspect(host, tmp_path / "log", timeout_s=1.0)
+    found = planted.inspect(timeout_s=1.0)
     assert time.monotonic() - begun_s < 30
     assert findings(found) == {"endless": "wrong", "dripping": "unreadable", "cut-off": "torn"}
     assert "no complete answer within 1 s" in words(found, "dripping")
@@ -339,9 +328,7 @@ def test_bodies_without_an_end_are_not_waited_for(
     assert "every read is cut off, the last after 2048 bytes" in words(found, "cut-off")
 
 
-def test_what_swift_has_in_its_newest_copy_alone_is_stale_and_not_lost(
-    planted: Planted, host: FakeHost, tmp_path: Path
-) -> None:
+def test_what_swift_has_in_its_newest_copy_alone_is_stale_and_not_lost(planted: Planted) -> None:
     planted.add("behind", "swift", there=1)
     planted.add("elsewhere", "swift", there=None)
     planted.add("older-elsewhere", "swift", there=None)
@@ -350,15 +337,13 @@ def test_what_swift_has_in_its_newest_copy_alone_is_stale_and_not_lost(
         "elsewhere": planted.body("swift", "elsewhere", 2),
         "older-elsewhere": planted.body("swift", "older-elsewhere", 1),
     }
-    found = planted.inspect(host, tmp_path / "log")
+    found = planted.inspect()
     assert findings(found) == dict.fromkeys(("behind", "elsewhere", "older-elsewhere"), "stale")
     assert words(found, "behind").endswith("found: version 1; with X-Newest: version 2")
     assert words(found, "elsewhere").endswith("found: nothing; with X-Newest: version 2")
 
 
-def test_a_large_object_without_one_of_its_segments_is_torn(
-    planted: Planted, host: FakeHost, tmp_path: Path
-) -> None:
+def test_a_large_object_without_one_of_its_segments_is_torn(planted: Planted) -> None:
     size = 2**20 + 2**16
     planted.add("slo", "swift", there=b"", size_bytes=size, way="multipart")
     planted.add("whole", "swift", there=b"", size_bytes=size, way="multipart")
@@ -370,29 +355,25 @@ def test_a_large_object_without_one_of_its_segments_is_torn(
             f"/wb-swift-0-segments/{name}-2-{number}" for number in range(2)
         ]
     del segments["slo-2-1"]
-    found = planted.inspect(host, tmp_path / "log")
+    found = planted.inspect()
     assert findings(found) == {"slo": "torn"}
     assert words(found, "slo").endswith("409: a segment is missing")
     assert found.objects[0].way == "multipart"
 
 
-def test_examples_are_few_and_of_every_finding(
-    planted: Planted, host: FakeHost, tmp_path: Path
-) -> None:
+def test_examples_are_few_and_of_every_finding(planted: Planted) -> None:
     for number in range(50):
         planted.add(f"lost-{number:02d}", there=None)
     planted.add("stale", there=1)
-    found = planted.inspect(host, tmp_path / "log")
+    found = planted.inspect()
     assert len(found.examples) == 20
     assert {one.finding for one in found.examples} == {"lost", "stale"}
     assert total(found.objects, "lost") == 50
 
 
-def test_an_inspection_that_cannot_log_in_is_an_error_without_secrets(
-    planted: Planted, host: FakeHost, tmp_path: Path
-) -> None:
+def test_an_inspection_that_cannot_log_in_is_an_error_without_secrets(planted: Planted) -> None:
     endpoint = planted.store.endpoints()[1]
     wrong = endpoint.model_copy(update={"url": f"{planted.store.url}/auth/elsewhere"})
     with pytest.raises(DriverError, match="it failed") as raised:
-        planted.inspect(host, tmp_path / "log", endpoints=(wrong,), within_s=0.2)
+        planted.inspect(endpoints=(wrong,), within_s=0.2)
     assert "secret" not in str(raised.value)

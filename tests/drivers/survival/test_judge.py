@@ -10,87 +10,61 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from load_history import operation
-from weighbridge.drivers.survival import Expected, Operation, expected_after
+from weighbridge.drivers.survival import Operation, expected_after
 
 LATE = 1000.0
 
 
-def after(*operations: Operation, at: float = LATE, until: float | None = None) -> Expected:
-    (found,) = expected_after(operations, at, at if until is None else until)
-    return found
+REFUSED = {"acknowledged": False, "error": "503"}
+UNANSWERED = {"acknowledged": False, "answered_s": None, "error": "timed out"}
+ONE, TWO, THREE, GONE = operation(1), operation(2), operation(3), operation(2, "delete")
+MUTE, BUSY = operation(2, **UNANSWERED), operation(2, **REFUSED)
+KEPT = operation(2, "delete", **REFUSED)
 
 
-def test_what_was_acknowledged_last_must_be_there_and_older_versions_must_not() -> None:
-    found = after(operation(1), operation(2))
-    assert (found.acknowledged, found.allowed, found.older) == ("written", (2,), (1,))
-    assert not found.may_be_absent
-    assert not found.in_flight
-
-
-def test_an_object_whose_deletion_was_acknowledged_must_be_gone() -> None:
-    found = after(operation(1), operation(2, "delete"))
-    assert (found.acknowledged, found.allowed, found.older) == ("deleted", (), (1,))
-    assert found.may_be_absent
-
-
-def test_an_object_that_was_written_again_after_its_deletion_must_be_there() -> None:
-    found = after(operation(1), operation(2, "delete"), operation(3))
-    assert (found.acknowledged, found.allowed, found.older) == ("written", (3,), (1,))
-    assert not found.may_be_absent
-
-
-def test_an_overwrite_in_flight_may_have_happened_or_not() -> None:
-    found = after(operation(1), operation(2), at=2.2)
-    assert (found.allowed, found.older, found.in_flight) == ((1, 2), (), True)
-    assert not found.may_be_absent
-
-
-def test_a_deletion_in_flight_may_have_happened_or_not() -> None:
-    found = after(operation(1), operation(2, "delete"), at=2.2)
-    assert (found.acknowledged, found.allowed, found.may_be_absent) == ("written", (1,), True)
-
-
-def test_what_was_sent_or_answered_while_the_mark_was_made_may_have_happened_or_not() -> None:
-    found = after(operation(1), operation(2), at=1.9, until=2.7)
-    assert (found.allowed, found.in_flight) == ((1, 2), True)
-    answered = after(operation(1), operation(2), at=2.3, until=2.7)
-    assert (answered.allowed, answered.in_flight) == ((1, 2), True)
-
-
-def test_what_was_sent_after_the_cut_did_not_happen() -> None:
-    found = after(operation(1), operation(2), at=1.8)
-    assert (found.allowed, found.older, found.in_flight) == ((1,), (), False)
-    assert expected_after([operation(1)], 0.5, 0.6) == ()
-
-
-def test_an_answer_at_the_very_moment_of_the_mark_is_not_taken_for_one_before_it() -> None:
-    assert after(operation(1), at=1.5).acknowledged == "nothing"
-
-
-def test_what_was_never_acknowledged_may_be_there_or_not() -> None:
-    found = after(operation(1, answered_s=None, acknowledged=False, error="timed out"))
-    assert (found.acknowledged, found.allowed, found.may_be_absent) == ("nothing", (1,), True)
-    assert found.in_flight
-
-
-@pytest.mark.parametrize("kind", ["write", "delete"])
-def test_a_failed_operation_stays_possible_but_an_answered_one_is_not_in_flight(kind: str) -> None:
-    failed = operation(2, kind, acknowledged=False, error="503")
-    found = after(operation(1), failed)
-    assert found.allowed == ((1, 2) if kind == "write" else (1,))
-    assert found.may_be_absent == (kind == "delete")
-    assert (found.acknowledged, found.in_flight) == ("written", False)
-
-
-def test_a_failed_write_stays_possible_even_after_another_that_was_acknowledged() -> None:
-    failed = operation(2, acknowledged=False, answered_s=None, error="timed out")
-    found = after(operation(1), failed, operation(3))
-    assert (found.allowed, found.older) == ((2, 3), (1,))
+@pytest.mark.parametrize(
+    ("operations", "since", "until", "acknowledged", "allowed", "absent", "older", "in_flight"),
+    [
+        pytest.param([ONE, TWO], LATE, LATE, "written", (2,), False, (1,), False, id="the last"),
+        pytest.param([ONE, GONE], LATE, LATE, "deleted", (), True, (1,), False, id="a deletion"),
+        pytest.param([ONE, GONE, THREE], LATE, LATE, "written", (3,), False, (1,), False, id="new"),
+        # What was in flight may have happened or not.
+        pytest.param([ONE, TWO], 2.2, 2.2, "written", (1, 2), False, (), True, id="an overwrite"),
+        pytest.param([ONE, GONE], 2.2, 2.2, "written", (1,), True, (), True, id="a delete"),
+        # So may what was sent or answered while the mark was made, also at its very moment.
+        pytest.param([ONE, TWO], 1.9, 2.7, "written", (1, 2), False, (), True, id="sent"),
+        pytest.param([ONE, TWO], 2.3, 2.7, "written", (1, 2), False, (), True, id="answered"),
+        pytest.param([ONE], 1.5, 1.5, "nothing", (1,), True, (), True, id="the very moment"),
+        # What was sent after the cut did not happen.
+        pytest.param([ONE, TWO], 1.8, 1.8, "written", (1,), False, (), False, id="after"),
+        # What failed stays possible; what was answered is not in flight.
+        pytest.param([ONE, BUSY], LATE, LATE, "written", (1, 2), False, (), False, id="refused"),
+        pytest.param([ONE, KEPT], LATE, LATE, "written", (1,), True, (), False, id="not deleted"),
+        pytest.param([ONE, MUTE, THREE], LATE, LATE, "written", (2, 3), False, (1,), True, id="2"),
+        pytest.param(
+            [operation(1, **UNANSWERED)], LATE, LATE, "nothing", (1,), True, (), True, id="never"
+        ),
+    ],
+)
+def test_what_may_be_there_follows_from_what_was_acknowledged_before(
+    operations: list[Operation],
+    since: float,
+    until: float,
+    acknowledged: str,
+    allowed: tuple[int, ...],
+    absent: bool,
+    older: tuple[int, ...],
+    in_flight: bool,
+) -> None:
+    (one,) = expected_after(operations, since, until)
+    state = (one.acknowledged, one.allowed, one.may_be_absent, one.older, one.in_flight)
+    assert state == (acknowledged, allowed, absent, older, in_flight)
 
 
 def test_objects_of_one_name_in_other_containers_and_apis_are_others() -> None:
     one, two, three = operation(1), operation(1, container="other"), operation(1, api="swift")
     assert len(expected_after([one, two, three], LATE, LATE)) == 3
+    assert expected_after([one], 0.5, 0.6) == ()
 
 
 # A model: each operation takes effect at one moment after it was sent, if at all, and before its

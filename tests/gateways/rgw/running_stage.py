@@ -69,7 +69,6 @@ class Radosgw:
 class Gateway(StubHost):
     """A host whose radosgw read their file when they start."""
 
-    _events: list[tuple[str, str]]
     daemons: dict[str, Radosgw]
     fatal = ""
     """A line of the file that kills radosgw."""
@@ -83,10 +82,6 @@ class Gateway(StubHost):
                 self.daemons[service.argv[-1]] = Radosgw(service.argv[-1], conf)
                 if self.fatal and self.fatal in conf:
                     self.dead.add(service.name)
-
-    def stop(self, service: str, *, timeout_s: float = 10) -> None:
-        self._events.append((self.name, f"stop {service}"))
-        super().stop(service, timeout_s=timeout_s)
 
 
 class RunningStage:

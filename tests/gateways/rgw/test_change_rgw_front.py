@@ -30,23 +30,15 @@ def test_only_the_front_is_restarted_and_awaited_when_only_its_file_changed(
     ] == [True, True, 3]
 
 
-def test_a_restarted_front_stops_before_radosgw_and_starts_after_it(
-    tmp_path: Path,
-) -> None:
+def test_a_restarted_front_stops_before_radosgw_and_starts_after_it(tmp_path: Path) -> None:
     stage = RunningStage(tmp_path, front="haproxy")
-    stage.change(
-        "restart", front="haproxy", haproxy={"balance": "leastconn"}, radosgw={"threads": 32}
-    )
-    assert [one for one in stage.starts() if one.startswith("start")] == [
-        "start radosgw",
-        "start haproxy",
-    ]
+    both = {"haproxy": {"balance": "leastconn"}, "radosgw": {"threads": 32}}
+    stage.change("restart", front="haproxy", **both)
     assert stage.starts()[:2] == ["stop haproxy", "stop radosgw"]
-
-
-def test_an_unchanged_front_is_awaited_after_radosgw_restarted(tmp_path: Path) -> None:
-    stage = RunningStage(tmp_path, front="haproxy")
-    stage.change("restart", front="haproxy", radosgw={"threads": 32, "daemons": 1})
+    starts = [one for one in stage.starts() if one.startswith("start")]
+    assert starts == ["start radosgw", "start haproxy"]
+    # One that is not restarted is awaited.
+    stage.change("restart", front="haproxy", haproxy=both["haproxy"], radosgw={"threads": 64})
     assert stage.starts() == ["stop radosgw", "start radosgw"]
     assert any(" up " in what and "haproxy_counters" in what for _, what in stage.events)
 

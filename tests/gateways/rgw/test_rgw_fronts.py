@@ -143,29 +143,28 @@ def test_a_front_that_died_is_noticed(fronted: Fronted) -> None:
         running.check()
 
 
-def test_a_radosgw_without_fastcgi_answers_http_behind_the_front(fronted: Fronted) -> None:
-    running = fronted.up({"apache": {"path": "fastcgi"}}, "apache")
-    assert fronted.natives
-    assert not any(fronted.natives)
-    assert running.facts["FastCGI of radosgw"] == "none in this release's program"
-    host = fronted.stage.hosts["gateway-1"]
-    assert f"rgw_frontends = beast endpoint={host.address}:8000" in str(
-        host.files["/etc/ceph/ceph.conf"]
-    )
-
-
-def test_a_radosgw_with_fastcgi_is_used_directly(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("radosgw", "fact", "frontends"),
+    [
+        ("no FastCGI", "none in this release's program", "beast endpoint={0}:8000"),
+        (
+            "FastCGI",
+            "yes: Plain front speaks to it directly",
+            "fastcgi socket_port=8000 socket_host={0}",
+        ),
+    ],
+)
+def test_a_radosgw_with_fastcgi_is_used_directly_and_others_answer_http(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, radosgw: str, fact: str, frontends: str
 ) -> None:
-    fronted = Fronted(tmp_path, monkeypatch, radosgw="FastCGI")
+    fronted = Fronted(tmp_path, monkeypatch, radosgw=radosgw)
     running = fronted.up({"apache": {"path": "fastcgi"}}, "apache")
-    assert fronted.natives
-    assert all(fronted.natives)
-    assert running.facts["FastCGI of radosgw"] == "yes: Plain front speaks to it directly"
+    assert {*fronted.natives} == {radosgw == "FastCGI"}
+    assert running.facts["FastCGI of radosgw"] == fact
     host = fronted.stage.hosts["gateway-1"]
     conf = str(host.files["/etc/ceph/ceph.conf"])
-    assert f"rgw_frontends = fastcgi socket_port=8000 socket_host={host.address}" in conf
-    assert "rgw_print_continue = false" in conf
+    assert f"rgw_frontends = {frontends.format(host.address)}" in conf
+    assert ("rgw_print_continue = false" in conf) == (radosgw == "FastCGI")
 
 
 def test_fastcgi_is_not_looked_for_where_apache_speaks_http(

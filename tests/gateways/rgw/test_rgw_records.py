@@ -5,7 +5,7 @@ import time
 import pytest
 from pydantic import ValidationError
 
-from tests.gateways.rgw.planned_rgw import PLACE, SITES, STORES, conf, rgw
+from tests.gateways.rgw.planned_rgw import SITES, STORES, conf, rgw
 from weighbridge.gateways.apache.settings import STATS_PORT
 from weighbridge.gateways.rgw.config import (
     CONF,
@@ -16,12 +16,10 @@ from weighbridge.gateways.rgw.config import (
     new_key,
     pools,
 )
-from weighbridge.gateways.rgw.releases import RELEASES
 from weighbridge.gateways.rgw.rgw import Rgw
 from weighbridge.gateways.rgw.settings import (
     PoolSettings,
     RadosgwSettings,
-    RgwPlacement,
     RgwSettings,
 )
 
@@ -47,64 +45,107 @@ def test_the_keyring_names_every_daemon_once() -> None:
     assert names == ["[mon.]", "[client.admin]", "[mgr.a]", "[osd.0]", "[osd.1]", "[client.rgw.g]"]
 
 
-def test_nagle_is_off_unless_the_layout_enables_it() -> None:
-    assert (
-        frontend(RadosgwSettings(), "10.0.0.1", 8000)
-        == "beast endpoint=10.0.0.1:8000 tcp_nodelay=1"
-    )
-    assert (
-        frontend(RadosgwSettings(tcp_nodelay=False), "10.0.0.1", 8000)
-        == "beast endpoint=10.0.0.1:8000 tcp_nodelay=0"
-    )
+RADOSGW = "client.rgw.gateway-1"
+TWO = {"radosgw": {"daemons": 2}}
+HAPROXY, APACHE = {"haproxy": "gateway-1"}, {"apache": "gateway-1"}
 
 
-def test_civetweb_gets_one_thread_for_each_connection() -> None:
-    settings = RadosgwSettings(frontend="civetweb", threads=100)
-    assert (
-        frontend(settings, "10.0.0.1", 8001)
-        == "civetweb port=10.0.0.1:8001 tcp_nodelay=1 num_threads=100"
-    )
+@pytest.mark.parametrize(
+    ("settings", "place", "section", "written"),
+    [
+        ({}, {}, RADOSGW, {"rgw_frontends": "beast endpoint=10.0.0.9:8000 tcp_nodelay=1"}),
+        (
+            {"radosgw": {"tcp_nodelay": False}},
+            {},
+            RADOSGW,
+            {"rgw_frontends": "beast endpoint=10.0.0.9:8000 tcp_nodelay=0"},
+        ),
+        (
+            {"radosgw": {"frontend": "civetweb", "threads": 100}},
+            {},
+            RADOSGW,
+            {"rgw_frontends": "civetweb port=10.0.0.9:8000 tcp_nodelay=1 num_threads=100"},
+        ),
+        # Hosts that share a kernel.
+        ({}, {}, "osd.0", {"crush_location": "root=default host=store-1"}),
+        ({}, {}, "osd.2", {"crush_location": "root=default host=store-2"}),
+        ({}, {}, "osd.2", {"public_addr": "10.0.0.2"}),
+        # Options of the layout go before ours.
+        (
+            {"options": {"osd": {"osd_memory_target": 2**30, "osd_op_num_shards": 1}}},
+            {},
+            "osd",
+            {"osd_memory_target": str(2**30), "osd_op_num_shards": "1"},
+        ),
+        (
+            {"options": {"client": {"rgw_frontends": "beast port=9"}}},
+            {},
+            "client",
+            {"rgw_frontends": "beast port=9"},
+        ),
+        (
+            {"options": {"client": {"rgw_frontends": "beast port=9"}}},
+            {},
+            RADOSGW,
+            {"rgw_frontends": None},
+        ),
+        # Scrubs are off without a flag that causes a warning.
+        ({}, {}, "osd", {"osd_max_scrubs": "0"}),
+        ({"osd": {"scrub": True}}, {}, "osd", {"osd_max_scrubs": None}),
+        # A single replica does not make the cluster unhealthy.
+        (
+            {"pools": {"replicas": 1, "min_size": 1}},
+            {},
+            "mon",
+            {"mon_allow_pool_size_one": "true", "mon_warn_on_pool_no_redundancy": "false"},
+        ),
+        # Clients of Swift get the address of the front.
+        ({}, {}, "client", {"rgw_swift_url": None}),
+        ({}, HAPROXY, "client", {"rgw_swift_url": "http://10.0.0.9"}),
+        ({"apache": {"port": 81}}, APACHE, "client", {"rgw_swift_url": "http://10.0.0.9:81"}),
+        # Sizes are in bytes.
+        (
+            {"radosgw": {"max_chunk_size": "8MiB", "get_window": "32MiB", "print_continue": False}},
+            {},
+            "client",
+            {
+                "rgw_max_chunk_size": str(8 << 20),
+                "rgw_get_obj_window_size": str(32 << 20),
+                "rgw_print_continue": "false",
+            },
+        ),
+        ({}, {}, "global", {"debug_rgw": "0/0"}),
+        ({"log": "default"}, {}, "global", {"debug_rgw": None, "debug_osd": None}),
+    ],
+)
+def test_a_setting_is_written_as_ceph_reads_it(
+    settings: dict[str, object],
+    place: dict[str, object],
+    section: str,
+    written: dict[str, str | None],
+) -> None:
+    found = conf(settings, **place)[section]
+    assert {name: found.get(name) for name in written} == written
 
 
-def test_crush_distinguishes_hosts_that_share_a_kernel() -> None:
-    sections = conf(RgwSettings())
-    assert sections["osd.0"]["crush_location"] == "root=default host=store-1"
-    assert sections["osd.2"]["crush_location"] == "root=default host=store-2"
-    assert sections["osd.2"]["public_addr"] == "10.0.0.2"
+def test_options_that_a_release_lacks_are_not_written() -> None:
+    assert "mon_allow_pool_size_one" in conf({}, "ceph-16")["mon"]
+    assert "mon_allow_pool_size_one" not in conf({}, "ceph-14")["mon"]
 
 
-def test_options_of_the_layout_override_the_suites() -> None:
-    sections = conf(
-        RgwSettings(options={"osd": {"osd_memory_target": 2**30, "osd_op_num_shards": 1}})
-    )
-    assert sections["osd"]["osd_memory_target"] == str(2**30)
-    assert sections["osd"]["osd_op_num_shards"] == "1"
-
-
-def test_quiet_logging_silences_every_daemon_and_default_logging_none() -> None:
-    assert conf(RgwSettings())["global"]["debug_rgw"] == "0/0"
-    assert not [
-        name for name in conf(RgwSettings(log="default"))["global"] if name.startswith("debug_")
-    ]
-
-
-def test_scrubs_are_off_without_a_flag_that_causes_a_warning() -> None:
-    assert conf(RgwSettings())["osd"]["osd_max_scrubs"] == "0"
-    assert "osd_max_scrubs" not in conf(RgwSettings.model_validate({"osd": {"scrub": True}}))["osd"]
-
-
-def test_a_single_replica_does_not_make_the_cluster_unhealthy() -> None:
-    mon = conf(RgwSettings(pools=PoolSettings(replicas=1, min_size=1)))["mon"]
-    assert (mon["mon_allow_pool_size_one"], mon["mon_warn_on_pool_no_redundancy"]) == (
-        "true",
-        "false",
-    )
+def test_a_radosgw_with_fastcgi_listens_on_the_fronts_backend_port() -> None:
+    written = frontend(RadosgwSettings(), "10.0.0.1", 8001, native=True)
+    assert written == "fastcgi socket_port=8001 socket_host=10.0.0.1"
 
 
 def test_every_pool_has_the_layouts_number_of_placement_groups() -> None:
     wanted = pools(PoolSettings(data_pg_num=64, index_pg_num=16, other_pg_num=4))
     assert wanted[DATA_POOL] == 64
     assert sorted(wanted.values()) == [4, 4, 4, 4, 4, 16, 64]
+
+
+def test_replicas_may_share_a_host_if_the_layout_says_so() -> None:
+    rgw({"pools": {"failure_domain": "osd"}}, osd=("store-1",))
 
 
 @pytest.mark.parametrize(
@@ -123,33 +164,6 @@ def test_invalid_settings_are_refused(settings: dict[str, object], message: str)
         RgwSettings.model_validate(settings)
 
 
-def test_a_host_cannot_be_named_twice() -> None:
-    with pytest.raises(ValidationError, match="same host twice"):
-        RgwPlacement(mon="a", osd=("a", "a"), radosgw=("b",))
-
-
-def test_too_few_hosts_for_the_replicas_are_refused_unless_replicas_may_share_a_host() -> None:
-    place = RgwPlacement(mon="a", osd=("a",), radosgw=("b",))
-    with pytest.raises(ValueError, match="3 replicas on separate hosts need 3 osd hosts, not 1"):
-        Rgw("ceph-16", place, RgwSettings())
-    Rgw("ceph-16", place, RgwSettings(pools=PoolSettings(failure_domain="osd")))
-
-
-def test_needs_of_hosts_name_roles_and_disks() -> None:
-    needs = Rgw("ceph-16", PLACE, RgwSettings()).needs()
-    assert needs["store-1"].roles == ("mon", "osd")
-    assert {name: need.disks for name, need in needs.items()} == {
-        "store-1": 1,
-        "store-2": 1,
-        "store-3": 1,
-        "gateway-1": 0,
-    }
-
-
-def test_rgw_serves_both_apis() -> None:
-    assert Rgw("ceph-16", PLACE, RgwSettings()).apis() == ("swift", "s3")
-
-
 def test_each_of_several_radosgw_has_a_name_a_section_and_a_port() -> None:
     settings = {"radosgw": {"daemons": 2, "port": 8100}}
     sections = conf(settings, haproxy="gateway-1")
@@ -165,25 +179,6 @@ def test_each_of_several_radosgw_has_a_name_a_section_and_a_port() -> None:
         one.text for one in rgw(settings, haproxy="gateway-1").render(SITES) if one.path == KEYRING
     )
     assert keys.count("[client.rgw.gateway-1.") == 2
-
-
-def test_the_single_radosgw_of_a_host_has_the_hosts_name() -> None:
-    assert "client.rgw.gateway-1" in conf({})
-
-
-def test_a_front_end_given_as_an_option_is_not_overridden() -> None:
-    sections = conf({"options": {"client": {"rgw_frontends": "beast port=9"}}})
-    assert sections["client"]["rgw_frontends"] == "beast port=9"
-    assert "rgw_frontends" not in sections["client.rgw.gateway-1"]
-
-
-def test_swift_clients_get_the_fronts_address_as_storage_url() -> None:
-    assert "rgw_swift_url" not in conf({})["client"]
-    assert conf({}, haproxy="gateway-1")["client"]["rgw_swift_url"] == "http://10.0.0.9"
-    assert (
-        conf({"apache": {"port": 81}}, apache="gateway-1")["client"]["rgw_swift_url"]
-        == "http://10.0.0.9:81"
-    )
 
 
 def test_the_fronts_files_are_rendered_for_its_host_with_every_radosgw() -> None:
@@ -204,38 +199,22 @@ def test_rendering_is_repeatable() -> None:
     [
         ({"radosgw": {"daemons": 2}}, {}, "2 radosgw need a front, haproxy or apache"),
         ({}, {"radosgw": ("gateway-1", "store-1")}, "2 radosgw need a front"),
-        ({"endpoints": {}}, {}, "for several radosgw without a front, but there is one"),
-        (
-            {"endpoints": {}, "radosgw": {"daemons": 2}},
-            {"haproxy": "gateway-1"},
-            "for several radosgw without a front, but clients use its front",
-        ),
-        (
-            {"haproxy": {"port": 80}},
-            {},
-            "settings of haproxy are given, but place names no host for it",
-        ),
-        ({"apache": {"path": "http"}}, {"haproxy": "gateway-1"}, "settings of apache are given"),
-        (
-            {"haproxy": {"port": 8000}},
-            {"haproxy": "gateway-1"},
-            "gateway-1: port 8000 of haproxy is taken by radosgw",
-        ),
-        (
-            {"haproxy": {"port": 8001}, "radosgw": {"daemons": 2}},
-            {"haproxy": "gateway-1"},
-            "gateway-1: port 8001 of haproxy is taken by radosgw",
-        ),
-        (
-            {"radosgw": {"port": 3300}},
-            {"radosgw": ("store-1",)},
-            "store-1: port 3300 of radosgw is taken by the mon",
-        ),
+        ({"endpoints": {}}, {}, "without a front, but there is one"),
+        ({"endpoints": {}, **TWO}, HAPROXY, "without a front, but clients use its front"),
+        ({"haproxy": {"port": 80}}, {}, "of haproxy are given, but place names no host for it"),
+        ({"apache": {"path": "http"}}, HAPROXY, "settings of apache are given"),
+        ({"haproxy": {"port": 8000}}, HAPROXY, "8000 of haproxy is taken by radosgw"),
+        ({"haproxy": {"port": 8001}, **TWO}, HAPROXY, "8001 of haproxy is taken by radosgw"),
+        ({"radosgw": {"port": 3300}}, {"radosgw": ("store-1",)}, "radosgw is taken by the mon"),
         (
             {"radosgw": {"port": STATS_PORT}, "apache": {"path": "fastcgi"}},
-            {"apache": "gateway-1"},
+            APACHE,
             f"port {STATS_PORT} of the FastCGI responder is taken by radosgw",
         ),
+        ({}, {"osd": ("a", "a")}, "same host twice"),
+        ({}, {"radosgw": ("gateway-1", "gateway-1")}, "radosgw names the same host twice"),
+        ({}, HAPROXY | APACHE, "haproxy and apache are both placed"),
+        ({}, {"osd": ("store-1",)}, "3 replicas on separate hosts need 3 osd hosts, not 1"),
     ],
 )
 def test_a_placement_that_cannot_work_is_refused_when_it_is_read(
@@ -252,80 +231,79 @@ def test_clients_may_use_several_radosgw_without_a_front() -> None:
     assert {Rgw.scope(key) for key in ("endpoints", "endpoints.spread")} == {"cluster"}
 
 
+@pytest.mark.parametrize("release", ["ceph-18", "ceph-20"])
 @pytest.mark.parametrize(
-    ("place", "message"),
+    ("settings", "why"),
     [
-        ({"radosgw": ("gateway-1", "gateway-1")}, "radosgw names the same host twice"),
-        ({"haproxy": "gateway-1", "apache": "gateway-1"}, "haproxy and apache are both placed"),
+        ({"radosgw": {"frontend": "civetweb"}}, "no front end civetweb; ceph-14, ceph-16 have it"),
+        ({"osd": {"objectstore": "filestore"}}, "no FileStore; ceph-14, ceph-16, ceph-17 have it"),
     ],
 )
-def test_a_contradictory_placement_is_refused(place: dict[str, object], message: str) -> None:
-    with pytest.raises(ValidationError, match=message):
-        RgwPlacement.model_validate({**PLACE.model_dump(), **place})
-
-
-@pytest.mark.parametrize("release", ["ceph-18", "ceph-20"])
 def test_features_that_a_release_dropped_are_refused_with_the_releases_that_have_them(
-    release: str,
+    settings: dict[str, object], why: str, release: str
 ) -> None:
-    with pytest.raises(
-        ValueError,
-        match=f"radosgw of {release} has no front end civetweb; ceph-14, ceph-16 have it",
-    ):
-        rgw({"radosgw": {"frontend": "civetweb"}}, release)
-    with pytest.raises(
-        ValueError,
-        match=f"the OSDs of {release} have no FileStore; ceph-14, ceph-16, ceph-17 have it",
-    ):
-        rgw({"osd": {"objectstore": "filestore"}}, release)
+    with pytest.raises(ValueError, match=f"of {release} ha(s|ve) {why}"):
+        rgw(settings, release)
 
 
-def test_options_that_a_release_lacks_are_not_written() -> None:
-    assert "mon_allow_pool_size_one" in conf({}, "ceph-16")["mon"]
-    assert "mon_allow_pool_size_one" not in conf({}, "ceph-14")["mon"]
-
-
-def test_each_release_has_its_kind_of_key() -> None:
-    assert {name: release.key_type for name, release in RELEASES.items()} == {
-        "ceph-14": 1,
-        "ceph-16": 1,
-        "ceph-17": 1,
-        "ceph-18": 1,
-        "ceph-19": 1,
-        "ceph-20": 2,
-    }
-
-
-def test_hosts_have_the_tiers_of_their_daemons() -> None:
+def test_hosts_have_the_tiers_roles_and_disks_of_their_daemons() -> None:
     needs = rgw({}, haproxy="gateway-1").needs()
-    assert needs["gateway-1"].roles == ("radosgw", "haproxy")
-    assert {name: need.tier for name, need in needs.items()} == {
-        **dict.fromkeys(STORES, "storage"),
-        "gateway-1": "gateway",
+    assert (needs["gateway-1"].roles, needs["store-1"].roles) == (
+        ("radosgw", "haproxy"),
+        ("mon", "osd"),
+    )
+    assert {name: (need.tier, need.disks) for name, need in needs.items()} == {
+        **dict.fromkeys(STORES, ("storage", 1)),
+        "gateway-1": ("gateway", 0),
     }
     assert rgw({}, radosgw=("store-1",)).needs()["store-1"].tier == "shared"
 
 
-def test_sizes_are_written_in_bytes() -> None:
-    client = conf(
-        {"radosgw": {"max_chunk_size": "8MiB", "get_window": "32MiB", "print_continue": False}}
-    )["client"]
-    assert (client["rgw_max_chunk_size"], client["rgw_get_obj_window_size"]) == (
-        str(8 << 20),
-        str(32 << 20),
-    )
-    assert client["rgw_print_continue"] == "false"
-
-
-def test_a_radosgw_with_fastcgi_listens_on_the_fronts_backend_port() -> None:
-    assert (
-        frontend(RadosgwSettings(), "10.0.0.1", 8001, native=True)
-        == "fastcgi socket_port=8001 socket_host=10.0.0.1"
-    )
-
-
 @pytest.mark.parametrize("release", ["ceph-14", "ceph-16", "ceph-18", "ceph-20"])
-def test_a_part_number_is_ignored_before_20_and_over_the_swift_api(release: str) -> None:
+def test_parts_are_read_by_number_since_20_and_customers_keys_by_every_release(
+    release: str,
+) -> None:
     gateway = rgw({}, release)
     assert ("read-part" in gateway.operations_lacked("s3")) == (release != "ceph-20")
     assert "read-part" in gateway.operations_lacked("swift")
+    assert "sse-c" not in gateway.s3_lacks()
+    # Over plain HTTP, too.
+    assert conf({}, release)["client"]["rgw_crypt_require_ssl"] == "false"
+
+
+def test_its_own_keys_need_a_release_that_has_them_and_a_vault_that_is_named() -> None:
+    vault = {"options": {"client": {"rgw_crypt_sse_s3_vault_addr": "http://10.0.0.7:8200"}}}
+    assert "HashiCorp Vault" in rgw({}, "ceph-18").s3_lacks()["sse-s3"]
+    assert "sse-s3" not in rgw(vault, "ceph-18").s3_lacks()
+    assert "does not support SSE-S3" in rgw(vault, "ceph-16").s3_lacks()["sse-s3"]
+
+
+def test_further_words_of_the_front_end_come_last() -> None:
+    settings = {"frontend_options": {"request_timeout_ms": 0, "max_connection_backlog": 128}}
+    assert frontend(RadosgwSettings.model_validate(settings), "10.0.0.1", 8000) == (
+        "beast endpoint=10.0.0.1:8000 tcp_nodelay=1 request_timeout_ms=0 max_connection_backlog=128"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"request_timeot_ms": 0}, "no 'request_timeot_ms' .did you mean 'request_timeout_ms'"),
+        ({"port": 80}, "beast has no 'port'"),
+        ({"ssl_port": 443}, "beast has no 'ssl_port'"),
+        ({"request_timeout_ms": "0, beast"}, "'0, beast' is not one word"),
+        ({"request_timeout_ms": ""}, "'' is not one word"),
+    ],
+)
+def test_words_that_the_front_end_does_not_know_are_refused(
+    options: dict[str, object], message: str
+) -> None:
+    with pytest.raises(ValidationError, match=message):
+        RadosgwSettings.model_validate({"frontend_options": options})
+
+
+def test_each_front_end_has_its_own_words() -> None:
+    with pytest.raises(ValidationError, match="civetweb has no 'max_connection_backlog'"):
+        RadosgwSettings.model_validate(
+            {"frontend": "civetweb", "frontend_options": {"max_connection_backlog": 1}}
+        )

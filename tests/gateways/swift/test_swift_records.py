@@ -5,6 +5,7 @@ import pytest
 from pydantic import ValidationError
 
 from weighbridge.common.document import Document
+from weighbridge.common.endpoint import ObjectApi
 from weighbridge.gateways.swift import config
 from weighbridge.gateways.swift.config import SwiftRoster
 from weighbridge.gateways.swift.settings import SwiftPlacement, SwiftSettings
@@ -22,6 +23,7 @@ class Spot:
     disks: tuple[str, ...] = ()
 
 
+FRONTED = {"haproxy": "p"}
 DISKS = ("/dev/wb0", "/dev/wb1", "/dev/wb2")
 SITES = {
     **{name: Spot(name, f"10.0.0.{index}") for index, name in enumerate("pqf", 1)},
@@ -67,6 +69,12 @@ def test_s3api_comes_just_before_authentication_and_slo_after_it() -> None:
     assert bare["filter:s3api"]["location"] == "us-east-1"
 
 
+def test_formpost_comes_after_tempurl_where_the_layout_says_so() -> None:
+    assert piped(SwiftSettings(formpost=True)) == STANDARD.replace("tempurl", "tempurl formpost")
+    with pytest.raises(ValueError, match="formpost needs the standard pipeline"):
+        Swift("swift-2.30", PLACE, SwiftSettings(formpost=True, pipeline="study-2014"))
+
+
 @pytest.mark.parametrize("s3api", [False, True])
 @pytest.mark.parametrize("pipeline", ["standard", "study-2014"])
 def test_every_filter_of_the_pipeline_is_configured_and_no_other(
@@ -94,10 +102,11 @@ def test_containers_keep_versions_only_if_the_layout_says_so() -> None:
         Swift("swift-2.38", PLACE, SwiftSettings(versions=True, pipeline="study-2014"))
 
 
-def test_no_rate_is_limited_and_requests_are_logged_only_if_enabled() -> None:
-    proxy = proxy_conf(SwiftSettings())
+def test_no_rate_is_limited_requests_are_logged_only_if_enabled_and_the_user_has_its_key() -> None:
+    proxy = proxy_conf(SwiftSettings(), "k3y")
     assert not [name for name in proxy["filter:ratelimit"] if "ratelimit" in name]
     assert proxy["filter:proxy-logging"]["access_log_level"] == "WARNING"
+    assert proxy["filter:tempauth"]["user_weigh_bench"] == "k3y .admin"
     logged = proxy_conf(SwiftSettings(log_requests=True, log_level="ERROR"))
     assert logged["filter:proxy-logging"]["access_log_level"] == "INFO"
 
@@ -107,43 +116,29 @@ def test_shipped_layouts_name_their_pipeline(layout: str) -> None:
     assert Document.read(shipped_layouts()[layout]).data["settings"]["pipeline"] == "standard"
 
 
-def test_the_user_has_the_key_of_this_deployment() -> None:
-    assert proxy_conf(SwiftSettings(), "k3y")["filter:tempauth"]["user_weigh_bench"] == "k3y .admin"
+def storage(kind: str, settings: dict[str, object]) -> configparser.RawConfigParser:
+    return read(config.storage_conf(SwiftSettings.model_validate(settings), kind, "10.0.0.1"))
 
 
-def test_settings_of_reads_are_written_only_for_the_object_server() -> None:
-    settings = SwiftSettings.model_validate(
-        {"object": {"keep_cache_private": True, "etag_validate_pct": 0}}
-    )
-    app = read(config.storage_conf(settings, "object", "10.0.0.1"))["app:object-server"]
-    assert (app["keep_cache_private"], app["etag_validate_pct"], app["keep_cache_size"]) == (
-        "true",
-        "0",
-        "5242880",
-    )
-    assert (
-        "keep_cache_private"
-        not in read(config.storage_conf(settings, "account", "10.0.0.1"))["app:account-server"]
-    )
+def test_settings_of_reads_are_those_of_object_servers_and_options_go_before_them() -> None:
+    reads = {"object": {"keep_cache_private": True, "etag_validate_pct": 0}}
+    app = storage("object", reads)["app:object-server"]
+    names = ("keep_cache_private", "etag_validate_pct", "keep_cache_size")
+    assert [app[name] for name in names] == ["true", "0", "5242880"]
+    assert "keep_cache_private" not in storage("account", reads)["app:account-server"]
+    given = {"splice": True, "mb_per_sync": 64}
+    app = storage("object", {"options": {"object": {"app:object-server": given}}})[
+        "app:object-server"
+    ]
+    assert (app["splice"], app["mb_per_sync"]) == ("true", "64")
 
 
 def test_object_daemons_do_not_walk_the_databases_disk() -> None:
-    made = {
-        name: read(config.storage_conf(SwiftSettings(), name, "10.0.0.1"))["DEFAULT"]
-        for name in config.PORTS
-    }
+    made = {name: storage(name, {})["DEFAULT"] for name in config.PORTS}
     devices = {name: one["devices"] for name, one in made.items()}
     assert devices["account"] == devices["container"] != devices["object"]
     # Without it a server writes to the root disk when a disk is not mounted.
     assert {one["mount_check"] for one in made.values()} == {"true"}
-
-
-def test_options_of_the_layout_override_the_suites() -> None:
-    settings = SwiftSettings.model_validate(
-        {"options": {"object": {"app:object-server": {"splice": True, "mb_per_sync": 64}}}}
-    )
-    app = read(config.storage_conf(settings, "object", "10.0.0.1"))["app:object-server"]
-    assert (app["splice"], app["mb_per_sync"]) == ("true", "64")
 
 
 def test_rsync_serves_each_kind_of_data_from_its_folder() -> None:
@@ -156,11 +151,6 @@ def test_rsync_serves_each_kind_of_data_from_its_folder() -> None:
     }
 
 
-def test_s3_is_served_only_if_enabled() -> None:
-    assert Swift("swift-2.30", PLACE, SwiftSettings()).apis() == ("swift",)
-    assert Swift("swift-2.30", PLACE, SwiftSettings(s3api=True)).apis() == ("swift", "s3")
-
-
 def test_clients_may_use_several_proxies_without_a_front() -> None:
     place = SwiftPlacement(proxy=("p", "q"), storage=("a", "b", "c"))
     settings = SwiftSettings.model_validate({"endpoints": {"drop_dead": True}})
@@ -170,70 +160,41 @@ def test_clients_may_use_several_proxies_without_a_front() -> None:
     assert {Swift.scope(key) for key in keys} == {"cluster"}
 
 
-def test_fewer_hosts_than_replicas_are_refused() -> None:
-    with pytest.raises(ValueError, match="3 replicas, each in its own zone, need 3 storage hosts"):
-        Swift("swift-2.30", SwiftPlacement(proxy=("p",), storage=("a", "b")), SwiftSettings())
-
-
 @pytest.mark.parametrize(
-    ("release", "place", "settings", "message"),
+    ("place", "settings", "message"),
     [
-        ("swift-2.35", {}, {"proxy": {"daemons": 2}}, "2 proxies need a front"),
-        ("swift-2.35", {"proxy": ["p", "q"]}, {}, "2 proxies need a front"),
-        ("swift-2.35", {}, {"endpoints": {}}, "for several proxies without a front"),
-        (
-            "swift-2.35",
-            {},
-            {"haproxy": {"port": 81}},
-            "settings of haproxy are given, but place names no host",
-        ),
-        (
-            "swift-2.35",
-            {"haproxy": "p"},
-            {"haproxy": {"port": 8080}},
-            "p: port 8080 of haproxy is taken by the proxy",
-        ),
-        (
-            "swift-2.35",
-            {"haproxy": "p"},
-            {"haproxy": {"port": 11211}},
-            "p: port 11211 of haproxy is taken by memcached",
-        ),
-        (
-            "swift-2.35",
-            {"haproxy": "a"},
-            {"haproxy": {"port": 6200}},
-            "a: port 6200 of haproxy is taken by the object server",
-        ),
-        (
-            "swift-2.35",
-            {"haproxy": "p"},
-            {"proxy": {"port": 65535, "daemons": 2}},
-            "need ports above 65535",
-        ),
-        (
-            "swift-2.30",
-            {},
-            {"object": {"etag_validate_pct": 50}},
-            "checks the MD5 of every read; swift-2.35, swift-2.38 have",
-        ),
+        ({}, {"proxy": {"daemons": 2}}, "2 proxies need a front"),
+        ({"proxy": ["p", "q"]}, {}, "2 proxies need a front"),
+        ({}, {"endpoints": {}}, "for several proxies without a front"),
+        ({}, {"haproxy": {"port": 81}}, "of haproxy are given, but place names no host"),
+        (FRONTED, {"haproxy": {"port": 8080}}, "p: port 8080 of haproxy is taken by the proxy"),
+        (FRONTED, {"haproxy": {"port": 11211}}, "haproxy is taken by memcached"),
+        ({"haproxy": "a"}, {"haproxy": {"port": 6200}}, "taken by the object server"),
+        (FRONTED, {"proxy": {"port": 65535, "daemons": 2}}, "need ports above 65535"),
+        ({}, {"object": {"etag_validate_pct": 50}}, "every read; swift-2.35, swift-2.38 have"),
+        ({"storage": ["a", "b"]}, {}, "3 replicas, each in its own zone, need 3 storage hosts"),
+        ({"storage": ["b", "b"]}, {}, "same host twice"),
+        ({"proxy": ["a"]}, {}, "a is both proxy and storage"),
+        ({"proxy": ["p", "p"]}, {}, "proxy names the same host twice"),
+        ({"proxy": []}, {}, "at least 1"),
     ],
 )
 def test_contradictory_layouts_are_refused(
-    release: str, place: dict[str, object], settings: dict[str, object], message: str
+    place: dict[str, object], settings: dict[str, object], message: str
 ) -> None:
-    placed = SwiftPlacement.model_validate({"proxy": ["p"], "storage": ["a", "b", "c"], **place})
+    placed = {"proxy": ["p"], "storage": ["a", "b", "c"], **place}
     with pytest.raises(ValueError, match=message):
-        Swift(release, placed, SwiftSettings.model_validate(settings))
+        Swift(
+            "swift-2.30",
+            SwiftPlacement.model_validate(placed),
+            SwiftSettings.model_validate(settings),
+        )
 
 
 @pytest.mark.parametrize("daemons", [57_457, 2**63, 10**20])
-def test_more_proxies_than_ports_are_refused_at_once(
-    daemons: int,
-) -> None:
-    with pytest.raises(
-        ValueError, match=f"{daemons} daemons from port 8080 on need ports above 65535"
-    ):
+def test_more_proxies_than_ports_are_refused_at_once(daemons: int) -> None:
+    words = f"{daemons} daemons from port 8080 on need ports above 65535"
+    with pytest.raises(ValueError, match=words):
         SwiftSettings.model_validate({"proxy": {"daemons": daemons}})
 
 
@@ -279,24 +240,6 @@ def test_rendered_files_are_complete_and_have_no_secret() -> None:
     )
 
 
-def test_options_are_written_only_for_releases_that_have_them() -> None:
-    written = {
-        release: any(
-            "etag_validate_pct" in one.text
-            for one in Swift(release, PLACE_ABC, SwiftSettings()).render(SITES)
-        )
-        for release in Swift.releases
-    }
-    assert written == {
-        "swift-2.26": False,
-        "swift-2.29": False,
-        "swift-2.30": False,
-        "swift-2.33": False,
-        "swift-2.35": True,
-        "swift-2.38": True,
-    }
-
-
 def test_with_servers_per_port_each_object_disk_has_a_port_in_the_ring() -> None:
     settings = SwiftSettings.model_validate({"object": {"servers_per_port": 2}})
     roster = SwiftRoster(PLACE_ABC, settings, SITES)
@@ -312,13 +255,9 @@ def test_with_servers_per_port_each_object_disk_has_a_port_in_the_ring() -> None
 
 
 def test_background_daemons_use_swifts_own_interval_unless_it_is_set() -> None:
-    assert (
-        "interval"
-        not in read(config.storage_conf(SwiftSettings(), "object", "10.0.0.1"))["object-updater"]
-    )
-    settings = SwiftSettings.model_validate({"background_interval": "5s"})
+    assert "interval" not in storage("object", {})["object-updater"]
     for server, names in config.DAEMONS.items():
-        conf = read(config.storage_conf(settings, server, "10.0.0.1"))
+        conf = storage(server, {"background_interval": "5s"})
         assert {conf[f"{server}-{name}"]["interval"] for name in names} == {"5"}
 
 
@@ -335,20 +274,6 @@ def test_hosts_have_the_tiers_of_their_services() -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "message"),
-    [
-        ({"proxy": ["a"], "storage": ["b", "b"]}, "same host twice"),
-        ({"proxy": ["a"], "storage": ["a", "b"]}, "a is both proxy and storage"),
-        ({"proxy": ["a", "a"], "storage": ["c"]}, "proxy names the same host twice"),
-        ({"proxy": [], "storage": ["c"]}, "at least 1"),
-    ],
-)
-def test_invalid_placements_are_refused(place: dict[str, object], message: str) -> None:
-    with pytest.raises(ValidationError, match=message):
-        SwiftPlacement.model_validate(place)
-
-
-@pytest.mark.parametrize(
     "settings",
     [
         {"object": {"etag_validate_pct": 101}},
@@ -361,3 +286,24 @@ def test_invalid_placements_are_refused(place: dict[str, object], message: str) 
 def test_invalid_settings_are_refused(settings: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         SwiftSettings.model_validate(settings)
+
+
+@pytest.mark.parametrize(
+    ("release", "api", "pipeline", "why"),
+    [
+        ("swift-2.26", "s3", "standard", "405"),
+        ("swift-2.30", "s3", "standard", "405"),
+        ("swift-2.26", "swift", "standard", "ignores part-number"),
+        ("swift-2.30", "swift", "standard", "ignores part-number"),
+        ("swift-2.35", "swift", "study-2014", "is not in its pipeline"),
+        ("swift-2.35", "s3", "standard", ""),
+        ("swift-2.35", "swift", "standard", ""),
+    ],
+)
+def test_parts_are_read_by_number_since_2_34_from_objects_of_segments(
+    release: str, api: ObjectApi, pipeline: str, why: str
+) -> None:
+    settings = SwiftSettings.model_validate({"pipeline": pipeline, "s3api": api == "s3"})
+    lacked = Swift(release, PLACE, settings).operations_lacked(api)
+    assert ("read-part" in lacked) == bool(why)
+    assert why in lacked.get("read-part", "")
