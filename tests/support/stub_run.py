@@ -26,7 +26,7 @@ from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.resolved import LatencyBound
 from weighbridge.results.record.store import RunStore
 from weighbridge.suites import Suite
-from weighbridge.topologies.deployment import StateFolders
+from weighbridge.topologies.deployment import Deployment, StateFolders, deploy
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Layout, Planned
 
@@ -158,6 +158,12 @@ class Run:
 
     def plan(self) -> Plan:
         return make_plan(self.suite, self.hardware, self.planned, find=self.find)
+
+    def deployed(self, gateway: Gateway | None = None, **named: Any) -> Deployment:
+        """A deployment of the first layout, with another gateway if there is one."""
+        first = self.planned[0]
+        planned = Planned(first.layout, gateway or first.gateway, first.text)
+        return deploy(planned, self.hardware, self.place, lambda _: None, **named)
 
     def store(self) -> RunStore:
         sheets = [Sheet(title="machine", facts={"cpus": "2"})]

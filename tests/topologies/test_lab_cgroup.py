@@ -397,3 +397,33 @@ def test_programs_that_hosts_need_count_as_this_suite_also_after_their_end(tmp_p
     last = machine.counters().conductor_cpu_s
     assert last is not None
     assert last >= first
+
+
+def test_only_controllers_that_were_not_handed_on_before_are_taken_back_with_the_last_deployment(
+    v1: Cgroups, v2: Cgroups
+) -> None:
+    control = v2.mount / "cgroup.subtree_control"
+    control.write_text("memory pids\n")
+    before = v2.handed_on()
+    assert before == {"memory", "pids"}
+    control.write_text("cpu memory pids\n")
+    (v2.mount / "weighbridge").mkdir()
+    assert v2.handed_on() is None
+    v2.take_back(before)
+    assert control.read_text() == "cpu memory pids\n"  # another deployment is still there
+    (v2.mount / "weighbridge").rmdir()
+    v2.take_back(before)
+    assert control.read_text() == "-cpu"
+    assert v1.handed_on() is None
+
+
+def test_what_looks_like_a_root_hands_controllers_on_only_without_processes(
+    v1: Cgroups, v2: Cgroups
+) -> None:
+    (v2.mount / "cgroup.procs").write_text("1\n7\n")
+    assert v1.hands_on()
+    assert v2.hands_on()  # the machine's own root has no type
+    (v2.mount / "cgroup.type").write_text("domain threaded\n")
+    assert not v2.hands_on()
+    (v2.mount / "cgroup.procs").write_text("")
+    assert v2.hands_on()

@@ -20,7 +20,6 @@ from weighbridge.conductor.opening import settings_of
 from weighbridge.drivers.cosbench import installation
 from weighbridge.drivers.cosbench.site import CosbenchSite
 from weighbridge.environment import place
-from weighbridge.topologies.deployment import deploy
 
 pytestmark = pytest.mark.long  # starts the command as a program in every test
 
@@ -268,7 +267,7 @@ def test_down_leaves_what_a_living_process_uses_and_names_both(
 ) -> None:
     monkeypatch.setenv("WEIGHBRIDGE_HOME", str(run.place.home))
     monkeypatch.setenv("WEIGHBRIDGE_STATE", str(run.place.state))
-    with deploy(run.planned[0], run.hardware, run.place, lambda text: None) as deployment:
+    with run.deployed() as deployment:
         if label == "--all":
             (run.place.deployments / "left-1").mkdir()
         code, printed, said = run_cli(
