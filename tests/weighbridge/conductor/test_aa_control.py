@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from stub_run import SUITE, Run, StubGateway, fake_driver_settings
-from tests.weighbridge.displays import Seen
+from stub_run import SUITE, Run, Seen, StubGateway, fake_driver_settings
 from two_drivers import BOTH, TwoDrivers
 from weighbridge.conductor import pass_runner
 from weighbridge.conductor.conductor import Conductor
@@ -144,7 +143,7 @@ def test_a_control_whose_later_objects_cannot_be_written_is_measured_and_said_to
 def test_a_driver_of_a_control_that_has_only_objects_to_write_is_open_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = {"driver": "both", "workloads": BOTH, "cleanup": "with-deployment"}
+    options = {"driver": "locust,cosbench", "workloads": BOTH, "cleanup": "with-deployment"}
     run = Run(tmp_path, control=["small"], repeats=1, **options)
     drivers = TwoDrivers(fails="cosbench", times=99)
     monkeypatch.setattr(pass_runner, "opened", drivers.opened)
@@ -167,7 +166,7 @@ def test_a_driver_of_a_control_that_has_only_objects_to_write_is_open_too(
 def test_a_killed_run_goes_on_where_one_driver_of_a_control_has_only_objects_to_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = {"driver": "both", "workloads": BOTH, "cleanup": "with-deployment"}
+    options = {"driver": "locust,cosbench", "workloads": BOTH, "cleanup": "with-deployment"}
     run = Run(tmp_path, control=["small"], repeats=1, **options)
     monkeypatch.setattr(pass_runner, "opened", TwoDrivers().opened)
     store = conduct(run)
