@@ -297,7 +297,7 @@ def test_a_complete_run_gets_further_repeats_with_a_new_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = [False, False, True]
-    monkeypatch.setattr(conductor, "clear", lambda _: looks.pop(0))
+    monkeypatch.setattr(conductor, "is_clear", lambda _: looks.pop(0))
     run = Run(tmp_path, repeats=2)
     begin(run)()
     folder, (where, said) = only(run), doing(run)

@@ -72,7 +72,7 @@ def test_blocks_follow_until_all_is_clear_and_are_in_the_plan_on_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[bool] = [False, True]
-    monkeypatch.setattr(conductor, "clear", lambda _: looks.pop(0))
+    monkeypatch.setattr(conductor, "is_clear", lambda _: looks.pop(0))
     run = Run(tmp_path, repeats=2, further={"blocks": 5, "within": "1h"}, workloads=SMALL)
     store, grown = conduct(run)
     assert sorted({step.key.repeat for step in store.steps()}) == [0, 1, 2]
@@ -90,7 +90,7 @@ def test_blocks_follow_until_all_is_clear_and_are_in_the_plan_on_disk(
 def test_no_more_blocks_follow_than_the_suite_allows_in_the_order_of_a_longer_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conductor, "clear", lambda _: False)
+    monkeypatch.setattr(conductor, "is_clear", lambda _: False)
     run = Run(tmp_path, repeats=2, further=FURTHER_BLOCKS, workloads=SMALL)
     store, grown = conduct(run)
     assert len(store.steps()) == 4 * 2 * 2
@@ -122,6 +122,6 @@ def test_the_looks_use_the_comparison_of_the_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[Comparison] = []
-    monkeypatch.setattr(conductor, "clear", lambda one: seen.append(one) is None)
+    monkeypatch.setattr(conductor, "is_clear", lambda one: seen.append(one) is None)
     store, _ = conduct(Run(tmp_path, repeats=2, further=FURTHER_BLOCKS, workloads=SMALL))
     assert seen == [RunData(store.folder).comparison]
