@@ -41,6 +41,19 @@ def run(tmp_path: Path) -> Run:
     return Run(tmp_path)
 
 
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Any]:
+    """An SSH server on loopback, whose keys are in the folder of the test."""
+    from ssh_server import Server  # noqa: PLC0415 - few tests need asyncssh
+    from weighbridge.topologies.ssh.connection import EventLoop  # noqa: PLC0415
+
+    loop = EventLoop()
+    found = Server(tmp_path, loop)
+    yield found
+    loop.do(found.close())
+    loop.close()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run slow tests first, so that nothing waits for one at the end.
 

@@ -10,9 +10,12 @@ from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import ServiceFailed, UsageError
 from weighbridge.common.host import Host, Service
 from weighbridge.common.record import Record
+from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.opening import DriverSettings
 from weighbridge.conductor.plan import Plan, make_plan
+from weighbridge.conductor.step_runner import Display
 from weighbridge.drivers.locust.kind import LocustModule
+from weighbridge.drivers.protocol import Progress
 from weighbridge.gateways.gateway import (
     Gateway,
     HostNeed,
@@ -24,9 +27,10 @@ from weighbridge.gateways.gateway import (
 )
 from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.resolved import LatencyBound
+from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.store import RunStore
 from weighbridge.suites import Suite
-from weighbridge.topologies.deployment import StateFolders
+from weighbridge.topologies.deployment import Deployment, StateFolders, deploy
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Layout, Planned
 
@@ -137,6 +141,39 @@ SUITE: dict[str, Any] = {
 }
 
 
+class Silent:
+    """A display that shows nothing."""
+
+    def say(self, text: str) -> None: ...
+
+    def begins(self, key: StepKey, number: int) -> None: ...
+
+    def progress(self, progress: Progress) -> None: ...
+
+    def ended(self, result: StepResult) -> None: ...
+
+
+class Seen:
+    """A display that remembers its calls: texts in `said`, results in `results`."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.results: list[StepResult] = []
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+    def begins(self, key: StepKey, number: int) -> None:
+        self.said.append(f"begins {number}")
+
+    def progress(self, progress: Progress) -> None:
+        self.said.append(progress.phase)
+
+    def ended(self, result: StepResult) -> None:
+        self.said.append("ended")
+        self.results.append(result)
+
+
 class Run:
     """All that a conductor needs, in its own folder."""
 
@@ -159,6 +196,12 @@ class Run:
     def plan(self) -> Plan:
         return make_plan(self.suite, self.hardware, self.planned, find=self.find)
 
+    def deployed(self, gateway: Gateway | None = None, **named: Any) -> Deployment:
+        """A deployment of the first layout, with another gateway if there is one."""
+        first = self.planned[0]
+        planned = Planned(first.layout, gateway or first.gateway, first.text)
+        return deploy(planned, self.hardware, self.place, lambda _: None, **named)
+
     def store(self) -> RunStore:
         sheets = [Sheet(title="machine", facts={"cpus": "2"})]
         return RunStore.create(
@@ -168,3 +211,17 @@ class Run:
             suite="trial",
             sheets=sheets,
         )
+
+    def conduct(self, *driver: str, display: Display | None = None, **named: Any) -> RunStore:
+        """The folder of the complete run, by the fake driver with these arguments."""
+        store = self.store()
+        self.into(store, *driver, display=display, **named)
+        return store
+
+    def into(
+        self, store: RunStore, *driver: str, display: Display | None = None, **named: Any
+    ) -> None:
+        """Measure what this folder lacks."""
+        settings = fake_driver_settings(*driver)
+        plan, shown = named.pop("plan", None) or self.plan(), display or Silent()
+        Conductor(plan, self.planned, store, shown, self.place, settings=settings, **named).run()

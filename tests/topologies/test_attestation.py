@@ -11,13 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError
+from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError, UsageError
 from weighbridge.common.host import Completed, Counters, Host, Service
 from weighbridge.gateways.gateway import HostNeed
 from weighbridge.topologies.attestation import AttestOptions, attest, cpus, disk_jobs
+from weighbridge.topologies.baseline import bare, measure
+from weighbridge.topologies.deployment import StateFolders
 from weighbridge.topologies.fake import FakeHost
 from weighbridge.topologies.hardware import Disk, Hardware
 from weighbridge.topologies.hosts import LIMITED, Hosts, Limited
+from weighbridge.topologies.loader import load_hardware, shipped_hardware
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 ANSWERS = {
@@ -144,6 +147,25 @@ def hosts(tmp_path: Path) -> RecordedHosts:
     return RecordedHosts(tmp_path)
 
 
+SIZES = AttestOptions(sizes=(64_000, 2**30))
+IN_PIECES = json.dumps(
+    {
+        "jobs": [
+            {"jobname": f"{pick} {operation} of {size}", "error": 0, operation: {"iops": iops}}
+            for size, iops in (("64 kB", 1000.0), ("4 MiB", 20.0))
+            for pick, operation in itertools.product(("sequential", "random"), ("write", "read"))
+        ]
+    }
+)
+
+
+@pytest.fixture
+def sized(hosts: RecordedHosts) -> RecordedHosts:
+    """Their fio answers for the pieces of these sizes."""
+    hosts.answers["fio"] = IN_PIECES
+    return hosts
+
+
 def quietly(line: str) -> None:
     pass
 
@@ -204,6 +226,8 @@ def test_every_host_disk_and_path_gets_figures_with_the_limits_of_the_hardware(
     assert found["gateway-1", "network from client-1"].promised == 10**9
     assert found["store-1", "network to gateway-1"].promised == 2 * 10**9
     assert attestation.tools == {name: f"{name} 1.0" for name in ANSWERS}
+    assert len(hosts.servers) == 2
+    assert all(server.poll() is not None for server in hosts.servers)
 
 
 def fio_at(share: float) -> str:
@@ -307,18 +331,6 @@ def test_a_cpu_is_probed_several_times_by_one_command_and_the_median_counts(
     assert all("for _ in $(seq 5)" in command for command in asked)
 
 
-def test_servers_are_stopped_after_measuring(hosts: RecordedHosts) -> None:
-    attest(hosts, HARDWARE, NEEDS, quietly)
-    assert len(hosts.servers) == 2
-    assert all(server.poll() is not None for server in hosts.servers)
-
-
-def test_an_invalid_answer_names_host_and_tool(hosts: RecordedHosts) -> None:
-    hosts.answers["fio"] = "{}"
-    with pytest.raises(TargetError, match="store-1: fio: no bw_bytes of write"):
-        attest(hosts, HARDWARE, NEEDS, quietly)
-
-
 def test_an_iperf3_that_does_not_listen_is_an_error_naming_its_host(hosts: RecordedHosts) -> None:
     hosts.server = "raise SystemExit(1)"
     with pytest.raises(CommandFailed, match=r"gateway-1: iperf3 --server.*ended with 1"):
@@ -331,23 +343,10 @@ def test_a_host_without_tools_says_so(tmp_path: Path) -> None:
         FakeHost("client-1", "127.0.0.1", tmp_path).tool("fio")
 
 
-SIZES = AttestOptions(sizes=(64_000, 2**30))
-IN_PIECES = json.dumps(
-    {
-        "jobs": [
-            {"jobname": f"{pick} {operation} of {size}", "error": 0, operation: {"iops": iops}}
-            for size, iops in (("64 kB", 1000.0), ("4 MiB", 20.0))
-            for pick, operation in itertools.product(("sequential", "random"), ("write", "read"))
-        ]
-    }
-)
-
-
 def test_disks_alone_are_measured_at_the_sizes_of_a_suite(
-    hosts: RecordedHosts,
+    sized: RecordedHosts,
 ) -> None:
-    hosts.answers["fio"] = IN_PIECES
-    ceilings = attest(hosts, HARDWARE, NEEDS, quietly, SIZES).ceilings
+    ceilings = attest(sized, HARDWARE, NEEDS, quietly, SIZES).ceilings
     assert {
         (one.what, one.value, one.unit)
         for one in ceilings
@@ -362,16 +361,15 @@ def test_disks_alone_are_measured_at_the_sizes_of_a_suite(
     assert {(one.operation, one.pick, one.request_bytes) for one in ceilings} == set(
         itertools.product(("read", "write"), ("sequential", "random"), (64_000, 2**22))
     )
-    assert set(hosts.limits_during("--name=random read of 64 kB")) == {frozenset({"disk"})}
-    assert len(hosts.limits_during("blkdiscard")) == 2
-    assert not hosts.servers
+    assert set(sized.limits_during("--name=random read of 64 kB")) == {frozenset({"disk"})}
+    assert len(sized.limits_during("blkdiscard")) == 2
+    assert not sized.servers
 
 
 def test_a_limit_promises_object_bytes_not_block_bytes(
-    hosts: RecordedHosts,
+    sized: RecordedHosts,
 ) -> None:
-    hosts.answers["fio"] = IN_PIECES
-    found = {one.what: one for one in attest(hosts, HARDWARE, NEEDS, quietly, SIZES).ceilings}
+    found = {one.what: one for one in attest(sized, HARDWARE, NEEDS, quietly, SIZES).ceilings}
     assert found["disk wb0 sequential write of 64 kB"].promised == pytest.approx(
         100e6 * 64_000 / 65_536
     )
@@ -379,12 +377,16 @@ def test_a_limit_promises_object_bytes_not_block_bytes(
     assert found["disk wb1 random read of 64 kB"].promised == 500 * 64_000
 
 
-def test_a_failing_fio_at_the_sizes_of_a_suite_leaves_no_limit_and_empty_disks(
-    hosts: RecordedHosts,
+@pytest.mark.parametrize(
+    ("asked", "lacks"),
+    [(AttestOptions(), "no bw_bytes of write"), (SIZES, "no iops of sequential write of 64 kB")],
+)
+def test_an_invalid_answer_names_host_and_tool_and_leaves_no_limit_and_empty_disks(
+    hosts: RecordedHosts, asked: AttestOptions, lacks: str
 ) -> None:
     hosts.answers["fio"] = "{}"
-    with pytest.raises(TargetError, match="store-1: fio: no iops of sequential write of 64 kB"):
-        attest(hosts, HARDWARE, NEEDS, quietly, SIZES)
+    with pytest.raises(TargetError, match=f"store-1: fio: {lacks}"):
+        attest(hosts, HARDWARE, NEEDS, quietly, asked)
     assert hosts.limited == set()
     assert len(hosts.limits_during("blkdiscard")) == 2
 
@@ -411,3 +413,63 @@ def test_every_client_is_measured_with_all_hosts_that_are_no_clients(hosts: Reco
     ceilings = attest(hosts, several, {}, quietly).ceilings
     found = {frozenset((one.sender, one.receiver)) for one in ceilings if one.kind == "network"}
     assert found == {frozenset((client, name)) for client in (first, second) for name in others}
+
+
+def test_disks_are_measured_alone_and_then_all_of_a_host_together(
+    sized: RecordedHosts,
+) -> None:
+    found = measure(sized, HARDWARE, [64_000], quietly)
+    alone = [one for one in found if one.group == "disk"]
+    assert [one.what for one in alone[::4]] == [
+        "disk wb0 sequential write of 64 kB",
+        "disk wb1 sequential write of 64 kB",
+    ]
+    assert {one.value for one in alone} == {64e6}
+    assert [one.like for one in alone[::4]] == ["1 GiB, 100 MB/s", "300 MiB, 500 requests/s"]
+    together = [one for one in found if one.group == "disks"]
+    assert {(one.host, one.value) for one in together} == {("store-1", 128e6)}
+    # One of the two disks has no limit of random requests: so nothing is promised of both.
+    assert [one.promised is not None for one in together] == [True, True, False, False]
+    assert set(sized.limits_during("--name=random read of 64 kB")) == {frozenset({"disk"})}
+    assert len(sized.limits_during("blkdiscard")) == 2
+
+
+def test_pairs_are_measured_both_ways_and_then_all_hosts_at_once_with_a_server_for_each_flow(
+    sized: RecordedHosts,
+) -> None:
+    found = measure(sized, HARDWARE, [64_000], quietly)
+    pairs = {(one.sender, one.receiver) for one in found if one.group == "network"}
+    assert pairs == set(itertools.permutations(HARDWARE.hosts, 2))
+    value = next(one.value for one in found if one.group == "network")
+    fabric = {(one.host, one.job): one for one in found if one.group == "fabric"}
+    assert set(fabric) == set(itertools.product(HARDWARE.hosts, ("sent", "received")))
+    assert {one.value for one in fabric.values()} == {2 * value}
+    assert fabric["client-1", "sent"].promised == 10**9
+    # Two servers for the pairs, one for each of the six flows.
+    assert len(sized.servers) == 2 + 6
+    assert all(server.poll() is not None for server in sized.servers)
+    assert sized.limited == set()
+
+
+def test_a_failing_tool_leaves_nothing_on_the_hosts(sized: RecordedHosts) -> None:
+    sized.answers["iperf3"] = "{}"
+    with pytest.raises(TargetError, match=r"iperf3: no end\.sum_received"):
+        measure(sized, HARDWARE, [64_000], quietly)
+    assert sized.limited == set()
+    assert len(sized.limits_during("blkdiscard")) == 2
+    assert all(server.poll() is not None for server in sized.servers)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"), [("loopback", "are fake"), ("this-machine", "are this machine as it is")]
+)
+def test_hosts_that_cannot_be_measured_have_no_baseline(
+    tmp_path: Path, name: str, why: str
+) -> None:
+    hardware = load_hardware(shipped_hardware()[name])
+    with (
+        pytest.raises(UsageError, match=why),
+        bare(hardware, StateFolders(home=tmp_path, state=tmp_path), quietly),
+    ):
+        pass
+    assert list(tmp_path.iterdir()) == []

@@ -1,15 +1,18 @@
-"""A layout with further settings: how keys are split, its name, and the places of its faults."""
+"""References to layouts, and layouts with further settings: keys, names, places of faults."""
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from weighbridge.common.document import Document, DocumentError, Fault
+from weighbridge.common.errors import UsageError
+from weighbridge.common.record import Record
 from weighbridge.gateways.rgw.settings import RgwSettings
 from weighbridge.gateways.swift.settings import SwiftSettings
 from weighbridge.topologies import loader
-from weighbridge.topologies.loader import LONGEST_NAME, parse, path_of
+from weighbridge.topologies.loader import LONGEST_NAME, parse, path_of, split
 
 LAB = loader.load_hardware(loader.shipped_hardware()["lab-cpu"])
 TUNING = """name: trial
@@ -42,49 +45,46 @@ def faults(text: str, changes: Mapping[str, object]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("key", "path"),
+    ("settings", "key", "path"),
     [
-        ("radosgw.threads", ("radosgw", "threads")),
-        ("log", ("log",)),
-        ("options.client.rgw_x", ("options", "client", "rgw_x")),
-        ("options.client.rgw.gateway-1.rgw_x", ("options", "client.rgw.gateway-1", "rgw_x")),
+        (RgwSettings, "radosgw.threads", "radosgw threads"),
+        (RgwSettings, "log", "log"),
+        (RgwSettings, "options.client.rgw_x", "options client rgw_x"),
         (
+            RgwSettings,
+            "options.client.rgw.gateway-1.rgw_x",
+            "options client.rgw.gateway-1 rgw_x",
+        ),
+        (
+            RgwSettings,
             "apache.options.clients.LimitRequestBody",
-            ("apache", "options", "clients", "LimitRequestBody"),
+            "apache options clients LimitRequestBody",
         ),
-        ("haproxy.options.global", ("haproxy", "options", "global")),
-        ("nowhere.at.all", ("nowhere", "at", "all")),
-        ("options.client", ("options", "client")),
-    ],
-)
-def test_a_key_of_rgw_is_split_where_its_record_ends(key: str, path: tuple[str, ...]) -> None:
-    assert path_of(key, RgwSettings) == path
-
-
-@pytest.mark.parametrize(
-    ("key", "path"),
-    [
+        (RgwSettings, "haproxy.options.global", "haproxy options global"),
+        (RgwSettings, "nowhere.at.all", "nowhere at all"),
+        (RgwSettings, "options.client", "options client"),
         (
+            SwiftSettings,
             "options.object.app:object-server.keep_cache_size",
-            ("options", "object", "app:object-server", "keep_cache_size"),
+            "options object app:object-server keep_cache_size",
         ),
-        ("options.proxy.filter:my.own.workers", ("options", "proxy", "filter:my.own", "workers")),
-        ("proxy.error_suppression.limit", ("proxy", "error_suppression", "limit")),
-        ("options.object", ("options", "object")),
+        (
+            SwiftSettings,
+            "options.proxy.filter:my.own.workers",
+            "options proxy filter:my.own workers",
+        ),
+        (SwiftSettings, "proxy.error_suppression.limit", "proxy error_suppression limit"),
+        (SwiftSettings, "options.object", "options object"),
     ],
 )
-def test_options_of_swift_are_split_into_server_section_and_option(
-    key: str, path: tuple[str, ...]
-) -> None:
-    assert path_of(key, SwiftSettings) == path
+def test_a_key_is_split_where_its_record_ends(settings: type[Record], key: str, path: str) -> None:
+    assert path_of(key, settings) == tuple(path.split())
 
 
 def test_a_changed_layout_has_the_changes_of_its_base_and_further_ones() -> None:
-    planned = loader.changed_layout(
-        base("swift@swift-2.35:replicas=2"),
-        LAB,
+    planned = changed(
+        "swift@swift-2.35:replicas=2",
         {"object.keep_cache_private": True, "options.object.app:object-server.splice": True},
-        Fault("t", 1, 1, "", ""),
     )
     assert planned.layout.release == "swift-2.35"
     assert planned.layout.settings["replicas"] == 2
@@ -95,54 +95,48 @@ def test_a_changed_layout_has_the_changes_of_its_base_and_further_ones() -> None
     assert "keep_cache_private: true" in planned.text
 
 
+WHERE = Fault("t", 1, 1, "", "")
+
+
+def changed(text: str, changes: Mapping[str, object], **named: Any) -> loader.Planned:
+    return loader.changed_layout(base(text), LAB, changes, WHERE, **named)
+
+
 def test_the_base_is_unchanged() -> None:
     planned = base("null:threads=2")
     before = planned.layout.model_dump_json()
-    loader.changed_layout(planned, LAB, {"threads": 4}, Fault("t", 1, 1, "", ""))
+    loader.changed_layout(planned, LAB, {"threads": 4}, WHERE)
     assert planned.layout.model_dump_json() == before
 
 
 def test_a_file_can_be_the_base() -> None:
     reference = parse("null:seed=3")
     path = loader.shipped_layouts()["null"]
-    planned = loader.changed_layout(
-        path, LAB, {"delay_ms": 5}, Fault("t", 1, 1, "", ""), reference=reference
-    )
+    planned = loader.changed_layout(path, LAB, {"delay_ms": 5}, WHERE, reference=reference)
     assert (planned.layout.settings["seed"], planned.layout.settings["delay_ms"]) == (3, 5)
     assert planned.layout.name == "null-seed-3-delay-ms-5"
 
 
-def test_settings_of_two_servers_with_the_same_name_give_two_names() -> None:
+def test_each_changed_layout_has_its_own_name_and_long_ones_differ_by_a_hash() -> None:
     names = {
-        loader.changed_layout(
-            base("swift"), LAB, {key: "20s"}, Fault("t", 1, 1, "", "")
-        ).layout.name
+        changed("swift", {key: "20s"}).layout.name
         for key in ("proxy.node_timeout", "object.node_timeout")
     }
     assert names == {"swift-proxy-node-timeout-20s", "swift-object-node-timeout-20s"}
-
-
-def test_long_names_differ_by_a_hash() -> None:
-    changes = [
-        {"object.keep_cache_size": size, "object.keep_cache_private": True}
-        for size in (2**20, 2**21)
-    ]
-    where = Fault("t", 1, 1, "", "")
-    made = [
-        loader.changed_layout(base("swift:replicas=2"), LAB, one, where).layout.name
-        for one in changes
-    ]
-    assert all(len(name) <= LONGEST_NAME for name in made)
-    assert len(set(made)) == 2
-
-
-def test_a_layout_can_be_renamed_without_a_change() -> None:
-    assert (
-        loader.changed_layout(
-            base("null"), LAB, {}, Fault("t", 1, 1, "", ""), name="baseline"
+    long = {
+        changed(
+            "swift:replicas=2",
+            {"object.keep_cache_size": size, "object.keep_cache_private": True},
         ).layout.name
-        == "baseline"
-    )
+        for size in (2**20, 2**21)
+    }
+    assert len(long) == 2
+    long |= {
+        base(f"null:delay_ms=1:threads=2:fail_status=503:seed={n}").layout.name for n in (1, 2)
+    }
+    assert len(long) == 4
+    assert all(len(name) <= LONGEST_NAME for name in long)
+    assert changed("null", {}, name="baseline").layout.name == "baseline"
 
 
 def test_faults_of_all_changes_are_reported_at_once_at_the_changes() -> None:
@@ -181,3 +175,53 @@ def test_one_origin_can_serve_all_changes(tmp_path: Path) -> None:
         DocumentError, match=r"^t:7:3: unknown key 'delay' \(did you mean 'delay_ms'\?\)"
     ):
         loader.changed_layout(base("null"), LAB, {"delay": 1}, Fault("t", 7, 3, "", "x"))
+
+
+def test_a_reference_is_a_shipped_layout_with_a_release_settings_and_placement() -> None:
+    assert base("null").layout.name == "null"
+    assert parse("a/file.yaml").name == "a/file.yaml"
+    planned = base("null@engine:delay_ms=5:threads=2")
+    assert planned.layout.name == "null-engine-delay-ms-5-threads-2"
+    assert planned.layout.settings["delay_ms"] == 5
+    assert planned.layout.settings["threads"] == 2
+    assert base("null:place.target=client-1").layout.place == {"target": "client-1"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("null@", "layout:1:5: @ needs a release"),
+        ("null:delay_ms", "layout:1:6: 'delay_ms' is not KEY=VALUE"),
+        ("null:=3", "is not KEY=VALUE"),
+        ("null:threads=1:delay=3", "layout:1:16: unknown key 'delay'"),
+        ("null:delay_ms=soon", "layout:1:6: delay_ms: Input should be a valid number"),
+        ("null@engin", "layout:1:6: no release 'engin' of null (did you mean 'engine'?)"),
+        ("null:threads.more=3", "threads.more: there is nothing of that name to change"),
+        ("null:delay_ms={", "brackets are not closed"),
+        ("null:delay_ms=]", "brackets are not closed"),
+        ('null:delay_ms="', "is not a value in YAML"),
+    ],
+)
+def test_invalid_changes_are_reported_at_their_place_in_the_reference(
+    text: str, message: str
+) -> None:
+    with pytest.raises(UsageError) as error:
+        base(text)
+    assert message in str(error.value)
+
+
+def test_a_fault_of_the_file_is_reported_at_its_place_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text(
+        'name: own\nabout: x\ngateway: "null"\nrelease: engine\nplace: {target: '
+        "gateway-1}\nsettings: {threads: 0}\n"
+    )
+    with pytest.raises(DocumentError) as error:
+        loader.load_layout(path, LAB, parse("own:delay_ms=-1"))
+    assert f"{path}:6:21: threads" in str(error.value)
+    assert "layout:1:5: delay_ms" in str(error.value)
+
+
+def test_commas_within_brackets_do_not_separate_references() -> None:
+    assert split("a, b:place.x=[c,d] ,e") == ["a", "b:place.x=[c,d]", "e"]
+    assert split("") == []

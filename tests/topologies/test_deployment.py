@@ -3,6 +3,7 @@ import errno
 import os
 import signal
 import sys
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import cast
@@ -11,15 +12,24 @@ import pytest
 
 from stub_run import Run, StubGateway
 from weighbridge.common import cleanup
-from weighbridge.common.errors import CommandFailed, ServiceFailed, TargetError
+from weighbridge.common.errors import (
+    CommandFailed,
+    MissingPrerequisite,
+    ServiceFailed,
+    TargetError,
+    UsageError,
+)
 from weighbridge.common.host import Host, Service
+from weighbridge.common.structure import Scope
 from weighbridge.conductor.interruption import Interrupted, interruptible
-from weighbridge.gateways.gateway import RunningGateway, Say
+from weighbridge.gateways.gateway import Gateway, RunningGateway, Say
 from weighbridge.results.record.writing import StoreError
 from weighbridge.topologies import deployment as deployment_module
 from weighbridge.topologies.deployment import deploy, deployment_owners, running_deployments
-from weighbridge.topologies.fake import FakeHost
-from weighbridge.topologies.hosts import DeploymentOwner
+from weighbridge.topologies.fake import FakeHost, FakeHosts, FakeKind
+from weighbridge.topologies.hosts import LIMITED, DeploymentOwner, Limited
+from weighbridge.topologies.loader import Planned
+from weighbridge.topologies.preflight import preflight, preflight_all
 
 
 class Doomed(StubGateway):
@@ -43,16 +53,8 @@ class Doomed(StubGateway):
 def test_the_log_of_a_failed_service_is_kept_where_the_error_says(
     run: Run, tmp_path: Path, named: bool
 ) -> None:
-    planned = run.planned[0]
-    object.__setattr__(planned, "gateway", Doomed())
     with pytest.raises(ServiceFailed, match="no more room") as error:
-        deploy(
-            planned,
-            run.hardware,
-            run.place,
-            lambda text: None,
-            logs=tmp_path / "kept" if named else None,
-        )
+        run.deployed(Doomed(), logs=tmp_path / "kept" if named else None)
     assert Path(error.value.log).read_text() == "no more room\n"
     assert str(tmp_path / ("kept" if named else "home/logs")) in str(error.value)
     assert not list(run.place.deployments.iterdir())
@@ -61,7 +63,7 @@ def test_the_log_of_a_failed_service_is_kept_where_the_error_says(
 def test_a_running_deployment_has_a_record_only_root_can_read_until_it_is_torn_down(
     run: Run,
 ) -> None:
-    with deploy(run.planned[0], run.hardware, run.place, lambda text: None) as deployment:
+    with run.deployed() as deployment:
         (found,) = running_deployments(run.place)
         assert (found.label, found.layout) == (deployment.label, "rgw-a")
         assert found.endpoints[0].key.get_secret_value() == "planted-secret"
@@ -91,13 +93,13 @@ def test_a_record_is_never_found_half_written(run: Run, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(Path, "write_text", halfway)
     monkeypatch.setattr(os, "fsync", at_sync)
-    with deploy(run.planned[0], run.hardware, run.place, lambda text: None):
+    with run.deployed():
         assert len(running_deployments(run.place)) == 1
     assert set(seen) == {0}
 
 
 def test_an_invalid_record_is_an_error_that_names_its_file(run: Run) -> None:
-    with deploy(run.planned[0], run.hardware, run.place, lambda text: None) as deployment:
+    with run.deployed() as deployment:
         record = run.place.deployments / deployment.label / "deployment.json"
         for content in (record.read_bytes()[:40], b"", b"[]"):
             record.write_bytes(content)
@@ -106,14 +108,6 @@ def test_an_invalid_record_is_an_error_that_names_its_file(run: Run) -> None:
                 match=r"deployment\.json: is not a valid record.*\n.*weighbridge down",
             ):
                 running_deployments(run.place)
-
-
-def test_logs_are_kept_where_the_run_wants_them(run: Run, tmp_path: Path) -> None:
-    with deploy(
-        run.planned[0], run.hardware, run.place, lambda text: None, logs=tmp_path / "logs"
-    ) as deployment:
-        deployment.hosts["gateway-1"].log("stub.out").write_text("hello")
-    assert (tmp_path / "logs" / "gateway-1" / "stub.out").read_text() == "hello"
 
 
 def test_a_failure_to_keep_logs_is_said_and_does_not_hide_the_original_error(
@@ -131,63 +125,40 @@ def test_a_failure_to_keep_logs_is_said_and_does_not_hide_the_original_error(
     assert not list(run.place.deployments.iterdir())
 
 
-def test_an_unreadable_log_costs_no_other(run: Run, tmp_path: Path) -> None:
-    with deploy(
-        run.planned[0], run.hardware, run.place, lambda text: None, logs=tmp_path / "logs"
-    ) as deployment:
-        deployment.hosts["gateway-1"].log("stub.out").write_text("hello")
-        # A folder where the copy belongs.
-        (tmp_path / "logs" / "gateway-1" / "other.out" / "other.out").mkdir(parents=True)
-        deployment.hosts["gateway-1"].log("other.out").write_text("hello")
-    assert (tmp_path / "logs" / "gateway-1" / "stub.out").read_text() == "hello"
-    assert (
-        tmp_path / "logs" / "gateway-1.not-copied.txt"
-    ).read_text() == "other.out: Is a directory\n"
-
-
-def test_links_and_pipes_among_logs_are_listed_not_followed_or_waited_for(
+def test_logs_are_kept_and_those_that_cannot_be_are_listed_and_cost_no_other(
     run: Run, tmp_path: Path
 ) -> None:
-    (tmp_path / "shadow").write_text("root:secret")
-    (tmp_path / "etc").mkdir()
-    (tmp_path / "etc" / "key").write_text("secret")
-    with deploy(
-        run.planned[0], run.hardware, run.place, lambda text: None, logs=tmp_path / "logs"
-    ) as deployment:
+    """Links are followed on neither side, and pipes not waited for."""
+    for name in ("shadow", "victim", "etc/key"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("mine")
+    kept = tmp_path / "logs"
+    (kept / "gateway-1" / "other.out" / "other.out").mkdir(parents=True)
+    (kept / "gateway-1" / "over.out").symlink_to(tmp_path / "victim")
+    with run.deployed(logs=kept) as deployment:
         logs = deployment.hosts["gateway-1"].log("")
-        (logs / "stub.out").write_text("hello")
+        for name in ("stub.out", "other.out", "over.out"):
+            (logs / name).write_text("hello")
         (logs / "stolen").symlink_to(tmp_path / "shadow")
         (logs / "folder").symlink_to(tmp_path / "etc")
         (logs / "inner").mkdir()
         os.mkfifo(logs / "inner" / "pipe")
-    kept = {
-        str(path.relative_to(tmp_path / "logs")): path.read_text()
-        for path in (tmp_path / "logs").rglob("*")
-        if path.is_file()
-    }
-    assert kept == {
-        "gateway-1/stub.out": "hello",
-        "gateway-1.not-copied.txt": "folder: is a link, which is not followed\nstolen: is a link, "
-        "which is not followed\n"
-        "inner/pipe: is a pipe\n",
-    }
-
-
-def test_logs_are_not_written_through_links(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "victim").write_text("mine")
-    (tmp_path / "logs" / "gateway-1").mkdir(parents=True)
-    (tmp_path / "logs" / "gateway-1" / "stub.out").symlink_to(tmp_path / "victim")
-    with deploy(
-        run.planned[0], run.hardware, run.place, lambda text: None, logs=tmp_path / "logs"
-    ) as deployment:
-        deployment.hosts["gateway-1"].log("stub.out").write_text("theirs")
+    files = {path for path in kept.rglob("*") if path.is_file() and not path.is_symlink()}
+    assert files == {kept / "gateway-1" / "stub.out", kept / "gateway-1.not-copied.txt"}
+    assert (kept / "gateway-1" / "stub.out").read_text() == "hello"
+    assert sorted((kept / "gateway-1.not-copied.txt").read_text().splitlines()) == [
+        "folder: is a link, which is not followed",
+        "inner/pipe: is a pipe",
+        "other.out: Is a directory",
+        "over.out: is a link, which is not followed",
+        "stolen: is a link, which is not followed",
+    ]
     assert (tmp_path / "victim").read_text() == "mine"
-    assert "stub.out: is a link" in (tmp_path / "logs" / "gateway-1.not-copied.txt").read_text()
 
 
 def test_the_tail_of_a_log_is_not_read_through_a_link(run: Run, tmp_path: Path) -> None:
     (tmp_path / "shadow").write_text("root:secret")
-    with deploy(run.planned[0], run.hardware, run.place, lambda text: None) as deployment:
+    with run.deployed() as deployment:
         host = deployment.hosts["gateway-1"]
         assert host.log_tail("none") == []
         host.log("osd.out").symlink_to(tmp_path / "shadow")
@@ -206,7 +177,7 @@ def test_the_tail_of_a_log_has_what_was_said_before_a_crash_instead_of_its_stack
 ) -> None:
     frames = "".join(f" {number}: (librados::IoCtx::close()+0x6e) [0x7f]\n" for number in range(30))
     dump = f"ERROR: failed to bind: Address already in use\n*** Caught signal (Abort) **\n{frames}"
-    with deploy(run.planned[0], run.hardware, run.place, lambda text: None) as deployment:
+    with run.deployed() as deployment:
         host = deployment.hosts["gateway-1"]
         host.log("radosgw.out").write_text(dump)
         assert host.log_tail("radosgw.out") == dump.splitlines()[:2]
@@ -222,23 +193,18 @@ def test_a_deployment_whose_record_cannot_be_written_is_torn_down(
             started.append(hosts["gateway-1"])
             return super().bring_up(hosts, client, say)
 
-    planned = run.planned[0]
-    object.__setattr__(planned, "gateway", Recorded())
-
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("weighbridge.topologies.deployment._write", full)
     with pytest.raises(OSError, match="No space left"):
-        deploy(planned, run.hardware, run.place, lambda text: None)
+        run.deployed(Recorded())
     assert not started[0].alive("stub")
     assert not list(run.place.deployments.iterdir())
 
 
 def test_fake_hosts_are_not_attested(run: Run) -> None:
-    with deploy(
-        run.planned[0], run.hardware, run.place, lambda text: None, attest=True
-    ) as deployment:
+    with run.deployed(attest=True) as deployment:
         assert deployment.attestation is None
 
 
@@ -269,9 +235,7 @@ def test_a_signal_during_teardown_is_delivered_when_it_is_complete(
 
     monkeypatch.setattr(FakeHost, "close", close)
     with interruptible():
-        deployment = deploy(
-            run.planned[0], run.hardware, run.place, lambda text: None, logs=tmp_path / "logs"
-        )
+        deployment = run.deployed(logs=tmp_path / "logs")
         gateway = deployment.hosts["gateway-1"]
         with pytest.raises(Interrupted):
             deployment.close()
@@ -292,7 +256,7 @@ def test_the_owner_of_a_deployment_is_recorded_first(
         real(host, name, address, folder)
 
     monkeypatch.setattr(FakeHost, "__init__", made)
-    with deploy(run.planned[0], run.hardware, run.place, lambda text: None) as deployment:
+    with run.deployed() as deployment:
         assert {(one.deployment, one.pid) for one in seen} == {(deployment.label, os.getpid())}
     assert deployment_owners(run.place) == ()
 
@@ -313,9 +277,7 @@ def ended_but_for_a_signal(run: Run, at: int) -> int:
 
     try:
         with contextlib.ExitStack() as stack:
-            deployed = stack.enter_context(
-                deploy(run.planned[0], run.hardware, run.place, lambda text: None)
-            )
+            deployed = stack.enter_context(run.deployed())
             stack.callback(deployed.close)
             service = cast("FakeHost", deployed.hosts["gateway-1"])._services["stub"]
             sys.settrace(beginning)
@@ -337,3 +299,156 @@ def test_a_signal_at_the_start_of_any_function_of_a_teardown_leaves_nothing(run:
     assert functions > 8
     for at in range(1, functions + 1):
         ended_but_for_a_signal(run, at)
+
+
+class Changeable(StubGateway):
+    """Records what is asked of it, and fails with `error` when it is changed."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        super().__init__()
+        self.error = error
+
+    def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:
+        running = super().bring_up(hosts, client, say)
+
+        def change(gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
+            self.did.append(f"change by {scope}")
+            if self.error is not None:
+                raise self.error
+            return ("gateway-1: stub restarted",)
+
+        running.change = change  # type: ignore[method-assign]
+        return running
+
+
+@pytest.fixture
+def limits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Whether limits were put `on` or `off`, in order."""
+    done: list[str] = []
+
+    def limit(self: FakeHosts, what: Collection[Limited] = LIMITED) -> None:
+        done.append("on")
+
+    def unlimit(self: FakeHosts, what: Collection[Limited] = LIMITED) -> None:
+        done.append("off")
+
+    monkeypatch.setattr(FakeHosts, "limit", limit)
+    monkeypatch.setattr(FakeHosts, "unlimit", unlimit)
+    return done
+
+
+def test_a_change_is_made_without_limits_and_updates_the_layout(
+    run: Run, limits: list[str]
+) -> None:
+    gateway = Changeable()
+    with run.deployed(gateway) as deployment:
+        assert deployment.change(run.planned[1], "restart", print) == ("gateway-1: stub restarted",)
+        assert gateway.did[-1] == "change by restart"
+        assert deployment.layout.name == "swift-b"
+    assert limits == ["on", "off", "on"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [UsageError("cannot"), CommandFailed("gateway-1", ["stub"], 1, "no"), KeyboardInterrupt()],
+)
+def test_after_a_failed_change_limits_are_on_and_the_layout_is_unchanged(
+    run: Run, limits: list[str], error: Exception
+) -> None:
+    with run.deployed(Changeable(error)) as deployment:
+        with pytest.raises(type(error)):
+            deployment.change(run.planned[1], "restart", print)
+        assert limits == ["on", "off", "on"]
+        assert deployment.layout.name == "rgw-a"
+
+
+def test_limits_are_on_again_when_only_some_could_be_removed(
+    run: Run, limits: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def half(self: FakeHosts, what: Collection[Limited] = LIMITED) -> None:
+        limits.append("half off")
+        raise TargetError("store-1: no such cgroup")
+
+    gateway = Changeable()
+    with run.deployed(gateway) as deployment:
+        monkeypatch.setattr(FakeHosts, "unlimit", half)
+        with pytest.raises(TargetError, match="no such cgroup"):
+            deployment.change(run.planned[1], "restart", print)
+    assert limits == ["on", "half off", "on"]
+    assert "change by restart" not in gateway.did
+
+
+def test_the_error_of_a_service_that_a_change_ended_names_its_kept_log(
+    run: Run, tmp_path: Path
+) -> None:
+    gateway = Changeable()
+    kept = tmp_path / "kept"
+    with run.deployed(gateway, logs=kept) as deployment:
+        host = deployment.hosts["gateway-1"]
+        host.log("stub.out").write_text("no such mode")
+        gateway.error = ServiceFailed(
+            host.name, "stub", "died", log=str(host.log("stub.out")), tail=["no such mode"]
+        )
+        with pytest.raises(ServiceFailed, match="stub: died") as error:
+            deployment.change(run.planned[1], "restart", print)
+    assert Path(error.value.log) == kept / "gateway-1" / "stub.out"
+    assert Path(error.value.log).read_text() == "no such mode"
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The labels of deployments whose hosts were started."""
+    labels: list[str] = []
+
+    class Counted(FakeHosts):
+        def __init__(self, deployment: str, *rest: object) -> None:
+            labels.append(deployment)
+            super().__init__(deployment, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(FakeKind, "made", Counted)
+    return labels
+
+
+def test_layouts_that_differ_in_settings_share_hosts_and_each_gets_its_own_refusal(
+    run: Run, started: list[str]
+) -> None:
+    run.gateways["swift-b"].unknown_option = "mode"
+    assert preflight_all(run.planned, run.hardware, run.place, print) == {
+        "swift-b": "no option 'mode'"
+    }
+    assert [gateway.did for gateway in run.gateways.values()] == [["preflight"], ["preflight"]]
+    assert len(started) == 1
+    assert not list(run.place.deployments.iterdir())
+
+
+def test_a_layout_of_another_release_is_checked_on_other_hosts(
+    run: Run, started: list[str]
+) -> None:
+    first, second = run.planned
+    other = Planned(second.layout.model_copy(update={"release": "2"}), second.gateway, "")
+    assert preflight_all([first, other], run.hardware, run.place, print) == {}
+    assert len(started) == 2
+
+
+def test_without_layouts_no_hosts_are_started(run: Run, started: list[str]) -> None:
+    assert preflight_all([], run.hardware, run.place, print) == {}
+    assert started == []
+
+
+def test_a_lack_of_this_machine_is_not_blamed_on_a_layout(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lacks(*_: object) -> None:
+        raise MissingPrerequisite("the responder was not built", advice="make setup")
+
+    monkeypatch.setattr(run.gateways["rgw-a"], "preflight", lacks)
+    with pytest.raises(MissingPrerequisite, match="make setup"):
+        preflight_all(run.planned, run.hardware, run.place, print)
+    assert not list(run.place.deployments.iterdir())
+
+
+def test_preflight_raises_the_refusal_and_tears_its_hosts_down(run: Run) -> None:
+    run.gateways["rgw-a"].unknown_option = "mode"
+    with pytest.raises(UsageError, match="no option 'mode'"):
+        preflight(run.planned[0], run.hardware, run.place, print)
+    assert not list(run.place.deployments.iterdir())

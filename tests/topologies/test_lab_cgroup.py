@@ -54,25 +54,36 @@ def test_a_hybrid_without_version_2_controllers_is_version_1(v1: Cgroups) -> Non
     assert "blkio" in v1.controllers()
 
 
-def test_version_1_limits_cpu_by_quota_and_disks_by_throttles(v1: Cgroups) -> None:
-    assert written(v1, v1.limits(GROUP, SPEC, DEVICES)) == {
+def test_version_1_limits_cpu_by_quota_and_disks_by_throttles_and_lifts_them(v1: Cgroups) -> None:
+    throttle = "blkio/weighbridge/d/h/blkio.throttle"
+    limited = {
         "cpu/weighbridge/d/h/cpu.cfs_period_us": "10000",
         "cpu/weighbridge/d/h/cpu.cfs_quota_us": "5000",
-        "blkio/weighbridge/d/h/blkio.throttle.read_bps_device": "7:3 10485760",
-        "blkio/weighbridge/d/h/blkio.throttle.write_bps_device": "7:3 10485760",
-        "blkio/weighbridge/d/h/blkio.throttle.read_iops_device": "7:4 200",
-        "blkio/weighbridge/d/h/blkio.throttle.write_iops_device": "7:4 200",
+        **{f"{throttle}.{way}_bps_device": "7:3 10485760" for way in ("read", "write")},
+        **{f"{throttle}.{way}_iops_device": "7:4 200" for way in ("read", "write")},
     }
+    assert written(v1, v1.limits(GROUP, SPEC, DEVICES)) == limited
+    lifted = {
+        "cpu/weighbridge/d/h/cpu.cfs_period_us": "100000",
+        "cpu/weighbridge/d/h/cpu.cfs_quota_us": "-1",
+        **{f"{throttle}.{way}_bps_device": "7:3 0" for way in ("read", "write")},
+        **{f"{throttle}.{way}_iops_device": "7:4 0" for way in ("read", "write")},
+    }
+    assert written(v1, v1.lifts(GROUP, SPEC, DEVICES)) == lifted
 
 
-def test_version_2_limits_cpu_by_max_and_each_disk_by_one_line(v2: Cgroups) -> None:
+def test_version_2_limits_cpu_by_max_and_each_disk_by_one_line_and_lifts_them(v2: Cgroups) -> None:
     assert v2.version == 2
-    assert [
-        (str(one.path.relative_to(v2.mount)), one.text) for one in v2.limits(GROUP, SPEC, DEVICES)
-    ] == [
-        ("weighbridge/d/h/cpu.max", "5000 10000"),
-        ("weighbridge/d/h/io.max", "7:3 rbps=10485760 wbps=10485760"),
-        ("weighbridge/d/h/io.max", "7:4 riops=200 wiops=200"),
+    group = v2.mount / "weighbridge/d/h"
+    assert [(one.path, one.text) for one in v2.limits(GROUP, SPEC, DEVICES)] == [
+        (group / "cpu.max", "5000 10000"),
+        (group / "io.max", "7:3 rbps=10485760 wbps=10485760"),
+        (group / "io.max", "7:4 riops=200 wiops=200"),
+    ]
+    assert [(one.path, one.text) for one in v2.lifts(GROUP, SPEC, DEVICES)] == [
+        (group / "cpu.max", "max 100000"),
+        (group / "io.max", "7:3 rbps=max wbps=max"),
+        (group / "io.max", "7:4 riops=max wiops=max"),
     ]
 
 
@@ -126,27 +137,6 @@ def test_a_host_without_limits_gets_none_written(v1: Cgroups, v2: Cgroups) -> No
     assert (v1.version, v2.version) == (1, 2)
     assert v1.limits(GROUP, HostSpec(), ()) == v2.limits(GROUP, HostSpec(), ()) == ()
     assert v1.lifts(GROUP, HostSpec(), ()) == v2.lifts(GROUP, HostSpec(), ()) == ()
-
-
-def test_version_1_removes_every_limit_that_it_put_on(v1: Cgroups) -> None:
-    assert written(v1, v1.lifts(GROUP, SPEC, DEVICES)) == {
-        "cpu/weighbridge/d/h/cpu.cfs_period_us": "100000",
-        "cpu/weighbridge/d/h/cpu.cfs_quota_us": "-1",
-        "blkio/weighbridge/d/h/blkio.throttle.read_bps_device": "7:3 0",
-        "blkio/weighbridge/d/h/blkio.throttle.write_bps_device": "7:3 0",
-        "blkio/weighbridge/d/h/blkio.throttle.read_iops_device": "7:4 0",
-        "blkio/weighbridge/d/h/blkio.throttle.write_iops_device": "7:4 0",
-    }
-
-
-def test_version_2_removes_every_limit_that_it_put_on(v2: Cgroups) -> None:
-    assert [
-        (str(one.path.relative_to(v2.mount)), one.text) for one in v2.lifts(GROUP, SPEC, DEVICES)
-    ] == [
-        ("weighbridge/d/h/cpu.max", "max 100000"),
-        ("weighbridge/d/h/io.max", "7:3 rbps=max wbps=max"),
-        ("weighbridge/d/h/io.max", "7:4 riops=max wiops=max"),
-    ]
 
 
 def test_limits_are_put_on_and_removed_by_kind(v1: Cgroups) -> None:
@@ -397,3 +387,33 @@ def test_programs_that_hosts_need_count_as_this_suite_also_after_their_end(tmp_p
     last = machine.counters().conductor_cpu_s
     assert last is not None
     assert last >= first
+
+
+def test_only_controllers_that_were_not_handed_on_before_are_taken_back_with_the_last_deployment(
+    v1: Cgroups, v2: Cgroups
+) -> None:
+    control = v2.mount / "cgroup.subtree_control"
+    control.write_text("memory pids\n")
+    before = v2.handed_on()
+    assert before == {"memory", "pids"}
+    control.write_text("cpu memory pids\n")
+    (v2.mount / "weighbridge").mkdir()
+    assert v2.handed_on() is None
+    v2.take_back(before)
+    assert control.read_text() == "cpu memory pids\n"  # another deployment is still there
+    (v2.mount / "weighbridge").rmdir()
+    v2.take_back(before)
+    assert control.read_text() == "-cpu"
+    assert v1.handed_on() is None
+
+
+def test_what_looks_like_a_root_hands_controllers_on_only_without_processes(
+    v1: Cgroups, v2: Cgroups
+) -> None:
+    (v2.mount / "cgroup.procs").write_text("1\n7\n")
+    assert v1.hands_on()
+    assert v2.hands_on()  # the machine's own root has no type
+    (v2.mount / "cgroup.type").write_text("domain threaded\n")
+    assert not v2.hands_on()
+    (v2.mount / "cgroup.procs").write_text("")
+    assert v2.hands_on()

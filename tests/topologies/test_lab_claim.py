@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -118,22 +119,18 @@ def test_leftovers_are_not_removed_while_a_conductor_is_running(tmp_path: Path) 
     claim.release()
 
 
-def test_a_runc_that_outlives_its_conductor_is_waited_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"deployment": "labtest-a", "pid": 2**30}),  # nobody's number
+        "",  # a conductor first empties the lock's file, then closes it
+    ],
+)
+def test_a_runc_that_outlives_its_conductor_and_one_that_just_ends_are_waited_for(
+    tmp_path: Path, text: str
+) -> None:
     claim = Claim("labtest-a", tmp_path / "a", tmp_path)
-    with (tmp_path / "lock").open("r+") as lock:
-        lock.write(json.dumps({"deployment": "labtest-a", "pid": 2**30}))  # nobody's number
-        lock.truncate()
-    timer = threading.Timer(0.2, claim.release)
-    timer.start()
-    with exclude_conductors(tmp_path, wait_s=10):
-        assert not timer.is_alive() or claims(tmp_path) == ()
-    timer.join()
-
-
-def test_a_conductor_that_is_just_releasing_its_lock_is_waited_for(tmp_path: Path) -> None:
-    """It first empties the lock's file, then closes it."""
-    claim = Claim("labtest-a", tmp_path / "a", tmp_path)
-    (tmp_path / "lock").write_text("")
+    (tmp_path / "lock").write_text(text)
     timer = threading.Timer(0.2, claim.release)
     timer.start()
     with exclude_conductors(tmp_path, wait_s=10):
@@ -205,47 +202,27 @@ def test_tearing_down_nothing_is_no_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "images", "fault"),
+    ("names", "images", "folder", "fault"),
     [
-        (["client-1", "store-9"], {}, "two has no hosts store-9"),
-        (["client-1", "store-1"], {}, "store-1: no root image was given"),
-        (
-            ["client-1", "store-1"],
-            {"store-1": Path("/no/such")},
-            "store-1: /no/such is not a root image",
-        ),
+        (["client-1", "store-9"], {}, "f", "two has no hosts store-9"),
+        (["client-1", "store-1"], {}, "f", "store-1: no root image was given"),
+        (["store-1"], {"store-1": Path("/no/such")}, "f", "store-1: /no/such is not a root image"),
+        (["client-1"], {}, "a,b", "an overlay's folder cannot have"),
     ],
 )
 def test_hosts_that_cannot_be_started_are_refused_before_anything_is_claimed(
-    tmp_path: Path, names: list[str], images: dict[str, Path], fault: str
-) -> None:
-    with pytest.raises(UsageError, match=fault):
-        start_lab(
-            "labtest-a",
-            HARDWARE,
-            images,
-            lambda line: None,
-            folder=tmp_path / "f",
-            names=names,
-            state=tmp_path / "s",
-        )
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_that_would_break_the_overlays_options_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    names: list[str],
+    images: dict[str, Path],
+    folder: str,
+    fault: str,
 ) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    with pytest.raises(UsageError, match="an overlay's folder cannot have"):
-        start_lab(
-            "labtest-a",
-            HARDWARE,
-            {},
-            lambda line: None,
-            folder=tmp_path / "a,b",
-            names=["client-1"],
-            state=tmp_path / "s",
-        )
+    where: Any = {"folder": tmp_path / folder, "state": tmp_path / "s"}
+    with pytest.raises(UsageError, match=fault):
+        start_lab("labtest-a", HARDWARE, images, print, names=names, **where)
+    assert list(tmp_path.iterdir()) == []
 
 
 OTHER_RUN = (

@@ -19,18 +19,8 @@ from weighbridge.common.errors import CommandFailed, TargetError
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import load_hardware
 from weighbridge.topologies.ssh import connection, observed
-from weighbridge.topologies.ssh.connection import EventLoop
 from weighbridge.topologies.ssh.observed import ObservedHosts
 from weighbridge.topologies.ssh.program import LOST
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    loop = EventLoop()
-    found = Server(tmp_path, loop)
-    yield found
-    loop.do(found.close())
-    loop.close()
 
 
 def hardware(server: Server, folder: Path, **more: Any) -> Hardware:
@@ -52,18 +42,23 @@ def hardware(server: Server, folder: Path, **more: Any) -> Hardware:
     )
 
 
-def test_counters_are_those_since_the_first_reading(server: Server, tmp_path: Path) -> None:
-    hosts = ObservedHosts(hardware(server, tmp_path, nic="lo"), tmp_path / "logs")
-    try:
-        (host,) = hosts.hosts.values()
-        assert host.cores == len(os.sched_getaffinity(0))
-        first = host.counters()
-        until_s = time.process_time() + 0.2
-        while time.process_time() < until_s:
-            pass
-        then = host.counters()
-    finally:
-        hosts.close()
+@pytest.fixture
+def observing(server: Server, tmp_path: Path) -> Iterator[ObservedHosts]:
+    """What it runs on the host ends with it."""
+    found = ObservedHosts(hardware(server, tmp_path, nic="lo"), tmp_path / "logs")
+    yield found
+    found.close()
+    assert server.all_ended()
+
+
+def test_counters_are_those_since_the_first_reading(observing: ObservedHosts) -> None:
+    (host,) = observing.hosts.values()
+    assert host.cores == len(os.sched_getaffinity(0))
+    first = host.counters()
+    until_s = time.process_time() + 0.2
+    while time.process_time() < until_s:
+        pass
+    then = host.counters()
     assert first.cpu_s is not None
     assert then.cpu_s is not None
     assert then.cpu_s - first.cpu_s >= 0.1
@@ -72,7 +67,6 @@ def test_counters_are_those_since_the_first_reading(server: Server, tmp_path: Pa
     # The question and its answer themselves went over lo.
     assert then.network_received_bytes > first.network_received_bytes
     assert then.memory_held_bytes is not None
-    assert server.all_ended()
 
 
 def test_a_device_that_is_not_there_is_named(server: Server, tmp_path: Path) -> None:
@@ -122,16 +116,11 @@ def test_observed_hosts_need_a_way_in_and_may_say_how(tmp_path: Path) -> None:
 
 
 def test_a_login_that_is_refused_later_is_an_error_of_the_host(
-    server: Server, tmp_path: Path
+    observing: ObservedHosts, server: Server, tmp_path: Path
 ) -> None:
-    hosts = ObservedHosts(hardware(server, tmp_path), tmp_path / "logs")
-    try:
-        server.know(tmp_path, asyncssh.generate_private_key("ssh-ed25519"))
-        with pytest.raises(TargetError, match="has another host key"):
-            hosts.hosts["store-1"].spawn(["true"], stderr=tmp_path / "logs" / "program.err")
-    finally:
-        hosts.close()
-    assert server.all_ended()
+    server.know(tmp_path, asyncssh.generate_private_key("ssh-ed25519"))
+    with pytest.raises(TargetError, match="has another host key"):
+        observing.hosts["store-1"].spawn(["true"], stderr=tmp_path / "logs" / "program.err")
 
 
 def test_a_server_that_opens_no_session_is_given_up_and_asked_again(
@@ -168,15 +157,13 @@ def test_a_server_that_opens_no_session_is_given_up_and_asked_again(
 
 
 def test_a_program_runs_as_the_login_and_ends_with_its_session_and_counters_go_on(
-    server: Server, tmp_path: Path
+    observing: ObservedHosts, tmp_path: Path
 ) -> None:
-    hosts = ObservedHosts(hardware(server, tmp_path), tmp_path / "logs")
-    try:
-        host = hosts.hosts["store-1"]
-        assert (host.name, host.python) == ("store-1", "python3")
-        errors = tmp_path / "logs" / "program.err"
-        script = 'echo "$SAID"; echo aside >&2; read one; echo "got $one"; cat'
-        program = host.spawn(["sh", "-c", script], stderr=errors, env={"SAID": "it's"})
+    host = observing.hosts["store-1"]
+    assert (host.name, host.python) == ("store-1", "python3")
+    errors = tmp_path / "logs" / "program.err"
+    script = 'echo "$SAID"; echo aside >&2; read one; echo "got $one"; cat'
+    with host.spawn(["sh", "-c", script], stderr=errors, env={"SAID": "it's"}) as program:
         assert program.stdout.readline() == b"it's\n"
         program.stdin.write(b"a word\n")
         program.stdin.flush()
@@ -184,14 +171,7 @@ def test_a_program_runs_as_the_login_and_ends_with_its_session_and_counters_go_o
         assert program.poll() is None
         program.kill()
         assert program.wait(10) == LOST
-        program.stdin.close()
-        program.stdout.close()
-        assert errors.read_text().startswith("aside\n")
-        assert host.counters().cpu_s is not None
-        again = host.spawn(["true"], stderr=errors)
+    assert errors.read_text().startswith("aside\n")
+    assert host.counters().cpu_s is not None
+    with host.spawn(["true"], stderr=errors) as again:
         assert again.wait(10) == 0
-        again.stdin.close()
-        again.stdout.close()
-    finally:
-        hosts.close()
-    assert server.all_ended()

@@ -24,34 +24,19 @@ from weighbridge.topologies.ssh import kernel, leftovers, sizes
 
 STORES = ("store-1", "store-2", "store-3")
 DISKS = [{"id": f"/dev/disk/by-id/example-{number}"} for number in range(12)]
+RGW = {
+    "radosgw.max_concurrent_requests": 1024,
+    "osd.memory_target": 1536 * 2**20,
+    "pools.data_pg_num": 64,
+    "pools.index_pg_num": 16,
+    "pools.other_pg_num": 4,
+}
+HAPROXY = {"haproxy.threads": 1, "haproxy.maxconn": 4096}
+WORKERS = {f"{server}.workers": 1 for server in ("proxy", "account", "container", "object")}
 IN_THE_LAB: Mapping[str, Mapping[str, object]] = {
-    "rgw-beast": {
-        "radosgw.threads": 512,
-        "radosgw.max_concurrent_requests": 1024,
-        "osd.memory_target": 1536 * 2**20,
-        "pools.data_pg_num": 64,
-        "pools.index_pg_num": 16,
-        "pools.other_pg_num": 4,
-    },
-    "rgw-haproxy": {
-        "radosgw.threads": 256,
-        "radosgw.max_concurrent_requests": 1024,
-        "osd.memory_target": 1536 * 2**20,
-        "pools.data_pg_num": 64,
-        "pools.index_pg_num": 16,
-        "pools.other_pg_num": 4,
-        "haproxy.threads": 1,
-        "haproxy.maxconn": 4096,
-    },
-    "swift-haproxy": {
-        "proxy.workers": 1,
-        "account.workers": 1,
-        "container.workers": 1,
-        "object.workers": 1,
-        "part_power": 10,
-        "haproxy.threads": 1,
-        "haproxy.maxconn": 4096,
-    },
+    "rgw-beast": {**RGW, "radosgw.threads": 512},
+    "rgw-haproxy": {**RGW, "radosgw.threads": 256, **HAPROXY},
+    "swift-haproxy": {**WORKERS, "part_power": 10, **HAPROXY},
 }
 
 

@@ -19,8 +19,9 @@ from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.common.host import Completed
 from weighbridge.topologies.hardware import Disk, Hardware
 from weighbridge.topologies.loader import load_hardware, shipped_hardware
-from weighbridge.topologies.ssh import claim, disks, kernel, leftovers
+from weighbridge.topologies.ssh import claim, disks, kernel, leftovers, requirements
 from weighbridge.topologies.ssh.leftovers import ClaimedDeployment
+from weighbridge.topologies.ssh.remote import means_program
 
 FINE: Mapping[str, Any] = {
     "fault": "",
@@ -133,6 +134,10 @@ def test_every_fault_of_a_file_for_real_hosts_is_reported_at_its_own_place(tmp_p
     assert "has /dev/disk/by-id/a twice" in found[9, 51]
     assert "'1.2.3' is not an address" in found[10, 22]
     assert len(found) == 8
+    text = "name: bad\nkind: ssh\nhosts:\n"
+    text += "  client-1: {address: 192.0.2.1, disks: [{id: by-id/nvme-1}]}\n"
+    found = faults_of(tmp_path / "bad.yaml", text)
+    assert "'by-id/nvme-1' is not a device: write its path" in found[4, 47]
 
 
 def test_entries_for_real_hosts_are_refused_for_lab_hosts(tmp_path: Path) -> None:
@@ -144,31 +149,20 @@ def test_entries_for_real_hosts_are_refused_for_lab_hosts(tmp_path: Path) -> Non
     assert any("a disk needs a size" in message for message in found.values())
 
 
-def test_an_id_that_is_not_a_devices_path_is_refused(tmp_path: Path) -> None:
-    text = "name: bad\nkind: ssh\nhosts:\n"
-    text += "  client-1: {address: 192.0.2.1, disks: [{id: by-id/nvme-1}]}\n"
-    found = faults_of(tmp_path / "bad.yaml", text)
-    assert "'by-id/nvme-1' is not a device: write its path" in found[4, 47]
-
-
-def test_a_key_that_is_missing_or_readable_by_others_is_refused_at_its_line(tmp_path: Path) -> None:
-    text = (
-        f"name: a\nkind: ssh\nssh:\n  key: {tmp_path}/key\nhosts: {{client-1: {{address: "
-        "192.0.2.1}}\n"
-    )
-    assert "there is no file" in faults_of(tmp_path / "a.yaml", text)[4, 8]
-    (tmp_path / "key").touch(mode=0o644)
+def test_files_that_are_missing_or_readable_by_others_are_refused_at_their_lines(
+    tmp_path: Path,
+) -> None:
+    key, known = tmp_path / "key", tmp_path / "known"
+    text = f"name: a\nkind: ssh\nssh:\n  key: {key}\n  known_hosts: {known}\n"
+    text += "hosts: {client-1: {address: 192.0.2.1}}\n"
+    found = faults_of(tmp_path / "a.yaml", text)
+    assert "there is no file" in found[4, 8]
+    assert "there is no file" in found[5, 16]
+    known.touch()
+    key.touch(mode=0o644)
     assert "can be read by others" in faults_of(tmp_path / "a.yaml", text)[4, 8]
-    (tmp_path / "key").chmod(0o600)
-    assert load_hardware(tmp_path / "a.yaml").access.key == f"{tmp_path}/key"
-
-
-def test_a_missing_file_of_known_hosts_is_refused_at_its_line(tmp_path: Path) -> None:
-    text = (
-        f"name: a\nkind: ssh\nssh: {{known_hosts: {tmp_path}/no}}\nhosts: {{client-1: "
-        "{address: 192.0.2.1}}\n"
-    )
-    assert "there is no file" in faults_of(tmp_path / "a.yaml", text)[3, 20]
+    key.chmod(0o600)
+    assert load_hardware(tmp_path / "a.yaml").access.key == str(key)
 
 
 def test_the_shipped_example_is_valid_and_has_the_real_defaults() -> None:
@@ -396,3 +390,63 @@ def test_a_host_with_an_impossible_answer_is_named(
         found.failed["store-1"].message
         == "store-1 (192.0.2.31): invalid list of what deployments have there"
     )
+
+
+HARDWARE = Hardware.model_validate(
+    {
+        "name": "real",
+        "kind": "ssh",
+        "hosts": {
+            "client-1": {"address": "10.0.0.1"},
+            "gateway-1": {"address": "10.0.0.2"},
+            "store-1": {"address": "fd00::3"},
+        },
+    }
+)
+
+
+def seen(*, selinux: bool = False, firewalld: list[str] | None = None) -> Mapping[str, Any]:
+    return {"selinux": selinux, "firewalld": firewalld}
+
+
+def test_a_host_without_selinux_and_firewalld_has_nothing_to_say_of_them() -> None:
+    assert requirements.security_requirements(seen(), HARDWARE) == []
+
+
+def test_selinux_that_enforces_is_reported_with_what_to_do() -> None:
+    (one,) = requirements.security_requirements(seen(selinux=True), HARDWARE)
+    assert not one.found
+    assert "setenforce 0" in one.remedy
+
+
+@pytest.mark.parametrize(
+    ("sources", "shut"),
+    [
+        ([], ["10.0.0.1", "10.0.0.2", "fd00::3"]),
+        (["10.0.0.0/24", "ipset:mine"], ["fd00::3"]),
+        (["10.0.0.1", "10.0.0.2", "fd00::/64"], []),
+    ],
+)
+def test_firewalld_must_trust_every_host(sources: list[str], shut: list[str]) -> None:
+    (one,) = requirements.security_requirements(seen(firewalld=sources), HARDWARE)
+    assert one.found is not bool(shut)
+    if shut:
+        words = " ".join(f"--add-source={address}" for address in shut)
+        assert one.remedy == f"firewall-cmd --zone=trusted {words} (until it is reloaded)"
+
+
+@pytest.mark.parametrize(("code", "trusted"), [(0, ["10.0.0.0/24", "fd00::3"]), (252, None)])
+def test_the_sources_that_firewalld_trusts_are_read_where_it_runs(
+    tmp_path: Path, code: int, trusted: list[str] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub = tmp_path / "firewall-cmd"
+    stub.write_text(f"#!/bin/sh\necho 10.0.0.0/24 fd00::3\nexit {code}\n")
+    stub.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    program = Path(means_program.__file__)
+    done = subprocess.run(
+        [sys.executable, "-I", str(program), "/opt"], capture_output=True, text=True, check=True
+    )
+    found = json.loads(done.stdout)
+    assert found["firewalld"] == trusted
+    assert found["selinux"] is (means_program.text("/sys/fs/selinux/enforce") == "1")

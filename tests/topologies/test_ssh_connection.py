@@ -29,15 +29,6 @@ SOON_S = 10.0
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    loop = EventLoop()
-    found = Server(tmp_path, loop)
-    yield found
-    loop.do(found.close())
-    loop.close()
-
-
-@pytest.fixture
 def loop() -> Iterator[EventLoop]:
     found = EventLoop()
     yield found
@@ -69,7 +60,7 @@ def test_bytes_are_unchanged_both_ways(host: SshConnection) -> None:
     assert done.out == data
 
 
-def test_output_of_a_login_shell_is_not_part_of_a_commands_output(
+def test_output_of_a_login_shell_is_not_part_of_a_commands_output_nor_of_one_that_took_too_long(
     host: SshConnection, server: Server, tmp_path: Path
 ) -> None:
     server.profile = "echo Welcome to store-1; printf 'no end of line; '"
@@ -78,7 +69,8 @@ def test_output_of_a_login_shell_is_not_part_of_a_commands_output(
     assert run_remote(host, "means", str(tmp_path))["free_bytes"] > 0
     with pytest.raises(CommandFailed) as caught:
         host.sh("echo begun; sleep 60", timeout_s=5)
-    assert caught.value.output == "begun\n"
+    assert (caught.value.code, caught.value.output) == (None, "begun\n")
+    assert host.sh("echo on").stdout == "on\n"
     with spawned(host, ("cat",)) as program:
         program.stdin.write(b"one\n")
         program.stdin.flush()
@@ -134,15 +126,6 @@ def test_a_failing_script_is_reported_with_its_output_and_a_signal_as_one(
         -signal.SIGTERM,
         128 + signal.SIGTERM,
     }
-
-
-def test_a_timeout_is_reported_with_the_output_until_then(
-    host: SshConnection,
-) -> None:
-    with pytest.raises(CommandFailed) as caught:
-        host.sh("echo begun; sleep 60", timeout_s=5)
-    assert (caught.value.code, caught.value.output) == (None, "begun\n")
-    assert host.sh("echo on").stdout == "on\n"
 
 
 def test_a_program_of_one_file_gets_its_words(host: SshConnection) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Completed, Service
 from weighbridge.gateways.gateway import RootImage
 from weighbridge.topologies.hardware import Hardware, HostSpec
-from weighbridge.topologies.ssh import host_telemetry, services, startup
+from weighbridge.topologies.ssh import host_telemetry, services, startup, suite
 from weighbridge.topologies.ssh.disks import RealDisk
 from weighbridge.topologies.ssh.hosts import limits_read
 from weighbridge.topologies.ssh.remote import disks_program, telemetry_program
@@ -399,3 +400,39 @@ def test_a_model_is_reported_without_the_spaces_that_scsi_fills_it_up_with(tmp_p
     (tmp_path / "device/vendor").write_text("ATA     \n")
     (tmp_path / "device/model").write_text("HGST  HUS724020  \n")
     assert disks_program.model_of(tmp_path) == "ATA HGST HUS724020"
+
+
+@pytest.mark.long  # packs and imports all that drivers need: 4 s of CPU
+def test_wheels_of_a_client_have_all_imports_of_drivers_and_none_of_reports_alone(
+    tmp_path: Path,
+) -> None:
+    names = {name.lower() for name in suite.packages()}
+    assert {"locust", "gevent", "boto3", "pydantic_core", "greenlet"} <= names
+    assert not names & {
+        "altair",
+        "vl-convert-python",
+        "duckdb",
+        "python-pptx",
+        "scipy",
+        "optuna",
+        "influxdb-client",
+        "numpy",
+    }
+    unpacked = tmp_path / "site"
+    for wheel in suite.wheelhouse(suite.Python.here(), tmp_path):
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(unpacked)
+    # With nothing but the standard library and the unpacked wheels.
+    source = f"import sys; sys.path.append({str(unpacked)!r})\n" + "".join(
+        f"import {name}\n" for name in suite.MODULES
+    )
+    source += "from weighbridge import drivers; print(drivers.__file__)"
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", source],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(str(unpacked))

@@ -27,6 +27,36 @@ too: a step is judged invalid where it is not.
 """
 
 
+def existing(name: str, **settings: str) -> str:
+    """A layout of a gateway that already runs, with these settings as YAML."""
+    head = f"name: {name}\nabout: Runs already\ngateway: existing\nrelease: any\nplace: {{}}\n"
+    return head + "".join(["settings:\n", *(f"  {key}: {of}\n" for key, of in settings.items())])
+
+
+def s3_at(url: str, more: str = "") -> str:
+    return f'{{url: "{url}", credentials: environment{more}}}'
+
+
+def swift_at(url: str, more: str = "") -> str:
+    """With the storage URL, which a tool that does not authenticate by itself needs."""
+    return f'{{auth_url: "{url}/auth/v1.0", storage_url: "{url}/v1/AUTH_test"{more}}}'
+
+
+def trial(api: str, operations: str = "{read: 1}", *, more: str = "", **workload: object) -> str:
+    """A suite of one workload, as short as it can be; `more`: other keys of the suite."""
+    wanted = {
+        "name": "small",
+        "objects": "{size: 4KiB, containers: 1, per_container: 8}",
+        "operations": operations,
+        "workers": "[2]",
+        "runtime": "1s",
+        "warmup": "0s",
+        **workload,
+    }
+    lines = "\n    ".join(f"{key}: {of}" for key, of in wanted.items())
+    return f"name: trial\nabout: A trial\napi: [{api}]\n{more}workloads:\n  - {lines}\n"
+
+
 def command(*words: str | Path) -> list[str]:
     return [sys.executable, "-m", "weighbridge", *map(str, words)]
 
@@ -107,6 +137,20 @@ def run(
 
 def weighbridge(*words: str | Path, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
     return run(*words, env=environment(folder, **more))
+
+
+@contextmanager
+def started(*words: str | Path, env: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
+    """The command as a program, which is killed at the end."""
+    argv = command(*words)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        argv, stdout=pipe, stderr=subprocess.STDOUT, text=True, env=env
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 @contextmanager

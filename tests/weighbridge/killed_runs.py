@@ -6,11 +6,18 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 from typing import Any, Self, cast
 
+import pytest
+
 import fake_driver
-from stub_run import Run
+from stub_run import Run, StubGateway, fake_driver_settings
+from tests.weighbridge.command_line import trial
+from weighbridge import run as running
 from weighbridge.common.endpoint import Endpoint
+from weighbridge.common.registry import Registry
 from weighbridge.conductor.conductor import RESUMED, Conductor
 from weighbridge.conductor.plan import Plan
 from weighbridge.drivers.kind import OpenedDriver
@@ -28,7 +35,31 @@ from weighbridge.drivers.protocol import (
 from weighbridge.results.record.step import Pass, StepKey, StepResult
 from weighbridge.results.record.store import RunStore
 from weighbridge.suites import Suite
+from weighbridge.topologies import loader
 from weighbridge.topologies.deployment import Deployment
+
+LAYOUTS = ("rgw-a", "swift-b")
+
+
+def compared_stubs(
+    folder: Path, patch: pytest.MonkeyPatch, *, more: str = "", workloads: str = ""
+) -> tuple[str, ...]:
+    """The words that compare two stubs by a suite with these additions, with made-up figures."""
+    patch.setattr(loader, "STORES", Registry("none", "gateway", own={"stub": StubGateway}))
+    patch.setattr(running, "Doing", partial(running.Doing, settings=fake_driver_settings()))
+    for name in ("home", "state"):
+        patch.setenv(f"WEIGHBRIDGE_{name.upper()}", str(folder / name))
+    small = {"objects": "{size: 4KiB}", "workers": "[1, 4]", "runtime": "2s", "warmup": "5s"}
+    suite = trial("swift", more=more, **small)
+    (folder / "suite.yaml").write_text(suite + workloads)
+    files = [folder / f"{name}.yaml" for name in LAYOUTS]
+    for name, file in zip(LAYOUTS, files, strict=True):
+        text = f"name: {name}\nabout: A stub\ngateway: stub\nrelease: '1'\nplace: {{}}\n"
+        file.write_text(text)
+    return (
+        *("compare", "--suite", f"{folder}/suite.yaml", "--layouts", ",".join(map(str, files))),
+        *("--hardware", "loopback", "--no-attest", "--no-charts", "--out", f"{folder}/runs"),
+    )
 
 
 class Watched:

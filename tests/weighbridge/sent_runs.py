@@ -37,7 +37,7 @@ def measured(store: RunStore, writer: InfluxWriter, *steps: StepResult) -> None:
 
 def until(true: Callable[[], bool]) -> None:
     """Wait for another thread, or fail."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + 30
     while not true():
         assert time.monotonic() < end
         threading.Event().wait(0.005)

@@ -17,89 +17,58 @@ def change(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
-def no_run(run: Path) -> None:
-    (run / "manifest.json").unlink()
+def damage(path: Path, how: str, text: str = "") -> None:
+    if how == "begins with":
+        path.write_bytes(text.encode("latin-1") + path.read_bytes())
+    elif how == "is cut":
+        first, second = path.read_text().splitlines()
+        path.write_text(f"{first[:200]}\n{second}\n")
+    elif how == "changed":
+        change(path, *text.split(" -> "))
+    else:
+        path.unlink()
+    if how == "is a folder":
+        path.mkdir()
+    elif how == "is a link":  # root can open any file, but not a link to itself
+        path.symlink_to(path.name)
+    elif how == "is":
+        path.write_text(text)
 
 
-def newer_run(run: Path) -> None:
-    change(run / "manifest.json", '"schema_version": 1', '"schema_version": 2')
+NEWER_STEP = '{"schema_version":1,"key" -> {"schema_version":9,"cells":{},"key"'
+NEWER_MEASUREMENT = '"measurement":{"schema_version":1 -> "measurement":{"schema_version":4,"new":1'
 
 
-def newer_step(run: Path) -> None:
-    change(run / "steps.jsonl", '{"schema_version":1,"key"', '{"schema_version":9,"cells":{},"key"')
-
-
-def newer_measurement(run: Path) -> None:
-    change(
-        run / "steps.jsonl",
-        '"measurement":{"schema_version":1',
-        '"measurement":{"schema_version":4,"new":1',
-    )
-
-
-def broken_middle(run: Path) -> None:
-    first, second = (run / "steps.jsonl").read_text().splitlines()
-    (run / "steps.jsonl").write_text(f"{first[:200]}\n{second}\n")
-
-
-def no_text(run: Path) -> None:
-    path = run / "steps.jsonl"
-    path.write_bytes(b"\xff\xfe\x00\n" + path.read_bytes())
-
-
-def no_plan(run: Path) -> None:
-    (run / "plan.resolved.json").unlink()
-
-
-def broken_plan(run: Path) -> None:
-    (run / "plan.resolved.json").write_text('{"suite": {"name": "made-up"')
-
-
-def empty_plan(run: Path) -> None:
-    (run / "plan.resolved.json").write_text("[]")
-
-
-def folder_for_file(run: Path) -> None:
-    (run / "steps.jsonl").unlink()
-    (run / "steps.jsonl").mkdir()
-
-
-def folder_for_manifest(run: Path) -> None:
-    (run / "manifest.json").unlink()
-    (run / "manifest.json").mkdir()
-
-
-def unreadable(run: Path) -> None:
-    # Root can open any file, but not a link to itself.
-    (run / "steps.jsonl").unlink()
-    (run / "steps.jsonl").symlink_to("steps.jsonl")
-
-
-WRONG: dict[Callable[[Path], None], tuple[int, str]] = {
-    no_run: (2, r"is not the folder of a run"),
-    newer_run: (
-        2,
-        r"manifest.json: written in version 2 of its format; this program knows version 1",
-    ),
-    newer_step: (4, r"steps.jsonl:1: written in version 9 of its format"),
-    newer_measurement: (4, r"steps.jsonl:1: written in version 4 of its format"),
-    broken_middle: (4, r"steps.jsonl:1: "),
-    no_text: (4, r"steps.jsonl:1: "),
-    no_plan: (2, r"plan.resolved.json: No such file or directory"),
-    broken_plan: (2, r"plan.resolved.json: Invalid JSON"),
-    empty_plan: (2, r"plan.resolved.json: "),
-    folder_for_file: (2, r"steps.jsonl: is a folder"),
-    folder_for_manifest: (2, r"manifest.json: is a folder"),
-    unreadable: (2, r"steps.jsonl: is a link"),
-}
-
-
-@pytest.mark.parametrize("spoil", list(WRONG), ids=lambda spoil: spoil.__name__)
+@pytest.mark.parametrize(
+    ("damaged", "code", "words"),
+    [
+        (("manifest.json", "is gone"), 2, "is not the folder of a run"),
+        (
+            ("manifest.json", "changed", '"schema_version": 1 -> "schema_version": 2'),
+            2,
+            "manifest.json: written in version 2 of its format; this program knows version 1",
+        ),
+        (("manifest.json", "is a folder"), 2, "manifest.json: is a folder"),
+        (("steps.jsonl", "changed", NEWER_STEP), 4, "steps.jsonl:1: written in version 9"),
+        (("steps.jsonl", "changed", NEWER_MEASUREMENT), 4, "steps.jsonl:1: written in version 4"),
+        (("steps.jsonl", "is cut"), 4, "steps.jsonl:1: "),
+        (("steps.jsonl", "begins with", "\xff\xfe\x00\n"), 4, "steps.jsonl:1: "),
+        (("steps.jsonl", "is a folder"), 2, "steps.jsonl: is a folder"),
+        (("steps.jsonl", "is a link"), 2, "steps.jsonl: is a link"),
+        (("plan.resolved.json", "is gone"), 2, "plan.resolved.json: No such file or directory"),
+        (
+            ("plan.resolved.json", "is", '{"suite": {"name": "made-up"'),
+            2,
+            "plan.resolved.json: Invalid JSON",
+        ),
+        (("plan.resolved.json", "is", "[]"), 2, "plan.resolved.json: "),
+    ],
+)
 def test_an_unreadable_run_is_one_clear_error_of_every_verb(
-    folder: Path, run_cli: Callable[..., Told], spoil: Callable[[Path], None]
+    folder: Path, run_cli: Callable[..., Told], damaged: tuple[str, ...], code: int, words: str
 ) -> None:
-    spoil(folder)
-    code, words = WRONG[spoil]
+    name, *how = damaged
+    damage(folder / name, *how)
     for arguments in (("report", folder), ("export", folder, "--to", "csv", "--out", "-")):
         ended, out, err = run_cli(*arguments)
         assert (ended, out) == (code, "")

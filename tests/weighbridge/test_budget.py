@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from stub_run import SUITE, Run, fake_driver_settings
-from tests.weighbridge.displays import Silent
+from stub_run import SUITE, Run
 from weighbridge.budget import (
     ASSUMED,
     SHORTEST_WINDOW_S,
@@ -20,7 +19,6 @@ from weighbridge.budget import (
 )
 from weighbridge.command import weighbridge
 from weighbridge.common.errors import UsageError
-from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.facts import facts_of_machine
 from weighbridge.conductor.plan import Plan
 from weighbridge.conductor.time_estimate import (
@@ -163,9 +161,7 @@ def test_the_scatter_is_that_of_the_newest_run_that_has_one(tmp_path: Path) -> N
     ):
         one = Run(tmp_path / str(len(made)), repeats=repeats)
         store = RunStore.create(here, plan_yaml="", plan=one.plan(), suite="trial", sheets=[facts])
-        Conductor(
-            one.plan(), one.planned, store, Silent(), one.place, settings=fake_driver_settings()
-        ).run()
+        one.into(store)
         made.append(store.folder.rename(here / f"{len(made)}-run"))
     found = spread_here(here, run.hardware)
     rows = RunData(made[0]).rows

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,30 +11,15 @@ from typing import Any
 import pytest
 from swiftclient.client import Connection
 
+from tests.drivers.cosbench.recorded_controller import UNKNOWN_STORAGE, Take, recorded_controller
 from tests.weighbridge import command_line
-from tests.weighbridge.command_line import KEY, null_target
+from tests.weighbridge.command_line import KEY, existing, null_target, swift_at
 from weighbridge.results.record.store import RunStore
 
 pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).parents[2]
 
-
-def _recorded() -> Any:
-    name = "recorded_controller"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(
-            name, ROOT / "tests" / "drivers" / "cosbench" / f"{name}.py"
-        )
-        assert spec is not None
-        assert spec.loader is not None
-        sys.modules[name] = module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    return sys.modules[name]
-
-
-RECORDED = _recorded()
-Take = RECORDED.Take
 
 SUITE = """
 name: trial
@@ -52,7 +35,7 @@ workloads:
     warmup: 2s
 """
 ENDS = {
-    "strange": (RECORDED.UNKNOWN_STORAGE, "unrecognized storage type: nosuch"),
+    "strange": (UNKNOWN_STORAGE, "unrecognized storage type: nosuch"),
     "stopped": (
         Take("jdk8/w36-cancel-me", ["s2-main-b"], "CANCELLED"),
         "ended as CANCELLED: somebody cancelled it",
@@ -63,19 +46,18 @@ ENDS = {
     ),
 }
 """Workloads that end badly: what was recorded, and what is said of it."""
-LAYOUT = """
-name: mine
-about: A null target that already runs
-gateway: existing
-release: any
-place: {{}}
-settings:
-  swift: {{auth_url: "{url}/auth/v1.0", storage_url: "{url}/v1/AUTH_test"}}
-"""
 
 
 def weighbridge(*arguments: str) -> subprocess.CompletedProcess[str]:
     return command_line.run(*arguments, env=os.environ, cwd=ROOT)
+
+
+def words(folder: Path, suite: str, controller: str, archive: Path | str) -> tuple[str, ...]:
+    """A comparison by COSBench of what the folder has."""
+    files = ("--suite", f"{folder}/{suite}.yaml", "--layouts", f"{folder}/mine.yaml")
+    by = ("--driver", "cosbench", "--cosbench", controller, "--cosbench-archive", str(archive))
+    where = ("--hardware", "this-machine", "--no-charts", "--out", f"{folder}/runs")
+    return ("compare", *files, *by, *where)
 
 
 @pytest.fixture
@@ -92,31 +74,12 @@ def compared(
     monkeypatch.delenv("COSBENCH_HOME", raising=False)
     with null_target() as url:
         (tmp_path / "trial.yaml").write_text(SUITE)
-        (tmp_path / "mine.yaml").write_text(LAYOUT.format(url=url))
+        (tmp_path / "mine.yaml").write_text(existing("mine", swift=swift_at(url)))
 
         def compare(
             controller: str, archive: Path | str, more: Sequence[str] = ()
         ) -> tuple[int, RunStore, str]:
-            options = [
-                "--suite",
-                str(tmp_path / "trial.yaml"),
-                "--layouts",
-                str(tmp_path / "mine.yaml"),
-                "--out",
-                str(tmp_path / "runs"),
-            ]
-            where = [
-                "--no-charts",
-                "--hardware",
-                "this-machine",
-                "--driver",
-                "cosbench",
-                "--cosbench",
-                controller,
-                "--cosbench-archive",
-                str(archive),
-            ]
-            done = weighbridge("compare", *options, *where, *more)
+            done = weighbridge(*words(tmp_path, "trial", controller, archive), *more)
             (run,) = (tmp_path / "runs").iterdir()
             swift: Any = Connection(f"{url}/auth/v1.0", "weigh:er", KEY, retries=0)
             assert swift.get_account()[1] == []
@@ -133,7 +96,7 @@ def compared(
 
 @pytest.fixture
 def controller(tmp_path: Path) -> Iterator[Any]:
-    with RECORDED.recorded_controller(tmp_path / "cosbench") as running:
+    with recorded_controller(tmp_path / "cosbench") as running:
         yield running
 
 
@@ -183,25 +146,7 @@ def test_what_cosbench_cannot_do_is_refused_before_anything_starts(
 ) -> None:
     text = SUITE.replace("{read: 80, write: 20}", "{read: 80, head: 20}")
     (tmp_path / "other.yaml").write_text(text)
-    options = [
-        "--suite",
-        str(tmp_path / "other.yaml"),
-        "--layouts",
-        str(tmp_path / "mine.yaml"),
-        "--out",
-        str(tmp_path / "runs"),
-    ]
-    where = [
-        "--hardware",
-        "this-machine",
-        "--driver",
-        "cosbench",
-        "--cosbench",
-        controller.url,
-        "--cosbench-archive",
-        str(tmp_path),
-    ]
-    done = weighbridge("compare", *options, *where)
+    done = weighbridge(*words(tmp_path, "other", controller.url, tmp_path))
     assert done.returncode == 2
     assert "COSBench has no head" in done.stderr
     assert not (tmp_path / "runs").exists()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.weighbridge import command_line
+from tests.weighbridge.command_line import trial
 from weighbridge.common.registry import Registry
 from weighbridge.results.record.durability import read_cuts
 from weighbridge.topologies import loader
@@ -20,19 +21,6 @@ LAYOUT = (
     "name: bare\nabout: The toy by itself\ngateway: toy\nrelease: toy-1\nplace: {server: "
     "gateway-1}\n"
 )
-SUITE = """
-name: trial
-about: A trial
-api: [swift]
-workloads:
-  - name: small
-    objects: {size: 4KiB, containers: 1, per_container: 8}
-    operations: {write: 1}
-    workers: [2]
-    runtime: 1s
-    warmup: 0s
-durability: {cuts: 2, load: 1s, sizes: [4KiB], multipart: false}
-"""
 
 
 @pytest.fixture
@@ -53,7 +41,8 @@ def ran(environment: dict[str, str], *words: str | Path) -> subprocess.Completed
 
 def measured(tmp_path: Path) -> tuple[str | Path, ...]:
     """The words of a comparison with power cuts."""
-    (tmp_path / "trial.yaml").write_text(SUITE)
+    cuts = "durability: {cuts: 2, load: 1s, sizes: [4KiB], multipart: false}\n"
+    (tmp_path / "trial.yaml").write_text(trial("swift", "{write: 1}", more=cuts))
     (tmp_path / "bare.yaml").write_text(LAYOUT)
     return (
         *("compare", "--suite", tmp_path / "trial.yaml", "--layouts", tmp_path / "bare.yaml"),
@@ -158,31 +147,16 @@ def test_a_run_whose_store_does_not_start_for_its_cuts_says_so_and_is_no_success
         (("--hardware", "ssh-example"), "this suite cannot cut"),
         (("--api", "s4"), "there is no API s4"),
         (("--cuts", "0"), "0 is not in the range"),
+        (("{folder}/other.yaml",), "two layouts are named bare"),
+        (("null",), "null cannot be started again after a power cut"),
     ],
 )
 def test_what_cannot_be_cut_is_refused_before_anything_starts(
-    tmp_path: Path, environment: dict[str, str], words: tuple[str, str], said: str
-) -> None:
-    done = ran(environment, *tried(tmp_path, *words))
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert said in done.stderr
-    assert not (tmp_path / "out").exists()
-
-
-def test_of_two_layouts_of_one_name_none_is_left_out_in_silence(
-    tmp_path: Path, environment: dict[str, str]
+    tmp_path: Path, environment: dict[str, str], words: tuple[str, ...], said: str
 ) -> None:
     (tmp_path / "other.yaml").write_text(LAYOUT)
-    done = ran(environment, *tried(tmp_path, str(tmp_path / "other.yaml")))
+    more = [word.format(folder=tmp_path) for word in words]
+    done = ran(environment, *tried(tmp_path, *more))
     assert done.returncode == 2, done.stdout + done.stderr
-    assert "two layouts are named bare" in done.stderr
-
-
-def test_a_store_that_cannot_be_started_again_is_refused(
-    tmp_path: Path, environment: dict[str, str]
-) -> None:
-    out = tmp_path / "out"
-    done = ran(environment, "durability", "null", "--hardware", "loopback", "--out", out)
-    assert done.returncode == 2
-    assert "null cannot be started again after a power cut" in " ".join(done.stderr.split())
-    assert not out.exists()
+    assert said in " ".join(done.stderr.split())
+    assert not (tmp_path / "out").exists()

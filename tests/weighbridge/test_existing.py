@@ -1,5 +1,6 @@
 """The command on gateways that already run: null targets of this machine, without root."""
 
+import csv
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -12,8 +13,17 @@ import pytest
 from pydantic import SecretStr
 from swiftclient.client import Connection
 
+from ssh_server import Server
 from tests.weighbridge import command_line
-from tests.weighbridge.command_line import KEY, read_until
+from tests.weighbridge.command_line import (
+    KEY,
+    existing,
+    read_until,
+    s3_at,
+    started,
+    swift_at,
+    trial,
+)
 from tls_proxy import authority, terminated
 from weighbridge.cli import clean as clean_verb
 from weighbridge.common.endpoint import Endpoint
@@ -24,30 +34,6 @@ from weighbridge.results.record.store import RunStore
 pytestmark = pytest.mark.long
 
 DELAYED = ("--delay-ms", str(command_line.DELAY_MS))
-SUITE = """
-name: trial
-about: As short as it can be
-api: [swift, s3]
-cache: before-step
-workloads:
-  - name: small
-    objects: {{size: 4KiB, containers: 2, per_container: 5}}
-    operations: {{read: 50, write: 50}}
-    workers: [2]
-    runtime: {runtime}
-    warmup: 0s
-    verify: true
-"""
-LAYOUT = """
-name: {name}
-about: A null target that already runs
-gateway: existing
-release: any
-place: {{}}
-settings:
-  s3: {{url: "{url}", credentials: environment{ca}}}
-  swift: {{auth_url: "{url}/auth/v1.0", storage_url: "{url}/v1/AUTH_test"{ca}}}
-"""
 
 
 @contextmanager
@@ -57,23 +43,29 @@ def null_target(*words: str) -> Iterator[tuple[str, int]]:
 
 
 def containers(place: tuple[str, int], make: str | None = None) -> list[str]:
-    swift: Any = Connection(f"http://{place[0]}:{place[1]}/auth/v1.0", "weigh:er", KEY, retries=0)
     if make is not None:
-        swift.put_container(make)
-        swift.put_object(make, "precious", b"x")
-    found = [one["name"] for one in swift.get_account()[1]]
-    swift.close()
-    return found
+        left_by(place, bucket=make, name="precious")
+    with swift_of(place) as swift:
+        return [one["name"] for one in swift.get_account()[1]]
 
 
 def write(
     folder: Path, urls: dict[str, str], ca: Path | None = None, runtime: str = "1s"
 ) -> list[str]:
     """The words that compare layouts and a suite from files."""
-    (folder / "trial.yaml").write_text(SUITE.format(runtime=runtime))
+    suite = trial(
+        "swift, s3",
+        "{read: 50, write: 50}",
+        more="cache: before-step\n",
+        objects="{size: 4KiB, containers: 2, per_container: 5}",
+        runtime=runtime,
+        verify="true",
+    )
+    (folder / "trial.yaml").write_text(suite)
     for name, url in urls.items():
         ca_file = f', ca_file: "{ca}"' if ca is not None and url.startswith("https") else ""
-        (folder / f"{name}.yaml").write_text(LAYOUT.format(name=name, url=url, ca=ca_file))
+        layout = existing(name, s3=s3_at(url, ca_file), swift=swift_at(url, ca_file))
+        (folder / f"{name}.yaml").write_text(layout)
     layouts = ",".join(str(folder / f"{name}.yaml") for name in urls)
     files = ("--suite", f"{folder}/trial.yaml", "--layouts", layouts, "--out", f"{folder}/runs")
     return ["compare", *files, "--hardware", "this-machine", "--no-charts"]
@@ -126,21 +118,11 @@ def test_a_run_that_is_interrupted_in_a_step_leaves_nothing_in_the_gateway(
     with null_target() as place:
         before = containers(place, make="theirs")
         command = write(tmp_path, {"plain": f"http://127.0.0.1:{place[1]}"}, runtime="60s")
-        process = subprocess.Popen(
-            command_line.command(*command),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=environment,
-        )
-        try:
+        with started(*command, env=environment) as process:
             said = read_until(process.stdout, "step 1/2")
             assert len(containers(place)) == 3
             process.send_signal(signal.SIGTERM)
             said += process.communicate(timeout=600)[0]
-        finally:
-            process.kill()
-            process.wait()
         assert process.returncode == 128 + signal.SIGTERM, said
         assert containers(place) == before
     assert said.count("deleted the bucket wb-") == 2
@@ -153,20 +135,8 @@ def test_a_run_that_is_killed_in_a_step_can_be_resumed_and_leaves_nothing_in_the
     with null_target() as place:
         before = containers(place, make="theirs")
         command = write(tmp_path, {"plain": f"http://127.0.0.1:{place[1]}"})
-        process = subprocess.Popen(
-            command_line.command(*command),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=environment,
-        )
-        try:
+        with started(*command, env=environment) as process:
             read_until(process.stdout, "step 2/2")
-            process.kill()
-            process.communicate(timeout=600)
-        finally:
-            process.kill()
-            process.wait()
         (run,) = (tmp_path / "runs").iterdir()
         (first,) = RunStore.open(run).steps()
         assert containers(place) != before
@@ -197,11 +167,22 @@ def test_what_is_missing_is_reported_before_a_run_starts(
     assert not (tmp_path / "runs").exists()
 
 
-def left_by(place: tuple[str, int], *, bucket: str, name: str = "object-0000000001") -> None:
-    swift: Any = Connection(f"http://{place[0]}:{place[1]}/auth/v1.0", "weigh:er", KEY, retries=0)
-    swift.put_container(bucket)
-    swift.put_object(bucket, name, b"x")
+@contextmanager
+def swift_of(place: tuple[str, int]) -> Iterator[Any]:
+    swift = Connection(f"http://{place[0]}:{place[1]}/auth/v1.0", "weigh:er", KEY, retries=0)
+    yield swift
     swift.close()
+
+
+def left_by(place: tuple[str, int], *, bucket: str, name: str = "object-0000000001") -> None:
+    with swift_of(place) as swift:
+        swift.put_container(bucket)
+        swift.put_object(bucket, name, b"x")
+
+
+def s3_of(place: tuple[str, int]) -> Endpoint:
+    url = f"http://{place[0]}:{place[1]}"
+    return Endpoint(api="s3", url=url, user="weigh:er", key=SecretStr(KEY))
 
 
 def clean(folder: Path, place: tuple[str, int], *words: str) -> subprocess.CompletedProcess[str]:
@@ -245,9 +226,7 @@ def test_a_bucket_that_disappears_after_it_was_listed_is_ignored(
     )
     with null_target() as place:
         left_by(place, bucket="wb-0123abcd-small-0")
-        known = Endpoint(
-            api="s3", url=f"http://{place[0]}:{place[1]}", user="weigh:er", key=SecretStr(KEY)
-        )
+        known = s3_of(place)
         assert [one.bucket for one in leftover_buckets.left(known)] == ["wb-0123abcd-small-0"]
 
 
@@ -301,9 +280,7 @@ def test_clean_names_what_it_could_not_sweep_and_sweeps_the_rest(
     with null_target() as place:
         for number in (0, 1):
             left_by(place, bucket=f"wb-0123abcd-small-{number}")
-        known = Endpoint(
-            api="s3", url=f"http://{place[0]}:{place[1]}", user="weigh:er", key=SecretStr(KEY)
-        )
+        known = s3_of(place)
         with pytest.raises(TargetError, match="403: not swept: wb-0123abcd-small-0"):
             clean_verb._clean(known, datetime.now(UTC), said.append, deleting=True)
         assert list(containers(place)) == ["wb-0123abcd-small-0"]
@@ -317,3 +294,35 @@ def test_clean_needs_a_gateway_that_the_suite_does_not_deploy(
     code, _, printed = run_cli("clean", *words)
     assert code == 2
     assert said in printed
+
+
+HARDWARE = """
+name: cluster
+kind: existing
+hosts: {{client-1: {{}}}}
+ssh: {{user: somebody, key: {folder}/key, known_hosts: {folder}/known}}
+observed:
+  store-1: {{ssh: {{host: 127.0.0.1, port: {port}}}, tier: storage, nic: lo}}
+"""
+
+
+def test_what_an_observed_host_used_is_in_the_telemetry_and_no_program_stays(
+    server: Server, tmp_path: Path
+) -> None:
+    (tmp_path / "cluster.yaml").write_text(HARDWARE.format(folder=tmp_path, port=server.port))
+    with null_target(*DELAYED) as place:
+        command = write(tmp_path, {"plain": f"http://127.0.0.1:{place[1]}"})
+        command[command.index("this-machine")] = str(tmp_path / "cluster.yaml")
+        done = command_line.weighbridge(*command, folder=tmp_path, **command_line.keys())
+    assert done.returncode == 0, done.stdout + done.stderr
+    (run,) = (tmp_path / "runs").iterdir()
+    files = sorted((run / "telemetry").iterdir())
+    assert files
+    for file in files:
+        lines = file.read_text().splitlines()
+        assert any('"host":"store-1"' in line and '"phase":"measure"' in line for line in lines)
+    assert server.all_ended()
+    rows = [*csv.DictReader((run / "derived" / "summary.csv").read_text().splitlines())]
+    assert all(float(row["storage_cpu_s_per_1000_ops"]) > 0 for row in rows)
+    steps = RunStore.open(run).steps()
+    assert all(step.measurement is not None for step in steps)

@@ -8,60 +8,34 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from stub_run import StubGateway, fake_driver_settings
-from weighbridge import run as running
+from tests.weighbridge.killed_runs import LAYOUTS, compared_stubs
 from weighbridge.command import main
-from weighbridge.common.registry import Registry
 from weighbridge.results.analysis.find.searches import MOST_STEPS
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.record.step import StepResult
 from weighbridge.results.record.store import RunStore
-from weighbridge.topologies import loader
 
-SUITE = """
-name: trial
-about: As short as it can be
-api: [swift]
-repeats: 5
-workloads:
-  - name: small
-    objects: {size: 4KiB}
-    operations: {read: 1}
-    workers: [1, 4]
-    runtime: 2s
+Cli = Callable[..., tuple[int, str, str]]
+
+
+LISTS = """\
   - name: lists
     objects: {size: 4KiB}
     operations: {list: 1}
     workers: [1]
     runtime: 2s
 """
-LAYOUT = "name: {name}\nabout: A stub\ngateway: stub\nrelease: '1'\nplace: {{}}\n"
-LAYOUTS = ("rgw-a", "swift-b")
-Cli = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
 def arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     """The command without a bound."""
-    monkeypatch.setattr(loader, "STORES", Registry("none", "gateway", own={"stub": StubGateway}))
-    monkeypatch.setattr(running, "Doing", partial(running.Doing, settings=fake_driver_settings()))
-    for name in ("home", "state"):
-        monkeypatch.setenv(f"WEIGHBRIDGE_{name.upper()}", str(tmp_path / name))
     monkeypatch.setenv("COLUMNS", "200")
-    (tmp_path / "suite.yaml").write_text(SUITE)
-    files = []
-    for name in LAYOUTS:
-        files.append(tmp_path / f"{name}.yaml")
-        files[-1].write_text(LAYOUT.format(name=name))
-    return (
-        *("compare", "--suite", f"{tmp_path}/suite.yaml", "--layouts", ",".join(map(str, files))),
-        *("--hardware", "loopback", "--no-attest", "--no-charts", "--out", f"{tmp_path}/runs"),
-    )
+    return compared_stubs(tmp_path, monkeypatch, more="repeats: 5\n", workloads=LISTS)
 
 
 def only(folder: Path) -> Path:
@@ -72,27 +46,19 @@ def only(folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("bound", "hint"),
     [
-        ("p900<=50ms", "did you mean 'p90'?"),
-        ("p90<=50", "is not a quantity"),
-        ("p90<50ms", "is not <="),
-        ("throughput<=5ms", "is not a latency"),
+        (("p900<=50ms",), "did you mean 'p90'?"),
+        (("p90<=50",), "is not a quantity"),
+        (("p90<50ms",), "is not <="),
+        (("throughput<=5ms",), "is not a latency"),
+        (("p90<=50ms", "--driver", "cosbench"), "not at a rate"),
     ],
 )
-def test_a_wrong_bound_is_refused_before_anything_starts(
-    tmp_path: Path, arguments: tuple[str, ...], run_cli: Cli, bound: str, hint: str
+def test_a_wrong_bound_and_a_driver_without_rates_are_refused_before_anything_starts(
+    tmp_path: Path, arguments: tuple[str, ...], run_cli: Cli, bound: tuple[str, ...], hint: str
 ) -> None:
-    code, _, err = run_cli(*arguments, "--find", bound)
+    code, _, err = run_cli(*arguments, "--find", *bound)
     assert code == 2
     assert hint in err
-    assert not (tmp_path / "runs").exists()
-
-
-def test_a_driver_without_rates_is_refused_before_anything_starts(
-    tmp_path: Path, arguments: tuple[str, ...], run_cli: Cli
-) -> None:
-    code, _, err = run_cli(*arguments, "--find", "p90<=50ms", "--driver", "cosbench")
-    assert code == 2
-    assert "not at a rate" in err
     assert not (tmp_path / "runs").exists()
 
 
@@ -119,20 +85,12 @@ def test_the_answer_is_a_sentence_a_table_and_a_bar_in_terminal_and_report(
     assert run_cli("resume", "--no-charts", store.folder)[1].startswith(
         f"{store.folder}: every step is measured"
     )
-
-
-def test_exports_have_the_rate_of_each_step(
-    tmp_path: Path, arguments: tuple[str, ...], run_cli: Cli
-) -> None:
-    run_cli(*arguments, "--find", "p90<=20ms")
-    folder = only(tmp_path)
-    code, out, _ = run_cli("export", folder, "--to", "csv", "--table", "steps", "--out", "-")
-    assert code == 0
-    lines = list(csv.DictReader(io.StringIO(out)))
+    exported = ("export", store.folder, "--to", "csv", "--table", "steps", "--out", "-")
+    lines = list(csv.DictReader(io.StringIO(run_cli(*exported)[1])))
     rates = [line["rate_per_s"] for line in lines if line["layout"] == "rgw-a"]
     assert rates[0] == ""
     assert all(float(rate) > 0 for rate in rates[1:])
-    assert len(lines) == len(RunStore.open(folder).steps())
+    assert len(lines) == len(store.steps())
 
 
 @pytest.mark.parametrize("at", [1, 3, 9])

@@ -8,8 +8,7 @@ import csv
 import json
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,9 +17,16 @@ import pytest
 from fake_ceph import FakeCeph, detail
 from ssh_server import Server
 from tests.weighbridge import command_line
-from tests.weighbridge.command_line import DELAY_MS, null_target, read_until
+from tests.weighbridge.command_line import (
+    DELAY_MS,
+    existing,
+    null_target,
+    read_until,
+    s3_at,
+    trial,
+)
+from tests.weighbridge.sent_runs import until
 from weighbridge.results.record.store import RunStore
-from weighbridge.topologies.ssh.connection import EventLoop
 
 pytestmark = pytest.mark.long
 
@@ -32,29 +38,9 @@ ssh: {{user: somebody, key: {folder}/key, known_hosts: {folder}/known}}
 observed:
   gateway-1: {{ssh: {{host: 127.0.0.1, port: {port}}}, tier: gateway, nic: lo}}
 """
-SUITE = """
-name: trial
-about: As short as it can be
-api: [s3]
-layers: [rados, rbd, osd]
-workloads:
-  - name: small
-    objects: {size: 4KiB, containers: 2, per_container: 5}
-    operations: {read: 1}
-    workers: [2]
-    runtime: 1s
-    warmup: 0s
-"""
-LAYOUT = """
-name: mine
-about: A null target that already runs
-gateway: existing
-release: any
-place: {{}}
-settings:
-  s3: {{url: "{target}", credentials: environment}}
-  ceph: {{host: {host}, pool: {pool}, user: client.bench}}
-"""
+
+
+TEN_OBJECTS = "{size: 4KiB, containers: 2, per_container: 5}"
 
 
 class Cluster:
@@ -68,10 +54,11 @@ class Cluster:
         self.environment = command_line.environment(folder, **command_line.keys())
 
     def words(self, *words: str, host: str = "gateway-1", pool: str = "bench") -> list[str]:
+        ceph = f"{{host: {host}, pool: {pool}, user: client.bench}}"
         for name, text in (
             ("cluster", HARDWARE.format(folder=self.folder, port=self.server.port)),
-            ("trial", SUITE),
-            ("mine", LAYOUT.format(target=self.target, host=host, pool=pool)),
+            ("trial", trial("s3", more="layers: [rados, rbd, osd]\n", objects=TEN_OBJECTS)),
+            ("mine", existing("mine", s3=s3_at(self.target), ceph=ceph)),
         ):
             (self.folder / f"{name}.yaml").write_text(text)
         return [*(words or self.compare), "--hardware", str(self.folder / "cluster.yaml")]
@@ -92,20 +79,10 @@ class Cluster:
     def benching(self) -> Iterator[subprocess.Popen[str]]:
         """The command, while `rados bench` runs, which takes long."""
         self.ceph.say("hang", 600)
-        process = subprocess.Popen(
-            command_line.command(*self.words()),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=self.environment,
-        )
-        try:
+        with command_line.started(*self.words(), env=self.environment) as process:
             read_until(process.stdout, "step 2/2")
             until(lambda: any(" bench 1 rand " in call for call in self.ceph.calls))
             yield process
-        finally:
-            process.kill()
-            process.communicate()
 
     @property
     def run_folder(self) -> Path:
@@ -125,22 +102,10 @@ def stairs(folder: Path) -> list[dict[str, str]]:
     return [one for one in csv.DictReader(lines) if one["level"] in ("rados", "gateway")]
 
 
-def until(true: Callable[[], bool]) -> None:
-    """Wait until something is so, at most half a minute."""
-    deadline = time.monotonic() + 30
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    loop = EventLoop()
-    server = Server(tmp_path, loop)
+def cluster(server: Server, tmp_path: Path) -> Iterator[Cluster]:
     with null_target("--delay-ms", str(DELAY_MS)) as url:
         yield Cluster(tmp_path, server, url)
-    loop.do(server.close())
-    loop.close()
 
 
 def test_rados_is_a_layer_below_the_gateway_and_the_pool_keeps_what_it_had(

@@ -16,35 +16,19 @@ from typing import Any
 
 import pytest
 
-from stub_run import StubGateway, fake_driver_settings
-from weighbridge import run as running
+from tests.weighbridge.killed_runs import LAYOUTS, compared_stubs
 from weighbridge.command import main
 from weighbridge.common.host import Service
-from weighbridge.common.registry import Registry
 from weighbridge.conductor import telemetry
 from weighbridge.results import derivation
 from weighbridge.results.charts.gallery import Gallery
 from weighbridge.results.record import store as storing
 from weighbridge.results.record import writing
 from weighbridge.results.record.store import RunStore
-from weighbridge.topologies import loader
 from weighbridge.topologies.fake import FakeHost, FakeHosts
 
 pytestmark = pytest.mark.long  # kills complete comparisons in many places
 
-SUITE = """
-name: trial
-about: As short as it can be
-api: [swift]
-workloads:
-  - name: small
-    objects: {size: 4KiB}
-    operations: {read: 1}
-    workers: [1, 4]
-    runtime: 2s
-"""
-LAYOUT = "name: {name}\nabout: A stub\ngateway: stub\nrelease: '1'\nplace: {{}}\n"
-LAYOUTS = ("rgw-a", "swift-b")
 STEPS = 4
 MARK = "WB_TEST_OF_KILLS"
 """In the environment of the run, and so of every process that it starts."""
@@ -68,37 +52,29 @@ class Fuse:
 Hook = Callable[[pytest.MonkeyPatch, Fuse], None]
 
 
-def after(owner: Any, name: str, when: Callable[..., bool] = lambda *_, **__: True) -> Hook:
-    """A hook: count each return of the function for which `when` accepts the arguments."""
+def call(
+    owner: Any, name: str, when: Callable[..., bool] = lambda *_, **__: True, *, after: bool = True
+) -> Hook:
+    """A hook: count each return of the function, or each call, for which `when` accepts the
+    arguments.
+    """
 
     def hook(patch: pytest.MonkeyPatch, fuse: Fuse) -> None:
         real = getattr(owner, name)
 
         def hooked(*arguments: Any, **named: Any) -> Any:
-            value = real(*arguments, **named)
+            if after:
+                value = real(*arguments, **named)
             if when(*arguments, **named):
                 fuse.burn()
-            return value
+            return value if after else real(*arguments, **named)
 
         patch.setattr(owner, name, hooked)
 
     return hook
 
 
-def before(owner: Any, name: str, when: Callable[..., bool] = lambda *_, **__: True) -> Hook:
-    """A hook: count before each such call."""
-
-    def hook(patch: pytest.MonkeyPatch, fuse: Fuse) -> None:
-        real = getattr(owner, name)
-
-        def hooked(*arguments: Any, **named: Any) -> Any:
-            if when(*arguments, **named):
-                fuse.burn()
-            return real(*arguments, **named)
-
-        patch.setattr(owner, name, hooked)
-
-    return hook
+after, before = call, partial(call, after=False)
 
 
 def event(kind: str) -> Hook:
@@ -179,30 +155,10 @@ POINTS = [
 @pytest.fixture
 def arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, ...]]:
     """Two layouts in a folder, and a comparison of them by a driver with made-up measurements."""
-    monkeypatch.setattr(loader, "STORES", Registry("none", "gateway", own={"stub": StubGateway}))
-    monkeypatch.setattr(running, "Doing", partial(running.Doing, settings=fake_driver_settings()))
     # Charts have their own tests, and take longer than all the rest.
     monkeypatch.setattr(derivation, "gallery", lambda *_: Gallery(figures=()))
-    monkeypatch.setenv("WEIGHBRIDGE_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("WEIGHBRIDGE_STATE", str(tmp_path / "state"))
     monkeypatch.setenv(MARK, str(tmp_path))
-    (tmp_path / "suite.yaml").write_text(SUITE)
-    files = []
-    for name in LAYOUTS:
-        files.append(tmp_path / f"{name}.yaml")
-        files[-1].write_text(LAYOUT.format(name=name))
-    yield (
-        *(
-            "compare",
-            "--suite",
-            f"{tmp_path}/suite.yaml",
-            "--layouts",
-            ",".join(map(str, files)),
-            "--hardware",
-            "loopback",
-        ),
-        *("--no-attest", "--no-charts", "--out", f"{tmp_path}/runs"),
-    )
+    yield compared_stubs(tmp_path, monkeypatch)
     assert marked(tmp_path) == []
 
 

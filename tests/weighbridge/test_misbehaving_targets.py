@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from tests.weighbridge import command_line
+from tests.weighbridge.command_line import KEY
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.step import StepResult
 from weighbridge.results.record.store import RunStore
@@ -26,7 +27,6 @@ from weighbridge.results.record.store import RunStore
 pytestmark = pytest.mark.long
 
 HERE = Path(__file__).parent
-KEY = "a-planted-secret"
 SLOW_S = 11.0
 """What answers of the workload `slow` take: more than five times what requests may."""
 SIZE_BYTES = 20_000
@@ -70,16 +70,6 @@ WORKLOAD = """
     warmup: 0s
     verify: true
 """
-LAYOUT = """
-name: plain
-about: A target that misbehaves
-gateway: existing
-release: any
-place: {{}}
-settings:
-  s3: {{url: "{url}", credentials: environment}}
-  swift: {{auth_url: "{url}/auth/v1.0"}}
-"""
 Counts = dict[str, dict[str, int]]
 
 
@@ -113,9 +103,9 @@ def compare(
     (folder / "trial.yaml").write_text(
         f"name: trial\nabout: Faults\napi: [{api}]\nusers: {users}\nworkloads:{workloads}"
     )
-    (folder / "plain.yaml").write_text(LAYOUT.format(url=url))
-    keys = {"AWS_ACCESS_KEY_ID": "weigh:er", "AWS_SECRET_ACCESS_KEY": KEY}
-    keys |= {"ST_USER": "weigh:er", "ST_KEY": KEY}
+    swift = f'{{auth_url: "{url}/auth/v1.0"}}'
+    layout_text = command_line.existing("plain", s3=command_line.s3_at(url), swift=swift)
+    (folder / "plain.yaml").write_text(layout_text)
     where = {"PYTHONPATH": str(HERE.parents[1]), "COLUMNS": "300"}
     layout, suite = str(folder / "plain.yaml"), str(folder / "trial.yaml")
     asked = ("compare", "--suite", suite, "--layouts", layout, "--hardware", "this-machine")
@@ -124,7 +114,7 @@ def compare(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        env=command_line.environment(folder, **keys, **where),
+        env=command_line.environment(folder, **command_line.keys(), **where),
     )
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import base64
 import gzip
 import html
-import importlib.util
 import os
 import subprocess
 import sys
@@ -15,7 +14,6 @@ import urllib.request
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pytest
@@ -23,6 +21,7 @@ import pytest
 from command_lines import CommandLines
 from fake_influx import FakeInflux
 from secret_search import find_secrets, secrets_in
+from tests.drivers.cosbench.recorded_controller import recorded_controller
 from tests.weighbridge import command_line
 from tests.weighbridge.command_line import DELAY_MS, null_target
 
@@ -50,16 +49,6 @@ workloads:
     runtime: 1s
     warmup: 0s
 """
-LAYOUT = """
-name: {name}
-about: A null target that already runs
-gateway: existing
-release: any
-place: {{}}
-settings:
-  s3: {{url: "{url}", credentials: {credentials}}}
-  swift: {{auth_url: "{url}/auth/v1.0", storage_url: "{url}/v1/AUTH_test"}}
-"""
 AFTERWARDS = (
     ("report", "--no-charts", "RUN"),
     *(
@@ -81,18 +70,6 @@ def token_of(url: str) -> str:
         return str(answer.headers["X-Auth-Token"])
 
 
-def recorded_controller(root: Path) -> Any:
-    path = TESTS / "drivers" / "cosbench" / "recorded_controller.py"
-    name = "recorded_controller"
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, path)
-        assert spec is not None
-        assert spec.loader is not None
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name].recorded_controller(root)
-
-
 class Planted:
     """Layouts, a suite, an environment and files with the secrets, and the command's output."""
 
@@ -102,7 +79,8 @@ class Planted:
         self.said = b""
         (folder / "suite.yaml").write_text(SUITE)
         for name, credentials in (("by-environment", "environment"), ("by-file", "profile theirs")):
-            text = LAYOUT.format(name=name, url=url, credentials=credentials)
+            s3 = f'{{url: "{url}", credentials: {credentials}}}'
+            text = command_line.existing(name, s3=s3, swift=command_line.swift_at(url))
             (folder / f"{name}.yaml").write_text(text)
         os.close(os.open(folder / "aws", os.O_CREAT, 0o600))
         (folder / "aws").write_text(

@@ -124,14 +124,8 @@ def test_rados_is_measured_below_gateways_that_use_it() -> None:
         == [("swift", None), ("rados", "rados")]
     )
     assert layers["swift"] == [("swift", None)]
-    assert [one.name for one in plan.suite.workloads] == [
-        "small-read",
-        "small-read-kernel",
-        "large-read",
-        "rados-1m",
-        "rados-4m",
-        "rados-10m",
-    ]
+    own = [one.name for one in plan.suite.workloads if one.name.startswith("rados-")]
+    assert own == ["rados-1m", "rados-4m", "rados-10m"]
 
 
 def test_the_full_scale_of_2014_needs_large_hardware() -> None:
@@ -244,12 +238,6 @@ def test_variants_and_repeats_can_be_chosen() -> None:
         prepare("ceph-osd-backends-2016", only=["memstor"])
 
 
-def test_a_scale_that_a_study_does_not_have_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "nulls.yaml").write_text(NULLS)
-    with pytest.raises(UsageError, match="study nulls has no scale full"):
-        prepare(str(tmp_path / "nulls.yaml"), "full")
-
-
 def test_hardware_that_lacks_disks_is_refused_with_every_variant_that_needs_more() -> None:
     with pytest.raises(DocumentError) as error:
         prepare("ornl-2013", hardware="lab-cpu")
@@ -262,31 +250,44 @@ def test_hardware_that_lacks_disks_is_refused_with_every_variant_that_needs_more
     assert "variant s1-o1" not in said
 
 
-def test_the_faults_of_all_variants_are_reported_at_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("changes", "faults"),
+    [
+        (
+            {"null:delay_ms=20": "null:dellay_ms=20", 'layout: "null"': 'layout: "nul"'},
+            (
+                "variant waits: unknown key 'dellay_ms' (did you mean 'delay_ms'?)",
+                "nulls.yaml:7:30: no layout 'nul' (did you mean 'null'?)",
+            ),
+        ),
+        (
+            {
+                "cells: {throughput_ops_s": "cells: {throughput",
+                "ours: throughput_ops_s": "ours: p90_us",
+                "      - expect: better": "      - metric: p95\n        expect: better",
+            },
+            (
+                "nulls.yaml:14:13: no metric 'throughput' (did you mean 'throughput_ops_s'?)",
+                "nulls.yaml:19:17: no metric 'p95' (did you mean 'p99'?)",
+                "nulls.yaml:29:49: no metric 'p90_us' (did you mean 'p90_ms'?)",
+            ),
+        ),
+    ],
+)
+def test_the_faults_of_all_variants_and_all_unknown_metrics_are_reported_at_once(
+    tmp_path: Path, changes: dict[str, str], faults: tuple[str, ...]
+) -> None:
+    text = NULLS
+    for old, new in changes.items():
+        text = text.replace(old, new)
     path = tmp_path / "nulls.yaml"
-    wrong = NULLS.replace("null:delay_ms=20", "null:dellay_ms=20").replace(
-        'layout: "null"', 'layout: "nul"'
-    )
-    path.write_text(wrong)
+    path.write_text(text)
     with pytest.raises(DocumentError) as error:
         prepare(str(path))
-    assert "variant waits: unknown key 'dellay_ms' (did you mean 'delay_ms'?)" in str(error.value)
-    assert f"{path}:7:30: no layout 'nul' (did you mean 'null'?)" in str(error.value)
-
-
-def test_all_metrics_and_columns_that_do_not_exist_are_reported_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "nulls.yaml"
-    wrong = NULLS.replace("cells: {throughput_ops_s", "cells: {throughput")
-    wrong = wrong.replace("ours: throughput_ops_s", "ours: p90_us")
-    path.write_text(
-        wrong.replace("      - expect: better", "      - metric: p95\n        expect: better")
-    )
-    with pytest.raises(DocumentError) as error:
-        prepare(str(path))
-    said = str(error.value)
-    assert f"{path}:14:13: no metric 'throughput' (did you mean 'throughput_ops_s'?)" in said
-    assert f"{path}:19:17: no metric 'p95' (did you mean 'p99'?)" in said
-    assert f"{path}:29:49: no metric 'p90_us' (did you mean 'p90_ms'?)" in said
+    assert [fault for fault in faults if fault not in str(error.value)] == []
+    path.write_text(NULLS)
+    with pytest.raises(UsageError, match="study nulls has no scale full"):
+        prepare(str(path), "full")
 
 
 def test_the_list_names_every_study_with_its_least_time(tmp_path: Path) -> None:
@@ -298,22 +299,11 @@ def test_the_list_names_every_study_with_its_least_time(tmp_path: Path) -> None:
 
 
 def test_a_dry_run_prints_the_plan_and_starts_nothing(tmp_path: Path) -> None:
-    done = weighbridge(
-        "study",
-        "argonaut-vs-bobtail-2012",
-        "--dry-run",
-        "--out",
-        str(tmp_path / "runs"),
-        folder=tmp_path,
-    )
+    words = ("study", "argonaut-vs-bobtail-2012", "--dry-run", "--out", tmp_path / "runs")
+    done = weighbridge(*words, folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    for word in (
-        "ceph-14-btrfs",
-        "Ceph 16.2",
-        "write-4k",
-        "16 256",
-        "12 deployments, 216 steps, at least",
-    ):
+    counted = "12 deployments, 216 steps, at least"
+    for word in ("ceph-14-btrfs", "Ceph 16.2", "write-4k", "16 256", counted):
         assert word in done.stdout
     assert list(tmp_path.iterdir()) == []
 

@@ -11,35 +11,14 @@ from pathlib import Path
 import pytest
 
 from tests.weighbridge import command_line
-from tests.weighbridge.command_line import null_target
+from tests.weighbridge.command_line import existing, null_target, s3_at
 from weighbridge.results.record.store import RunStore
 
 pytestmark = pytest.mark.long  # runs complete comparisons as programs
 
 ROOT = Path(__file__).parents[2]
 TOY = ROOT / "tests" / "support" / "toy_driver"
-SUITE = """
-name: trial
-about: Heads of a null target
-api: [s3]
-cache: none
-workloads:
-  - name: heads
-    objects: {size: 4kB, containers: 1, per_container: 4}
-    operations: {head: 1}
-    workers: [1]
-    runtime: 2s
-    warmup: 0s
-"""
-LAYOUT = """
-name: plain
-about: A null target that already runs
-gateway: existing
-release: any
-place: {{}}
-settings:
-  s3: {{url: "{url}", credentials: environment}}
-"""
+SUITE = command_line.trial("s3", "{head: 1}", name="heads", workers="[1]", runtime="2s")
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -66,18 +45,11 @@ def with_toy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
     keys = command_line.keys()
     with null_target("--delay-ms", "60") as url:
         (folder / "trial.yaml").write_text(SUITE)
-        (folder / "plain.yaml").write_text(LAYOUT.format(url=url))
+        (folder / "plain.yaml").write_text(existing("plain", s3=s3_at(url)))
 
         def run(verb: str, *more: str | Path) -> subprocess.CompletedProcess[str]:
-            files = [
-                "--suite",
-                folder / "trial.yaml",
-                "--layouts",
-                folder / "plain.yaml",
-                "--hardware",
-                "this-machine",
-            ]
-            where = ["--no-charts", "--out", folder / "runs"]
+            files = ["--suite", folder / "trial.yaml", "--layouts", folder / "plain.yaml"]
+            where = ["--hardware", "this-machine", "--no-charts", "--out", folder / "runs"]
             return weighbridge(
                 verb, *([*files, *where] if verb == "compare" else []), *more, **places, **keys
             )
@@ -151,4 +123,4 @@ def test_a_missing_driver_is_refused_at_its_place_in_the_suite(
     (tmp_path / "named.yaml").write_text(SUITE.replace("api: [s3]", "api: [s3]\ndriver: toi"))
     done = with_toy("compare", "--suite", tmp_path / "named.yaml")
     assert done.returncode == 2
-    assert "named.yaml:5:9: driver: no driver 'toi' (did you mean 'toy'?)" in done.stderr
+    assert "named.yaml:4:9: driver: no driver 'toi' (did you mean 'toy'?)" in done.stderr

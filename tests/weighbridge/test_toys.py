@@ -14,17 +14,6 @@ from weighbridge.results.record.store import RunStore
 pytestmark = pytest.mark.long  # runs complete comparisons as programs
 
 SUPPORT = Path(__file__).parents[1] / "support"
-SUITE = """
-name: trial
-about: A trial
-api: [swift]
-workloads:
-  - name: small
-    objects: {size: 4KiB, containers: 1, per_container: 8}
-    operations: {read: 50, write: 50}
-    workers: [2]
-    runtime: 5s
-"""
 BARE = (
     "name: bare\nabout: The toy by itself\ngateway: toy\nrelease: toy-1\nplace: {server: "
     "gateway-1}\n"
@@ -64,7 +53,8 @@ def layouts(folder: Path, *texts: str) -> str:
 def test_a_store_and_a_front_of_other_packages_are_compared_reported_and_exported(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    (tmp_path / "trial.yaml").write_text(SUITE)
+    suite = command_line.trial("swift", "{read: 50, write: 50}", runtime="5s")
+    (tmp_path / "trial.yaml").write_text(suite)
     given = layouts(
         tmp_path, BARE, FRONTED + "settings: {toyfront: {port: 8081, about: as told}}\n"
     )

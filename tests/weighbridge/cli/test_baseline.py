@@ -16,26 +16,15 @@ def test_sizes_are_parsed_each_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("4KiB,big", "'big' is not a quantity"),
-        ("0", "'0' is not an object size"),
-        ("", "names no size"),
-        (" , ", "names no size"),
-    ],
-)
-def test_what_is_not_a_size_is_refused(text: str, why: str) -> None:
-    with pytest.raises(UsageError, match=why):
-        sizes_of(text)
-
-
-@pytest.mark.parametrize(
     ("hardware", "sizes", "why"),
     [
         ("lab-cp", "4KiB", "lab-cpu"),
         ("loopback", "4KiB", "are fake"),
         ("this-machine", "4KiB", "none are started"),
-        ("lab-cpu", "many", "not a quantity"),
+        ("lab-cpu", "4KiB,big", "'big' is not a quantity"),
+        ("lab-cpu", "0", "'0' is not an object size"),
+        ("lab-cpu", "", "names no size"),
+        ("lab-cpu", " , ", "names no size"),
     ],
 )
 def test_bad_input_is_refused_and_makes_no_folder(

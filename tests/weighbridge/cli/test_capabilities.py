@@ -1,4 +1,4 @@
-"""`weighbridge capabilities` of a gateway that already runs: a store in memory."""
+"""`weighbridge capabilities` of a gateway that already runs, a store in memory, and of a run."""
 
 from __future__ import annotations
 
@@ -12,20 +12,11 @@ from click.testing import CliRunner, Result
 from tests.gateways.capabilities import memory_signatures, memory_swift
 from tests.gateways.capabilities.memory_server import Closed, Request, Respond, Response
 from tests.gateways.capabilities.memory_store import MemoryStore, memory_store
+from tests.weighbridge import command_line
 from weighbridge.cli.capabilities import command
 from weighbridge.common.errors import EXIT_TARGET, UsageError
 from weighbridge.gateways.capabilities import asking
-
-LAYOUT = """
-name: memory
-about: A store in memory that already runs
-gateway: existing
-release: any
-place: {{}}
-settings:
-  s3: {{url: "{url}", credentials: environment}}
-  swift: {{auth_url: "{url}/auth/v1.0"}}
-"""
+from weighbridge.results.record.store import RunStore
 
 
 @pytest.fixture
@@ -40,7 +31,10 @@ def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[MemorySto
     }.items():
         monkeypatch.setenv(name, value)
     with memory_store() as store:
-        (tmp_path / "memory.yaml").write_text(LAYOUT.format(url=store.server.url))
+        url = store.server.url
+        swift = f'{{auth_url: "{url}/auth/v1.0"}}'
+        text = command_line.existing("memory", s3=command_line.s3_at(url), swift=swift)
+        (tmp_path / "memory.yaml").write_text(text)
         yield store
 
 
@@ -127,3 +121,25 @@ def test_what_is_asked_can_be_listed_without_a_layout() -> None:
     assert done.return_value == 0
     assert "swift-formpost" in done.output
     assert "s3-delete" not in done.output
+
+
+@pytest.mark.long
+def test_a_run_asks_its_layout_and_reports_what_it_answered(tmp_path: Path) -> None:
+    (tmp_path / "trial.yaml").write_text(command_line.trial("s3"))
+    done = command_line.weighbridge(
+        *("compare", "--suite", tmp_path / "trial.yaml", "--layouts", "null:delay_ms=40"),
+        *("--hardware", "loopback", "--repeats", "1", "--no-charts", "--capabilities"),
+        *("--out", tmp_path / "runs"),
+        folder=tmp_path,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (run,) = (tmp_path / "runs").iterdir()
+    (sheet,) = (one for one in RunStore.open(run).manifest.sheets if one.title == "capabilities")
+    assert sheet.layout == "null-delay-ms-40"
+    assert sheet.facts["s3: objects: DELETE"] == "works"
+    # The null target takes copies and keeps no metadata.
+    assert sheet.facts["s3: objects: Copy"].startswith("wrong: 200: x-amz-meta-colour: None")
+    assert "swift: access: POST form" not in sheet.facts
+    page = (run / "derived" / "report.html").read_text()
+    assert "<caption>capabilities</caption>" in page
+    assert "refused: 501 NotImplemented" in page

@@ -1,4 +1,4 @@
-"""`weighbridge compare-runs` on the command line, with made-up runs."""
+"""`weighbridge compare-runs`, its page, Markdown and JUnit, with made-up runs."""
 
 from __future__ import annotations
 
@@ -8,12 +8,21 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
+from click.testing import Result
+from markdown_it import MarkdownIt
 
 from fake_run import StepFaults, fake_run
 from tests.weighbridge.cli.compared_runs import SMALL, another, attested, run, slowed
 from weighbridge.common.errors import UsageError
+
+
+def judged(*words: object) -> Result:
+    """Compared for a regression, as CI does."""
+    return run(*words, "--fail-on", "regression")
+
 
 BETTER = "swift=rgw-beast"
 WORSE = "rgw-beast=swift"
@@ -48,7 +57,7 @@ def changed(run_folder: Path, tmp_path: Path) -> Callable[..., Path]:
 def test_a_run_compared_with_itself_has_no_difference_and_passes(
     run_folder: Path, earlier: tuple[str, ...]
 ) -> None:
-    done = run(run_folder, run_folder, *earlier, "--fail-on", "regression")
+    done = judged(run_folder, run_folder, *earlier)
     assert done.return_value == 0
     assert "What differs between the runs" not in done.output
     assert "intervals include it, from A and 4 earlier runs of the same thing." in done.output
@@ -72,14 +81,14 @@ def test_a_regression_exits_with_1_only_if_asked_about(
     run_folder: Path, earlier: tuple[str, ...]
 ) -> None:
     assert run(run_folder, run_folder, "--layouts", WORSE, *earlier).return_value == 0
-    done = run(run_folder, run_folder, "--layouts", WORSE, *earlier, "--fail-on", "regression")
+    done = judged(run_folder, run_folder, "--layouts", WORSE, *earlier)
     assert done.return_value == 1
     assert "B is worse than A: " in done.output
     assert "rgw-beast (A) serves" in done.output
 
 
 def test_an_improvement_is_not_a_regression(run_folder: Path, earlier: tuple[str, ...]) -> None:
-    done = run(run_folder, run_folder, "--layouts", BETTER, *earlier, "--fail-on", "regression")
+    done = judged(run_folder, run_folder, "--layouts", BETTER, *earlier)
     assert done.return_value == 0
     assert "rgw-beast (B) serves" in done.output
     assert "swift → rgw-beast" in done.output
@@ -89,9 +98,7 @@ def test_an_improvement_is_not_a_regression(run_folder: Path, earlier: tuple[str
 def test_without_two_earlier_runs_a_regression_is_neither_found_nor_ruled_out(
     run_folder: Path, earlier: tuple[str, ...], named: int, times: str
 ) -> None:
-    done = run(
-        run_folder, run_folder, "--layouts", WORSE, *earlier[: 2 * named], "--fail-on", "regression"
-    )
+    done = judged(run_folder, run_folder, "--layouts", WORSE, *earlier[: 2 * named])
     assert done.return_value == 4
     assert (
         "Whether B is worse cannot be judged: that needs 3 runs of the same thing, A included, "
@@ -166,45 +173,17 @@ def test_too_few_repeats_for_a_claim_do_not_pass_as_no_regression(tmp_path: Path
     few = fake_run(tmp_path, workloads=[SMALL], repeats=2, telemetry=False).folder
     assert run(few, few).return_value == 0
     others = [another(tmp_path / str(seed), seed, repeats=2) for seed in (1, 2)]
-    done = run(few, few, "--history", others[0], "--history", others[1], "--fail-on", "regression")
+    done = judged(few, few, "--history", others[0], "--history", others[1])
     assert done.return_value == 4
     assert "No comparison has 5 repeats on each side and no doubt" in done.output
-
-
-def test_a_cell_that_is_no_longer_valid_does_not_pass_as_no_regression(
-    run_folder: Path, earlier: tuple[str, ...], tmp_path: Path
-) -> None:
-    broken = fake_run(
-        tmp_path,
-        workloads=[SMALL],
-        telemetry=False,
-        spoilt=StepFaults(absent=(("swift", "small-read", 32),)),
-    ).folder
-    done = run(run_folder, broken, *earlier, "--fail-on", "regression")
-    assert done.return_value == 4
-    assert (
-        "comparable in A and not in B: swift (B), small-read, 32 workers: not measured"
-        in done.output
-    )
-    assert run(run_folder, broken).return_value == 0
 
 
 def test_a_claimed_regression_exits_with_1_whatever_else_is_open(
     run_folder: Path, earlier: tuple[str, ...], tmp_path: Path
 ) -> None:
-    done = run(
-        run_folder, slowed(run_folder, tmp_path / "b", ()), *earlier, "--fail-on", "regression"
-    )
+    done = judged(run_folder, slowed(run_folder, tmp_path / "b", ()), *earlier)
     assert (done.return_value, "provisional" in done.output) == (1, False)
-    done = run(
-        run_folder,
-        slowed(run_folder, tmp_path / "c", {2}),
-        "--layouts",
-        WORSE,
-        *earlier,
-        "--fail-on",
-        "regression",
-    )
+    done = judged(run_folder, slowed(run_folder, tmp_path / "c", {2}), "--layouts", WORSE, *earlier)
     assert (done.return_value, "provisional" in done.output) == (1, True)
 
 
@@ -212,7 +191,7 @@ def test_a_regression_with_a_repeat_that_stalls_does_not_pass(
     run_folder: Path, earlier: tuple[str, ...], tmp_path: Path
 ) -> None:
     slow = slowed(run_folder, tmp_path / "b", {2})
-    done = run(run_folder, slow, *earlier, "--fail-on", "regression")
+    done = judged(run_folder, slow, *earlier)
     assert done.return_value == 4
     assert "B is worse than A" not in done.output
     open_cells = "Provisional or not comparable: 2 comparisons that A has results for."
@@ -226,13 +205,7 @@ def test_a_regression_with_a_repeat_that_stalls_does_not_pass(
 def test_a_regression_that_stalls_in_all_repeats_does_not_pass(
     run_folder: Path, earlier: tuple[str, ...], tmp_path: Path
 ) -> None:
-    done = run(
-        run_folder,
-        slowed(run_folder, tmp_path / "b", range(5)),
-        *earlier,
-        "--fail-on",
-        "regression",
-    )
+    done = judged(run_folder, slowed(run_folder, tmp_path / "b", range(5)), *earlier)
     assert done.return_value == 4
     assert "comparable in A and not in B: swift (B), small-read, 32 workers: " in done.output
     assert "Provisional or not comparable: 2 comparisons that A has" in done.output
@@ -243,7 +216,7 @@ def test_what_was_not_comparable_in_a_does_not_keep_b_from_passing(
     run_folder: Path, earlier: tuple[str, ...], tmp_path: Path
 ) -> None:
     stalling = slowed(run_folder, tmp_path / "a", range(5))
-    done = run(stalling, run_folder, *earlier, "--fail-on", "regression")
+    done = judged(stalling, run_folder, *earlier)
     assert done.return_value == 0
     assert "not comparable" in done.output
 
@@ -344,7 +317,7 @@ def test_a_layout_whose_hosts_could_do_less_in_b_is_not_compared(
     run_folder: Path, earlier: tuple[str, ...], tmp_path: Path
 ) -> None:
     fast, slow = (attested(run_folder, tmp_path / str(value), value) for value in (1395, 245))
-    done = run(fast, slow, *earlier, "--fail-on", "regression")
+    done = judged(fast, slow, *earlier)
     assert done.return_value == 4
     differ = (
         "(hosts differ: CPU of gateway-1 gave 245 events/s under swift (B) and 1,395 "
@@ -356,7 +329,7 @@ def test_a_layout_whose_hosts_could_do_less_in_b_is_not_compared(
     done = run(fast, slow, "--layouts", "swift")
     assert (done.return_value, "Nothing could be compared." in done.output) == (4, True)
     near = attested(run_folder, tmp_path / "near", 1300)
-    assert run(fast, near, *earlier, "--fail-on", "regression").return_value == 0
+    assert judged(fast, near, *earlier).return_value == 0
 
 
 def test_an_earlier_run_on_different_hosts_gives_no_scatter(
@@ -386,9 +359,219 @@ def test_different_osd_rates_are_a_result_and_no_reason_not_to_compare(
 def test_a_layout_that_was_attested_in_only_one_run_is_compared_provisionally(
     run_folder: Path, earlier: tuple[str, ...], tmp_path: Path
 ) -> None:
-    done = run(
-        attested(run_folder, tmp_path / "a", 1395), run_folder, *earlier, "--fail-on", "regression"
-    )
+    done = judged(attested(run_folder, tmp_path / "a", 1395), run_folder, *earlier)
     assert done.return_value == 4
     assert "swift (B) was not attested: whether its hosts were equal is unknown" in done.output
     assert "worse" not in done.output.partition("B may be worse")[0]
+
+
+def asked(to: Path) -> tuple[str, ...]:
+    return (
+        *("--html", str(to / "deep" / "page.html")),
+        *("--markdown", str(to / "summary.md")),
+        *("--junit", str(to / "junit.xml")),
+        *("--fail-on", "regression"),
+    )
+
+
+def outcomes(path: Path) -> dict[str, str]:
+    """What became of each test of the XML: `failure`, `skipped`, `error` or `passed`."""
+    return {
+        f"{test.get('classname')}: {test.get('name')}": next(
+            (one.tag for one in test if one.tag != "system-out"), "passed"
+        )
+        for test in ET.parse(path).getroot().iter("testcase")
+    }
+
+
+def test_a_regression_fails_its_tests_and_heads_page_and_summary(
+    run_folder: Path, earlier: tuple[str, ...], tmp_path: Path
+) -> None:
+    slow = slowed(run_folder, tmp_path / "b", ())
+    done = run(run_folder, slow, *earlier, *asked(tmp_path))
+    assert done.return_value == 1
+    answer = next(line for line in done.output.splitlines() if line.startswith("B is worse"))
+    page = (tmp_path / "deep" / "page.html").read_text()
+    assert f"<h1>{answer}</h1>" in page
+    assert 'data-spec="recap-map-throughput"' in page
+    assert (tmp_path / "summary.md").read_text().startswith(f"### {answer}\n")
+    found = outcomes(tmp_path / "junit.xml")
+    swift = "swift (B) vs swift (A): throughput of 1 MB reads at"
+    assert found[f"{swift} 32 workers"] == "failure"
+    assert found[f"{swift} 1 worker"] == "passed"
+    assert found["weighbridge compare-runs: verdict"] == "passed"
+    suite = ET.parse(tmp_path / "junit.xml").getroot()[0]
+    counts = {name: int(suite.get(name, "")) for name in ("tests", "failures", "skipped", "errors")}
+    assert counts["tests"] == len(found)
+    for name, tag in (("failures", "failure"), ("skipped", "skipped"), ("errors", "error")):
+        assert counts[name] == list(found.values()).count(tag)
+    exits = [one.get("value") for one in suite.iter("property") if one.get("name") == "exit code"]
+    assert exits == ["1"]
+
+
+def test_what_could_not_be_judged_is_skipped_and_the_verdict_an_error(
+    run_folder: Path, earlier: tuple[str, ...], tmp_path: Path
+) -> None:
+    broken = fake_run(
+        tmp_path / "runs",
+        workloads=[SMALL],
+        telemetry=False,
+        spoilt=StepFaults(absent=(("swift", "small-read", 32),)),
+    ).folder
+    done = run(run_folder, broken, *earlier, *asked(tmp_path))
+    assert done.return_value == 4
+    found = outcomes(tmp_path / "junit.xml")
+    swift = "swift (B) vs swift (A): throughput of 1 MB reads at"
+    assert found[f"{swift} 32 workers"] == "skipped"
+    assert found["weighbridge compare-runs: verdict"] == "error"
+    lost = "swift (B), small-read, 32 workers: not measured"
+    assert lost in (tmp_path / "junit.xml").read_text()
+    assert lost in (tmp_path / "deep" / "page.html").read_text()
+    assert lost in (tmp_path / "summary.md").read_text()
+    assert f"comparable in A and not in B: {lost}" in done.output
+    assert run(run_folder, broken).return_value == 0
+
+
+def test_equal_runs_pass_all_tests(
+    run_folder: Path, earlier: tuple[str, ...], tmp_path: Path
+) -> None:
+    done = run(run_folder, run_folder, *earlier, *asked(tmp_path))
+    assert done.return_value == 0
+    assert set(outcomes(tmp_path / "junit.xml").values()) == {"passed"}
+    table = MarkdownIt("gfm-like", {"linkify": False}).render((tmp_path / "summary.md").read_text())
+    assert table.count("<tr>") > 8
+
+
+@pytest.fixture
+def lone(tmp_path: Path) -> Path:
+    """A run of the same plan without swift."""
+    return fake_run(
+        tmp_path / "lone", layouts=("rgw-beast",), workloads=[SMALL], telemetry=False
+    ).folder
+
+
+def test_what_b_no_longer_measures_does_not_pass_as_no_regression(
+    run_folder: Path, earlier: tuple[str, ...], lone: Path, tmp_path: Path
+) -> None:
+    done = run(run_folder, lone, *earlier, *asked(tmp_path))
+    assert done.return_value == 4
+    answer = "Not measured in B: 2 cells that A has results for. B may be worse."
+    assert answer in done.output
+    found = outcomes(tmp_path / "junit.xml")
+    assert {name: found[name] for name in found if name.startswith("swift")} == {
+        "swift (A): 1 MB reads at 1 worker": "skipped",
+        "swift (A): 1 MB reads at 32 workers": "skipped",
+    }
+    text = "swift (A), 1 MB reads of small-read, 32 workers: B has no result of it"
+    for file in ("junit.xml", "summary.md", "deep/page.html"):
+        assert text in (tmp_path / file).read_text()
+    suite = ET.parse(tmp_path / "junit.xml").getroot()[0]
+    assert (suite.get("tests"), suite.get("skipped")) == (str(len(found)), "2")
+
+
+def test_layouts_that_were_not_chosen_are_not_missing(
+    run_folder: Path, earlier: tuple[str, ...], lone: Path
+) -> None:
+    chosen = ("--layouts", "rgw-beast", "--fail-on", "regression")
+    done = run(run_folder, lone, *earlier, *chosen)
+    assert (done.return_value, "swift" in done.output.partition("Of ")[2]) == (0, False)
+
+
+def test_a_worker_count_that_b_lacks_does_not_pass_as_no_regression(
+    run_folder: Path, earlier: tuple[str, ...], tmp_path: Path
+) -> None:
+    fewer = [SMALL.model_copy(update={"workers": (1,)})]
+    less = fake_run(tmp_path / "less", workloads=fewer, telemetry=False).folder
+    done = judged(run_folder, less, *earlier, "--despite", "all")
+    assert done.return_value == 4
+    assert "swift (A), 1 MB reads of small-read, 32 workers: B has no result of it" in done.output
+
+
+def test_a_verdict_of_open_tests_alone_is_skipped_too(run_folder: Path, tmp_path: Path) -> None:
+    run(run_folder, run_folder, "--junit", tmp_path / "junit.xml")
+    assert set(outcomes(tmp_path / "junit.xml").values()) == {"skipped"}
+    suite = ET.parse(tmp_path / "junit.xml").getroot()[0]
+    assert suite.get("skipped") == suite.get("tests")
+
+
+def test_what_a_passed_test_says_and_what_was_allowed_to_differ_are_in_the_xml(
+    run_folder: Path, earlier: tuple[str, ...], tmp_path: Path
+) -> None:
+    other = another(tmp_path / "other", 3, cache="none")
+    run(run_folder, other, *earlier, "--despite", "cache", "--junit", tmp_path / "junit.xml")
+    root = ET.parse(tmp_path / "junit.xml").getroot()
+    (allowed,) = (one for one in root.iter("property") if one.get("name") == "compared despite")
+    assert (allowed.get("value") or "").startswith("cache: ")
+    said = [one.text for one in root.iter("system-out")]
+    assert said
+    assert any("No difference found" in (text or "") for text in said)
+
+
+def test_summaries_are_written_without_an_opinion_on_regressions(
+    run_folder: Path, tmp_path: Path
+) -> None:
+    done = run(run_folder, run_folder, "--markdown", tmp_path / "summary.md")
+    assert done.return_value == 0
+    assert (tmp_path / "summary.md").read_text().startswith("### Of ")
+
+
+@pytest.fixture
+def renamed(tmp_path: Path) -> Callable[[str], Path]:
+    """Another run under this name."""
+
+    def rename(name: str) -> Path:
+        bad = another(tmp_path / "bad", 3)
+        manifest = json.loads((bad / "manifest.json").read_text())
+        (bad / "manifest.json").write_text(json.dumps({**manifest, "run_id": name}))
+        return bad
+
+    return rename
+
+
+def test_texts_of_runs_are_inert_in_all_summaries(
+    run_folder: Path, earlier: tuple[str, ...], tmp_path: Path, renamed: Callable[[str], Path]
+) -> None:
+    bad = renamed("</h1><script>alert(1)</script>\x00\x1b[31m|`*")
+    assert run(run_folder, bad, *earlier, *asked(tmp_path)).return_value == 0
+    assert "<script>alert" not in (tmp_path / "deep" / "page.html").read_text()
+    summary = (tmp_path / "summary.md").read_text()
+    assert "<script>" not in summary
+    assert "\x1b" not in summary
+    named = [
+        one.get("value")
+        for one in ET.parse(tmp_path / "junit.xml").getroot().iter("property")
+        if one.get("name") == "b"
+    ]
+    assert named == ["</h1><script>alert(1)</script>\\x00\\x1b[31m|`*"]
+
+
+def test_names_of_runs_make_no_links_and_no_mentions(
+    run_folder: Path, tmp_path: Path, renamed: Callable[[str], Path]
+) -> None:
+    bad = renamed("@admin http://evil.example WWW.evil.example _www.evil.example a@evil.example")
+    run(run_folder, bad, "--markdown", tmp_path / "summary.md")
+    summary = (tmp_path / "summary.md").read_text()
+    assert "evil" in summary
+    for live in ("@admin", "://", "WWW.", "www.", "a@evil"):
+        assert live not in summary
+
+
+def test_summaries_that_would_overwrite_each_other_or_a_run_are_refused_before_anything(
+    run_folder: Path, tmp_path: Path
+) -> None:
+    other = another(tmp_path / "b", 1)
+    manifest = (other / "manifest.json").read_text()
+    link = tmp_path / "link"
+    link.symlink_to(other)
+    same, out = tmp_path / "same", tmp_path / "out"
+    for arguments, fault in (
+        (("--junit", same, "--markdown", tmp_path / "x" / ".." / "same"), "--junit .*is also --m"),
+        (("--junit", link / "manifest.json"), "--junit .*is in the folder of the run"),
+        (("--html", other / "derived" / "page.html"), "--html .*is in the folder of the run"),
+        (("--markdown", out / "effects.csv", "--out", out), "is also effects.csv of --out"),
+    ):
+        with pytest.raises(UsageError, match=fault):
+            run(run_folder, other, *arguments)
+    assert (other / "manifest.json").read_text() == manifest
+    assert not same.exists()
+    assert not out.exists()

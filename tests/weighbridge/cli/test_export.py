@@ -1,13 +1,17 @@
 import io
 import json
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from pptx import Presentation
 
 from fake_influx import FakeInflux
+from weighbridge.cli.slides import command
 from weighbridge.cli.sql import EXAMPLES
+from weighbridge.common.errors import UsageError
 
 Told = tuple[int, str, str]
 
@@ -74,3 +78,39 @@ def test_existing_files_are_replaced_only_on_request_and_a_close_format_is_sugge
     assert run_cli("export", folder, "--to", "csv", "--force")[0] == 0
     ended, _, err = run_cli("export", folder, "--to", "cvs")
     assert (ended, "did you mean 'csv'" in err) == (2, True)
+
+
+def slides(*arguments: str | Path) -> str:
+    return (
+        CliRunner().invoke(command, [str(one) for one in arguments], catch_exceptions=False).output
+    )
+
+
+def test_a_talk_is_written_beside_the_other_derived_files(folder: Path) -> None:
+    output = slides(folder)
+    path = folder / "derived" / "slides.pptx"
+    count = len(Presentation(io.BytesIO(path.read_bytes())).slides)
+    assert output.startswith(f"{path}: {count} slides, set in Arial")
+
+
+def test_a_dark_talk_has_a_dark_background(folder: Path, tmp_path: Path) -> None:
+    slides(folder, "--out", tmp_path / "talk.pptx", "--dark")
+    with zipfile.ZipFile(tmp_path / "talk.pptx") as archive:
+        assert b"14161A" in archive.read("ppt/theme/theme1.xml").upper()
+
+
+def test_an_existing_deck_is_replaced_only_with_force(folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "talk.pptx"
+    path.write_text("worked on")
+    with pytest.raises(UsageError, match="already exists"):
+        slides(folder, "--out", path)
+    assert path.read_text() == "worked on"
+    slides(folder, "--out", path, "--force")
+    assert path.read_bytes().startswith(b"PK")
+
+
+def test_a_missing_folder_and_one_that_is_no_run_are_refused(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no folder"):
+        slides(folder, "--out", tmp_path / "none" / "talk.pptx")
+    with pytest.raises(UsageError):
+        slides(tmp_path)

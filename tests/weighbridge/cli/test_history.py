@@ -264,27 +264,17 @@ def test_a_folder_that_cannot_be_read_is_named_and_left_out(
     manifest = json.loads((runs / "day-004" / "manifest.json").read_text())
     manifest["created_at"] = "9999-12-31T23:59:59-23:59"
     (runs / "day-004" / "manifest.json").write_text(json.dumps(manifest))
+    for name, file in (("day-005", "manifest.json"), ("day-006", "plan.resolved.json")):
+        with (runs / name / file).open("a") as text:
+            text.write(" " * LARGEST_RECORD_BYTES)
     code, out, err = run_cli("history", "--no-charts", "--json")
     document = HistoryDocument.model_validate_json(out)
-    assert (code, len(document.history.runs)) == (0, 13)
+    assert (code, len(document.history.runs)) == (0, 11)
     whys = ("is a link", "is a link", "Invalid JSON", "is a pipe", "is not a time")
+    whys += ("manifest.json: is larger than ", "plan.resolved.json: is larger than ")
     assert len(document.left_out) == len(whys)
     assert all(why in text for why, text in zip(whys, document.left_out, strict=True))
     assert "planted-secret" not in out + err + Path("history", "history.html").read_text()
-
-
-@pytest.mark.parametrize("name", ["manifest.json", "plan.resolved.json"])
-def test_a_run_whose_records_would_fill_the_memory_is_left_out(
-    runs: Path, run_cli: RunCli, name: str
-) -> None:
-    path = runs / "day-001" / name
-    with path.open("a") as file:
-        file.write(" " * LARGEST_RECORD_BYTES)
-    _, out, _ = run_cli("history", runs / "day-000", runs / "day-001", "--no-charts", "--json")
-    document = HistoryDocument.model_validate_json(out)
-    assert [one.run for one in document.history.runs] == ["day-000"]
-    (text,) = document.left_out
-    assert f"{name}: is larger than " in text
 
 
 def test_names_and_texts_of_a_run_are_inert_everywhere(runs: Path, run_cli: RunCli) -> None:
@@ -325,27 +315,23 @@ def test_a_database_that_is_none_is_left_alone(
     assert make != "nonsense" or path.read_text() == "nonsense" * 1000
 
 
-def test_what_another_version_kept_is_left_out_unless_its_folder_is_there(
+def test_what_cannot_be_read_of_a_kept_run_is_judged_again_or_left_out_without_its_folder(
     judged: Path, run_cli: RunCli
 ) -> None:
+    before = run_cli("history", "--no-charts", "--json")[1]
     with duckdb.connect("history/history.duckdb") as database:
-        database.execute("update kept set document = '{}' where run in ('day-000', 'day-001')")
-        database.execute("update kept set state = '' where run = 'day-001'")
+        database.execute("update kept set document = '{}' where run in ('day-000', 'day-002')")
+        database.execute("update kept set document = null where run = 'day-001'")
+        database.execute("update kept set state = '' where run = 'day-002'")
+    assert run_cli("history", "--no-charts", "--json")[1] == before
+    with duckdb.connect("history/history.duckdb") as database:
+        database.execute("update kept set document = '{}' where run = 'day-000'")
     shutil.rmtree(judged / "day-000")
     code, out, _ = run_cli("history", "--no-charts", "--json")
     document = HistoryDocument.model_validate_json(out)
     assert (code, len(document.history.runs)) == (0, 17)
     (text,) = document.left_out
     assert text.startswith("left out: day-000: is kept in a form that cannot be read")
-
-
-@pytest.mark.usefixtures("judged")
-def test_what_cannot_be_read_of_a_kept_run_is_judged_again_from_its_folder(run_cli: RunCli) -> None:
-    before = run_cli("history", "--no-charts", "--json")[1]
-    with duckdb.connect("history/history.duckdb") as database:
-        database.execute("update kept set document = '{}' where run = 'day-000'")
-        database.execute("update kept set document = null where run = 'day-001'")
-    assert run_cli("history", "--no-charts", "--json")[1] == before
 
 
 @pytest.mark.usefixtures("judged")

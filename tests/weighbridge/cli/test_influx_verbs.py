@@ -36,11 +36,10 @@ def run(tmp_path: Path) -> Run:
     return Run(tmp_path, workloads=[{**SUITE["workloads"][0], "workers": [1]}])
 
 
-def compared(run: Run, influx: FakeInflux) -> tuple[RunStore, str]:
+def compared(run: Run, server: InfluxServer) -> tuple[RunStore, str]:
     """A complete run that is sent as it is measured; returns what it printed."""
     text = io.StringIO()
-    screen, server = Console(file=text, width=400), InfluxServer(url=influx.url)
-    doing = running.Doing(run.place, screen, influx=server)
+    doing = running.Doing(run.place, Console(file=text, width=400), influx=server)
     running.run(run.plan(), run.planned, doing, out=run.folder / "runs", text="", attest=False)
     (folder,) = (run.folder / "runs").iterdir()
     return RunStore.open(folder), text.getvalue()
@@ -53,7 +52,7 @@ def lines_of(store: RunStore) -> list[str]:
 
 def test_a_run_is_sent_as_it_is_measured_and_reports_that(run: Run) -> None:
     with FakeInflux() as influx:
-        store, text = compared(run, influx)
+        store, text = compared(run, InfluxServer(url=influx.url))
     assert store.manifest.state == "done"
     assert [step.notes for step in store.steps() if not step.valid] == []
     assert [line for line in influx.taken if not line.startswith("weighbridge_live")] == lines_of(
@@ -65,7 +64,7 @@ def test_a_run_is_sent_as_it_is_measured_and_reports_that(run: Run) -> None:
 @pytest.mark.parametrize("answer", [InfluxReply(503), InfluxReply(401), InfluxReply(400)])
 def test_a_server_that_refuses_everything_spoils_no_run(run: Run, answer: InfluxReply) -> None:
     with FakeInflux(otherwise=answer) as influx:
-        store, text = compared(run, influx)
+        store, text = compared(run, InfluxServer(url=influx.url))
     assert store.manifest.state == "done"
     assert len(store.steps()) == 2
     assert [step.notes for step in store.steps() if not step.valid] == []
@@ -79,14 +78,11 @@ def test_no_secret_of_the_server_is_in_the_run_folder_or_on_the_screen(run: Run)
     server = InfluxServer.parse(
         "http://127.0.0.1:1", {"WEIGHBRIDGE_INFLUX_TOKEN": "planted-secret"}
     )
-    text = io.StringIO()
-    screen = Console(file=text, width=400)
-    doing = running.Doing(run.place, screen, influx=server)
-    running.run(run.plan(), run.planned, doing, out=run.folder / "runs", text="", attest=False)
-    files = [path for path in (run.folder / "runs").rglob("*") if path.is_file()]
+    store, text = compared(run, server)
+    files = [path for path in store.folder.rglob("*") if path.is_file()]
     assert any(b"http://127.0.0.1:1" in path.read_bytes() for path in files)
     assert not [path for path in files if b"planted-secret" in path.read_bytes()]
-    assert "planted-secret" not in text.getvalue()
+    assert "planted-secret" not in text
 
 
 def test_a_run_that_is_interrupted_sends_what_it_has_and_ends_as_interrupted(
@@ -98,7 +94,7 @@ def test_a_run_that_is_interrupted_sends_what_it_has_and_ends_as_interrupted(
     with FakeInflux() as influx:
         monkeypatch.setattr(PlainDisplay, "ended", interrupted)
         with pytest.raises(Interrupted):
-            compared(run, influx)
+            compared(run, InfluxServer(url=influx.url))
     (folder,) = (run.folder / "runs").iterdir()
     store = RunStore.open(folder)
     assert store.manifest.state == "interrupted"

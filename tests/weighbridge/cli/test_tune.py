@@ -60,22 +60,19 @@ def test_a_dry_run_prints_settings_and_restarts_and_starts_nothing(
     assert not (tmp_path / "runs").exists()
 
 
-def test_an_unknown_tuning_is_refused_with_the_closest_name(run_cli: RunCli) -> None:
-    code, _, said = run_cli("tune", "rgw-beats", "--dry-run")
-    assert code == 2
-    assert "did you mean 'rgw-beast'" in said
-
-
-def test_without_a_name_it_points_to_the_list(run_cli: RunCli) -> None:
-    code, _, said = run_cli("tune")
-    assert code == 2
-    assert "--list" in said
-
-
-def test_there_is_nothing_to_resume_if_nothing_began(run_cli: RunCli, tmp_path: Path) -> None:
-    code, _, said = run_cli("tune", "rgw-beast", "--resume", "--out", tmp_path)
-    assert code == 2
-    assert "has no unfinished run of tuning rgw-beast" in said
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("rgw-beats", "--dry-run"), "did you mean 'rgw-beast'"),
+        ((), "--list"),
+        (("rgw-beast", "--resume"), "has no unfinished run of tuning rgw-beast"),
+    ],
+)
+def test_what_names_no_tuning_is_refused_with_what_would(
+    run_cli: RunCli, tmp_path: Path, words: tuple[str, ...], says: str
+) -> None:
+    code, _, said = run_cli("tune", *words, "--out", tmp_path)
+    assert (code, says in said) == (2, True), said
 
 
 def command(folder: Path, *words: str) -> subprocess.Popen[str]:
@@ -127,13 +124,11 @@ def test_a_killed_command_resumes_the_trial_it_was_making(run_cli: RunCli, tmp_p
     code, said, _ = run_cli("resume", run, "--no-charts")
     assert code == 0
     assert "nothing is left to do" in said
-    code, _, said = run_cli("resume", run, "--ui")
-    assert code == 2
-    assert "is a tuning: `--ui` shows comparisons and studies" in said
-    code, _, said = run_cli("tune", run)
-    assert code == 2
-    assert f"weighbridge tune {run} --resume" in said
-    code, _, said = run_cli("tune", run, "--resume", "--seed", "4")
-    assert code == 2
-    assert "seed can no longer be changed" in said
+    for words, says in (
+        (("resume", run, "--ui"), "is a tuning: `--ui` shows comparisons and studies"),
+        (("tune", run), f"weighbridge tune {run} --resume"),
+        (("tune", run, "--resume", "--seed", "4"), "seed can no longer be changed"),
+    ):
+        code, _, said = run_cli(*words)
+        assert (code, says in said) == (2, True), said
     shutil.rmtree(tmp_path / "home", ignore_errors=True)

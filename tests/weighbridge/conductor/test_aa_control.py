@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from stub_run import SUITE, Run, StubGateway, fake_driver_settings
-from tests.weighbridge.displays import Seen
+from stub_run import SUITE, Run, Seen, StubGateway, fake_driver_settings
 from two_drivers import BOTH, TwoDrivers
 from weighbridge.conductor import pass_runner
 from weighbridge.conductor.conductor import Conductor

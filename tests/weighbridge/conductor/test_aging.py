@@ -3,13 +3,10 @@ from typing import Any
 
 import pytest
 
-from stub_run import SUITE, Run, fake_driver_settings
-from tests.weighbridge.displays import Silent
+from stub_run import SUITE, Run
 from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.common.structure import Fragments, Redundancy
 from weighbridge.conductor import aging
-from weighbridge.conductor.conductor import Conductor
-from weighbridge.conductor.step_runner import Display
 from weighbridge.drivers.protocol import Aged, AgeRound
 from weighbridge.gateways.gateway import DiskSpace
 from weighbridge.results.record.store import RunStore
@@ -23,15 +20,6 @@ def suite(**age: Any) -> Suite:
     return Suite.model_validate(
         {**SUITE, "age": {"fill": "10%", "size": 1000, "churn": 2, "share": "50%", **age}}
     )
-
-
-def conduct(run: Run, *driver: str) -> RunStore:
-    store = run.store()
-    display: Display = Silent()
-    Conductor(
-        run.plan(), run.planned, store, display, run.place, settings=fake_driver_settings(*driver)
-    ).run()
-    return store
 
 
 def test_a_share_of_the_disks_is_filled_with_replicas() -> None:
@@ -102,7 +90,7 @@ def test_a_layout_that_cannot_be_filled_is_refused_before_anything_starts(tmp_pa
 
 
 def test_each_deployment_is_aged_before_its_first_step_and_records_that(tmp_path: Path) -> None:
-    store = conduct(Run(tmp_path, age={"fill": "1MB", "size": 1000}))
+    store = Run(tmp_path, age={"fill": "1MB", "size": 1000}).conduct()
     for layout in ("rgw-a", "swift-b"):
         kinds = [event.kind for event in store.events() if event.layout == layout]
         assert kinds.index("aged") < kinds.index("prepared")
@@ -117,7 +105,7 @@ def test_each_deployment_is_aged_before_its_first_step_and_records_that(tmp_path
 def test_a_store_that_could_not_be_aged_is_not_measured_and_every_step_says_why(
     tmp_path: Path,
 ) -> None:
-    steps = conduct(Run(tmp_path, age={"fill": "1MB"}), "--fail", "age").steps()
+    steps = Run(tmp_path, age={"fill": "1MB"}).conduct("--fail", "age").steps()
     assert len({step.key for step in steps}) == 6
     assert not any(step.valid or step.measurement for step in steps)
     assert all("'age' fails as asked" in step.notes[0] for step in steps)

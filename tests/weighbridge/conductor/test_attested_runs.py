@@ -6,12 +6,9 @@ from typing import Any
 
 import pytest
 
-from stub_run import Run, fake_driver_settings
-from tests.weighbridge.displays import Seen, Silent
+from stub_run import Run, Seen
 from weighbridge.conductor import conductor
-from weighbridge.conductor.conductor import Conductor
 from weighbridge.results.analysis.sameness import host_doubts
-from weighbridge.results.record.store import RunStore
 from weighbridge.topologies import deployment as deployments
 from weighbridge.topologies.attestation import Attestation, AttestOptions
 from weighbridge.topologies.ceilings import HostCeiling
@@ -19,20 +16,6 @@ from weighbridge.topologies.ceilings import HostCeiling
 CEILING = HostCeiling(
     host="gateway-1", kind="cpu", what="cpu", value=300.0, unit="events/s", promised=330.0
 )
-
-
-def conduct(run: Run, *, attest: bool, display: Seen | None = None) -> RunStore:
-    store = run.store()
-    Conductor(
-        run.plan(),
-        run.planned,
-        store,
-        display or Silent(),
-        run.place,
-        settings=fake_driver_settings(),
-        attest=attest,
-    ).run()
-    return store
 
 
 @pytest.fixture
@@ -71,7 +54,7 @@ def asked(
 def test_hosts_are_measured_once_for_each_layout_and_recorded_with_the_tools(
     tmp_path: Path, asked: list[AttestOptions]
 ) -> None:
-    store = conduct(Run(tmp_path, repeats=2), attest=True)
+    store = Run(tmp_path, repeats=2).conduct(attest=True)
     kept = store.attested()
     assert sorted((one.layout, one.repeat) for one in kept) == [("rgw-a", 0), ("swift-b", 0)]
     assert len(asked) == 4
@@ -90,7 +73,7 @@ def test_hosts_that_seem_to_differ_are_attested_at_later_visits_until_the_median
     odd = range(3 if lasting else 1)
     values.update({("rgw-a", time): 100.0 for time in odd})
     heard = Seen()
-    store = conduct(Run(tmp_path, repeats=4), attest=True, display=heard)
+    store = Run(tmp_path, repeats=4).conduct(attest=True, display=heard)
     kept = store.attested()
     assert sorted((one.layout, one.repeat) for one in kept) == [
         (layout, repeat) for layout in ("rgw-a", "swift-b") for repeat in range(3)
@@ -105,5 +88,5 @@ def test_hosts_that_seem_to_differ_are_attested_at_later_visits_until_the_median
 
 
 def test_a_run_without_attestation_records_none(tmp_path: Path, asked: list[AttestOptions]) -> None:
-    assert conduct(Run(tmp_path), attest=False).attested() == ()
+    assert Run(tmp_path).conduct(attest=False).attested() == ()
     assert set(asked) == {AttestOptions()}

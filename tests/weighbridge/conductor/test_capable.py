@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-from stub_run import Run, fake_driver_settings
-from tests.weighbridge.displays import Seen
+from stub_run import Run, Seen
 from weighbridge.conductor import conductor
 from weighbridge.conductor.capable import SHEET, sheet_of
-from weighbridge.conductor.conductor import Conductor
 from weighbridge.gateways.capabilities.capability import Answer
 from weighbridge.gateways.capabilities.matrix import LayoutAnswers
 from weighbridge.results.record.store import RunStore
@@ -36,8 +34,7 @@ def conducted(
 
     monkeypatch.setattr(conductor, "ask_for_run", ask)
     plan = run.plan().model_copy(update={"capabilities": wanted})
-    settings = fake_driver_settings()
-    Conductor(plan, run.planned, store, seen, run.place, settings=settings).run()
+    run.into(store, display=seen, plan=plan)
     return store, seen, asked
 
 

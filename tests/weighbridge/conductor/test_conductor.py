@@ -1,11 +1,11 @@
 import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from stub_run import SUITE, Run, fake_driver_settings
-from tests.weighbridge.displays import Seen
+from stub_run import SUITE, Run, Seen
 from two_drivers import BOTH, TwoDrivers
 from weighbridge.common.errors import ServiceFailed, TargetError
 from weighbridge.conductor import conductor, pass_runner
@@ -23,11 +23,8 @@ DIED = "stub on gateway-1 has died (its log: stub.out)"
 
 
 def conduct(run: Run, *driver: str) -> tuple[RunStore, Seen]:
-    store, seen = run.store(), Seen()
-    Conductor(
-        run.plan(), run.planned, store, seen, run.place, settings=fake_driver_settings(*driver)
-    ).run()
-    return store, seen
+    seen = Seen()
+    return run.conduct(*driver, display=seen), seen
 
 
 def test_a_deployment_with_uneven_reads_is_recorded(
@@ -112,31 +109,33 @@ def test_drivers_start_and_prepare_without_limits_and_steps_are_measured_with_th
     assert did == visit * 2
 
 
-@pytest.mark.parametrize("cache", ["kernel", "kernel every 1s"])
-def test_kernels_alone_drop_their_caches_on_request(tmp_path: Path, cache: str) -> None:
-    run = Run(tmp_path, cache=cache)
+WARM = {**SUITE["workloads"][0], "name": "warm", "workers": [2, 4], "cache": "none"}
+COLD = {**SUITE["workloads"][0], "name": "cold", "workers": [2]}
+
+
+@pytest.mark.parametrize(
+    ("suite", "drops", "said"),
+    [
+        ({"cache": "kernel"}, 0, "kernel caches"),
+        ({"cache": "kernel every 1s"}, 0, "kernel caches"),
+        ({"cache": "none"}, 0, ""),
+        ({"workloads": [WARM, COLD]}, 1, ""),  # a workload's own policy goes before the suite's
+    ],
+)
+def test_caches_are_dropped_as_the_suite_asks_or_the_workload(
+    tmp_path: Path, suite: dict[str, Any], drops: int, said: str
+) -> None:
+    run = Run(tmp_path, **suite)
     store, _ = conduct(run)
-    assert "drop" not in run.gateways["rgw-a"].did
+    assert run.gateways["rgw-a"].did.count("drop") == drops
     dropped = [event.text for event in store.events() if event.kind == "caches"]
-    assert dropped
-    assert all("kernel caches" in text for text in dropped)
+    assert dropped or not said
+    assert all(said in text for text in dropped)
 
 
-def test_without_a_cache_policy_nothing_is_dropped(tmp_path: Path) -> None:
-    run = Run(tmp_path, cache="none")
-    conduct(run)
-    assert "drop" not in run.gateways["rgw-a"].did
-
-
-def test_a_workloads_own_cache_policy_goes_before_the_suites(tmp_path: Path) -> None:
-    warm = {**SUITE["workloads"][0], "name": "warm", "workers": [2, 4], "cache": "none"}
-    cold = {**SUITE["workloads"][0], "name": "cold", "workers": [2]}
-    run = Run(tmp_path, workloads=[warm, cold])
-    conduct(run)
-    assert run.gateways["rgw-a"].did.count("drop") == 1  # of `cold`
-
-
-def test_the_manifest_has_facts_and_configuration_of_each_deployment(run: Run) -> None:
+def test_a_run_has_facts_configurations_and_telemetry_no_secret_and_leaves_no_process(
+    run: Run,
+) -> None:
     store, _ = conduct(run)
     manifest = RunStore.open(store.folder).manifest
     assert {sheet.layout for sheet in manifest.sheets} == {None, "rgw-a", "swift-b"}
@@ -144,13 +143,22 @@ def test_the_manifest_has_facts_and_configuration_of_each_deployment(run: Run) -
         ("rgw-a", "/etc/stub.conf"),
         ("swift-b", "/etc/stub.conf"),
     ]
-
-
-def test_no_secret_of_a_gateway_is_written_to_the_run_folder(run: Run) -> None:
-    store, _ = conduct(run)
+    for key, step in store.latest().items():
+        telemetry = store.telemetry(key)
+        assert telemetry is not None
+        assert telemetry.head.key == step.key
+        assert [(one.host, one.tier) for one in telemetry.head.hosts] == [
+            ("client-1", "client"),
+            ("gateway-1", "gateway"),
+        ]
+        assert telemetry.tail is not None
     files = [path for path in store.folder.rglob("*") if path.is_file()]
     assert files
     assert not [path for path in files if b"planted-secret" in path.read_bytes()]
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    alive = [child for child in children if "sleep" in Path(f"/proc/{child}/cmdline").read_text()]
+    assert not alive
+    assert not list(run.place.deployments.iterdir())
 
 
 def test_a_gateway_that_does_not_start_ends_the_run_and_leaves_nothing(run: Run) -> None:
@@ -233,27 +241,6 @@ def test_if_a_driver_fails_every_step_is_recorded_with_the_reason(
     assert all(step.notes for step in steps)
 
 
-def test_after_a_run_no_process_of_it_is_left(run: Run) -> None:
-    conduct(run)
-    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    alive = [child for child in children if "sleep" in Path(f"/proc/{child}/cmdline").read_text()]
-    assert not alive
-    assert not list(run.place.deployments.iterdir())
-
-
-def test_every_step_has_telemetry_with_its_hosts_and_their_tiers(run: Run) -> None:
-    store, _ = conduct(run)
-    for key, step in store.latest().items():
-        telemetry = store.telemetry(key)
-        assert telemetry is not None
-        assert telemetry.head.key == step.key
-        assert [(one.host, one.tier) for one in telemetry.head.hosts] == [
-            ("client-1", "client"),
-            ("gateway-1", "gateway"),
-        ]
-        assert telemetry.tail is not None
-
-
 def test_a_step_whose_driver_fails_leaves_telemetry_that_can_be_read(run: Run) -> None:
     store, _ = conduct(run, "--fail", "step")
     first = store.steps()[0].key
@@ -290,9 +277,7 @@ def test_a_step_is_recorded_before_the_files_of_its_driver(
     monkeypatch.setattr(StepRunner, "keep", full)
     store = run.store()
     with pytest.raises(StoreError, match="the disk is full"):
-        Conductor(
-            run.plan(), run.planned, store, Seen(), run.place, settings=fake_driver_settings()
-        ).run()
+        run.into(store)
     assert [step.valid for step in store.steps()] == [True]
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from stub_run import SUITE, Run, fake_driver_settings
+from stub_run import SUITE, Run
 from weighbridge.conductor import conductor
-from weighbridge.conductor.conductor import FURTHER, STRICT, Conductor, is_clear, unclear
+from weighbridge.conductor.conductor import FURTHER, STRICT, is_clear, unclear
 from weighbridge.conductor.plan import Plan
 from weighbridge.conductor.time_estimate import TimeAllowance
 from weighbridge.results.analysis.comparison import Comparison, Effect
@@ -58,31 +58,10 @@ def test_a_run_is_clear_if_every_cell_is_significant_at_the_strict_level() -> No
     assert not is_clear(comparison())
 
 
-class Grown:
-    """Remembers the plans of a conductor as they grow."""
-
-    def __init__(self) -> None:
-        self.plans: list[Plan] = []
-
-
-def conduct(run: Run, within_s: float, tmp_path: Path) -> tuple[RunStore, Grown]:
-    store, grown = run.store(), Grown()
-    seen = _Silent()
-    Conductor(
-        run.plan(),
-        run.planned,
-        store,
-        seen,
-        run.place,
-        settings=fake_driver_settings(),
-        further=TimeAllowance(within_s),
-        grown=grown.plans.append,
-    ).run()
-    return store, grown
-
-
-class _Silent:
-    say = begins = progress = ended = staticmethod(lambda *_: None)
+def conduct(run: Run, within_s: float = 3600) -> tuple[RunStore, list[Plan]]:
+    """The run, and its plans as they grew."""
+    plans: list[Plan] = []
+    return run.conduct(further=TimeAllowance(within_s), grown=plans.append), plans
 
 
 FURTHER_BLOCKS = {"blocks": 2, "within": "1h"}
@@ -95,13 +74,13 @@ def test_blocks_follow_until_all_is_clear_and_are_in_the_plan_on_disk(
     looks: list[bool] = [False, True]
     monkeypatch.setattr(conductor, "is_clear", lambda _: looks.pop(0))
     run = Run(tmp_path, repeats=2, further={"blocks": 5, "within": "1h"}, workloads=SMALL)
-    store, grown = conduct(run, 3600, tmp_path)
+    store, grown = conduct(run)
     assert sorted({step.key.repeat for step in store.steps()}) == [0, 1, 2]
     assert len(store.steps()) == 3 * 2 * 2
     plan = Plan.model_validate_json((store.folder / "plan.resolved.json").read_bytes())
     assert (plan.suite.repeats, plan.suite.further.blocks) == (3, 4)  # type: ignore[union-attr]
     assert plan.visits[: len(run.plan().visits)] == run.plan().visits
-    assert grown.plans == [plan]
+    assert grown == [plan]
     assert isinstance(store.plan(), ResolvedPlan)
     texts = [event.text for event in store.events() if event.kind == FURTHER]
     assert texts[0].endswith("not clear after 2 repeats: repeat 3 follows")
@@ -113,19 +92,15 @@ def test_no_more_blocks_follow_than_the_suite_allows_in_the_order_of_a_longer_ru
 ) -> None:
     monkeypatch.setattr(conductor, "is_clear", lambda _: False)
     run = Run(tmp_path, repeats=2, further=FURTHER_BLOCKS, workloads=SMALL)
-    store, grown = conduct(run, 3600, tmp_path)
+    store, grown = conduct(run)
     assert len(store.steps()) == 4 * 2 * 2
-    assert grown.plans[-1].suite.further is None
-    assert (
-        grown.plans[-1].visits == Run(tmp_path / "longer", repeats=4, workloads=SMALL).plan().visits
-    )
+    assert grown[-1].suite.further is None
+    assert grown[-1].visits == Run(tmp_path / "longer", repeats=4, workloads=SMALL).plan().visits
 
 
 def test_no_block_follows_without_time_for_it_and_the_run_reports_that(tmp_path: Path) -> None:
-    store, grown = conduct(
-        Run(tmp_path, repeats=2, further=FURTHER_BLOCKS, workloads=SMALL), 1, tmp_path
-    )
-    assert grown.plans == []
+    store, grown = conduct(Run(tmp_path, repeats=2, further=FURTHER_BLOCKS, workloads=SMALL), 1)
+    assert grown == []
     assert len(store.steps()) == 2 * 2 * 2
     (texts,) = (event.text for event in store.events() if event.kind == FURTHER)
     assert texts.startswith("no time for repeat 3: it would take about")
@@ -138,8 +113,8 @@ def test_no_block_follows_if_the_suite_allows_none_or_nothing_is_compared(tmp_pa
     ):
         if name == "alone":
             del run.planned[1]
-        store, grown = conduct(run, 3600, tmp_path)
-        assert grown.plans == []
+        store, grown = conduct(run)
+        assert grown == []
         assert not [event for event in store.events() if event.kind == FURTHER]
 
 
@@ -148,7 +123,5 @@ def test_the_looks_use_the_comparison_of_the_report(
 ) -> None:
     seen: list[Comparison] = []
     monkeypatch.setattr(conductor, "is_clear", lambda one: seen.append(one) is None)
-    store, _ = conduct(
-        Run(tmp_path, repeats=2, further=FURTHER_BLOCKS, workloads=SMALL), 3600, tmp_path
-    )
+    store, _ = conduct(Run(tmp_path, repeats=2, further=FURTHER_BLOCKS, workloads=SMALL))
     assert seen == [RunData(store.folder).comparison]

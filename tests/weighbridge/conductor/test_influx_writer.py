@@ -9,7 +9,7 @@ import pytest
 
 from fake_influx import FakeInflux, InfluxReply
 from fake_run import WORKLOADS, fake_run
-from tests.weighbridge.displays import Seen
+from stub_run import Seen
 from tests.weighbridge.sent_runs import Sending, measured, until
 from weighbridge.conductor import influx_writer
 from weighbridge.drivers.protocol import Progress
@@ -49,13 +49,19 @@ def lines(store: RunStore, steps: tuple[StepResult, ...]) -> list[str]:
     return [*points.run(), *(line for step in steps for line in points.step(step))]
 
 
+def sent(store: RunStore, influx: FakeInflux, *steps: StepResult) -> Sending:
+    """A run of these steps, from its beginning to its end."""
+    sending = Sending(store, influx)
+    with sending.writer as writer:
+        measured(store, writer, *steps)
+    return sending
+
+
 def test_what_is_sent_live_is_what_is_sent_afterwards(
     store: RunStore, steps: tuple[StepResult, ...]
 ) -> None:
     with FakeInflux() as live:
-        sending = Sending(store, live)
-        with sending.writer as writer:
-            measured(store, writer, *steps)
+        sending = sent(store, live, *steps)
     with FakeInflux() as after:
         send_run(store, InfluxServer(url=after.url))
     assert live.taken == after.taken
@@ -77,9 +83,7 @@ def test_a_server_that_comes_back_gets_everything_in_order_and_an_outage_is_repo
     trouble: list[InfluxReply],
 ) -> None:
     with FakeInflux(*trouble) as influx:
-        sending = Sending(store, influx)
-        with sending.writer as writer:
-            measured(store, writer, *steps)
+        sending = sent(store, influx, *steps)
     assert influx.taken == lines
     outage, back, last = sending.said
     assert "it is tried again" in outage
@@ -193,9 +197,7 @@ def test_lines_that_are_refused_do_not_block_others(
 ) -> None:
     monkeypatch.setattr(influx_server, "BATCH", 5)
     with FakeInflux(InfluxReply(), InfluxReply(400, '{"error":"field type conflict"}')) as influx:
-        sending = Sending(store, influx)
-        with sending.writer as writer:
-            measured(store, writer, *steps)
+        sending = sent(store, influx, *steps)
     (refused,) = [write.lines for write in influx.writes if write.lines[0] not in influx.taken]
     assert influx.taken == [line for line in lines if line not in refused]
     assert f"{len(refused)} were not written" in sending.said[-1]
@@ -223,9 +225,7 @@ def test_a_step_that_gives_no_points_is_reported_and_others_are_sent(
     own = len(list(RunPoints(store).step(steps[0])))
     (store.folder / "telemetry" / f"{steps[0].key.file_name}.jsonl").write_text("nonsense\n")
     with FakeInflux() as influx:
-        sending = Sending(store, influx)
-        with sending.writer as writer:
-            measured(store, writer, *steps)
+        sending = sent(store, influx, *steps)
     assert influx.taken == [lines[0], *lines[1 + own :]]
     assert any(f"{steps[0].key} could not be prepared for sending" in text for text in sending.said)
     assert "those of 1 steps could not be made" in sending.said[-1]

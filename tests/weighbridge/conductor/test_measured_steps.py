@@ -15,22 +15,17 @@ import fake_driver
 from made_up import fake_measurement
 from stub_run import SUITE, Run
 from weighbridge.common.endpoint import Endpoint
+from weighbridge.common.errors import TargetError
 from weighbridge.conductor import pass_runner
-from weighbridge.conductor.conductor import Conductor
+from weighbridge.conductor.step_runner import dropping
+from weighbridge.conductor.time_estimate import DRIVER_S, PREPARED_PER_S, units
 from weighbridge.drivers.kind import OpenedDriver
 from weighbridge.drivers.protocol import Cleanup, DriverCommand, Prepare, Setup, Step
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.results.record.step import Pass, StepResult
-from weighbridge.suites import Suite
+from weighbridge.suites import Every, Suite
 
 WORKLOAD = {**SUITE["workloads"][0], "workers": [1, 4]}
-
-
-class QuietMachine:
-    """A display that shows nothing."""
-
-    def __getattr__(self, _name: str) -> Callable[..., None]:
-        return lambda *_, **__: None
 
 
 class Asked:
@@ -74,8 +69,7 @@ def measured(
     """The steps of a run with one workload on the first of two layouts, by this driver."""
     patch.setattr(pass_runner, "opened", driver.opened)
     run = Run(folder, **{"workloads": [WORKLOAD], **suite})
-    store = run.store()
-    Conductor(run.plan(), run.planned, store, QuietMachine(), run.place).run()
+    store = run.conduct()
     return tuple(step for step in store.steps() if step.key.layout == "rgw-a")
 
 
@@ -155,7 +149,114 @@ def test_repeated_cache_drops_happen_only_while_a_step_runs(
 
     monkeypatch.setattr(pass_runner, "opened", Asked(waiting).opened)
     run.planned = run.planned[:1]
-    store = run.store()
-    Conductor(run.plan(), run.planned, store, QuietMachine(), run.place).run()
+    run.conduct()
     assert drops[0] >= 3
     assert "drop" not in gateway.did[gateway.did.index("settle") :]
+
+
+LISTED = {
+    "name": "list-all",
+    "objects": {"size": "0B", "containers": 2, "per_container": 8},
+    "operations": {"list-all": 1},
+    "workers": [1, 4],
+    "runtime": "5s",
+    "listed": {"deleted": ["0%", "25%"]},
+}
+PLAIN = {**LISTED, "name": "plain", "operations": {"head": 1}, "listed": None}
+
+
+def test_what_deletes_anothers_objects_is_prepared_after_the_others_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = Asked()
+    run = Run(tmp_path, cleanup="with-deployment", workloads=[LISTED, PLAIN])
+    del run.planned[1:]
+    monkeypatch.setattr(pass_runner, "opened", driver.opened)
+    run.conduct()
+    asked = [
+        (one.kind, one.workload.name) for one in driver.commands if isinstance(one, Prepare | Step)
+    ]
+    assert asked == [
+        ("prepare", "list-all"),
+        ("prepare", "plain"),
+        *[("step", "list-all")] * 2,
+        ("prepare", "list-all-25-deleted"),
+        *[("step", "list-all-25-deleted")] * 2,
+        *[("step", "plain")] * 2,
+    ]
+    planned = [
+        (one.kind, one.work.split()[0])
+        for one in units(run.plan())
+        if one.kind in ("prepare", "step")
+    ]
+    assert planned == asked
+
+
+def test_the_time_of_writing_and_of_deleting_a_share_is_expected(tmp_path: Path) -> None:
+    many = {**LISTED, "objects": {"size": "0B", "containers": 1, "per_container": 100_000}}
+    run = Run(tmp_path, cleanup="with-deployment", workloads=[many])
+    del run.planned[1:]
+    expected_s = [one.guess_s - DRIVER_S for one in units(run.plan()) if one.kind == "prepare"]
+    assert expected_s == [100_000 / PREPARED_PER_S, 25_000 / PREPARED_PER_S]
+
+
+LATE_S = 10.0
+"""A drop that has not come by then does not come."""
+
+
+class Hours:
+    """A clock that advances while the dropper waits, and caches of which a drop takes `takes_s`."""
+
+    def __init__(self, *, takes_s: float = 0.0, fails_at: int = -1) -> None:
+        self.now_s = 100.0
+        self.at: list[float] = []
+        self.dropped = threading.Semaphore(0)
+        self.allowed = threading.Semaphore(0)
+        self._takes_s = takes_s
+        self._fails_at = fails_at
+
+    def drop(self) -> None:
+        if len(self.at) == self._fails_at:
+            self.dropped.release()
+            raise TargetError("the store has gone")
+        self.at.append(self.now_s - 100.0)
+        self.now_s += self._takes_s
+        self.dropped.release()
+
+    def rest(self, done: threading.Event, seconds: float) -> None:
+        while not done.is_set():
+            if self.allowed.acquire(timeout=0.05):
+                self.now_s += seconds
+                return
+
+    def run(self, cache: str | Every, times: int) -> list[float]:
+        """Seconds from the start of so many drops, or of all if there are fewer."""
+        with dropping(cache, self.drop, clock=lambda: self.now_s, rest=self.rest):
+            for _ in range(times):
+                if not self.dropped.acquire(timeout=LATE_S):
+                    break
+                self.allowed.release()
+        return self.at[:times]
+
+
+def test_caches_are_dropped_at_once_and_then_every_minute_of_a_step() -> None:
+    assert Hours().run(Every(every=60.0), 5) == [0.0, 60.0, 120.0, 180.0, 240.0]
+
+
+def test_a_slow_drop_does_not_delay_the_next_one() -> None:
+    assert Hours(takes_s=7.0).run(Every(every=60.0), 4) == [0.0, 60.0, 120.0, 180.0]
+    assert Hours(takes_s=90.0).run(Every(every=60.0), 3) == [0.0, 90.0, 180.0]
+
+
+def test_nothing_is_dropped_in_a_step_unless_the_suite_asks_for_it() -> None:
+    hours = Hours()
+    with dropping("before-step", hours.drop):
+        pass
+    assert hours.at == []
+
+
+def test_a_drop_that_fails_fails_the_step_when_it_ends() -> None:
+    hours = Hours(fails_at=1)
+    with pytest.raises(TargetError, match="the store has gone"):
+        hours.run(Every(every=60.0), 2)
+    assert hours.at == [0.0]

@@ -10,12 +10,10 @@ from typing import Any
 
 import pytest
 
-from stub_run import Run, StubGateway, StubRunning, fake_driver_settings
-from tests.weighbridge.displays import Silent
+from stub_run import Run, StubGateway, StubRunning
 from weighbridge.common.errors import ServiceFailed, UsageError
 from weighbridge.common.host import Host, Service
 from weighbridge.common.structure import Part
-from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.plan import control_of, make_plan
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.gateway import (
@@ -29,7 +27,6 @@ from weighbridge.gateways.gateway import (
 )
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.record.outage import read_outages
-from weighbridge.results.record.store import RunStore
 from weighbridge.suites import Suite
 from weighbridge.topologies.disk_models import DISK_MODELS
 from weighbridge.topologies.fake import FakeHost, FakeHosts, FakeKind
@@ -144,18 +141,10 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run
     return make
 
 
-def conduct(run: Run) -> RunStore:
-    store = run.store()
-    Conductor(
-        run.plan(), run.planned, store, Silent(), run.place, settings=fake_driver_settings()
-    ).run()
-    return store
-
-
 def test_what_dies_is_back_for_the_next_step_and_all_of_it_is_recorded(
     broken: Callable[..., Run],
 ) -> None:
-    store = conduct(broken(KILL, SILENCE, NOT_BACK, seed=1))
+    store = broken(KILL, SILENCE, NOT_BACK, seed=1).conduct()
     steps = store.steps()
     assert [(step.valid, step.notes) for step in steps if not step.valid] == []
     outages = read_outages(store.folder)
@@ -185,7 +174,7 @@ def test_a_link_that_is_down_ends_no_daemon(
         plugged.append((names, on))
 
     monkeypatch.setattr(FakeHosts, "plug", plug)
-    store = conduct(broken(UNPLUG))
+    store = broken(UNPLUG).conduct()
     assert plugged == [(["store-2"], False), (["store-2"], True)] * 2
     for outage in read_outages(store.folder).values():
         assert (outage.services, outage.words) == ((), "store-2 unplugged")
@@ -214,7 +203,7 @@ def test_a_disk_fails_and_what_keeps_data_on_it_runs_again_when_it_answers(
     monkeypatch.setattr(FakeKind, "contained", True)  # so that their disks may have models
     fault = fault_workload("disk-fails", {"at": "10s", "fail": what, "back": "20s"})
     run = with_disk(broken(fault), model=True)
-    store = conduct(run)
+    store = run.conduct()
     assert done == [("store-2", "/dev/wb0", True), ("store-2", "/dev/wb0", False)] * 2
     for gateway in run.gateways.values():
         assert isinstance(gateway, BreakableGateway)
@@ -245,7 +234,7 @@ def test_steps_in_which_something_dies_are_in_no_table_but_their_own(
 ) -> None:
     plain = {**KILL, "name": "plain"}
     del plain["fault"]
-    data = RunData(conduct(broken(plain, KILL)).folder)
+    data = RunData(broken(plain, KILL).conduct().folder)
     assert {row.workload for row in data.rows} == {"plain"}
     assert {row.workload for row in data.outage_rows} == {"host-dies"}
     (kind,) = data.outages.kinds
@@ -263,7 +252,7 @@ def test_a_daemon_that_does_not_come_back_ends_its_step_and_its_deployment(
     for gateway in run.gateways.values():
         assert isinstance(gateway, BreakableGateway)
         gateway.stays_dead = True
-    store = conduct(run)
+    store = run.conduct()
     assert [step.measurement for step in store.steps()] == [None, None]
     assert all("died" in " ".join(step.notes) for step in store.steps())
     assert read_outages(store.folder) == {}
@@ -274,10 +263,7 @@ def test_a_step_that_fails_before_its_window_has_no_fault(
 ) -> None:
     killed: list[str] = []
     monkeypatch.setattr(FakeHost, "kill", lambda self, service: killed.append(service))
-    run = broken(KILL)
-    store = run.store()
-    settings = fake_driver_settings("--fail", "step")
-    Conductor(run.plan(), run.planned, store, Silent(), run.place, settings=settings).run()
+    store = broken(KILL).conduct("--fail", "step")
     assert killed == []
     assert read_outages(store.folder) == {}
     assert {step.notes for step in store.steps()} == {

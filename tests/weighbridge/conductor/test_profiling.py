@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from stub_run import Run, fake_driver_settings
-from tests.weighbridge.displays import Silent
+from stub_run import Run
 from weighbridge.conductor import profiling
-from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.profiling import PerfSupport, Profiler, able
 from weighbridge.results.record.profile import Chosen, read_profiles
 
@@ -22,15 +20,7 @@ def test_hosts_whose_processes_cannot_be_seen_are_not_profiled_and_their_steps_a
     run = Run(tmp_path, repeats=2)
     store = run.store()
     profiler = Profiler(Chosen(workload="small", workers=4), store, ALLOWED)
-    Conductor(
-        run.plan(),
-        run.planned,
-        store,
-        Silent(),
-        run.place,
-        settings=fake_driver_settings(),
-        profiler=profiler,
-    ).run()
+    run.into(store, profiler=profiler)
     assert all(step.valid for step in store.steps())
     profile_events = [event for event in store.events() if event.kind == "profile"]
     assert sorted(event.layout or "" for event in profile_events) == ["rgw-a", "swift-b"]

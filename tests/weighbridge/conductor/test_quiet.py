@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from stub_run import Run, fake_driver_settings
+from stub_run import Run, Seen
 from weighbridge.conductor import quiet
-from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.quiet import BackgroundLoad, BusyProgram, QuietMachine, background_load
 
 IDLE = BackgroundLoad(share=0.02)
@@ -93,28 +92,14 @@ def test_time_that_a_hypervisor_took_is_named() -> None:
 
 def test_a_deployment_on_a_busy_machine_is_recorded_with_share_and_names(tmp_path: Path) -> None:
     run = Run(tmp_path)
-    store = run.store()
-    said: list[str] = []
-
-    class Display:
-        say = staticmethod(said.append)
-        begins = progress = ended = staticmethod(lambda *_: None)
-
+    store, seen = run.store(), Seen()
     looks = iter([BUSY, BUSY, IDLE])
     waiting = QuietMachine(look=lambda: next(looks), clock=iter([0.0, 0.0, 61.0]).__next__)
-    Conductor(
-        run.plan(),
-        run.planned,
-        store,
-        Display(),
-        run.place,
-        settings=fake_driver_settings(),
-        quiet=waiting,
-    ).run()
+    run.into(store, display=seen, quiet=waiting)
     (event,) = [one for one in store.events() if one.kind == "busy"]
     assert (event.share, event.repeat, event.layout) == (0.53, 0, store.events()[0].layout)
     assert "burner 4711" in event.text
-    assert "waiting up to 60 s" in said[1]
+    assert "waiting up to 60 s" in seen.said[1]
 
 
 @pytest.fixture

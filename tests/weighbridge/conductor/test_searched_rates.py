@@ -42,6 +42,12 @@ def searching(folder: Path, **more: object) -> Run:
     return Run(folder, **{"find": BOUND, "workloads": ONE, **more})
 
 
+def searched(run: Run) -> RunStore:
+    store = run.store()
+    conduct(run, store, Watched())
+    return store
+
+
 def at_rates(store: RunStore, layout: str = "rgw-a") -> list[StepResult]:
     return [
         step
@@ -64,9 +70,7 @@ def answer(store: RunStore, layout: str = "rgw-a") -> FoundRate:
 def test_each_layout_is_searched_after_its_closed_loop_and_what_it_serves_is_found(
     tmp_path: Path,
 ) -> None:
-    run = searching(tmp_path)
-    store = run.store()
-    conduct(run, store, Watched())
+    store = searched(searching(tmp_path))
     for layout in ("rgw-a", "swift-b"):
         steps = [step for step in store.steps() if step.key.layout == layout]
         closed, *others = steps
@@ -86,9 +90,7 @@ def test_each_layout_is_searched_after_its_closed_loop_and_what_it_serves_is_fou
 
 def test_what_is_found_is_what_the_driver_can_be_seen_to_serve(tmp_path: Path) -> None:
     """The fake driver serves 90 % of a closed loop, and its p90 grows as load nears that."""
-    run = searching(tmp_path, find=LatencyBound(metric="p90", most_ms=1000.0))
-    store = run.store()
-    conduct(run, store, Watched())
+    store = searched(searching(tmp_path, find=LatencyBound(metric="p90", most_ms=1000.0)))
     closed = next(step for step in store.steps() if step.key.rate_per_s is None)
     assert closed.measurement is not None
     ops_s = closed.measurement.tallies[0].count / closed.measurement.window_s
@@ -101,18 +103,14 @@ def test_what_is_found_is_what_the_driver_can_be_seen_to_serve(tmp_path: Path) -
 
 def test_steps_at_a_rate_leave_the_table_of_ordinary_steps_as_it_is(tmp_path: Path) -> None:
     with_search, without = searching(tmp_path / "a"), searching(tmp_path / "b", find=None)
-    stores = with_search.store(), without.store()
-    for run, store in zip((with_search, without), stores, strict=True):
-        conduct(run, store, Watched())
+    stores = searched(with_search), searched(without)
     tables = [RunData(store.folder).rows for store in stores]
     assert tables[0] == tables[1]
     assert RunData(stores[1].folder).found is None
 
 
 def test_a_bound_that_no_rate_meets_says_which_was_the_lowest(tmp_path: Path) -> None:
-    run = searching(tmp_path, find=LatencyBound(metric="p90", most_ms=0.5))
-    store = run.store()
-    conduct(run, store, Watched())
+    store = searched(searching(tmp_path, find=LatencyBound(metric="p90", most_ms=0.5)))
     found = answer(store)
     assert (found.rate_per_s, found.high_per_s) == (None, None)
     assert found.words.startswith("not even ")
@@ -124,9 +122,7 @@ def test_an_answer_of_one_repeat_is_provisional_and_that_of_five_has_an_interval
     tmp_path: Path,
 ) -> None:
     once, often = searching(tmp_path / "a"), searching(tmp_path / "b", repeats=5)
-    stores = once.store(), often.store()
-    for run, store in zip((once, often), stores, strict=True):
-        conduct(run, store, Watched())
+    stores = searched(once), searched(often)
     assert "provisional: few repeats" in found_in(stores[0]).sentences[0]
     assert "provisional" not in found_in(stores[1]).sentences[0]
     found = answer(stores[1])
@@ -144,8 +140,7 @@ def test_a_killed_search_goes_on_with_the_step_that_was_next(
     tmp_path: Path, what: str, at: int
 ) -> None:
     whole, cut = searching(tmp_path / "whole"), searching(tmp_path / "cut")
-    expected = whole.store()
-    conduct(whole, expected, Watched())
+    expected = searched(whole)
     store = killed(cut, what, at)
     before = store.steps()
     go_on(store, cut)
@@ -166,8 +161,7 @@ def test_a_search_whose_driver_fails_is_given_up_and_goes_on_when_the_run_is_res
 
     monkeypatch.setattr(Answering, "step", step)
     run = searching(tmp_path)
-    store = run.store()
-    conduct(run, store, Watched())
+    store = searched(run)
     first, lost, lost_too = (
         at_rates(store)[0],
         *[one for one in store.steps() if one.measurement is None],
@@ -187,8 +181,7 @@ def test_a_search_whose_driver_fails_is_given_up_and_goes_on_when_the_run_is_res
 def test_a_step_in_which_a_daemon_died_is_no_evidence_and_is_measured_again(tmp_path: Path) -> None:
     run = searching(tmp_path)
     run.gateways["rgw-a"].dies_at = 6  # two checks a step: after the second step at a rate
-    store = run.store()
-    conduct(run, store, Watched())
+    store = searched(run)
     spoilt = next(step for step in store.steps() if step.spoilt)
     assert spoilt.key.search_step == 2
     go_on(store, run)
@@ -199,9 +192,7 @@ def test_a_step_in_which_a_daemon_died_is_no_evidence_and_is_measured_again(tmp_
 
 def test_mixes_are_judged_by_their_slowest_operation(tmp_path: Path) -> None:
     mixed = [{**ONE[0], "operations": {"read": 1, "write": 1}}]
-    run = searching(tmp_path, workloads=mixed)
-    store = run.store()
-    conduct(run, store, Watched())
+    store = searched(searching(tmp_path, workloads=mixed))
     (kind,) = found_in(store).kinds
     assert kind.about == "4 KiB reads and 4 KiB writes"
     assert all(rate.rate_per_s is not None for rate in kind.rates)
@@ -220,7 +211,7 @@ def test_windows_are_long_enough_for_the_percentile(
     monkeypatch.setattr(Answering, "step", step)
     large = [{**ONE[0], "objects": {"size": "64MB"}, "runtime": "2s", "workers": [1]}]
     run = searching(tmp_path, workloads=large, find=LatencyBound(metric="p90", most_ms=3000.0))
-    conduct(run, run.store(), Watched())
+    searched(run)
     rated = [order.workload for order in seen if order.workload.rate_per_s is not None]
     assert rated
     for workload in rated:

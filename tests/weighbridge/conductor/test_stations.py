@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from stub_run import Run
 from tests.weighbridge.odd_locust import ANSWER_S
 from weighbridge.common.errors import DriverError
 from weighbridge.conductor.conductor import Conductor
-from weighbridge.conductor.opening import opened
+from weighbridge.conductor.opening import DriverSettings, opened
 from weighbridge.drivers.kind import OpenedDriver
 from weighbridge.drivers.locust.kind import LocustModule
 from weighbridge.drivers.process import DriverProcess
@@ -28,6 +29,7 @@ from weighbridge.drivers.protocol import Cleanup, Prepare, Progress, Step
 from weighbridge.gateways.null.null import Null, NullPlacement, NullSettings
 from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.results.record.step import Pass, StepKey, StepResult
+from weighbridge.suites import Suite
 from weighbridge.topologies.deployment import Deployment, deploy
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Layout, Planned
@@ -81,6 +83,26 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TwoClients, 
         yield run, deployment
 
 
+@contextmanager
+def ready_driver(
+    two: tuple[TwoClients, Deployment],
+    folder: Path,
+    *,
+    settings: DriverSettings | None = None,
+    alone: bool = False,
+    **suite: object,
+) -> Iterator[tuple[Suite, OpenedDriver]]:
+    """The run's suite with these changes, and a driver for it."""
+    run, deployment = two
+    changed = run.suite.model_copy(update=suite)
+    one = Pass(api="s3", workloads=changed.workloads)
+    log, prefix = folder / "driver.log", f"wb-{run.suite.name}"
+    with opened(
+        deployment, changed, one, prefix=prefix, log=log, settings=settings or {}, alone=alone
+    ) as ready:
+        yield changed, ready
+
+
 def stations(of: psutil.Process | None = None) -> list[psutil.Process]:
     """Worker processes of Locust's driver below this process, or another."""
     below = (of or psutil.Process()).children(recursive=True)
@@ -125,13 +147,9 @@ def names(deployment: Deployment) -> list[str]:
 def test_two_clients_share_the_workers_of_a_step_and_their_clocks_do_not_matter(
     users: str, two: tuple[TwoClients, Deployment], tmp_path: Path
 ) -> None:
-    run, deployment = two
-    suite = run.suite.model_copy(update={"users": users})
-    (writes,) = suite.workloads
-    one = Pass(api="s3", workloads=(writes,))
-    with opened(
-        deployment, suite, one, prefix=f"wb-{users}", log=tmp_path / "driver.log", settings=BY_ODD
-    ) as ready:
+    _, deployment = two
+    with ready_driver(two, tmp_path, settings=BY_ODD, users=users) as (suite, ready):
+        (writes,) = suite.workloads
         load_made_by = ready.versions["load made by"]
         assert load_made_by == "2 clients, 2 worker processes on each: client-1, client-2"
         there = stations()
@@ -264,22 +282,13 @@ def remote() -> list[psutil.Process]:
 def test_a_load_client_that_cannot_start_fails_the_setup_with_its_message(
     two: tuple[TwoClients, Deployment], tmp_path: Path
 ) -> None:
-    run, deployment = two
-    one = Pass(api="s3", workloads=run.suite.workloads)
     refused = (
         r"client-2: worker process [34] of 4 ended with exit status 1\nlast lines of "
         r".*driver-client-2-[12]\.log:\n"
     )
     there: list[psutil.Process] = []
     with pytest.raises(DriverError, match=refused):  # noqa: SIM117 - what is open is looked at when it has failed
-        with opened(
-            deployment,
-            run.suite,
-            one,
-            prefix="wb-none",
-            log=tmp_path / "driver.log",
-            settings=NO_STATION,
-        ):
+        with ready_driver(two, tmp_path, settings=NO_STATION):
             there += stations()
     assert not there
     assert not stations()
@@ -288,11 +297,6 @@ def test_a_load_client_that_cannot_start_fails_the_setup_with_its_message(
 def test_preparing_runs_only_on_the_first_client(
     two: tuple[TwoClients, Deployment], tmp_path: Path
 ) -> None:
-    run, deployment = two
-    suite = run.suite.model_copy(update={"processes": 1})
-    one = Pass(api="s3", workloads=run.suite.workloads)
-    with opened(
-        deployment, suite, one, prefix="wb-alone", log=tmp_path / "driver.log", alone=True
-    ) as ready:
+    with ready_driver(two, tmp_path, alone=True, processes=1) as (_, ready):
         assert "load made by" not in ready.versions
         assert not stations()

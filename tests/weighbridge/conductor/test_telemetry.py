@@ -7,6 +7,8 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,14 +16,16 @@ import pytest
 from fake_run import WORKLOADS, fake_run
 from tests.weighbridge.sent_runs import until
 from weighbridge.common.errors import TargetError
-from weighbridge.common.host import Counters, DiskCounters, Host
-from weighbridge.conductor.telemetry import StepTelemetry, Watch
+from weighbridge.common.host import Counters, DiskCounters, Host, ModelDiskCounters
+from weighbridge.conductor.telemetry import StepTelemetry, Watch, grown, limits_of
 from weighbridge.drivers.protocol import Progress
+from weighbridge.gateways.gateway import HostNeed
 from weighbridge.gateways.probe import Probe
 from weighbridge.results.record.step import StepKey
 from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.telemetry import HostLimits, Telemetry
+from weighbridge.results.record.telemetry import DiskSecond, HostLimits, Telemetry
 from weighbridge.topologies.fake import FakeHost
+from weighbridge.topologies.hardware import Hardware
 
 KEY = StepKey(layout="swift", api="swift", workload="small-read", workers=4, repeat=7)
 
@@ -109,6 +113,14 @@ def heard(recording: StepTelemetry, done_s: float, total_s: float) -> None:
     recording.on_progress(Progress(phase="measure", done=done_s, total=total_s))
 
 
+@contextmanager
+def measuring(store: RunStore, host: Host, *probes: str) -> Iterator[Watch]:
+    """In the window of a step, from its beginning."""
+    with watching(store, host, *probes) as watch, watch.step(KEY, 30.0) as recording:
+        heard(recording, 0.0, 30.0)
+        yield watch
+
+
 def sampled(meter: Meter, times: int) -> None:
     for _ in range(times):
         assert meter.asked.acquire(timeout=20)
@@ -184,8 +196,7 @@ def test_a_window_that_never_opened_leaves_its_seconds_unplaced(
 
 
 def test_lines_of_probes_are_recorded_unchanged(store: RunStore, meter: Meter) -> None:
-    with watching(store, meter, COUNTS) as watch, watch.step(KEY, 5.0) as recording:
-        heard(recording, 0.0, 5.0)
+    with measuring(store, meter, COUNTS) as watch:
         for _ in range(2):
             wait_for_a_line(watch)
         sampled(meter, 3)
@@ -264,32 +275,38 @@ def test_a_line_other_than_a_flat_object_of_numbers_is_an_event(
         f"import sys; print({line!r}, flush=True); print('{{\"fine\": 1}}', flush=True); "
         "sys.stdin.read()"
     )
-    with watching(store, meter, text) as watch, watch.step(KEY, 5.0) as recording:
-        heard(recording, 0.0, 5.0)
+    with measuring(store, meter, text):
         until(lambda: notes(store))
         sampled(meter, 3)
     assert "something other than a line of numbers" in notes(store)[0]
     assert all(one.values == {"fine": 1} for one in read(store).probes)
 
 
-def test_a_step_is_measured_even_if_a_probe_cannot_be_started(
-    store: RunStore, meter: Meter
+@pytest.mark.parametrize(
+    ("fails", "says"),
+    [(TargetError("gateway-1: no room for the program"), "no room for"), (None, "radosgw")],
+)
+def test_a_step_is_measured_even_if_a_probe_cannot_be_made_or_started(
+    store: RunStore, meter: Meter, fails: TargetError | None, says: str
 ) -> None:
-    probe = Probe(meter, "radosgw", ("/no/such/program",))
+    def probes() -> list[Probe]:
+        if fails is not None:
+            raise fails
+        return [Probe(meter, "radosgw", ("/no/such/program",))]
+
     limits = HostLimits(host="gateway-1", tier="gateway")
     with (
-        Watch(store, "swift", {"gateway-1": meter}, [limits], lambda: [probe]) as watch,
+        Watch(store, "swift", {"gateway-1": meter}, [limits], probes) as watch,
         watch.step(KEY, 1.0) as recording,
     ):
         heard(recording, 0.0, 1.0)
         sampled(meter, 2)
     assert read(store).hosts
-    assert "radosgw" in " ".join(notes(store))
+    assert says in " ".join(notes(store))
 
 
 def test_a_host_that_is_gone_is_a_gap_and_the_step_continues(store: RunStore, meter: Meter) -> None:
-    with watching(store, meter) as watch, watch.step(KEY, 30.0) as recording:
-        heard(recording, 0.0, 30.0)
+    with measuring(store, meter):
         sampled(meter, 2)
         meter.fails = True
         sampled(meter, 3)
@@ -302,8 +319,7 @@ def test_a_host_that_is_gone_is_a_gap_and_the_step_continues(store: RunStore, me
 
 def test_a_host_without_counters_has_lines_without_numbers(store: RunStore, tmp_path: Path) -> None:
     host = FakeHost("gateway-1", "127.0.0.1", tmp_path / "blank")
-    with watching(store, host) as watch, watch.step(KEY, 30.0) as recording:
-        heard(recording, 0.0, 30.0)
+    with measuring(store, host):
         until(
             lambda: (
                 len(
@@ -322,8 +338,7 @@ def test_a_host_without_counters_has_lines_without_numbers(store: RunStore, tmp_
 
 def test_what_was_recorded_before_a_kill_can_be_read(store: RunStore, meter: Meter) -> None:
     path = store.folder / "telemetry" / f"{KEY.file_name}.jsonl"
-    with watching(store, meter) as watch, watch.step(KEY, 30.0) as recording:
-        heard(recording, 0.0, 30.0)
+    with measuring(store, meter):
         until(lambda: len(path.read_bytes().splitlines()) >= 3)
         kept = path.read_bytes()
     path.write_bytes(kept[:-10])
@@ -335,8 +350,7 @@ def test_what_was_recorded_before_a_kill_can_be_read(store: RunStore, meter: Met
 
 def test_a_repeated_step_has_only_its_last_telemetry(store: RunStore, meter: Meter) -> None:
     for _ in range(2):
-        with watching(store, meter) as watch, watch.step(KEY, 30.0) as recording:
-            heard(recording, 0.0, 30.0)
+        with measuring(store, meter):
             sampled(meter, 2)
     lines = (store.folder / "telemetry" / f"{KEY.file_name}.jsonl").read_text().splitlines()
     assert sum('"head"' in line for line in lines) == 1
@@ -364,17 +378,86 @@ def test_an_error_in_the_step_ends_sampling_and_is_raised(store: RunStore, meter
     assert set(threading.enumerate()) <= before
 
 
-def test_a_gateway_is_measured_even_if_its_probes_cannot_be_made(
-    store: RunStore, meter: Meter
-) -> None:
-    def fails() -> list[Probe]:
-        raise TargetError("gateway-1: no room for the program")
+def test_hosts_have_their_tier_and_the_limits_of_the_hardware() -> None:
+    hosts = {
+        "client-1": {"cpus": 0.5},
+        "gateway-1": {"nic": "1Gbit"},
+        "store-1": {"memory": "1GiB", "disks": [{"size": "1GiB", "iops": 50}]},
+        "store-2": {"cpuset": "2-3"},
+        "spare": {},
+    }
+    hardware = Hardware.model_validate({"name": "h", "kind": "lab", "hosts": hosts})
+    needs = {
+        "gateway-1": HostNeed(roles=("proxy",)),
+        "store-1": HostNeed(roles=("object",), disks=1, tier="storage"),
+        "store-2": HostNeed(roles=("object",), tier="storage"),
+    }
+    names = ["client-1", "gateway-1", "store-1", "store-2"]
+    limits = {
+        one.host: one for one in limits_of(hardware, needs, {**dict.fromkeys(names), "store-1": 40})
+    }
+    assert [(name, one.tier) for name, one in limits.items()] == [
+        ("client-1", "client"),
+        ("gateway-1", "gateway"),
+        ("store-1", "storage"),
+        ("store-2", "storage"),
+    ]
+    assert (limits["store-2"].cpus, limits["store-2"].cpu_period_ms) == (2, None)
+    assert (
+        limits["client-1"].cpus,
+        limits["gateway-1"].nic_bits_s,
+        limits["store-1"].disks[0].iops,
+    ) == (0.5, 1e9, 50)
+    assert (limits["gateway-1"].cpus, limits["gateway-1"].cores) == (None, None)
+    assert (limits["store-1"].cpus, limits["store-1"].cores) == (None, 40)
+    assert (limits["client-1"].cpu_period_ms, limits["gateway-1"].cpu_period_ms) == (10.0, None)
 
-    limits = HostLimits(host="gateway-1", tier="gateway")
-    with (
-        Watch(store, "swift", {"gateway-1": meter}, [limits], fails) as watch,
-        watch.step(KEY, 1.0),
-    ):
-        sampled(meter, 2)
-    assert "no room for the program" in " ".join(notes(store))
-    assert read(store).hosts
+
+def test_every_client_host_has_the_client_tier() -> None:
+    hosts = {"client-1": {"nic": "1Gbit"}, "client-2": {"nic": "1Gbit"}, "gateway-1": {}}
+    hardware = Hardware.model_validate(
+        {"name": "h", "kind": "lab", "clients": ["client-1", "client-2"], "hosts": hosts}
+    )
+    limits = limits_of(hardware, {"gateway-1": HostNeed(roles=("proxy",))}, dict.fromkeys(hosts))
+    assert [(one.host, one.tier) for one in limits if one.nic_bits_s is not None] == [
+        ("client-1", "client"),
+        ("client-2", "client"),
+    ]
+
+
+MODEL = ModelDiskCounters(
+    reads=5,
+    writes=3,
+    read_bytes=20480,
+    written_bytes=12288,
+    flushes=1,
+    destages=2,
+    destaged_bytes=12288,
+    busy_s=0.5,
+    waited_s=0.7,
+    late_s=0.01,
+    cached_bytes=8192,
+)
+KERNEL = DiskCounters(
+    read_bytes=0, written_bytes=0, reads=0, writes=0, busy_s=0.0, waited_s=0.0, model=MODEL
+)
+
+
+def between(first: DiskCounters, last: DiskCounters) -> DiskSecond:
+    disks = grown(Counters(disks=(first,)), Counters(disks=(last,)))["disks"]
+    assert isinstance(disks, tuple)
+    (disk,) = disks
+    assert isinstance(disk, DiskSecond)
+    return disk
+
+
+def test_counters_grow_the_cache_is_as_it_was_last_and_a_counter_that_fell_is_unknown() -> None:
+    later = replace(KERNEL, model=replace(MODEL, reads=9, busy_s=1.25, cached_bytes=4096))
+    model = between(KERNEL, later).model
+    assert model is not None
+    assert (model.reads, model.busy_s, model.cached_bytes) == (4, 0.75, 4096)
+    fell, plain = replace(KERNEL, model=replace(MODEL, reads=1)), replace(KERNEL, model=None)
+    assert between(KERNEL, fell).model is None
+    assert between(plain, plain).model is None
+    kept = '{"read_bytes":0,"written_bytes":0,"reads":0,"writes":0,"busy_s":0,"waited_s":0}'
+    assert DiskSecond.model_validate_json(kept).model is None

@@ -1,4 +1,6 @@
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from rich.console import Console
@@ -40,11 +42,16 @@ def test_a_display_shows_steps_errors_and_names_with_brackets_as_they_are(
         assert "\x1b" not in text.getvalue()
 
 
+@contextmanager
+def plain(run: Run) -> Iterator[tuple[PlainDisplay, io.StringIO]]:
+    """A display without a terminal, and what it prints."""
+    text, plan = io.StringIO(), run.plan()
+    with PlainDisplay(plan, Console(file=text, width=200), TimeEstimate.of(plan)) as display:
+        yield display, text
+
+
 def test_plain_lines_show_rate_bandwidth_p90_and_time_left(run: Run) -> None:
-    text = io.StringIO()
-    with PlainDisplay(
-        run.plan(), Console(file=text, width=200), TimeEstimate.of(run.plan())
-    ) as display:
+    with plain(run) as (display, text):
         display.begins(KEY, 1)
         display.ended(GOOD)
     first, second = text.getvalue().splitlines()
@@ -56,10 +63,7 @@ def test_plain_lines_show_rate_bandwidth_p90_and_time_left(run: Run) -> None:
 def test_a_rate_below_one_a_second_is_not_shown_as_none(run: Run) -> None:
     assert GOOD.measurement is not None
     rare = GOOD.measurement.model_copy(update={"window_s": 160_000.0})
-    text = io.StringIO()
-    with PlainDisplay(
-        run.plan(), Console(file=text, width=200), TimeEstimate.of(run.plan())
-    ) as display:
+    with plain(run) as (display, text):
         display.ended(GOOD.model_copy(update={"measurement": rare}))
     assert "    0.0500 op/s, 0.0500 MB/s, " in text.getvalue()
 
@@ -77,10 +81,7 @@ def test_bins_and_missing_percentiles_are_shown_as_such(run: Run) -> None:
             )
         }
     )
-    text = io.StringIO()
-    with PlainDisplay(
-        run.plan(), Console(file=text, width=200), TimeEstimate.of(run.plan())
-    ) as display:
+    with plain(run) as (display, text):
         for measurement in (measured, bench):
             display.begins(key, 1)
             display.ended(StepResult(key=key, measurement=measurement, valid=True, order=0))

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from made_up import fake_measurement
-from stub_run import Run
-from tests.weighbridge.displays import Seen
+from stub_run import Run, Seen
 from weighbridge.conductor.interruption import Interrupted, interruptible
 from weighbridge.conductor.time_estimate import TimeEstimate
 from weighbridge.drivers.protocol import Progress

@@ -252,18 +252,18 @@ def test_a_tuning_of_a_run_folder_has_the_candidates_it_began_with(tmp_path: Pat
         preparation.prepare_again(store, other, plan)
 
 
-def test_a_gateway_that_already_runs_is_refused_at_its_place_in_the_file(tmp_path: Path) -> None:
-    text = yaml.safe_dump(
-        {
-            **yaml.safe_load(TuningFixture(tmp_path).text),
-            "layout": "existing",
-            "hardware": "this-machine",
-        }
-    )
-    document, tuning = tuning_files.load(_written(tmp_path, text))
-    with pytest.raises(DocumentError, match="existing") as refused:
-        preparation.prepare(document, tuning)
-    assert any(fault.text.strip() == "layout: existing" for fault in refused.value.faults)
+@pytest.mark.parametrize(
+    ("layout", "hardware", "says"),
+    [("existing", "this-machine", "existing"), ("rgw-beats", None, "did you mean 'rgw-beast'")],
+)
+def test_a_layout_that_cannot_be_tuned_is_refused_at_its_place_in_the_file(
+    tmp_path: Path, layout: str, hardware: str | None, says: str
+) -> None:
+    given = {**yaml.safe_load(TuningFixture(tmp_path).text), "layout": layout}
+    text = yaml.safe_dump({**given, **({"hardware": hardware} if hardware else {})})
+    with pytest.raises(DocumentError, match=says) as refused:
+        preparation.prepare(*tuning_files.load(_written(tmp_path, text)))
+    assert f"layout: {layout}" in {fault.text.strip() for fault in refused.value.faults}
 
 
 def test_what_may_lose_nothing_needs_a_confirmation_and_a_store_that_starts_again(
@@ -278,28 +278,45 @@ def test_what_may_lose_nothing_needs_a_confirmation_and_a_store_that_starts_agai
         preparation.read(str(path), Changes(confirm=0))
 
 
-def test_a_tuning_with_a_fault_begins_with_the_patience_that_comparisons_with_faults_have(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("head", "objective", "key", "values", "own"),
+    [
+        # The patience that comparisons with faults have.
+        (
+            "layout: swift, suite: degrade-lab",
+            "{of: stall, workload: host-dies, operation: read}",
+            "proxy.conn_timeout",
+            ("500ms", "5s"),
+            (0.5, 5.0),
+        ),
+        # What follows the size of hosts.
+        (
+            "layout: rgw-haproxy, suite: quick, hardware: lab-cpu",
+            "{of: throughput, workload: small-read, workers: 16}",
+            "radosgw.threads",
+            ("256", "512"),
+            (256, 512),
+        ),
+    ],
+)
+def test_a_tuning_begins_with_the_settings_that_a_comparison_would_have(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    head: str,
+    objective: str,
+    key: str,
+    values: tuple[str, str],
+    own: tuple[float, float],
 ) -> None:
     monkeypatch.undo()
-    path = tmp_path / "t.yaml"
-    path.write_text(
-        "{name: t, about: t, layout: swift, api: swift, suite: degrade-lab, confirm: 0,"
-        " objectives: [{of: stall, workload: host-dies, operation: read}],"
-        " parameters: [{key: proxy.conn_timeout, values: [500ms, 5s]}]}"
+    path = _written(
+        tmp_path,
+        f"{{name: t, about: t, {head}, api: swift, confirm: 0, objectives: [{objective}],"
+        f" parameters: [{{key: {key}, values: [{', '.join(values)}]}}]}}",
     )
     ready = preparation.prepare(*preparation.read(str(path)))
-    assert ready.space.layout_settings["proxy.conn_timeout"] == 0.5
-    assert [one.variant.settings for one in ready.candidates] == [{"proxy.conn_timeout": 5.0}]
-
-
-def test_a_missing_layout_is_reported_at_its_place_in_the_file(tmp_path: Path) -> None:
-    text = TuningFixture(tmp_path, layout="rgw-beats").text
-    with pytest.raises(DocumentError, match="did you mean 'rgw-beast'") as refused:
-        preparation.prepare(
-            Document("t.yaml", text), tuning_files.load(_written(tmp_path, text))[1]
-        )
-    assert refused.value.faults[0].text.strip() == "layout: rgw-beats"
+    assert ready.space.layout_settings[key] == own[0]
+    assert [one.variant.settings for one in ready.candidates] == [{key: own[1]}]
 
 
 def test_an_unknown_objective_is_reported_at_its_place_in_the_file(tmp_path: Path) -> None:
@@ -339,19 +356,3 @@ def _written(folder: Path, text: str) -> Path:
     path = folder / "t.yaml"
     path.write_text(text)
     return path
-
-
-def test_a_tuning_begins_with_the_settings_that_follow_the_size_of_hosts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.undo()
-    path = tmp_path / "t.yaml"
-    path.write_text(
-        "{name: t, about: t, layout: rgw-haproxy, api: swift, suite: quick, confirm: 0,"
-        " hardware: lab-cpu,"
-        " objectives: [{of: throughput, workload: small-read, workers: 16}],"
-        " parameters: [{key: radosgw.threads, values: [256, 512]}]}"
-    )
-    ready = preparation.prepare(*preparation.read(str(path)))
-    assert ready.space.layout_settings["radosgw.threads"] == 256
-    assert [one.variant.settings for one in ready.candidates] == [{"radosgw.threads": 512}]

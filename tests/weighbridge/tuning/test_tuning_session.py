@@ -100,20 +100,6 @@ def test_a_setting_of_the_cluster_is_tried_on_a_new_cluster(tmp_path: Path) -> N
     ]
 
 
-@pytest.mark.usefixtures("clock")
-def test_the_same_seed_and_outcomes_make_the_same_trials(tmp_path: Path) -> None:
-    beds = (
-        TuningFixture(tmp_path / "one"),
-        TuningFixture(tmp_path / "same"),
-        TuningFixture(tmp_path / "other", seed=5),
-    )
-    found = []
-    for bed in beds:
-        done(bed)
-        found.append(outcomes(trials(bed)))
-    assert found[0] == found[1] != found[2]
-
-
 # ---- grids and searches
 
 
@@ -157,9 +143,12 @@ def test_a_proposal_that_is_beaten_is_given_up_before_its_last_trial(tmp_path: P
 
 
 @pytest.mark.usefixtures("clock")
-def test_a_search_is_the_same_for_the_same_seed_and_another_for_another(tmp_path: Path) -> None:
+@pytest.mark.parametrize("strategy", [{}, SEARCH], ids=["screen", "search"])
+def test_the_same_seed_and_outcomes_make_the_same_trials(
+    tmp_path: Path, strategy: dict[str, Any]
+) -> None:
     beds = [
-        TuningFixture(tmp_path / name, seed=seed, **SEARCH)
+        TuningFixture(tmp_path / name, seed=seed, **strategy)
         for name, seed in (("a", 1), ("b", 1), ("c", 2))
     ]
     found = []
