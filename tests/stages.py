@@ -338,7 +338,7 @@ def stages(names: Sequence[str]) -> list[Stage]:
     # The tests' programs are compiled once, whatever the environment says.
     env = {"PYTHONDONTWRITEBYTECODE": ""}
     files = ["--dist", "loadfile", "--no-loadscope-reorder"]  # in the order of conftest.py
-    unit = ["-q", "tests", "--ignore=tests/system", "-n", "4", *files]
+    unit = ["-q", "tests", "--ignore=tests/system", "-n", "5", *files]
     images = [sys.executable, "tests/system/build_images.py"]
     make = ["make", "--no-print-directory", "-o", "setup-test"]
 

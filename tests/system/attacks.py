@@ -23,7 +23,7 @@ ATTACKS: Final = {
     ),
     "a full disk, or what nobody foresaw, ends in a traceback": (
         "weighbridge/test_command.py::*nobody_foresaw* "
-        "weighbridge/test_command.py::*disk_that_is_full* system/test_full_disks.py"
+        "weighbridge/test_command.py::*full_disk* system/test_full_disks.py"
     ),
     "an error shows a credential": "common/test_credential.py drivers/test_last_words.py",
     "a password in the place of COSBench": (

@@ -127,7 +127,7 @@ def test_what_is_asked_can_be_listed_without_a_layout() -> None:
 def test_a_run_asks_its_layout_and_reports_what_it_answered(tmp_path: Path) -> None:
     (tmp_path / "trial.yaml").write_text(command_line.trial("s3"))
     done = command_line.weighbridge(
-        *("compare", "--suite", tmp_path / "trial.yaml", "--layouts", "null:delay_ms=40"),
+        *("compare", "--suite", tmp_path / "trial.yaml", "--layouts", "null:delay_ms=5"),
         *("--hardware", "loopback", "--repeats", "1", "--no-charts", "--capabilities"),
         *("--out", tmp_path / "runs"),
         folder=tmp_path,
@@ -135,7 +135,7 @@ def test_a_run_asks_its_layout_and_reports_what_it_answered(tmp_path: Path) -> N
     assert done.returncode == 0, done.stdout + done.stderr
     (run,) = (tmp_path / "runs").iterdir()
     (sheet,) = (one for one in RunStore.open(run).manifest.sheets if one.title == "capabilities")
-    assert sheet.layout == "null-delay-ms-40"
+    assert sheet.layout == "null-delay-ms-5"
     assert sheet.facts["s3: objects: DELETE"] == "works"
     # The null target takes copies and keeps no metadata.
     assert sheet.facts["s3: objects: Copy"].startswith("wrong: 200: x-amz-meta-colour: None")
