@@ -54,7 +54,8 @@ ATTACKS: Final = {
     "packages that nobody pinned": "weighbridge/test_requirements.py topologies/test_images.py",
     "the oldest versions that are allowed": "system/test_lowest_versions.py",
     "a dead daemon that `status` lists": (
-        "topologies/test_lab_program.py::*a_daemon_is_alive* topologies/test_ssh_daemons.py system/test_up.py "
+        "topologies/test_lab_program.py::*a_daemon_is_alive* "
+        "topologies/test_ssh_daemons.py system/test_up.py "
         "system/test_ssh_around.py::*killed_conductor*"
     ),
     "a real host names a folder of the conductor to be removed": (
