@@ -170,6 +170,7 @@ def test_a_disk_too_small_for_the_report_keeps_every_step_and_the_report_is_made
         assert (run / "derived" / "report.html").is_file()
 
 
+@pytest.mark.test_all
 def test_a_cluster_that_fills_up_ends_its_step_with_that_reason_and_is_torn_down(
     tmp_path: Path,
 ) -> None:

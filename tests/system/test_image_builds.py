@@ -27,6 +27,7 @@ images.ensure(image, lambda line: print(line, flush=True), store=Path(sys.argv[2
 """
 
 
+@pytest.mark.test_all
 def test_a_build_that_is_killed_leaves_no_process_and_no_mount_and_the_next_is_complete(
     tmp_path: Path,
 ) -> None:

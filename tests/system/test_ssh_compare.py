@@ -163,6 +163,7 @@ def test_status_names_daemons_that_died_on_real_hosts_and_no_other(testbed: Mach
     assert left_over(testbed) == []
 
 
+@pytest.mark.test_all
 def test_a_host_that_stops_answering_in_the_middle_ends_the_run_readable_and_it_can_be_gone_on_with(
     testbed: Machines,
 ) -> None:
