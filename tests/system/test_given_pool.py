@@ -205,9 +205,8 @@ def test_rados_is_measured_below_the_gateway_and_nothing_is_left_or_changed(site
     assert [path for path in written if not path.startswith(("/var/lib/ceph", "/var/log"))] == []
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGINT, pytest.param(signal.SIGHUP, marks=pytest.mark.test_all)]
-)
+@pytest.mark.test_all
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_a_run_that_is_asked_to_end_leaves_nothing(site: Site, number: signal.Signals) -> None:
     before = site.objects
     with site.benching(f"run-{number.name}") as process:

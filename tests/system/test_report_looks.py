@@ -73,7 +73,9 @@ def rows_of(browser: webdriver.Chrome, table: str) -> list[str]:
     return list(browser.execute_script(script))
 
 
-@pytest.mark.parametrize(("width", "look"), [(1400, "light"), (400, "dark")])
+@pytest.mark.parametrize(
+    ("width", "look"), [pytest.param(1400, "light", marks=pytest.mark.test_all), (400, "dark")]
+)
 def test_no_text_is_cut_off_or_lies_on_another_and_everybody_can_read_it(
     browser: webdriver.Chrome, report: Path, width: int, look: str
 ) -> None:
