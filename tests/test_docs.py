@@ -153,3 +153,13 @@ def test_what_the_command_prints_and_reports_say_is_in_the_words_of_the_glossary
 def test_no_text_of_the_code_reads_like_a_translation() -> None:
     texts = [*texts_of_code(), *((name, said_by(DOCS / name)) for name in MADE_OF_CODE)]
     assert [(where, found[0]) for where, text in texts for found in TRANSLATED.finditer(text)] == []
+
+
+@pytest.mark.parametrize("toy", ["toy_store", "toy_front", "toy_driver", "toy_metric", "toy_chart"])
+def test_every_toy_is_documented_and_has_an_entry_point(toy: str) -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text()
+    assert f"tests/support/{toy}" in page
+    (points,) = (ROOT / "tests" / "support" / toy).glob("*.dist-info/entry_points.txt")
+    group = re.search(r"\[(weighbridge\.\w+)\]", points.read_text())
+    assert group is not None
+    assert group[1] in page

@@ -19,7 +19,6 @@ from weighbridge.topologies.loader import (
 LAB = load_hardware(shipped_hardware()["lab-cpu"])
 CEPH = "/etc/ceph/ceph.conf"
 APACHE = "/etc/weighbridge/apache/apache.conf"
-NESTED = {"apache": ("<", "</"), "haproxy": ("", ""), "ini": ("[", "")}
 
 
 def rendered(
