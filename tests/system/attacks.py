@@ -25,7 +25,7 @@ ATTACKS: Final = {
         "weighbridge/test_command.py::*nobody_foresaw* "
         "weighbridge/test_command.py::*full_disk* system/test_full_disks.py"
     ),
-    "an error shows a credential": "common/test_credential.py drivers/test_last_words.py",
+    "an error shows a credential": "common/test_credential.py drivers/locust/test_last_words.py",
     "a password in the place of COSBench": (
         "weighbridge/test_command.py::*password* common/test_plain_url.py"
     ),
