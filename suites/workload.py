@@ -54,7 +54,7 @@ def connection_words(connections: Connections) -> str:
 
 
 LISTINGS: Final[frozenset[Operation]] = frozenset({"list", "list-all"})
-"""What may be asked of such objects."""
+"""What may be asked of objects that are only listed."""
 MOST_DELETED: Final = 0.9
 
 Share = Annotated[float, BeforeValidator(parse_share), Field(ge=0, le=MOST_DELETED)]

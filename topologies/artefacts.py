@@ -33,8 +33,6 @@ from weighbridge.gateways.gateway import (
 from weighbridge.topologies.local_command import HERE, command
 
 # Long builds on this machine: followed line by line, and ended with this process.
-
-
 SAY_EVERY_S = 5.0
 TAIL_LINES = 30
 BUILD_TIMEOUT_S = 1800.0

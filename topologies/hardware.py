@@ -140,8 +140,6 @@ class MachineSize(Record):
 
 
 # Kernel settings: those that are published with a result, and those of a study.
-
-
 RECORDED: Final = (
     "kernel.osrelease",
     "net.core.somaxconn",

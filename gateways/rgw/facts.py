@@ -10,11 +10,10 @@ from weighbridge.common.endpoint import bracketed
 from weighbridge.common.host import Host
 from weighbridge.common.quantities import show_bytes
 from weighbridge.gateways.gateway import package_versions
-from weighbridge.gateways.rgw import data_pool as zone
 from weighbridge.gateways.rgw import objectstore
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import DATA_POOL, INDEX_POOL, pools
-from weighbridge.gateways.rgw.data_pool import DataPool
+from weighbridge.gateways.rgw.data_pool import DataPool, compression
 from weighbridge.gateways.rgw.monitor import CephDaemon, ask, option
 from weighbridge.gateways.rgw.settings import RgwSettings
 
@@ -146,7 +145,7 @@ def _compression(settings: RgwSettings, host: Host) -> str:
     """The algorithm; the zone, which only this suite changes, is asked where one is wanted."""
     if settings.radosgw.compression == "none":
         return "none"
-    return f"{zone.compression(host)}, by radosgw before it writes"
+    return f"{compression(host)}, by radosgw before it writes"
 
 
 def spread(primaries: Mapping[int, int]) -> str:

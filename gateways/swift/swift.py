@@ -26,12 +26,16 @@ from weighbridge.gateways.gateway import (
 from weighbridge.gateways.probe import FileGrammar
 from weighbridge.gateways.sizing import Sized, Sizes
 from weighbridge.gateways.swift import change, config, options
-from weighbridge.gateways.swift import releases as codes
-from weighbridge.gateways.swift import settings as size
 from weighbridge.gateways.swift.bring_up import SwiftBringUp
 from weighbridge.gateways.swift.config import Secrets, SwiftRoster, files, put, shown
-from weighbridge.gateways.swift.releases import RELEASES
-from weighbridge.gateways.swift.settings import SERVERS, SwiftCluster, SwiftPlacement, SwiftSettings
+from weighbridge.gateways.swift.releases import RELEASES, code_faults
+from weighbridge.gateways.swift.settings import (
+    SERVERS,
+    SwiftCluster,
+    SwiftPlacement,
+    SwiftSettings,
+    by_size,
+)
 
 OWN_PATIENCE: Final = {
     "proxy.conn_timeout": "500ms",
@@ -190,7 +194,7 @@ class Swift(Gateway):
         }
 
     def by_size(self, sizes: Sizes) -> tuple[Sized, ...]:
-        return size.by_size(self.place, self.settings, sizes)
+        return by_size(self.place, self.settings, sizes)
 
     def lacks(self, disks: Mapping[str, int]) -> tuple[Unfit, ...]:
         """More fragments than object disks, each of which has at most one of an object."""
@@ -246,7 +250,7 @@ class Swift(Gateway):
         if other:
             ignored = options.ignored(known, texts)
             say(f"{self.release}: settings are {words(self.release, other, ignored)}")
-        found += codes.code_faults(proxy, self.settings)
+        found += code_faults(proxy, self.settings)
         if front is not None and roster.front is not None:
             host = hosts[roster.front.name]
             for path, text in texts[host.name].items():

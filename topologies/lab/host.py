@@ -26,8 +26,7 @@ from weighbridge.common.host import (
     Service,
 )
 from weighbridge.common.record import Record
-from weighbridge.topologies.lab import bundle as tools
-from weighbridge.topologies.lab.bundle import Bundle
+from weighbridge.topologies.lab.bundle import Bundle, tool_argv
 from weighbridge.topologies.lab.cgroup import Cgroups, counters
 from weighbridge.topologies.lab.ending import BUNDLES, until_none
 from weighbridge.topologies.lab.model_disks import ModelDisks, file_name
@@ -291,7 +290,7 @@ class LabHost(Host):
     def tool(self, name: str) -> tuple[str, ...]:
         if self.bundle.tools is None:
             return super().tool(name)
-        return tools.tool_argv(self.bundle.tools, name)
+        return tool_argv(self.bundle.tools, name)
 
     def start(self, services: Sequence[Service]) -> None:
         for service in services:

@@ -20,13 +20,12 @@ from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.ssh import claim as claims
 from weighbridge.topologies.ssh import disks, ending, kernel
-from weighbridge.topologies.ssh import services as view
 from weighbridge.topologies.ssh.connection import EventLoop, SshConnection
 from weighbridge.topologies.ssh.host import SshHost
 from weighbridge.topologies.ssh.host_telemetry import HostTelemetry, source
 from weighbridge.topologies.ssh.hosts import HostSetup, SshHosts
 from weighbridge.topologies.ssh.program import RemoteProgram
-from weighbridge.topologies.ssh.services import Services
+from weighbridge.topologies.ssh.services import Services, check_view_folder, view_names, view_script
 from weighbridge.topologies.ssh.shell import Shell
 
 INSTALL_RELEASE: Final = "`weighbridge doctor --hardware FILE` lists what to install"
@@ -113,7 +112,7 @@ def start_ssh(
     attestation. All hosts are reached, examined and claimed before any is changed. Raises
     UsageError, MissingPrerequisite, CommandFailed or TargetError after giving all hosts back.
     """
-    view.check_view_folder(hardware.access.folder)
+    check_view_folder(hardware.access.folder)
     loop = EventLoop()
     setups = {
         name: HostSetup(SshConnection(name, hardware.hosts[name], hardware.access, loop))
@@ -231,9 +230,9 @@ class _Startup:
         words = (
             *services.enter(),
             *services.environment("view"),
-            *("/bin/sh", "-ec", view.view_script(), "sh", own),
+            *("/bin/sh", "-ec", view_script(), "sh", own),
         )
-        done = shell.run(words, stdin=view.view_names(addresses))
+        done = shell.run(words, stdin=view_names(addresses))
         if done.code != 0:
             raise TargetError(
                 f"{shell.where}: cannot set up the deployment's view: {done.text.strip()}"

@@ -21,8 +21,8 @@ from typing import Final
 
 from weighbridge.common.record import Record
 from weighbridge.drivers.protocol import OnProgress, Progress
-from weighbridge.results.record import profile as block_trace
 from weighbridge.results.record.profile import (
+    EVENTS,
     FOLDER,
     Chosen,
     DiskTrace,
@@ -32,6 +32,7 @@ from weighbridge.results.record.profile import (
     disk_csv,
     fold,
     folded,
+    parse,
     unresolved,
 )
 from weighbridge.results.record.step import StepKey
@@ -72,7 +73,7 @@ def able() -> PerfSupport:
             "this machine has no hardware counters (no PMU): samples were taken by the CPU’s clock"
         )
     stacks = _tried("-e", event, "-F", str(HERTZ), "--call-graph", f"dwarf,{STACK_BYTES}")
-    blocks = _tried("-e", block_trace.EVENTS[0], "-a")
+    blocks = _tried("-e", EVENTS[0], "-a")
     if stacks:
         setting = Path("/proc/sys/kernel/perf_event_paranoid")
         level = (
@@ -368,9 +369,7 @@ class _StepProfile:
                 self.stacks = Perf.start(self.folder / "perf.data", options)
             if self.support.blocks and self.disk is not None:
                 only = f"dev == {self.disk.major << 20 | self.disk.minor}"
-                options = [
-                    word for event in block_trace.EVENTS for word in ("-e", event, "--filter", only)
-                ]
+                options = [word for event in EVENTS for word in ("-e", event, "--filter", only)]
                 self.blocks = Perf.start(self.folder / "blocks.data", ["-a", *options])
         except OSError as error:
             self.remarks.append(f"perf could not be started: {error}")
@@ -453,7 +452,7 @@ class _StepProfile:
         except (OSError, subprocess.SubprocessError) as error:
             self.remarks.append(f"no disk was traced: {why_not(error)} {self.blocks.words()}")
             return None
-        return block_trace.parse(
+        return parse(
             events,
             device=self.disk.device,
             host=self.disk.host,

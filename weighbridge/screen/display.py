@@ -18,7 +18,6 @@ from weighbridge.conductor.influx_writer import InfluxWriter
 from weighbridge.conductor.step_runner import Display
 from weighbridge.conductor.time_estimate import show_duration
 from weighbridge.drivers.protocol import Progress as DriverProgress
-from weighbridge.drivers.protocol import Progress as StepProgress
 from weighbridge.results.analysis.steps.validity import enough_samples
 from weighbridge.results.figures import show_figure, show_ms
 from weighbridge.results.influx.server import InfluxServer
@@ -230,7 +229,7 @@ class InfluxDisplay:
         self._key = key
         self._shown.begins(key, number)
 
-    def progress(self, progress: StepProgress) -> None:
+    def progress(self, progress: DriverProgress) -> None:
         """Sent while a step runs; preparing and cleaning up are only shown."""
         self._shown.progress(progress)
         if self._key is not None:
