@@ -50,7 +50,7 @@ def test_templates_and_the_engine_are_reached(tree: Tree) -> None:
 def test_a_changed_test_and_one_of_each_changed_file_are_chosen_within_the_bound(
     tree: Tree,
 ) -> None:
-    test = "tests/common/test_paths.py"
+    test = "tests/common/test_safe_files.py"
     chosen = touched.touched([test, "common/errors.py", "results/templates/page.js"], tree)
     assert test in chosen
     assert any(path.startswith("tests/results/report/") for path in chosen)

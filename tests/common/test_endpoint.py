@@ -1,9 +1,32 @@
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import quote
+from xml.sax.saxutils import escape
 
 import pytest
 from pydantic import SecretStr, ValidationError
 
+from dripping import dripping
+from weighbridge.common.bounded_http import connect, exchanged
+from weighbridge.common.credential import (
+    SshPlace,
+    credential,
+    folder_or_ssh_place,
+    redacted,
+    ssh_place,
+    without_query,
+)
 from weighbridge.common.endpoint import Endpoint, Endpoints, singles
+from weighbridge.common.errors import UsageError
+from weighbridge.common.exchange import Wire, WrongAnswer, exchanging
 
 
 def endpoint(**keys: Any) -> Endpoint:
@@ -70,3 +93,187 @@ def test_several_endpoints_are_said_in_words() -> None:
 def test_endpoints_that_cannot_be_are_refused(keys: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         endpoint(**keys)
+
+
+SECRETIVE_URLS = (
+    "http://user:planted@h/controller",
+    "http://planted@h/controller",
+    "http://:planted@h/controller",
+    "http://h/controller?password=planted",
+    "http://h/controller?planted",
+    "http://h/controller#planted",
+    "http://user:planted",
+    "http://[planted/controller",
+    "http://user\u2100planted@h/controller",
+    "http://h/\tplanted",
+    "http://h/\x7fplanted",
+    "http://h/pl\u00e4nted",
+    "ftp://h/planted",
+    "planted",
+)
+SECRETIVE_PLACES = (
+    "ssh://root:planted@h/archive",
+    "ssh://root:planted@/archive",
+    "ssh://root%3Aplanted@h/archive",
+    "ssh://root;password=planted@h/archive",
+    "ssh://h/archive?password=planted",
+    "ssh://h:planted/archive",
+    "ssh://root@h/arch\nplanted",
+    "sftp://root@h/planted",
+    "http://user:planted@h/archive",
+)
+
+
+@pytest.mark.parametrize("url", SECRETIVE_URLS)
+def test_a_url_that_may_contain_a_secret_is_refused_and_not_repeated(url: str) -> None:
+    with pytest.raises(ValueError, match=r"not of the form|contains a user|has a query") as error:
+        without_query(url)
+    assert "planted" not in str(error.value)
+
+
+@pytest.mark.parametrize("place", SECRETIVE_PLACES)
+def test_an_ssh_url_that_may_contain_a_secret_is_refused_and_not_repeated(place: str) -> None:
+    with pytest.raises(ValueError, match="not of the form ssh://") as error:
+        folder_or_ssh_place(place)
+    assert "planted" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://h",
+        "https://store.example:8443",
+        "http://10.0.0.1:19088/controller",
+        "http://[::1]:80/a",
+    ],
+)
+def test_a_url_without_query_is_accepted_unchanged(url: str) -> None:
+    assert without_query(url) == url
+
+
+def test_an_ssh_url_is_parsed_with_and_without_user_and_port() -> None:
+    assert ssh_place("ssh://root@h/opt/archive") == SshPlace("root", "h", 0, "/opt/archive")
+    assert ssh_place("ssh://[::1]:2222/a b/") == SshPlace("", "::1", 2222, "/a b")
+    assert folder_or_ssh_place("/opt/archive") == "/opt/archive"
+
+
+SECRET = 'planted/secret+of=a "test" & more'
+UNSENDABLE = (
+    "a\n\n", "\na", "a\nX-Other: b", "a\rb", "a\0", "a\x1b[2J", "a\x7f", "a\u2028b", "a\u20ac",
+    "a\udcff",
+)  # fmt: skip
+FORMS = (
+    SECRET,
+    repr(SECRET),
+    json.dumps(SECRET),
+    quote(SECRET),
+    quote(SECRET, safe=""),
+    escape(SECRET),
+)
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+def test_the_line_end_after_a_key_is_removed(end: str) -> None:
+    assert credential("$KEY", SECRET + end) == SECRET
+
+
+@pytest.mark.parametrize("value", UNSENDABLE)
+def test_a_key_that_no_header_can_carry_is_refused_with_its_origin_and_never_shown(
+    value: str,
+) -> None:
+    with pytest.raises(UsageError) as error:
+        credential("swift: $ST_KEY", f"planted{value}")
+    assert str(error.value).startswith("swift: $ST_KEY: contains")
+    assert "planted" not in str(error.value)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_secret_is_removed_from_a_text_in_every_encoding(form: str) -> None:
+    text = redacted(f"Invalid header value b'{form}' of {form}", (SECRET, ""))
+    assert "planted" not in text
+    assert text.startswith("Invalid header value b'")
+
+
+def test_of_secrets_within_each_other_the_longer_one_is_removed_first() -> None:
+    assert redacted("abc ab", ("ab", "abc")) == "*** ***"
+
+
+class Echo(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_PUT(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def echo() -> Iterator[int]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server.server_port
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_connection_is_kept_for_the_next_request(echo: int) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", echo)
+    ports = set()
+    for body in (b"a" * 300_000, b"b"):
+        response, found = exchanged(connection, 5.0, "PUT", "/", body, {}, 1_000_000)
+        assert (response.status, found) == (200, body)
+        ports.add(connection.sock.getsockname())
+    connection.close()
+    assert len(ports) == 1
+
+
+@pytest.mark.parametrize(
+    "begin", [b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n"]
+)
+def test_a_server_that_drips_its_answer_has_no_more_time_than_a_silent_one(begin: bytes) -> None:
+    with dripping(begin) as port:
+        connection = http.client.HTTPConnection("127.0.0.1", port)
+        began_s = time.monotonic()
+        with pytest.raises(TimeoutError, match=r"no complete answer within 0\.3 s"):
+            exchanged(connection, 0.3, "GET", "/", None, {}, 1_000_000)
+        assert time.monotonic() - began_s < 2
+        assert connection.sock is None
+
+
+@pytest.mark.parametrize("silent", [False, True])
+@pytest.mark.parametrize("more", [{}, {"keystone": {"username": "u", "project_name": "p"}}])
+def test_programs_on_client_hosts_give_up_an_auth_server_and_say_so(
+    monkeypatch: pytest.MonkeyPatch, more: dict[str, object], silent: bool
+) -> None:
+    monkeypatch.setattr(Wire.__init__, "__defaults__", (0.3,))
+    with dripping(silent=silent) as port:
+        endpoint = {"api": "swift", "url": f"http://127.0.0.1:{port}/v3", "user": "u", "key": "k"}
+        with pytest.raises(WrongAnswer) as wrong, exchanging({**endpoint, **more}, "wb-check"):
+            pass
+    assert (wrong.value.operation, wrong.value.what) == ("auth", "no complete answer within 0.3 s")
+
+
+def test_a_name_of_several_addresses_has_no_more_time_than_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """None of them answers: a backlog that is full."""
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
+        filling = [socket.socket() for _ in range(4)]
+        for one in filling:
+            one.settimeout(0.0)
+            one.connect_ex(full.getsockname())
+        address = (socket.AF_INET, socket.SOCK_STREAM, 6, "", full.getsockname())
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [address] * 4)
+        began_s = time.monotonic()
+        with pytest.raises(TimeoutError, match=r"no connection within 0\.4 s"):
+            connect(http.client.HTTPConnection("store.example", 80), 0.4)
+        assert time.monotonic() - began_s < 1
+        for one in filling:
+            one.close()

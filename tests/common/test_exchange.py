@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import time
+import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from aws_profiles import by_program, given
-from weighbridge.common import exchange
+from weighbridge.common import exchange, plain_xml
 from weighbridge.common.exchange import HttpAnswer, WrongAnswer, ask, exchanging
+from weighbridge.common.object_versions import ObjectVersion, versions_of
+from weighbridge.common.plain_xml import NotPlain
 
 
 class StubWire:
@@ -121,3 +126,142 @@ def test_requests_are_signed_with_new_keys_once_the_first_have_ended(
             ask(send, "HEAD", "HEAD", "/b", (204,))
     assert signed == ["A1", "A1", "FIRST", "FIRST"]
     assert given(tmp_path) == 1
+
+
+LIST = b"""<?xml version="1.0" encoding="UTF-8"?>
+<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><IsTruncated>true</IsTruncated>
+<Contents><Key>a&amp;b&#233;</Key></Contents><Contents><Key>c</Key></Contents></ListBucketResult>"""
+LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))
+HOSTILE = {
+    "a billion laughs": f'<!DOCTYPE a [<!ENTITY l0 "ha">{LAUGHS}]><a>&l9;</a>'.encode(),
+    "one very long entity many times": "<!DOCTYPE a [<!ENTITY e "
+    f'"{"x" * 100_000}">]><a>{"&e;" * 10_000}</a>'.encode(),
+    "a file of this machine": b'<!DOCTYPE a [<!ENTITY e SYSTEM "file:///etc/passwd">]><a>&e;</a>',
+    "a document type elsewhere": b'<!DOCTYPE a SYSTEM "http://192.0.2.1/a.dtd"><a/>',
+    "a parameter entity": b'<!DOCTYPE a [<!ENTITY % p SYSTEM "file:///etc/passwd"> %p;]><a/>',
+    "a document type with nothing in it": b"<!DOCTYPE a><a/>",
+    "an entity that is not declared": b"<a>&e;</a>",
+    "nested without end": b"<a>" * 200_000,
+    "larger than any list": b"<a>" + b"x" * plain_xml.LARGEST_BYTES + b"</a>",
+    "an encoding that is none": b'<?xml version="1.0" encoding="no-such"?><a/>',
+    "an encoding of two bytes": b'<?xml version="1.0" encoding="utf-16"?><a/>',
+    "an encoding of several bytes": b'<?xml version="1.0" encoding="gb2312"?><a/>',
+    "a page of HTML": b"<html><br></html>",
+    "nothing": b"",
+    "bytes": bytes(range(256)),
+}
+
+
+def test_a_bucket_listing_is_parsed_like_the_standard_library_does() -> None:
+    root = plain_xml.parse(LIST)
+    assert ET.tostring(root) == ET.tostring(ET.fromstring(LIST))
+    assert [key.text for key in root.iterfind(".//{*}Contents/{*}Key")] == ["a&bé", "c"]
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_hostile_or_malformed_xml_is_refused_at_once(what: str) -> None:
+    began = time.process_time()
+    with pytest.raises(NotPlain, match=r"XML|document type|nested"):
+        plain_xml.parse(HOSTILE[what])
+    assert time.process_time() - began < 5
+
+
+MARKER = "application/x-deleted;swift_versions_deleted=1"
+
+
+def xml(inside: str, root: str = "ListVersionsResult") -> bytes:
+    return f'<?xml version="1.0"?><{root} xmlns="http://s3/">{inside}</{root}>'.encode()
+
+
+def entry(kind: str, name: str, version: str) -> str:
+    when = "<LastModified>2026-01-01T00:00:00Z</LastModified>"
+    return f"<{kind}><Key>{name}</Key><VersionId>{version}</VersionId>{when}</{kind}>"
+
+
+def test_s3_lists_versions_and_markers_page_by_page_as_it_says() -> None:
+    pages = {
+        "max-keys=1000&versions=": xml(
+            entry("DeleteMarker", "a&amp;/b", "3+")
+            + entry("Version", "a&amp;/b", "2")
+            + "<IsTruncated>true</IsTruncated><NextKeyMarker>a&amp;/b</NextKeyMarker>"
+            "<NextVersionIdMarker>null</NextVersionIdMarker>"
+        ),
+        "key-marker=a%26%2Fb&max-keys=1000&version-id-marker=2&versions=": xml(
+            entry("Version", "c", "null") + "<IsTruncated>false</IsTruncated>"
+        ),
+    }
+    found = list(versions_of("s3", pages.__getitem__))
+    when = "2026-01-01T00:00:00Z"
+    assert found == [
+        ObjectVersion("a&/b", "3+", when),
+        ObjectVersion("a&/b", "2", when),
+        ObjectVersion("c", "null", when),
+    ]
+    assert found[0].query("s3") == "versionId=3%2B"
+
+
+def test_swift_lists_versions_until_a_page_is_empty() -> None:
+    first = [
+        {"name": "a b", "version_id": "2.5", "content_type": MARKER, "last_modified": "then"},
+        {"name": "a b", "version_id": "1.5", "content_type": "text/plain"},
+    ]
+    pages = {
+        "format=json&limit=1000&versions=": json.dumps(first).encode(),
+        "format=json&limit=1000&marker=a%20b&version_marker=1.5&versions=": b"[]",
+    }
+    found = list(versions_of("swift", pages.__getitem__))
+    assert found == [ObjectVersion("a b", "2.5", "then"), ObjectVersion("a b", "1.5", "")]
+    assert found[0].query("swift") == "version-id=2.5"
+
+
+@pytest.mark.parametrize("api", ["s3", "swift"])
+def test_a_bucket_that_is_not_there_has_none(api: str) -> None:
+    assert list(versions_of(api, lambda _: b"")) == []
+
+
+@pytest.mark.parametrize(
+    ("api", "body", "why"),
+    [
+        ("s3", xml("", "ListBucketResult"), "not a list of versions"),
+        ("s3", b"<a", "XML"),
+        ("s3", xml(entry("Version", "", "1")), "without a name or an ID"),
+        ("s3", xml(entry("Version", "a", "")), "without a name or an ID"),
+        ("s3", xml("<DeleteMarker><Key>a</Key></DeleteMarker>"), "without a name or an ID"),
+        ("s3", xml("<IsTruncated>true</IsTruncated>"), "without a version"),
+        ("s3", xml("<IsTruncated>true</IsTruncated>" + entry("Version", "a", "1")), "leads back"),
+        ("s3", b'<!DOCTYPE a [<!ENTITY e "e">]><a/>', "document type"),
+        ("swift", b"{", "Expecting"),
+        ("swift", b"{}", None),
+        ("swift", b"7", "not a list of versions"),
+        ("swift", b'["a"]', "not a list of versions"),
+        ("swift", b'[{"version_id": "1"}]', "not a list of versions"),
+        ("swift", b'[{"name": "a"}]', "without a name or an ID"),
+        ("swift", b'[{"name": "a", "version_id": 1}]', "without a name or an ID"),
+        ("swift", b'[{"name": "\\ud800", "version_id": "1"}]', "surrogates"),
+        ("swift", b'[{"name": "a", "version_id": "1"}]', "leads back"),
+    ],
+)
+def test_what_is_no_listing_and_what_does_not_go_on_is_refused(
+    api: str, body: bytes, why: str | None
+) -> None:
+    if why is None:
+        assert list(versions_of(api, lambda _: body)) == []
+        return
+    with pytest.raises(ValueError, match=why):
+        list(versions_of(api, lambda _: body))
+
+
+@pytest.mark.parametrize("second", [("a", "2"), ("0", "9")])
+def test_pages_that_lead_back_end_with_an_error(second: tuple[str, str]) -> None:
+    """A server that goes round would be listed for ever."""
+    pages = [("a", "1"), second, ("a", "1")]
+
+    def get(_query: str) -> bytes:
+        name, version = pages[0]
+        pages.append(pages.pop(0))
+        return json.dumps([{"name": name, "version_id": version}]).encode()
+
+    found = versions_of("swift", get)
+    with pytest.raises(ValueError, match="leads back"):
+        for _, _ in zip(found, range(20), strict=False):
+            pass

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import stat
 import threading
 from pathlib import Path
 
 import pytest
 
+from weighbridge.common.paths import expanded, is_file
 from weighbridge.common.safe_files import (
     FolderEntry,
     Refused,
@@ -15,6 +17,7 @@ from weighbridge.common.safe_files import (
     make_folder,
     names,
     open_descriptor,
+    open_lock,
     open_to_read,
     parts_of,
     read,
@@ -180,3 +183,38 @@ def test_folders_are_listed_down_to_a_maximum_depth(folder: Path) -> None:
     os.close(at)
     (entry,) = entries(folder)
     assert entry.otherwise == "nested too deeply to be read"
+
+
+def test_a_name_that_is_too_long_or_contains_a_null_byte_is_no_file(tmp_path: Path) -> None:
+    assert not is_file(Path("a" * 5000))
+    assert not is_file(Path("a\0b"))
+    assert not is_file(tmp_path)
+    (tmp_path / "there").touch()
+    assert is_file(tmp_path / "there")
+
+
+def test_the_home_folder_of_an_unknown_user_is_left_unchanged() -> None:
+    assert expanded("~nobody-at-all/key") == Path("~nobody-at-all/key")
+    assert expanded("~/key") == Path.home() / "key"
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_only_its_user_can_open_a_lock_file(tmp_path: Path) -> None:
+    os.close(open_lock(tmp_path / "lock"))
+    assert mode(tmp_path / "lock") == 0o600
+
+
+def test_a_lock_file_that_is_there_keeps_its_content(tmp_path: Path) -> None:
+    (tmp_path / "lock").write_text("process 1")
+    os.close(open_lock(tmp_path / "lock"))
+    assert (tmp_path / "lock").read_text() == "process 1"
+
+
+def test_a_link_is_refused_as_a_lock_file(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_text("")
+    (tmp_path / "lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="is a link"):
+        open_lock(tmp_path / "lock")

@@ -132,7 +132,7 @@ operations in `operations:`, the same for both APIs.
 - COSBench, SDK users (`users: sdk`), object servers and the tools below gateways know only some of
   the first five. A suite that asks more of them is refused before anything starts.
 
-A test compares this page with the engine (`tests/drivers/test_what_is_sent.py`);
+A test compares this page with the engine (`tests/drivers/test_engine.py`);
 `python -m tests.drivers.sent_page` writes it again.
 """
 

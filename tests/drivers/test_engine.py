@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import socket
 import ssl
 import time
 from collections.abc import Callable
@@ -16,12 +17,27 @@ from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from hdrh.histogram import HdrHistogram
+from hypothesis import given
+from hypothesis import strategies as st
 
 from null_process import s3_client
-from tests.drivers.conftest import SEED, Bench, Served, shape, until
+from tests.drivers.conftest import SEED, Bench, Served, always, shape, until
+from tests.drivers.good_answers import (
+    BODY,
+    answer,
+    of_api,
+    version_body,
+    versions,
+    versions_page,
+    workload_of,
+)
+from tests.drivers.sent_page import ABOUT, PAGE, page
 from tls_proxy import authority
 from weighbridge.drivers.engine import _native
+from weighbridge.drivers.engine._native import added_histograms
+from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Second, Tally
+from weighbridge.suites import OPERATIONS, Workload
 
 Make = Callable[..., Any]
 MIX = {"read": 5.0, "write": 3.0, "head": 1.0, "list": 1.0, "delete": 1.0}
@@ -332,3 +348,184 @@ def test_over_tls_only_a_trusted_target_gets_requests(
     stranger.start(1)
     assert set(stranger.progress["errors"]) == {"connect"}
     assert "ertificate" in stranger.progress["last_error"]
+
+
+def parts(multipart: dict[str, int], others: dict[str, float] | None = None) -> dict[str, Any]:
+    """A workload of objects of 1,000 bytes that are read by part."""
+    operations = {"read-part": 1.0, **(others or {})}
+    return shape(operations=operations, size=1000, multipart=multipart)
+
+
+@pytest.mark.parametrize(
+    ("keys", "match"),
+    [
+        ({"threads": 0}, "threads"),
+        ({"request_timeout_s": 0}, "request_timeout_s"),
+        ({"api": "ftp"}, "ftp"),
+        ({"bucket_prefix": "a b"}, "bucket_prefix"),
+        ({"base_path": "v1"}, "base_path"),
+        ({"token": "a\r\nb"}, "control"),
+        ({"colour": "red"}, "colour"),
+        ({"host": "name.invalid"}, "name.invalid"),
+        ({"tls": True, "ca_file": "/nowhere.pem"}, "/nowhere.pem"),
+        ({"workload": shape(operations={"append": 1.0})}, "append"),
+        ({"workload": shape(operations={"read-part": 1.0})}, "need a `multipart`"),
+        ({"workload": parts({"part": 1000})}, "at least two parts"),
+        ({"workload": parts({"part": 400}, {"copy": 1.0})}, "read-part beside copy"),
+        ({"workload": parts({"part": 400}, {"read-if-match": 1.0})}, "beside read-if-match"),
+    ],
+)
+def test_an_unusable_config_is_refused(bench: Make, keys: dict[str, Any], match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        bench(Served(1), **keys)
+
+
+def test_invalid_arguments_are_refused(bench: Make) -> None:
+    engine = bench(Served(1)).engine
+    for call in (
+        lambda: engine.prepare(0, 21, 1, 1),
+        lambda: engine.prepare(0, 1, 0, 1),
+        lambda: engine.add_worker(2, 2, 0),
+        lambda: engine.delete("everything", 1),
+        lambda: engine.stop(-1.0),
+        lambda: _native.Picker("{}", 1, 1, 0, 0),
+        lambda: _native.Picker(json.dumps(shape()), 1, 1, 0, 1),
+    ):
+        with pytest.raises(ValueError, match=r"\w"):
+            call()
+
+
+def test_a_picker_of_deletes_alone_stops() -> None:
+    picker = _native.Picker(json.dumps(shape(operations={"delete": 1.0})), 1, 2, 0, 1)
+    taken = [picker.next() for _ in range(10)]
+    with pytest.raises(StopIteration):
+        picker.next()
+    assert len(set(taken)) == len(taken) == 10
+
+
+def test_workloads_of_suites_are_understood() -> None:
+    bars = {"histogram": [{"size": 100, "weight": 1}, {"size": [200, 300], "weight": 2}]}
+    workload = Workload.model_validate(
+        shape(size=bars, operations=MIX, pick={"zipf": 0.9}) | {"runtime": "1s", "warmup": "0s"}
+    )
+    picker = _native.Picker(workload.model_dump_json(), 1, 4, 0, 2)
+    for _ in range(200):
+        operation, _, _, size = picker.next()
+        assert operation == "list" or size == 100 or 200 <= size <= 300
+
+
+def test_content_is_the_same_in_any_pieces() -> None:
+    content = _native.content(SEED, 1_000_000, 0, 1_000_000)
+    assert len(content) == 1_000_000
+    assert content == b"".join(
+        _native.content(SEED, 1_000_000, offset, 77_777) for offset in range(0, 1_000_000, 77_777)
+    )
+    assert _native.content(SEED, 10, 8, 100) == _native.content(SEED, 10, 0, 10)[8:]
+
+
+latencies = st.lists(st.integers(1, 10_000_000), max_size=60)
+
+
+@given(st.lists(latencies, max_size=5))
+def test_the_sum_of_encoded_histograms_is_the_histogram_of_all_samples(
+    parts: list[list[int]],
+) -> None:
+    expected = Histogram.of([value for part in parts for value in part])
+    found = Histogram.decode(added_histograms([Histogram.of(part).encode() for part in parts]))
+    assert (found.count, found.buckets()) == (expected.count, expected.buckets())
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda text: text[:-9],
+        lambda text: "A" + text[1:],
+        lambda text: text[:60],
+        lambda _: "",
+        lambda _: "ä",
+    ],
+)
+def test_no_sum_is_made_if_one_histogram_cannot_be_read(spoil: Callable[[str], str]) -> None:
+    good = Histogram.of([10, 2000, 300_000]).encode()
+    with pytest.raises(ValueError, match="cannot be decoded"):
+        added_histograms([good, spoil(good)])
+
+
+def test_no_sum_is_made_of_histograms_with_other_bounds() -> None:
+    other = HdrHistogram(1, 1000, 2)
+    other.record_value(5)
+    with pytest.raises(ValueError, match=r"1\.\.1000"):
+        added_histograms([str(other.encode().decode("ascii"))])
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_only_a_workload_that_changes_something_may_have_more_versions_than_were_prepared(
+    scripted: Make, bench: Make, *, mixed: bool
+) -> None:
+    def one_more(connection: socket.socket, head: bytes) -> bool:
+        if head.startswith(b"PUT"):
+            connection.sendall(answer("200 OK", b"", "x-amz-version-id: new"))
+            return True
+        newest = ("object-0000000000", "v2-20")
+        connection.sendall(versions_page("s3", [newest, *versions(0, 20)]))
+        return True
+
+    given = {**workload_of("list-versions"), "listing": {"page": 30, "prefix": "", "delimiter": ""}}
+    given["operations"] |= {"overwrite": 1.0} if mixed else {}
+    engine = bench(scripted(one_more), given)
+    engine.engine.add_worker(0, 1, 0)
+    which = "done" if mixed else "failed"
+    until(lambda: engine.progress[which] >= 4, which)
+    assert set(engine.progress["errors"]) == (set() if mixed else {"bad-list"})
+    if not mixed:
+        assert engine.progress["last_error"].endswith("21 versions or more where only 20 exist")
+
+
+@pytest.mark.parametrize("api", ["s3", "swift"])
+@pytest.mark.parametrize("named_id", [True, False])
+def test_a_write_into_a_container_with_versions_must_make_one(
+    scripted: Make, bench: Make, api: str, *, named_id: bool
+) -> None:
+    header = "x-amz-version-id" if api == "s3" else "X-Object-Version-Id"
+    more = (f"{header}: 17",) if named_id else ()
+    served = scripted(always(answer("201 Created", b"", *more)))
+    engine = bench(served, workload_of("overwrite", versions=2), **of_api(api))
+    engine.engine.add_worker(0, 1, 0)
+    until(lambda: engine.progress["done" if named_id else "failed"] >= 2, "writes")
+    assert set(engine.progress["errors"]) == (set() if named_id else {"bad-result"})
+
+
+def test_each_version_is_written_with_its_own_content_and_the_latest_is_written_again(
+    scripted: Make, bench: Make
+) -> None:
+    served = scripted(always(answer("201 Created", b"", "x-amz-version-id: 17")))
+    engine = bench(served, workload_of("overwrite", versions=3))
+    for version in range(3):
+        engine.engine.prepare(0, 10, 1, 1, version)
+        assert engine.finish()["errors"] == {}
+    assert served.bodies == [version_body(version) for version in range(3) for _ in range(10)]
+    engine.engine.add_worker(0, 1, 0)
+    until(lambda: engine.progress["done"] >= 32, "overwrites")
+    engine.engine.stop(5.0)
+    assert served.bodies[30:32] == [version_body(2)] * 2
+    assert len({version_body(0), version_body(1), version_body(2)}) == 3
+    assert version_body(0) == BODY
+
+
+def test_versions_and_ids_that_a_workload_has_not_are_refused(bench: Make, null: Make) -> None:
+    engine = bench(null(), workload_of("overwrite", versions=2)).engine
+    with pytest.raises(ValueError, match="no such version among 2"):
+        engine.prepare(0, 10, 1, 1, 2)
+    with pytest.raises(ValueError, match="3 IDs of 20 versions"):
+        engine.know_versions(["a", "b", "c"])
+    with pytest.raises(ValueError, match="a version without an ID"):
+        engine.know_versions([""] * 20)
+    for wrong in ({"versions": 0}, {"versions": 101}):
+        with pytest.raises(ValueError, match="not 1 to 100"):
+            bench(null(), workload_of("overwrite", **wrong))
+
+
+def test_the_page_shows_every_operation_as_the_engine_sends_it() -> None:
+    assert set(ABOUT) == set(OPERATIONS)
+    again = "write it again: python -m tests.drivers.sent_page"
+    assert page() == PAGE.read_text(encoding="utf-8"), again

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -7,22 +8,36 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
+from pydantic import SecretStr, ValidationError
 
 import fake_driver
 import weighbridge.drivers.process
 from tests.drivers.locust.local_driver import check_consistent
+from tests.drivers.rados.conftest import one_kind
 from threaded_driver import ThreadedProgram
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.common.host import PipedProcess
+from weighbridge.drivers.kind import KINDS, loading
 from weighbridge.drivers.process import LOOK_S, DriverProcess
-from weighbridge.drivers.protocol import Cleanup, Prepare, Progress, Ready, Setup, Step
-from weighbridge.suites import Objects, Workload
+from weighbridge.drivers.protocol import (
+    DRIVER_COMMAND,
+    Cleanup,
+    Prepare,
+    Progress,
+    Ready,
+    Ring,
+    RingDisk,
+    Setup,
+    Step,
+)
+from weighbridge.results.record.driver_traits import driver_label, tool_label, traits_of
+from weighbridge.suites import Api, Objects, Workload
 
 ROOT = Path(__file__).parents[2]
 SETUP = Setup(
@@ -261,3 +276,192 @@ def test_an_exception_in_the_conductor_ends_the_driver(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         conduct()
+
+
+PROTOCOL_SETUP = Setup(
+    target=Endpoint(
+        api="s3", url="http://10.0.0.2:7480", user="bench", key=SecretStr("very-secret")
+    ),
+    bucket_prefix="wb-1",
+    seed=7,
+)
+WORKLOAD = Workload(
+    name="small-read",
+    objects=Objects(size=4096),
+    operations={"read": 1},
+    workers=(1, 4),
+    runtime=1.0,
+    warmup=0,
+)
+
+
+def ring() -> Ring:
+    disks = (RingDisk(address="10.0.0.3", port=6200, device="d0"),)
+    secrets = {"hash_prefix": SecretStr("hidden-prefix"), "hash_suffix": SecretStr("hidden-suffix")}
+    return Ring(disks=disks, table=((0, 0),), part_power=1, **secrets)
+
+
+def test_the_ring_s_hash_secrets_are_in_the_json_but_not_in_the_repr() -> None:
+    account = Endpoint(api="swift", url="http://10.0.0.3:6200/AUTH_a", user="AUTH_a")
+    setup = Setup(target=account, ring=ring(), bucket_prefix="wb-1o", seed=7)
+    assert setup.api == "object-server"
+    assert "hidden" not in repr(setup)
+    assert DRIVER_COMMAND.validate_json(setup.model_dump_json()) == setup
+    assert json.loads(setup.model_dump_json())["ring"]["hash_prefix"] == "hidden-prefix"
+
+
+def test_object_servers_need_a_ring_and_gateways_credentials() -> None:
+    s3, swift = (Endpoint(api=api, url="http://h:1", user="u") for api in ("s3", "swift"))
+    with pytest.raises(ValidationError, match="a ring is for Swift's object servers only"):
+        Setup(target=s3, ring=ring(), bucket_prefix="wb-1", seed=7)
+    assert Setup(target=swift, bucket_prefix="wb-1", seed=7).api == "swift"
+    with pytest.raises(ValidationError, match="a user or a token"):
+        Endpoint(api="s3", url="http://h:1")
+
+
+def test_the_key_is_in_the_json_but_not_in_the_repr() -> None:
+    assert "very-secret" in PROTOCOL_SETUP.model_dump_json()
+    assert "very-secret" not in repr(PROTOCOL_SETUP)
+    back = DRIVER_COMMAND.validate_json(PROTOCOL_SETUP.model_dump_json())
+    assert isinstance(back, Setup)
+    assert back.target.key.get_secret_value() == "very-secret"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"kind": "explode"}',
+        '{"kind": "quit", "when": "now"}',
+        '{"workload": {}}',
+        "not JSON",
+        (
+            '{"kind": "setup", "bucket_prefix": "UPPER", "seed": 1, "target": {"api": "s3", "url": '
+            '"http://h", "user": "u"}}'
+        ),
+        (
+            '{"kind": "setup", "bucket_prefix": "wb-1", "seed": 1, "target": {"api": "s3", "url": '
+            '"ftp://h", "user": "u"}}'
+        ),
+    ],
+)
+def test_an_invalid_command_is_refused(line: str) -> None:
+    with pytest.raises(ValidationError):
+        DRIVER_COMMAND.validate_json(line)
+
+
+def test_several_clients_share_the_worker_processes_and_need_an_address_of_the_driver() -> None:
+    several = {**PROTOCOL_SETUP.model_dump(), "clients": ("one", "two"), "processes": 3}
+    setup = Setup.model_validate({**several, "listen": "10.0.0.9"})
+    assert (setup.worker_processes, PROTOCOL_SETUP.worker_processes) == (6, 1)
+    assert [setup.client_of(number) for number in range(6)] == ["one"] * 3 + ["two"] * 3
+    with pytest.raises(ValidationError, match="`listen` must be set"):
+        Setup.model_validate(several)
+    with pytest.raises(ValidationError, match="listed twice"):
+        Setup.model_validate({**several, "listen": "10.0.0.9", "clients": ("one", "one")})
+
+
+def test_each_driver_is_registered_by_its_own_name() -> None:
+    assert all(kind.traits.name == name for name, kind in KINDS.items())
+    assert {"locust", "cosbench", "rados", "fio"} <= set(KINDS)
+
+
+def test_drivers_that_load_the_same_gateway_do_not_find_each_others_buckets() -> None:
+    marks = [kind.mark for kind in KINDS.values() if kind.apis]
+    assert len(set(marks)) == len(marks)
+
+
+def test_no_two_drivers_declare_the_same_option() -> None:
+    options = [word for kind in KINDS.values() for option in kind.options for word in option.opts]
+    assert len(set(options)) == len(options)
+
+
+@pytest.mark.parametrize(
+    ("layer", "drivers"),
+    [
+        ("rados", ("rados",)),
+        ("rbd", ("rados", "fio")),
+        ("cephfs", ("fio",)),
+        ("gateway", ("locust",)),
+        ("object-server", ("locust",)),
+    ],
+)
+def test_a_layer_is_loaded_by_its_drivers_in_the_order_of_their_ranks(
+    layer: str, drivers: tuple[str, ...]
+) -> None:
+    assert loading(layer) == drivers  # type: ignore[arg-type] # a layer's name
+
+
+def test_traits_are_found_by_the_driver_and_by_each_of_its_tools() -> None:
+    assert traits_of("rbd-bench") == traits_of("rados") == KINDS["rados"].traits
+    assert tool_label("rbd-bench") == "rbd bench"
+    assert tool_label("locust-engine") == "the engine"
+    assert tool_label("cosbench") == "COSBench"
+
+
+def test_of_a_driver_that_is_not_installed_only_the_name_is_known() -> None:
+    assert driver_label("strange") == tool_label("strange") == "strange"
+    assert (traits_of("strange").rounding_us, traits_of("strange").beside_gateway) == (0, False)
+
+
+def test_what_sets_a_drivers_figures_apart_is_reported_for_the_layouts_it_applies_to() -> None:
+    (stalls,) = [one for one in traits_of("cosbench").caveats if one.fact]
+    fronts = ("beast port=80", "beast port=80 tcp_nodelay=1", "civetweb")
+    applies = {
+        (name, front): stalls.applies({name: front})
+        for name, front in product(("rgw: rgw_frontends", "other"), fronts)
+    }
+    assert [where for where, there in applies.items() if there] == [
+        ("rgw: rgw_frontends", "beast port=80")
+    ]
+
+
+def unfit(some: Workload, api: Api, driver: str) -> tuple[str, ...]:
+    return KINDS[driver].unfit(some, api)
+
+
+def workload(**changed: Any) -> Workload:
+    return one_kind(**{"objects": {"size": "4MiB"}, "workers": [4, 16], **changed})
+
+
+@pytest.mark.parametrize("pick", ["uniform", "sequential"])
+@pytest.mark.parametrize("operation", ["read", "write"])
+def test_one_operation_on_objects_of_one_size_is_possible_with_cephs_benchmarks(
+    operation: str, pick: str
+) -> None:
+    some = workload(operations={operation: 1}, pick=pick)
+    apis = (("rados", "rados"), ("rbd", "fio"), ("cephfs", "fio"))
+    assert [unfit(some, api, driver) for api, driver in apis] == [()] * 3
+
+
+@pytest.mark.parametrize(
+    ("changed", "fault"),
+    [
+        ({"operations": {"read": 1, "write": 1}}, "in a workload, not read and write"),
+        ({"operations": {"list": 1}}, "not list"),
+        ({"objects": {"size": {"uniform": ["1MB", "2MB"]}}}, "objects of one size"),
+        ({"pick": {"zipf": 1.1}}, "not by popularity"),
+        ({"rate_per_s": 5}, "not at a rate"),
+        ({"verify": True}, "is not verified"),
+        ({"objects": {"size": "4KiB", "per_container": 15}}, "16 workers have 15 objects to read"),
+        ({"objects": {"size": "0B"}}, "a size above 0"),
+        ({"objects": {"size": "100MiB"}, "workers": [1]}, "accept no more than 90 MiB at once"),
+        ({"objects": {"size": "64MiB"}}, "16 workers with 64 MiB each are more than the 512 MiB"),
+    ],
+)
+def test_what_cephs_benchmarks_cannot_do_is_reported_before_anything_starts(
+    changed: dict[str, Any], fault: str
+) -> None:
+    assert any(fault in one for one in unfit(workload(**changed), "rados", "rados"))
+
+
+@pytest.mark.parametrize("api", ["swift", "s3"])
+def test_cosbench_is_refused_connections_that_it_would_not_make(api: Api) -> None:
+    for connections in ("per-request", {"reconnect_every": 9}):
+        some = workload(connections=connections)
+        assert any("connections" in one for one in unfit(some, api, "cosbench"))
+        assert unfit(some, api, "locust") == ()
+    assert unfit(workload(connections="keep-alive"), api, "cosbench") == ()
+
+
+def test_block_devices_and_files_accept_requests_that_an_osd_would_not() -> None:
+    assert unfit(workload(objects={"size": "100MiB"}, workers=[1]), "rbd", "rados") == ()

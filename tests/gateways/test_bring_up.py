@@ -1,18 +1,31 @@
 """The order of starting RGW and Swift and the files written meanwhile, on stub hosts."""
 
+from __future__ import annotations
+
 import json
 import re
+import threading
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.gateways.stage import NAMES, STORES, Stage
+from tests.gateways.stub_host import StubHost
 from weighbridge.common.errors import CommandFailed, ServiceFailed, VerificationFailed
+from weighbridge.common.host import Service
+from weighbridge.gateways import daemon
+from weighbridge.gateways import together as module
+from weighbridge.gateways.daemon import Daemon
+from weighbridge.gateways.rgw import monitor
 from weighbridge.gateways.rgw.facts import uneven
 from weighbridge.gateways.rgw.rgw import Rgw
 from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
-from weighbridge.gateways.swift.settings import SwiftSettings
+from weighbridge.gateways.swift.settings import SwiftPlacement, SwiftSettings
+from weighbridge.gateways.swift.swift import Swift
+from weighbridge.gateways.together import THREADS, together
 
 FAILED = json.dumps(
     {
@@ -298,3 +311,147 @@ def test_only_daemons_can_read_secrets_and_no_two_deployments_share_one(
         ], "on a command line"
         found.append(secrets)
     assert not found[0] & found[1]
+
+
+class Going(StubHost):
+    """A host that can disappear."""
+
+    gone = False
+
+    def is_up(self) -> bool:
+        return not self.gone
+
+    def alive(self, service: str) -> bool:
+        return not self.gone and super().alive(service)
+
+
+def hosts(folder: Path) -> tuple[Going, Going, list[Daemon]]:
+    first, second = (
+        Going(name, "10.0.0.1", folder, [], lambda *_: "", {}) for name in ("store-1", "store-2")
+    )
+    names = [
+        (first, "account-server"),
+        (second, "account-server"),
+        (second, "container-server"),
+        (second, "object-server"),
+    ]
+    return first, second, [Daemon(host, Service(name, (name,))) for host, name in names]
+
+
+def test_the_first_dead_daemon_and_all_others_are_named_with_their_hosts(tmp_path: Path) -> None:
+    first, second, daemons = hosts(tmp_path)
+    daemon.check(daemons)
+    second.dead = {"container-server"}
+    with pytest.raises(ServiceFailed, match=r"^store-2: container-server: died(\n|$)"):
+        daemon.check(daemons)
+    first.dead = {"account-server"}
+    second.dead = {"account-server", "container-server", "object-server"}
+    others = "so did account-server, container-server and object-server on store-2"
+    with pytest.raises(ServiceFailed, match=f"^store-1: account-server: died; {others}"):
+        daemon.check(daemons)
+
+
+def test_a_daemon_that_died_with_its_host_is_reported_so(tmp_path: Path) -> None:
+    _, second, daemons = hosts(tmp_path)
+    second.gone = True
+    with pytest.raises(ServiceFailed, match=r"died with its host.*; so did container-server and "):
+        daemon.check(daemons)
+
+
+def test_osds_that_were_killed_are_started_again_however_slow_the_mon_is(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = stage.rgw()
+    monkeypatch.setattr(monitor, "_WATCH_S", 0.0)  # it looks after daemons while it waits
+    dead = [one for one in running.daemons() if one.service.name in {"osd.2", "osd.3"}]
+    for one in dead:
+        one.host.kill(one.service.name)
+    before = len(stage.events)
+    running.revive(dead)
+    assert sorted(stage.started(before)) == ["store-2 osd.2", "store-2 osd.3"]
+
+
+def test_a_mon_that_died_is_told_and_not_waited_for(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = stage.rgw()
+    monkeypatch.setattr(monitor, "_WATCH_S", 0.0)
+    stage.hosts["store-1"].kill("mon")
+    dead = [one for one in running.daemons() if one.service.name == "osd.2"]
+    with pytest.raises(ServiceFailed, match="mon"):
+        running.revive(dead)
+
+
+@pytest.mark.parametrize(
+    ("objectstore", "remounted"), [("bluestore", ""), ("filestore", "umount /var/lib/ceph/osd/3")]
+)
+def test_only_the_osd_of_a_disk_that_answers_again_is_started_again(
+    stage: Stage, objectstore: str, remounted: str
+) -> None:
+    running = stage.rgw(RgwSettings.model_validate({"osd": {"objectstore": objectstore}}))
+    before = len(stage.events)
+    running.mend_disk("store-2", "/dev/wb1")
+    assert stage.started(before) == ["store-2 osd.3"]
+    scripts = [what for _, what in stage.events[before:] if what.startswith("sh -ec")]
+    assert ("umount" in "".join(scripts)) == bool(remounted)
+    assert remounted in "".join(scripts)
+
+
+def test_a_disk_of_swift_is_mounted_again_below_its_servers_and_a_front_beside_them_goes_on(
+    stage: Stage,
+) -> None:
+    place = SwiftPlacement.model_validate(
+        {"proxy": ("gateway-1",), "storage": STORES, "haproxy": "store-1"}
+    )
+    settings = SwiftSettings(disks=1)
+    running = Swift("swift-2.30", place, settings).bring_up(
+        stage.hosts, stage.hosts["client-1"], print
+    )
+    before = len(stage.events)
+    running.mend_disk("store-1", "/dev/wb0")
+    assert sorted(stage.started(before)) == [
+        f"store-1 {one}-server" for one in ("account", "container", "object")
+    ]
+    (script,) = [what for _, what in stage.events[before:] if "umount" in what]
+    lines = script.removeprefix("sh -ec ").split("\n")
+    # The second place of the same file system first: it would keep the disk busy.
+    assert lines[:2] == ["umount /srv/database/db0", "umount /srv/node/d0"]
+    assert lines[2].endswith("/dev/wb0 /srv/node/d0")
+
+
+def test_all_end_before_the_first_error_is_raised() -> None:
+    ended = []
+
+    def fail() -> None:
+        raise ValueError("first")
+
+    def end() -> None:
+        time.sleep(0.05)
+        ended.append(1)
+
+    with pytest.raises(ValueError, match="first"):
+        together([fail, end, end])
+    assert ended == [1, 1]
+
+
+def test_after_an_interrupt_no_more_calls_begin_and_those_that_began_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun, ended = [], []
+    release = threading.Event()
+
+    def call() -> None:
+        begun.append(1)
+        release.wait(30)
+        ended.append(1)
+
+    def interrupted(_futures: object) -> None:
+        threading.Timer(1.0, release.set).start()  # by then the others are cancelled
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "wait", interrupted)
+    calls: Sequence[Callable[[], None]] = [call] * (3 * THREADS)
+    with pytest.raises(KeyboardInterrupt):
+        together(calls)
+    assert len(begun) <= THREADS
+    assert len(ended) == len(begun)

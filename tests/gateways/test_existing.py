@@ -1,7 +1,11 @@
 """Gateways that already run, without root: the null target, plain and behind TLS."""
 
+from __future__ import annotations
+
 import json
 import os
+import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,14 +15,23 @@ import pytest
 from pydantic import SecretStr
 from swiftclient.client import Connection
 
-from null_process import KEY, null_process
+from lying_store import lying_store
+from null_process import KEY, null_process, s3_client
 from tcp_relay import relayed
 from tests.drivers.conftest import closed_port
 from tls_proxy import authority, terminated
 from weighbridge.common.endpoint import Endpoint
-from weighbridge.common.errors import CommandFailed, TargetError, UsageError, VerificationFailed
+from weighbridge.common.errors import (
+    BucketsLeft,
+    CommandFailed,
+    TargetError,
+    UsageError,
+    VerificationFailed,
+)
+from weighbridge.common.exchange import WrongAnswer, exchanging
 from weighbridge.gateways.endpoint_program import run_with_endpoints
-from weighbridge.gateways.existing import credentials, existing
+from weighbridge.gateways.existing import clear, credentials, existing, leftover_buckets
+from weighbridge.gateways.existing.clear import keeps_versions
 from weighbridge.gateways.existing.existing import Existing
 from weighbridge.gateways.existing.settings import ExistingPlacement, ExistingSettings
 from weighbridge.gateways.gateway import RunningGateway
@@ -347,3 +360,150 @@ def test_a_dead_endpoint_is_left_out_if_the_layout_says_so_while_another_answers
 def test_the_addresses_of_a_name_are_facts(null: tuple[str, int], client: ThisHost) -> None:
     given = settings(("localhost", null[1]), s3={"addresses": "all"}, swift=False)
     assert "127.0.0.1" in start(client, given).facts["s3: addresses"]
+
+
+class Ended(BaseException):
+    """What a signal raises."""
+
+
+def endpoint(url: str) -> Endpoint:
+    return Endpoint(api="s3", url=url, user="weigh:er", key=SecretStr("a-planted-secret"))
+
+
+def test_a_bucket_that_lists_what_was_deleted_again_and_again_is_given_up() -> None:
+    with lying_store() as url:
+        started = time.monotonic()
+        with pytest.raises(WrongAnswer, match="still not empty: 5 objects in its list"):
+            clear.clear(endpoint(url).model_dump(mode="json"), "wb-1-small-0", 0.5)
+        assert time.monotonic() - started < 20
+
+
+def test_an_object_that_somebody_else_put_there_since_is_not_deleted() -> None:
+    with lying_store() as url, pytest.raises(WrongAnswer, match="someone else's object"):
+        clear.clear(
+            endpoint(url).model_dump(mode="json"), "wb-1-small-0", 0.5, re.compile("another-name")
+        )
+
+
+def test_only_what_was_not_deleted_before_counts_as_progress(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(clear, "_REMEMBERED", 3)
+    deleted = clear._Deleted()
+    assert deleted.add(["b", "c"]) == 2
+    assert deleted.add(["c", "a"]) == 1
+    # From here on no more is remembered: names must ascend.
+    assert deleted.add(["e", "f"]) == 2
+    assert deleted.add(["e", "f", "a", "b"]) == 0
+    assert deleted.count == 5
+
+
+@pytest.mark.parametrize("count", [2, 100])
+def test_buckets_are_named_if_the_program_that_deletes_them_is_ended(
+    tmp_path: Path, count: int
+) -> None:
+    buckets = [f"wb-1-small-{number}" for number in range(count)]
+    client = ThisHost("client-1", "127.0.0.1", tmp_path / "client-1")
+    with lying_store() as url, pytest.raises(BucketsLeft) as error:
+        existing.clear(client, [endpoint(url)], buckets, within_s=1)
+    assert isinstance(error.value.__cause__, CommandFailed)
+    assert error.value.buckets == tuple(buckets)
+    named = "wb-1-small-0, wb-1-small-1" if count == 2 else "100 whose names begin with wb-1-small-"
+    assert f"\n  {named}: client-1: " in error.value.message
+    assert error.value.words == f"buckets that may be left: {named}"
+
+
+def test_the_bucket_of_a_verification_that_a_signal_ends_is_noted_if_it_may_be_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ended(*_: object, **__: object) -> None:
+        raise Ended
+
+    monkeypatch.setattr(existing, "verify", ended)
+    monkeypatch.setattr(existing, "_CLEARED_S", 1.0)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "planted")
+    client = ThisHost("client-1", "127.0.0.1", tmp_path / "client-1")
+    said: list[str] = []
+    with lying_store() as url:
+        given = ExistingSettings.model_validate({"s3": {"url": url, "credentials": "environment"}})
+        gateway = Existing("any", ExistingPlacement(), given)
+        with pytest.raises(Ended) as error:
+            gateway.bring_up({}, client, said.append)
+    (note,) = error.value.__notes__
+    assert note.startswith("buckets that may be left: wb-check-")
+    assert note.rpartition(": ")[2] in said[-1]
+
+
+BUCKET = "wb-01234567-w-0"
+
+
+@contextmanager
+def versioned_null() -> Iterator[str]:
+    with null_process(user="weigh:er", key=KEY) as (_, url):
+        yield url
+
+
+def versioned_endpoint(api: Any, url: str) -> Endpoint:
+    url += "/auth/v1.0" if api == "swift" else ""
+    return Endpoint(api=api, url=url, user="weigh:er", key=SecretStr(KEY))
+
+
+def fill_versions(url: str, *names: str) -> Any:
+    """Put each name twice and delete it, in a bucket that keeps versions."""
+    client = s3_client(url, "weigh:er", KEY)
+    client.create_bucket(Bucket=BUCKET)
+    on = {"Status": "Enabled"}
+    client.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration=on)
+    for name in names:
+        client.put_object(Bucket=BUCKET, Key=name, Body=b"1")
+        client.put_object(Bucket=BUCKET, Key=name, Body=b"2")
+        client.delete_object(Bucket=BUCKET, Key=name)
+    return client
+
+
+@pytest.mark.parametrize("api", ["s3", "swift"])
+def test_a_bucket_of_nothing_but_earlier_versions_is_found_and_deleted(api: str) -> None:
+    with versioned_null() as url:
+        client = fill_versions(url, "object-0000000000", "written-00001-0000-00000-0000000000")
+        assert client.list_objects_v2(Bucket=BUCKET)["KeyCount"] == 0
+        where = versioned_endpoint("s3", url)
+        if api == "swift":
+            # Its account is the same, and there the container keeps versions, too.
+            where = versioned_endpoint("swift", url)
+            connection = Connection(where.url, "weigh:er", KEY)
+            connection.put_container(BUCKET)
+            connection.post_container(BUCKET, {"X-Versions-Enabled": "true"})
+            connection.put_object(BUCKET, "object-0000000000", b"3")
+            connection.delete_object(BUCKET, "object-0000000000")
+            connection.close()
+        (found,) = leftover_buckets.left(where)
+        assert (found.bucket, found.strange) == (BUCKET, ())
+        assert found.objects >= 2
+        assert leftover_buckets.delete(where, BUCKET) == found.objects
+        assert leftover_buckets.left(where) == ()
+
+
+def test_more_versions_than_are_deleted_at_once_are_all_deleted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(clear, "_VERSIONS", 7)
+    with versioned_null() as url:
+        fill_versions(url, *(f"object-{index:010}" for index in range(12)))
+        given = versioned_endpoint("s3", url).model_dump(mode="json") | {"key": KEY}
+        assert clear.clear(given, BUCKET, 5.0) == 36
+        assert clear.clear(given, BUCKET, 5.0) is None
+
+
+def test_an_earlier_version_of_somebody_elses_object_is_seen() -> None:
+    with versioned_null() as url:
+        fill_versions(url, "object-0000000000", "holiday.jpg")
+        (found,) = leftover_buckets.left(versioned_endpoint("s3", url))
+        assert (found.objects, found.strange) == (6, ("holiday.jpg",) * 3)
+
+
+def test_a_store_that_answers_anything_to_a_question_about_versions_keeps_none() -> None:
+    with lying_store() as url:
+        given = versioned_endpoint("s3", url).model_dump(mode="json") | {"key": KEY}
+        with exchanging(given, "b") as exchange:
+            assert not keeps_versions(exchange, "s3", "b")

@@ -1,5 +1,7 @@
 """Programs that run on hosts with only the image's Python, with stubs of what they talk to."""
 
+from __future__ import annotations
+
 import ast
 import io
 import json
@@ -9,18 +11,27 @@ import socketserver
 import subprocess
 import sys
 import threading
+import time
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
 import pytest
 
 from tests.gateways.stub_host import run_program
-from weighbridge.common.host import Host
-from weighbridge.gateways import program
+from weighbridge.common.endpoint import Endpoint
+from weighbridge.common.errors import ServiceFailed, TargetError
+from weighbridge.common.host import Host, Service
+from weighbridge.gateways import daemon, program
+from weighbridge.gateways.daemon import Daemon
+from weighbridge.gateways.existing import leftover_buckets
+from weighbridge.gateways.existing.leftover_buckets import EndpointSilent, LeftoverBucket, Sweep
+from weighbridge.gateways.ports import ask, await_ports
 from weighbridge.gateways.swift import drop_memcached, write_syslog
+from weighbridge.topologies.fake import FakeHost
 
 ROOT = Path(write_syslog.__file__).parent.parent
 USER = drop_memcached.stored("AUTH_/user/weigh:bench")
@@ -258,3 +269,180 @@ def test_syslog_messages_become_lines_without_their_priority(tmp_path: Path) -> 
             process.kill()
     assert log.read_text() == "proxy-server: one\ntwo\n"
     assert device.stat().st_mode & 0o777 == 0o666
+
+
+LISTEN = (
+    "import socket, sys, time; time.sleep({late}); s = socket.create_server(('127.0.0.1', "
+    "{port})); time.sleep(60)"
+)
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[FakeHost]:
+    host = FakeHost("store-1", "127.0.0.1", tmp_path)
+    yield host
+    host.close()
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    # Held and not listening: a test may listen on it, and nobody else gets it.
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
+
+
+def python(host: FakeHost, name: str, program: str, port: int | None) -> Daemon:
+    return Daemon(host, Service(name, (sys.executable, "-c", program)), port)
+
+
+def quiet(line: str) -> None:
+    del line
+
+
+def test_waiting_ends_when_a_late_port_answers(host: FakeHost, port: int) -> None:
+    late = python(host, "late", LISTEN.format(late=0.3, port=port), port)
+    started = time.monotonic()
+    daemon.start([late])
+    await_ports(host, [late], quiet, deadline_s=30)
+    assert 0.3 <= time.monotonic() - started < 20
+
+
+def test_a_daemon_that_dies_is_reported_at_once_with_its_last_lines(
+    host: FakeHost, port: int
+) -> None:
+    dying = python(host, "dying", "print('cannot bind'); raise SystemExit(1)", port)
+    started = time.monotonic()
+    daemon.start([dying])
+    with pytest.raises(ServiceFailed, match=r"(?s)store-1: dying: died.*\| cannot bind") as failure:
+        await_ports(host, [dying], quiet, deadline_s=60)
+    assert time.monotonic() - started < 20
+    assert failure.value.log == str(host.log("dying.out"))
+
+
+def test_a_port_that_never_answers_is_an_error_although_the_process_runs(
+    host: FakeHost, port: int
+) -> None:
+    deaf = python(
+        host, "deaf", "import time; print('front end unknown', flush=True); time.sleep(60)", port
+    )
+    daemon.start([deaf])
+    while not host.log_tail("deaf.out"):
+        assert host.alive("deaf")
+        time.sleep(0.01)
+    with pytest.raises(
+        ServiceFailed, match=rf"(?s)port {port} did not answer within 1 s.*front end unknown"
+    ):
+        await_ports(host, [deaf], quiet, deadline_s=1)
+
+
+def test_the_daemons_log_is_shown_when_it_printed_nothing(host: FakeHost) -> None:
+    silent = Daemon(host, Service("silent", ("true",)), 1, ("silent.log",))
+    host.log("silent.log").write_text("what went wrong\n")
+    assert silent.failed("died").tail == ("what went wrong",)
+
+
+def test_check_names_the_daemon_that_died(host: FakeHost) -> None:
+    well = python(host, "well", "import time; time.sleep(60)", None)
+    ill = python(host, "ill", "raise SystemExit(3)", None)
+    daemon.start([well, ill])
+    host.stop("ill")
+    with pytest.raises(ServiceFailed, match="store-1: ill: died"):
+        daemon.check([well, ill])
+
+
+def test_each_port_is_reported_once_in_the_order_of_answers(port: int) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as open_already:
+        late: list[socket.socket] = []
+
+        def pause() -> bool:
+            late.append(socket.create_server(("127.0.0.1", port)))
+            return False
+
+        answered = list(ask([("127.0.0.1", port), open_already.getsockname()], 10, pause))
+        late[0].close()
+    assert answered == [1, 0]
+
+
+def test_asking_ends_when_the_reader_has_gone(port: int) -> None:
+    assert list(ask([("127.0.0.1", port)], 60, lambda: True)) == []
+
+
+MADE = datetime(2026, 1, 1, tzinfo=UTC)
+NAMES = (("wb-0123abcd-small-0", MADE), ("wb-0123abcd-small-1", MADE))
+SERVICE = Endpoint.model_validate(
+    {"api": "s3", "url": "http://a:1", "others": ("http://b:1",), "user": "u", "key": "k"}
+)
+
+
+class SweepService:
+    """Endpoints a and b of one service; `silent` ones do not answer."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.silent: set[str] = set()
+        self.fault: TargetError | None = None
+        self.deleted: list[tuple[str, str]] = []
+        for name in ("named", "content", "delete"):
+            monkeypatch.setattr(leftover_buckets, name, getattr(self, name))
+
+    def look(self, here: Endpoint) -> None:
+        if here.url in self.silent:
+            raise EndpointSilent(f"s3 connect at {here.url}: no answer")
+        if self.fault is not None:
+            raise self.fault
+
+    def named(self, here: Endpoint) -> object:
+        self.look(here)
+        return NAMES
+
+    def content(self, here: Endpoint, bucket: str, made: datetime) -> LeftoverBucket:
+        self.look(here)
+        return LeftoverBucket(api="s3", url=here.url, bucket=bucket, objects=2, newest=made)
+
+    def delete(self, here: Endpoint, bucket: str) -> int:
+        self.look(here)
+        self.deleted.append((here.url, bucket))
+        return 2
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> SweepService:
+    return SweepService(monkeypatch)
+
+
+def test_the_next_endpoint_is_asked_where_the_first_is_dead_which_is_named(
+    service: SweepService,
+) -> None:
+    service.silent = {"http://a:1"}
+    said: list[str] = []
+    sweep = Sweep(SERVICE, said.append)
+    assert sweep.named() == NAMES
+    assert sweep.delete(NAMES[0][0]) == 2
+    assert service.deleted == [("http://b:1", NAMES[0][0])]
+    assert said == ["s3 connect at http://a:1: no answer; going on with s3 http://b:1"]
+
+
+def test_an_endpoint_that_dies_later_loses_no_bucket(service: SweepService) -> None:
+    sweep = Sweep(SERVICE, lambda _: None)
+    sweep.named()
+    assert sweep.delete(NAMES[0][0]) == 2
+    service.silent = {"http://a:1"}
+    assert sweep.content(*NAMES[1]) is not None
+    assert sweep.delete(NAMES[1][0]) == 2
+    assert service.deleted == [("http://a:1", NAMES[0][0]), ("http://b:1", NAMES[1][0])]
+
+
+def test_without_any_answer_the_last_fault_is_raised(service: SweepService) -> None:
+    service.silent = {"http://a:1", "http://b:1"}
+    with pytest.raises(EndpointSilent, match="b:1"):
+        Sweep(SERVICE, lambda _: None).named()
+
+
+def test_a_bucket_that_is_refused_is_not_asked_for_elsewhere(service: SweepService) -> None:
+    sweep = Sweep(SERVICE, lambda _: None)
+    service.fault = TargetError("403")
+    with pytest.raises(TargetError, match="403"):
+        sweep.delete(NAMES[0][0])
+    service.fault = None
+    assert sweep.there == "s3 http://a:1"

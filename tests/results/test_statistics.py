@@ -5,13 +5,25 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
+from statistics import median
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from scipy import special
 
+from made_up import BEYOND_US, BIN_US, binned
 from sleep_data import SLEEP
+from weighbridge.common.errors import InvalidMeasurement
+from weighbridge.results import probability
+from weighbridge.results.figures import show_figure, show_ratio
+from weighbridge.results.interval import Interval, highest, middle, percentile, show_latency, summed
+from weighbridge.results.record.measurement import Bins
+from weighbridge.results.report.study_section import study_2014
 from weighbridge.results.statistics import (
     TTest,
     cliffs_delta,
@@ -450,3 +462,204 @@ def test_a_huge_spread_of_ratios_gives_no_overflow() -> None:
     wild = one_sample([-600.0, 600.0])
     assert wild.ratio.high == pytest.approx(math.exp(300))
     assert wild.smallest_seen() < math.inf
+
+
+latencies_us = st.lists(st.integers(0, 600_000_000), min_size=1, max_size=60)
+ends = st.integers(0, 50).map(lambda number: Interval(low_ms=10 * number, high_ms=10 * number + 10))
+
+
+def within(low_ms: float, high_ms: float | None) -> Interval:
+    return Interval(low_ms=low_ms, high_ms=high_ms)
+
+
+@given(latencies_us, st.floats(0.5, 100))
+def test_a_percentiles_interval_contains_the_exact_percentile(
+    values_us: list[int], percent: float
+) -> None:
+    exact_us = sorted(values_us)[max(1, math.ceil(round(len(values_us) * percent / 100, 6))) - 1]
+    found = percentile(binned(values_us), percent)
+    assert found.low_ms * 1000 <= exact_us <= found.top_ms * 1000
+    assert found.high_ms is None or found.high_ms - found.low_ms == BIN_US / 1000
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.floats(0.001, 10)), min_size=1, max_size=9))
+def test_the_interval_over_repeats_contains_their_median_and_maximum(
+    repeats: list[tuple[int, float]],
+) -> None:
+    exact_ms = [10 * number + beside for number, beside in repeats]
+    found = [within(10 * number, 10 * number + 10) for number, _ in repeats]
+    assert middle(found).low_ms <= median(exact_ms) <= middle(found).top_ms
+    assert highest(found).low_ms <= max(exact_ms) <= highest(found).top_ms
+
+
+@given(ends, st.floats(0.001, 600))
+def test_bins_off_says_in_which_bin_a_latency_lies(found: Interval, value_ms: float) -> None:
+    off = found.bins_off(value_ms)
+    assert off is not None
+    assert within(found.low_ms + 10 * off, found.top_ms + 10 * off).holds(value_ms)
+    assert (off == 0) is found.holds(value_ms)
+
+
+def test_percentiles_equal_those_that_cosbench_printed_for_the_bins() -> None:
+    # Reads by one worker of COSBench's mock storage: 807 samples, for which it printed 20, 40 (99
+    # %) and 90 (100 %).
+    bins = Bins(
+        width_us=10_000,
+        counts=((1, 774), (2, 22), (3, 5), (4, 3), (5, 1), (6, 1), (8, 1)),
+        beyond_us=BEYOND_US,
+    )
+    printed = {50: "(10, 20]", 90: "(10, 20]", 99: "(30, 40]", 100: "(80, 90]"}
+    assert {percent: str(percentile(bins, percent)) for percent in printed} == printed
+
+
+def test_the_study_of_2014_printed_the_upper_edge_of_the_bin() -> None:
+    printed = study_2014()[0]  # 90 % response time < 20 ms
+    found = percentile(binned([12_345] * 199 + [1_440_001]), 90)
+    assert (str(found), found.high_ms) == ("(10, 20]", printed.p90_upper_ms)
+    assert percentile(binned([12_345] * 199 + [1_440_001]), 100).high_ms == printed.max_ms
+
+
+def test_the_last_bin_has_no_upper_edge() -> None:
+    found = percentile(binned([BEYOND_US]), 90)
+    assert (str(found), found.high_ms, found.top_ms) == ("(500000, ∞)", None, math.inf)
+    assert found.holds(1e9)
+    assert found.bins_off(20.0) is None
+    assert middle([found, within(0, 10)]).high_ms is None
+    assert highest([found, within(0, 10)]) == found
+    assert middle([found, within(0, 10), within(10, 20)]) == within(10, 20)
+
+
+def test_intervals_that_share_an_edge_touch() -> None:
+    assert within(10, 20).touches(within(20, 30))
+    assert within(20, 30).touches(within(10, 20))
+    assert within(10, 20).touches(within(10, 20))
+    assert not within(10, 20).touches(within(30, 40))
+    assert within(500_000, None).touches(within(500_010, None))
+    assert not within(10, 20).touches(within(500_000, None))
+
+
+def test_an_interval_is_shown_in_place_of_a_figure_and_an_empty_one_is_refused() -> None:
+    assert show_latency(None, within(1450, 1460)) == "(1450, 1460]"
+    assert show_latency(12.34, None) == "12.3"
+    assert show_latency(None, None) == "–"
+    assert str(within(12.5, 22.5)) == "(12.5, 22.5]"
+    with pytest.raises(ValidationError, match="is empty"):
+        within(20, 20)
+
+
+@given(latencies_us, latencies_us)
+def test_adding_bins_equals_counting_all_samples_together(a: list[int], b: list[int]) -> None:
+    assert summed([binned(a), binned(b)]) == binned(a + b)
+
+
+def test_bins_of_different_widths_are_not_added_and_empty_ones_have_no_percentile() -> None:
+    with pytest.raises(InvalidMeasurement, match="different widths"):
+        summed([binned([1]), Bins(width_us=1000, counts=((0, 1),), beyond_us=BEYOND_US)])
+    with pytest.raises(InvalidMeasurement, match="empty bins"):
+        percentile(Bins(width_us=1000, counts=(), beyond_us=BEYOND_US), 90)
+    with pytest.raises(ValueError, match="percentage"):
+        percentile(binned([1]), 0)
+
+
+CASES = 300
+
+
+def spread(draw: random.Random, low: float, high: float) -> float:
+    return math.exp(draw.uniform(math.log(low), math.log(high)))
+
+
+def beta(draw: random.Random) -> tuple[float, ...]:
+    return spread(draw, 0.5, 500), spread(draw, 0.5, 500), draw.uniform(0.001, 0.999)
+
+
+def chi_square(draw: random.Random) -> tuple[float, ...]:
+    return spread(draw, 1, 400), draw.uniform(0.001, 0.999)
+
+
+def tail(draw: random.Random) -> tuple[float, ...]:
+    return spread(draw, 1, 400), spread(draw, 1e-3, 60)
+
+
+def quantile(draw: random.Random) -> tuple[float, ...]:
+    return spread(draw, 1, 400), 1 - spread(draw, 1e-7, 0.5)
+
+
+def noncentral(draw: random.Random) -> tuple[float, ...]:
+    shift = spread(draw, 1e-3, 200)
+    return spread(draw, 1, 100), shift, 1 + shift * draw.uniform(0.5, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "made"),
+    [
+        (probability.beta_share, special.betainc, beta),
+        (probability.beta_quantile, special.betaincinv, beta),
+        (
+            probability.chi_square_quantile,
+            lambda freedom, share: special.chdtri(freedom, 1 - share),
+            chi_square,
+        ),
+        (probability.student_tail, lambda freedom, t: special.stdtr(freedom, -t), tail),
+        (probability.student_quantile, special.stdtrit, quantile),
+        (probability.noncentral_student, special.nctdtr, noncentral),
+    ],
+)
+def test_a_distribution_function_is_scipys(
+    ours: Callable[..., float],
+    theirs: Callable[..., float],
+    made: Callable[[random.Random], tuple[float, ...]],
+) -> None:
+    draw = random.Random(1)
+    for _ in range(CASES):
+        asked = made(draw)
+        assert ours(*asked) == pytest.approx(float(theirs(*asked)), rel=1e-10, abs=1e-12), asked
+
+
+def test_a_quantile_of_a_binomial_number_is_the_least_that_reaches_the_share(stats: Any) -> None:
+    draw = random.Random(2)
+    for _ in range(CASES):
+        samples, p = round(spread(draw, 1, 1e6)), draw.choice([0.5, 0.9, 0.99, 0.999])
+        share = draw.choice([0.025, 0.975])
+        k = probability.binomial_quantile(samples, p, share)
+        cdf = stats.binom.cdf
+        assert cdf(k, samples, p) >= share > (cdf(k - 1, samples, p) if k else 0.0)
+
+
+def test_the_middle_of_student_is_zero_and_far_tails_are_found() -> None:
+    assert probability.student_quantile(3.0, 0.5) == 0.0
+    assert probability.student_quantile(1.0, 1 - 1e-9) == pytest.approx(1e9 / math.pi, rel=1e-6)
+    assert (probability.beta_share(2, 3, 0.0), probability.beta_share(2, 3, 1.0)) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "–"),
+        (0, "0"),
+        (0.4123, "0.412"),
+        (0.00456, "0.00456"),
+        (4.8, "4.80"),
+        (20.06, "20.1"),
+        (99.96, "100"),
+        (999.6, "1,000"),
+        (1450.2, "1,450"),
+    ],
+)
+def test_figures_have_three_digits_and_never_an_exponent(value: float | None, shown: str) -> None:
+    assert show_figure(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (1.0, "1.00×"),
+        (1.04, "1.04×"),
+        (1.84, "1.8×"),
+        (2.0, "2.0×"),
+        (0.93, "0.93×"),
+        (12.4, "12×"),
+        (1234.0, "1,234×"),
+    ],
+)
+def test_ratios_near_one_keep_another_digit(value: float, shown: str) -> None:
+    assert show_ratio(value) == shown

@@ -1,4 +1,7 @@
+from __future__ import annotations
+
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -6,7 +9,20 @@ from pydantic import ValidationError
 from made_rows import made_workload
 from weighbridge.common.document import Document, DocumentError
 from weighbridge.common.errors import UsageError
-from weighbridge.suites import Objects, Suite, Uniform, Workload, Zipf, loader
+from weighbridge.drivers.kind import KINDS
+from weighbridge.suites import (
+    OPERATIONS,
+    PLAIN_OPERATIONS,
+    TRAITS,
+    Objects,
+    Suite,
+    Uniform,
+    Workload,
+    Zipf,
+    loader,
+    parts_of,
+)
+from weighbridge.suites.overrides import Overrides
 
 GOOD = """
 name: trial
@@ -232,3 +248,238 @@ def test_overload_needs_a_rate_one_worker_count_and_a_time_above_zero(
     assert made_workload(**given).overload is not None
     with pytest.raises(ValueError, match="overload"):
         made_workload(**{**given, **changed})
+
+
+MIXED = """
+name: mixed
+about: x
+api: [s3]
+control: [small]
+workloads:
+  - name: small
+    objects: {size: 4KiB, containers: 2, per_container: 1000}
+    operations: {read: 80, write: 20}
+    workers: [1]
+    runtime: 2s
+  - name: large
+    objects: {size: 8MB, containers: 1, per_container: 20}
+    operations: {read: 1}
+    workers: [4]
+    runtime: 3s
+    warmup: 1s
+"""
+
+
+@pytest.fixture
+def mixed(tmp_path: Path) -> Path:
+    path = tmp_path / "mixed.yaml"
+    path.write_text(MIXED)
+    return path
+
+
+def refused(path: Path, **given: str) -> list[str]:
+    with pytest.raises(DocumentError) as error:
+        loader.load_changed(path, Overrides(**given))
+    return [str(one).splitlines()[0] for one in error.value.faults]
+
+
+def test_without_overrides_a_suite_and_its_text_are_those_of_the_file(mixed: Path) -> None:
+    suite, text = loader.load_changed(mixed, Overrides())
+    assert suite == loader.load(mixed)
+    assert text == MIXED
+
+
+def test_worker_counts_windows_and_apis_replace_those_of_every_workload(mixed: Path) -> None:
+    given = Overrides(workers="1, 16", duration="30s", warmup="9s", api="swift,s3")
+    suite, _ = loader.load_changed(mixed, given)
+    assert [one.workers for one in suite.workloads] == [(1, 16), (1, 16)]
+    assert [(one.runtime, one.warmup) for one in suite.workloads] == [(30.0, 9.0)] * 2
+    assert suite.api == ("swift", "s3")
+    assert [one.name for one in suite.workloads] == ["small", "large"]
+    assert suite.about.endswith("--workers 1, 16 --duration 30s --warmup 9s --api swift,s3")
+
+
+def test_there_is_one_workload_for_each_size_and_operation(mixed: Path) -> None:
+    suite, _ = loader.load_changed(mixed, Overrides(sizes="64k,8M,1MiB", mix="read,write"))
+    found = {one.name: (one.objects.size, dict(one.operations)) for one in suite.workloads}
+    assert found == {
+        f"{operation}-{name}": (size, {operation: 100})
+        for operation in ("read", "write")
+        for name, size in (("64kb", 64_000), ("8mb", 8_000_000), ("1mib", 2**20))
+    }
+
+
+def test_what_is_not_set_is_that_of_the_most_similar_workload(mixed: Path) -> None:
+    suite, _ = loader.load_changed(mixed, Overrides(sizes="64k"))
+    # Of one operation alone is more like it than of the same size among others.
+    assert {one.name: (one.workers, one.warmup) for one in suite.workloads} == {
+        "read-64kb": ((4,), 1.0),
+        "write-64kb": ((1,), 5.0),
+    }
+    by_operation, _ = loader.load_changed(mixed, Overrides(mix="read"))
+    assert [one.name for one in by_operation.workloads] == ["read-4kib", "read-8mb"]
+
+
+def test_the_control_is_of_what_replaces_its_workloads_else_of_all(mixed: Path) -> None:
+    kept, _ = loader.load_changed(mixed, Overrides(sizes="64k"))
+    assert kept.control == ("write-64kb",)
+    lost, _ = loader.load_changed(mixed, Overrides(mix="read", sizes="8M"))
+    assert lost.control is True
+
+
+def test_objects_of_another_size_are_no_more_than_can_be_written_in_time(mixed: Path) -> None:
+    suite, _ = loader.load_changed(mixed, Overrides(sizes="1k,64M,1G", mix="write"))
+    assert [one.objects.per_container for one in suite.workloads] == [1000, 4, 4]
+
+
+def test_the_text_of_a_changed_suite_is_that_suite(mixed: Path, tmp_path: Path) -> None:
+    given = Overrides(sizes="64k,8M", mix="read,write", workers="1,16", duration="30s")
+    suite, text = loader.load_changed(mixed, given)
+    assert loader.parse("again.yaml", text) == suite
+    assert "&" not in text
+
+
+@pytest.mark.parametrize("name", sorted(set(loader.shipped()) - {"degrade-lab", "overload"}))
+def test_windows_and_workers_of_shipped_suites_can_be_set(name: str) -> None:
+    suite, text = loader.load_changed(loader.shipped()[name], Overrides(workers="2", duration="3m"))
+    assert {(one.workers, one.runtime) for one in suite.workloads} == {((2,), 180.0)}
+    assert loader.parse("again.yaml", text) == suite
+
+
+def test_all_that_is_wrong_is_reported_where_it_was_given(mixed: Path) -> None:
+    size, operation = refused(mixed, sizes="4k,64q", mix="reed")
+    assert size.startswith("--sizes:1:4: '64q' is not a quantity such as 4KiB or 1MB (units: b, ")
+    assert operation == "--mix:1:1: no operation 'reed' (did you mean 'read'?)"
+    api, workers, duration, warmup = refused(
+        mixed, workers="1,0", duration="30", warmup="9", api="s4"
+    )
+    assert workers == "--workers:1:1: workers.1: Input should be greater than or equal to 1"
+    assert duration.startswith("--duration:1:1: runtime: '30' is not a quantity such as 20s")
+    assert warmup.startswith("--warmup:1:1: warmup: '9' is not a quantity such as 20s")
+    assert api.startswith("--api:1:1: api.0: ")
+
+
+def test_what_an_operation_lacks_is_reported_where_it_was_given(mixed: Path) -> None:
+    (fault,) = refused(mixed, mix="read-range")
+    assert fault.startswith("--mix:1:1: ")
+    assert "read-range needs `range: {bytes: 64KiB, at: random}`" in fault
+
+
+def workload(operations: list[str], **changed: Any) -> Workload:
+    known: dict[str, Any] = {
+        "name": "some",
+        "objects": {"size": "20MiB"},
+        "operations": dict.fromkeys(operations, 1),
+        "workers": [4],
+        "runtime": "3s",
+    }
+    return Workload.model_validate({**known, **changed})
+
+
+RANGE = {"range": {"bytes": "64KiB", "at": "random"}}
+MULTIPART = {"multipart": {"part": "8MiB"}}
+
+
+@pytest.mark.parametrize(
+    ("operations", "changed", "why"),
+    [
+        (["read-range"], {}, "read-range needs `range: {bytes: 64KiB, at: random}`"),
+        (["write-multipart"], {}, "write-multipart needs `multipart: {part: 8MiB}`"),
+        (["read"], RANGE, "`range` is for read-range"),
+        (["read"], MULTIPART, "`multipart` is for write-multipart and read-part"),
+        (["read-part"], {}, "read-part needs `multipart: {part: 8MiB}`"),
+        (["read-part"], {"multipart": {"part": "8MiB", "at_once": 2}}, "at_once is for"),
+        (["read-part"], {"multipart": {"part": "20MiB"}}, "an object of 20 MiB is one part"),
+        (["read-part"], {**MULTIPART, "objects": {"size": "8GiB"}}, "more than 1000 parts"),
+        (["read-part", "read-if-match"], MULTIPART, "read-part beside read-if-match"),
+        (["read-part", "copy"], MULTIPART, "read-part beside copy"),
+        (["read-part"], {**MULTIPART, "encryption": "sse-c"}, "read-part is sent without it only"),
+        (["read-part"], {**MULTIPART, "signing": {"auth": "query"}}, "read-part is signed in a"),
+        (["list"], {"listing": {"page": 10}}, "`listing` is for list-all"),
+        (["read-range"], {**RANGE, "objects": {"size": "0B"}}, "at least 1 byte"),
+        (["write-multipart"], {"multipart": {"part": "1MiB"}}, "5242880"),
+        (["write-multipart"], {"multipart": {"part": "8MiB", "at_once": 65}}, "64"),
+        (["write-multipart"], {**MULTIPART, "objects": {"size": "8GiB"}}, "more than 1000 parts"),
+        (["write-multipart", "write"], MULTIPART, "how an object is deleted"),
+        (["write-multipart", "copy"], MULTIPART, "how an object is deleted"),
+        (["write-multipart", "write-if-none-match"], MULTIPART, "beside write-if-none-match"),
+        (["tag"], {"signing": {"payload": "signed"}}, "tag is signed in a header"),
+        (["delete-many", "read"], {}, "delete-many deletes the objects that read would need"),
+        (["delete-many", "delete"], {}, "delete-many deletes"),
+        (["delete-many"], {"delete_many": 1001}, "1000"),
+        (["list-all"], {"listing": {"page": 1001}}, "1000"),
+        (
+            ["read-if-match"],
+            {"objects": {"size": {"uniform": ["1KB", "2KB"]}}},
+            "the MD5 is known only for objects of fixed sizes",
+        ),
+        (["write-part"], {}, "write-part is counted beside write-multipart"),
+        (["read-range"], {"range": {"bytes": 0}}, "1"),
+        (["read-range"], {"range": {"bytes": 5, "at": "end"}}, "sequential"),
+    ],
+)
+def test_what_an_operation_cannot_be_is_refused(
+    operations: list[str], changed: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(ValidationError) as found:
+        workload(operations, **changed)
+    assert why in str(found.value)
+
+
+def test_each_operation_has_words_for_both_apis() -> None:
+    some = workload(["read-range", "list-all"], **RANGE)
+    assert some.sent("read-range", "s3") == "GET, Range: 64 KiB, any part"
+    assert some.sent("list-page", "swift") == "GET ?limit=1000"
+    assert some.sent("read", "rados") == ""
+    words = {some.sent(one, api) for one in TRAITS for api in TRAITS[one].sent}
+    assert all(words)
+    at_once = workload(["write-multipart"], multipart={"part": "8MiB", "at_once": 4})
+    assert "PUT ?partNumber of 8 MiB 4 at once," in at_once.sent("write-multipart", "s3")
+    one_part = workload(["read-part"], **MULTIPART)
+    assert one_part.sent("read-part", "s3") == "GET ?partNumber of 8 MiB"
+    assert at_once.sent("write-multipart", "swift").endswith("PUT ?multipart-manifest=put")
+    assert {one for one in TRAITS if set(TRAITS[one].sent) != {"s3", "swift"}} == {"tag"}
+    paged = {"page": 5, "prefix": "object-1", "delimiter": "-"}
+    assert workload(["list-all"], listing=paged).sent("list-page", "s3") == (
+        "GET ?list-type=2&max-keys=5&prefix=object-1&delimiter=-"
+    )
+
+
+def test_operations_of_several_requests_have_a_row_for_those_too() -> None:
+    some = workload(["write-multipart"], **MULTIPART)
+    assert parts_of(some.operations) == ("write-multipart", "write-part")
+    assert some.request_bytes("write-part") == 8 * 2**20
+    assert some.request_bytes("write-multipart") == 20 * 2**20
+    assert workload(["read-part"], **MULTIPART).request_bytes("read-part") == 8 * 2**20
+    assert parts_of({"read": 1.0, "list-all": 1.0}) == ("read", "list-all", "list-page")
+
+
+def test_what_deletes_and_what_needs_objects_is_known() -> None:
+    assert workload(["delete-many"]).deletes
+    assert not workload(["list-all"]).deletes
+    assert not workload(["write-multipart"], **MULTIPART).needs_objects
+    assert workload(["copy"]).needs_objects
+
+
+@pytest.mark.parametrize("operation", sorted(set(OPERATIONS) - PLAIN_OPERATIONS))
+def test_drivers_that_do_not_know_an_operation_refuse_it_with_a_sentence(operation: str) -> None:
+    options = {"read-range": RANGE, "write-multipart": MULTIPART, "read-part": MULTIPART}
+    of_versions = "version" in operation
+    own: dict[str, Any] = {"versions": 2} if of_versions else options.get(operation, {})
+    some = workload([operation], **own)
+    for api in ("s3", "swift"):
+        lacked = api not in TRAITS[operation].sent
+        said = (f"the {api} API has no {operation}",) if lacked else ()
+        assert KINDS["locust"].unfit(some, api) == said
+        assert any(
+            f"COSBench has no {operation}" in why for why in KINDS["cosbench"].unfit(some, api)
+        )
+    lacked_too = ", versions" if of_versions else ""
+    assert KINDS["locust"].unfit(some, "object-server") == (
+        f"object servers have no {operation}{lacked_too}",
+    )
+    assert KINDS["rados"].unfit(some, "rados")
+    suite = {"name": "s", "about": "a", "workloads": [some.model_dump()]}
+    assert Suite.model_validate(suite).users == "engine"
+    with pytest.raises(ValidationError, match=f"SDK users do not send {operation}"):
+        Suite.model_validate({**suite, "users": "sdk"})

@@ -25,25 +25,25 @@ ATTACKS: Final = {
         "weighbridge/test_command.py::*nobody_foresaw* "
         "weighbridge/test_command.py::*full_disk* system/test_full_disks.py"
     ),
-    "an error shows a credential": "common/test_credential.py drivers/locust/test_last_words.py",
+    "an error shows a credential": "common/test_endpoint.py drivers/locust/test_last_words.py",
     "a password in the place of COSBench": (
-        "weighbridge/test_command.py::*password* common/test_plain_url.py"
+        "weighbridge/test_command.py::*password* common/test_endpoint.py"
     ),
     "a value becomes another line of a configuration file": "gateways/test_config_text.py",
     "a received run folder leads elsewhere or never ends": "results/test_received_folder.py",
     "a lab host changes the machine": "system/test_confinement.py topologies/test_lab_bundle.py",
     "a host's shell prints a stray line": "topologies/test_ssh_connection.py",
-    "a stranger speaks to Locust's master": "drivers/locust/test_foreign_workers.py",
+    "a stranger speaks to Locust's master": "drivers/locust/test_driver_faults.py",
     "another user holds a lock": (
-        "common/test_locks.py topologies/test_lab_claim.py results/record/test_store.py::*lock*"
+        "common/test_safe_files.py topologies/test_lab_claim.py results/record/test_store.py::*lock*"
     ),
-    "a COSBench file shows secrets": "suites/test_cosbench_xml.py",
+    "a COSBench file shows secrets": "suites/test_importer.py",
     "a state file is half written": (
         "topologies/test_deployment.py::*record* weighbridge/test_run_folder_states.py"
     ),
     "`down` takes what is at work": "weighbridge/test_command.py::*down_leaves*",
     "a chart that fails costs the table": (
-        "weighbridge/cli/test_charts.py results/charts/test_rendering.py"
+        "weighbridge/cli/test_export.py results/charts/test_figure.py"
     ),
     "text turns its direction, or is a formula": "results/export/test_hostile_names.py",
     "a suite without bounds": (
@@ -54,7 +54,7 @@ ATTACKS: Final = {
     "packages that nobody pinned": "weighbridge/test_requirements.py topologies/test_images.py",
     "the oldest versions that are allowed": "system/test_lowest_versions.py",
     "a dead daemon that `status` lists": (
-        "topologies/test_lab_program.py::*a_daemon_is_alive* "
+        "topologies/test_lab_bundle.py::*a_daemon_is_alive* "
         "topologies/test_ssh_daemons.py system/test_up.py "
         "system/test_ssh_around.py::*killed_conductor*"
     ),
@@ -62,7 +62,7 @@ ATTACKS: Final = {
         "topologies/test_ssh_around.py::*label*"
     ),
     "buckets that a killed run left": (
-        "weighbridge/test_existing.py::*clean* system/test_existing.py::*swept*"
+        "weighbridge/test_line.py::*clean* system/test_existing.py::*swept*"
     ),
 }
 """Where each is held: files of tests, separated by spaces, with a pattern of a test's name."""

@@ -2,18 +2,56 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import math
+import os
+import signal
+import statistics
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from stub_run import SUITE, Run
+from tests.weighbridge.killed_runs import LAYOUTS, compared_stubs
 from tls_proxy import authority
 from weighbridge import selection
+from weighbridge.budget import (
+    ASSUMED,
+    SHORTEST_WINDOW_S,
+    Budgeted,
+    RepeatScatter,
+    claim,
+    comparisons_of,
+    fit,
+    sentences,
+    spread_here,
+)
+from weighbridge.command import main, weighbridge
 from weighbridge.common.document import DocumentError
 from weighbridge.common.errors import UsageError
-from weighbridge.conductor.plan import make_plan
+from weighbridge.conductor.facts import facts_of_machine
+from weighbridge.conductor.plan import Plan, make_plan
+from weighbridge.conductor.time_estimate import (
+    REPORTING_S,
+    TimeAllowance,
+    TimeEstimate,
+    show_duration,
+)
 from weighbridge.gateways.existing.existing import Existing
 from weighbridge.gateways.existing.settings import ExistingSettings
+from weighbridge.results.analysis.find.searches import MOST_STEPS
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.metrics import compared
+from weighbridge.results.record.manifest import Sheet
+from weighbridge.results.record.step import Pass, StepResult
+from weighbridge.results.record.store import RunStore
+from weighbridge.results.statistics import LEVEL, smallest_ratio
 from weighbridge.selection import EndpointLine, endpoint_layouts
+from weighbridge.suites import Overload
 from weighbridge.topologies.loader import Planned, load_layout
 
 HARDWARE = selection.hardware_named("this-machine")
@@ -150,3 +188,287 @@ def test_an_s3_endpoint_and_a_swift_endpoint_are_not_compared() -> None:
     chosen = selection.select(None, (), None, line=line)
     with pytest.raises(UsageError, match="a does not have the swift API; c does not have the s3"):
         make_plan(chosen.suite, chosen.hardware, chosen.layouts)
+
+
+ASSUME = RepeatScatter(share=ASSUMED)
+
+LONG = [{**workload, "runtime": "60s", "warmup": "1s"} for workload in SUITE["workloads"]]
+
+
+def fitted(run: Run, budget_s: float) -> Budgeted:
+    return fit(run.suite, run.hardware, run.planned, budget_s)
+
+
+def repeat_s(run: Run) -> float:
+    return TimeEstimate.of(run.plan()).left_s()
+
+
+def test_as_many_repeats_are_planned_as_fit_whatever_the_suite_says(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    for repeats in (5, 7):
+        found = fitted(run, REPORTING_S + repeats * repeat_s(run) + 1)
+        assert found.plan.suite.repeats == repeats
+        assert len(found.plan.visits) == repeats * 2
+        assert found.seconds <= found.plan.budget_s  # type: ignore[operator]
+        assert not found.shortened
+
+
+def test_windows_are_shortened_if_too_few_repeats_for_a_claim_would_fit(tmp_path: Path) -> None:
+    run = Run(tmp_path, workloads=LONG)
+    found = fitted(run, REPORTING_S + 3 * repeat_s(run))
+    assert found.plan.suite.repeats == 5
+    windows = {workload.name: workload.runtime for workload in found.plan.suite.workloads}
+    assert all(SHORTEST_WINDOW_S < window < 60 for window in windows.values())
+    assert found.seconds <= REPORTING_S + 3 * repeat_s(run)
+    lines = sentences(found, 600, ASSUME)
+    assert any("small from 60 s to" in text for text in lines)
+    assert any("200 requests" in text for text in lines)
+    assert {key.workload for visit in found.plan.visits for key in found.plan.keys(visit)} == set(
+        windows
+    )
+    assert all(
+        one.runtime == windows[one.name]
+        for ways in found.plan.passes.values()
+        for way in ways
+        for one in way.workloads
+    )
+
+
+def test_windows_keep_their_length_if_shortening_them_allows_no_claim(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    found = fitted(run, REPORTING_S + 3.5 * repeat_s(run))
+    assert found.plan.suite.repeats == 3
+    assert not found.shortened
+    longer = show_duration(REPORTING_S + 5 * repeat_s(run))
+    assert (
+        sentences(found, 600, ASSUME)[-1]
+        == f"n = 3: no difference can be claimed, which needs 5 repeats: about {longer}"
+    )
+
+
+def test_one_repeat_gets_the_longest_windows_that_fit(tmp_path: Path) -> None:
+    run = Run(tmp_path, workloads=LONG)
+    found = fitted(run, REPORTING_S + 0.5 * repeat_s(run))
+    assert found.plan.suite.repeats == 1
+    assert all(SHORTEST_WINDOW_S <= one.runtime < 60 for one in found.plan.suite.workloads)
+    assert found.seconds <= REPORTING_S + 0.5 * repeat_s(run)
+
+
+def test_a_budget_too_short_for_one_repeat_is_refused_with_its_time(tmp_path: Path) -> None:
+    run = Run(tmp_path, workloads=LONG)
+    with pytest.raises(
+        UsageError,
+        match=r"too short for one repeat, which takes about .* even with windows of 10 s",
+    ):
+        fitted(run, 30)
+
+
+def overloaded(plan: Plan) -> dict[str, tuple[Pass, ...]]:
+    """The passes of a plan, with all workloads beyond capacity."""
+    beyond = {"overload": Overload(within=1.0), "rate_per_s": 10.0}
+    return {
+        name: tuple(
+            way.model_copy(
+                update={"workloads": tuple(one.model_copy(update=beyond) for one in way.workloads)}
+            )
+            for way in passes
+        )
+        for name, passes in plan.passes.items()
+    }
+
+
+def test_claims_depend_on_repeats_scatter_and_the_number_of_tests(tmp_path: Path) -> None:
+    plan = Run(tmp_path, repeats=7).plan()
+    tests = comparisons_of(plan)
+    # For each metric 2 and 1 cells of reads, and 1 of writes; goodput is of overload alone, and
+    # stalls of steps in which something dies.
+    assert tests == 4 * sum(not (metric.of_overload or metric.of_outage) for metric in compared())
+    beyond = plan.model_copy(update={"passes": overloaded(plan)})
+    assert comparisons_of(beyond) == 4 * sum(not metric.of_outage for metric in compared())
+    assert "no difference can be claimed" in claim(plan, ASSUME, 4)
+    least = (smallest_ratio(0.14, 7, level=LEVEL / tests, bound=1.1) - 1) * 100
+    sentence = claim(plan, RepeatScatter(share=0.14, cells=24, run="earlier"))
+    shown = (
+        f"differences of about {math.ceil(least)} % would be found 8 times in 10 in each of "
+        f"{tests} tests"
+    )
+    assert (
+        sentence == f"n = 7: if repeats scatter by 14 % as in earlier (median of 24 cells), {shown}"
+    )
+    assert least > (smallest_ratio(0.14, 7) - 1) * 100 + 10
+    assert "if repeats scatter by 15 % (assumed: no earlier run on this machine)" in claim(
+        plan, ASSUME
+    )
+
+
+@pytest.mark.long
+def test_the_scatter_is_that_of_the_newest_run_that_has_one(tmp_path: Path) -> None:
+    here, run = tmp_path / "runs", Run(tmp_path, repeats=3)
+    assert spread_here(here, run.hardware) == ASSUME
+    (here / "9-no-run").mkdir(parents=True)
+    (here / "9-no-run" / "manifest.json").write_text("{}")
+    sheet = Sheet(title="machine", facts=facts_of_machine(run.hardware))
+    made = []
+    for repeats, facts in (
+        (3, sheet),
+        (1, sheet),
+        (3, sheet.model_copy(update={"facts": {**sheet.facts, "cpu": "another"}})),
+    ):
+        one = Run(tmp_path / str(len(made)), repeats=repeats)
+        store = RunStore.create(here, plan_yaml="", plan=one.plan(), suite="trial", sheets=[facts])
+        one.into(store)
+        made.append(store.folder.rename(here / f"{len(made)}-run"))
+    found = spread_here(here, run.hardware)
+    rows = RunData(made[0]).rows
+    scatter = [
+        statistics.stdev(math.log(point.value("throughput")) for point in row.used) for row in rows
+    ]
+    tails = [
+        statistics.stdev(math.log(point.value("p90")) for point in row.used if point.value("p90"))
+        for row in rows
+    ]
+    assert (found.run, found.cells) == ("0-run", 2 * len(rows))
+    assert found.share == pytest.approx(statistics.median([*scatter, *tails]))
+
+
+def test_an_allowance_reserves_time_for_the_report_and_subtracts_time_spent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr("weighbridge.conductor.time_estimate.time.monotonic", lambda: now[0])
+    one = TimeAllowance(600, spent_s=200)
+    now[0] = 150.0
+    assert one.left_s() == 600 - 200 - 50 - REPORTING_S
+
+
+def test_a_budget_with_a_number_of_repeats_is_refused() -> None:
+    done = CliRunner().invoke(
+        weighbridge, ["compare", "--budget", "2h", "--repeats", "5"], standalone_mode=False
+    )
+    assert isinstance(done.exception, UsageError)
+    assert "--budget and --repeats both set" in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"), [("2", "not a quantity"), ("soon", "not a quantity"), ("0s", "above 0")]
+)
+@pytest.mark.parametrize("verb", [["compare"], ["resume", "."]])
+def test_a_budget_that_is_not_a_time_is_refused(verb: list[str], text: str, why: str) -> None:
+    done = CliRunner().invoke(weighbridge, [*verb, "--budget", text])
+    assert done.exit_code == 2
+    assert why in done.output
+
+
+Cli = Callable[..., tuple[int, str, str]]
+
+
+LISTS = """\
+  - name: lists
+    objects: {size: 4KiB}
+    operations: {list: 1}
+    workers: [1]
+    runtime: 2s
+"""
+
+
+@pytest.fixture
+def arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    """The command without a bound."""
+    monkeypatch.setenv("COLUMNS", "200")
+    return compared_stubs(tmp_path, monkeypatch, more="repeats: 5\n", workloads=LISTS)
+
+
+def only(folder: Path) -> Path:
+    (found,) = (folder / "runs").iterdir()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("bound", "hint"),
+    [
+        (("p900<=50ms",), "did you mean 'p90'?"),
+        (("p90<=50",), "is not a quantity"),
+        (("p90<50ms",), "is not <="),
+        (("throughput<=5ms",), "is not a latency"),
+        (("p90<=50ms", "--driver", "cosbench"), "not at a rate"),
+    ],
+)
+def test_a_wrong_bound_and_a_driver_without_rates_are_refused_before_anything_starts(
+    tmp_path: Path, arguments: tuple[str, ...], run_cli: Cli, bound: tuple[str, ...], hint: str
+) -> None:
+    code, _, err = run_cli(*arguments, "--find", *bound)
+    assert code == 2
+    assert hint in err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_the_answer_is_a_sentence_a_table_and_a_bar_in_terminal_and_report(
+    tmp_path: Path, arguments: tuple[str, ...], run_cli: Cli
+) -> None:
+    code, out, err = run_cli(*arguments, "--find", "p90<=20ms")
+    assert (code, err) == (0, "")
+    assert "no rate is searched for lists" in out
+    sentence = next(line for line in out.splitlines() if line.startswith("4 KiB reads within"))
+    assert sentence.startswith("4 KiB reads within p90 <= 20 ms over 4 connections: rgw-a serves ")
+    assert ", swift-b " in sentence
+    assert "provisional: few repeats" in sentence
+    assert "The closed loop before each search:" in out
+    store = RunStore.open(only(tmp_path))
+    assert {step.key.repeat for step in store.steps()} == {0}
+    assert {step.key.workload for step in store.steps()} == {"small"}
+    report = (store.derived / "report.html").read_text()
+    assert "The highest rates within p90 &lt;= 20 ms" in report
+    assert sentence.rstrip(".") in report.replace("&lt;", "<")
+    assert 'id="highest-rates"' in report
+    again = run_cli("report", "--no-charts", store.folder)[1]
+    assert sentence in again
+    assert run_cli("resume", "--no-charts", store.folder)[1].startswith(
+        f"{store.folder}: every step is measured"
+    )
+    exported = ("export", store.folder, "--to", "csv", "--table", "steps", "--out", "-")
+    lines = list(csv.DictReader(io.StringIO(run_cli(*exported)[1])))
+    rates = [line["rate_per_s"] for line in lines if line["layout"] == "rgw-a"]
+    assert rates[0] == ""
+    assert all(float(rate) > 0 for rate in rates[1:])
+    assert len(lines) == len(store.steps())
+
+
+@pytest.mark.parametrize("at", [1, 3, 9])
+def test_a_killed_search_is_resumed_by_the_command_and_nothing_is_measured_twice(
+    tmp_path: Path, arguments: tuple[str, ...], run_cli: Cli, at: int
+) -> None:
+    child = os.fork()
+    if not child:
+        real, left = RunStore.append, [at]
+
+        def append(store: RunStore, step: StepResult) -> None:
+            real(store, step)
+            left[0] -= step.key.rate_per_s is not None
+            if not left[0]:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        RunStore.append = append  # type: ignore[method-assign]  # in this process alone
+        sys.argv = ["weighbridge", *arguments, "--find", "p90<=20ms"]
+        try:
+            main()
+        finally:
+            os._exit(70)
+    assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
+    folder = only(tmp_path)
+    before = (folder / "steps.jsonl").read_bytes()
+    assert run_cli("report", "--no-charts", folder)[0] == 0
+    found = RunData(folder).found
+    assert found is not None
+    assert "the search is not finished" in found.sentences[0]
+    code, out, _ = run_cli("resume", "--no-charts", folder)
+    assert code == 0
+    assert (folder / "steps.jsonl").read_bytes().startswith(before)
+    steps = RunStore.open(folder).steps()
+    assert len({step.key for step in steps}) == len(steps)
+    assert [step.order for step in steps] == list(range(len(steps)))
+    assert "not over" not in out
+    for layout in LAYOUTS:
+        numbers = [step.key.search_step for step in steps if step.key.layout == layout]
+        # The pretended gateways are faster or slower by their ports, which a resumed run changes.
+        assert numbers == [None, *range(1, len(numbers))]
+        assert 2 < len(numbers) <= MOST_STEPS

@@ -4,18 +4,41 @@ particular, from any folder.
 
 from __future__ import annotations
 
+import csv
 import os
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import SecretStr
+from swiftclient.client import Connection
 
 from secret_search import find_secrets, secrets_in
-from tests.weighbridge.command_line import DELAY_MS, KEY, null_target
+from ssh_server import Server
+from tests.weighbridge import command_line
+from tests.weighbridge.command_line import (
+    DELAY_MS,
+    KEY,
+    existing,
+    null_target,
+    read_until,
+    s3_at,
+    started,
+    swift_at,
+    trial,
+)
+from tls_proxy import authority, terminated
+from weighbridge.cli import clean as clean_verb
+from weighbridge.common.endpoint import Endpoint
+from weighbridge.common.errors import TargetError
+from weighbridge.gateways.existing import leftover_buckets
 from weighbridge.results.record.store import RunStore
 
 pytestmark = pytest.mark.long
@@ -174,3 +197,298 @@ def test_a_user_without_a_folder_is_told_in_a_sentence_what_to_set(
     assert done.returncode == 2
     assert "Set WEIGHBRIDGE_HOME to a folder that this user can write to." in done.stderr
     assert "Traceback" not in done.stderr
+
+
+DELAYED = ("--delay-ms", str(command_line.DELAY_MS))
+
+
+@contextmanager
+def existing_null_target(*words: str) -> Iterator[tuple[str, int]]:
+    with command_line.null_target(*words) as url:
+        yield "127.0.0.1", int(url.rsplit(":", 1)[1])
+
+
+def containers(place: tuple[str, int], make: str | None = None) -> list[str]:
+    if make is not None:
+        left_by(place, bucket=make, name="precious")
+    with swift_of(place) as swift:
+        return [one["name"] for one in swift.get_account()[1]]
+
+
+def write(
+    folder: Path, urls: dict[str, str], ca: Path | None = None, runtime: str = "1s"
+) -> list[str]:
+    """The words that compare layouts and a suite from files."""
+    suite = trial(
+        "swift, s3",
+        "{read: 50, write: 50}",
+        more="cache: before-step\n",
+        objects="{size: 4KiB, containers: 2, per_container: 5}",
+        runtime=runtime,
+        verify="true",
+    )
+    (folder / "trial.yaml").write_text(suite)
+    for name, url in urls.items():
+        ca_file = f', ca_file: "{ca}"' if ca is not None and url.startswith("https") else ""
+        layout = existing(name, s3=s3_at(url, ca_file), swift=swift_at(url, ca_file))
+        (folder / f"{name}.yaml").write_text(layout)
+    layouts = ",".join(str(folder / f"{name}.yaml") for name in urls)
+    files = ("--suite", f"{folder}/trial.yaml", "--layouts", layouts, "--out", f"{folder}/runs")
+    return ["compare", *files, "--hardware", "this-machine", "--no-charts"]
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    return command_line.environment(tmp_path, **command_line.keys())
+
+
+def test_two_existing_gateways_are_compared_one_behind_tls_and_keep_their_data(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    ca, certificate = authority(tmp_path / "tls", ["localhost", "127.0.0.1"])
+    with existing_null_target(*DELAYED) as place, terminated(certificate, place) as port:
+        before = containers(place, make="theirs")
+        command = write(
+            tmp_path,
+            {"plain": f"http://127.0.0.1:{place[1]}", "secure": f"https://localhost:{port}"},
+            ca=ca,
+        )
+        done = command_line.run(*command, env=environment)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert containers(place) == before == ["theirs"]
+    (run,) = (tmp_path / "runs").iterdir()
+    steps = RunStore.open(run).steps()
+    assert {(step.key.layout, step.key.api) for step in steps} == {
+        (layout, api) for layout in ("plain", "secure") for api in ("swift", "s3")
+    }
+    for step in steps:
+        assert step.measurement is not None, step.notes
+        assert not any(tally.errors for tally in step.measurement.tallies)
+        assert all(tally.count > 0 for tally in step.measurement.tallies)
+    facts = {
+        sheet.layout: sheet.facts for sheet in RunStore.open(run).manifest.sheets if sheet.layout
+    }
+    assert "Test authority" in facts["secure"]["s3: tls"]
+    assert facts["plain"]["caches"].startswith("not dropped")
+    assert {
+        event.text.split(":")[0] for event in RunStore.open(run).events() if event.kind == "caches"
+    } >= {"not dropped"}
+    assert not [
+        path for path in run.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()
+    ]
+
+
+def test_a_run_that_is_interrupted_in_a_step_leaves_nothing_in_the_gateway(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    with existing_null_target() as place:
+        before = containers(place, make="theirs")
+        command = write(tmp_path, {"plain": f"http://127.0.0.1:{place[1]}"}, runtime="60s")
+        with started(*command, env=environment) as process:
+            said = read_until(process.stdout, "step 1/2")
+            assert len(containers(place)) == 3
+            process.send_signal(signal.SIGTERM)
+            said += process.communicate(timeout=600)[0]
+        assert process.returncode == 128 + signal.SIGTERM, said
+        assert containers(place) == before
+    assert said.count("deleted the bucket wb-") == 2
+    assert not list((tmp_path / "home" / "deployments").iterdir())
+
+
+def test_a_run_that_is_killed_in_a_step_can_be_resumed_and_leaves_nothing_in_the_gateway(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    with existing_null_target() as place:
+        before = containers(place, make="theirs")
+        command = write(tmp_path, {"plain": f"http://127.0.0.1:{place[1]}"})
+        with started(*command, env=environment) as process:
+            read_until(process.stdout, "step 2/2")
+        (run,) = (tmp_path / "runs").iterdir()
+        (first,) = RunStore.open(run).steps()
+        assert containers(place) != before
+        go_on = ("resume", "--no-charts", run)
+        done = command_line.run(*go_on, env=environment)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "step 2/2" in done.stdout
+        assert "step 1/2" not in done.stdout
+        assert containers(place) == before
+        again = command_line.run(*go_on, env=environment)
+        assert again.returncode == 0
+        assert "every step is measured" in again.stdout
+    steps = RunStore.open(run).steps()
+    assert steps[0] == first
+    assert [step.key.api for step in steps] == ["swift", "s3"]
+    assert [step.order for step in steps] == [0, 1]
+
+
+def test_what_is_missing_is_reported_before_a_run_starts(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    command = write(tmp_path, {"plain": "http://127.0.0.1:9"})
+    lacking = {**environment, "ST_KEY": "", "AWS_SECRET_ACCESS_KEY": ""}
+    done = command_line.run(*command, env=lacking)
+    assert done.returncode == 2
+    assert "swift: not set: $ST_KEY" in done.stderr
+    assert "AWS_SECRET_ACCESS_KEY" in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+@contextmanager
+def swift_of(place: tuple[str, int]) -> Iterator[Any]:
+    swift = Connection(f"http://{place[0]}:{place[1]}/auth/v1.0", "weigh:er", KEY, retries=0)
+    yield swift
+    swift.close()
+
+
+def left_by(place: tuple[str, int], *, bucket: str, name: str = "object-0000000001") -> None:
+    with swift_of(place) as swift:
+        swift.put_container(bucket)
+        swift.put_object(bucket, name, b"x")
+
+
+def s3_of(place: tuple[str, int]) -> Endpoint:
+    url = f"http://{place[0]}:{place[1]}"
+    return Endpoint(api="s3", url=url, user="weigh:er", key=SecretStr(KEY))
+
+
+def clean(folder: Path, place: tuple[str, int], *words: str) -> subprocess.CompletedProcess[str]:
+    write(folder, {"here": f"http://{place[0]}:{place[1]}"})
+    return command_line.weighbridge(
+        "clean", folder / "here.yaml", *words, folder=folder, **command_line.keys()
+    )
+
+
+def test_clean_lists_what_killed_runs_left_and_deletes_only_that(tmp_path: Path) -> None:
+    ours, mixed, theirs = "wb-0123abcd-small-0", "wb-0123abcd-small-1", "wb-precious"
+    with existing_null_target() as place:
+        left_by(place, bucket=ours)
+        left_by(place, bucket=mixed)
+        left_by(place, bucket=mixed, name="holiday.jpg")
+        left_by(place, bucket=theirs)
+        listed = clean(tmp_path, place)
+        assert listed.returncode == 0, listed.stderr
+        assert f"{ours}: 1 objects" in listed.stdout
+        assert theirs not in listed.stdout
+        assert set(containers(place)) == {ours, mixed, theirs}
+        young = clean(tmp_path, place, "--delete")
+        assert "a run may still be using it" in young.stdout
+        assert set(containers(place)) == {ours, mixed, theirs}
+        done = clean(tmp_path, place, "--delete", "--older-than", "1ms")
+        assert done.returncode == 0, done.stderr
+        assert "deleted, with 1 objects" in done.stdout
+        assert "1 buckets with 1 objects deleted, 1 kept" in done.stdout
+        assert "'holiday.jpg'" in done.stdout
+        assert set(containers(place)) == {mixed, theirs}
+
+
+def test_a_bucket_that_disappears_after_it_was_listed_is_ignored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made_at = datetime(2026, 1, 1, tzinfo=UTC)
+    monkeypatch.setattr(
+        leftover_buckets,
+        "_buckets",
+        lambda *_: [("wb-0123abcd-gone-0", made_at), ("wb-0123abcd-small-0", made_at)],
+    )
+    with existing_null_target() as place:
+        left_by(place, bucket="wb-0123abcd-small-0")
+        known = s3_of(place)
+        assert [one.bucket for one in leftover_buckets.left(known)] == ["wb-0123abcd-small-0"]
+
+
+def test_clean_asks_several_endpoints_and_goes_on_where_one_does_not_answer(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    with existing_null_target() as place:
+        left_by(place, bucket="wb-0123abcd-small-0")
+        here = f"http://{place[0]}:{place[1]}"
+        words = ("--s3", "dead=http://127.0.0.1:9", "--s3", f"a={here}")
+        words += ("--swift", f"a={here}/auth/v1.0")
+        done = command_line.run("clean", "--older-than", "1ms", *words, env=environment)
+    assert done.returncode == 3, done.stderr
+    assert "127.0.0.1:9" in done.stderr
+    found = [line for line in done.stdout.splitlines() if "can be deleted" in line]
+    assert [line.split()[0] for line in found] == ["swift", "s3"]
+    # The null target says of Swift's objects that they are of this moment.
+    assert found[0].endswith("auth/v1.0: 0 buckets with 0 objects can be deleted, 1 kept")
+    assert found[1].endswith(": 1 buckets with 1 objects can be deleted, 0 kept")
+
+
+def test_clean_goes_on_with_the_next_endpoint_of_a_service_whose_first_is_dead(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    with existing_null_target() as place:
+        left_by(place, bucket="wb-0123abcd-small-0")
+        url = f'["http://127.0.0.1:9", "http://{place[0]}:{place[1]}"]'
+        file = tmp_path / "two.yaml"
+        file.write_text(
+            "name: two\nabout: Two endpoints\ngateway: existing\nrelease: any\nplace: {}\n"
+            f"settings:\n  s3: {{url: {url}, credentials: environment}}\n"
+        )
+        done = command_line.run("clean", file, "--delete", "--older-than", "1ms", env=environment)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "http://127.0.0.1:9: no answer" in done.stdout
+        assert f"going on with s3 http://127.0.0.1:{place[1]}" in done.stdout
+        assert containers(place) == []
+
+
+def test_clean_names_what_it_could_not_sweep_and_sweeps_the_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(here: Endpoint, bucket: str) -> int:
+        if bucket.endswith("small-0"):
+            raise TargetError("s3 DELETE: 403")
+        return leftover_buckets_delete(here, bucket)
+
+    leftover_buckets_delete = leftover_buckets.delete
+    monkeypatch.setattr(leftover_buckets, "delete", refused)
+    said: list[str] = []
+    with existing_null_target() as place:
+        for number in (0, 1):
+            left_by(place, bucket=f"wb-0123abcd-small-{number}")
+        known = s3_of(place)
+        with pytest.raises(TargetError, match="403: not swept: wb-0123abcd-small-0"):
+            clean_verb._clean(known, datetime.now(UTC), said.append, deleting=True)
+        assert list(containers(place)) == ["wb-0123abcd-small-0"]
+    assert "1 buckets with 1 objects deleted, 0 kept" in said[-1]
+
+
+@pytest.mark.parametrize(("words", "said"), [((), "name a layout"), (("swift",), "down --all")])
+def test_clean_needs_a_gateway_that_the_suite_does_not_deploy(
+    run_cli: Callable[..., tuple[int, str, str]], words: tuple[str, ...], said: str
+) -> None:
+    code, _, printed = run_cli("clean", *words)
+    assert code == 2
+    assert said in printed
+
+
+HARDWARE = """
+name: cluster
+kind: existing
+hosts: {{client-1: {{}}}}
+ssh: {{user: somebody, key: {folder}/key, known_hosts: {folder}/known}}
+observed:
+  store-1: {{ssh: {{host: 127.0.0.1, port: {port}}}, tier: storage, nic: lo}}
+"""
+
+
+def test_what_an_observed_host_used_is_in_the_telemetry_and_no_program_stays(
+    server: Server, tmp_path: Path
+) -> None:
+    (tmp_path / "cluster.yaml").write_text(HARDWARE.format(folder=tmp_path, port=server.port))
+    with existing_null_target(*DELAYED) as place:
+        command = write(tmp_path, {"plain": f"http://127.0.0.1:{place[1]}"})
+        command[command.index("this-machine")] = str(tmp_path / "cluster.yaml")
+        done = command_line.weighbridge(*command, folder=tmp_path, **command_line.keys())
+    assert done.returncode == 0, done.stdout + done.stderr
+    (run,) = (tmp_path / "runs").iterdir()
+    files = sorted((run / "telemetry").iterdir())
+    assert files
+    for file in files:
+        lines = file.read_text().splitlines()
+        assert any('"host":"store-1"' in line and '"phase":"measure"' in line for line in lines)
+    assert server.all_ended()
+    rows = [*csv.DictReader((run / "derived" / "summary.csv").read_text().splitlines())]
+    assert all(float(row["storage_cpu_s_per_1000_ops"]) > 0 for row in rows)
+    steps = RunStore.open(run).steps()
+    assert all(step.measurement is not None for step in steps)

@@ -4,22 +4,28 @@ checksums to writes only as it is shipped.
 
 from __future__ import annotations
 
+import socket
 import ssl
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from pydantic import SecretStr
 
 from null_process import null_process
-from tests.drivers.conftest import always
+from tests.drivers.conftest import Bench, always, shape, until
+from tests.drivers.rados.conftest import one_kind
 from tls_proxy import authority, terminated
-from weighbridge.common.endpoint import Endpoint
-from weighbridge.common.errors import DriverError
-from weighbridge.drivers.locust.account import Account
+from weighbridge.common.endpoint import Endpoint, ObjectApi
+from weighbridge.common.errors import DriverError, UsageError
+from weighbridge.drivers.locust.account import Account, NotServing
 from weighbridge.drivers.locust.client import Client, S3Client, SwiftClient
+from weighbridge.drivers.locust.live_load import refuse_unfit
 from weighbridge.drivers.protocol import Setup
+from weighbridge.suites import Workload
 
 
 @pytest.fixture(scope="module")
@@ -131,3 +137,122 @@ def test_over_https_the_checksum_is_a_trailer_of_chunks(
     } <= {*head.lower().split(b"\r\n")}
     # Nor is there a length of what is sent, which radosgw before 18 wants (411).
     assert b"\r\ncontent-length:" not in head.lower()
+
+
+STOPPED = """
+import gevent
+from types import SimpleNamespace
+from gevent.pool import Group
+from locust.env import Environment
+from weighbridge.drivers.locust.sdk import Outcome
+from weighbridge.drivers.locust.users import SdkWorkerUser
+
+begun, ended = [], []
+
+def request(index):
+    begun.append(index)
+    gevent.sleep(0)
+    gevent.sleep(0)
+    ended.append(index)
+    return Outcome("read", 1.0)
+
+sdk = SimpleNamespace(
+    request=request, wait_s=lambda index: 0.0, workload=SimpleNamespace(name="tried")
+)
+SdkWorkerUser.process = SimpleNamespace(
+    sdk=sdk, user_joins=lambda: 0, user_leaves=lambda index: None
+)
+for turns in range(60):  # At turn 0 the user has not begun.
+    users, user = Group(), SdkWorkerUser(Environment())
+    user.start(users)
+    for _ in range(turns):
+        gevent.sleep(0)
+    user.stop()
+    users.join(5)
+    users.kill()
+assert len(begun) > 60
+print(len(begun) - len(ended))
+"""
+
+
+def test_no_user_that_is_stopped_between_requests_is_killed_in_its_next_one() -> None:
+    """At whichever turn of the event loop."""
+    done = subprocess.run(
+        [sys.executable, "-c", STOPPED], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout == "0\n", done.stdout + done.stderr
+
+
+def workload(**keys: Any) -> Workload:
+    return one_kind(**{"objects": {"size": 1000}, "workers": [1], **keys})
+
+
+@pytest.mark.parametrize(
+    ("keys", "api", "users", "says"),
+    [
+        ({"rate_per_s": 100}, "s3", "engine", "how many workers"),
+        ({"operations": {"delete": 1}}, "s3", "engine", "only deletes"),
+        ({"operations": {"tag": 1}}, "swift", "engine", "swift API has no tag"),
+        ({"operations": {"copy": 1, "read": 1}}, "s3", "sdk", "copy"),
+        ({"connections": "per-request"}, "s3", "sdk", "connections"),
+    ],
+)
+def test_a_workload_that_these_users_cannot_replay_is_refused(
+    keys: dict[str, Any], api: ObjectApi, users: Literal["engine", "sdk"], says: str
+) -> None:
+    with pytest.raises(UsageError, match=says):
+        refuse_unfit(workload(**keys), api, users)
+    mix = workload(operations={"read": 5, "write": 3, "delete": 1, "head": 1, "list": 1})
+    refuse_unfit(mix, api, users)
+
+
+Make = Callable[..., Any]
+TOKEN = "AUTH_tk0123456789abcdef"
+
+
+def repeating(connection: socket.socket, head: bytes) -> bool:
+    """Answer with what was sent; a request for a token gets one."""
+    place = connection.getsockname()[1]
+    if b"X-Auth-User" in head:
+        answer = f"200 OK\r\nX-Auth-Token: {TOKEN}\r\nX-Storage-Url: http://127.0.0.1:{place}/v1/a"
+        connection.sendall(f"HTTP/1.1 {answer}\r\nContent-Length: 0\r\n\r\n".encode())
+        return True
+    sent = next(line for line in head.split(b"\r\n") if line.lower().startswith(b"x-auth-token"))
+    body = b"you sent " + sent
+    length = f"HTTP/1.1 500 X\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    connection.sendall(length + body)
+    return True
+
+
+def test_the_engine_keeps_tokens_out_of_its_last_error(scripted: Make, bench: Make) -> None:
+    engine: Bench = bench(scripted(repeating), shape(), api="swift", base_path="/v1/a", token=TOKEN)
+    engine.engine.add_worker(0, 1, 0)
+    until(lambda: engine.progress["failed"] >= 2, "failures")
+    assert engine.progress["last_error"].endswith("you sent X-Auth-Token: ***")
+    engine.engine.renew_keys(("", "", TOKEN[::-1]))
+    failed = engine.progress["failed"]
+    until(lambda: engine.progress["failed"] >= failed + 2, "failures with another token")
+    assert engine.progress["last_error"].endswith("you sent X-Auth-Token: ***")
+
+
+def test_what_an_account_cannot_do_is_said_without_its_token(scripted: Make) -> None:
+    port = scripted(repeating).port
+    target = Endpoint(
+        api="swift", url=f"http://127.0.0.1:{port}/auth/v1.0", user="u", key=SecretStr("k" * 20)
+    )
+    account = Account(target, 10.0)
+    account.authenticate()
+    assert account.token == TOKEN
+    with pytest.raises(DriverError, match=r"cannot be created: HTTP 500: you sent .*: \*\*\*$"):
+        account.make_bucket("b")
+
+
+@pytest.mark.parametrize("api", ["s3", "swift"])
+def test_a_target_whose_answers_are_503_does_not_serve(scripted: Make, api: str) -> None:
+    busy = always(b"HTTP/1.1 503 Slow Down\r\nContent-Length: 0\r\n\r\n")
+    given = {"token": SecretStr("given")} if api == "swift" else {}
+    target = Endpoint.model_validate(
+        {"api": api, "url": scripted(busy).url, "user": "u", "key": SecretStr("k"), **given}
+    )
+    with pytest.raises(NotServing, match="HTTP 503"):
+        Account(target, 10.0).check_serves()

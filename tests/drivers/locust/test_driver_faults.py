@@ -7,12 +7,17 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
+import psutil
 import pytest
+import zmq
 from hdrh.histogram import HdrHistogram
+from locust import __version__
+from locust.rpc import Message
 from pydantic import SecretStr
 from swiftclient.client import Connection
 
@@ -30,9 +35,13 @@ from tests.drivers.locust.local_driver import (
     stepped,
     workload,
 )
+from weighbridge import suites
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.protocol import Cleanup, Prepare, Progress, Step
+from weighbridge.drivers.engine._native import object_sizes
+from weighbridge.drivers.locust.aging import churned, fingerprint
+from weighbridge.drivers.process import DriverProcess
+from weighbridge.drivers.protocol import AgeBuckets, Aged, Cleanup, Prepare, Progress, Step
 from weighbridge.suites import Objects
 
 pytestmark = pytest.mark.long  # starts Locust
@@ -295,3 +304,149 @@ def test_stdout_has_only_events_and_locust_writes_its_table_to_the_log(
     assert f" {count} " in log
     assert "Aggregated" in log
     assert KEY not in log
+
+
+AGE = suites.Age.model_validate(
+    {"fill": "1MB", "size": {"uniform": [100, 9000]}, "containers": 3, "churn": 2, "share": "25%"}
+)
+
+
+def aged(
+    target: Null, kept: Kept, age: suites.Age = AGE, objects: int = 40
+) -> tuple[Aged, list[Progress]]:
+    heard: list[Progress] = []
+    with kept() as running:
+        running.setup(setup_for(target.target("s3")))
+        answer = running.age(AgeBuckets(age=age, objects=objects), heard.append)
+    return answer, heard
+
+
+def test_a_store_is_filled_and_churned_and_holds_what_is_reported(
+    null: Callable[..., Null], kept: Kept
+) -> None:
+    target = null()
+    answer, heard = aged(target, kept)
+    names = target.names("s3")
+    assert answer.objects == len(names) == 40
+    assert [(one.deleted, one.written) for one in answer.rounds] == [(10, 10), (10, 10)]
+    assert {name.split("/")[0] for name in names} == {f"wb-test-age-{index}" for index in range(3)}
+    # Numbers are never reused: of 60 objects ever written, the last ten all exist, and of the first
+    # 40 some do not.
+    numbers = sorted(
+        int(name.rsplit("-", 1)[1]) * 3 + int(name.split("/")[0].rsplit("-", 1)[1])
+        for name in names
+    )
+    assert numbers[-10:] == list(range(50, 60))
+    assert 20 <= len([number for number in numbers if number < 40]) <= 30
+    sizes = object_sizes(AGE.workload(40).model_dump_json(), 11, 0, 60)
+    assert answer.bytes == sum(sizes[number] for number in numbers)
+    assert answer.filled_bytes == sum(sizes[:40])
+    assert answer.fingerprint == fingerprint(numbers, 3, sizes.__getitem__)
+    assert {progress.phase for progress in heard} == {"prepare", "cleanup"}
+
+
+def test_the_same_seed_gives_the_same_names_and_sizes_and_another_does_not(
+    null: Callable[..., Null], kept: Kept
+) -> None:
+    one, two, three = null(), null(), null()
+    first, second = aged(one, kept)[0], aged(two, kept)[0]
+    assert first.model_copy(update={"seconds": 0.0}) == second.model_copy(update={"seconds": 0.0})
+    assert one.names("s3") == two.names("s3")
+    other = aged(three, kept, AGE.model_copy(update={"seed": 12}))[0]
+    assert other.fingerprint != first.fingerprint
+    assert three.names("s3") != one.names("s3")
+
+
+def test_a_store_without_churn_is_only_filled(null: Callable[..., Null], kept: Kept) -> None:
+    target = null()
+    answer, _ = aged(target, kept, AGE.model_copy(update={"churn": 0}), objects=7)
+    assert (answer.objects, answer.rounds) == (7, ())
+    assert answer.bytes == answer.filled_bytes
+    assert len(target.names("s3")) == 7
+
+
+def test_what_cannot_be_written_fails_the_aging(null: Callable[..., Null]) -> None:
+    refusing = setup_for(null(fail_share=1.0).target("s3"))
+    fault = fault_of(refusing, AgeBuckets(age=AGE, objects=40))
+    assert "of 40 objects of age could be written; errors: http-503" in fault
+
+
+def test_objects_deleted_in_a_round_existed_before_it_and_not_after_it() -> None:
+    alive = set(range(40))
+    for gone, new, after in churned(AgeBuckets(age=AGE, objects=40), 11):
+        assert set(gone) <= alive
+        assert not alive & set(new)
+        alive = (alive - set(gone)) | set(new)
+        assert alive == set(after)
+        assert len(after) == 40
+
+
+# Strangers that talk to the port of Locust's master, whose steps depend on its own worker
+# processes alone.
+
+READY = Message("client_ready", __version__, "stranger_1").serialize()
+PING = Message("weighbridge-here", {"number": 1}, "stranger_1").serialize()
+ANSWER = Message(
+    "weighbridge-answer", {"id": 1, "answer": "{}", "error": "it was me"}, "stranger_1"
+).serialize()
+TORN = (READY[:-3], b"\xc1", b"", b"\x00" * 1000, Message("client_ready", {"a": 1}, 7).serialize())
+SKEW = "windows of the worker processes are "
+
+
+def port_of(running: DriverProcess) -> int:
+    connections = psutil.Process(running.process.pid).net_connections("tcp")
+    (port,) = {one.laddr.port for one in connections if one.status == psutil.CONN_LISTEN}
+    return int(port)
+
+
+@contextmanager
+def stranger(port: int, messages: tuple[bytes, ...], *, guesses: bool) -> Iterator[None]:
+    """One that connects as Locust's workers do, or with a guessed key, and sends `messages`."""
+    context = zmq.Context()
+    connection: Any = context.socket(zmq.DEALER)
+    connection.setsockopt(zmq.IDENTITY, b"stranger_1")
+    if guesses:
+        connection.curve_publickey, connection.curve_secretkey = zmq.curve_keypair()
+        connection.curve_serverkey = zmq.curve_keypair()[0]
+    connection.connect(f"tcp://127.0.0.1:{port}")
+    try:
+        for message in messages:
+            connection.send(message)
+        yield
+    finally:
+        connection.close(linger=0)
+        context.term()
+
+
+def test_messages_from_strangers_do_not_affect_a_step(
+    null: Callable[..., Null], kept: Kept
+) -> None:
+    reads = workload({"read": 1}, runtime=1.0, warmup=0.2)
+    with kept() as running:
+        running.setup(setup_for(null(delay_ms=5.0).target("s3"), processes=2))
+        port = port_of(running)
+        running.prepare(Prepare(workload=reads))
+        sent = (READY, PING, ANSWER, *TORN)
+        with stranger(port, sent, guesses=False), stranger(port, sent, guesses=True):
+            with socket.create_connection(("127.0.0.1", port), timeout=5.0) as raw:
+                raw.sendall(b"GET / HTTP/1.0\r\n\r\n" + bytes(range(256)) * 100)
+            for workers in (5, 1):
+                measurement = running.step(Step(workload=reads, workers=workers)).measurement
+                check_consistent(measurement)
+                assert by_operation(measurement)["read"].count > 0
+                # A busy machine closes one process's window later than another's, and says so.
+                assert not [note for note in measurement.notes if not note.startswith(SKEW)]
+
+
+def test_the_masters_key_is_on_no_command_line_and_in_no_environment(
+    null: Callable[..., Null], kept: Kept
+) -> None:
+    with kept() as running:
+        running.setup(setup_for(null().target("s3"), processes=2))
+        children = psutil.Process(running.process.pid).children()
+        words = [word for one in children for word in (*one.cmdline(), *one.environ().values())]
+    assert len(children) == 2
+    # A CurveZMQ key is forty characters of Z85; no other word here is, except for paths.
+    assert not [
+        word for word in words if len(word) == 40 and "/" not in word and not word.isalnum()
+    ]

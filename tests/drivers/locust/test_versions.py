@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from swiftclient.client import Connection
 
 from null_process import s3_client
+from tests.drivers.conftest import always
 from tests.drivers.locust.local_driver import (
     KEY,
     Api,
@@ -24,9 +25,15 @@ from tests.drivers.locust.local_driver import (
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.locust.account import Account
-from weighbridge.drivers.locust.prepared_objects import VersionedBuckets
+from weighbridge.drivers.locust.prepared_objects import (
+    BATCH,
+    MOST_PARALLEL,
+    Pace,
+    PreparedObjects,
+    VersionedBuckets,
+)
 from weighbridge.drivers.protocol import Cleanup, Prepare, Setup, Step
-from weighbridge.suites import Objects, Workload
+from weighbridge.suites import Objects, Suite, Workload, deleted_indexes
 
 OBJECTS = Objects(size=4096, containers=2, per_container=8)
 BUCKETS = ("wb-test-tried-0", "wb-test-tried-1")
@@ -181,3 +188,206 @@ def test_prepared_versions_must_all_be_there_and_alone(
         ids = made.ids()
         assert ids[:6] == ["1.0", "2.0", "3.0"] * 2
         assert len(ids) == 48
+
+
+# What is prepared for workloads: buckets open to everybody, stores that encrypt, objects in parts,
+# objects that are only listed.
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+NO = b"HTTP/1.1 501 Not Implemented\r\nContent-Length: 2\r\n\r\nno"
+OWN_KEY = OK.replace(b"\r\n\r\n", b"\r\nx-amz-server-side-encryption: AES256\r\n\r\n")
+NO_KEY = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"
+GONE = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+BUCKET = "/wb-test-w-0"
+
+
+def prepared(served: Any, operation: str = "write", **more: object) -> list[str]:
+    """The requests of a workload's preparation."""
+    workload = Workload.model_validate(
+        {
+            "name": "w",
+            "objects": {"size": 10, "per_container": 2},
+            "operations": {operation: 1},
+            "workers": (1,),
+            "runtime": 1.0,
+            **more,
+        }
+    )
+    target = Endpoint(api="s3", url=served.url, user="AK", key=SecretStr("SK"))
+    made = PreparedObjects(setup_for(target))
+    made.prepare(Prepare(workload=workload), lambda _: None)
+    return [head.split(b" HTTP")[0].decode() for head in served.asked]
+
+
+@pytest.mark.parametrize("auth", ["header", "query", "none"])
+def test_everybody_may_use_the_bucket_only_if_requests_are_anonymous(
+    scripted: Callable[..., Any], auth: str
+) -> None:
+    served = scripted(always(OK, keep=False))
+    policy = [f"PUT {BUCKET}?policy="] if auth == "none" else []
+    assert prepared(served, signing={"auth": auth}) == [f"PUT {BUCKET}", *policy]
+    if policy:
+        [rule] = json.loads(served.bodies[-1])["Statement"]
+        assert rule["Resource"] == ["arn:aws:s3:::wb-test-w-0", "arn:aws:s3:::wb-test-w-0/*"]
+        assert "s3:PutObject" in rule["Action"]
+
+
+def test_a_store_that_does_not_open_it_is_reported(scripted: Callable[..., Any]) -> None:
+    def answer(connection: socket.socket, head: bytes) -> bool:
+        connection.sendall(NO if b"?policy=" in head else OK)
+        return False
+
+    with pytest.raises(DriverError, match="cannot be opened to anonymous requests: HTTP 501: no"):
+        prepared(scripted(answer), signing={"auth": "none"})
+
+
+@pytest.mark.parametrize(
+    ("encryption", "answers", "proves"),
+    [
+        ("sse-c", {b"GET": NO_KEY, b"HEAD": NO_KEY}, True),
+        ("sse-c", {}, False),
+        ("sse-c", {b"HEAD": NO_KEY}, False),
+        ("sse-c", {b"GET": GONE}, False),
+        ("sse-s3", {b"HEAD": OWN_KEY}, True),
+        ("sse-s3", {}, False),
+        ("sse-s3", {b"HEAD": NO_KEY}, False),
+    ],
+)
+@pytest.mark.parametrize("operation", ["read", "write"])
+def test_a_store_that_keeps_objects_plain_is_refused(
+    scripted: Callable[..., Any],
+    encryption: str,
+    answers: dict[bytes, bytes],
+    proves: bool,
+    operation: str,
+) -> None:
+    def answer(connection: socket.socket, head: bytes) -> bool:
+        connection.sendall(answers.get(head.split(b" ")[0], OK))
+        return True
+
+    served, first = scripted(answer), f"{BUCKET}/object-0000000000"
+    if not proves:
+        with pytest.raises(DriverError, match=rf"does not encrypt as asked \({encryption}\)"):
+            prepared(served, operation, encryption=encryption)
+        return
+    asked = prepared(served, operation, encryption=encryption)
+    # What was written only for the proof is deleted.
+    asks = f"{'GET' if encryption == 'sse-c' else 'HEAD'} {first}"
+    own = [f"PUT {first}", asks, f"DELETE {first}"]
+    assert operation == "read" or asked == [f"PUT {BUCKET}", *own]
+    assert asks in asked
+    assert (f"DELETE {first}" in asked) == (operation == "write")
+
+
+def test_nothing_is_asked_where_objects_are_plain(scripted: Callable[..., Any]) -> None:
+    assert prepared(scripted(always(OK)), encryption="none") == [f"PUT {BUCKET}"]
+
+
+PART = 5 << 20
+
+
+@pytest.mark.parametrize("api", ["s3", "swift"])
+def test_segments_of_prepared_objects_are_no_strays_and_are_deleted_with_them(
+    api: Api, null: Callable[..., Null]
+) -> None:
+    workload = Workload.model_validate(
+        {
+            "name": "parts",
+            "objects": {"size": 2 * PART + 5, "per_container": 2},
+            "operations": {"read-part": 1},
+            "multipart": {"part": PART},
+            "workers": [1],
+            "runtime": 1.0,
+        }
+    )
+    target = null()
+    setup = setup_for(target.target(api))
+    objects = PreparedObjects(setup)
+    made = objects.prepare(Prepare(workload=workload), lambda _: None)
+    assert (made.objects, made.bytes) == (2, 2 * (2 * PART + 5))
+    bucket = f"{setup.bucket_prefix}-parts-0"
+    wholes = [f"{bucket}/object-000000000{index}" for index in range(2)]
+    segments = [f"{name}/0000000{number}" for name in wholes for number in (1, 2, 3)]
+    wanted = sorted(wholes + (segments if api == "swift" else []))
+    assert target.names(api) == wanted
+    assert objects.delete_strays(workload, lambda _: None) == (0, 0)
+    assert target.names(api) == wanted
+    assert objects.delete_all(workload, 2, lambda _: None) == (2, 0)
+    assert target.names(api) == []
+
+
+def workloads(per_container: int = 40) -> tuple[Workload, ...]:
+    given = {
+        "name": "tried",
+        "objects": {"size": 0, "containers": 2, "per_container": per_container},
+        "operations": {"list-all": 1},
+        "listing": {"page": 10},
+        "listed": {"deleted": ["0%", "25%", "50%"]},
+        "workers": [2],
+        "runtime": 0.4,
+        "warmup": 0.0,
+    }
+    suite = {"name": "s", "about": "a", "workloads": [given]}
+    return Suite.model_validate(suite).workloads
+
+
+@pytest.mark.long  # starts Locust
+@pytest.mark.parametrize("api", ["s3", "swift"])
+def test_each_share_is_deleted_once_and_the_others_are_all_listed(
+    api: Api, null: Callable[..., Null], kept: Kept
+) -> None:
+    target = null()
+    with kept() as running:
+        running.setup(setup_for(target.target(api)))
+        for one, left in zip(workloads(), (80, 60, 40), strict=True):
+            assert running.prepare(Prepare(workload=one)).objects == left
+            names = target.names(api)
+            gone = deleted_indexes(one, 11)
+            assert sorted(names) == [
+                f"wb-test-tried-{container}/object-{index:010}"
+                for container in range(2)
+                for index in range(40)
+                if index not in gone
+            ]
+            tallies = by_operation(running.step(Step(workload=one, workers=2)).measurement)
+            assert tallies["list-all"].count > 0
+            assert not tallies["list-all"].errors
+        assert running.cleanup(Cleanup(workload=one, what="all")).failed == 0
+        assert target.names(api) == []
+        # A smaller share again: what was deleted is written again first.
+        assert running.prepare(Prepare(workload=workloads()[1])).objects == 60
+        assert running.prepare(Prepare(workload=workloads()[0])).objects == 80
+        assert len(target.names(api)) == 80
+
+
+@pytest.mark.long  # starts Locust
+def test_more_objects_than_a_batch_all_exist(null: Callable[..., Null], kept: Kept) -> None:
+    first = workloads(BATCH + 50)[0]
+    target = null()
+    with kept() as running:
+        running.setup(setup_for(target.target("swift")))
+        assert running.prepare(Prepare(workload=first)).objects == 2 * (BATCH + 50)
+        assert len(target.names("swift")) == 2 * (BATCH + 50)
+
+
+def rates(pace: Pace, per_s: dict[int, float]) -> list[int]:
+    """The workers of each batch, where so many of them do so much per second."""
+    used = []
+    for _ in range(6):
+        used.append(pace.workers)
+        pace.took(BATCH, BATCH / per_s[pace.workers])
+    return used
+
+
+def test_workers_double_while_that_is_faster_and_stay_at_the_best() -> None:
+    slow = {8: 100.0, 16: 180.0, 32: 190.0, 64: 400.0}
+    assert rates(Pace(8), slow) == [8, 16, 32, 16, 16, 16]
+    fast = {8: 100.0, 16: 200.0, 32: 400.0, 64: 800.0}
+    assert rates(Pace(8), fast) == [8, 16, 32, 64, 64, 64]
+    assert rates(Pace(MOST_PARALLEL), fast) == [MOST_PARALLEL] * 6
+
+
+def test_a_short_batch_decides_nothing() -> None:
+    pace = Pace(8)
+    pace.took(BATCH - 1, 1.0)
+    assert pace.workers == 8

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from fake_ceph import STORE, FakeCeph, detail
-from tests.drivers.rados.given_pools import NAMESPACE, Seen, ours, untouched
+from tests.drivers.rados.given_pools import CODED, NAMESPACE, POOL, Seen, ours, untouched
 from tests.drivers.rados.test_driver import workload
-from weighbridge.common.errors import ObjectsLeft, TargetError
+from weighbridge.common.errors import ObjectsLeft, TargetError, UsageError
+from weighbridge.common.structure import Fragments, Redundancy
 from weighbridge.drivers.protocol import Cleanup, Prepare, Step
 from weighbridge.drivers.rados import GivenPool, RadosBench
-from weighbridge.drivers.rados.given_pool import last_written
+from weighbridge.drivers.rados.given_pool import details, last_written
 from weighbridge.suites import RadosBenchOptions
 
 
@@ -135,3 +136,207 @@ def test_of_objects_that_runs_left_those_count_that_were_written_last() -> None:
     one, other = (f"benchmark_data_gateway-1_{pid}_object" for pid in (7, 70))
     names = [f"{one}9", f"{one}10", f"{one}2", f"{other}0", "wb-1-get", "theirs", f"{one}x"]
     assert sorted(last_written(names)) == sorted((f"{one}10", f"{other}0", "wb-1-get", f"{one}x"))
+
+
+def test_a_look_knows_replicas_groups_and_rule_and_leaves_nothing(
+    ceph: FakeCeph, seen: Seen
+) -> None:
+    found = seen()
+    assert found.words == "pool bench: 3 replicas, 32 placement groups, CRUSH rule 0"
+    assert found.apart == ""
+    assert found.stores == (STORE,)
+    assert found.remark == ""
+    assert untouched(ceph)
+    assert not [one for one in ceph.objects if one.startswith("wb-")]
+    assert [one for one in ceph.calls if " create probe" in one]
+
+
+@pytest.mark.parametrize(
+    ("pools", "words"),
+    [
+        ([detail(size=1), detail(STORE)], f"has 1 replica, and {STORE}, .* 3 replicas"),
+        ([detail(crush_rule=1), detail(STORE)], "has CRUSH rule 1, .* it may be on other devices"),
+        ([detail()], "no pool in which a radosgw keeps objects"),
+        ([detail(), detail(STORE, type=3, erasure_code_profile="p")], "erasure coding 2\\+1"),
+        (
+            [detail(**CODED), detail(STORE, **CODED, size=4)],
+            f"has pieces of an object on 3 OSDs, and {STORE}, .* on 4",
+        ),
+        (
+            [detail(), detail(STORE), detail("cold", size=2, application_metadata={"rgw": {}})],
+            "has 3 replicas, and cold, in which gateways may keep objects, 2 replicas",
+        ),
+        (
+            [detail(), detail(STORE, options={"compression_mode": "force"})],
+            f"pool {STORE} compresses \\(compression_mode force\\)",
+        ),
+        ([detail(read_tier=7, write_tier=7), detail(STORE)], "pool bench has a cache tier"),
+    ],
+)
+def test_a_pool_that_is_unlike_the_gateways_is_said_to_be_no_layer_below_them(
+    ceph: FakeCeph, seen: Seen, pools: list[object], words: str
+) -> None:
+    ceph.say("pools", pools)
+    assert re.search(words, seen().apart)
+
+
+def test_pools_in_which_radosgw_keeps_no_objects_may_be_unlike(ceph: FakeCeph, seen: Seen) -> None:
+    rgw = {"application_metadata": {"rgw": {}}, "size": 2, "crush_rule": 5}
+    others = (".rgw.root", "default.rgw.log", "default.rgw.buckets.index", "old.rgw.buckets.non-ec")
+    ceph.say("pools", [detail(), detail(STORE), *(detail(name, **rgw) for name in others)])
+    assert (seen().apart, seen().stores) == ("", (STORE,))
+
+
+@pytest.mark.parametrize(
+    ("pools", "stores"),
+    [
+        ([detail(application_metadata={"rgw": {}})], ()),
+        ([detail(), detail("cold", application_metadata={"rgw": {}})], ("cold",)),
+    ],
+)
+def test_a_pool_of_gateways_by_its_application_alone_is_not_known_to_be_theirs(
+    ceph: FakeCeph, seen: Seen, pools: list[object], stores: tuple[str, ...]
+) -> None:
+    ceph.say("pools", pools)
+    found = seen()
+    assert found.apart.startswith("the cluster has no pool in which a radosgw keeps objects")
+    assert found.stores == stores
+
+
+@pytest.mark.parametrize(
+    ("what", "said", "remark"),
+    [
+        (
+            "pools",
+            [detail(), detail(STORE, pg_num=256)],
+            f"it has 32 placement groups, and {STORE} 256: it may use fewer OSDs, and reach less",
+        ),
+        (
+            "pools",
+            [detail(application_metadata={"rbd": {}}), detail(STORE)],
+            "it is in use by rbd",
+        ),
+        (
+            "states",
+            {},
+            "whether placement groups are active and clean is not known: ceph status has none",
+        ),
+    ],
+)
+def test_what_may_spoil_a_bench_of_a_pool_is_remarked(
+    ceph: FakeCeph, seen: Seen, what: str, said: object, remark: str
+) -> None:
+    ceph.say(what, said)
+    assert seen().remark == remark
+
+
+def test_a_profile_that_would_be_an_option_of_a_program_is_refused(
+    ceph: FakeCeph, seen: Seen
+) -> None:
+    coded = detail(STORE, type=3, erasure_code_profile="-o/etc/motd")
+    ceph.say("pools", [detail(), coded])
+    with pytest.raises(TargetError, match=r"gateway-1: ceph osd pool ls detail: 1\.erasure_code"):
+        seen()
+    assert not [one for one in ceph.calls if "motd" in one]
+
+
+def test_a_pool_with_the_fragments_of_the_gateways_pool_is_alike(
+    ceph: FakeCeph, seen: Seen
+) -> None:
+    coded = {**CODED, "crush_rule": 2}
+    ceph.say("pools", [detail(**coded), detail(STORE, **coded)])
+    found = seen()
+    fragments = Fragments(data=2, parity=1)
+    assert (found.kept, found.apart) == (Redundancy(replicas=1, fragments=fragments), "")
+
+
+@pytest.mark.parametrize("profile", [{}, {"k": "2"}])
+def test_a_pool_whose_fragments_are_not_known_can_be_benched_without_a_share(
+    ceph: FakeCeph, seen: Seen, profile: dict[str, str]
+) -> None:
+    ceph.say("profiles", {"other": profile, **({"p": profile} if profile else {})})
+    ceph.say("pools", [detail(), detail(STORE, **CODED)])
+    found = seen()
+    assert found.kept == Redundancy(replicas=3)
+    why = "no k and m" if profile else "unknown erasure code profile 'p'"
+    assert re.match(f"it is not known how pool {STORE} keeps objects: .*{why}", found.apart)
+    ceph.say("pools", [detail(**CODED), detail(STORE)])
+    found = seen()
+    assert (found.kept, found.pg_num) == (None, 32)
+    assert re.match(f"it is not known how pool bench keeps objects: .*{why}", found.apart)
+
+
+def test_what_the_user_may_not_know_is_not_known_and_the_pool_can_be_benched(
+    ceph: FakeCeph, seen: Seen
+) -> None:
+    ceph.say("no-caps", "Error EACCES: access denied")
+    found = seen()
+    assert (found.kept, found.pg_num, found.rule) == (None, None, None)
+    assert found.apart == "nothing is known of it: client.bench: Error EACCES: access denied"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"quota_max_bytes": 2**30}, ["it has a quota (1 GiB)"]),
+        (
+            {"quota_max_objects": 5, "flags_names": "hashpspool,full_quota"},
+            ["it is full (full_quota)", "it has a quota (5 objects)"],
+        ),
+        ({"flags_names": "hashpspool,nearfull"}, ["it is full (nearfull)"]),
+    ],
+)
+def test_a_pool_in_which_writes_may_wait_is_refused_with_all_that_is_wrong(
+    ceph: FakeCeph, seen: Seen, changes: dict[str, object], words: list[str]
+) -> None:
+    ceph.say("pools", [detail(**changes), detail(STORE)])
+    with pytest.raises(UsageError) as error:
+        seen()
+    assert [word for word in words if word not in error.value.message] == []
+    assert error.value.message.count("gateway-1: pool bench: it ") == len(words)
+    assert not [one for one in ceph.calls if "create" in one]
+
+
+def test_a_pool_or_user_that_does_not_exist_is_refused(ceph: FakeCeph, seen: Seen) -> None:
+    with pytest.raises(UsageError, match=r"the cluster has no such pool.*'bench'"):
+        seen(POOL.model_copy(update={"pool": "benhc"}))
+    with pytest.raises(UsageError, match="unable to find a keyring"):
+        seen(POOL.model_copy(update={"user": "client.nobody"}))
+    # No name of a pool moves the cursor.
+    ceph.say("pools", [detail("\x1b[2Jvault")])
+    with pytest.raises(UsageError, match=r"the cluster has no such pool.*vault") as error:
+        seen()
+    assert "\x1b" not in error.value.message
+
+
+@pytest.mark.parametrize(("what", "command"), [("denied", "create"), ("no-list", "ls")])
+def test_a_user_without_rights_is_refused_with_what_rados_says_and_the_rights_it_needs(
+    ceph: FakeCeph, seen: Seen, what: str, command: str
+) -> None:
+    ceph.say(what, "error: (1) Operation not permitted")
+    with pytest.raises(
+        UsageError, match=rf"client.bench cannot use it: rados {command}: .*permitted"
+    ) as error:
+        seen()
+    assert "osd 'allow rw pool=bench'" in str(error.value)
+    # The object that was tried is gone.
+    assert untouched(ceph)
+    assert not [one for one in ceph.objects if one.startswith("wb-")]
+
+
+def test_a_host_without_rados_is_refused_and_without_ceph_nothing_is_known(
+    ceph: FakeCeph, seen: Seen
+) -> None:
+    (ceph.bin / "ceph").unlink()
+    assert seen().apart == "nothing is known of it: gateway-1 has no program `ceph`"
+    (ceph.bin / "rados").unlink()
+    with pytest.raises(UsageError, match=r"gateway-1 has no program `rados`.*\n.*ceph-common"):
+        seen()
+
+
+@pytest.mark.parametrize(
+    "printed", ["", "[]x", '[{"pool_name": "bench"}]', '{"a": 1}', "[" * 100_000]
+)
+def test_what_is_no_list_of_pools_is_an_error_that_names_host_and_command(printed: str) -> None:
+    with pytest.raises(TargetError, match="gateway-1: ceph osd pool ls detail: "):
+        details(printed, "gateway-1")

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from tests.gateways.capabilities.memory_server import Closed, Request, Respond, Response
 from tests.gateways.capabilities.memory_store import PREFIX, MemoryStore, memory_store
+from tests.mutation import Dice, bounded, cases, wrong_json
 from weighbridge.common.errors import ServiceFailed, TargetError
 from weighbridge.common.host import Command
 from weighbridge.gateways.capabilities import asking
-from weighbridge.gateways.capabilities.asking import Asked, ask_all, in_order
+from weighbridge.gateways.capabilities.asking import Asked, NoReply, ask_all, in_order, reply_of
 from weighbridge.gateways.capabilities.capability import Answer, Capability
+from weighbridge.gateways.capabilities.digests import checksum
 from weighbridge.gateways.capabilities.matrix import (
     CapabilityMatrix,
     LayoutAnswers,
@@ -213,3 +217,33 @@ def test_the_csv_file_has_a_line_for_each_answer_and_no_formula() -> None:
     found = matrix(Answer(outcome="wrong", status=200, text="=1+1"))
     lines = matrix_csv(found, (CAPABILITIES["s3-delete"],)).splitlines()
     assert lines[1] == "layout-0,any-1,s3-delete,s3,objects,DELETE,wrong,200,,'=1+1"
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "value"),
+    [("crc32", 0xCBF43926), ("crc32c", 0xE3069283), ("crc64nvme", 0xAE8B14860A799888)],
+)
+def test_checksums_have_their_published_check_values(algorithm: str, value: int) -> None:
+    raw = base64.b64decode(checksum(algorithm, b"123456789"))
+    assert int.from_bytes(raw, "big") == value
+
+
+REPLY: Final = {
+    "key": "s3-delete",
+    "answer": {"outcome": "refused", "status": 501, "code": "NotImplemented", "text": "not here"},
+    "alive": True,
+    "left": ["wb-0123abcd-capability-3: 403 AccessDenied"],
+}
+
+
+@cases
+def test_any_line_is_a_reply_with_harmless_text_or_refused(dice: Dice) -> None:
+    line = wrong_json(dice, REPLY)
+    with bounded():
+        try:
+            reply = reply_of(line, "s3-delete")
+        except NoReply:
+            return
+    assert reply.key == "s3-delete"
+    assert reply.answer.why.isprintable()
+    assert len(reply.answer.why) < 300

@@ -1,25 +1,97 @@
+"""Comparing latencies that are known as bins."""
+
 from __future__ import annotations
 
 import csv
+import html
 import io
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from compared_rows import cell, row
 from fake_run import WORKLOADS, fake_run
-from made_rows import made_points, made_row
+from made_rows import altered, made_point, made_points, made_row
 from weighbridge.results import derive
 from weighbridge.results.analysis.agreement import Agreement, agreements, causes, sentences
+from weighbridge.results.analysis.comparing import compare
+from weighbridge.results.analysis.comparison import Verdict
 from weighbridge.results.analysis.findings import find
+from weighbridge.results.analysis.host_shares import host_shares, unequal_shares
 from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.charts.chart_theme import LIGHT
 from weighbridge.results.interval import Interval
+from weighbridge.results.record.resolved import PlannedHost, ResolvedPlan
+from weighbridge.results.record.store import RunStore
 from weighbridge.results.report.agreement_table import agreement_csv, agreement_table, csv_head
+from weighbridge.results.slides.evidence import evidence
+from weighbridge.results.slides.setup import setup
+
+
+def binned(layout: str, *bins: tuple[float, float | None]) -> Row:
+    within = [{"low_ms": low, "high_ms": high} for low, high in bins]
+    points = tuple(
+        made_point(repeat=number, valid=True, throughput_ops_s=100.0 + number, p90_in=one)
+        for number, one in enumerate(within)
+    )
+    middle = within[len(bins) // 2]
+    return row(
+        layout, driver="cosbench", points=points, repeats=len(points), p90_ms=None, p90_in=middle
+    )
+
+
+@pytest.mark.parametrize(
+    ("other", "verdict", "text"),
+    [
+        ([(30, 40)] * 5, "worse", "in (10, 20] vs (30, 40] ms; n = 5."),
+        ([(20, 30)] * 5, "not significant", "not distinguishable: in (10, 20] and (20, 30] ms"),
+        ([(10, 20)] * 5, "not significant", "not distinguishable: both in (10, 20] ms; n = 5."),
+        ([(30, 40)] * 4, "provisional", "n = 4: a claim needs 5 repeats"),
+        ([(20, 30)] * 2 + [(30, 40)] * 3, "not significant", "in (10, 20] vs (30, 40] ms; n = 5."),
+        ([(30, None)] * 5, "not comparable", "(beyond the last bin)"),
+    ],
+)
+def test_latencies_in_bins_are_ranked_only_if_the_bins_do_not_touch(
+    other: list[tuple[float, float | None]], verdict: Verdict, text: str
+) -> None:
+    found = cell(compare([binned("a", *[(10, 20)] * 5), binned("b", *other)]), "p90")
+    assert found.verdict == verdict
+    assert text in found.text
+    assert found.text.startswith("No difference found: ") == (verdict == "not significant")
+    assert (found.baseline_value, found.subject_value) == (None, None)
+
+
+def test_the_test_of_bins_is_the_worst_that_latencies_within_them_allow() -> None:
+    apart = cell(compare([binned("a", *[(10, 20)] * 5), binned("b", *[(30, 40)] * 5)]), "p90")
+    assert apart.p == pytest.approx(2 / 252)
+    # One of five touches all of a: of 25 pairs 20 are text apart, 5 may be lost. P(U <= 5) = 19/252
+    # by counting, two-sided.
+    near = cell(
+        compare([binned("a", *[(10, 20)] * 5), binned("b", (20, 30), *[(30, 40)] * 4)]), "p90"
+    )
+    assert near.p == pytest.approx(2 * 19 / 252)
+    assert near.delta == pytest.approx(0.8)
+
+
+def test_a_gap_between_bins_that_may_be_too_small_to_matter_is_not_claimed() -> None:
+    found = cell(compare([binned("a", *[(500, 510)] * 5), binned("b", *[(520, 530)] * 5)]), "p90")
+    assert found.verdict == "not significant"
+    assert found.ratio is not None
+    assert (found.ratio.low, found.ratio.high) == pytest.approx((520 / 510, 530 / 500))
+
+
+def test_bins_are_not_merged_over_worker_counts() -> None:
+    found = compare([binned("a", *[(10, 20)] * 5), binned("b", *[(30, 40)] * 5)])
+    assert cell(found, "p90", None).verdict == "not comparable"
+    assert "reported in bins" in cell(found, "p90", None).text
+
 
 Given = Mapping[str, object]
 
 
-def row(driver: str, rates: list[float], **more: object) -> Row:
+def row_of(driver: str, rates: list[float], **more: object) -> Row:
     given: Given = {
         "layout": "swift",
         "driver": driver,
@@ -42,13 +114,13 @@ def both(
 ) -> Agreement:
     """One step with a p90 of 14 ms by Locust and between 10 and 20 ms by COSBench."""
     exact = {"p90_ms": 14.0, "max_ms": 44.0, "mean_ms": 10.0}
-    a = row("locust", [locust_ops_s], **{**exact, **(locust or {})})
+    a = row_of("locust", [locust_ops_s], **{**exact, **(locust or {})})
     bins = {
         "p90_in": Interval(low_ms=10, high_ms=20),
         "max_in": Interval(low_ms=40, high_ms=50),
         "mean_ms": 9.6,
     }
-    b = row("cosbench", [cosbench_ops_s], **{**bins, **(cosbench or {})})
+    b = row_of("cosbench", [cosbench_ops_s], **{**bins, **(cosbench or {})})
     (found,) = agreements([a, b])
     return found
 
@@ -93,22 +165,29 @@ def test_a_step_that_one_driver_could_not_do_is_not_compared_and_names_it() -> N
 def test_enough_repeats_without_a_difference_are_the_same_rate() -> None:
     noisy = [100.0, 300.0, 80.0, 250.0, 90.0]
     (few,) = agreements(
-        [row("locust", noisy[:4]), row("cosbench", [2 * rate for rate in noisy[:4]])]
+        [
+            row_of("locust", noisy[:4]),
+            row_of("cosbench", [2 * rate for rate in noisy[:4]]),
+        ]
     )
-    (enough,) = agreements([row("locust", noisy), row("cosbench", [1.2 * rate for rate in noisy])])
+    (enough,) = agreements(
+        [row_of("locust", noisy), row_of("cosbench", [1.2 * rate for rate in noisy])]
+    )
     assert not few.same_rate
     assert enough.same_rate
 
 
 def test_one_driver_has_no_agreement() -> None:
-    assert agreements([row("locust", [100.0])]) == ()
-    assert agreements([row("cosbench", [100.0])]) == ()
+    assert agreements([row_of("locust", [100.0])]) == ()
+    assert agreements([row_of("cosbench", [100.0])]) == ()
     assert sentences((), ()) == causes((), {}) == ()
 
 
 def test_layouts_and_layers_are_not_mixed_up() -> None:
-    assert agreements([row("locust", [1.0]), row("cosbench", [1.0], layout="rgw-beast")]) == ()
-    assert agreements([row("locust", [1.0], layer="gateway"), row("cosbench", [1.0])]) == ()
+    assert (
+        agreements([row_of("locust", [1.0]), row_of("cosbench", [1.0], layout="rgw-beast")]) == ()
+    )
+    assert agreements([row_of("locust", [1.0], layer="gateway"), row_of("cosbench", [1.0])]) == ()
 
 
 def test_one_sentence_counts_all_steps_and_those_not_comparable() -> None:
@@ -130,7 +209,7 @@ def test_one_sentence_counts_all_steps_and_those_not_comparable() -> None:
 def test_the_kinds_of_requests_that_both_drivers_rank_alike_are_counted() -> None:
     def rows(workload: str, swift: float) -> list[Row]:
         return [
-            row(driver, [rate], workload=workload, layout=layout)
+            row_of(driver, [rate], workload=workload, layout=layout)
             for driver, other in (("locust", 200.0), ("cosbench", swift))
             for layout, rate in (("rgw-beast", 100.0), ("swift", other))
         ]
@@ -185,3 +264,62 @@ def test_a_run_with_both_drivers_says_how_far_they_agree_on_page_in_file_and_in_
     assert 'href="#agreement"' in page
     assert "(10, 20]" in page
     assert len((derived.folder / "agreement.csv").read_text().splitlines()) == 5
+
+
+SHORT = altered(WORKLOADS[0], workers=(1,), runtime=1.0)
+LIMITS = {"client-1": 0.5, "gateway-1": 0.6, "store-1": 0.3, "store-2": 0.3, "store-3": 0.3}
+WORDS = (
+    "Layouts do not have the same CPU or number of hosts: rgw-beast has 1.5 CPUs of 4 hosts; swift "
+    "has 0.3 CPUs of 1 host. Their results differ for that reason, too."
+)
+
+
+def planned(plan: ResolvedPlan, *, alone: bool = True, **changes: object) -> ResolvedPlan:
+    """With limits of CPU, and one layout on one host only."""
+    hosts = {
+        name: PlannedHost.model_validate({"cpus": cpus, **changes}) for name, cpus in LIMITS.items()
+    }
+    structures = dict(plan.structures)
+    if alone:
+        one = {"entrances": ("store-1",), "gateways": ("store-1",), "stores": ("store-1",)}
+        structures["swift"] = structures["swift"].model_copy(update=one)
+    hardware = altered(plan.hardware, hosts=hosts)
+    return altered(plan, hardware=hardware, structures=structures)
+
+
+def test_layouts_with_less_cpu_are_named_with_what_each_has(runs: Path) -> None:
+    plan = fake_run(runs, workloads=[SHORT], repeats=1).plan()
+    assert unequal_shares(planned(plan)) == (WORDS,)
+    assert unequal_shares(planned(plan, alone=False)) == ()
+    # A control is no other layout.
+    swift = {"layouts": plan.layouts, "twins": {"swift": "rgw-beast"}}
+    assert unequal_shares(planned(plan.model_copy(update=swift))) == ()
+
+
+def test_cpus_of_its_own_count_as_many_and_a_host_without_a_limit_as_unknown(runs: Path) -> None:
+    plan = fake_run(runs, workloads=[SHORT], repeats=1).plan()
+    own = host_shares(planned(plan, cpus=None, cpuset="0-1,4"))
+    assert [one.words for one in own] == ["12 CPUs of 4 hosts", "3 CPUs of 1 host"]
+    free = host_shares(planned(plan, cpus=None))
+    assert [one.words for one in free] == ["4 hosts", "1 host"]
+
+
+def test_the_report_the_terminal_and_the_slides_say_that_layouts_do_not_share_alike(
+    runs: Path,
+) -> None:
+    run = fake_run(runs, workloads=[SHORT], repeats=1)
+    path = run.folder / "plan.resolved.json"
+    path.write_text(json.dumps(planned(run.plan()).model_dump(mode="json")))
+    derived = derive(run.folder, pictures=False)
+    assert WORDS in derived.hosts
+    page = html.unescape(derived.report.read_text())
+    assert page.index(WORDS) < page.index('id="findings"')
+    assert "gateway-1, store-1, store-2, store-3" in page
+    cells = [
+        cell.text
+        for slide in setup(evidence(RunStore.open(run.folder)), LIGHT)
+        if slide.grid is not None
+        for line in slide.grid.lines
+        for cell in line
+    ]
+    assert "0.3 CPUs of 1 host" in cells

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import pytest
 
 from compared_rows import FIVE, GRAVE, MILD, WIDE, cell, row, times
 from made_rows import altered, changed, made_point, made_points
 from weighbridge.results.analysis.comparing import compare, judge
-from weighbridge.results.analysis.comparison import Effect, Verdict
-from weighbridge.results.analysis.contrast import at_workers, over_all
+from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
+from weighbridge.results.analysis.contrast import TOGETHER, at_workers, over_all, paired, together
 from weighbridge.results.analysis.findings import find, headline
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import Resource
 from weighbridge.results.doubt import Doubt, PairDoubt
 from weighbridge.results.metric import MetricFigure
 from weighbridge.results.metrics import METRICS
+from weighbridge.results.record.step import UNLIKE
+from weighbridge.results.statistics import TTest, welch
 from weighbridge.suites import Bounds, Fault
 
 ABOVE = Doubt(what="above its ceiling", grade="grave", words="more than the disks can do")
@@ -333,3 +338,161 @@ def detected(layout: str, detect_s: float) -> Row:
     )
     fault = Fault(at=10.0, kill="gateway-daemon")
     return row(layout, points=points, detect_s=detect_s, fault=fault)
+
+
+def test_a_control_gives_the_noise_floor_and_is_never_compared_with_others() -> None:
+    rows = [
+        row(name, workers, times(factor))
+        for name, factors in {"a": (1, 1), "b": (1.15, 1.15), "t": (1.1, 0.95)}.items()
+        for workers, factor in zip((1, 8), factors, strict=True)
+    ]
+    found = compare(rows, {"t": "a"})
+    assert found.subjects == ("b",)
+    assert {one.subject for one in found.effects} == {"b"}
+    throughput, p90 = found.noise
+    assert (throughput.metric, throughput.layout) == ("throughput", "a")
+    assert (throughput.control, throughput.cells, throughput.repeats) == ("t", 2, 5)
+    # All pairs of a cell are equal: a mean's error is the root mean square of the two cells' means,
+    # times t(0.975, 10).
+    assert throughput.ratio == pytest.approx(
+        math.exp(2.2281 * math.sqrt((math.log(1.1) ** 2 + math.log(0.95) ** 2) / 2)), rel=1e-4
+    )
+    assert throughput.low < throughput.ratio < throughput.high
+    assert (throughput.pairs, throughput.shown) == (10, 2)
+    assert p90.ratio == pytest.approx(throughput.ratio)
+    assert cell(found).noise == cell(found, workers=None).noise == throughput.ratio
+    text = cell(found).text
+    assert text.startswith("No difference found beyond the noise floor of this machine: ")
+    assert text.endswith("; n = 5; the noise floor of this machine is 1.2×.")
+
+
+def test_a_difference_within_the_noise_floor_is_no_claim() -> None:
+    rows = [row("a"), row("b", rates=times(1.2)), row("t", rates=times(1.3))]
+    found = cell(compare(rows, {"t": "a"}))
+    assert found.verdict == "not significant"
+    assert found.text.startswith("No difference found beyond the noise floor")
+    assert found.text.endswith(" is 2.0×.")
+    assert headline(find(rows, {"t": "a"})).startswith("No layout leads")
+
+
+def test_the_noise_floor_is_an_estimate_over_all_pairs_and_does_not_grow_with_every_cell() -> None:
+    draw = random.Random(7)
+    few, many = (
+        compare(
+            [
+                row(name, cell, [math.exp(draw.gauss(0, 0.05)) for _ in FIVE])
+                for cell in range(1, cells + 1)
+                for name in "at"
+            ],
+            {"t": "a"},
+        ).noise[0]
+        for cells in (2, 40)
+    )
+    # Two sides that scatter by 5 % differ by 7 %; means of five stay within 1.96 times a root of
+    # five of that.
+    assert many.ratio == pytest.approx(math.exp(1.96 * 0.05 * math.sqrt(2 / 5)), rel=0.015)
+    assert many.high / many.low < few.high / few.low
+    assert few.low < many.ratio < few.high
+
+
+def test_a_control_of_a_single_layout_gives_a_noise_floor_and_an_unmeasured_one_none() -> None:
+    found = compare([row("a"), row("t", rates=times(1.02, FIVE[::-1]))], {"t": "a"})
+    assert (found.subjects, found.effects) == ((), ())
+    assert [floor.shown for floor in found.noise] == [1, 1]
+    assert 1.02 < found.noise[0].ratio < 1.06
+    found = compare([row("a"), row("b", rates=times(2.0)), row("t", rates=())], {"t": "a"})
+    assert (found.noise, cell(found).noise) == ((), None)
+    assert "noise floor" not in cell(found).text
+
+
+def test_repeats_of_a_control_that_was_unlike_its_layout_are_no_pairs() -> None:
+    note = f"{UNLIKE}: no objects of mixed"
+    control = row("t", rates=times(1.02, FIVE[::-1]))
+
+    def unlike(count: int) -> Comparison:
+        first = tuple(changed(one, notes=(note,)) for one in control.points[:count])
+        points = (*first, *control.points[count:])
+        return compare([row("a"), row("b"), changed(control, points=points)], {"t": "a"})
+
+    assert {floor.repeats for floor in unlike(2).noise} == {3}
+    none = unlike(5)
+    assert none.noise == ()
+    (why,) = none.unused
+    assert why.endswith(f": t, the A/A control of a, could not be used ({note}).")
+
+
+def test_an_upper_end_without_a_meaning_is_no_number_in_a_sentence() -> None:
+    (floor, *_) = compare([row("a"), row("t", rates=times(1.02))], {"t": "a"}).noise
+    assert "or more" not in altered(floor, low=1.0, high=99.0).words
+    text = altered(floor, high=552_781.0).words
+    assert " or more)" in text
+    assert "552" not in text
+
+
+def test_comparing_within_blocks_is_students_paired_test(stats: Any) -> None:
+    one, other = [110.0, 95.0, 130.0, 120.0, 100.0], [100.0, 90.0, 115.0, 118.0, 93.0]
+    theirs = stats.ttest_rel(np.log(one), np.log(other))
+    tested = paired(one, other)
+    assert (tested.p, tested.freedom, tested.repeats) == (pytest.approx(theirs.pvalue), 4.0, 5)
+    low, high = theirs.confidence_interval(0.95)
+    assert tested.ratio.low == pytest.approx(math.exp(low))
+    assert tested.ratio.high == pytest.approx(math.exp(high))
+
+
+def test_together_is_the_correlation_within_blocks_over_all_cells() -> None:
+    assert together([([1.0, 2.0, 4.0], [10.0, 20.0, 40.0])]) == pytest.approx(1.0)
+    assert together([([1.0, 2.0, 4.0], [4.0, 2.0, 1.0])]) == pytest.approx(-1.0)
+    # A second cell with the opposite correlation cancels it; levels do not matter.
+    assert together([([1.0, 2.0], [1.0, 2.0]), ([70.0, 140.0], [2.0, 1.0])]) == pytest.approx(0.0)
+    logs = np.random.default_rng(3).normal(size=(2, 9))
+    assert together([(list(np.exp(logs[0])), list(np.exp(logs[1])))]) == pytest.approx(
+        np.corrcoef(logs)[0, 1]
+    )
+    assert together([]) == together([([5.0, 5.0], [7.0, 9.0])]) == together([([5.0], [7.0])]) == 0.0
+
+
+def test_sides_of_different_blocks_are_refused() -> None:
+    for wrong in (
+        lambda: paired([1.0, 2.0], [1.0]),
+        lambda: together([([1.0, 2.0], [1.0])]),
+        lambda: paired([1.0], [1.0]),
+    ):
+        with pytest.raises(ValueError, match=r"shorter|one value"):
+            wrong()
+
+
+def by_rule(cells: list[tuple[list[float], list[float]]]) -> list[TTest]:
+    way = paired if together(cells) >= TOGETHER else welch
+    return [way(*cell) for cell in cells]
+
+
+def cells(draw: np.random.Generator, blocks: float) -> list[tuple[list[float], list[float]]]:
+    """Twelve cells of a layout vs itself, with block effects and 5 % scatter of each step."""
+    common = blocks * draw.normal(size=5)
+    return [
+        (list(np.exp(a + common)), list(np.exp(b + common)))
+        for a, b in 0.05 * draw.normal(size=(12, 2, 5))
+    ]
+
+
+@pytest.mark.parametrize("blocks", [0.0, 0.05, 0.1])
+def test_intervals_chosen_by_the_rule_hold_the_truth_in_95_of_100_whatever_the_blocks_do(
+    blocks: float,
+) -> None:
+    held = []
+    for run in range(150):
+        for one in by_rule(cells(np.random.default_rng([4, run]), blocks)):
+            low, high = one.ratio.low, one.ratio.high
+            held.append(low is not None and high is not None and low <= 1 <= high)
+    assert 0.93 <= sum(held) / len(held) <= 0.985
+
+
+def test_the_rule_pairs_where_the_machine_drifts_and_does_not_where_it_is_quiet() -> None:
+    def share(of: Callable[[np.random.Generator], list[tuple[list[float], list[float]]]]) -> float:
+        return (
+            sum(together(of(np.random.default_rng([5, run]))) >= TOGETHER for run in range(150))
+            / 150
+        )
+
+    assert share(lambda draw: cells(draw, 0.0)) <= 0.01
+    assert share(lambda draw: cells(draw, 0.1)) >= 0.85

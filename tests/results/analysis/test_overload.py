@@ -1,27 +1,45 @@
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
-from chart_sources import fake_chart_source
+from chart_sources import fake_chart_source, texts_of
 from fake_run import WORKLOADS, fake_run
-from made_rows import altered
+from made_rows import altered, made_point, made_row
 from made_up import fake_measurement
+from weighbridge.results import derive
+from weighbridge.results.analysis.baseline import (
+    Baseline,
+    HostFigure,
+    baseline_csv,
+    oddities,
+)
+from weighbridge.results.analysis.endpoint_use import endpoint_text, endpoint_use
+from weighbridge.results.analysis.listing import CompleteListing, complete_listings
 from weighbridge.results.analysis.overload import GoodputCurve, overload_of
+from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.steps.summary import Row, summarize
 from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.results.analysis.steps.visit import Point, visit
+from weighbridge.results.charts.baseline_chart import MOST_BARS, baseline_chart
 from weighbridge.results.charts.by_workers import latency_by_workers, throughput_by_workers
 from weighbridge.results.charts.rates.goodput import goodput_chart
-from weighbridge.results.derivation import derive
+from weighbridge.results.doubt import Doubt
+from weighbridge.results.export.run_tables import steps_table
 from weighbridge.results.metric import MetricFigure
 from weighbridge.results.record.histogram import Histogram
-from weighbridge.results.record.measurement import Measurement
+from weighbridge.results.record.measurement import EndpointTally, Measurement
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.store import RunStore
-from weighbridge.suites import Bounds, Overload, Workload
+from weighbridge.results.report.endpoint_table import ENDPOINT_HEAD, endpoint_lines
+from weighbridge.results.report.listing_table import listing_lines, listing_sentences
+from weighbridge.suites import Bounds, Overload, Suite, Workload
 
 RATES = (100, 200, 400)
 
@@ -172,3 +190,299 @@ def test_the_report_has_the_sentences_and_the_chart_instead_of_charts_by_workers
     assert all(sentence.split(";")[0] in page for sentence in derived.overload)
     assert 'id="goodput-over-rate"' in page
     assert 'id="throughput-by-workers"' not in page
+
+
+MB = 1e6
+
+
+def host_figure(**given: Any) -> HostFigure:
+    return HostFigure.model_validate(given)
+
+
+def disk(host: str, value: float, **changes: Any) -> HostFigure:
+    job = "random read of 64 kB"
+    kind = {"kind": "disk", "group": "disk", "what": f"disk wb0 {job}", "job": job, "unit": "B/s"}
+    asked = {"operation": "read", "pick": "random", "request_bytes": 64_000, "like": "20 GiB"}
+    return host_figure(host=host, value=value, **{**kind, **asked, **changes})
+
+
+def link(sender: str, receiver: str, value: float, promised: float | None = 1e9) -> HostFigure:
+    ends = {"sender": sender, "receiver": receiver, "host": receiver}
+    kind = {"kind": "network", "group": "network", "job": "network", "unit": "bit/s"}
+    what = f"network from {sender}"
+    return host_figure(value=value, promised=promised, what=what, **kind, **ends)
+
+
+def sent(host: str, value: float, promised: float | None = 1e9) -> HostFigure:
+    kind = {"kind": "network", "group": "fabric", "job": "sent", "unit": "bit/s"}
+    what = "sent while all hosts send to 2"
+    return host_figure(host=host, value=value, promised=promised, what=what, **kind)
+
+
+def made(*figures: HostFigure) -> Baseline:
+    facts = {"hardware": "three", "about": "", "measured_at": "2026-01-01T00:00:00+00:00"}
+    return Baseline.model_validate(
+        {**facts, "took_s": 1.0, "tools": {}, "machine": {}, "figures": figures}
+    )
+
+
+@pytest.mark.parametrize(
+    ("figures", "said"),
+    [
+        (
+            [disk("store-1", 200 * MB), disk("store-2", 190 * MB), disk("store-3", 80 * MB)],
+            "on store-3 gave 80.0 MB/s, 58 % less than the median of the 3 (190 MB/s)",
+        ),
+        (
+            [disk("store-1", 200 * MB), disk("store-2", 80 * MB)],
+            "on store-2 gave 80.0 MB/s, vs 200 MB/s on store-1",
+        ),
+        # Disks that differ in the hardware file are not compared.
+        ([disk("store-1", 200 * MB), disk("store-2", 80 * MB, like="1 GiB")], ""),
+        ([disk("store-1", 91 * MB, promised=100 * MB)], ""),
+        (
+            [disk("store-1", 85 * MB, promised=100 * MB)],
+            "gave 85.0 MB/s, 15 % less than the 100 MB/s promised",
+        ),
+        (
+            [
+                *(link("a", "b", 500e6, None), link("b", "a", 950e6, None)),
+                *(link("a", "c", 950e6, None), link("c", "a", 900e6, None)),
+            ],
+            "a sends 500 Mbit/s to b, 47 % less than the 950 Mbit/s in the other direction",
+        ),
+        ([sent("a", 400e6), sent("b", 500e6)], "reach 900 Mbit/s of the 2.00 Gbit/s of their NICs"),
+        ([sent("a", 950e6), sent("b", 950e6)], ""),
+        ([sent("a", 400e6), sent("b", 500e6, None)], ""),
+    ],
+)
+def test_what_differs_from_its_equals_or_its_promise_is_reported_once_with_both_figures(
+    figures: list[HostFigure], said: str
+) -> None:
+    found = oddities(figures)
+    assert len(found) == bool(said)
+    assert said in "".join(found)
+
+
+def test_the_csv_has_a_line_per_figure_with_empty_unknowns() -> None:
+    text = baseline_csv([disk("store-1", 50 * MB, promised=100 * MB), sent("a", 1e8, None)])
+    columns = ("host", "value", "share_of_promised", "request_bytes")
+    lines = [tuple(map(one.get, columns)) for one in csv.DictReader(io.StringIO(text))]
+    assert lines == [("store-1", "5e+07", "0.5000", "64000"), ("a", "1e+08", "", "")]
+
+
+def test_a_baseline_is_read_as_it_was_written() -> None:
+    baseline = made(disk("store-1", 1.0), link("a", "b", 2.0))
+    assert Baseline.model_validate_json(baseline.model_dump_json()) == baseline
+
+
+def test_the_charts_title_names_anomalies_and_it_shows_every_promise() -> None:
+    chart = baseline_chart(
+        made(disk("store-1", 50 * MB, promised=100 * MB), link("a", "b", 1e9), sent("a", 1e9))
+    )
+    assert chart.finding.startswith("Disk wb0 random read of 64 kB on store-1 gave 50.0 MB/s")
+    drawn = "\n".join(texts_of(chart))
+    for words in ("store-1: disk wb0 random", "50.0 MB/s, 50 %", "a to b", "1.00 Gbit/s, 100 %"):
+        assert words in drawn
+    assert "equal and reach what is promised" in baseline_chart(made(sent("a", 1e9))).finding
+
+
+def test_the_chart_of_many_figures_shows_the_lowest_and_says_so() -> None:
+    chart = baseline_chart(made(*(sent(f"host-{n:03}", 1e9 + n) for n in range(MOST_BARS + 5))))
+    drawn = "\n".join(texts_of(chart))
+    assert f"the lowest {MOST_BARS} of {MOST_BARS + 5}" in drawn
+    assert "host-000" in drawn
+    assert f"host-{MOST_BARS + 4:03}" not in drawn
+
+
+def suite(**changed: Any) -> Suite:
+    given = {
+        "name": "list-all",
+        "objects": {"size": 0, "per_container": 1000},
+        "operations": {"list-all": 1},
+        "workers": [4],
+        "runtime": "20s",
+        "listed": {"deleted": ["0%", "50%"]},
+    }
+    return Suite.model_validate({"name": "s", "about": "a", "workloads": [{**given, **changed}]})
+
+
+def rows(
+    workload: str, times_ms: list[float], pages_s: float = 20.0, **more: Any
+) -> tuple[Row, Row]:
+    about = {"layout": "rgw", "api": "swift", "workload": workload, "workers": 4}
+    about |= {"object_size_bytes": 0, "repeats": len(times_ms), "valid": True}
+    points = tuple(
+        made_point(repeat=number, valid=True, steady=True, p50_ms=time)
+        for number, time in enumerate(times_ms)
+    )
+    listing = {"operation": "list-all", "p50_ms": times_ms[0]}
+    listing |= {"p90_ms": 2 * times_ms[0]} if len(times_ms) > 1 else {}
+    return (
+        made_row(**about, **listing, points=points, **more),
+        made_row(**about, operation="list-page", throughput_ops_s=pages_s),
+    )
+
+
+def found(*some: tuple[Row, Row], **changed: Any) -> tuple[CompleteListing, ...]:
+    return complete_listings(suite(**changed), [row for pair in some for row in pair])
+
+
+def test_times_are_compared_by_name_with_those_before_the_deletes() -> None:
+    before = rows("list-all", [1000 * (1 + number / 100) for number in range(5)])
+    after = rows("list-all-50-deleted", [750 * (1 + number / 100) for number in range(5)], 18.0)
+    first, then = found(before, after)
+    assert (first.names, first.deleted, first.pages_per_s, first.beside) == (1000, 0, 20, None)
+    assert (then.names, then.deleted, then.pages_per_s) == (500, 0.5, 18)
+    assert then.beside is not None
+    assert then.beside.value == pytest.approx(1.5)
+    assert then.beside.claim
+    cells = listing_lines([then])[0][3:11]
+    assert cells[:6] == ("500", "50 %", "18.0", "0.750", "1.50", "1,500")
+    assert cells[6:] == (f"1.50× ({then.beside.low:.2f} to {then.beside.high:.2f})", "ranked")
+    (text,) = listing_sentences([then])
+    assert "of 500 names after 50 % of the objects were deleted takes 0.750 s (p90 1.50" in text
+    assert "18.0 pages/s; a name takes 1.50 times (1.4" in text
+    # Those after some deletes are not what those after more are compared with.
+    _, then = found(before, after, listed={"deleted": ["25%", "50%"]})
+    assert (then.deleted, then.beside) == (0.5, None)
+
+
+def test_what_is_not_known_or_not_ranked_is_not_compared() -> None:
+    before = rows("list-all", [1000.0])
+    bound = rows("list-all-50-deleted", [500.0])
+    at_least = altered(bound[0].points[0].figure("p50"), at_least=True)
+    point = altered(bound[0].points[0], figures={"p50": at_least})
+    row = altered(bound[0], points=(point,))
+    _, then = found(before, (row, bound[1]))
+    assert then.beside is None
+    grave = Doubt(what="machine busy", grade="grave", words="others used 30 %")
+    _, then = found(before, rows("list-all-50-deleted", [500.0], doubts=(grave,)))
+    assert then.beside is None
+    assert listing_lines([then])[0][-1] == "not ranked"
+    assert "Not ranked: machine busy, few repeats." in listing_sentences([then])[0]
+    _, then = found(before, rows("list-all-50-deleted", [500.0]))
+    assert then.beside is not None
+    text = listing_sentences([then])[0]
+    assert "a name takes 1.00 times (one repeat: no interval) what it took before" in text
+    assert text.endswith("Provisional: few repeats.")
+
+
+def test_listings_of_a_prefix_have_no_known_number_of_names() -> None:
+    changed = {"listed": None, "listing": {"prefix": "object-00000001"}}
+    (one,) = found(rows("list-all", [100.0]), **changed)
+    assert one.names is None
+    assert listing_lines([one])[0][3] == "–"
+    assert "a complete listing takes 0.100 s, 20.0 pages/s" in listing_sentences([one])[0]
+    assert found(operations={"list": 1}) == ()
+
+
+def tally(name: str, count: int, latency_us: int = 1000, **more: Any) -> EndpointTally:
+    latency = Histogram.counted([(latency_us, count)]).encode() if count else None
+    return EndpointTally(name=name, count=count, latency=latency, **more)
+
+
+def measured(*endpoints: EndpointTally) -> Measurement:
+    return altered(fake_measurement(), endpoints=endpoints)
+
+
+def step(repeat: int, *endpoints: EndpointTally) -> StepResult:
+    key = StepKey(layout="rgw", api="swift", workload="small-read", workers=4, repeat=repeat)
+    return StepResult(key=key, order=repeat, valid=True, measurement=measured(*endpoints))
+
+
+def test_the_imbalance_is_the_busiest_endpoint_by_the_mean() -> None:
+    for counts, imbalance in (
+        ((30, 10), 1.5),
+        ((20, 20), 1.0),
+        ((20, 0, 0), 3.0),
+        ((0, 0), None),
+        ((5,), None),
+        ((), None),
+    ):
+        tallies = (tally(name, count) for name, count in zip("abc", counts, strict=False))
+        assert measured(*tallies).imbalance == imbalance
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("a", {"count": 3, "latency": None}),
+        ("a", {"count": 0, "latency": "HISTFAAA"}),
+        ("a", {"count": 0, "errors": {"connect": 0}}),
+        ("a", {"count": 0, "errors": {"<b>": 1}}),
+        ("a\nb", {"count": 0}),
+        ("<script>\u2028", {"count": 0}),
+        ("", {"count": 0}),
+        ("x" * 301, {"count": 0}),
+    ],
+)
+def test_an_endpoints_counts_must_be_coherent(name: str, wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        EndpointTally(name=name, **wrong)
+
+
+@pytest.mark.parametrize(
+    ("names", "why"), [("aa", "two tallies of one endpoint"), (range(65), "at most 64")]
+)
+def test_endpoints_of_a_measurement_are_few_and_have_different_names(
+    names: Iterable[object], why: str
+) -> None:
+    endpoints = [{"name": str(name), "count": 0} for name in names]
+    with pytest.raises(ValidationError, match=why):
+        Measurement.model_validate({**fake_measurement().model_dump(), "endpoints": endpoints})
+
+
+def test_counts_and_latencies_are_added_over_repeats() -> None:
+    steps = [
+        step(0, tally("a", 90, 1000), tally("b", 10, 9000, errors={"reset": 1})),
+        step(1, tally("a", 90, 3000), tally("b", 10, 9000, errors={"connect": 2}, left_out=True)),
+    ]
+    a, b = endpoint_use(steps)
+    assert (a.name, a.count, a.share, a.imbalance, a.words) == ("a", 180, 0.9, 1.8, "")
+    assert a.p90_ms == pytest.approx(3.0, rel=0.01)
+    assert (b.count, b.share, b.errors) == (20, 0.1, {"reset": 1, "connect": 2})
+    assert b.words == "2 connect, 1 reset, left out in 1 repeat"
+    (line, _) = endpoint_lines([a, b])
+    assert len(line) == len(ENDPOINT_HEAD)
+    assert line[4:9] == ("a", "180", "90.0%", "3.00", "1.80")
+
+
+def test_few_samples_have_no_p90_and_an_unreadable_histogram_is_named() -> None:
+    (few,) = endpoint_use([step(0, tally("a", 9))])
+    assert few.p90_ms is None
+    broken = altered(tally("a", 100), latency="not a histogram")
+    (one,) = endpoint_use([step(0, broken)])
+    assert one.p90_ms is None
+    assert "latencies unreadable" in one.words
+    assert "latencies unreadable" in endpoint_text(broken)
+
+
+def test_a_step_says_of_each_endpoint_what_it_served() -> None:
+    assert endpoint_text(tally("a:1", 100)) == "a:1: 100 succeeded, p90 1 ms"
+    assert endpoint_text(tally("a:1", 0, errors={"connect": 3}, left_out=True)) == (
+        "a:1: 0 succeeded, 3 connect, left out"
+    )
+
+
+def test_report_and_exported_steps_have_the_endpoints(tmp_path: Path) -> None:
+    small = altered(WORKLOADS[0], workers=(4,), runtime=2.0)
+    run = fake_run(tmp_path, workloads=[small], repeats=1, telemetry=False)
+    plain = derive(run.folder, pictures=False).report.read_text()
+    assert 'id="endpoints"' not in plain
+    for one in run.steps():
+        assert one.measurement is not None
+        endpoints = (tally("10.0.0.1:8000", 60), tally("10.0.0.1:8001", 20, errors={"reset": 2}))
+        update = {"endpoints": endpoints, "connections": 7}
+        changed = one.measurement.model_copy(update=update)
+        run.append(altered(one, measurement=changed))
+    page = derive(run.folder, pictures=False).report.read_text()
+    assert 'id="endpoints"' in page
+    assert "10.0.0.1:8001" in page
+    table = steps_table([RunData(run.folder)])
+    assert set(table.column("endpoint_imbalance")) == {1.5}
+    assert set(table.column("connections")) == {7}
+    assert table.column("endpoints")[0] == (
+        "10.0.0.1:8000: 60 succeeded, p90 1 ms",
+        "10.0.0.1:8001: 20 succeeded, p90 1 ms, 2 reset",
+    )

@@ -2,19 +2,33 @@ from __future__ import annotations
 
 import csv
 import io
-from itertools import pairwise
+import json
+import math
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chart_sources import fake_chart_source
 from fake_run import WORKLOADS, fake_run
 from made_rows import altered, changed
 from weighbridge.results.analysis.findings import find
 from weighbridge.results.analysis.steps.summary import Row, summarize
-from weighbridge.results.charts.by_workers import latency_headline
-from weighbridge.results.charts.chart_theme import styles
+from weighbridge.results.charts.by_workers import first_byte_by_workers, latency_headline
+from weighbridge.results.charts.chart_theme import (
+    DARK,
+    LIGHT,
+    Look,
+    colour_at,
+    contrast,
+    diverging,
+    ink_on,
+    styles,
+)
+from weighbridge.results.charts.composer import compose
+from weighbridge.results.charts.gallery import Gallery, gallery_of
 from weighbridge.results.charts.placing import log_ticks, nice_top, spread
 from weighbridge.results.charts.worker_data import (
     interval_of,
@@ -24,6 +38,7 @@ from weighbridge.results.charts.worker_data import (
     throughput_panels,
 )
 from weighbridge.results.doubt import Doubt
+from weighbridge.results.metric import MetricFigure
 from weighbridge.results.record.resolved import PlannedLayout
 from weighbridge.results.record.store import RunStore
 
@@ -195,3 +210,189 @@ def test_a_latency_in_a_bin_is_a_bar_that_no_line_joins(runs: Path) -> None:
     assert [
         (line["p90_ms"], float(line["p90_high_ms"]) - float(line["p90_low_ms"])) for line in lines
     ] == [("", 10.0)] * len(rows)
+
+
+SHIPPED = (
+    *("rgw-beast", "rgw-civetweb", "rgw-apache-fastcgi", "rgw-apache-proxy", "rgw-haproxy"),
+    *("swift", "swift-haproxy", "swift-s3api"),
+)
+LOOKS = pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
+
+# G. M. Machado, M. M. Oliveira and L. A. F. Fernandes 2009, full severity: linear RGB to linear
+# RGB.
+VISIONS = {
+    "usual": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "no red": (
+        (0.152286, 1.052583, -0.204868),
+        (0.114503, 0.786281, 0.099216),
+        (-0.003882, -0.048116, 1.051998),
+    ),
+    "no green": (
+        (0.367322, 0.860646, -0.227968),
+        (0.280085, 0.672501, 0.047413),
+        (-0.011820, 0.042940, 0.968881),
+    ),
+    "no blue": (
+        (1.255528, -0.076749, -0.178779),
+        (-0.078411, 0.930809, 0.147602),
+        (0.004733, 0.691367, 0.303900),
+    ),
+}
+# B. Ottosson 2020: linear sRGB to cone responses, and their cube roots to Oklab.
+CONES = (
+    (0.4122214708, 0.5363325363, 0.0514459929),
+    (0.2119034982, 0.6806995451, 0.1073969566),
+    (0.0883024619, 0.2817188376, 0.6299787005),
+)
+OKLAB = (
+    (0.2104542553, 0.7936177850, -0.0040720468),
+    (1.9779984951, -2.4285922050, 0.4505937099),
+    (0.0259040371, 0.7827717662, -0.8086757660),
+)
+
+Vector = tuple[float, ...]
+
+
+def times(matrix: tuple[Vector, ...], vector: Vector) -> Vector:
+    return tuple(sum(a * b for a, b in zip(row, vector, strict=True)) for row in matrix)
+
+
+def seen(colour: str, vision: str) -> Vector:
+    channels = [channel / 255 for channel in bytes.fromhex(colour.removeprefix("#"))]
+    linear = tuple(
+        one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in channels
+    )
+    light = tuple(min(1.0, max(0.0, one)) for one in times(VISIONS[vision], linear))
+    return times(OKLAB, tuple(math.cbrt(one) for one in times(CONES, light)))
+
+
+def layouts(names: tuple[str, ...]) -> list[PlannedLayout]:
+    return [PlannedLayout(name=name, gateway=name.split("-")[0]) for name in names]
+
+
+@LOOKS
+def test_every_colour_contrasts_with_its_background(look: Look) -> None:
+    tuned = [f"{gateway}-tuned-{number}" for gateway in ("rgw", "swift") for number in range(8)]
+    many = (*SHIPPED, *tuned, "other-a", "other-b")
+    chosen = {style.colour for style in styles(layouts(many), look)}
+    assert len(chosen) > 12
+    assert min(contrast(colour, look.background) for colour in chosen) >= 3
+    assert (
+        min(contrast(colour, look.background) for colour in (look.ink, look.muted, look.bad)) >= 4.5
+    )
+
+
+@LOOKS
+@pytest.mark.parametrize("vision", VISIONS)
+def test_shipped_layouts_differ_with_any_colour_vision(look: Look, vision: str) -> None:
+    colours = [style.colour for style in styles(layouts(SHIPPED), look)]
+    assert (
+        min(math.dist(seen(a, vision), seen(b, vision)) for a, b in combinations(colours, 2))
+        >= 0.07
+    )
+
+
+@LOOKS
+def test_a_family_keeps_its_hues_in_the_dark_look(look: Look) -> None:
+    for style in styles(layouts(SHIPPED), look):
+        red, _, blue = bytes.fromhex(style.colour.removeprefix("#"))
+        assert (blue > red) == style.layout.startswith("swift")
+
+
+@LOOKS
+def test_text_is_readable_on_every_colour_from_worse_to_better(look: Look) -> None:
+    colours = [colour_at(place / 50, diverging(look)) for place in range(-50, 51)]
+    assert min(contrast(ink_on(colour), colour) for colour in colours) >= 4.2
+    assert (colours[0], colours[-1]) == (diverging(look)[0], diverging(look)[-1])
+    assert colour_at(-3, diverging(look)) == colours[0]
+
+
+def test_contrast_is_that_of_the_guidelines() -> None:
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
+
+
+EVERYWHERE = {
+    "throughput-by-workers",
+    "latency-by-workers",
+    "recap-map",
+    "recap-map-p90",
+    "throughput-bars",
+    "hockey-stick",
+    "resources-by-workers",
+}
+
+
+@pytest.fixture(scope="module")
+def drawn(run: RunStore) -> Gallery:
+    return gallery_of(run.folder)
+
+
+def test_a_run_has_all_its_charts_with_unique_names_findings_and_data(drawn: Gallery) -> None:
+    names = [drawing.name for drawing in drawn.figures]
+    assert set(names) > EVERYWHERE
+    assert len(set(names)) == len(names)
+    for drawing in drawn.figures:
+        assert drawing.finding, drawing.name
+        assert not drawing.finding.endswith("."), drawing.name
+        assert drawing.caption.endswith("."), drawing.name
+        assert drawing.csv.count("\n") > 1, drawing.name
+
+
+def test_the_dark_look_has_the_same_charts(drawn: Gallery) -> None:
+    for drawing in drawn.figures:
+        spec = compose(drawing, DARK)
+        assert spec["config"]["background"] == DARK.background
+        drawn = json.dumps(
+            {part: content for part, content in spec.items() if part != "config"}
+        ).lower()
+        for colour in (LIGHT.background, LIGHT.ink, LIGHT.muted, LIGHT.grid):
+            assert f'"{colour}"' not in drawn or colour == LIGHT.background, drawing.name
+
+
+def test_an_a_a_control_is_in_no_picture(runs: Path) -> None:
+    small = altered(WORKLOADS[0], runtime=2.0, workers=(1, 4))
+    run = fake_run(
+        runs, workloads=[small], layouts=("rgw-beast", "swift", "rgw-beast-again"), repeats=2
+    )
+    path = run.folder / "plan.resolved.json"
+    plan = json.loads(path.read_text())
+    path.write_text(json.dumps({**plan, "twins": {"rgw-beast-again": "rgw-beast"}}))
+    for drawing in gallery_of(run.folder).figures:
+        assert "rgw-beast-again" not in json.dumps(compose(drawing)), drawing.name
+        assert "rgw-beast-again" not in drawing.csv, drawing.name
+        assert "rgw-beast-again" not in drawing.finding, drawing.name
+
+
+def test_a_run_of_which_nothing_was_measured_has_charts_and_claims_nothing(runs: Path) -> None:
+    short = altered(WORKLOADS[0], runtime=1.0, workers=(1,))
+    run = fake_run(runs, workloads=[short], repeats=1, telemetry=False)
+    (run.folder / "steps.jsonl").unlink()
+    found = gallery_of(run.folder)
+    names = [drawing.name for drawing in found.figures]
+    assert names == ["throughput-by-workers", "latency-by-workers"]
+    assert found.figures[0].finding == "Nothing could be compared"
+
+
+def test_first_bytes_have_a_chart_of_p90_and_median_only_where_they_were_timed(
+    run: RunStore,
+) -> None:
+    rows = summarize(run.plan(), run.steps())
+    assert first_byte_by_workers(fake_chart_source(run, rows)) == ()
+
+    def timed(row: Row) -> Row:
+        found = {"first-byte-p50": 0.25, "first-byte": 0.5} if row.operation == "read" else {}
+        figures = {
+            key: MetricFigure(value=share * (row.value("p90") or 1.0))
+            for key, share in found.items()
+        }
+        return altered(row, figures={**row.figures, **figures})
+
+    (figure,) = first_byte_by_workers(fake_chart_source(run, [timed(row) for row in rows]))
+    reads = {row.workload for row in rows if row.operation == "read"}
+    assert len(figure.panels) == len(reads)
+    assert all("reads" in panel.title for panel in figure.panels)
+    assert "p90 of time to first byte differs most in" in figure.finding
+    lines = figure.csv.splitlines()
+    assert {"first_byte_ms", "first_byte_p50_ms", "samples"} < set(lines[0].split(","))
+    assert len(lines) == 1 + sum(row.operation == "read" for row in rows)

@@ -1,18 +1,35 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
+import os
+import random
+import subprocess
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
-from itertools import pairwise
-from typing import get_args
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any, get_args
 
+import psutil
 import pytest
 import vl_convert as vlc
 
+from fake_run import WORKLOADS, StepFaults, fake_run
 from made_rows import altered
-from weighbridge.results.charts.chart_theme import DARK, LIGHT, Look
+from weighbridge.common.errors import InvalidMeasurement
+from weighbridge.results.analysis.steps.summary import summarize
+from weighbridge.results.charts import pictures as rendering
+from weighbridge.results.charts.chart_theme import DARK, LIGHT, Look, font_folder
 from weighbridge.results.charts.composer import SCHEMA, compose, compose_panel
+from weighbridge.results.charts.latencies import (
+    KindLatencies,
+    LayoutLatencies,
+    RepeatLatencies,
+    read_latencies,
+)
 from weighbridge.results.charts.panels import (
     AxisScale,
     Figure,
@@ -23,7 +40,11 @@ from weighbridge.results.charts.panels import (
     Spot,
     Trace,
 )
+from weighbridge.results.charts.pictures import RenderingError, draw
+from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.resolved import PlannedLayout
+from weighbridge.results.record.step import StepResult
+from weighbridge.results.record.store import RunStore
 
 TEN = AxisScale.from_zero(10, "x", grid=False)
 OF_TRACES = ("line", "thin line", "faint line", "dotted line", "dashed line", "band")
@@ -105,3 +126,215 @@ def test_the_data_of_a_chart_are_by_default_the_tables_of_its_panels() -> None:
 def test_specs_are_of_the_version_of_vega_lite_that_draws_them() -> None:
     newest = max(int(version.split(".")[0]) for version in vlc.get_vegalite_versions())
     assert SCHEMA.endswith(f"/v{newest}.json")
+
+
+def spec(values: int) -> dict[str, Any]:
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
+        "data": {"values": [{"a": value} for value in range(values)]},
+        "mark": "point",
+        "encoding": {"x": {"field": "a", "type": "quantitative", "title": f"{values} µs"}},
+    }
+
+
+def children() -> list[psutil.Process]:
+    return [
+        one
+        for one in psutil.Process(os.getpid()).children()
+        if "drawing_process" in " ".join(one.cmdline())
+    ]
+
+
+def test_pictures_have_the_order_of_their_specs_and_are_what_the_library_draws() -> None:
+    vlc.register_font_directory(font_folder())
+    found = draw([spec(values) for values in (2, 3, 5)], font_folder(), at_most=2)
+    assert [one.svg for one in found] == [vlc.vegalite_to_svg(spec(values)) for values in (2, 3, 5)]
+    assert {one.png[:4] for one in found} == {b"\x89PNG"}
+    assert {one.pdf[:4] for one in found} == {b"%PDF"}
+    assert not children()
+
+
+def test_a_chart_that_cannot_be_drawn_is_an_error_and_no_process_is_left() -> None:
+    with pytest.raises(RenderingError, match="cannot be drawn"):
+        draw(
+            [{"mark": "no such mark", "data": {"url": "nowhere://"}, "encoding": 3}],
+            font_folder(),
+            at_most=1,
+        )
+    assert not children()
+
+
+def test_a_process_that_ends_early_is_an_error_with_its_last_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        rendering, "_CODE", "import sys; sys.stderr.write('no engine here'); sys.exit(3)"
+    )
+    with pytest.raises(RenderingError, match="ended early: no engine here"):
+        draw([spec(2)], font_folder(), at_most=2)
+    assert not children()
+
+
+def test_a_machine_without_room_for_the_processes_is_an_error_and_no_process_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real, started = subprocess.Popen, []
+
+    def none_left(*arguments: Any, **options: Any) -> subprocess.Popen[str]:
+        if started:
+            raise OSError(errno.ENOMEM, "Cannot allocate memory")
+        started.append(real(*arguments, **options))
+        return started[0]
+
+    monkeypatch.setattr(subprocess, "Popen", none_left)
+    with pytest.raises(
+        RenderingError,
+        match=r"no process that draws charts can be started: .*Cannot allocate memory",
+    ):
+        draw([spec(2)], font_folder(), at_most=2)
+    assert not children()
+
+
+def test_no_process_is_left_where_making_a_spec_fails() -> None:
+    def specs() -> Iterator[dict[str, Any]]:
+        yield spec(2)
+        raise KeyError("broken")
+
+    with pytest.raises(KeyError, match="broken"):
+        draw(specs(), font_folder(), at_most=1)
+    assert not children()
+
+
+SHORT = tuple(altered(workload, runtime=3.0, workers=(1, 8)) for workload in WORKLOADS[:1])
+
+
+def counted(values_us: list[int], repeat: int = 0, *, ranked: bool = True) -> RepeatLatencies:
+    buckets = Histogram.of(values_us).buckets()
+    reached = tuple(accumulate(count for _, count in buckets))
+    tops = tuple(top for top, _ in buckets)
+    return RepeatLatencies(
+        repeat=repeat, ranked=ranked, tops_us=tops, reached=reached, max_us=max(values_us)
+    )
+
+
+def read(store: RunStore, workers: int | None = None) -> tuple[KindLatencies, ...]:
+    rows = summarize(store.plan(), store.steps())
+    return read_latencies(store.plan(), rows, store.steps(), workers=workers)
+
+
+def with_latency(step: StepResult, latency: str) -> StepResult:
+    assert step.measurement is not None
+    tallies = tuple(altered(tally, latency=latency) for tally in step.measurement.tallies)
+    return altered(step, measurement=altered(step.measurement, tallies=tallies))
+
+
+def test_percentiles_are_those_of_the_histogram_and_never_above_the_max() -> None:
+    values = [10_001, 20_003, 30_007, 40_009, 50_021, 63_001]
+    one = counted(values)
+    assert one.percentile_us(100) == 63_001
+    for percent in (1, 25, 50, 80):
+        assert one.percentile_us(percent) == Histogram.of(values).percentile_us(percent)
+    with pytest.raises(InvalidMeasurement):
+        RepeatLatencies(repeat=0, ranked=True).percentile_us(50)
+    assert counted([1000] * 50).interval_us(99) is None, "beyond the samples"
+
+
+def test_percentiles_of_repeats_are_averaged_geometrically_and_not_pooled() -> None:
+    repeats = (counted([1000] * 99 + [9000]), counted([2000] * 100, 1), counted([3000] * 100, 2))
+    one = LayoutLatencies(layout="swift", repeats=repeats)
+    assert one.middle_us(50) == pytest.approx((1000 * 2000 * 3000) ** (1 / 3), rel=2e-3)
+    assert one.middle_us(100) == pytest.approx((9000 * 2000 * 3000) ** (1 / 3), rel=2e-3)
+    assert one.largest_us == 9000
+
+
+def test_repeats_that_are_not_ranked_do_not_count() -> None:
+    one = LayoutLatencies(
+        layout="swift", repeats=(counted([1000] * 50), counted([70_000] * 50, 1, ranked=False))
+    )
+    assert one.middle_us(50) < 1100
+    assert one.largest_us == 1000
+    assert len(one.known) == 2
+
+
+def test_a_percentile_is_reached_where_every_repeat_has_samples_beyond() -> None:
+    one = LayoutLatencies(
+        layout="swift", repeats=(counted([1000] * 2000), counted([1000] * 199, 1))
+    )
+    assert one.reaches(50)
+    assert not one.reaches(90)
+    assert LayoutLatencies(layout="swift", repeats=(counted([1000] * 200),)).reaches(90)
+
+
+def test_the_interval_of_a_percentile_holds_the_true_one_about_95_times_in_100() -> None:
+    draw = random.Random(5)
+    held = 0
+    for _ in range(1000):
+        values = sorted(draw.randrange(1_000_000, 2_000_000) for _ in range(300))
+        each: dict[str, Any] = {
+            "tops_us": tuple(values),
+            "reached": tuple(range(1, 301)),
+            "max_us": values[-1],
+        }
+        one = RepeatLatencies(repeat=0, ranked=True, **each)
+        interval = one.interval_us(90)
+        assert interval is not None
+        held += interval[0] <= 1_900_000 <= interval[1]
+    assert 0.94 <= held / 1000 <= 0.98
+
+
+def test_latencies_are_read_at_the_largest_worker_count_at_which_most_layouts_count(
+    tmp_path: Path,
+) -> None:
+    given: dict[str, Any] = {"workloads": SHORT, "repeats": 1, "telemetry": False}
+    whole = fake_run(tmp_path / "whole", **given)
+    absent = StepFaults(absent=(("swift", "small-read", 8),))
+    lacking = fake_run(tmp_path / "lacking", spoilt=absent, **given)
+    assert [kind.workers for kind in read(whole)] == [8]
+    assert [kind.workers for kind in read(lacking)] == [1]
+    assert [kind.workers for kind in read(lacking, workers=8)] == [8]
+
+
+def test_a_histogram_that_cannot_be_decoded_is_a_gap_that_says_why(tmp_path: Path) -> None:
+    store = fake_run(tmp_path, workloads=SHORT, repeats=2, telemetry=False)
+    steps = [
+        with_latency(step, "HISTnot")
+        if (step.key.layout, step.key.workers, step.key.repeat) == ("swift", 8, 0)
+        else step
+        for step in store.steps()
+    ]
+    (kind,) = read_latencies(store.plan(), summarize(store.plan(), steps), steps, workers=8)
+    beast, swift = kind.layouts
+    assert [one.count > 0 for one in swift.repeats] == [False, True]
+    assert len(beast.ranked) == 2
+    assert len(kind.gaps) == 1
+    assert "repeat 1 on swift: a histogram cannot be decoded" in kind.gaps[0]
+
+
+def test_a_histogram_with_another_count_is_a_gap(tmp_path: Path) -> None:
+    store = fake_run(tmp_path, workloads=SHORT, repeats=1, telemetry=False)
+    steps = [with_latency(step, Histogram.of([1000, 2000]).encode()) for step in store.steps()]
+    (kind,) = read_latencies(store.plan(), summarize(store.plan(), store.steps()), steps)
+    assert not any(one.known for one in kind.layouts)
+    assert "counts 2 samples, but" in kind.gaps[0]
+
+
+def test_a_step_without_a_measurement_is_a_gap_with_its_notes(tmp_path: Path) -> None:
+    spoilt = StepFaults(failed=(("swift", "small-read", 8),))
+    (kind,) = read(fake_run(tmp_path, workloads=SHORT, repeats=2, telemetry=False, spoilt=spoilt))
+    assert "repeat 1 on swift: the gateway did not answer for 60 s" in kind.gaps[0]
+
+
+def test_latencies_in_bins_are_a_gap_with_that_reason(tmp_path: Path) -> None:
+    (kind,) = read(
+        fake_run(tmp_path, workloads=SHORT, repeats=1, telemetry=False, driver="cosbench")
+    )
+    assert all("the driver reports latencies only in bins" in gap for gap in kind.gaps)
+    assert not any(one.known for one in kind.layouts)
+
+
+def test_an_a_a_control_is_never_among_the_layouts(tmp_path: Path) -> None:
+    layouts = ("rgw-beast", "rgw-beast-again")
+    store = fake_run(tmp_path, workloads=SHORT, repeats=1, telemetry=False, layouts=layouts)
+    plan = altered(store.plan(), twins={"rgw-beast-again": "rgw-beast"})
+    (kind,) = read_latencies(plan, summarize(plan, store.steps()), store.steps())
+    assert [one.layout for one in kind.layouts] == ["rgw-beast"]

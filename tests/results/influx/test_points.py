@@ -3,14 +3,24 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
 
+from fake_influx import FakeInflux, InfluxReply
 from fake_run import WORKLOADS, StepFaults, fake_run
+from grafana_boards import BOARD, TARGETS, asked_for
 from made_rows import altered
 from made_up import fake_measurement
-from weighbridge.common.errors import InvalidMeasurement
+from weighbridge.common.errors import InvalidMeasurement, TargetError
+from weighbridge.conductor.plan import AGAIN
 from weighbridge.results.analysis.steps.summary import summarize
 from weighbridge.results.analysis.steps.use import StepUse
+from weighbridge.results.influx import server as influx_server
+from weighbridge.results.influx.export import send_run
+from weighbridge.results.influx.line_protocol import InfluxPoint
 from weighbridge.results.influx.points import FIELDS, TAGS, RunPoints
+from weighbridge.results.influx.server import Away, InfluxServer, WriteRefused
 from weighbridge.results.metrics import GOODPUT, OUTAGE_METRICS, SHARES
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Measurement
@@ -240,3 +250,188 @@ def test_every_measurement_tag_and_field_is_documented_and_nothing_else() -> Non
             TAGS[name]
         )
         assert set(re.findall(r"`(\w+)`", cells[4])) == set(FIELDS[name])
+
+
+def point(**changed: object) -> InfluxPoint:
+    usual = {"measurement": "m", "tags": {"run": "r"}, "fields": {"ops": 3}, "at_ms": 1415102400000}
+    return InfluxPoint.model_validate({**usual, **changed})
+
+
+@pytest.mark.parametrize(
+    ("changed", "line"),
+    [
+        ({"fields": {"ops": 3, "mean_ms": 2.0}}, "m,run=r ops=3i,mean_ms=2.0"),
+        # What is unknown is omitted and never 0.
+        (
+            {"tags": {"run": "r", "layer": None}, "fields": {"ops": 0, "p90": None}},
+            "m,run=r ops=0i",
+        ),
+        ({"tags": {"a b": "x=1, y"}}, r"m,a\ b=x\=1\,\ y ops=3i"),
+    ],
+)
+def test_a_point_is_a_line_of_what_is_known_of_it(changed: dict[str, object], line: str) -> None:
+    assert point(**changed).line == f"{line} 1415102400000"
+    assert point(fields={"p90_ms": None}).line is None
+
+
+@pytest.mark.parametrize("text", ["two\nlines", "ends in a \\", "bell\a"])
+def test_a_text_that_servers_read_differently_is_refused(text: str) -> None:
+    with pytest.raises(InvalidMeasurement, match="cannot be written in line protocol"):
+        _ = point(tags={"run": text}).line
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_field_that_is_not_a_number_is_refused(value: float) -> None:
+    with pytest.raises(ValidationError):
+        point(fields={"mean_ms": value})
+
+
+@given(
+    st.text(st.characters(min_codepoint=0x20, exclude_characters="\x7f"), min_size=1).filter(
+        lambda text: not text.endswith("\\")
+    )
+)
+def test_every_tag_is_read_back_as_it_was(text: str) -> None:
+    line = point(tags={"tag": text}).line
+    assert line is not None
+    tag, _, rest = line.removeprefix("m,tag=").rpartition(" ops=")
+    assert rest == "3i 1415102400000"
+    assert not re.search(r"(?<!\\)[,= ]", tag)
+    assert re.sub(r"\\([,= ])", r"\1", tag) == text
+
+
+@pytest.fixture
+def sent_store(tmp_path: Path) -> RunStore:
+    failed = StepFaults(failed=(("swift", "small-read", 4),))
+    return fake_run(tmp_path, layouts=("swift",), workloads=SMALL, repeats=1, spoilt=failed)
+
+
+@pytest.fixture
+def sent_lines(sent_store: RunStore) -> list[str]:
+    points = RunPoints(sent_store)
+    return [*points.run(), *(line for step in sent_store.steps() for line in points.step(step))]
+
+
+def server(influx: FakeInflux) -> InfluxServer:
+    return InfluxServer(url=influx.url)
+
+
+def test_every_point_is_sent_once_and_steps_without_a_measurement_are_counted(
+    sent_store: RunStore, sent_lines: list[str]
+) -> None:
+    with FakeInflux() as influx:
+        sent = send_run(sent_store, server(influx))
+    assert influx.taken == sent_lines
+    assert (sent.points, sent.steps, sent.unplaced) == (len(sent_lines), 1, 1)
+    assert "1 steps without a measurement" in sent.words
+
+
+def test_a_run_is_sent_in_batches(
+    sent_store: RunStore, sent_lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(influx_server, "BATCH", 7)
+    with FakeInflux() as influx:
+        send_run(sent_store, server(influx))
+    assert [line for write in influx.writes for line in write.lines] == sent_lines
+    assert {len(write.lines) for write in influx.writes[:-1]} == {7}
+
+
+def test_a_server_that_is_away_is_tried_again(sent_store: RunStore, sent_lines: list[str]) -> None:
+    soon = InfluxReply(503, fields=(("Retry-After", "0"),))
+    answers = [InfluxReply(503), soon, InfluxReply(how="torn"), InfluxReply(429)]
+    with FakeInflux(*answers) as influx:
+        send_run(sent_store, server(influx), retry_s=0.01)
+    assert influx.taken == sent_lines
+
+
+@pytest.mark.parametrize("asked", [(), (("Retry-After", "86400"),)])
+def test_a_server_that_stays_away_is_an_error_with_the_number_of_points_sent(
+    sent_store: RunStore, monkeypatch: pytest.MonkeyPatch, asked: tuple[tuple[str, str], ...]
+) -> None:
+    monkeypatch.setattr(influx_server, "BATCH", 7)
+    away = InfluxReply(503, '{"message":"busy"}', asked)
+    with (
+        FakeInflux(InfluxReply(), otherwise=away) as influx,
+        pytest.raises(TargetError, match="answered 503: busy\n7 points were sent") as at,
+    ):
+        send_run(sent_store, server(influx), retry_s=0.01)
+    assert isinstance(at.value.__cause__, Away)
+    assert {tuple(write.lines) for write in influx.writes} == {
+        tuple(write.lines) for write in influx.writes[:2]
+    }
+
+
+def test_a_refusal_is_an_error_at_once(
+    sent_store: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(influx_server, "BATCH", 7)
+    with (
+        FakeInflux(InfluxReply(401, '{"error":"authorization failed"}')) as influx,
+        pytest.raises(WriteRefused, match="authorization failed"),
+    ):
+        send_run(sent_store, server(influx))
+    assert len(influx.writes) == 1
+
+
+def test_refused_lines_do_not_block_others_and_are_an_error(
+    sent_store: RunStore, sent_lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(influx_server, "BATCH", 7)
+    conflict = InfluxReply(400, '{"error":"partial write: field type conflict"}')
+    with (
+        FakeInflux(InfluxReply(), conflict) as influx,
+        pytest.raises(TargetError, match="partial write") as at,
+    ):
+        send_run(sent_store, server(influx))
+    assert influx.taken == [*sent_lines[:7], *sent_lines[14:]]
+    assert f"{len(sent_lines) - 7} points were sent; of 7 others" in at.value.message
+
+
+def test_of_a_step_that_was_measured_again_only_the_last_result_is_sent(
+    sent_store: RunStore,
+) -> None:
+    first = sent_store.steps()[0]
+    assert first.measurement is not None
+    later = altered(first.measurement, started_at="2014-11-05T12:00:00Z")
+    sent_store.append(altered(first, measurement=later))
+    with FakeInflux() as influx:
+        send_run(sent_store, server(influx))
+    steps = [line for line in influx.taken if line.startswith("weighbridge_step")]
+    assert [line.rsplit(" ", 1)[-1] for line in steps] == [str(1415188800000 + 3000)]
+
+
+VARIABLES = {one["name"]: one for one in BOARD["templating"]["list"] if one["type"] == "query"}
+QUERIES = [
+    *(target["query"] for target in TARGETS),
+    *(one["query"] for one in VARIABLES.values()),
+    BOARD["annotations"]["list"][0]["target"]["query"],
+]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_query_uses_only_measurements_fields_and_tags_that_are_written(query: str) -> None:
+    (name,) = re.findall(r'FROM "(\w+)"', query)
+    assert {*re.findall(r'"([a-z]\w*)"', query)} <= {name, *TAGS[name], *FIELDS[name]}
+    assert {*re.findall(r"\$([a-z]+)\b", query)} <= {*VARIABLES}
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: str(target["query"][:60]))
+def test_a_panel_draws_a_series_of_gateways_only_for_each_set_of_tags(
+    target: dict[str, str],
+) -> None:
+    query = target["query"]
+    name, field, _ = asked_for(query)
+    assert field in FIELDS[name]
+    grouped = {*re.findall(r'"(\w+)"', query.partition(" GROUP BY ")[2])}
+    assert {*TAGS[name]} - {"suite"} <= grouped  # a run has one suite
+    assert {*re.findall(r"\$tag_([a-z]+)", target["alias"])} <= grouped
+    assert "\"layer\" = ''" in query  # what is below a gateway is no layout's
+    assert "$timeFilter" in query
+
+
+def test_an_a_a_control_is_not_drawn_among_the_layouts() -> None:
+    layout = VARIABLES["layout"]
+    shown = re.compile(layout["regex"].strip("/"))
+    names = ("rgw-beast", f"rgw-beast{AGAIN}", "swift")
+    assert [name for name in names if shown.search(name)] == ["rgw-beast", "swift"]
+    assert "allValue" not in layout  # all of them are then those that are listed

@@ -3,11 +3,13 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
 import textwrap
 import threading
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -19,10 +21,12 @@ from fake_run import WORKLOADS, fake_run
 from made_rows import altered
 from made_up import fake_measurement
 from weighbridge.common.errors import InvalidMeasurement, UsageError
+from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.manifest import ConfigFile, Sheet
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.store import FILE, RunStore, lock_run_folder, read_log
+from weighbridge.results.record.telemetry import Attested
 from weighbridge.results.record.writing import StoreError
 
 
@@ -317,3 +321,215 @@ def test_a_torn_line_of_a_holder_is_ignored(tmp_path: Path) -> None:
         assert len(before) == 1
     with lock_run_folder(tmp_path) as before:
         assert len(before) == 2
+
+
+HISTOGRAMS = "steps.jsonl has these histograms too"
+SECONDS = "steps.jsonl has these seconds too"
+UNKNOWN = "what the hosts used in these steps is unknown"
+IGNORED = "their last lines were ignored"
+
+
+@pytest.fixture
+def whole(runs: Path) -> RunStore:
+    """Four steps: two layouts, two repeats."""
+    workload = altered(WORKLOADS[0], workers=(1,), runtime=1.0)
+    return fake_run(runs, workloads=[workload], repeats=2)
+
+
+def gaps(store: RunStore) -> tuple[str, ...]:
+    return RunData(store.folder).gaps
+
+
+def tear(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-10])
+
+
+def test_a_complete_run_has_no_gaps_also_without_telemetry(whole: RunStore, runs: Path) -> None:
+    assert gaps(whole) == ()
+    workload = altered(WORKLOADS[0], workers=(1,), runtime=1.0)
+    assert gaps(fake_run(runs, workloads=[workload], repeats=1, telemetry=False)) == ()
+
+
+def test_a_run_in_progress_says_how_far_it_is(whole: RunStore) -> None:
+    tear(whole.folder / "steps.jsonl")
+    whole.set_state("running")
+    assert gaps(whole) == (
+        "the run is still running, or was killed: 3 of 4 steps have a result",
+        "steps.jsonl: the last line is incomplete and was ignored",
+    )
+
+
+def test_a_run_that_failed_says_why(whole: RunStore) -> None:
+    whole.set_state("failed", error="gateway-1: radosgw died\nlast lines of its log: ...")
+    assert gaps(whole) == ("the run failed (gateway-1: radosgw died): 4 of 4 steps have a result",)
+    whole.set_state("interrupted")
+    assert gaps(whole) == ("the run was interrupted: 4 of 4 steps have a result",)
+
+
+@pytest.mark.parametrize("content", [b"", None])
+def test_a_run_without_any_step_says_so(whole: RunStore, content: bytes | None) -> None:
+    path = whole.folder / "steps.jsonl"
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+    assert gaps(whole) == ("the run is done, but 0 of 4 steps have a result",)
+
+
+def test_a_run_that_its_budget_ended_says_so(whole: RunStore) -> None:
+    lines = (whole.folder / "steps.jsonl").read_text().splitlines(keepends=True)
+    (whole.folder / "steps.jsonl").write_text("".join(lines[:2]))
+    whole.event("budget", "the budget ends the run before repeat 2 of 2")
+    assert gaps(whole) == ("the run's budget ended it: 2 of 4 steps have a result",)
+
+
+def test_missing_files_are_counted_with_the_consequence(whole: RunStore) -> None:
+    for folder in ("latency", "series", "telemetry"):
+        min((whole.folder / folder).iterdir()).unlink()
+    tear(min((whole.folder / "telemetry").iterdir()))
+    name = "rgw-beast.swift.small-read.w1.r0"
+    assert gaps(whole) == (
+        f"latency: 1 of 4 files is missing (the first: latency/{name}.hlog): {HISTOGRAMS}",
+        f"series: 1 of 4 files is missing (the first: series/{name}.jsonl): {SECONDS}",
+        f"telemetry: 1 of 4 files is missing (the first: telemetry/{name}.jsonl): {UNKNOWN}",
+        f"telemetry: 1 of 4 files is torn (the first: telemetry/{name[:-1]}1.jsonl): {IGNORED}",
+    )
+
+
+def test_cpu_seconds_of_a_step_without_telemetry_are_unknown_not_zero(whole: RunStore) -> None:
+    (whole.folder / "telemetry" / "swift.swift.small-read.w1.r0.jsonl").unlink()
+    beast, swift = RunData(whole.folder).rows
+    assert beast.value("gateway-cpu") is not None
+    assert swift.value("gateway-cpu") is None
+    assert swift.value("throughput") is not None
+
+
+@pytest.fixture(scope="module")
+def complete(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
+    """A run of two steps whose files end in lines short enough to be cut at every byte."""
+    workload = altered(WORKLOADS[0], workers=(1,), runtime=1.0)
+    store = fake_run(tmp_path_factory.mktemp("runs"), workloads=[workload], repeats=1)
+    short = [_short(step) for step in store.steps()]
+    (store.folder / "steps.jsonl").unlink()
+    for step in short:
+        store.append(step)
+    store.event("note", "Über allem")
+    place = {"layout": "rgw-beast", "repeat": 0, "host": "g"}
+    figure = {"kind": "cpu", "what": "CPU", "value": 1, "unit": "events/s"}
+    for _ in range(2):
+        store.attest([Attested.model_validate({**place, **figure})])
+    return store
+
+
+def _short(step: StepResult) -> StepResult:
+    assert step.measurement is not None
+    tallies = tuple(
+        altered(one, latency=None, first_byte=None) for one in step.measurement.tallies[:1]
+    )
+    measurement = altered(step.measurement, tallies=tallies, seconds=step.measurement.seconds[:1])
+    return altered(step, measurement=measurement, notes=("Ü",))
+
+
+@pytest.fixture
+def torn_store(complete: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunStore:
+    """A copy to damage, on a disk that takes no time."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    return RunStore.open(Path(shutil.copytree(complete.folder, tmp_path / "run")))
+
+
+def cuts(path: Path) -> Iterator[bytes]:
+    """The file cut at every byte of its last line, including just before the newline."""
+    text = path.read_bytes()
+    begins = text.rfind(b"\n", 0, -1) + 1
+    for end in range(begins + 1, len(text)):
+        yield text[:end]
+
+
+def test_a_torn_step_is_dropped_and_can_be_appended_again(torn_store: RunStore) -> None:
+    path = torn_store.folder / "steps.jsonl"
+    text, (first, last) = path.read_bytes(), torn_store.steps()
+    tried = 0
+    for left in cuts(path):
+        path.write_bytes(left)
+        assert torn_store.steps() == (first,)
+        if tried % 100 == 0:  # deriving a run is slow
+            assert (
+                "steps.jsonl: the last line is incomplete and was ignored"
+                in RunData(torn_store.folder).gaps
+            )
+        torn_store.append(last)
+        assert path.read_bytes() == text
+        tried += 1
+    assert tried > 500
+
+
+@pytest.mark.parametrize(
+    ("name", "read", "add"),
+    [
+        ("events.jsonl", RunStore.events, lambda store: store.event("note", "Über allem")),
+        ("attestation.jsonl", RunStore.attested, lambda store: store.attest(store.attested()[:1])),
+    ],
+)
+def test_a_torn_line_of_other_files_is_dropped_and_the_next_is_complete(
+    torn_store: RunStore,
+    name: str,
+    read: Callable[[RunStore], tuple[object, ...]],
+    add: Callable[[RunStore], None],
+) -> None:
+    path = torn_store.folder / name
+    before = read(torn_store)
+    for left in cuts(path):
+        path.write_bytes(left)
+        assert read(torn_store) == before[:-1]
+        add(torn_store)
+        assert read(torn_store)[:-1] == before[:-1]
+        assert all(json.loads(line) for line in path.read_bytes().splitlines())
+        path.write_bytes(left)
+    assert f"{name}: the last line is incomplete and was ignored" in RunData(torn_store.folder).gaps
+
+
+def test_a_torn_line_of_telemetry_is_dropped_and_reported(torn_store: RunStore) -> None:
+    key = torn_store.steps()[-1].key
+    path = torn_store.folder / "telemetry" / f"{key.file_name}.jsonl"
+    before = torn_store.telemetry(key)
+    assert before is not None
+    assert before.tail is not None
+    for left in cuts(path):
+        path.write_bytes(left)
+        assert torn_store.telemetry(key) == altered(before, tail=None)
+    assert any(
+        gap.startswith("telemetry: 1 of 2 files is torn") for gap in RunData(torn_store.folder).gaps
+    )
+
+
+@pytest.mark.parametrize("folder", ["series", "latency"])
+def test_cut_files_for_other_programs_are_reported_and_cost_no_figure(
+    complete: RunStore, tmp_path: Path, folder: str
+) -> None:
+    workload = altered(WORKLOADS[0], workers=(1,), runtime=1.0)
+    store = fake_run(tmp_path, workloads=[workload], repeats=1)
+    path = min((store.folder / folder).iterdir())
+    text = path.read_bytes()
+    rows = RunData(store.folder).rows
+    begins = text.rfind(b"\n", 0, -1) + 1
+    ends = [0, begins, begins + 1, (begins + len(text)) // 2, len(text) - 1]
+    for end in ends:
+        path.write_bytes(text[:end])
+        data = RunData(store.folder)
+        (gap,) = data.gaps
+        assert gap.startswith(
+            f"{folder}: 1 of 2 files is cut short (the first: {folder}/{path.name}): "
+        )
+        assert data.rows == rows
+
+
+def test_a_holder_killed_while_writing_its_line_hides_no_other(tmp_path: Path) -> None:
+    with lock_run_folder(tmp_path):
+        pass
+    path = tmp_path / "holders.jsonl"
+    line = path.read_bytes()
+    for end in range(1, len(line)):
+        path.write_bytes(line + line[:end])
+        with lock_run_folder(tmp_path) as before:
+            assert len(before) == 1 + (end == len(line) - 1)  # complete except for its newline
+        with lock_run_folder(tmp_path) as before:
+            assert len(before) == 2 + (end == len(line) - 1)

@@ -6,16 +6,25 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+import vl_convert as vlc
 
+from compared_rows import MILD, made_effect, row, times
 from fake_run import WORKLOADS, fake_run
-from made_rows import altered
+from made_rows import altered, changed
 from weighbridge.common.errors import UsageError
 from weighbridge.results import derive
+from weighbridge.results.analysis.comparing import compare
+from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
+from weighbridge.results.analysis.reasons import reasons
+from weighbridge.results.figures import show_p
 from weighbridge.results.record.manifest import ConfigFile, Sheet
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.telemetry import Attested
+from weighbridge.results.report.glance import glance
 from weighbridge.results.report.study_section import study_2014
-from weighbridge.results.report.tables import results_table
+from weighbridge.results.report.tables import EFFECT_HEAD, effect_lines, results_table
+from weighbridge.results.report.vega_bundle import vega_bundle
+from weighbridge.results.statistics import Ratio
 
 SHORT = altered(WORKLOADS[0], workers=(1,), runtime=1.0)
 HOSTILE = (
@@ -244,3 +253,160 @@ def test_the_published_figures_of_2014_are_complete() -> None:
     assert (first.gateway, first.workers) == ("rgw-apache-fastcgi", 32)
     assert (first.p90_upper_ms, first.max_ms) == (20, 1450)
     assert {one.workload for one in study} == {"small-read", "large-read"}
+
+
+RGW = [row("rgw-beast", workers) for workers in (1, 8)]
+SWIFT = [row("swift", workers, times(0.5)) for workers in (1, 8)]
+ROWS = [RGW[0], SWIFT[0], RGW[1], SWIFT[1]]
+
+
+def test_each_layout_has_one_line_at_the_most_workers_with_its_place_in_the_table() -> None:
+    found = glance(ROWS, compare(ROWS), ())
+    assert [(one.layout, one.workers, one.anchor) for one in found.lines] == [
+        ("rgw-beast", 8, "row-3"),
+        ("swift", 8, "row-4"),
+    ]
+    assert found.anchors == {"1 MB reads": "row-1"}
+    assert [one.ratio for one in found.lines] == ["1", "0.50×"]
+    assert [title for title, _ in found.head][:2] == ["Throughput", "Bandwidth"]
+    assert found.lines[0].cells[0] == "1.00"
+
+
+def test_a_ratio_that_claims_nothing_is_in_brackets_and_has_the_mark_of_its_doubt() -> None:
+    rows = [*ROWS[:3], changed(SWIFT[1], doubts=(MILD,))]
+    comparison = compare(rows)
+    found = glance(rows, comparison, reasons(rows, comparison))
+    assert (found.lines[1].ratio, found.lines[1].marks) == ("(0.50×)", "a")
+    assert found.lines[1].provisional
+
+
+def test_what_was_not_measured_is_a_dash_and_not_ranked() -> None:
+    rows = [RGW[1], row("swift", 8, ())]
+    (_, line) = glance(rows, compare(rows), ()).lines
+    assert (line.cells, line.ratio, line.ranked) == (("–",) * 5, "–", False)
+    assert line.limited_by == "–"
+
+
+def test_a_baseline_that_was_not_measured_has_no_ratio_of_one() -> None:
+    rows = [row("rgw-beast", 8, ()), SWIFT[1]]
+    first, second = glance(rows, compare(rows), ()).lines
+    assert (first.ratio, second.ratio) == ("–", "–")
+
+
+def test_controls_have_no_line_and_a_layout_alone_no_ratio() -> None:
+    rows = [RGW[1], row("rgw-beast-again", 8)]
+    found = glance(rows, None, (), ("rgw-beast-again",))
+    assert [(one.layout, one.ratio) for one in found.lines] == [("rgw-beast", "–")]
+    assert found.baseline == ""
+
+
+def effect(verdict: Verdict, ratio: Ratio | None, workers: int | None = 4) -> Effect:
+    return altered(made_effect("swift", None, verdict, workers=workers), ratio=ratio, text="")
+
+
+def compared(*effects: Effect) -> Comparison:
+    return Comparison(baseline="rgw-beast", subjects=("swift",), effects=effects, tests=1)
+
+
+def test_each_effect_is_a_line_with_a_cell_for_each_column() -> None:
+    ratio = Ratio(value=0.5, low=0.4, high=0.6, repeats=5)
+    lines = effect_lines(
+        compared(effect("worse", ratio), effect("not comparable", None, workers=None))
+    )
+    assert [len(line.cells) for line in lines] == [len(EFFECT_HEAD)] * 2
+    about = ("64 kB reads", "4", "swift", "throughput")
+    assert lines[0].cells[:6] == (*about, "0.50×", "0.40× to 0.60×")
+    assert lines[0].cells[-2:] == ("worse", "")
+
+
+def test_an_unknown_value_is_shown_as_a_dash_and_sorted_as_empty() -> None:
+    (line,) = effect_lines(compared(effect("not comparable", None)))
+    assert line.cells[4:11] == ("–",) * 7
+    assert line.values[4:11] == ("",) * 7
+
+
+@pytest.mark.parametrize(
+    ("verdict", "weak"),
+    [
+        *(("better", False), ("worse", False), ("not significant", True)),
+        *(("provisional", True), ("too small to matter", True)),
+    ],
+)
+def test_only_lines_with_a_claim_are_not_weak(verdict: Verdict, weak: bool) -> None:
+    (line,) = effect_lines(compared(effect(verdict, None)))
+    assert line.weak is weak
+
+
+def test_a_p_value_is_never_shown_as_zero() -> None:
+    assert show_p(0.0) == "< 0.0001"
+    assert show_p(0.0312) == "0.031"
+    assert show_p(None) == "–"
+
+
+@pytest.fixture
+def bundled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """The snippets that were bundled; the cache is empty at first."""
+    snippets: list[str] = []
+
+    def javascript_bundle(snippet: str) -> str:
+        snippets.append(snippet)
+        return f"vega();{snippet}"
+
+    monkeypatch.setattr(vlc, "javascript_bundle", javascript_bundle)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return snippets
+
+
+def test_the_script_is_bundled_once_and_read_from_the_cache_after(
+    bundled: list[str], tmp_path: Path
+) -> None:
+    assert vega_bundle() == vega_bundle() == "vega();window.vegaEmbed=vegaEmbed;"
+    assert len(bundled) == 1
+    (kept,) = (tmp_path / "cache" / "weighbridge").iterdir()
+    assert kept.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("spoil", ["link", "writable by others", "not text", "folder"])
+def test_a_kept_script_that_another_could_have_changed_is_not_used(
+    spoil: str, bundled: list[str], tmp_path: Path
+) -> None:
+    wanted = vega_bundle()
+    (kept,) = (tmp_path / "cache" / "weighbridge").iterdir()
+    if spoil == "link":
+        kept.rename(tmp_path / "elsewhere")
+        kept.symlink_to(tmp_path / "elsewhere")
+    elif spoil == "writable by others":
+        kept.write_text("theirs()")
+        kept.chmod(0o622)
+    elif spoil == "not text":
+        kept.write_bytes(b"\xff\xfe")
+    else:
+        kept.unlink()
+        kept.mkdir()
+    assert vega_bundle() == wanted
+    assert len(bundled) == 2
+
+
+@pytest.mark.parametrize(
+    "cache", ["/dev/null/cache", "relative/cache", "~nobody-of-this-name/cache"]
+)
+def test_without_a_cache_the_script_is_bundled_each_time_and_nothing_is_written(
+    cache: str, bundled: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", cache)
+    assert vega_bundle() == vega_bundle()
+    assert len(bundled) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_script_under_the_working_directory_is_not_read(
+    bundled: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = vega_bundle()
+    (kept,) = (tmp_path / "cache" / "weighbridge").iterdir()
+    kept.write_text("theirs()")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", "cache")
+    assert vega_bundle() == wanted
+    assert len(bundled) == 2

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import re
+import subprocess
 import zipfile
 from collections.abc import Iterator
 from itertools import combinations
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pptx import Presentation
 from pptx.enum.chart import XL_CHART_TYPE
 from pptx.util import Pt
@@ -16,14 +19,31 @@ from pptx.util import Pt
 from fake_run import WORKLOADS, StepFaults, fake_run
 from made_rows import altered
 from weighbridge.results.charts.chart_theme import DARK, LIGHT
+from weighbridge.results.charts.panels import AxisScale
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.slides import deck as deck_of
+from weighbridge.results.slides import typeface
 from weighbridge.results.slides.evidence import Evidence, evidence
-from weighbridge.results.slides.fitting import bound
+from weighbridge.results.slides.fitting import (
+    bound,
+    height_pt,
+    largest,
+    lines_pt,
+    size_for,
+    wrapped,
+)
+from weighbridge.results.slides.label_sides import with_sides
 from weighbridge.results.slides.powerpoint import powerpoint
-from weighbridge.results.slides.slide import Deck, SeriesChart
+from weighbridge.results.slides.slide import (
+    ChartPoint,
+    Deck,
+    Series,
+    SeriesChart,
+    SlideTable,
+    TableCell,
+)
 from weighbridge.results.slides.talk import talk
-from weighbridge.results.slides.typeface import FITTED, TYPEFACE
+from weighbridge.results.slides.typeface import FITTED, TYPEFACE, shown_here, width_pt
 
 SHORT = tuple(altered(workload, runtime=2.0, workers=(1, 16)) for workload in WORKLOADS)
 CHART = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
@@ -260,3 +280,115 @@ def test_paths_with_the_most_points_come_first_since_libreoffice_draws_no_shorte
     ]
     assert any(counts[-1] == 1 < counts[0] for counts in scatter)
     assert all(counts == sorted(counts, reverse=True) for counts in scatter)
+
+
+WORDS = st.text(
+    st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=40
+)
+
+
+def test_a_text_breaks_between_words_and_after_hyphens() -> None:
+    assert wrapped("rgw-apache-fastcgi serves", 110, 14) == ["rgw-apache-", "fastcgi serves"]
+    assert wrapped("one two", 500, 14) == ["one two"]
+    assert wrapped("one\ntwo", 500, 14) == ["one", "two"]
+
+
+@given(st.lists(WORDS, min_size=1, max_size=8), st.integers(60, 400))
+def test_no_line_is_wider_than_its_room_and_no_letter_is_lost(words: list[str], room: int) -> None:
+    text = " ".join(words)
+    lines = wrapped(text, room, 14)
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
+    assert all(width_pt(line, 14) <= room or len(line) == 1 for line in lines)
+
+
+def test_the_largest_size_at_which_a_text_fits_its_lines_is_chosen() -> None:
+    sizes = ((32, 1), (24, 1), (16, 2))
+    assert largest("short", 400, sizes) == 32
+    assert largest("a text that is somewhat longer", 400, sizes) == 24
+    long = "a text that is so long that nothing but two lines of small type hold it"
+    assert largest(long, 400, sizes) == 16
+    assert height_pt("short", 400, 20) == pytest.approx(24)
+
+
+def test_a_cell_over_several_lines_uses_the_room_of_all_of_them() -> None:
+    tall = TableCell(text="one two three four five six", down=3)
+    covered = TableCell(text="", covered=True)
+    one = TableCell(text="x")
+    grid = SlideTable(widths=(1, 9), lines=((tall, one), (covered, one), (covered, one)))
+    alone = SlideTable(widths=(1, 9), lines=((altered(tall, down=1), one),))
+    assert sum(lines_pt(grid, 600, 14)) >= sum(lines_pt(alone, 600, 14)) > 3 * 14
+
+
+def test_a_table_that_is_too_high_at_every_size_has_none() -> None:
+    grid = SlideTable(widths=(1,), lines=tuple((TableCell(text="x"),) for _ in range(20)))
+    assert size_for(grid, 600, 20 * 40) == 20
+    assert size_for(grid, 600, 20 * 23) == 14
+    assert size_for(grid, 600, 20 * 10) is None
+    with pytest.raises(ValueError, match="needs 2 cells"):
+        SlideTable(widths=(1, 1), lines=((TableCell(text="x"),),))
+
+
+def test_labels_are_beside_their_lines_and_not_on_them() -> None:
+    def side_of_the_middle(*points: tuple[float, float]) -> str:
+        found = tuple(ChartPoint(x=x, y=y, label="1") for x, y in points)
+        scale = AxisScale(low=0, high=10)
+        series = (Series(name="a", layout="a", points=found),)
+        chart = SeriesChart(form="paths", x=scale, y=scale, series=series, layouts=())
+        return with_sides(chart)[0].points[1].side
+
+    assert side_of_the_middle((1, 5), (5, 5), (9, 5)) in ("above", "below")
+    assert side_of_the_middle((5, 1), (5, 5), (5, 9)) in ("left", "right")
+
+
+LATIN = st.text(st.characters(codec="latin-1", exclude_categories=("C",)), max_size=60)
+
+
+@pytest.mark.parametrize(
+    ("text", "bold", "arial"),
+    [
+        # Of Arial's own table, in units of which 2048 are its size.
+        ("1111", False, 4 * 1139),
+        ("R%", False, 1479 + 1821),
+        ("mW", False, 1706 + 1933),
+        ("1L.", True, 1139 + 1251 + 569),
+    ],
+)
+def test_a_text_is_never_measured_narrower_than_in_arial(text: str, bold: bool, arial: int) -> None:
+    assert width_pt(text, 2048, bold=bold) >= arial
+
+
+def test_a_text_that_is_wider_in_arial_than_in_inter_has_arials_width() -> None:
+    assert width_pt("1111", 2048) == 4 * 1139
+
+
+@given(LATIN, LATIN, st.booleans(), st.integers(8, 60))
+def test_widths_grow_with_texts_and_with_sizes(one: str, other: str, bold: bool, size: int) -> None:
+    both = width_pt(one + other, size, bold=bold)
+    assert both >= width_pt(one, size, bold=bold) - size / 4  # Inter sets some pairs closer
+    assert width_pt(one, 2 * size, bold=bold) == pytest.approx(2 * width_pt(one, size, bold=bold))
+
+
+@pytest.mark.parametrize(
+    ("family", "says"),
+    [
+        (None, "set in Arial"),
+        (TYPEFACE, "set in Arial"),
+        ("Liberation Sans", "set in Arial, shown here in Liberation Sans, of the same widths"),
+        ("DejaVu Sans", "shown here in DejaVu Sans, whose widths differ; install Liberation Sans"),
+    ],
+)
+def test_a_font_is_never_replaced_silently(
+    family: str | None, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(typeface, "_family_here", lambda: family)
+    said = shown_here()
+    assert said == says or (family == "DejaVu Sans" and says in said)
+
+
+def test_a_fontconfig_that_does_not_answer_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent(*command: object, **given: object) -> None:
+        raise subprocess.TimeoutExpired("fc-match", 10)
+
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(subprocess, "run", silent)
+    assert "is not known: fc-match did not answer" in shown_here()

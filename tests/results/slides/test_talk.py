@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from fake_run import fake_run
-from made_rows import altered
-from talks import FIVE, SHORT, slide, text_of
+from fake_knobs import FEW
+from fake_run import StepFaults, fake_run
+from fake_tuning import FakeCourse, fake_tuning
+from made_rows import altered, changed
+from talks import FIVE, SHORT, SPOILT, slide, text_of, with_control
 from weighbridge.results.analysis.comparison import Verdict
 from weighbridge.results.analysis.findings import headline
 from weighbridge.results.charts.chart_theme import DARK, LIGHT, styles
@@ -14,11 +16,16 @@ from weighbridge.results.doubt import Doubt
 from weighbridge.results.figures import show_ratio
 from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.resolved import PlannedLayout, PlannedVisit
+from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.telemetry import Attested
 from weighbridge.results.slides.evidence import Evidence, evidence
-from weighbridge.results.slides.slide import SeriesChart
+from weighbridge.results.slides.fitting import ROOM_PT, SMALLEST_PT, body_pt, size_for
+from weighbridge.results.slides.powerpoint import powerpoint
+from weighbridge.results.slides.slide import BarChart, Deck, SeriesChart, Slide
 from weighbridge.results.slides.talk import talk
 from weighbridge.results.slides.tuning import one_setting_each
 from weighbridge.results.statistics import Ratio
+from weighbridge.suites import Layer, Workload
 
 
 @pytest.fixture(scope="module")
@@ -256,3 +263,230 @@ def test_with_several_layouts_the_title_names_the_most_and_the_least(tmp_path: P
     title = slide(talk(evidence(store)), "throughput").title
     assert title.startswith("Provisional: rgw-beast served 1.")
     assert "rgw-civetweb’s 1 MB reads at 1 to 16 workers, rgw-apache-fastcgi 0." in title
+
+
+def test_one_repeat_makes_no_claim_on_any_slide_of_results(tmp_path: Path) -> None:
+    deck = talk(evidence(fake_run(tmp_path, workloads=SHORT[:1], repeats=1)))
+    for one in deck.slides:
+        if one.key.startswith(("answer", "recap", "latency", "throughput")):
+            assert "provisional" in text_of(one)
+    chart = slide(deck, "throughput").chart
+    assert isinstance(chart, SeriesChart)
+    assert all(point.low is None for series in chart.series for point in series.points)
+
+
+def test_what_failed_is_marked_and_not_joined(tmp_path: Path) -> None:
+    compared = evidence(fake_run(tmp_path, workloads=SHORT, repeats=1, spoilt=SPOILT))
+    deck = talk(compared)
+    ends = text_of(slide(deck, "limits-")) + text_of(
+        next(one for one in deck.slides if one.key == "limits")
+    )
+    assert "Not valid: not measured (swift: 64 MB reads at 16 workers)." in ends
+    assert "(swift: 1 MB reads at 16 workers)." in ends
+    chart = slide(deck, "throughput-small-read").chart
+    assert isinstance(chart, SeriesChart)
+    assert {(one.name, len(one.points)) for one in chart.series} == {("rgw-beast", 2), ("swift", 1)}
+    assert "Not measured" not in slide(deck, "throughput-small-write").foot
+    assert "ot measured: swift at 16" in slide(deck, "throughput-large-read").foot
+
+
+def test_an_invalid_repeat_is_a_cross_without_a_line(tmp_path: Path) -> None:
+    spoilt = StepFaults(erring=(("rgw-beast", "small-write", 16),))
+    deck = talk(evidence(fake_run(tmp_path, workloads=SHORT[1:2], repeats=1, spoilt=spoilt)))
+    for key in ("latency", "throughput"):
+        chart = slide(deck, key).chart
+        assert isinstance(chart, SeriesChart)
+        (cross,) = (one for one in chart.series if not one.joined)
+        assert (cross.name, len(cross.points)) == ("rgw-beast, not ranked", 1)
+        assert "×: invalid" in slide(deck, key).foot
+
+
+def test_too_few_samples_for_a_p90_leave_latency_without_a_slide_and_say_so(tmp_path: Path) -> None:
+    compared = evidence(fake_run(tmp_path, workloads=SHORT[2:], repeats=1))
+    deck = talk(altered(compared, rows=tuple(changed(row, p90_ms=None) for row in compared.rows)))
+    assert not [one for one in deck.slides if one.key.startswith("latency")]
+    assert "too few samples" in slide(deck, "throughput").foot
+
+
+def test_a_run_that_was_killed_is_called_incomplete(tmp_path: Path) -> None:
+    absent = StepFaults(absent=(("swift", "small-read", 16),))
+    store = fake_run(tmp_path, workloads=SHORT[:1], repeats=1, spoilt=absent)
+    store.set_state("interrupted", error="ended by SIGINT")
+    deck = talk(evidence(store))
+    assert "This run is not complete: interrupted: ended by SIGINT." in deck.slides[0].lines
+    assert next(one for one in deck.slides if one.key == "limits").title.startswith(
+        "The run is not complete (interrupted)"
+    )
+
+
+def test_a_run_without_measurements_has_a_talk_that_says_so(tmp_path: Path) -> None:
+    absent = tuple(
+        (layout, "small-read", workers) for layout in ("rgw-beast", "swift") for workers in (1, 16)
+    )
+    spoilt = StepFaults(absent=absent)
+    deck = talk(evidence(fake_run(tmp_path, workloads=SHORT[:1], repeats=1, spoilt=spoilt)))
+    assert deck.title == "Nothing valid was measured"
+    assert all(one.chart is None for one in deck.slides)
+    assert "nothing was measured" in text_of(deck.slides[0]).lower()
+
+
+def test_a_single_layout_is_not_compared(tmp_path: Path) -> None:
+    deck = talk(evidence(fake_run(tmp_path, workloads=SHORT[:1], repeats=1, layouts=("swift",))))
+    assert deck.title == "swift, measured alone"
+    assert not [one for one in deck.slides if one.key.startswith("recap")]
+    assert slide(deck, "throughput").title.startswith("swift serves at most ")
+
+
+def test_an_a_a_control_gives_the_noise_floor_and_is_in_no_chart_and_no_table(
+    tmp_path: Path,
+) -> None:
+    store = fake_run(
+        tmp_path, workloads=SHORT[:1], repeats=5, layouts=("rgw-beast", "swift", "rgw-haproxy")
+    )
+    deck = talk(evidence(with_control(store)))
+    assert "Noise floor, rgw-beast vs itself: throughput " in text_of(deck.slides[0])
+    assert "rgw-haproxy" not in "".join(text_of(one) for one in deck.slides)
+    assert "Noise floor of throughput" in "\n".join(slide(deck, "recap").notes)
+
+
+def attested(store: RunStore, found: dict[str, float], promised: float, repeat: int = 0) -> None:
+    """What a disk gave under each layout."""
+    disk = {"host": "store-2", "kind": "disk", "what": "disk wb0 write", "unit": "B/s"}
+    for layout, value in found.items():
+        figure = {"layout": layout, "repeat": repeat, "value": value, "promised": promised}
+        store.attest([Attested.model_validate({**disk, **figure})])
+
+
+def test_hosts_below_their_promise_are_on_the_set_up_slide(tmp_path: Path) -> None:
+    store = fake_run(tmp_path, workloads=SHORT[:1], repeats=1)
+    attested(store, {"rgw-beast": 91e6, "swift": 88e6}, promised=1e8)
+    title = slide(talk(evidence(store)), "set-up").title
+    assert title.endswith("attested capacity is below its promise for swift")
+
+
+def test_figures_beyond_their_bound_are_counted_where_the_medians_are_equal(tmp_path: Path) -> None:
+    store = fake_run(tmp_path, workloads=SHORT[:1], repeats=3)
+    for repeat, slow in enumerate((1e8, 1e8, 4e7)):
+        attested(store, {"rgw-beast": 1e8, "swift": slow}, promised=2e7, repeat=repeat)
+    title = slide(talk(evidence(store)), "set-up").title
+    assert title.endswith("attested capacity is within bounds, except for 1 of 1 figure")
+
+
+def test_differing_hosts_are_on_the_set_up_and_the_last_slides(tmp_path: Path) -> None:
+    store = fake_run(tmp_path, workloads=SHORT[:1], repeats=1)
+    attested(store, {"rgw-beast": 197e6, "swift": 142e6}, promised=1e8)
+    deck = talk(evidence(store))
+    compared = "1 of 1 figures of the hosts differ beyond their bound over 2 deployments"
+    assert compared in text_of(slide(deck, "set-up"))
+    assert f"{compared}." in next(one for one in deck.slides if one.key == "limits").lines
+
+
+def test_layers_are_a_table_where_a_run_has_them(tmp_path: Path) -> None:
+    layers: tuple[Layer, ...] = ("disk", "network", "rados", "object-server")
+    store = fake_run(tmp_path, workloads=SHORT[:1], repeats=1, layers=layers)
+    one = slide(talk(evidence(store)), "layers")
+    assert one.grid is not None
+    names = [line[0].text for line in one.grid.lines]
+    assert names == ["", "Gateway", "Object servers", "RADOS", "Network", "Disks"]
+    assert "% of" in one.title
+
+
+def test_more_than_six_layouts_go_on_several_slides_with_the_first_on_each(tmp_path: Path) -> None:
+    workloads: tuple[Workload, ...] = (altered(SHORT[0], workers=(1,)),)
+    names = tuple(f"layout-{number}" for number in range(9))
+    run = fake_run(tmp_path, workloads=workloads, repeats=1, layouts=names, telemetry=False, seed=7)
+    deck = talk(evidence(run))
+    charts = [one.chart for one in deck.slides if one.key.startswith("throughput")]
+    drawn = [{bar.name for bar in chart.bars} for chart in charts if isinstance(chart, BarChart)]
+    assert all("layout-0" in names_of for names_of in drawn)
+    assert set().union(*drawn) == set(names)
+    assert max(len(names_of) for names_of in drawn) <= 6
+    titles = [one.title for one in deck.slides if one.key.startswith("set-up")]
+    assert [title.rsplit("(", 1)[1] for title in titles] == ["1 of 2)", "2 of 2)"]
+
+
+def test_a_single_worker_count_is_drawn_as_bars(tmp_path: Path) -> None:
+    workloads = (altered(SHORT[0], workers=(8,)),)
+    compared = evidence(fake_run(tmp_path, workloads=workloads, repeats=2))
+    one = slide(talk(compared), "throughput")
+    assert isinstance(one.chart, BarChart)
+    assert [(bar.name, bar.value) for bar in one.chart.bars] == [
+        (row.layout, row.value("throughput")) for row in compared.rows
+    ]
+    assert one.title.endswith("at 8 workers")
+
+
+def test_what_a_folder_lacks_is_on_the_last_slides(tmp_path: Path) -> None:
+    store = fake_run(tmp_path, workloads=SHORT[:1], repeats=1)
+    (path,) = (store.folder / "latency").glob("swift.*w16*")
+    path.unlink()
+    compared = evidence(store)
+    assert compared.gaps
+    lines = next(one for one in talk(compared).slides if one.key == "limits").lines
+    assert any(compared.gaps[0][1:] in line for line in lines)
+
+
+@pytest.fixture(scope="module")
+def tuned(tuned_run: RunStore) -> Evidence:
+    return evidence(tuned_run)
+
+
+@pytest.fixture(scope="module")
+def deck(tuned: Evidence) -> Deck:
+    return talk(tuned)
+
+
+def tuning_slide(deck: Deck, start: str) -> Slide:
+    return next(one for one in deck.slides if one.key.startswith(start))
+
+
+def test_the_talk_of_a_tuning_goes_from_the_answer_to_how_to_repeat_it(deck: Deck) -> None:
+    keys = list(dict.fromkeys(one.key.rstrip("0123456789").rstrip("-") for one in deck.slides))
+    assert keys[:6] == ["answer", "set-up", "tried", "ledger", "tornado", "no-effect"]
+    assert keys[6:] == ["chosen", "confirmation", "limits", "repeat"]
+
+
+def test_every_table_fits_its_slide_in_readable_type(deck: Deck) -> None:
+    for one in deck.slides:
+        if one.grid is not None:
+            size = size_for(one.grid, ROOM_PT, body_pt(one.title, one.lead, one.foot))
+            assert size is not None, one.key
+            assert size >= SMALLEST_PT
+
+
+def test_bars_are_the_effects_of_the_ledger(tuned: Evidence, deck: Deck) -> None:
+    assert tuned.tuned is not None
+    chart = tuning_slide(deck, "tornado-1").chart
+    assert isinstance(chart, BarChart)
+    ratios = [one.effects[0].ratio for one in tuned.tuned.table.entries]
+    known = sorted((one for one in ratios if one is not None), key=lambda one: -one.either_way)
+    assert [bar.value for bar in chart.bars] == pytest.approx(
+        [(one.value - 1) * 100 for one in known[: len(chart.bars)]]
+    )
+
+
+def test_the_notes_have_the_files_to_paste_and_every_figure(tuned: Evidence, deck: Deck) -> None:
+    assert tuned.tuned is not None
+    assert tuned.tuned.winner is not None
+    notes = "\n".join(note for one in deck.slides for note in one.notes)
+    for fragment in tuned.tuned.winner.fragments:
+        assert fragment.text in notes
+    for entry in tuned.tuned.table.entries:
+        for effect in entry.effects:
+            assert effect.text in notes
+
+
+@pytest.mark.parametrize("rounds", [0, 1])
+def test_an_interrupted_tuning_has_a_talk_that_says_so(tmp_path: Path, rounds: int) -> None:
+    course = FakeCourse(rounds=rounds, state="interrupted", choose=False)
+    deck = talk(evidence(fake_tuning(tmp_path, course, knobs=FEW)))
+    assert any("not complete: interrupted" in line for line in tuning_slide(deck, "answer").lines)
+    assert tuning_slide(deck, "limits").title.startswith("The tuning is not complete")
+    assert not any(one.key.startswith(("chosen", "confirmation")) for one in deck.slides)
+    assert powerpoint(deck)
+
+
+def test_a_winner_that_was_not_confirmed_is_not_praised(tmp_path: Path) -> None:
+    deck = talk(evidence(fake_tuning(tmp_path, FakeCourse(confirmed=1.0), knobs=FEW)))
+    assert "was not confirmed" in tuning_slide(deck, "confirmation").title
+    assert deck.title.endswith("the winner was not confirmed")

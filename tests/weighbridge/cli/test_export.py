@@ -1,17 +1,44 @@
+from __future__ import annotations
+
 import io
 import json
+import re
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 from pptx import Presentation
 
 from fake_influx import FakeInflux
+from fake_run import WORKLOADS, fake_run
+from made_up import fake_measurement
+from tests.weighbridge.cli.compared_runs import SMALL, another
+from weighbridge import documents, plan_outline
+from weighbridge.cli.compare import exit_code
 from weighbridge.cli.slides import command
 from weighbridge.cli.sql import EXAMPLES
+from weighbridge.command import weighbridge
 from weighbridge.common.errors import UsageError
+from weighbridge.common.record import JsonDocument, Record
+from weighbridge.documents import (
+    ComparedRunsDocument,
+    DoctorDocument,
+    ImagesDocument,
+    TopologiesDocument,
+)
+from weighbridge.plan_outline import PlanOutline
+from weighbridge.results import derive
+from weighbridge.results.analysis.history.history import History
+from weighbridge.results.charts.pictures import RenderingError
+from weighbridge.results.record.step import StepKey, StepResult
+from weighbridge.results.record.telemetry import Attested
+from weighbridge.run import Ran
+from weighbridge.suites.loader import shipped
+from weighbridge.topologies.parameters import field_texts
 
 Told = tuple[int, str, str]
 
@@ -114,3 +141,302 @@ def test_a_missing_folder_and_one_that_is_no_run_are_refused(folder: Path, tmp_p
         slides(folder, "--out", tmp_path / "none" / "talk.pptx")
     with pytest.raises(UsageError):
         slides(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def small_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    small = WORKLOADS[0].model_copy(update={"runtime": 2.0, "workers": (1, 4)})
+    return fake_run(tmp_path_factory.mktemp("runs"), workloads=[small], repeats=2).folder
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(
+        weighbridge, ["charts", *arguments], catch_exceptions=False, standalone_mode=False
+    )
+    return result.output
+
+
+def test_charts_are_written_into_the_run_with_data_and_sentence(small_run: Path) -> None:
+    out = run(str(small_run), "--only", "recap-map,throughput-bars")
+    charts = small_run / "derived" / "charts"
+    assert out.splitlines() == [str(charts / "recap-map.png"), str(charts / "throughput-bars.png")]
+    assert {path.suffix for path in charts.glob("recap-map.*")} == {
+        ".png",
+        ".svg",
+        ".pdf",
+        ".csv",
+        ".txt",
+    }
+
+
+def test_dark_charts_are_written_beside_the_light_ones(small_run: Path, tmp_path: Path) -> None:
+    words = ("--dark", "--only", "throughput-bars")
+    run(str(small_run), *words)
+    assert (
+        "#14161a" in (small_run / "derived" / "charts" / "dark" / "throughput-bars.svg").read_text()
+    )
+    run(str(small_run), *words, "--out", str(tmp_path / "talk"))
+    assert (tmp_path / "talk" / "throughput-bars.png").exists()
+
+
+def test_the_bound_on_p90_is_a_time(small_run: Path) -> None:
+    assert "p90 of 40 ms" in run(
+        str(small_run), "--list", "--only", "hockey-stick", "--slo", "40ms"
+    )
+
+
+def test_charts_are_listed(small_run: Path) -> None:
+    before = sorted(small_run.rglob("*"))
+    names = [line.partition(":")[0] for line in run(str(small_run), "--list").splitlines()]
+    assert names[:2] == ["throughput-by-workers", "latency-by-workers"]
+    assert sorted(small_run.rglob("*")) == before
+
+
+def test_an_unknown_chart_is_refused_with_the_closest_name(small_run: Path) -> None:
+    with pytest.raises(UsageError, match=r"did you mean .*hockey-stick"):
+        CliRunner().invoke(
+            weighbridge,
+            ["charts", str(small_run), "--only", "hockeystick"],
+            catch_exceptions=False,
+            standalone_mode=False,
+        )
+
+
+def test_failed_charts_keep_table_report_and_exit_code(
+    small_run: Path, run_cli: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code_without_charts, *_ = run_cli("report", "--no-charts", small_run)
+
+    early = RenderingError("a process that draws charts ended early")
+    errors = [early, MemoryError(), OSError(12, "no memory")]
+
+    def fails(*_: object) -> None:
+        raise errors.pop()
+
+    monkeypatch.setattr("weighbridge.results_output.write_charts", fails)
+    while errors:
+        (small_run / "derived" / "report.html").unlink()
+        code, output, _ = run_cli("report", small_run)
+        assert code == code_without_charts
+        assert (small_run / "derived" / "report.html").is_file()
+        assert 0 < output.index("small-read") < output.index("the charts could not be drawn (")
+        assert f"nothing else is lost; to try again: weighbridge charts {small_run}" in output
+
+
+def test_the_table_is_printed_before_the_first_chart_is_drawn(
+    small_run: Path,
+    run_cli: Callable[..., tuple[int, str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    before = []
+
+    def draws(*_: object) -> tuple[Path, ...]:
+        before.append(capsys.readouterr().out)
+        return ()
+
+    monkeypatch.setattr("weighbridge.results_output.write_charts", draws)
+    run_cli("report", small_run)
+    assert "small-read" in before[0]
+    assert "report.html" in before[0]
+
+
+RunCli = Callable[..., tuple[int, str, str]]
+ROOT = Path(__file__).parents[3]
+IN_A_SENTENCE = (documents.ListedSuite, documents.ListedHardware)
+"""Records whose fields have no lines of their own on the page."""
+RECORDS: tuple[type[Record], ...] = (
+    *(
+        one
+        for module in (documents, plan_outline)
+        for one in vars(module).values()
+        if isinstance(one, type) and issubclass(one, Record) and one.__module__ == module.__name__
+        if one not in IN_A_SENTENCE
+    ),
+    History,
+)
+DOCUMENTS = [one for one in RECORDS if issubclass(one, JsonDocument)]
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Two runs of the same thing."""
+    runs = tmp_path_factory.mktemp("runs")
+    return fake_run(runs, workloads=[SMALL], telemetry=False).folder, another(runs, 1)
+
+
+def test_compared_runs_are_one_document_with_all_else_on_stderr(
+    pair: tuple[Path, Path], run_cli: RunCli
+) -> None:
+    code, out, said = run_cli("compare-runs", *pair, "--json")
+    found = ComparedRunsDocument.model_validate_json(out)
+    assert (code, found.exit_code) == (0, 0)
+    assert (found.a, found.b) == tuple(folder.name for folder in pair)
+    assert found.comparison.effects
+    assert "The same in both" in said
+
+
+def test_a_plan_is_one_document(run_cli: RunCli, tmp_path: Path) -> None:
+    ends = ("--s3", "a=http://a.example", "--s3", "b=http://b.example")
+    code, out, said = run_cli("compare", *ends, "--dry-run", "--json", "--out", tmp_path)
+    found = PlanOutline.model_validate_json(out)
+    assert code == 0
+    assert [one.about for one in found.layouts] == [
+        "S3 at http://a.example",
+        "S3 at http://b.example",
+    ]
+    assert found.steps == 2 * sum(len(one.workers) for one in found.workloads)
+    assert found.estimated_s > sum(
+        2 * len(one.workers) * (one.warmup_s + one.window_s) for one in found.workloads
+    )
+    assert "n = 1: no difference can be claimed" in found.claim
+    assert "this-machine: " in said
+
+
+def test_a_plan_has_the_workloads_of_the_layouts_and_not_only_those_of_the_control(
+    run_cli: RunCli, tmp_path: Path
+) -> None:
+    file = tmp_path / "suite.yaml"
+    text = shipped()["endpoints"].read_text()
+    file.write_text(text.replace("repeats: 1", "repeats: 5\ncontrol: [read-64kb]"))
+    ends = ("--s3", "a=http://a.example", "--s3", "b=http://b.example", "--suite", file)
+    code, out, _ = run_cli("compare", *ends, "--dry-run", "--json", "--out", tmp_path)
+    found = PlanOutline.model_validate_json(out)
+    assert code == 0
+    assert [one.control_of for one in found.layouts] == [None, None, "a"]
+    assert [one.name for one in found.workloads] == ["read-64kb", "write-64kb"]
+
+
+def test_layouts_and_requirements_are_documents(run_cli: RunCli) -> None:
+    code, out, _ = run_cli("topologies", "swift", "--json")
+    found = TopologiesDocument.model_validate_json(out)
+    assert code == 0
+    releases = {one.name: one.releases for one in found.layouts}
+    assert releases["swift"][0] == "swift-2.30", "its own comes first"
+    assert {"swift-2.26", "swift-2.38"} <= {*releases["swift"]}
+    assert "rgw-beast" not in releases
+    assert {one.gateway for one in found.parameters} == {"swift"}
+    code, out, said = run_cli("doctor", "--hardware", "this-machine", "--json")
+    needed = DoctorDocument.model_validate_json(out)
+    assert (code, needed.exit_code, needed.hardware) == (0, 0, "this-machine")
+    assert [one.name for one in needed.requirements if one.optional] == ["perf"]
+    assert "this machine can run this-machine" in said
+
+
+def test_images_are_a_document(run_cli: RunCli) -> None:
+    code, out, _ = run_cli("images", "ceph-16", "tools", "--json")
+    found = ImagesDocument.model_validate_json(out)
+    assert code == 0
+    assert (found.images[0].name, found.images[0].debian) == ("ceph-16", "bookworm")
+    assert all(bool(one.built) == bool(one.packages) for one in found.images)
+    code, out, said = run_cli("images", "ceph-15", "--json")
+    assert (code, out) == (2, "")
+    assert "ceph-15" in said
+
+
+def test_the_plan_of_a_study_is_one_document(run_cli: RunCli) -> None:
+    code, out, said = run_cli("study", "ornl-2013", "--dry-run", "--json")
+    found = PlanOutline.model_validate_json(out)
+    assert code == 0
+    assert found.steps > 0
+    assert "ornl-2013" in said
+
+
+@pytest.mark.parametrize(
+    "words", [("study", "--list"), ("tune", "--list"), ("tune", "haproxy", "--dry-run")]
+)
+def test_what_has_no_document_is_refused_with_json(run_cli: RunCli, words: tuple[str, ...]) -> None:
+    code, out, said = run_cli(*words, "--json")
+    assert (code, out) == (2, "")
+    assert "--json" in said
+
+
+def test_a_refusal_prints_no_document(run_cli: RunCli) -> None:
+    code, out, said = run_cli("compare", "--s3", "a=nowhere", "--json")
+    assert (code, out) == (2, "")
+    assert "give a URL such as" in said
+
+
+def rows() -> Iterator[str]:
+    """The lines of the page's tables."""
+    for model in RECORDS:
+        for name, field in model.model_fields.items():
+            if name not in JsonDocument.model_fields and (text := field_texts(model).get(name)):
+                yield f"| `{name}` | {text} |"
+            assert field is not None
+
+
+@pytest.mark.parametrize("model", DOCUMENTS)
+def test_every_document_and_all_of_its_fields_are_described(model: type[JsonDocument]) -> None:
+    page = (ROOT / "docs" / "json.md").read_text()
+    name = model.model_fields["document"].default
+    (section,) = re.findall(rf'(?ms)^## `"{name}"`.*?(?=^## |\Z)', page)
+    for field in model.model_fields:
+        if field not in JsonDocument.model_fields:
+            assert f"| `{field}` |" in section, field
+
+
+def test_the_meanings_of_fields_are_those_of_the_records() -> None:
+    page = (ROOT / "docs" / "json.md").read_text()
+    assert [row for row in rows() if row not in page] == []
+
+
+KEY = StepKey(layout="rgw-a", api="swift", workload="small", workers=4, repeat=0)
+GOOD = StepResult(key=KEY, measurement=fake_measurement(workload="small"), valid=True, order=0)
+LOST = StepResult(key=KEY, measurement=None, valid=False, notes=("the gateway has died",), order=1)
+
+
+def test_a_run_without_a_step_or_a_power_cut_does_not_exit_with_0() -> None:
+    def code(*steps: StepResult, comparable: bool = True, uncut: tuple[str, ...] = ()) -> int:
+        derived: Any = SimpleNamespace(comparable=comparable)
+        return exit_code(Ran(derived, steps, uncut))
+
+    assert code(GOOD) == 0
+    assert code(GOOD, LOST) == 3
+    assert code(GOOD, uncut=("rgw-a",)) == 3
+    assert code(GOOD, comparable=False) == 4
+
+
+def test_charts_that_cannot_be_drawn_keep_table_and_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = fake_run(tmp_path, workloads=[WORKLOADS[0].model_copy(update={"workers": (1, 4)})])
+    ran = Ran(derive(store.folder, pictures=False), store.steps())
+
+    def fails(*_: object) -> None:
+        raise RenderingError("a process that draws charts ended early")
+
+    monkeypatch.setattr("weighbridge.run.run", lambda *_, **__: ran)
+    monkeypatch.setattr("weighbridge.run.resume", lambda *_, **__: ran)
+    monkeypatch.setattr("weighbridge.results_output.write_charts", fails)
+    for arguments in (["resume", str(store.folder)], ["compare", "--out", str(tmp_path / "runs")]):
+        done = CliRunner().invoke(weighbridge, arguments, standalone_mode=False)
+        assert (done.exception, done.return_value) == (None, 0)
+        table, sorry = map(done.output.index, ("small-read", "the charts could not be drawn ("))
+        assert 0 < table < sorry
+
+
+@pytest.mark.parametrize(("apart", "repeats", "code"), [(False, 5, 0), (False, 1, 0), (True, 5, 4)])
+def test_a_comparison_without_comparable_cells_exits_with_4_and_a_provisional_one_with_0(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, apart: bool, repeats: int, code: int
+) -> None:
+    workload = WORKLOADS[0].model_copy(update={"workers": (1, 4)})
+    store = fake_run(tmp_path, workloads=[workload], repeats=repeats)
+    if apart:
+        one = {"repeat": 0, "host": "gateway-1", "kind": "cpu", "what": "CPU", "unit": "events/s"}
+        gave = {"rgw-beast": 1395.0, "swift": 245.0}
+        store.attest(
+            [
+                Attested.model_validate({**one, "layout": name, "value": value})
+                for name, value in gave.items()
+            ]
+        )
+
+    ran = Ran(derive(store.folder, pictures=False), store.steps())
+    monkeypatch.setattr("weighbridge.run.run", lambda *_, **__: ran)
+    monkeypatch.setattr("weighbridge.run.resume", lambda *_, **__: ran)
+    # Resuming a complete run, too.
+    for words in (["resume", str(store.folder)], ["compare", "--out", str(tmp_path / "runs")]):
+        done = CliRunner().invoke(weighbridge, [*words, "--no-charts"], standalone_mode=False)
+        assert (done.exception, done.return_value) == (None, code)
+        assert ("rovisional: " in done.output) == (repeats == 1)

@@ -3,18 +3,38 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import webbrowser
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
-from weighbridge.documents import HardwareDocument, RunsDocument, SuitesDocument
+from stub_run import Run
+from tests.weighbridge import command_line
+from tests.weighbridge.command_line import weighbridge
+from weighbridge.common.endpoint import Endpoint, ObjectApi
+from weighbridge.documents import (
+    DoctorDocument,
+    HardwareDocument,
+    RunsDocument,
+    StatusDocument,
+    SuitesDocument,
+)
+from weighbridge.plan_outline import PlanOutline
 from weighbridge.results import derive
 from weighbridge.results.record.store import RunStore, lock_run_folder
+from weighbridge.screen.deployments import describe
+from weighbridge.suites import loader
 from weighbridge.suites import loader as suite_files
-from weighbridge.topologies.loader import shipped_hardware
+from weighbridge.topologies.deployment import DeploymentRecord
+from weighbridge.topologies.lab.host import keep_daemon
+from weighbridge.topologies.lab.program import LabProcess
+from weighbridge.topologies.loader import shipped_hardware, shipped_layouts
+from weighbridge.topologies.ssh import requirements
 
 RunCli = Callable[..., tuple[int, str, str]]
 
@@ -130,3 +150,259 @@ def test_the_json_of_a_report_is_its_answer_and_its_exported_tables(
     assert found["tables"] == {name: tables[name] for name in ("summary", "effects")}
     assert len(found["findings"]) == len(derived.findings)
     assert "small-read" not in said
+
+
+def test_topologies_lists_every_layout_release_and_parameter(tmp_path: Path) -> None:
+    done = weighbridge("topologies", folder=tmp_path, COLUMNS="400")
+    assert done.returncode == 0, done.stderr
+    for name in shipped_layouts():
+        assert name in done.stdout
+    for word in (
+        "ceph-16",
+        "swift-2.30",
+        "radosgw.threads",
+        "pools.replicas",
+        "object.keep_cache_private",
+    ):
+        assert word in done.stdout
+
+
+def test_topologies_of_one_gateway_leaves_the_others_out(tmp_path: Path) -> None:
+    done = weighbridge("topologies", "swift-s3api", folder=tmp_path, COLUMNS="400")
+    assert "keep_cache_private" in done.stdout
+    assert "radosgw" not in done.stdout.replace("rgw-beast@ceph-18:radosgw.threads=64", "")
+    wrong = weighbridge("topologies", "swft", folder=tmp_path)
+    assert wrong.returncode == 2
+    assert "did you mean 'swift'" in wrong.stderr
+
+
+def test_topologies_lists_no_release_without_the_front_end_of_a_layout(tmp_path: Path) -> None:
+    listed = weighbridge("topologies", "rgw", folder=tmp_path, COLUMNS="400").stdout.splitlines()
+    beast, civetweb = (
+        next(line for line in listed if f" {name} " in line)
+        for name in ("rgw-beast", "rgw-civetweb")
+    )
+    assert "ceph-14" in civetweb
+    assert "ceph-18" in beast
+    assert "ceph-18" not in civetweb
+
+
+def test_render_of_a_layout_without_files_says_so(tmp_path: Path) -> None:
+    done = weighbridge("render", "null", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "has no configuration files" in done.stderr
+
+
+def test_render_and_the_plan_say_whose_settings_a_release_without_own_ones_gets(
+    tmp_path: Path,
+) -> None:
+    lab = ("--hardware", "lab-cpu")
+    done = weighbridge("render", "rgw-beast@ceph-19", *lab, folder=tmp_path)
+    assert "ceph-19 gets the settings of ceph-18, checked by its programs" in done.stderr
+    done = weighbridge("render", "rgw-beast", *lab, folder=tmp_path)
+    assert "gets the settings" not in done.stderr
+    layouts = ("--layouts", "swift@swift-2.33")
+    done = weighbridge("compare", "--dry-run", *layouts, *lab, folder=tmp_path, COLUMNS="400")
+    assert "settings of swift-2.30" in " ".join(done.stdout.split())
+
+
+def test_render_refuses_a_host_that_the_layout_does_not_use(tmp_path: Path) -> None:
+    done = weighbridge("render", "null", "--host", "gatway-1", folder=tmp_path)
+    assert done.returncode == 2
+    assert "null has nothing on a host 'gatway-1' (did you mean 'gateway-1'?)" in done.stderr
+
+
+EVEN = "two-mons: 2 mons tolerate no more failures than one fewer would"
+
+
+@pytest.fixture
+def two_mons(tmp_path: Path) -> Path:
+    text = shipped_layouts()["rgw-beast"].read_text()
+    path = tmp_path / "two-mons.yaml"
+    path.write_text(
+        text.replace("name: rgw-beast", "name: two-mons").replace(
+            "mon: store-1 ", "mon: [store-1, store-2] "
+        )
+    )
+    return path
+
+
+def test_a_plan_advises_against_an_even_number_of_mons(
+    run_cli: RunCli, two_mons: Path, tmp_path: Path
+) -> None:
+    layouts = ("--layouts", f"{two_mons},rgw-beast", "--hardware", "lab-cpu", "--aa")
+    code, out, _ = run_cli("compare", *layouts, "--dry-run", "--json", "--out", tmp_path)
+    assert code == 0
+    assert PlanOutline.model_validate_json(out).advice == (EVEN,)
+    code, out, _ = run_cli("compare", *layouts, "--dry-run", "--out", tmp_path)
+    assert EVEN in out
+
+
+def test_doctor_advises_against_an_even_number_of_mons(
+    run_cli: RunCli, two_mons: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(requirements, "here", lambda _: ())
+    monkeypatch.setattr(requirements, "look", lambda *_: ())
+    hosts = ("--hardware", "ssh-example", "--layouts")
+    code, out, said = run_cli("doctor", *hosts, str(two_mons), "--json")
+    assert code == 0
+    assert DoctorDocument.model_validate_json(out).advice == (EVEN,)
+    assert EVEN in said
+    _, out, said = run_cli("doctor", *hosts, "rgw-beast")
+    assert "mons" not in out + said
+
+
+FILE = """<workload name="demo">
+  <storage type="swift" config="policy=POLICY"/>
+  <workflow>
+    <workstage name="prepare"><work type="prepare" workers="1"
+        config="containers=r(1,2);objects=r(1,5);sizes=c(64)KB"/></workstage>
+    <workstage name="main"><work name="main" workers="8" runtime="30" interval="1">
+      <operation type="read" config="containers=u(1,2);objects=u(1,5)"/>
+    </work></workstage>
+  </workflow>
+</workload>
+"""
+command = partial(command_line.weighbridge, folder=Path("/nonexistent"), COLUMNS="200")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "demo.xml"
+    path.write_text(FILE.replace(' config="policy=POLICY"', ""))
+    return path
+
+
+def test_the_suite_goes_to_stdout_and_remarks_to_stderr(file: Path) -> None:
+    done = command("import-cosbench", file)
+    assert done.returncode == 0
+    assert loader.parse("demo.yaml", done.stdout).workloads[0].workers == (8,)
+    assert f"{file}:6: interval '1' is left out" in done.stderr
+
+
+def test_a_written_suite_can_be_loaded_and_is_never_overwritten(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "demo.yaml"
+    done = command("import-cosbench", file, "--out", out)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert loader.load(out).name == "demo"
+    again = command("import-cosbench", file, "--out", out)
+    assert again.returncode == 2
+    assert "already exists" in again.stderr
+
+
+def test_a_suite_that_would_measure_something_else_is_refused(file: Path, tmp_path: Path) -> None:
+    file.write_text(FILE)
+    out = tmp_path / "demo.yaml"
+    done = command("import-cosbench", file, "--out", out)
+    assert (done.returncode, out.exists()) == (2, False)
+    assert "demo.xml:2:25: storage: policy 'POLICY' chooses where objects are stored" in done.stderr
+    assert command("import-cosbench", file, "--out", out, "--partial").returncode == 0
+    assert loader.load(out).name == "demo"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--size", "64 parsecs"), "is not a quantity"),
+        (("--runtime", "60"), "not a quantity"),
+        (("--runtime", "1.5s"), "must be whole seconds"),
+        (("--runtime", "0s"), "must be whole seconds"),
+    ],
+)
+def test_an_unparsable_option_is_refused(file: Path, words: tuple[str, str], message: str) -> None:
+    done = command("import-cosbench", file, *words)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_a_missing_file_is_reported() -> None:
+    done = command("import-cosbench", "nothing.xml")
+    assert done.returncode == 2
+    assert "nothing.xml: no such file" in done.stderr
+
+
+def test_status_says_when_nothing_is_running(tmp_path: Path) -> None:
+    done = weighbridge("status", folder=tmp_path)
+    assert (done.returncode, done.stdout.strip()) == (0, "nothing is running")
+
+
+def test_status_names_dead_daemons(
+    run: Run, monkeypatch: pytest.MonkeyPatch, run_cli: Callable[..., tuple[int, str, str]]
+) -> None:
+    monkeypatch.setenv("WEIGHBRIDGE_HOME", str(run.place.home))
+    monkeypatch.setenv("COLUMNS", "300")
+    folder = run.place.deployments / "rgw-a-1"
+    bundle = folder / "bundles" / "gateway-1"
+    bundle.mkdir(parents=True)
+    record = DeploymentRecord(
+        label="rgw-a-1",
+        layout="rgw-a",
+        hardware="lab-cpu",
+        since="today",
+        hosts={"gateway-1": "10.0.0.1"},
+        clients=("client-1",),
+        endpoints=(Endpoint(api="s3", url="http://10.0.0.1:80", user="u", key="secret"),),
+    )
+    (folder / "deployment.json").write_text(record.model_dump_json())
+    mine = LabProcess.of(os.getpid())
+    keep_daemon(bundle, "gateway-1", {"radosgw": mine})
+    assert "dead" not in run_cli("status")[1]
+    keep_daemon(bundle, "gateway-1", {"radosgw": None, "mon": mine})
+    code, printed, _ = run_cli("status")
+    assert code == 0
+    assert f"dead: radosgw on gateway-1; its log: {folder}/logs/gateway-1/radosgw.out" in printed
+    assert "mon on gateway-1" not in printed
+    code, out, _ = run_cli("status", "--json")
+    (one,) = StatusDocument.model_validate_json(out).deployments
+    assert (code, one.label, one.state) == (0, "rgw-a-1", "running")
+    assert one.addresses == {"gateway-1": "10.0.0.1"}
+    assert [(each.urls, each.user, each.key) for each in one.endpoints] == [
+        (("http://10.0.0.1:80",), "u", "secret")
+    ]
+    log = f"{folder}/logs/gateway-1/radosgw.out"
+    assert [(each.host, each.service, each.log) for each in one.dead] == [
+        ("gateway-1", "radosgw", log)
+    ]
+    keep_daemon(bundle, "gateway-1", {"radosgw": None, "mon": None})
+    assert (
+        "dead: none of it is running; `weighbridge down` removes what is left"
+        in run_cli("status")[1]
+    )
+
+
+CA = "/run/ca.pem"
+
+
+def lines(api: ObjectApi, ca_file: str | None) -> str:
+    url = "https://10.0.0.1" if ca_file else "http://10.0.0.1"
+    endpoint = Endpoint(api=api, url=url, user="me", key=SecretStr("k"), ca_file=ca_file)
+    record = DeploymentRecord(
+        label="one",
+        layout="rgw-beast",
+        hardware="lab-cpu",
+        since="now",
+        hosts={"client-1": "10.0.0.2"},
+        clients=("client-1",),
+        endpoints=(endpoint,),
+    )
+    return "\n".join(describe(record))
+
+
+@pytest.mark.parametrize(
+    ("api", "wanted"),
+    [
+        ("s3", (f"curl --cacert {CA} --aws", f'verify="{CA}"', '"when_required"))')),
+        ("swift", (f"curl --cacert {CA} -i", f"OS_CACERT={CA} ST_AUTH=https://")),
+    ],
+)
+def test_every_client_is_given_the_ca_of_the_deployment(
+    api: ObjectApi, wanted: tuple[str, ...]
+) -> None:
+    shown = lines(api, CA)
+    assert [one for one in wanted if one not in shown] == []
+
+
+@pytest.mark.parametrize("api", ["s3", "swift"])
+def test_plain_http_needs_none(api: ObjectApi) -> None:
+    shown = lines(api, None)
+    assert not [word for word in ("cacert", "CACERT", "verify", "Config") if word in shown]

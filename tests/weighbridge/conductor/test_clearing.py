@@ -1,22 +1,37 @@
+from __future__ import annotations
+
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Timer
 from types import SimpleNamespace
 from typing import Any
 
+import click
 import pytest
 from pydantic import SecretStr
 
 from lying_store import lying_store
+from stub_run import Run, Seen
+from weighbridge.command import weighbridge
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import BucketsLeft, DriverError, LeftBehind, ObjectsLeft
 from weighbridge.conductor import clearing as clearing_room
+from weighbridge.conductor import conductor
+from weighbridge.conductor.capable import SHEET, sheet_of
 from weighbridge.conductor.clearing import HINT, SOON_S, clear, clearing
 from weighbridge.conductor.interruption import Interrupted, interruptible
+from weighbridge.gateways.capabilities.capability import Answer
+from weighbridge.gateways.capabilities.matrix import LayoutAnswers
 from weighbridge.gateways.existing.existing import RunningExisting
+from weighbridge.results.analysis.sameness import host_doubts
+from weighbridge.results.record.store import RunStore
+from weighbridge.topologies import deployment as deployments
+from weighbridge.topologies.attestation import Attestation, AttestOptions
+from weighbridge.topologies.ceilings import HostCeiling
 from weighbridge.topologies.this_machine import ThisHost
 
 LEFT = BucketsLeft(["wb-1-small-0"], ["wb-1-small-0: no answer"])
@@ -166,3 +181,211 @@ def test_a_sweep_that_a_signal_ends_gets_a_few_more_seconds() -> None:
         pass
     assert asked == [None, SOON_S]
     assert kept.said[-1] == "deleted 3 objects"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_becomes_one_exception_that_click_lets_through_with_its_number(
+    number: signal.Signals,
+    monkeypatch: pytest.MonkeyPatch,
+    run_cli: Callable[..., tuple[int, str, str]],
+) -> None:
+    @click.command()
+    def verb() -> None:
+        with interruptible():
+            os.kill(os.getpid(), number)
+
+    with pytest.raises(Interrupted) as error:
+        verb.main([], standalone_mode=False)
+    assert error.value.signal == number
+    monkeypatch.setattr(weighbridge, "main", lambda **how: verb.main([], **how))
+    code, _, said = run_cli()
+    assert code == 128 + number
+    assert number.name in said
+
+
+def test_signals_after_the_first_do_not_disturb_the_teardown_and_handlers_come_back() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    torn_down = []
+
+    def work() -> None:
+        with interruptible():
+            try:
+                os.kill(os.getpid(), signal.SIGTERM)
+            finally:
+                os.kill(os.getpid(), signal.SIGTERM)
+                os.kill(os.getpid(), signal.SIGINT)
+                torn_down.append(True)
+
+    with pytest.raises(Interrupted):
+        work()
+    assert torn_down
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.parametrize(
+    ("notes", "said"),
+    [
+        ((), "everything is torn down"),
+        (
+            ("buckets that may be left: wb-1-a-0",) * 2,
+            "buckets that may be left: wb-1-a-0; all else is torn down",
+        ),
+    ],
+)
+def test_a_command_that_a_signal_ends_says_that_all_is_torn_down_only_if_nothing_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+    run_cli: Callable[..., tuple[int, str, str]],
+    notes: tuple[str, ...],
+    said: str,
+) -> None:
+    def ended(*_: object) -> None:
+        error = Interrupted(signal.SIGTERM)
+        for note in notes:
+            error.add_note(note)
+        raise error
+
+    monkeypatch.setattr("weighbridge.screen.deployments.print_running", ended)
+    code, _, printed = run_cli("status")
+    assert (code, printed) == (143, f"weighbridge: ended by SIGTERM; {said}\n")
+
+
+ANSWERS = {
+    "s3-delete": Answer(outcome="works"),
+    "s3-copy": Answer(outcome="wrong", status=200, text="ignored"),
+    "swift-put": Answer(outcome="refused", status=501, code="NotImplemented"),
+}
+
+
+def conducted(
+    run: Run, monkeypatch: pytest.MonkeyPatch, *, wanted: bool, died: str = ""
+) -> tuple[RunStore, Seen, list[tuple[str, int]]]:
+    store, seen, asked = run.store(), Seen(), list[tuple[str, int]]()
+
+    def ask(planned: Any, deployment: Any, say: Any, *, log: Path) -> LayoutAnswers:
+        name = planned.layout.name
+        assert deployment.layout.name == name
+        asked.append((name, sum(step.key.layout == name for step in store.steps())))
+        return LayoutAnswers(layout=name, release="any", answers=ANSWERS, died=died)
+
+    monkeypatch.setattr(conductor, "ask_for_run", ask)
+    plan = run.plan().model_copy(update={"capabilities": wanted})
+    run.into(store, display=seen, plan=plan)
+    return store, seen, asked
+
+
+def test_each_layout_is_asked_once_after_its_last_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Run(tmp_path, repeats=2)
+    store, _, asked = conducted(run, monkeypatch, wanted=True)
+    assert sorted(asked) == sorted((one.layout.name, 6) for one in run.planned)
+    sheets = {one.layout: one.facts for one in store.manifest.sheets if one.title == SHEET}
+    assert set(sheets) == {one.layout.name for one in run.planned}
+    for facts in sheets.values():
+        assert list(facts.values()) == [
+            "works",
+            "wrong: 200: ignored",
+            "refused: 501 NotImplemented",
+        ]
+
+
+def test_nothing_is_asked_unless_the_run_wants_to_know(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, _, asked = conducted(Run(tmp_path), monkeypatch, wanted=False)
+    assert asked == []
+    assert not [one for one in store.manifest.sheets if one.title == SHEET]
+
+
+def test_a_daemon_that_dies_of_a_question_is_recorded_and_changes_no_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, seen, _ = conducted(Run(tmp_path), monkeypatch, wanted=True, died="radosgw had ended")
+    assert all(step.valid for step in store.steps())
+    failed = [one.text for one in store.events() if one.kind == "failed"]
+    assert set(failed) == {"capabilities: radosgw had ended"}
+    assert any("radosgw had ended" in text for text in seen.said)
+
+
+def test_a_sheet_names_api_group_and_capability() -> None:
+    found = LayoutAnswers(layout="rgw-a", release="any", answers=ANSWERS)
+    assert next(iter(sheet_of(found).facts)) == "s3: objects: DELETE"
+
+
+CEILING = HostCeiling(
+    host="gateway-1", kind="cpu", what="cpu", value=300.0, unit="events/s", promised=330.0
+)
+
+
+@pytest.fixture
+def values() -> dict[tuple[str, int], float]:
+    """What the CPU gives instead of 300 events/s, by layout and how often that was attested."""
+    return {}
+
+
+@pytest.fixture
+def asked(
+    monkeypatch: pytest.MonkeyPatch, values: dict[tuple[str, int], float]
+) -> list[AttestOptions]:
+    """What was measured of each deployment's hosts, with a made-up result."""
+    asked: list[AttestOptions] = []
+    times: Counter[str] = Counter()
+
+    def deploy(*arguments: Any, attest: AttestOptions, **named: Any) -> deployments.Deployment:
+        made = deployments.deploy(*arguments, attest=attest, **named)
+        assert made.attestation is None  # its hosts are pretended
+        asked.append(attest)
+        if attest:
+            name = made.layout.name
+            value = values.get((name, times[name]), CEILING.value)
+            times[name] += 1
+            made.attestation = Attestation(
+                ceilings=(CEILING.model_copy(update={"value": value}),),
+                tools={"fio": "fio-3.33"},
+                took_s=1.0,
+            )
+        return made
+
+    monkeypatch.setattr(conductor, "deploy", deploy)
+    return asked
+
+
+def test_hosts_are_measured_once_for_each_layout_and_recorded_with_the_tools(
+    tmp_path: Path, asked: list[AttestOptions]
+) -> None:
+    store = Run(tmp_path, repeats=2).conduct(attest=True)
+    kept = store.attested()
+    assert sorted((one.layout, one.repeat) for one in kept) == [("rgw-a", 0), ("swift-b", 0)]
+    assert len(asked) == 4
+    assert {(one.host, one.kind, one.what, one.value, one.unit, one.promised) for one in kept} == {
+        ("gateway-1", "cpu", "cpu", 300.0, "events/s", 330.0)
+    }
+    assert [sheet.facts for sheet in store.manifest.sheets if sheet.title == "attestation"] == [
+        {"fio": "fio-3.33"}
+    ]
+
+
+@pytest.mark.parametrize("lasting", [False, True])
+def test_hosts_that_seem_to_differ_are_attested_at_later_visits_until_the_median_decides(
+    lasting: bool, tmp_path: Path, asked: list[AttestOptions], values: dict[tuple[str, int], float]
+) -> None:
+    odd = range(3 if lasting else 1)
+    values.update({("rgw-a", time): 100.0 for time in odd})
+    heard = Seen()
+    store = Run(tmp_path, repeats=4).conduct(attest=True, display=heard)
+    kept = store.attested()
+    assert sorted((one.layout, one.repeat) for one in kept) == [
+        (layout, repeat) for layout in ("rgw-a", "swift-b") for repeat in range(3)
+    ]
+    said = [text for text in heard.said if text.startswith("hosts differ so far: ")]
+    assert said[0].endswith("; to be attested again: rgw-a, swift-b")
+    assert (
+        "cpu of gateway-1 gave 100 events/s under rgw-a and 300 events/s under swift-b" in said[0]
+    )
+    assert bool(host_doubts(kept)) == lasting
+    assert ("to be attested again" in said[-1]) != lasting
+
+
+def test_a_run_without_attestation_records_none(tmp_path: Path, asked: list[AttestOptions]) -> None:
+    assert Run(tmp_path).conduct(attest=False).attested() == ()
+    assert set(asked) == {AttestOptions()}

@@ -1,21 +1,46 @@
+from __future__ import annotations
+
 import errno
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from pydantic import SecretStr
 
 from stub_run import SUITE, Run, Seen
 from two_drivers import BOTH, TwoDrivers
-from weighbridge.common.errors import ServiceFailed, TargetError
-from weighbridge.conductor import conductor, pass_runner
-from weighbridge.conductor.conductor import Conductor
+from weighbridge.common.endpoint import Endpoint
+from weighbridge.common.errors import ServiceFailed, TargetError, UsageError
+from weighbridge.conductor import conductor, opening, pass_runner
+from weighbridge.conductor.conductor import FURTHER, STRICT, Conductor, is_clear, unclear
 from weighbridge.conductor.opening import opened
+from weighbridge.conductor.passes import (
+    asked_of_hosts,
+    finding,
+    left_out_of_search,
+    passes_of,
+    wants_tools,
+)
+from weighbridge.conductor.plan import Plan
 from weighbridge.conductor.step_runner import StepRunner
-from weighbridge.drivers.kind import KINDS
+from weighbridge.conductor.time_estimate import TimeAllowance
+from weighbridge.drivers.cosbench.site import CosbenchSetup, CosbenchSite
+from weighbridge.drivers.kind import KINDS, LoadSite, OpenedDriver
+from weighbridge.drivers.protocol import Setup
+from weighbridge.results.analysis.comparison import Comparison, Effect
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.record.resolved import ResolvedPlan
+from weighbridge.results.record.step import Pass
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.telemetry import Attested
 from weighbridge.results.record.writing import StoreError
+from weighbridge.results.statistics import Ratio
+from weighbridge.suites import Suite, loader
+from weighbridge.suites.loader import find, load
 from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.fake import FakeHosts
 
@@ -313,3 +338,263 @@ def test_a_driver_that_fails_loses_the_rest_of_its_workload_and_the_other_driver
     lost = [(step.key.driver, step.key.workload) for step in latest if step.measurement is None]
     assert lost == [("cosbench", "small")] * 3
     assert all(step.measurement for step in store.latest().values() if step.key.layout == "swift-b")
+
+
+TARGET = Endpoint(api="s3", url="http://127.0.0.1:1", user="u", key=SecretStr("k"))
+SITE = CosbenchSite(controller="http://127.0.0.1:9/controller", archive="/nowhere")
+
+
+@pytest.mark.parametrize(("driver", "kind"), [("locust", Setup), ("cosbench", CosbenchSetup)])
+def test_a_driver_gets_the_timeout_of_its_suite(
+    driver: str, kind: type[Setup], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    sites: list[LoadSite] = []
+
+    @contextmanager
+    def opened(_kind: object, site: LoadSite) -> Iterator[OpenedDriver]:
+        sites.append(site)
+        yield cast("OpenedDriver", None)
+
+    monkeypatch.setattr(type(KINDS[driver]), "opened", opened)
+    monkeypatch.setattr(opening, "_target", lambda *_: (TARGET, None))
+    suite = loader.load(loader.find("quick")).model_copy(update={"timeout": 90.0})
+    deployment = cast(
+        "Deployment",
+        SimpleNamespace(
+            clients=(SimpleNamespace(name="client-1"),), layout=SimpleNamespace(name="one")
+        ),
+    )
+    one = Pass(api="s3", workloads=suite.workloads, driver=driver)
+    with opening.opened(deployment, suite, one, prefix="wb-one", log=tmp_path / "log"):
+        pass
+    (site,) = sites
+    assert (
+        site.setup(kind, **({"site": SITE} if kind is CosbenchSetup else {})).request_timeout_s
+        == 90.0
+    )
+
+
+def test_an_option_of_a_driver_that_a_run_does_not_use_is_refused() -> None:
+    given = {"cosbench": "http://127.0.0.1:19088/controller"}
+    with pytest.raises(UsageError, match="--cosbench is for the driver cosbench, which this run"):
+        opening.settings_of(["fio"], given, lab=False)
+
+
+def effect(q: float | None, **changes: Any) -> Effect:
+    known = {
+        "workload": "small",
+        "operation": "read",
+        "api": "swift",
+        "about": "4 KiB reads",
+        "workers": 4,
+        "metric": "throughput",
+        "baseline": "rgw-a",
+        "subject": "swift-b",
+        "ratio": Ratio(value=1.5, low=1.2, high=1.9, repeats=5),
+        "p": q,
+        "q": q,
+        "verdict": "better",
+        "text": "",
+    }
+    return Effect.model_validate({**known, **changes})
+
+
+def comparison(*effects: Effect) -> Comparison:
+    return Comparison(baseline="rgw-a", subjects=("swift-b",), effects=effects, tests=len(effects))
+
+
+def test_a_run_is_clear_if_every_cell_is_significant_at_the_strict_level() -> None:
+    shown, almost = effect(STRICT), effect(STRICT * 1.01, metric="p90")
+    assert is_clear(comparison(shown))
+    assert not is_clear(comparison(shown, almost))
+    assert unclear(comparison(shown, almost)) == (almost,)
+    # Effects over all worker counts, other metrics and incomparable cells do not prolong a run.
+    beside = (
+        effect(0.5, workers=None),
+        effect(0.5, metric="max"),
+        effect(None, ratio=None, verdict="not comparable"),
+    )
+    assert is_clear(comparison(shown, *beside))
+    assert not is_clear(comparison(*beside[:1]))
+    assert not is_clear(comparison())
+
+
+def conduct_further(run: Run, within_s: float = 3600) -> tuple[RunStore, list[Plan]]:
+    """The run, and its plans as they grew."""
+    plans: list[Plan] = []
+    return run.conduct(further=TimeAllowance(within_s), grown=plans.append), plans
+
+
+FURTHER_BLOCKS = {"blocks": 2, "within": "1h"}
+SMALL = [SUITE["workloads"][0]]
+
+
+def test_blocks_follow_until_all_is_clear_and_are_in_the_plan_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[bool] = [False, True]
+    monkeypatch.setattr(conductor, "is_clear", lambda _: looks.pop(0))
+    run = Run(tmp_path, repeats=2, further={"blocks": 5, "within": "1h"}, workloads=SMALL)
+    store, grown = conduct_further(run)
+    assert sorted({step.key.repeat for step in store.steps()}) == [0, 1, 2]
+    assert len(store.steps()) == 3 * 2 * 2
+    plan = Plan.model_validate_json((store.folder / "plan.resolved.json").read_bytes())
+    assert (plan.suite.repeats, plan.suite.further.blocks) == (3, 4)  # type: ignore[union-attr]
+    assert plan.visits[: len(run.plan().visits)] == run.plan().visits
+    assert grown == [plan]
+    assert isinstance(store.plan(), ResolvedPlan)
+    texts = [event.text for event in store.events() if event.kind == FURTHER]
+    assert texts[0].endswith("not clear after 2 repeats: repeat 3 follows")
+    assert texts[1] == "every comparable difference of throughput and p90 is clear after 3 repeats"
+
+
+def test_no_more_blocks_follow_than_the_suite_allows_in_the_order_of_a_longer_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conductor, "is_clear", lambda _: False)
+    run = Run(tmp_path, repeats=2, further=FURTHER_BLOCKS, workloads=SMALL)
+    store, grown = conduct_further(run)
+    assert len(store.steps()) == 4 * 2 * 2
+    assert grown[-1].suite.further is None
+    assert grown[-1].visits == Run(tmp_path / "longer", repeats=4, workloads=SMALL).plan().visits
+
+
+def test_no_block_follows_without_time_for_it_and_the_run_reports_that(tmp_path: Path) -> None:
+    store, grown = conduct_further(
+        Run(tmp_path, repeats=2, further=FURTHER_BLOCKS, workloads=SMALL), 1
+    )
+    assert grown == []
+    assert len(store.steps()) == 2 * 2 * 2
+    (texts,) = (event.text for event in store.events() if event.kind == FURTHER)
+    assert texts.startswith("no time for repeat 3: it would take about")
+
+
+def test_no_block_follows_if_the_suite_allows_none_or_nothing_is_compared(tmp_path: Path) -> None:
+    for name, run in (
+        ("none", Run(tmp_path / "none", repeats=2, workloads=SMALL)),
+        ("alone", Run(tmp_path / "alone", repeats=2, further=FURTHER_BLOCKS, workloads=SMALL)),
+    ):
+        if name == "alone":
+            del run.planned[1]
+        store, grown = conduct_further(run)
+        assert grown == []
+        assert not [event for event in store.events() if event.kind == FURTHER]
+
+
+def test_the_looks_use_the_comparison_of_the_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Comparison] = []
+    monkeypatch.setattr(conductor, "is_clear", lambda one: seen.append(one) is None)
+    store, _ = conduct_further(Run(tmp_path, repeats=2, further=FURTHER_BLOCKS, workloads=SMALL))
+    assert seen == [RunData(store.folder).comparison]
+
+
+WORKLOADS = [
+    {
+        "name": name,
+        "objects": {"size": size},
+        "operations": operations,
+        "workers": [1],
+        "runtime": 1.0,
+    }
+    for name, size, operations in (
+        ("fixed", 64_000, {"read": 1}),
+        ("again", 64_000, {"write": 1}),
+        ("drawn", {"uniform": [1000, 3000]}, {"write": 1, "delete": 1}),
+        ("listed", 77, {"list": 1}),
+    )
+]
+
+
+def suite(**changes: object) -> Suite:
+    return Suite.model_validate(
+        {"name": "asking", "about": "test", "workloads": WORKLOADS, **changes}
+    )
+
+
+def test_disks_are_measured_once_for_each_size_and_for_the_mean_of_random_sizes() -> None:
+    asked = asked_of_hosts(suite(layers=["disk", "network"]), sameness=False)
+    assert asked.sizes == (2000, 64_000)
+    assert asked.all_pairs
+    assert not asked.sameness
+
+
+def test_without_layers_hosts_are_only_measured_for_sameness() -> None:
+    assert not asked_of_hosts(suite(), sameness=False)
+    assert not asked_of_hosts(suite(layers=["rados"]), sameness=False)
+    assert asked_of_hosts(suite(), sameness=True)
+
+
+def test_tools_are_needed_for_fio() -> None:
+    assert wants_tools(suite(layers=["rbd"]))
+    assert wants_tools(suite(layers=["cephfs"]))
+    assert wants_tools(suite(api=["rbd"]))
+    assert not wants_tools(suite(layers=["rados", "disk"]))
+
+
+def test_a_driver_that_cannot_load_gateways_is_refused() -> None:
+    with pytest.raises(UsageError, match="fio cannot load swift"):
+        passes_of(suite(driver="fio"), ())
+
+
+def test_two_drivers_take_turns_in_the_order_in_which_the_suite_names_them() -> None:
+    workloads = WORKLOADS[:2]
+    named = [
+        [one.driver for one in passes_of(suite(driver=driver, workloads=workloads), ())]
+        for driver in ("locust,cosbench", "cosbench,locust")
+    ]
+    assert named == [["locust", "cosbench"], ["cosbench", "locust"]]
+
+
+def trial(**more: Any) -> Suite:
+    return Suite.model_validate({**SUITE, **more})
+
+
+def workload(name: str, operations: dict[str, int], **more: Any) -> dict[str, Any]:
+    return {**SUITE["workloads"][0], "name": name, "operations": operations, **more}
+
+
+def test_reads_and_writes_are_searched_at_their_largest_worker_count_once() -> None:
+    found = finding(trial(repeats=5, control=True, further={"blocks": 1, "within": "5m"}))
+    assert [(one.name, one.workers) for one in found.workloads] == [
+        ("small", (4,)),
+        ("mixed", (2,)),
+    ]
+    assert (found.repeats, found.control, found.further) == (1, False, None)
+    assert finding(trial(), repeats=3).repeats == 3
+
+
+def test_other_workloads_are_left_out_and_named() -> None:
+    given = trial(
+        workloads=[
+            workload("reads", {"read": 1}),
+            workload("deletes", {"delete": 1}),
+            workload("lists", {"list": 1, "read": 1}),
+            workload("paced", {"read": 1}, rate_per_s=5.0),
+        ]
+    )
+    found = finding(given)
+    assert [one.name for one in found.workloads] == ["reads"]
+    assert "deletes, lists, paced" in left_out_of_search(given, found)
+    assert left_out_of_search(found, found) == ""
+
+
+def test_a_suite_without_reads_and_writes_is_refused() -> None:
+    with pytest.raises(UsageError, match="has no reads or writes"):
+        finding(trial(workloads=[workload("deletes", {"delete": 1})]))
+
+
+def test_a_driver_that_sends_at_no_rate_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"small: .*not at a rate"):
+        finding(trial(driver="cosbench"))
+
+
+def test_the_default_suite_can_be_searched() -> None:
+    found = finding(load(find("quick")))
+    assert [(one.name, one.workers) for one in found.workloads] == [
+        ("small-write", (16,)),
+        ("small-read", (16,)),
+        ("large-read", (4,)),
+        ("large-write", (4,)),
+    ]

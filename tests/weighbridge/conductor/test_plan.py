@@ -1,23 +1,32 @@
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stub_run import SUITE, Run
+from stub_run import SUITE, Run, Seen, StubGateway, fake_driver_settings
+from two_drivers import BOTH, TwoDrivers
 from weighbridge.cli.compare import command
 from weighbridge.common.errors import UsageError
+from weighbridge.conductor import pass_runner
+from weighbridge.conductor.conductor import Conductor
 from weighbridge.conductor.passes import left_out, passes_of
-from weighbridge.conductor.plan import Plan, blocks, design_length, make_plan
+from weighbridge.conductor.plan import Plan, Visit, blocks, control_of, design_length, make_plan
+from weighbridge.conductor.time_estimate import TimeEstimate, WorkUnit, show_duration, units
 from weighbridge.gateways.rgw.releases import RELEASES as RGW_RELEASES
 from weighbridge.gateways.rgw.releases import SWIFT_LACKS
 from weighbridge.gateways.swift import config
 from weighbridge.gateways.swift.releases import RELEASES as SWIFT_RELEASES
 from weighbridge.gateways.swift.settings import SwiftSettings
+from weighbridge.results.record.step import StepKey
+from weighbridge.results.record.store import RunStore
 from weighbridge.suites import OPERATIONS, UNSIGNED, VERSIONS, Layer, Suite
+from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.loader import Planned
 
 
 def test_each_repeat_visits_every_layout_once_in_a_balanced_order_drawn_by_the_seed(
@@ -304,3 +313,305 @@ def test_another_seed_gives_another_order_and_each_layout_comes_first_as_often_o
     first = Counter(blocks(["a", "b", "c"], 1, seed)[0] for seed in range(6000))
     assert len(first) == 6
     assert all(800 < times < 1200 for times in first.values())
+
+
+AGAIN = "rgw-a-again"
+SMALL, MIXED = SUITE["workloads"]
+LATE = {**SMALL, "name": "late"}
+THREE = [SMALL, MIXED, LATE]
+
+
+def planned_twice(run: Run) -> list[Planned]:
+    control = replace(control_of(run.planned[0]), gateway=StubGateway())
+    return [*run.planned, control]
+
+
+def plan_of(run: Run) -> Plan:
+    return make_plan(run.suite, run.hardware, planned_twice(run), controls={AGAIN: "rgw-a"})
+
+
+def measured(plan: Plan) -> list[str]:
+    """The workloads of the control's first visit, in order."""
+    visit = next(one for one in plan.visits if one.layout == AGAIN)
+    return list(dict.fromkeys(key.workload for key in plan.keys(visit)))
+
+
+def prepared(plan: Plan) -> list[str]:
+    """Those of which it writes objects only."""
+    return [one.name for way in plan.passes[AGAIN] for one in way.prepared]
+
+
+def conduct(run: Run, *driver: str) -> RunStore:
+    planned, plan = planned_twice(run), plan_of(run)
+    store = RunStore.create(
+        run.folder / "runs", plan_yaml="name: trial\n", plan=plan, suite="trial", sheets=[]
+    )
+    Conductor(plan, planned, store, Seen(), run.place, settings=fake_driver_settings(*driver)).run()
+    return store
+
+
+def test_hosts_are_measured_before_the_first_visit_of_each_layout_and_not_of_its_control(
+    tmp_path: Path,
+) -> None:
+    plan = plan_of(Run(tmp_path, repeats=3))
+    assert not any(plan.attested(visit) for visit in plan.visits)
+    attesting = plan.model_copy(update={"attest": True})
+    asked = [(visit.layout, visit.repeat) for visit in plan.visits if attesting.attested(visit)]
+    assert sorted(asked) == [("rgw-a", 0), ("swift-b", 0)]
+
+
+def test_a_twin_is_a_layout_once_more_under_a_name_of_its_own(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    control = control_of(run.planned[0])
+    plan = plan_of(run)
+    assert control.layout.name == "rgw-a-again"
+    assert plan.twins == {"rgw-a-again": "rgw-a"}
+    assert control.layout.model_copy(update={"name": "rgw-a"}) == run.planned[0].layout
+    long = run.planned[0].layout.model_copy(update={"name": "x" * 40})
+    assert control_of(replace(run.planned[0], layout=long)).layout.name == "x" * 34 + "-again"
+
+
+@pytest.mark.parametrize(
+    ("asked", "wanted"),
+    [
+        (True, ["small", "mixed", "late"]),
+        (["small"], ["small"]),
+        (["mixed"], ["small", "mixed"]),
+        (["mixed", "small"], ["small", "mixed"]),
+        (["late"], ["small", "mixed", "late"]),
+    ],
+)
+def test_a_control_measures_all_up_to_the_last_workload_that_the_suite_names(
+    tmp_path: Path, asked: Any, wanted: list[str]
+) -> None:
+    plan = plan_of(Run(tmp_path, control=asked, workloads=THREE))
+    assert measured(plan) == wanted
+    assert prepared(plan) == []
+    others = {key.workload for visit in plan.visits[:2] for key in plan.keys(visit)}
+    assert others == {"small", "mixed", "late"}
+
+
+def test_a_control_writes_the_objects_of_later_workloads_where_its_layout_does_so_first(
+    tmp_path: Path,
+) -> None:
+    run = Run(tmp_path, control=["small"], workloads=THREE, cleanup="with-deployment")
+    plan = plan_of(run)
+    assert (measured(plan), prepared(plan)) == (["small"], ["mixed", "late"])
+    work = [
+        (unit.kind, unit.work.split(" ")[0]) for unit in units(plan) if unit.visit.layout == AGAIN
+    ]
+    assert work[1:5] == [("prepare", name) for name in ("small", "mixed", "late")] + [
+        ("step", "small")
+    ]
+    store = conduct(run)
+    written = [one.layout for one in store.events() if one.kind == "prepared"]
+    assert written.count(AGAIN) == written.count("rgw-a") == 3
+    assert [step.key.workload for step in store.steps() if step.key.layout == AGAIN] == [
+        "small",
+        "small",
+    ]
+
+
+def test_a_control_goes_through_whole_passes_before_the_last_with_a_named_workload(
+    tmp_path: Path,
+) -> None:
+    run = Run(tmp_path, control=["small"], workloads=THREE, api=["swift", "s3"])
+    for gateway in run.gateways.values():
+        gateway.answers = ("swift", "s3")
+    control = control_of(run.planned[0])
+    plan = make_plan(run.suite, run.hardware, [*run.planned, control], controls={AGAIN: "rgw-a"})
+    assert [(way.api, [one.name for one in way.workloads]) for way in plan.passes[AGAIN]] == [
+        ("swift", ["small", "mixed", "late"]),
+        ("s3", ["small"]),
+    ]
+
+
+def test_a_control_whose_later_objects_cannot_be_written_is_measured_and_said_to_be_unlike(
+    tmp_path: Path,
+) -> None:
+    run = Run(tmp_path, control=["small"], cleanup="with-deployment")
+    store = conduct(run, "--fail-prepare-of", "mixed")
+    steps = [step for step in store.steps() if step.key.layout == AGAIN]
+    assert [(step.key.workload, step.valid) for step in steps] == [("small", True)] * 2
+    assert {step.notes[-1] for step in steps} == {"unlike its layout: no objects of mixed"}
+    others = [step for step in store.steps() if step.key.layout != AGAIN]
+    assert not any("unlike" in note for step in others for note in step.notes)
+    failures = [one for one in store.events() if one.layout == AGAIN and one.kind == "failed"]
+    assert len(failures) == 1
+
+
+def test_a_driver_of_a_control_that_has_only_objects_to_write_is_open_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"driver": "locust,cosbench", "workloads": BOTH, "cleanup": "with-deployment"}
+    run = Run(tmp_path, control=["small"], repeats=1, **options)
+    drivers = TwoDrivers(fails="cosbench", times=99)
+    monkeypatch.setattr(pass_runner, "opened", drivers.opened)
+    plan = plan_of(run)
+    store = conduct(run)
+    mine = [step for step in store.latest().values() if step.key.layout == AGAIN]
+    done = [(step.key.driver, step.key.workers) for step in mine if step.measurement]
+    assert done == [("locust", count) for count in (1, 4, 8)]
+    written = [(name, text) for name, text in drivers.did if text == "prepare more"]
+    assert {name for name, _ in written} == {"locust", "cosbench"}
+    # The drivers write in the order that their layout's have.
+    both = ("rgw-a", AGAIN)
+    of_layout, of_control = ([one for one in plan.visits if one.layout == name] for name in both)
+    (ways,) = plan.groups("rgw-a")
+    more = [turn.way.driver for turn in plan.turns(of_layout[0], ways)][-2:]
+    (ways,) = plan.groups(AGAIN)
+    assert [turn.way.driver for turn in plan.prepared(of_control[0], ways)] == more
+
+
+def test_a_killed_run_goes_on_where_one_driver_of_a_control_has_only_objects_to_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"driver": "locust,cosbench", "workloads": BOTH, "cleanup": "with-deployment"}
+    run = Run(tmp_path, control=["small"], repeats=1, **options)
+    monkeypatch.setattr(pass_runner, "opened", TwoDrivers().opened)
+    store = conduct(run)
+    steps = store.folder / "steps.jsonl"
+    lines = steps.read_text().splitlines(keepends=True)
+    last = max(place for place, line in enumerate(lines) if f'"{AGAIN}"' in line)
+    steps.write_text("".join((*lines[:last], *lines[last + 1 :])))
+    again = RunStore.open(store.folder)
+    plan, planned = plan_of(run), planned_twice(run)
+    Conductor(plan, planned, again, Seen(), run.place, settings=fake_driver_settings()).run()
+    assert len(again.steps()) == len(lines)
+
+
+@pytest.mark.parametrize(
+    ("control", "words"), [(["smal"], "no workload 'smal'"), ([], "set false or leave it out")]
+)
+def test_a_control_with_unknown_workloads_is_refused(
+    tmp_path: Path, control: list[str], words: str
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        Run(tmp_path, control=control)
+
+
+FIRST, SECOND = Visit(layout="rgw-a", repeat=0), Visit(layout="swift-b", repeat=0)
+ESTIMATE_AGAIN = Visit(layout="rgw-a", repeat=1)
+
+
+class Clock:
+    """A clock that tests set."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        monkeypatch.setattr("weighbridge.conductor.time_estimate.time.monotonic", lambda: self.now)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+def do(one: TimeEstimate, clock: Clock, unit: WorkUnit, took_s: float) -> None:
+    with one.doing(unit.kind, unit.visit, unit.work, unit.workers):
+        clock.now += took_s
+
+
+def test_a_unit_is_estimated_from_the_same_unit_of_the_last_repeat(clock: Clock) -> None:
+    todo = [WorkUnit("start", visit, guess_s=10) for visit in (FIRST, SECOND, ESTIMATE_AGAIN)]
+    one = TimeEstimate(todo)
+    assert one.left_s() == 30
+    do(one, clock, todo[0], 20)
+    do(one, clock, todo[1], 40)
+    assert one.left_s() == 20
+    assert one.repeat_s(0) == 0
+    assert one.repeat_s(1) == 20
+
+
+def test_a_guess_is_corrected_by_the_error_of_similar_guesses(clock: Clock) -> None:
+    todo = [
+        WorkUnit("prepare", FIRST, "small", guess_s=2),
+        WorkUnit("prepare", FIRST, "large", guess_s=50),
+    ]
+    one = TimeEstimate(todo)
+    do(one, clock, todo[0], 6)
+    assert one.left_s() == 150
+
+
+def test_only_what_a_step_takes_beyond_its_window_is_learned(clock: Clock) -> None:
+    todo = [
+        WorkUnit("step", FIRST, "small", 1, planned_s=10, guess_s=2),
+        WorkUnit("step", FIRST, "long", 1, planned_s=100, guess_s=2),
+    ]
+    one = TimeEstimate(todo)
+    do(one, clock, todo[0], 13)
+    assert one.left_s() == 103
+
+
+def test_the_current_unit_counts_with_its_time_left_but_not_below_0(clock: Clock) -> None:
+    one = TimeEstimate(
+        [WorkUnit("step", FIRST, "small", 1, planned_s=10), WorkUnit("stop", FIRST, guess_s=3)]
+    )
+    with one.doing("step", FIRST, "small", 1):
+        clock.now = 4
+        assert one.left_s() == 9
+        clock.now = 400
+        assert one.left_s() == 3
+
+
+def test_skipped_and_failed_units_are_dropped_and_not_learned_from(clock: Clock) -> None:
+    todo = [WorkUnit("step", FIRST, "small", workers, planned_s=10) for workers in (1, 2, 3)]
+    one = TimeEstimate([*todo, WorkUnit("stop", FIRST, guess_s=3)])
+
+    def fail() -> None:
+        with one.doing("step", FIRST, "small", 1):
+            clock.now += 500
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert one.left_s() == 23
+    do(one, clock, WorkUnit("stop", FIRST), 3)
+    assert one.left_s() == 0
+
+
+def test_a_plan_has_all_its_units_and_a_resumed_one_the_rest(tmp_path: Path) -> None:
+    plan = Run(tmp_path, repeats=2).plan()
+    everything = units(plan)
+    assert sum(unit.kind == "step" for unit in everything) == plan.steps
+    assert sum(unit.planned_s for unit in everything) == plan.seconds
+    assert len({unit.name for unit in everything}) == len(everything)
+    done = {key for visit in plan.visits[:2] for key in plan.keys(visit)} | {
+        plan.keys(plan.visits[2])[0]
+    }
+    left = units(plan, done)
+    assert {unit.visit for unit in left} == set(plan.visits[2:])
+    assert sum(unit.kind == "step" for unit in left) == plan.steps - len(done)
+
+
+def test_a_workload_whose_steps_are_all_measured_is_not_prepared(tmp_path: Path) -> None:
+    plan = Run(tmp_path).plan()
+    small: set[StepKey] = {key for key in plan.keys(plan.visits[0]) if key.workload == "small"}
+    first = [unit for unit in units(plan, small) if unit.visit == plan.visits[0]]
+    assert [(unit.kind, unit.work.split(" ")[0]) for unit in first if unit.work] == [
+        ("prepare", "mixed"),
+        ("step", "mixed"),
+        ("clean", "mixed"),
+    ]
+
+
+def test_attested_hosts_take_longer_to_start_and_only_in_the_lab(tmp_path: Path) -> None:
+    plan = Run(tmp_path).plan()
+    lab = Hardware.model_validate(
+        {"name": "lab", "kind": "lab", "hosts": {"client-1": {}, "gateway-1": {}}}
+    )
+
+    def starting_s(one: Plan, *, attest: bool) -> float:
+        return units(one.model_copy(update={"attest": attest}))[0].guess_s
+
+    real = plan.model_copy(update={"hardware": lab})
+    assert (
+        starting_s(real, attest=True)
+        > starting_s(real, attest=False)
+        > starting_s(plan, attest=True)
+    )
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(7, "0:07"), (425.4, "7:05"), (4025, "1:07:05")])
+def test_a_duration_is_shown_like_a_clock(seconds: float, shown: str) -> None:
+    assert show_duration(seconds) == shown

@@ -5,17 +5,25 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 
 from fake_run import WORKLOADS, StepFaults, fake_run
+from fake_tuning import OBJECTIVES, FakeCourse, fake_tuning
+from fake_tuning import WORKLOADS as STEPS
 from made_cuts import dead_cut, kept_cuts, made_cut, record_made_cuts
+from weighbridge.command import weighbridge
+from weighbridge.common.errors import UsageError
 from weighbridge.results import derive
 from weighbridge.results.analysis.durability import durability_of
 from weighbridge.results.analysis.reasons import reasons
 from weighbridge.results.derivation import Derived
+from weighbridge.results.export.query import QueryResult
 from weighbridge.results.record.durability import PowerCut
+from weighbridge.results.record.store import RunStore
 from weighbridge.results.slides.evidence import evidence
 from weighbridge.results.slides.talk import talk
+from weighbridge.screen.answer import answer_csv, answer_json, answer_text
 from weighbridge.screen.outcome import print_durability, print_outcome
 from weighbridge.screen.terminal import InertConsole
 
@@ -312,3 +320,132 @@ def test_the_outcome_of_a_run_without_power_cuts_has_no_such_column(tmp_path: Pa
     screen = io.StringIO()
     print_outcome(made, InertConsole(width=150, file=screen))
     assert "cuts" not in screen.getvalue()
+
+
+ANSWER = QueryResult(
+    columns=("name", "share", "texts"),
+    lines=(
+        ("a\x1b[31m\nb", 1234.56789, ["x", None]),
+        (None, float("inf"), []),
+        ("世界", -0.5, None),
+    ),
+)
+
+
+def test_a_text_answer_is_aligned_and_has_no_control_characters() -> None:
+    head, rule, first, second, third, footer = answer_text(ANSWER).splitlines()
+    assert head.split() == ["name", "share", "texts"]
+    assert set(rule) == {"-", " "}
+    assert first == r'a\x1b[31m\nb  1,234.57  ["x", null]'
+    assert second.split() == ["–", "inf", "[]"]
+    assert third.index("-0.5") + len("-0.5") + 2 == first.index("57") + len(
+        "57"
+    )  # two characters are two columns wide each
+    assert footer == "(3 lines)"
+
+
+def test_an_answer_for_programs_is_exact_with_null_for_missing_numbers() -> None:
+    found = json.loads(answer_json(ANSWER))
+    assert found[0] == {"name": "a\x1b[31m\nb", "share": 1234.56789, "texts": ["x", None]}
+    assert found[1]["share"] is None
+    assert (
+        answer_csv(QueryResult(columns=("a", "b", "c"), lines=((0.1 + 0.2, None, True),)))
+        == "a,b,c\n0.30000000000000004,,true\n"
+    )
+
+
+def test_json_with_two_columns_of_the_same_name_is_refused() -> None:
+    with pytest.raises(UsageError, match="two columns are named a"):
+        answer_json(QueryResult(columns=("a", "b", "a"), lines=((1, 2, 3),)))
+
+
+def test_an_empty_answer_says_so() -> None:
+    answer = QueryResult(columns=("layout",), lines=())
+    assert answer_text(answer) == "layout\n------\n(0 lines)\n"
+    assert answer_json(answer) == "[]\n"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
+    return fake_tuning(tmp_path_factory.mktemp("tunings"))
+
+
+@pytest.fixture(scope="module")
+def tuned(run: RunStore) -> Derived:
+    return derive(run.folder, pictures=False)
+
+
+def printed_tuning(derived: Derived, width: int = 100) -> str:
+    out = io.StringIO()
+    print_outcome(derived, Console(file=out, width=width))
+    return out.getvalue()
+
+
+def test_the_table_of_trials_fits_a_terminal_of_100_columns(
+    tuned: Derived,
+) -> None:
+    text = printed_tuning(tuned)
+    table = text[: text.index("failed: ")].splitlines()[1:]
+    assert max(map(len, table)) <= 100
+    assert "…" not in text
+    assert tuned.tuned is not None
+    for entry in tuned.tuned.table.entries:
+        assert entry.verdict in text
+
+
+def test_winner_confirmation_and_settings_without_effect_are_sentences(
+    tuned: Derived,
+) -> None:
+    text = printed_tuning(tuned)
+    assert "▲ Chosen: radosgw.max_concurrent_requests 1024 → 64." in text
+    assert "▲ Confirmed on fresh deployments: " in text
+    assert (
+        "Of 17 settings: no effect was found for 8; the effect of 1 is too small to matter." in text
+    )
+    assert "~ radosgw.gc.processor_period 3600 → 600: " in text
+    assert "the baseline fell by" in text
+    assert str(tuned.folder / "winner" / "ceph.conf") in text
+
+
+def test_a_wide_terminal_shows_intervals_and_restarts(tuned: Derived) -> None:
+    text = printed_tuning(tuned, 180)
+    assert "new buckets" in text
+    assert "radosgw.index_shards 11 → 1 " in text
+    assert " to +" in text
+
+
+def test_one_objective_has_its_interval_on_any_terminal(tmp_path: Path) -> None:
+    course = FakeCourse(rounds=5, choose=False)
+    one = fake_tuning(tmp_path, course, objectives=OBJECTIVES[:1], workloads=STEPS[:1])
+    text = printed_tuning(derive(one.folder, pictures=False))
+    assert "(+" in text
+    assert max(map(len, text[: text.index("failed: ")].splitlines()[1:])) <= 100
+
+
+def test_a_tuning_that_was_cut_off_chose_nothing_yet(tmp_path: Path) -> None:
+    cut = fake_tuning(tmp_path, FakeCourse(rounds=1, state="interrupted", choose=False))
+    assert "No setting has been chosen yet." in printed_tuning(derive(cut.folder, pictures=False))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("report", "--no-charts"),
+        ("slides",),
+        ("charts", "--list"),
+        ("export", "--to", "csv", "--table", "ledger", "--out", "-"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_every_verb_about_runs_takes_the_run_of_a_tuning(
+    run: RunStore, words: tuple[str, ...]
+) -> None:
+    verb, *rest = words
+    done = CliRunner().invoke(weighbridge, [verb, str(run.folder), *rest])
+    assert done.exit_code == 0, done.output
+    assert {
+        "report": "ledger  ",
+        "slides": "slides.pptx",
+        "charts": "tornado-p90: ",
+        "export": "run,tuning,arm",
+    }[verb] in done.output

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pytest
 
 from made_rows import altered
@@ -16,16 +18,19 @@ from weighbridge.common.errors import (
 )
 from weighbridge.results.analysis.across_runs.guard import ComparedRun
 from weighbridge.results.analysis.across_runs.runs_summary import RunsVerdict
-from weighbridge.results.analysis.history.change_points import RULE
+from weighbridge.results.analysis.history.change_points import RULE, change_points
 from weighbridge.results.analysis.history.history import (
     History,
     break_words,
     history_of,
     latest_verdict,
 )
+from weighbridge.results.analysis.history.run_outliers import OUTLIER_RULE, outlying
 from weighbridge.results.charts.history_chart import history_charts
 from weighbridge.results.doubt import Doubt
+from weighbridge.results.export.history_tables import history_tables
 from weighbridge.results.record.telemetry import Attested
+from weighbridge.results.report.history_page import history_page
 from weighbridge.suites import Bounds
 
 BUSY = Doubt(what="machine busy", grade="mild", words="other programs used 12 %")
@@ -390,3 +395,166 @@ def test_a_real_difference_comes_before_what_only_moved_to_the_sizing_rule() -> 
         "layout radosgw.c: 1 before, 2 now; 3 more; recorded in one run only: "
         "layout radosgw.gone"
     )
+
+
+Level = tuple[int, float]
+"""So many runs at this figure."""
+
+
+def leveled(*levels: Level) -> list[float]:
+    """Levels one after another, scattered by up to 0.2 %."""
+    figures = [figure for count, figure in levels for _ in range(count)]
+    return [figure * (1 + 0.001 * (at % 3)) for at, figure in enumerate(figures)]
+
+
+def test_passing_levels_are_left_out_of_the_change_from_the_level_before_them_to_the_newest() -> (
+    None
+):
+    (found,) = change_points(leveled((10, 100), (3, 125), (10, 80)), 0.05)
+    assert (found.at, found.runs_before, found.passing, found.runs_after) == (13, 10, 3, 10)
+    assert (found.before, found.after) == (pytest.approx(100, 0.01), pytest.approx(80, 0.01))
+    assert found.sides == (slice(0, 10), slice(13, 23))
+    (found,) = change_points(leveled((10, 100), (3, 125), (3, 60), (10, 80)), 0.05)
+    assert (found.at, found.passing) == (16, 6)
+    assert found.after / found.before == pytest.approx(0.8, 0.01)
+
+
+def test_series_are_searched_as_otava_does_and_short_sides_are_left_out() -> None:
+    level = [100.0 + 0.1 * (number % 3) for number in range(20)]
+    halved = [value / 2 for value in level]
+    (found,) = change_points([*level, *halved], 0.05)
+    assert (found.at, found.runs_before, found.runs_after) == (20, 20, 20)
+    assert found.after / found.before == pytest.approx(0.5)
+    assert found.p < 1e-9
+    for series, changes in (
+        ([*level, *([50.0] * (RULE.after - 1))], 0),
+        ([*level, *([50.0] * RULE.after)], 1),
+        ([*level[: RULE.before - 1], *halved], 0),
+        ([*level[: RULE.before], *halved], 1),
+        ([1.0] * 50, 0),
+        ([], 0),
+    ):
+        assert len(change_points(series, 0.05)) == changes
+    assert not any(math.isnan(one.p) for one in change_points([*level, *level], 0.0))
+
+
+@pytest.mark.parametrize("figure", [70, 140])
+def test_a_passing_level_after_which_all_is_as_before_is_no_change(figure: float) -> None:
+    passed = leveled((20, 100), (4, figure), (5, 100))
+    assert [one.at for one in change_points(passed[:24], 0.05)] == [20]
+    assert change_points(passed, 0.05) == ()
+    constant = [100.0] * 20 + [figure] * 4 + [100.0] * 5
+    assert change_points(constant, 0.05) == ()
+
+
+def test_a_newest_level_is_a_change_until_it_is_known_to_pass() -> None:
+    up = leveled((20, 100), (4, 125))
+    assert [one.at for one in change_points(up, 0.05)] == [20]
+    (found,) = change_points([*up, 80.0], 0.05)
+    assert (found.at, found.runs_after, found.after > found.before) == (20, 4, True)
+
+
+def test_a_level_that_lasts_is_two_changes() -> None:
+    found = change_points(leveled((10, 100), (RULE.before, 125), (10, 80)), 0.05)
+    assert [(one.at, one.passing) for one in found] == [(10, 0), (15, 0)]
+
+
+def test_a_change_over_a_passing_level_must_be_larger_than_the_threshold() -> None:
+    figures = leveled((20, 100), (4, 70), (5, 91))
+    assert change_points(figures, 0.15) == ()
+    assert [one.at for one in change_points(figures, 0.05)] == [24]
+
+
+def history(off: dict[int, float], count: int = 30, **more: object) -> History:
+    """Quiet runs, of which some are off by a factor."""
+    return history_of(
+        [
+            made_run(day, {"rgw-beast": rate * off.get(day, 1.0)}, **more)  # type: ignore[arg-type]
+            for day, rate in enumerate(scattered(count, 5))
+        ]
+    )
+
+
+def found(history: History) -> list[tuple[str, str, str, str]]:
+    return [(one.run, one.metric, one.words, one.direction) for one in history.outliers]
+
+
+def test_one_bad_run_is_an_outlier_and_no_change() -> None:
+    told = history({20: 0.6})
+    assert told.changes == ()
+    assert found(told) == [
+        ("day-020", "throughput", "outlier, one run", "worse"),
+        ("day-020", "p90", "outlier, one run", "worse"),
+    ]
+    (words,) = told.outlier_words
+    assert "day-020 (2026-01-21): outlier, one run: throughput " in words
+    assert "change" in told.headline
+
+
+def test_it_is_said_in_the_table_the_chart_the_page_and_the_export() -> None:
+    told = history({20: 0.6})
+    (throughput, _) = charts = history_charts(told)
+    (panel,) = throughput.panels
+    texts = [spot.text for mark in panel.marks if mark.kind == "beside" for spot in mark.spots]
+    assert texts == ["outlier, one run"]
+    assert [line[-1] for line in panel.lines if line[1] == "day-020"] == ["outlier, one run"]
+    figures, changes = history_tables(told)
+    assert figures.column("outlier").count("outlier, one run") == 2
+    assert changes.column("run") == ()
+    page = history_page(told, charts, version="1")
+    assert '<section id="outliers"' in page
+    assert "day-020 (2026-01-21): outlier, one run" in page
+    assert '<section id="outliers"' not in history_page(history({}), charts, version="1")
+
+
+def test_quiet_runs_and_the_edges_of_a_lasting_step_have_none() -> None:
+    assert history({}, count=60).outliers == ()
+    told = history(dict.fromkeys(range(20, 40), 0.6), count=40)
+    assert [one.run for one in told.changes] == ["day-020"]
+    assert told.outliers == ()
+
+
+def test_several_in_a_row_are_not_called_one_run_and_doubts_stand_beside_it() -> None:
+    told = history({20: 0.6, 21: 0.6, 25: 1.8})
+    row = "outlier, one of 2 runs in a row"
+    words = {one.run: one.words for one in told.outliers}
+    assert words == {"day-020": row, "day-021": row, "day-025": "outlier, one run"}
+    doubtful = history({20: 0.6}, doubts=(BUSY,)).outliers
+    assert all("machine busy" in one.words for one in doubtful)
+    assert doubtful
+
+
+def test_below_the_practical_threshold_there_is_none() -> None:
+    steady = [100 * (1 + 1e-4 * (at % 3)) for at in range(30)]
+    steady[20] = 104.0
+    assert outlying(steady, 0.05) == ()
+    assert [one.at for one in outlying(steady, 0.03)] == [20]
+    assert outlying([100.0] * 30, 0.0) == ()
+    (lone,) = outlying([100.0] * 20 + [90.0] + [100.0] * 9, 0.05)
+    assert (lone.at, lone.z) == (20, None)
+
+
+def test_few_neighbours_ask_for_more() -> None:
+    values = (100 * np.exp(0.02 * np.random.default_rng(3).normal(size=60))).tolist()
+    assert OUTLIER_RULE.bound(50) < OUTLIER_RULE.bound(20) < OUTLIER_RULE.bound(10)
+    assert outlying([*values[: OUTLIER_RULE.least - 1], 10.0], 0.05) == ()
+    values[40] = 100 * np.exp(0.13)
+    assert [one.at for one in outlying(values, 0.05)] == [40]
+    assert outlying(values[28:45], 0.05) == ()
+
+
+def test_neighbours_are_of_the_same_level() -> None:
+    levels = [100.0 + at % 3 for at in range(20)] + [50.0 + at % 3 for at in range(20)]
+    changes = change_points(levels, 0.05)
+    assert [one.at for one in changes] == [20]
+    assert outlying(levels, 0.05, changes) == ()
+    levels[30] = 100.0
+    assert [one.at for one in outlying(levels, 0.05, changes)] == [30]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_outlier_hides_no_other(seed: int) -> None:
+    values = scattered(40, seed, 0.01)
+    values[10] *= 5
+    values[12] *= 0.5
+    assert [one.at for one in outlying(values, 0.05)] == [10, 12]

@@ -3,20 +3,35 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fake_run import fake_run
 from made_rows import altered, changed, csv_of, made_row, made_workload, plan_of, step_of
 from made_up import fake_measurement
 from summary_columns import COLUMNS
+from weighbridge.results.analysis.steps.service_level import (
+    Served,
+    Stop,
+    default_bound_ms,
+    most_within,
+    path,
+    served,
+    stretches,
+)
+from weighbridge.results.analysis.steps.spreads import show_spread, shown
 from weighbridge.results.analysis.steps.summary import Row, summarize
-from weighbridge.results.analysis.steps.use import StepUse
+from weighbridge.results.analysis.steps.use import Resource, StepUse
+from weighbridge.results.analysis.steps.visit import read_visits
 from weighbridge.results.doubt import Doubt
+from weighbridge.results.metric import MetricFigure
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.results.record.resolved import ResolvedPlan
-from weighbridge.results.record.step import Pass, StepResult
+from weighbridge.results.record.step import Pass, StepKey, StepResult
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.report.tables import results_table
 from weighbridge.suites import Objects, Uniform
@@ -259,3 +274,296 @@ def test_the_csv_has_first_bytes_intervals_over_repeats_and_doubts() -> None:
     assert first == ["12.500", "11", "14"]
     assert line["provisional"] == "yes"
     assert line["doubts"] == "grave (p90): set by the CPU limit: the quota ran out"
+
+
+# What a step's figures include: only successes, its own window, its own repeat; and constant
+# rates.
+
+WORKLOAD = made_workload()
+
+
+def failing(errors: Mapping[str, int]) -> Measurement:
+    """8000 successful reads of 1 MB in 20 s, and the given number of failed ones."""
+    return fake_measurement(workload="w", errors=errors)
+
+
+def row_of(measurement: Measurement, use: StepUse | None = None) -> Row:
+    step = step_of(measurement)
+    (row,) = summarize(plan_of(WORKLOAD), [step], {step.key: use} if use is not None else {})
+    return row
+
+
+def used(cpu_s: float, share: float) -> StepUse:
+    """What a gateway's host used in a step."""
+    cpu = Resource.model_validate(
+        {"what": "CPU", "host": "gateway-1", "tier": "gateway", "share": share, "limit": "1 CPU"}
+    )
+    return StepUse(gateway_cpu_s=cpu_s, resources=(cpu,))
+
+
+@pytest.mark.parametrize("errors", [{}, {"http-503": 8}, {"timeout": 3000, "reset": 5000}])
+def test_failed_requests_count_only_as_errors(errors: dict[str, int]) -> None:
+    row = row_of(failing(errors))
+    (point,) = row.points
+    assert row.value("throughput") == point.value("throughput") == 400
+    assert row.value("bandwidth") == point.value("bandwidth") == 400
+    assert row.count("samples") == point.count("samples") == 8000
+    assert row.count("errors") == point.count("errors") == sum(errors.values())
+    assert row.value("mean") == point.value("mean") is not None, "of one repeat its own"
+
+
+def test_a_failed_request_makes_no_other_cheaper_or_faster() -> None:
+    use = StepUse(gateway_cpu_s=16.0, storage_cpu_s=8.0)
+    clean, spoilt = row_of(failing({}), use), row_of(failing({"http-503": 8000}), use)
+    assert (clean.value("gateway-cpu"), clean.value("storage-cpu")) == (2.0, 1.0)
+    assert (spoilt.value("gateway-cpu"), spoilt.value("storage-cpu")) == (2.0, 1.0)
+    assert [spoilt.value(one) for one in ("mean", "p50", "p90")] == [
+        clean.value(one) for one in ("mean", "p50", "p90")
+    ]
+
+
+def test_bytes_from_disk_are_compared_with_those_that_reads_answered() -> None:
+    use = StepUse(disk_read_bytes=2e9)
+    assert row_of(failing({"reset": 9}), use).value("from-disk") == 25.0, "of 8000 MB"
+    assert row_of(failing({})).value("from-disk") is None
+    assert row_of(failing({}), StepUse(disk_read_bytes=0.0)).value("from-disk") == 0.0
+    nothing = fake_measurement(workload="w", mean_ms=10)
+    (tally,) = nothing.tallies
+    empty = altered(nothing, tallies=(altered(tally, bytes=0),))
+    assert row_of(empty, use).value("from-disk") is None
+
+
+def test_where_something_else_is_done_as_well_what_disks_read_for_reads_is_unknown() -> None:
+    use, both = StepUse(disk_read_bytes=2e9), fake_measurement(workload="w")
+    (read,) = both.tallies
+    for other, known in (("write", False), ("head", False), ("read-range", True)):
+        second = altered(read, operation=other)
+        step = step_of(altered(both, tallies=(read, second)))
+        (row,) = summarize(plan_of(WORKLOAD), [step], {step.key: use})
+        assert row.value("from-disk") == (12.5 if known else None), other
+
+
+def test_rates_use_the_real_length_of_the_window_without_warm_up() -> None:
+    measured = fake_measurement(workload="w", window_s=20.0)
+    longer = altered(measured, window_s=20.4, warmup_s=7.0)
+    row = row_of(longer)
+    assert row.value("throughput") == pytest.approx(8000 / 20.4)
+    assert row.value("bandwidth") == pytest.approx(8000 / 20.4)
+
+
+def test_each_repeat_keeps_its_own_number_and_its_own_figures() -> None:
+    steps = [
+        step_of(fake_measurement(workload="w", mean_ms=mean_ms), repeat=number)
+        for number, mean_ms in enumerate((10, 20, 40))
+    ]
+    (row,) = summarize(plan_of(WORKLOAD, repeats=3), steps)
+    by_repeat = {point.repeat: point.value("throughput") for point in row.points}
+    assert by_repeat == {0: 400, 1: 200, 2: 100}
+
+
+def test_failures_belong_to_their_repeat_even_if_it_is_left_out() -> None:
+    first = step_of(failing({"reset": 5}))
+    second = altered(step_of(failing({"timeout": 2000}), repeat=1), valid=False)
+    (row,) = summarize(plan_of(WORKLOAD, repeats=2), [first, second])
+    assert [point.count("errors") for point in row.points] == [5, 2000]
+    assert (row.count("errors"), row.repeats, row.count("samples")) == (2005, 1, 8000)
+
+
+def test_a_repeat_left_out_adds_neither_latencies_nor_host_use() -> None:
+    steps = [
+        step_of(fake_measurement(workload="w", mean_ms=mean_ms), repeat=number)
+        for number, mean_ms in enumerate((10, 40))
+    ]
+    steps[1] = altered(steps[1], valid=False)
+    uses = {
+        step.key: used(cpu_s, share)
+        for step, cpu_s, share in zip(steps, (8.0, 80.0), (0.3, 0.9), strict=True)
+    }
+    (row,) = summarize(plan_of(WORKLOAD, repeats=2), steps, uses)
+    (alone,) = summarize(plan_of(WORKLOAD), steps[:1], uses)
+    assert row.value("gateway-cpu") == alone.value("gateway-cpu") == 1.0
+    assert row.resources == alone.resources
+    assert [one.share for one in row.resources] == [0.3]
+    assert [row.value(one) for one in ("mean", "p90", "max")] == [
+        alone.value(one) for one in ("mean", "p90", "max")
+    ]
+
+
+def test_a_percentile_of_few_digits_is_not_above_the_exact_maximum() -> None:
+    # 1 to 2 us of 10 000 are beyond what a histogram of three digits tells apart.
+    values = [9_995] * 1000
+    tally = altered(
+        fake_measurement(workload="w").tallies[0],
+        count=1000,
+        latency=Histogram.of(values).encode(),
+        min_us=9_995,
+        max_us=9_995,
+        sum_us=sum(values),
+    )
+    assert Histogram.of(values).percentile_us(90) > 9_995
+    row = row_of(altered(fake_measurement(workload="w"), tallies=(tally,), seconds=()))
+    assert (row.value("p50"), row.value("p90"), row.value("max")) == (9.995, 9.995, 9.995)
+
+
+@pytest.mark.parametrize("rate_per_s", [None, 400.0])
+def test_growing_latencies_count_only_at_a_constant_rate(
+    tmp_path: Path, rate_per_s: float | None
+) -> None:
+    """In a closed loop they cannot grow alone; at a rate only they show that a gateway falls
+    behind.
+    """
+    workload = altered(WORKLOAD, name="small-read", rate_per_s=rate_per_s)
+    run = fake_run(tmp_path, layouts=("swift",), workloads=(workload,), repeats=1, telemetry=False)
+    key = StepKey(layout="swift", api="swift", workload="small-read", workers=4, repeat=0)
+    complete = run.latest()[key].measurement
+    assert complete is not None
+    growing = tuple(
+        altered(one, sum_us=one.sum_us * (1 if one.second < 10 else 2)) for one in complete.seconds
+    )
+    run.append(
+        StepResult(key=key, measurement=altered(complete, seconds=growing), valid=True, order=1)
+    )
+    by_folder = read_visits(run, run.plan())[key]
+    (by_steps,) = summarize(run.plan(), run.steps())
+    assert by_folder.steady is by_steps.steady
+    assert (by_folder.steady is False) is (rate_per_s is not None), by_folder.notes
+
+
+READS = made_workload(name="reads", workers=(1, 4, 16), runtime=3.0)
+
+
+def stop(workers: int, ops_s: float, p90_ms: float | None, *, ranked: bool = True) -> Stop:
+    return Stop(
+        workers=workers,
+        throughput_ops_s=ops_s,
+        low_ops_s=ops_s,
+        high_ops_s=ops_s,
+        p90_ms=p90_ms,
+        low_ms=p90_ms,
+        high_ms=p90_ms,
+        valid=ranked,
+        ranked=ranked,
+        repeats=1,
+    )
+
+
+def rows_of(runs: Path, repeats: int = 3) -> list[Row]:
+    store = fake_run(runs, workloads=[READS], repeats=repeats, telemetry=False)
+    return list(summarize(store.plan(), store.steps()))
+
+
+@pytest.mark.parametrize(
+    ("points", "bound_ms", "ops_s", "more"),
+    [
+        ([(100.0, 10.0), (200.0, 30.0)], 15.0, 125.0, False),  # on the line between them
+        ([(100.0, 10.0), (200.0, 30.0)], 50.0, 200.0, True),  # beyond the last nothing is known
+        ([(300.0, 5.0), (290.0, 30.0)], 20.0, 300.0, False),  # falling: the most is at a point
+        ([(100.0, 10.0), (150.0, None), (200.0, 30.0)], 20.0, 100.0, True),  # a break in the path
+        # A break within the bound on both sides hides nothing.
+        ([(100.0, 10.0), (150.0, None), (200.0, 15.0), (300.0, 25.0)], 20.0, 250.0, False),
+        ([(100.0, 10.0), (200.0, 30.0)], 9.0, None, False),
+        ([(100.0, None)], 10.0, None, False),
+        ([], 10.0, None, False),
+    ],
+)
+def test_the_most_within_a_bound_is_on_the_measured_path(
+    points: list[tuple[float, float | None]], bound_ms: float, ops_s: float | None, more: bool
+) -> None:
+    found = most_within(points, bound_ms)
+    assert (found.ops_s if found else None) == ops_s
+    assert (found is not None and found.more) == more
+    assert found is None or more or found.at_ms == (5.0 if ops_s == 300.0 else bound_ms)
+
+
+def test_only_ranked_neighbours_are_joined() -> None:
+    stops = [
+        stop(1, 10, 1.0),
+        stop(2, 20, 2.0),
+        stop(4, 30, None),
+        stop(8, 40, 9.0),
+        stop(16, 50, 20.0, ranked=False),
+    ]
+    assert [[one.workers for one in part] for part in stretches(stops)] == [[1, 2], [8]]
+
+
+def test_a_figure_has_a_range_over_repeats(tmp_path: Path) -> None:
+    rows = [row for row in rows_of(tmp_path) if row.layout == "rgw-beast"]
+    bound_ms = (rows[0].value("p90") or 0) * 1.2
+    found = served("rgw-beast", rows, bound_ms)
+    low, most, high = found.low_ops_s, found.ops_s, found.high_ops_s
+    assert (low or math.inf) <= (most or 0) <= (high or 0)
+    assert found.words in found.span
+    alone = [row for row in rows_of(tmp_path, repeats=1) if row.layout == "swift"]
+    found = served("swift", alone, 1000.0)
+    assert (found.low_ops_s, found.high_ops_s, found.at_least) == (None, None, True)
+    assert found.words.startswith("≥ ")
+
+
+ABOVE = Doubt(what="above its ceiling", grade="grave", words="above its layer")
+
+
+@pytest.mark.parametrize("metrics", [(), ("p90",)])
+def test_a_row_that_is_not_ranked_or_whose_p90_is_not_comparable_serves_nothing(
+    tmp_path: Path, metrics: tuple[str, ...]
+) -> None:
+    doubt = altered(ABOVE, metrics=metrics)
+    rows = [altered(row, doubts=(doubt,)) for row in rows_of(tmp_path) if row.layout == "swift"]
+    assert served("swift", rows, 1000.0) == Served(layout="swift", ops_s=None, known=False)
+    assert not any(one.joined for one in path(rows))
+
+
+def test_unmeasured_rows_are_not_on_the_path_and_without_all_p90s_there_is_no_figure(
+    tmp_path: Path,
+) -> None:
+    row = rows_of(tmp_path)[0]
+    gone = changed(row, points=(), throughput_ops_s=None, p90_ms=None, valid=False)
+    assert path([gone]) == ()
+    lacking = (changed(row.points[0], p90_ms=None), *row.points[1:])
+    (one,) = path([changed(row, p90_ms=None, points=lacking)])
+    assert (one.p90_ms, one.low_ms, one.high_ms, one.joined) == (None, None, None, False)
+
+
+def test_the_default_bound_is_a_round_one_that_most_paths_cross() -> None:
+    fast, slow = [stop(1, 10, 1.0), stop(8, 40, 30.0)], [stop(1, 8, 4.0), stop(8, 20, 90.0)]
+    bound_ms = default_bound_ms([fast, slow])
+    assert bound_ms in (5.0, 10.0, 20.0)
+
+
+@pytest.mark.parametrize("stops", [[], [stop(1, 10, 3.0)], [stop(1, 10, None)]])
+def test_there_is_no_bound_between_fewer_than_two_latencies(stops: list[Stop]) -> None:
+    assert default_bound_ms([stops]) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "text"),
+    [
+        (594.0, 576.0, 612.0, "594 ±3 %"),
+        (594.0, 593.0, 595.0, "594 ±<1 %"),
+        (594.0, 380.0, 928.0, "594 (380–928)"),
+        (594.0, 380.0, None, "594 (≥ 380)"),
+        (594.0, None, None, "594"),
+        (None, None, None, "–"),
+    ],
+)
+def test_a_figure_shows_half_of_its_interval_or_lopsided_ends(
+    value: float | None, low: float | None, high: float | None, text: str
+) -> None:
+    assert show_spread(MetricFigure(value=value, low=low, high=high)) == text
+
+
+def test_few_samples_show_an_order_statistic_interval_and_lower_bounds_a_sign() -> None:
+    row = made_row(
+        layout="a",
+        p90_ms=87.0,
+        p50_ms=40.0,
+        p99_ms=150.0,
+        max_ms=2000.0,
+        intervals={"p50": (35, 70), "p90": (61, 140), "p99": (70, None)},
+        at_least=("p50", "max"),
+        valid=True,
+    )
+    assert shown(row, "p90") == "87.0 [61.0–140]"
+    assert shown(row, "p50") == "≥ 40.0 [35.0–70.0]"
+    assert shown(row, "p99") == "150 [≥ 70.0]"
+    assert shown(row, "p90", spread=False) == "87.0"
+    assert shown(row, "max") == "≥ 2,000"

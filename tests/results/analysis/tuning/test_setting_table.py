@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +12,16 @@ import pytest
 from fake_trials import TrialMaker, fake_variant, tuning_run
 from made_rows import altered, changed
 from trial_rounds import FEW, MANY, P90, READ, book, entry, rounds
+from weighbridge.common.errors import UsageError
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.analysis.tuning.setting_effects import objective_words
+from weighbridge.results.analysis.tuning.setting_lines import setting_lines, short_names
+from weighbridge.results.export.export import produce
+from weighbridge.results.figures import show_percent
+from weighbridge.results.record.store import RunStore
+from weighbridge.results.record.trial import LayoutVariant, TuningRun
 from weighbridge.suites import Bounds
-from weighbridge.suites.tuning import Constraints, Objective, Trials
+from weighbridge.suites.tuning import Constraints, Objective, Parameter, Range, Trials
 
 
 def test_a_linear_drift_is_removed_completely() -> None:
@@ -237,3 +247,162 @@ def test_any_compared_metric_can_be_an_objective() -> None:
     assert "max of 64 kB reads at 16 workers 30 % shorter" in few.text
     # 18 % less is within the 25 % that matter of a maximum.
     assert many.verdict == "too small to matter"
+
+
+def test_lines_are_sorted_by_gain_and_a_shorter_p90_is_better_and_shown_as_less(
+    tuned_data: RunData,
+) -> None:
+    result = tuned_data.tuned
+    assert result is not None
+    lines = setting_lines(result)
+    gains = [line.gain for line in lines]
+    known = [gain for gain in gains if gain is not None]
+    assert known == sorted(known, reverse=True)
+    assert gains[len(known) :] == [None] * (len(gains) - len(known))
+    assert len(known) < len(gains)
+    p90 = lines[0].changes[1]
+    assert p90.change.startswith("\N{MINUS SIGN}")
+    assert (p90.value or 0) > 1
+    assert p90.tone == "better"
+
+
+def test_names_are_shortened_only_if_they_stay_distinct() -> None:
+    proxy = "options.proxy.app:proxy-server"
+    shortened = {
+        "radosgw.threads 512 → 64": "radosgw.threads 512 → 64",
+        "proxy.threads 512 → 64": "proxy.threads 512 → 64",
+        "options.client.rgw_cache unset → off": "rgw_cache unset → off",
+        "radosgw.a 1 → 2, radosgw.b 3 → 4": "a 1 → 2, b 3 → 4",
+        f"{proxy}.gets unset → on (with {proxy}.wait unset → 0.05)": (
+            "gets unset → on (with wait unset → 0.05)"
+        ),
+    }
+    assert short_names(list(shortened)) == shortened
+
+
+def test_notes_have_the_table_of_settings_with_remarks(tuned_run: RunStore) -> None:
+    _, made = produce(tuned_run.folder, "markdown", ["ledger"])
+    (file,) = made.files
+    text = file.content.decode().replace("\\", "")
+    assert "max_concurrent_requests 1024 → 64" in text
+    assert "the baseline fell by" in text
+    assert "Confirmed on fresh deployments" in text
+    assert "ended with 22" in text
+
+
+def test_json_has_the_settings_and_every_trial_with_null_for_unknowns(tuned_run: RunStore) -> None:
+    _, made = produce(tuned_run.folder, "json", ["ledger", "trials"])
+    tables = json.loads(made.files[0].content)["tables"]
+    failed = [line for line in tables["ledger"] if line["verdict"] == "failed"]
+    assert failed
+    assert all(line["ratio"] is None and line["notes"] for line in failed)
+    assert {line["why"] for line in tables["trials"] if line["value"] is None} >= {
+        "radosgw on gateway-1 ended with 22: invalid argument"
+    }
+    assert all(line["baseline_beside"] is None for line in tables["trials"] if line["baseline"])
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "markdown"])
+def test_the_settings_table_of_a_run_that_is_not_a_tuning_is_refused(
+    run: RunStore, form: str
+) -> None:
+    with pytest.raises(UsageError, match="not a tuning"):
+        produce(Path(run.folder), form, ["ledger"])
+
+
+def test_almost_minus_100_percent_is_not_shown_as_minus_100() -> None:
+    shown = {0.004: "−99.6 %", 0.002: "−99.8 %", 0.0003: "−99.970 %", 0.006: "−99 %"}
+    assert {ratio: show_percent(ratio) for ratio in shown} == shown
+
+
+def test_requests_at_a_rate_are_named_with_it() -> None:
+    run = tuning_run(Objective(of="p90", workload="small-read"))
+    assert objective_words(run, run.objectives[0]) == "p90 of 64 kB reads at 16 workers"
+    rated = altered(run.suite.workloads[0], rate_per_s=150.0)
+    at_a_rate = altered(run, suite=altered(run.suite, workloads=(rated,)))
+    assert " at 150 op/s at 16 workers" in objective_words(at_a_rate, at_a_rate.objectives[0])
+
+
+def named(run: TuningRun, **settings: object) -> str:
+    maker = TrialMaker(run)
+    given = {key.replace("__", "."): value for key, value in settings.items()}
+    who = LayoutVariant.model_validate({"name": "x", "settings": given})
+    maker.visit(who)
+    return entry(maker, who).name
+
+
+def test_a_variant_is_named_by_its_changes() -> None:
+    run = tuning_run()
+    assert named(run, radosgw__threads=64) == "radosgw.threads 512 → 64"
+    assert named(run, radosgw__threads=64, apache__threads_per_child=64) == (
+        "radosgw.threads 512 → 64, apache.threads_per_child 25 → 64"
+    )
+    assert named(run, apache__threads_per_child=64, apache__server_limit=32) == (
+        "apache.threads_per_child 25 → 64 (with apache.server_limit unset → 32)"
+    )
+    assert named(run, options__cache=True) == "options.cache → on"
+
+
+def test_a_number_is_shown_as_a_size_only_if_its_range_has_sizes() -> None:
+    run = tuning_run()
+    assert named(run, radosgw__threads=4096) == "radosgw.threads 512 → 4096"
+    sizes = Parameter(
+        key="radosgw.window", range=Range(low="1MiB", high="64MiB", steps=3, scale="log")
+    )
+    tuning = altered(run.tuning, parameters=(sizes,))
+    of_sizes = altered(run, tuning=tuning, layout_settings={"radosgw.window": "16MiB"})
+    assert named(of_sizes, radosgw__window=2**23) == "radosgw.window 16MiB → 8MiB"
+
+
+def text(
+    factor: float, *, of: Objective = READ, scatter: float = 0.01, threshold: Bounds | None = None
+) -> str:
+    maker = TrialMaker(tuning_run(of, threshold=threshold), scatter=scatter, seed=8)
+    return entry(rounds(maker, (FEW, factor))).effects[0].text
+
+
+WITHIN = Objective(workload="small-read", p90_within=0.05)
+
+
+@pytest.mark.parametrize(
+    ("factor", "of", "said"),
+    [
+        (1.2, READ, "21 % more 64 kB reads at 16 workers (19 % to 22 % more), n = 6"),
+        (0.8, READ, "20 % fewer 64 kB reads at 16 workers (18 % to 21 % fewer), n = 6"),
+        (4.0, READ, "4.0 times as many 64 kB reads at 16 workers (4.0 to 4.1 times as many), n"),
+        (1.25, P90, "p90 of 64 kB reads at 16 workers 20 % shorter (19 % to 21 % shorter), n = 6"),
+        (0.5, P90, "p90 of 64 kB reads at 16 workers 99 % longer (96 % to 102 % longer), n = 6"),
+        (1.0, READ, "0.4 % more 64 kB reads at 16 workers (1 % fewer to 2 % more), within the 5 %"),
+        (1.2, WITHIN, "more 64 kB reads with p90 within 50 ms ("),
+    ],
+)
+def test_an_effect_is_one_sentence_with_interval_and_trials(
+    factor: float, of: Objective, said: str
+) -> None:
+    found = text(factor, of=of)
+    assert found.startswith("radosgw.threads 512 → 64: ")
+    assert said in found
+
+
+def test_without_an_effect_the_sentence_says_what_could_have_been_found() -> None:
+    found = text(1.0, scatter=0.05)
+    assert "no effect on 64 kB reads at 16 workers found (could have found 10 %)" in found
+    assert found.endswith("5 % fewer to 10 % more, n = 6")
+
+
+def test_huge_spreads_have_short_numbers() -> None:
+    maker = TrialMaker(tuning_run())
+    for number, factor in enumerate((1e-5, 1e5)):
+        maker.visit(maker.baseline, round=number)
+        maker.visit(FEW, factor, round=number)
+    assert "100 % fewer to over 1,000 times as many" in entry(maker).effects[0].text
+
+
+def test_a_setting_insignificant_only_by_correction_says_so() -> None:
+    maker = TrialMaker(tuning_run(), scatter=0.05, seed=21)
+    rounds(maker, (FEW, 1.1), *((fake_variant(number), 1.0) for number in range(1, 30)))
+    effect = entry(maker).effects[0]
+    assert effect.p is not None
+    assert effect.q is not None
+    assert effect.p <= 0.05 < effect.q
+    assert " found after correction for 30 tests: " in effect.text
