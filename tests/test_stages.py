@@ -18,6 +18,8 @@ from tests.stages import Stage
 
 long = pytest.mark.long  # each starts pytest, once or twice
 
+BARE = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+"""Plug-ins take longer to import than these tests to run."""
 PASSES = "def test_passes(): pass\n"
 FAILS = "def test_fails(): assert False\n"
 FLAKY = """
@@ -86,10 +88,10 @@ def ran(
         (folder / f"test_{number}.py").write_text(text)
     arguments = ["-q", "-p", "no:cacheprovider"]
     if at_once:
-        arguments += ["-n", str(at_once), "--dist", "loadfile"]
+        arguments += ["-p", "xdist", "-n", str(at_once), "--dist", "loadfile"]
     out = io.StringIO()
     session = stages.Session(folder, folder / "records", out=out, **how)
-    status = stages.run([*more, Stage("made-up", [arguments])], session, again=again)
+    status = stages.run([*more, Stage("made-up", [arguments], BARE)], session, again=again)
     return Ran(status, out.getvalue())
 
 
@@ -204,7 +206,7 @@ def test_leaks():
 
 
 @long
-@pytest.mark.parametrize("at_once", [[], ["-n", "1"]])
+@pytest.mark.parametrize("at_once", [[], ["-p", "xdist", "-n", "1"]])
 def test_what_the_last_test_leaves_open_fails_the_session(
     tmp_path: Path, at_once: list[str]
 ) -> None:
@@ -216,7 +218,7 @@ def test_what_the_last_test_leaves_open_fails_the_session(
             *(*at_once, "--rootdir", tmp_path, "-c", tmp_path / "pytest.ini", tmp_path),
         ],
         cwd=stages.ROOT,
-        env={**os.environ, "PYTHONPATH": str(stages.ROOT / "tests" / "support")},
+        env={**os.environ, **BARE, "PYTHONPATH": str(stages.ROOT / "tests" / "support")},
         capture_output=True,
         text=True,
         check=False,

@@ -107,6 +107,7 @@ def test_the_metric_is_among_the_points_for_influxdb(folder: Path) -> None:
     assert len(lines) == 4
 
 
+@pytest.mark.test_all
 def test_two_runs_are_compared_by_the_metric(folder: Path, tmp_path: Path) -> None:
     other = shutil.copytree(folder, tmp_path / "other")
     weighbridge("compare-runs", folder, other, "--out", tmp_path / "compared")

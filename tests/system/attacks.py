@@ -35,7 +35,8 @@ ATTACKS: Final = {
     "a host's shell prints a stray line": "topologies/test_ssh_connection.py",
     "a stranger speaks to Locust's master": "drivers/locust/test_driver_faults.py",
     "another user holds a lock": (
-        "common/test_safe_files.py topologies/test_lab_claim.py results/record/test_store.py::*lock*"
+        "common/test_safe_files.py topologies/test_lab_claim.py "
+        "results/record/test_store.py::*lock*"
     ),
     "a COSBench file shows secrets": "suites/test_importer.py",
     "a state file is half written": (

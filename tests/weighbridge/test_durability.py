@@ -78,6 +78,7 @@ def test_a_store_that_keeps_objects_in_memory_loses_all_of_them_and_the_exit_cod
     )
 
 
+@pytest.mark.test_all
 def test_a_pass_that_a_signal_ended_is_made_again_and_a_whole_one_only_with_its_settings(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:

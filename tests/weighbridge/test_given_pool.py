@@ -161,6 +161,7 @@ def test_what_is_wrong_is_refused_before_anything_is_measured(
     assert cluster.left == []
 
 
+@pytest.mark.test_all
 @pytest.mark.parametrize(
     ("number", "denied"),
     [pytest.param(signal.SIGINT, False, marks=pytest.mark.test_all), (signal.SIGTERM, True)],
@@ -231,6 +232,7 @@ def test_clean_deletes_what_runs_left_in_the_pool_and_nothing_else(cluster: Clus
     assert cluster.server.all_ended()
 
 
+@pytest.mark.test_all
 def test_clean_goes_on_where_one_namespace_cannot_be_deleted_and_names_it(cluster: Cluster) -> None:
     for namespace in ("wb-0123abcd", "wb-89abcdef"):
         cluster.ceph.put(namespace, "wb-0123abcd-small")

@@ -132,6 +132,7 @@ def test_two_s3_endpoints_are_compared_by_one_line_without_root_and_without_file
     assert len(RunStore.open(run).steps()) == len(steps)
 
 
+@pytest.mark.test_all
 def test_an_endpoint_of_swift_is_measured_over_both_apis_with_keys_from_files_and_environment(
     nobody: Nobody, targets: tuple[str, str]
 ) -> None:
@@ -278,6 +279,7 @@ def test_two_existing_gateways_are_compared_one_behind_tls_and_keep_their_data(
     ]
 
 
+@pytest.mark.test_all
 def test_a_run_that_is_interrupted_in_a_step_leaves_nothing_in_the_gateway(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:

@@ -124,7 +124,7 @@ def in_another(
 
 # No shrinking: it takes minutes, and the steps are few.
 QUICK: Final = settings(
-    max_examples=40, stateful_step_count=15, deadline=None, phases=(Phase.reuse, Phase.generate)
+    max_examples=15, stateful_step_count=15, deadline=None, phases=(Phase.reuse, Phase.generate)
 )
 
 

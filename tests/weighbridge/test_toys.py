@@ -201,6 +201,7 @@ def test_a_driver_of_another_package_measures_a_run_by_its_own_option(compared: 
     assert facts["toy"] == "1.0"
 
 
+@pytest.mark.test_all
 def test_its_run_has_a_report_and_exports_even_if_it_is_not_installed(
     compared: RunStore, tmp_path: Path
 ) -> None:

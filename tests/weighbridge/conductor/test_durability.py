@@ -82,7 +82,7 @@ def test_a_store_is_not_said_to_have_lost_anything_when_a_host_is_gone(
     assert read_cuts(tmp_path) == ()
 
 
-@pytest.mark.parametrize("control", [True, False])
+@pytest.mark.parametrize("control", [True, pytest.param(False, marks=pytest.mark.test_all)])
 def test_only_a_control_has_disks_that_ignore_flushes(
     passing: Passing, monkeypatch: pytest.MonkeyPatch, control: bool
 ) -> None:
