@@ -12,15 +12,23 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from fake_run import WORKLOADS, fake_run
+from fake_outages import AT, BACK, KEY, SILENT, fake_outage, outage_run
+from fake_run import WORKLOADS, StepFaults, fake_run
 from made_rows import altered
+from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results import derive
+from weighbridge.results.analysis.outages import OutageKind, OutageRow, Outages
 from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.analysis.trust import TrustSign, outage_trust
 from weighbridge.results.charts.gallery import gallery_of
-from weighbridge.results.derivation import Derived
+from weighbridge.results.derivation import ANSWER, Derived
+from weighbridge.results.doubt import Doubt, PairDoubt
 from weighbridge.results.export.export import produce
+from weighbridge.results.export.outage_tables import outages_table
+from weighbridge.results.record.outage import Seen, read_outages, record_outage
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.telemetry import Attested
+from weighbridge.results.report.outage_table import outage_lines
 from weighbridge.results.slides.evidence import evidence
 from weighbridge.results.slides.slide import Deck
 from weighbridge.results.slides.talk import talk
@@ -200,3 +208,230 @@ def test_data_has_intervals_over_repeats_and_the_first_byte(grave: RunStore) -> 
         assert line["first_byte_ms"] == (
             "" if row.value("first-byte") is None else str(row.value("first-byte"))
         )
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
+    return outage_run(tmp_path_factory.mktemp("runs"))
+
+
+def test_a_store_notices_when_it_first_says_something_else() -> None:
+    assert fake_outage().noticed_s == pytest.approx(20.5)
+    late = (Seen(at_s=1, whole=True, words="whole"), Seen(at_s=BACK + 1, whole=False, words="not"))
+    assert fake_outage(seen=late).noticed_s is None, "only when it was back"
+    assert fake_outage(seen=()).noticed_s is None
+
+
+def test_a_store_is_complete_once_it_stays_so() -> None:
+    assert fake_outage().clean_s == pytest.approx(30)
+    assert fake_outage(back=None).clean_s is None
+    assert fake_outage(seen=fake_outage().seen[:4]).clean_s is None
+
+
+def test_the_last_line_of_a_step_counts_and_a_broken_one_is_refused(tmp_path: Path) -> None:
+    assert read_outages(tmp_path) == {}
+    record_outage(tmp_path, fake_outage())
+    record_outage(tmp_path, fake_outage(host="store-3"))
+    assert read_outages(tmp_path)[KEY].host == "store-3"
+    with (tmp_path / "degrade.jsonl").open("a") as file:
+        file.write('{"key": 1}\n')
+    with pytest.raises(InvalidMeasurement, match=r"degrade.jsonl:3"):
+        read_outages(tmp_path)
+
+
+def test_layouts_are_compared_by_their_stalls_and_nothing_else(run: RunStore) -> None:
+    data = RunData(run.folder)
+    assert data.rows == ()
+    found = data.outages
+    (kind,) = found.kinds
+    assert kind.headline == (
+        f"Longest stall of a worker: {kind.rows[0].spread('stall').words} s on rgw-beast, "  # type: ignore[union-attr]
+        f"{kind.rows[1].spread('stall').words} s on swift"  # type: ignore[union-attr]
+    )
+    ceph, swift = kind.rows
+    assert ceph.what == ("store-2 silent",)
+    assert ceph.noticed_s is not None
+    assert (ceph.noticed_by, ceph.noticed_s.middle) == ("the store", pytest.approx(20.5))
+    assert ceph.clean_s is not None
+    assert (swift.noticed_s, swift.clean_s) == (None, None)
+    assert ceph.errors == {"timeout": 2 * 5 * 20}
+    assert found.comparison is not None
+    cells = {one.metric: one.verdict for one in found.comparison.effects if one.workers is not None}
+    assert cells["stall"] == "better", "swift's is shorter than that of the first layout"
+    assert set(cells) <= {"stall", "detect", "recover"}
+    text = next(one for one in found.sentences if one.startswith("Rgw-beast’s longest stall"))
+    assert "longest stall of 4 KiB reads at 8 workers is 1" in text
+    assert "s vs 2.0 s; n = 5" in text
+
+
+def test_doubts_stand_wherever_a_stall_does(run: RunStore) -> None:
+    (kind,) = RunData(run.folder).outages.kinds
+    busy = Doubt(what="machine busy", grade="grave", words="others used 60 % of its CPUs")
+    ceph = kind.rows[0]
+    assert not ceph.doubts
+    row = altered(ceph.row, doubts=(busy,))
+    doubted = altered(kind, rows=(altered(ceph, row=row), kind.rows[1]))
+    assert doubted.headline == f"{kind.headline} (not comparable: machine busy)"
+    assert doubted.rows[0].sentence.endswith("; not comparable: machine busy.")
+    assert "not comparable: machine busy" in outage_lines([doubted])[0]
+    differ = Doubt(what="hosts differ", grade="grave", words="CPU of gateway-1")
+    one, other = (row.layout for row in kind.rows)
+    for layouts, said in (((one, other), " (not comparable: hosts differ)"), ((one, "third"), "")):
+        apart = PairDoubt(layouts=layouts, doubt=differ)
+        assert altered(kind, between=(apart,)).headline == f"{kind.headline}{said}"
+    once = altered(row, repeats=1, doubts=())
+    few = altered(ceph, row=once)
+    assert few.sentence.endswith("; provisional: few repeats.")
+
+
+def test_what_is_only_reached_after_the_return_is_a_lower_bound(run: RunStore) -> None:
+    rows = RunData(run.folder).outages.kinds[0].rows
+    ceph = rows[0].spread("recover")
+    assert ceph is not None
+    assert not ceph.at_least
+    assert ceph.middle == pytest.approx(20, abs=1.1)
+
+
+def test_the_report_has_their_section_charts_and_table(run: RunStore) -> None:
+    derived = derive(run.folder, pictures=False)
+    assert derived.comparable
+    (kind,) = derived.outages.kinds
+    assert (derived.folder / ANSWER).read_text() == f"{kind.headline}.\n"
+    page = derived.report.read_text()
+    assert '<section id="outages"' in page
+    assert "While something is broken" in page
+    assert "osd_heartbeat_grace" in page
+    assert "Something died in every step" in page
+    assert "nothing to compare" not in page
+    names = [figure.name for figure in derived.gallery.figures]
+    assert names == ["outage-host-silent-read-swift-w8"]
+    figure = derived.gallery.figures[0]
+    assert len(figure.panels) == 4, "op/s and p99 of two layouts"
+    (line,) = [mark for mark in figure.panels[1].marks if mark.kind == "line"]
+    assert [trace.x[0] for trace in line.traces] == [0.5, 35.5], "no line through dead seconds"
+    assert figure.csv.startswith("layout,fault_s,back_s,second,ops_s")
+    assert (derived.folder / "outages.csv").read_text().count("\n") == 3
+
+
+def test_the_report_says_what_its_figures_rest_on_and_every_sign_leads_somewhere(
+    run: RunStore,
+) -> None:
+    page = derive(run.folder, pictures=False).report.read_text()
+    assert 'class="trust"' in page
+    signs = page.partition('class="trust"')[2].partition("</ul>")[0]
+    links = re.findall(r'href="#([a-z-]+)"', signs)
+    assert len(links) == 7
+    assert all(f'id="{one}"' in page for one in links), links
+
+
+def test_the_export_has_medians_with_their_range(run: RunStore) -> None:
+    table = outages_table([RunData(run.folder)])
+    assert table.column("layout") == ("rgw-beast", "swift")
+    ((stall, _), (least, _), (most, _)) = (
+        table.column(name) for name in ("stall_s", "least_stall_s", "most_stall_s")
+    )
+    assert isinstance(stall, float)
+    assert isinstance(least, float)
+    assert isinstance(most, float)
+    assert 20 < least < stall < most < 22
+    assert table.column("what") == (("store-2 silent",), ("store-2 silent",))
+
+
+def test_what_was_not_measured_is_said_so(tmp_path: Path) -> None:
+    lost = StepFaults(absent=(("swift", "host-silent", 8),))
+    data = RunData(fake_run(tmp_path, workloads=[SILENT], spoilt=lost).folder)
+    sentences = data.outages.sentences
+    assert any(one.endswith("at 15 s, back at 40 s: swift: not measured.") for one in sentences)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> RunData:
+    return RunData(outage_run(tmp_path_factory.mktemp("runs")).folder)
+
+
+def signs(outages: Outages, kind: str = "lab") -> dict[str, TrustSign]:
+    found = outage_trust(kind, ("rgw-beast", "swift"), outages, ())
+    return {one.title: one for one in found}
+
+
+def changed(data: RunData, **of_row: object) -> Outages:
+    """The outages with the first layout's row changed."""
+    (kind,) = data.outages.kinds
+    first, *others = kind.rows
+    row = first.model_copy(update=of_row)
+    return Outages(kinds=(altered(kind, rows=(row, *others)),))
+
+
+def of_points(one: OutageRow, **of_point: object) -> dict[str, object]:
+    points = tuple(point.model_copy(update=of_point) for point in one.row.points)
+    return {"row": altered(one.row, points=points)}
+
+
+def test_a_degrade_run_has_all_signs_and_those_not_recorded_are_not_good(data: RunData) -> None:
+    found = signs(data.outages)
+    assert {name: (one.state, one.words) for name, one in found.items()} == {
+        "Hosts": ("unknown", "not attested"),
+        "Machine": ("good", "quiet"),
+        "Steady": ("good", "yes, until the fault"),
+        "Load generator": ("good", "had room"),
+        "Repeats": ("good", "n = 5"),
+        "A/A control": ("unknown", "not measured"),
+        "Errors": ("good", "none before"),
+    }
+    assert found["Errors"].detail.endswith(" after it")
+    assert signs(data.outages, "ssh")["Machine"].state == "unknown"
+    first = data.outages.rows[0].row
+    blind = signs(changed(data, row=altered(first, resources=())))["Load generator"]
+    assert (blind.state, blind.words) == ("unknown", "not known in 1 of 2")
+
+
+def test_a_rate_that_was_not_steady_until_the_fault_is_told(data: RunData) -> None:
+    (kind,) = data.outages.kinds
+    (first, *_) = kind.rows
+    assert all(point.steady_before for point in first.row.used)
+    for steady, sign in (
+        (False, ("bad", "not in 1 of 2")),
+        (None, ("unknown", "not known in 1 of 2")),
+    ):
+        found = signs(changed(data, **of_points(first, steady_before=steady)))["Steady"]
+        assert (found.state, found.words) == sign
+
+
+def test_what_the_seconds_before_the_fault_were_like_decides_whether_it_was_steady(
+    tmp_path: Path,
+) -> None:
+    store = outage_run(tmp_path)
+    for step in store.steps():
+        measured = step.measurement
+        assert measured is not None
+        seconds = tuple(
+            altered(one, count=one.count // 4) if one.second < AT / 3 else one
+            for one in measured.seconds
+        )
+        update = {"measurement": altered(measured, seconds=seconds)}
+        store.append(step.model_copy(update=update))
+    found = signs(RunData(store.folder).outages)["Steady"]
+    assert (found.state, found.words) == ("bad", "not in 2 of 2")
+
+
+def test_requests_that_failed_before_the_fault_are_a_doubt_and_later_ones_are_not(
+    data: RunData,
+) -> None:
+    (kind,) = data.outages.kinds
+    (first, *_) = kind.rows
+    early = tuple(altered(one, errors_s=0.4) if one.second == 3 else one for one in first.seconds)
+    found = signs(changed(data, seconds=early))["Errors"]
+    assert (found.state, found.words) == ("doubt", "2")
+    found = signs(changed(data, seconds=()))["Errors"]
+    assert (found.state, found.words) == ("unknown", "not recorded in 1 of 2")
+
+
+def test_what_was_not_measured_is_an_error_and_without_any_figure_there_is_no_sign(
+    tmp_path: Path,
+) -> None:
+    lost = StepFaults(absent=(("swift", "host-silent", 8),))
+    store: RunStore = fake_run(tmp_path, workloads=[SILENT], spoilt=lost)
+    found = signs(RunData(store.folder).outages)["Errors"]
+    assert (found.state, found.words) == ("bad", "1 of 2 results not valid")
+    empty = Outages(kinds=(OutageKind(key="k", about="", rows=()),))
+    assert outage_trust("lab", (), empty, ()) == ()

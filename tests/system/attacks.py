@@ -16,7 +16,7 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[2]
 ATTACKS: Final = {
     "a measured host writes files of the conductor": (
-        "topologies/test_ssh_telemetry.py common/test_safe_files.py"
+        "topologies/test_ssh_connection.py common/test_safe_files.py"
     ),
     "a host's logs lead elsewhere": (
         "topologies/test_deployment.py::*link* system/test_lab.py::*link*"
@@ -25,17 +25,17 @@ ATTACKS: Final = {
         "weighbridge/test_command.py::*nobody_foresaw* "
         "weighbridge/test_command.py::*full_disk* system/test_full_disks.py"
     ),
-    "an error shows a credential": "common/test_endpoint.py drivers/locust/test_last_words.py",
+    "an error shows a credential": "common/test_endpoint.py drivers/locust/test_client.py",
     "a password in the place of COSBench": (
         "weighbridge/test_command.py::*password* common/test_endpoint.py"
     ),
-    "a value becomes another line of a configuration file": "gateways/test_config_text.py",
+    "a value becomes another line of a configuration file": "gateways/test_haproxy.py",
     "a received run folder leads elsewhere or never ends": "results/test_received_folder.py",
     "a lab host changes the machine": "system/test_confinement.py topologies/test_lab_bundle.py",
     "a host's shell prints a stray line": "topologies/test_ssh_connection.py",
     "a stranger speaks to Locust's master": "drivers/locust/test_driver_faults.py",
     "another user holds a lock": (
-        "common/test_safe_files.py topologies/test_lab_claim.py "
+        "common/test_safe_files.py topologies/test_lab_cgroup.py "
         "results/record/test_store.py::*lock*"
     ),
     "a COSBench file shows secrets": "suites/test_importer.py",
@@ -46,7 +46,7 @@ ATTACKS: Final = {
     "a chart that fails costs the table": (
         "weighbridge/cli/test_export.py results/charts/test_figure.py"
     ),
-    "text turns its direction, or is a formula": "results/export/test_hostile_names.py",
+    "text turns its direction, or is a formula": "results/export/test_exports.py",
     "a suite without bounds": (
         "suites/test_suite.py topologies/test_loader.py "
         "weighbridge/tuning/test_tuning_preparation.py"

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import errno
 import signal
+import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from small_lab import PYTHON, python, within
+from small_lab import PYTHON, labelled, python, raised, within
 from weighbridge.common.errors import (
     CommandFailed,
     TargetError,
+    UsageError,
 )
 from weighbridge.common.host import Host, Service
+from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.hosts import keep
+from weighbridge.topologies.lab import LabHosts, ending
+from weighbridge.topologies.lab.cgroup import Cgroups
 
 pytestmark = pytest.mark.system
 
@@ -243,3 +251,105 @@ def test_a_link_that_a_host_put_into_its_logs_is_not_read_written_or_kept_on_thi
     assert secret.read_text() == "mine"
     assert "stolen: is a link" in (tmp_path / "logs" / "gateway-1.not-copied.txt").read_text()
     assert not (tmp_path / "logs" / "gateway-1" / "stolen").exists()
+
+
+OWN = Hardware.model_validate(
+    {
+        "name": "lab-own",
+        "kind": "lab",
+        "hosts": {
+            "client-1": {"memory": "256MiB"},
+            "gateway-1": {"memory": "256MiB", "cpuset": "0"},
+        },
+    }
+)
+BURN = """
+import os, time
+end, ran_on = time.monotonic() + 1, set()
+for _ in range(3):
+    if not os.fork():
+        break
+while time.monotonic() < end:
+    ran_on.add(int(open("/proc/self/stat").read().rpartition(")")[2].split()[36]))
+print(*sorted(ran_on), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabHosts]:
+    home = tmp_path_factory.mktemp("own")
+    with raised(labelled("own"), home / "deployment", home / "state", hardware=OWN) as hosts:
+        hosts.limit()
+        yield hosts
+
+
+def _affinity(host: Host) -> str:
+    return python(host, "import os; print(*os.sched_getaffinity(0))").strip()
+
+
+def test_its_programs_run_on_these_cpus_alone_however_many_they_are(own: LabHosts) -> None:
+    gateway = own.hosts["gateway-1"]
+    before, started = gateway.counters(), time.monotonic()
+    ran_on = python(gateway, BURN).split()
+    took_s, after = time.monotonic() - started, gateway.counters()
+    assert set(ran_on) == {"0"}
+    assert before.cpu_s is not None
+    assert after.cpu_s is not None
+    assert after.cpu_s - before.cpu_s <= took_s + 0.05
+    assert _affinity(gateway) == "0"
+    assert len(_affinity(own.hosts["client-1"]).split()) > 1
+
+
+def test_the_facts_have_the_cpus_as_the_kernel_has_them(own: LabHosts) -> None:
+    facts = own.facts()
+    assert "cpuset.cpus 0;" in facts["limits gateway-1"]
+    assert "cpuset" not in facts["limits client-1"]
+
+
+def test_nothing_is_left_of_its_cgroups_in_any_hierarchy(tmp_path: Path) -> None:
+    label = labelled("own-ends")
+    with raised(label, tmp_path / "deployment", tmp_path / "state", hardware=OWN):
+        assert Cgroups().folders(f"/weighbridge/{label}")
+    assert not Cgroups().folders(f"/weighbridge/{label}")
+
+
+STORE = "store-1"
+
+
+def answers(client: Host, address: str) -> bool:
+    """Whether a host refuses a connection to a port on which nothing listens."""
+    place = f"({address!r}, 9)"
+    text = f"from socket import *; s = socket(); s.settimeout(5); print(s.connect_ex({place}))"
+    return int(client.run([sys.executable, "-c", text]).stdout) == errno.ECONNREFUSED
+
+
+def test_a_host_has_its_disks_its_address_and_its_limits_when_its_power_is_back(
+    tmp_path: Path,
+) -> None:
+    with raised(labelled("power"), tmp_path / "deployment", tmp_path / "state") as hosts:
+        client, store = hosts.hosts["client-1"], hosts.hosts[STORE]
+        hosts.limit()
+        before = hosts.facts()[f"limits {STORE}"]
+        text = "mkfs.xfs -q -f -K /dev/wb0; mount /dev/wb0 /mnt; echo kept >/mnt/file; sync"
+        store.run(["sh", "-ec", text])
+        store.start([Service("sleeper", ("sleep", "1000"))])
+        assert answers(client, store.address)
+        hosts.power_off([STORE])
+        assert not answers(client, store.address)
+        assert not store.is_up()
+        assert not store.alive("sleeper")
+        hosts.power_on([STORE])
+        assert store.is_up()
+        assert not store.alive("sleeper")
+        store.run(["sh", "-ec", "mount /dev/wb0 /mnt"])
+        assert store.run(["cat", "/mnt/file"]).stdout == "kept\n"
+        assert answers(client, store.address)
+        assert hosts.facts()[f"limits {STORE}"] == before
+        for name in ("client-1", "store-9"):
+            with pytest.raises(UsageError, match=name):
+                hosts.power_off([name])
+        with pytest.raises(UsageError, match="this suite cannot cut"):
+            hosts.power_cuts()
+        # What is without power at the end leaves nothing either.
+        hosts.power_off([STORE])
+    assert not ending.find_leftovers(state=tmp_path / "state")

@@ -27,7 +27,7 @@ pytestmark = [
 
 ROOT = Path(__file__).parents[2]
 TESTS = (
-    "tests/drivers/locust/test_sdk_window.py",
+    "tests/drivers/locust/test_client.py",
     "tests/drivers/locust/test_step.py",
     "tests/results/export/test_query.py",
     "tests/drivers/locust/test_driver_faults.py",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import math
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -11,8 +14,25 @@ import yaml
 
 import weighbridge.suites.loader
 import weighbridge.suites.studies.loader
-from tests.mutation import Dice, cases, hostile, tried, wrong_bytes, wrong_yaml
-from weighbridge.common.errors import UsageError
+from tests.mutation import (
+    Dice,
+    cases,
+    hostile,
+    tried,
+    wrong_bytes,
+    wrong_json,
+    wrong_text,
+    wrong_yaml,
+)
+from weighbridge.common.errors import TargetError, UsageError
+from weighbridge.topologies.ceilings import (
+    DISK_JOBS,
+    bits_per_s,
+    disk_figures,
+    events_per_s,
+    piece_figures,
+    pieces,
+)
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import (
     LONGEST_NAME,
@@ -182,3 +202,75 @@ def test_files_in_the_home_of_an_unknown_user_are_reported_missing(tmp_path: Pat
     (tmp_path / "hardware.yaml").write_text(text)
     with pytest.raises(UsageError, match="there is no file ~nobody-at-all/key"):
         load_hardware(tmp_path / "hardware.yaml")
+
+
+PIECES = pieces([65536])
+SYSBENCH = """Number of threads: 1
+CPU speed:
+    events per second:   626.75
+General statistics:
+    total time:                          0.4770s
+    total number of events:              300
+"""
+
+
+def job(name: str) -> dict[str, Any]:
+    side = {
+        "io_bytes": 733000,
+        "bw_bytes": 244333,
+        "iops": 2682.211859,
+        "runtime": 3002,
+        "total_ios": 8052,
+    }
+    return {"jobname": name, "error": 0, "read": side, "write": dict(side)}
+
+
+FIO = {
+    "fio version": "fio-3.33",
+    "jobs": [*map(job, DISK_JOBS), *(job(piece.name) for piece in PIECES)],
+}
+RATES = {"bytes": 50069504, "seconds": 0.011471, "bits_per_second": 34919015953.273468}
+IPERF = {
+    "start": {"version": "iperf 3.12"},
+    "end": {"streams": [], "sum_sent": RATES, "sum_received": dict(RATES)},
+    "error": "busy",
+}
+
+
+def figures(read: Callable[[str], list[float]], printed: str) -> None:
+    """A positive figure, or a TargetError."""
+    found = tried(lambda: read(printed), TargetError)
+    assert all(isinstance(one, float) and math.isfinite(one) and one > 0 for one in found or ())
+
+
+@cases
+def test_any_output_of_sysbench_is_a_figure_or_a_target_error(dice: Dice) -> None:
+    figures(lambda printed: [events_per_s(printed)], wrong_text(dice, SYSBENCH))
+
+
+@cases
+def test_any_output_of_fio_is_figures_or_a_target_error(dice: Dice) -> None:
+    printed = wrong_json(dice, FIO).decode(errors="replace")
+    figures(lambda printed: [figure for figure, _ in disk_figures(printed).values()], printed)
+    figures(lambda printed: list(piece_figures(printed, PIECES)), printed)
+
+
+@cases
+def test_any_output_of_iperf3_is_a_figure_or_a_target_error(dice: Dice) -> None:
+    answer = (
+        IPERF
+        if dice.random() < 0.1
+        else {name: value for name, value in IPERF.items() if name != "error"}
+    )
+    figures(
+        lambda printed: [bits_per_s(printed)], wrong_json(dice, answer).decode(errors="replace")
+    )
+
+
+def test_json_without_valid_figures_is_an_error() -> None:
+    for wrong in ([], [7], {"sum_received": 7}, {"sum_received": {"bits_per_second": 1e999}}):
+        with pytest.raises(TargetError, match="iperf3: no end"):
+            bits_per_s(json.dumps({"end": wrong}))
+    for jobs in (7, [7]):
+        with pytest.raises(TargetError, match="fio: `jobs` is not a list"):
+            disk_figures(json.dumps({"jobs": jobs}))

@@ -4,6 +4,8 @@ checksums to writes only as it is shipped.
 
 from __future__ import annotations
 
+import hashlib
+import queue
 import socket
 import ssl
 import subprocess
@@ -12,20 +14,30 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
+import gevent
+import gevent.event
+import gevent.queue
 import pytest
 from pydantic import SecretStr
 
+import weighbridge.drivers.cosbench.loop
+import weighbridge.drivers.locust.loop
 from null_process import null_process
 from tests.drivers.conftest import Bench, always, shape, until
 from tests.drivers.rados.conftest import one_kind
 from tls_proxy import authority, terminated
 from weighbridge.common.endpoint import Endpoint, ObjectApi
 from weighbridge.common.errors import DriverError, UsageError
+from weighbridge.drivers.cosbench.bench import StopRequest
+from weighbridge.drivers.cosbench.site import CosbenchSetup, CosbenchSite
+from weighbridge.drivers.engine._native import content
 from weighbridge.drivers.locust.account import Account, NotServing
 from weighbridge.drivers.locust.client import Client, S3Client, SwiftClient
 from weighbridge.drivers.locust.live_load import refuse_unfit
-from weighbridge.drivers.protocol import Setup
-from weighbridge.suites import Workload
+from weighbridge.drivers.locust.sdk import SdkWorkerGroup
+from weighbridge.drivers.protocol import Event, Failed, Setup
+from weighbridge.results.record.histogram import Histogram
+from weighbridge.suites import Objects, Workload
 
 
 @pytest.fixture(scope="module")
@@ -256,3 +268,262 @@ def test_a_target_whose_answers_are_503_does_not_serve(scripted: Make, api: str)
     )
     with pytest.raises(NotServing, match="HTTP 503"):
         Account(target, 10.0).check_serves()
+
+
+SIZE, SEED = 1000, 11
+BODY = content(SEED, SIZE, 0, SIZE)
+SETUP = Setup(
+    target=Endpoint(api="s3", url="http://127.0.0.1:9", user="u", key=SecretStr("k")),
+    bucket_prefix="wb-test",
+    seed=SEED,
+)
+
+
+class FakeClient:
+    """Answers as a test says, after `pause_s`, but not while it is held."""
+
+    def __init__(self) -> None:
+        self.body, self.etag, self.keys, self.size = BODY, hashlib.md5(BODY).hexdigest(), 10, SIZE
+        self.fault: Exception | None = None
+        self.pause_s = 0.002
+        self.free = gevent.event.Event()
+        self.free.set()
+        self.held = 0
+
+    def _wait(self) -> None:
+        gevent.sleep(self.pause_s)
+        if not self.free.is_set():
+            self.held += 1
+            self.free.wait()
+        if self.fault is not None:
+            raise self.fault
+
+    def read(self, bucket: str, name: str) -> Iterator[bytes]:
+        self._wait()
+        yield self.body
+
+    def write(self, bucket: str, name: str, body: bytes, size: int) -> str:
+        self._wait()
+        return f'"{self.etag}"'
+
+    def list(self, bucket: str) -> int:
+        self._wait()
+        return self.keys
+
+    def head(self, bucket: str, name: str) -> int:
+        self._wait()
+        return self.size
+
+    def classify(self, error: Exception) -> str | None:
+        return None
+
+
+MakeGroup = Callable[..., SdkWorkerGroup]
+
+
+@pytest.fixture
+def sdk_client() -> FakeClient:
+    return FakeClient()
+
+
+@pytest.fixture
+def group(sdk_client: FakeClient, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeGroup]:
+    made: list[SdkWorkerGroup] = []
+
+    def make(operation: str, **keys: Any) -> SdkWorkerGroup:
+        workload = Workload.model_validate(
+            {
+                "name": "w",
+                "objects": Objects(size=SIZE, per_container=10),
+                "operations": {operation: 1},
+                "workers": (1,),
+                "runtime": 1.0,
+            }
+            | keys
+        )
+        made.append(SdkWorkerGroup(SETUP, Account(SETUP.target, 1.0), workload, 4))
+        monkeypatch.setattr(made[-1], "_client", lambda: sdk_client)
+        return made[-1]
+
+    yield make
+    sdk_client.free.set()
+    for one in made:
+        one.stop(0.0)
+
+
+def until_then(condition: Callable[[], bool]) -> None:
+    with gevent.Timeout(20):
+        while not condition():
+            gevent.sleep(0.001)
+
+
+def work(group: SdkWorkerGroup, index: int) -> None:
+    """Make a worker's requests, as its user does."""
+    while group.request(index) is not None:
+        gevent.sleep(group.wait_s(index))
+
+
+def start(group: SdkWorkerGroup, workers: int) -> None:
+    for index in range(workers):
+        group.add_worker(index, workers, 0)
+        gevent.spawn(work, group, index)
+    until_then(lambda: group.progress().started == workers)
+
+
+def test_requests_in_flight_when_the_window_closes_are_recorded_by_age(
+    group: MakeGroup, sdk_client: FakeClient
+) -> None:
+    reads = group("read")
+    start(reads, 3)
+    reads.open_window()
+    sdk_client.free.clear()
+    until_then(lambda: sdk_client.held == 3)
+    gevent.sleep(0.05)
+    reads.close_window()
+    closed = reads.snapshot()
+    (tally,) = closed.tallies
+    assert tally.in_flight is not None
+    assert Histogram.decode(tally.in_flight).count == 3
+    assert (tally.in_flight_max_us or 0) >= 50_000
+    assert (tally.busy_us or 0) / (3e6 * closed.window_s) == pytest.approx(1, abs=0.1)
+    sdk_client.free.set()
+    done = reads.progress().done
+    until_then(lambda: reads.progress().done > done + 5)
+    assert reads.snapshot() == closed
+
+
+def test_failures_and_the_pauses_after_them_count_as_time_of_their_workers(
+    group: MakeGroup, sdk_client: FakeClient
+) -> None:
+    sdk_client.fault = OSError("no")
+    reads = group("read")
+    start(reads, 2)
+    reads.open_window()
+    failed = reads.progress().failed
+    until_then(lambda: reads.progress().failed > failed + 40)
+    reads.close_window()
+    closed = reads.snapshot()
+    (tally,) = closed.tallies
+    assert (tally.busy_us or 0) / (2e6 * closed.window_s) == pytest.approx(1, abs=0.15)
+
+
+def test_at_a_rate_requests_not_sent_in_time_are_in_flight_too(
+    group: MakeGroup, sdk_client: FakeClient
+) -> None:
+    reads = group("read", rate_per_s=100)
+    start(reads, 1)
+    reads.open_window()
+    sdk_client.free.clear()
+    until_then(lambda: sdk_client.held == 1)
+    gevent.sleep(0.1)
+    reads.close_window()
+    closed = reads.snapshot()
+    (tally,) = closed.tallies
+    assert tally.in_flight is not None
+    count = Histogram.decode(tally.in_flight).count
+    assert count == pytest.approx(100 * (tally.in_flight_max_us or 0) / 1e6, abs=2)
+    assert count >= 10
+    assert closed.behind_us == pytest.approx((tally.in_flight_max_us or 0) - 10_000, abs=200)
+    assert closed.begun is not None
+    assert closed.begun <= tally.count + 1
+
+
+def test_a_request_whose_user_is_ended_counts_as_cut_off(
+    group: MakeGroup, sdk_client: FakeClient
+) -> None:
+    reads = group("read")
+    reads.add_worker(0, 1, 0)
+    user = gevent.spawn(work, reads, 0)
+    until_then(lambda: reads.progress().started == 1)
+    sdk_client.free.clear()
+    until_then(lambda: sdk_client.held == 1)
+    user.kill()
+    reads.remove_worker(0)
+    assert reads.progress().running == 0
+    assert reads.stop(0.0) == 1
+
+
+@pytest.mark.parametrize(
+    ("operation", "wrong", "error"),
+    [
+        ("write", {"etag": "0" * 32}, "wrong-etag"),
+        ("write", {"etag": "0" * 32 + "-2"}, None),
+        ("list", {"keys": 9}, "bad-list"),
+        ("list", {"keys": 1001}, "bad-list"),
+        ("head", {"size": SIZE - 1}, "wrong-length"),
+        ("read", {"body": BODY[::-1]}, "wrong-content"),
+        ("read", {}, None),
+        ("write", {}, None),
+        ("list", {}, None),
+        ("head", {}, None),
+    ],
+)
+def test_a_success_must_have_the_expected_content(
+    group: MakeGroup,
+    sdk_client: FakeClient,
+    operation: str,
+    wrong: dict[str, object],
+    error: str | None,
+) -> None:
+    for name, value in wrong.items():
+        setattr(sdk_client, name, value)
+    one = group(operation, verify=1.0)
+    start(one, 1)
+    until_then(lambda: one.progress().done + one.progress().failed >= 3)
+    assert set(one.progress().errors) == ({error} if error else set())
+
+
+def test_a_share_of_reads_is_verified(group: MakeGroup, sdk_client: FakeClient) -> None:
+    sdk_client.body, sdk_client.pause_s = BODY[::-1], 0.0
+    reads = group("read", verify=0.2)
+    start(reads, 1)
+    until_then(lambda: reads.progress().done + reads.progress().failed >= 200)
+    assert 0.1 < reads.progress().failed / (reads.progress().done + reads.progress().failed) < 0.3
+
+
+TARGET = Endpoint(
+    api="s3",
+    url="http://127.0.0.1:9",
+    user="u",
+    key=SecretStr("planted-key"),
+    token=SecretStr("planted/token"),
+)
+SITE = CosbenchSite(
+    controller="http://127.0.0.1:9", archive="/nowhere", password=SecretStr("planted-password")
+)
+LAST_WORDS_SETUP = Setup(target=TARGET, bucket_prefix="wb-x", seed=1)
+
+
+def raises(*_: Any) -> None:
+    raise ValueError("Invalid header value b'planted-key' of planted%2Ftoken")
+
+
+def raises_more(*_: Any) -> None:
+    raise ValueError("Invalid header value b'planted-key' of planted%2Ftoken by 'planted-password'")
+
+
+def by_locust(events: list[Event], monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(weighbridge.drivers.locust.loop, "PreparedObjects", raises)
+    inbox = gevent.queue.Queue()
+    inbox.put(LAST_WORDS_SETUP.model_dump_json().encode())
+    return weighbridge.drivers.locust.loop.LocustLoop(inbox, events.append).run()
+
+
+def by_cosbench(events: list[Event], monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(weighbridge.drivers.cosbench.loop, "Cosbench", raises_more)
+    inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    inbox.put(CosbenchSetup(**dict(LAST_WORDS_SETUP), site=SITE).model_dump_json().encode())
+    return weighbridge.drivers.cosbench.loop.CosbenchLoop(inbox, events.append, StopRequest()).run()
+
+
+@pytest.mark.parametrize("driven", [by_locust, by_cosbench])
+def test_a_librarys_message_is_reported_without_keys(
+    driven: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    events: list[Event] = []
+    assert driven(events, monkeypatch) == 3
+    (failed,) = events
+    assert isinstance(failed, Failed)
+    assert failed.message.startswith("ValueError: Invalid header value")
+    assert "Traceback" in caplog.text
+    assert "planted" not in failed.message + caplog.text
