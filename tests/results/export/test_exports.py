@@ -446,7 +446,7 @@ OBEYED = set(
 
 
 @pytest.fixture(scope="module")
-def hostile(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
+def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
     """A run in which every text that may come from elsewhere is hostile."""
     workload = altered(WORKLOADS[0], workers=(1, 4), runtime=1.0)
     made = fake_run(tmp_path_factory.mktemp("runs"), workloads=[workload], repeats=2, about=REASON)
@@ -488,8 +488,8 @@ class Elements(HTMLParser):
         self.words.append(data)
 
 
-def test_a_report_shows_hostile_names_only_as_text(hostile: RunStore) -> None:
-    text = derive(hostile.folder, pictures=False).report.read_text()
+def test_a_report_shows_hostile_names_only_as_text(hostile_run: RunStore) -> None:
+    text = derive(hostile_run.folder, pictures=False).report.read_text()
     page = Elements(text)
     assert not OBEYED & set(text), (
         "neither what a terminal obeys nor what turns the order of letters"
@@ -532,12 +532,12 @@ def test_formulas_are_texts_in_csv_and_can_be_restored() -> None:
 
 
 def test_no_cell_of_any_csv_is_a_formula_and_numbers_are_numbers_to_programs(
-    hostile: RunStore, tmp_path: Path
+    hostile_run: RunStore, tmp_path: Path
 ) -> None:
-    derive(hostile.folder, pictures=False)
+    derive(hostile_run.folder, pictures=False)
     for table in ("summary", "steps", "seconds", "effects"):
-        export(hostile.folder, "csv", (table,), out=tmp_path / f"{table}.csv")
-    files = [*hostile.derived.rglob("*.csv"), *tmp_path.rglob("*.csv")]
+        export(hostile_run.folder, "csv", (table,), out=tmp_path / f"{table}.csv")
+    files = [*hostile_run.derived.rglob("*.csv"), *tmp_path.rglob("*.csv")]
     assert len(files) == 6
     for path in files:
         for line in csv.reader(io.StringIO(path.read_text(), newline="")):
@@ -556,9 +556,9 @@ def test_no_cell_of_any_csv_is_a_formula_and_numbers_are_numbers_to_programs(
 
 @pytest.mark.parametrize("form", ["markdown", "pptx"])
 def test_papers_and_slides_have_hostile_names_as_text(
-    hostile: RunStore, tmp_path: Path, form: str
+    hostile_run: RunStore, tmp_path: Path, form: str
 ) -> None:
-    export(hostile.folder, form, (), out=tmp_path / "out")
+    export(hostile_run.folder, form, (), out=tmp_path / "out")
     (path,) = [one for one in (tmp_path / "out", *(tmp_path / "out").rglob("*")) if one.is_file()]
     if form == "pptx":
         Presentation(str(path))
