@@ -57,7 +57,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
     workload = altered(WORKLOADS[0], workers=(4,), runtime=3.0)
     store = fake_run(tmp_path_factory.mktemp("runs"), workloads=[workload], repeats=2)
-    weighbridge("report", store.folder)
+    weighbridge("report", "--no-charts", store.folder)
     return store.folder
 
 

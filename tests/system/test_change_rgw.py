@@ -118,6 +118,7 @@ def test_apache_takes_what_it_can_while_it_serves_and_is_restarted_for_the_rest(
         assert pids(apache, "gateway-1", "radosgw") != gateway
 
 
+@pytest.mark.test_all
 def test_no_request_meets_haproxy_without_its_backends_after_a_change(tmp_path: Path) -> None:
     with deployed("rgw-haproxy", tmp_path, once=True) as haproxy:
         base, health = (
@@ -279,6 +280,7 @@ def restarted(before: dict[str, frozenset[str]], after: dict[str, frozenset[str]
     return changed
 
 
+@pytest.mark.test_all
 def test_a_setting_of_object_servers_restarts_them_alone(
     swift: Deployment, token: str, swift_change: Change
 ) -> None:

@@ -146,7 +146,7 @@ def test_a_comparison_leaves_nothing_behind(finished: RunStore) -> None:
 @pytest.mark.parametrize(
     ("number", "when"),
     [
-        (signal.SIGTERM, "starting"),
+        pytest.param(signal.SIGTERM, "starting", marks=pytest.mark.test_all),
         (signal.SIGINT, "attesting"),
         (signal.SIGTERM, "step 1/"),
         *(pytest.param(*one, marks=pytest.mark.test_all) for one in OTHER_ENDS),

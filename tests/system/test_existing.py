@@ -261,6 +261,7 @@ def test_a_run_that_is_asked_to_end_leaves_none_of_its_buckets(site: Site) -> No
     assert said.count("deleted the bucket wb-") == 3
 
 
+@pytest.mark.test_all
 def test_a_killed_run_leaves_its_buckets_to_the_run_that_resumes_it_and_which_leaves_none(
     site: Site,
 ) -> None:

@@ -87,7 +87,7 @@ class Watch:
             thread.join()
 
     def _watch(self, over: threading.Event) -> None:
-        while not over.wait(0.25):
+        while not over.wait(0.5):
             try:
                 self._look()
             except OSError:

@@ -153,6 +153,7 @@ def test_a_disk_that_fills_up_in_a_step_costs_that_step_alone_and_is_gone_on_wit
         ]
 
 
+@pytest.mark.test_all
 def test_a_disk_too_small_for_the_report_keeps_every_step_and_the_report_is_made_later(
     tmp_path: Path, site: Site
 ) -> None:

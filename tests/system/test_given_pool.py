@@ -218,6 +218,7 @@ def test_a_run_that_is_asked_to_end_leaves_nothing(site: Site, number: signal.Si
     assert (site.objects, site.benches) == (before, [])
 
 
+@pytest.mark.test_all
 def test_programs_end_with_a_killed_run_and_clean_sweeps_what_it_left_and_nothing_else(
     site: Site,
 ) -> None:

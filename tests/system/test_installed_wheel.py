@@ -95,6 +95,7 @@ def test_a_wheel_is_for_every_python_and_adds_one_name(wheel: Path) -> None:
     assert [name for name in names if name.endswith("data/share/man/man1/weighbridge.1")]
 
 
+@pytest.mark.test_all
 def test_a_client_is_small(environment: Path) -> None:
     (site,) = (environment / "lib").glob("python3*/site-packages")
     kept = [one for one in site.iterdir() if one.name.split("-")[0] not in {"pip", "setuptools"}]

@@ -19,7 +19,7 @@ from weighbridge.gateways.swift.swift import Swift
 from weighbridge.results.record.store import RunStore
 from weighbridge.topologies.deployment import Deployment
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.pair]  # tokens end by the clock
 
 LIFE_S = 30
 ASKED = """

@@ -189,6 +189,7 @@ def test_doctor_names_the_packages_that_each_host_lacks(testbed: Machines) -> No
     assert all(said.count(name) >= 2 for name in ("memcached", "haproxy")), said
 
 
+@pytest.mark.test_all
 def test_what_a_killed_conductor_left_is_removed_and_one_at_work_is_left_alone(
     testbed: Machines,
 ) -> None:

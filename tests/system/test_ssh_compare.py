@@ -133,6 +133,7 @@ def test_rgw_and_swift_run_on_real_hosts_by_the_layouts_of_the_lab_and_leave_not
     assert left_over(testbed) == []
 
 
+@pytest.mark.test_all
 def test_status_names_daemons_that_died_on_real_hosts_and_no_other(testbed: Machines) -> None:
     def status() -> list[str]:
         done = testbed.weighbridge("status", *hardware)

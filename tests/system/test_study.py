@@ -77,6 +77,7 @@ def test_a_study_of_object_stores_is_replayed_on_a_real_cluster_beside_what_was_
     assert left_over() == [], place()
 
 
+@pytest.mark.test_all
 def test_a_studys_own_tools_are_measured_on_a_cluster_with_journals_on_the_faster_disk(
     tmp_path: Path,
 ) -> None:

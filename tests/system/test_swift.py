@@ -71,6 +71,7 @@ def test_an_sdk_finds_what_each_operation_of_the_engine_left(swift: Deployment, 
     what_was_sent(swift, api, lacked)
 
 
+@pytest.mark.test_all
 @pytest.mark.parametrize("api", ["swift", pytest.param("s3", marks=pytest.mark.test_all)])
 def test_an_sdk_finds_the_versions_that_a_workload_prepares_makes_and_deletes(
     swift: Deployment, api: str

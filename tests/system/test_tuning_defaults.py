@@ -244,6 +244,7 @@ def test_swifts_own_sample_files_have_the_defaults_that_its_spaces_give(
     }
 
 
+@pytest.mark.test_all
 @on_nothing
 @pytest.mark.parametrize("space", list(NOT_ASKED))
 @pytest.mark.usefixtures("deployment")

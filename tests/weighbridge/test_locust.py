@@ -87,7 +87,12 @@ def rows(path: Path) -> dict[str, dict[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("api", "processes"), [("s3", ()), ("swift", ()), ("s3", ("--processes", "2"))]
+    ("api", "processes"),
+    [
+        pytest.param("s3", (), marks=pytest.mark.test_all),
+        ("swift", ()),
+        ("s3", ("--processes", "2")),
+    ],
 )
 def test_a_shipped_suite_is_replayed_by_plain_locust_which_leaves_nothing_behind(
     api: Api, processes: tuple[str, ...], null: Callable[..., Null], tmp_path: Path
