@@ -32,7 +32,7 @@ check: setup-test ## Lint, types, imports and budgets: ruff, mypy --strict, impo
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/budgets.py
-	cargo fmt --all --check && cargo clippy --quiet --workspace --all-targets -- -D warnings
+	cargo fmt --all --check && cargo clippy --quiet --workspace --all-targets --features weighbridge-engine/python -- -D warnings
 
 rust: setup-test ## Rust tests of the engine, the FastCGI responder and the disks
 	cargo test --quiet --workspace

@@ -153,6 +153,9 @@ class Session:
     now: Callable[[], float] = time.time
     outcomes: list[Outcome] = field(default_factory=list)
     running: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    starting: bool = False
+    stop_status: int | None = None
+    """A signal came while a process was being started: it is in `running` first."""
 
     def say(self, line: str) -> None:
         self.out.write(line + "\n")
@@ -163,18 +166,24 @@ class Session:
     ) -> subprocess.Popen[bytes]:
         """Start a command in a process group of its own, by which it can be ended as a whole."""
         output = log.open("wb") if log else None
-        child = subprocess.Popen(
-            command,
-            cwd=self.folder,
-            env={**os.environ, **env},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT if output else None,
-            start_new_session=True,
-        )
+        self.starting = True
+        try:
+            child = subprocess.Popen(
+                command,
+                cwd=self.folder,
+                env={**os.environ, **env},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT if output else None,
+                start_new_session=True,
+            )
+            self.running.append(child)
+        finally:
+            self.starting = False
         if output:
             output.close()
-        self.running.append(child)
+        if self.stop_status is not None:
+            raise SystemExit(self.stop_status)
         return child
 
     def wait(self, child: subprocess.Popen[bytes]) -> int | None:
@@ -249,7 +258,9 @@ def _ended_by_signals(session: Session) -> Iterator[None]:
     """What was started does not outlive this process, whose terminal or CI ends only itself."""
 
     def stop(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
+        session.stop_status = 128 + number
+        if not session.starting:
+            raise SystemExit(session.stop_status)
 
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = {one: signal.signal(one, stop) for one in numbers}

@@ -181,19 +181,33 @@ def test_an_end_of_the_session_that_is_not_of_its_tests_is_red(tmp_path: Path) -
     assert ran(tmp_path, FLAKY, again=True).status == 1
 
 
-def test_a_signal_ends_what_was_started(tmp_path: Path) -> None:
-    program = (
-        "import sys; from pathlib import Path; from tests import stages\n"
-        "stages.run([stages.Stage('s', [['sh', '-c', 'echo $$ >pid; exec sleep 1000']],"
-        " pytest=False)], stages.Session(records=Path('records')))"
-    )
-    script = program.replace(">pid", f">{tmp_path}/pid").replace("'records'", f"'{tmp_path}'")
-    child = subprocess.Popen([sys.executable, "-c", script], cwd=stages.ROOT)
-    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+SIGNALLED = """
+import os, signal, subprocess, sys
+from pathlib import Path
+from tests import stages
+class Popen(subprocess.Popen):
+    def __init__(self, *words, **named):
+        super().__init__(*words, **named)
+        Path(sys.argv[1], "pid").write_text(str(self.pid))
+        if sys.argv[2] == "at once":  # before whoever starts it knows its number
+            os.kill(os.getpid(), signal.SIGTERM)
+subprocess.Popen = Popen
+stage = stages.Stage("made-up", [["sleep", "1000"]], pytest=False)
+stages.run([stage], stages.Session(records=Path(sys.argv[1])))
+"""
+
+
+@pytest.mark.parametrize("when", ["at once", "later"])
+def test_a_signal_ends_what_was_started(tmp_path: Path, when: str) -> None:
+    words = [sys.executable, "-c", SIGNALLED, str(tmp_path), when]
+    child = subprocess.Popen(words, cwd=stages.ROOT)
+    file = tmp_path / "pid"
+    while not file.exists() or not file.read_text():
         time.sleep(0.02)
-    child.send_signal(signal.SIGTERM)
+    if when == "later":
+        child.send_signal(signal.SIGTERM)
     assert child.wait() == 128 + signal.SIGTERM
-    assert_ended(int((tmp_path / "pid").read_text()))
+    assert_ended(int(file.read_text()))
 
 
 LEAKS = """

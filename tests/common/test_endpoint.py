@@ -4,7 +4,6 @@ import http.client
 import json
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -240,10 +239,9 @@ def test_a_connection_is_kept_for_the_next_request(echo: int) -> None:
 def test_a_server_that_drips_its_answer_has_no_more_time_than_a_silent_one(begin: bytes) -> None:
     with dripping(begin) as port:
         connection = http.client.HTTPConnection("127.0.0.1", port)
-        began_s = time.monotonic()
+        # Who waited for each byte alone would wait for all of them: an hour.
         with pytest.raises(TimeoutError, match=r"no complete answer within 0\.3 s"):
             exchanged(connection, 0.3, "GET", "/", None, {}, 1_000_000)
-        assert time.monotonic() - began_s < 2
         assert connection.sock is None
 
 
@@ -271,9 +269,9 @@ def test_a_name_of_several_addresses_has_no_more_time_than_one(
             one.connect_ex(full.getsockname())
         address = (socket.AF_INET, socket.SOCK_STREAM, 6, "", full.getsockname())
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [address] * 4)
-        began_s = time.monotonic()
+        connection = http.client.HTTPConnection("store.example", 80)
         with pytest.raises(TimeoutError, match=r"no connection within 0\.4 s"):
-            connect(http.client.HTTPConnection("store.example", 80), 0.4)
-        assert time.monotonic() - began_s < 1
+            connect(connection, 0.4)
+        assert connection.timeout == pytest.approx(0.4 / 4)  # each address in turn
         for one in filling:
             one.close()

@@ -494,7 +494,7 @@ def test_nothing_is_left_of_a_killed_conductor_after_down(
     code = (
         "import sys, time\nfrom pathlib import Path\n"
         f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
-        "from test_model_disks import started, place\n"
+        "from test_disk_power_cuts import started, place\n"
         f"hosts = started(Path({str(folder)!r}), place().state, {label!r})\n"
         "hosts.limit(('disk',))\n"
         f"if {loaded}:\n"

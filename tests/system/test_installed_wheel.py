@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from suite_command import trial
+from weighbridge.results.record.store import RunStore
 
 pytestmark = pytest.mark.system
 
@@ -28,7 +29,7 @@ CLIENT_BYTES = 150_000_000
 """What a client may take on disk, without pip and setuptools, which only some installers add."""
 SUITE = trial("[s3]", "{read: 100}", "2s", per_container=10, workers=1)
 COMPARE = (
-    *("compare", "--layouts", "null", "--hardware", "loopback", "--suite", "tiny.yaml"),
+    *("compare", "--layouts", "null:delay_ms=5", "--hardware", "loopback", "--suite", "tiny.yaml"),
     *("--no-attest", "--out", "runs"),
 )
 
@@ -113,6 +114,7 @@ def test_an_installed_suite_compares_and_draws_from_anywhere(
     out = as_nobody(environment, tmp_path, *COMPARE)
     assert "pip install 'weighbridge[report]'" in out
     (run,) = (tmp_path / "runs").iterdir()
+    assert any(step.valid for step in RunStore.open(run).steps())
     named = str(run.relative_to(tmp_path))  # its parents are root's
     assert (run / "derived" / "summary.csv").read_text().count("\n") > 1
     as_nobody(environment, tmp_path, "export", named, "--to", "json")

@@ -92,9 +92,13 @@ def _end_containers(deployment: str, runc: Runc) -> list[str]:
     def ours() -> list[str]:
         return [one.id for one in runc.containers() if one.deployment == deployment]
 
-    try:
+    def left() -> list[str]:
         together([partial(delete, one) for one in ours()])
         return [f"container {one} is left: {errors.get(one, '')}" for one in ours()]
+
+    try:
+        # A runc that outlived its conductor may add one after the first list.
+        return list(until_none(left))
     except CommandFailed as error:
         return [str(error)]
 

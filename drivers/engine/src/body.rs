@@ -47,7 +47,7 @@ pub struct Said {
 impl Said {
     /// For a request whose body is the object of `size`; `None`: it has none.
     #[must_use]
-    pub fn of(signing: &Signing, size: Option<u64>, content: &Content) -> Self {
+    pub fn of(signing: Signing, size: Option<u64>, content: &Content) -> Self {
         let mut said =
             Self { sha256: None, hash: UNSIGNED, checksum: None, decoded_length: Vec::new() };
         let Some(size) = size else {
@@ -101,10 +101,10 @@ impl Framing {
     /// The framing of a workload's bodies; `signer` continues the signature of the head. `None`:
     /// they are sent as they are.
     #[must_use]
-    pub fn of(signing: &Signing, signer: impl FnOnce() -> ChunkSigner) -> Option<Self> {
+    pub fn of(signing: Signing, signer: impl FnOnce() -> ChunkSigner) -> Option<Self> {
         let is_signed = signing.payload == Payload::Chunks;
         signing.is_framed().then(|| Self {
-            chunk_bytes: chunk_bytes(*signing),
+            chunk_bytes: chunk_bytes(signing),
             signer: is_signed.then(signer),
             trailer: signing.checksum.map(Sum::new),
         })
@@ -154,7 +154,7 @@ fn chunk_bytes(signing: Signing) -> u64 {
 
 /// Length of the body of an object of `size` as it is sent.
 #[must_use]
-pub fn sent_length(signing: &Signing, size: u64) -> u64 {
+pub fn sent_length(signing: Signing, size: u64) -> u64 {
     if !signing.is_framed() {
         return size;
     }
@@ -162,7 +162,7 @@ pub fn sent_length(signing: &Signing, size: u64) -> u64 {
     let is_signed = signing.payload == Payload::Chunks;
     let signature = if is_signed { CHUNK_SIGNATURE.len() as u64 + 64 } else { 0 };
     let chunk = |bytes: u64| hex_digits(bytes) + signature + line_end + bytes + line_end;
-    let most = chunk_bytes(*signing);
+    let most = chunk_bytes(signing);
     let rest = size % most;
     let chunks = size / most * chunk(most) + if rest > 0 { chunk(rest) } else { 0 };
     let trailer = signing.checksum.map_or(0, |kind| {
@@ -305,7 +305,7 @@ mod tests {
             1_400_000_000,
             &crate::sign::Told::default(),
         );
-        let framing = Framing::of(&signing, || signer.chunk_signer());
+        let framing = Framing::of(signing, || signer.chunk_signer());
         let (mut body, mut before, mut sent) = (Body::default(), Vec::new(), Vec::new());
         body.begin(&mut before, size, span, framing, &content);
         loop {
@@ -326,7 +326,7 @@ mod tests {
             let signing = Signing { payload, checksum, ..Signing::default() };
             for size in [0, 1, 15, 16, 4096, 65_535, 65_536, 65_537, 1 << 20, (3 << 20) + 7] {
                 let whole = all(signing, size, usize::MAX);
-                assert_eq!(whole.len() as u64, sent_length(&signing, size), "{signing:?} {size}");
+                assert_eq!(whole.len() as u64, sent_length(signing, size), "{signing:?} {size}");
                 if size < 100_000 {
                     assert_eq!(all(signing, size, 7), whole, "{signing:?} {size}");
                 }

@@ -84,7 +84,6 @@ const MOST_ENDPOINTS: usize = 64;
 /// The target, the workload and how it is replayed. The fields are documented in `_native.pyi`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // documented once, in _native.pyi
 pub struct Config {
     pub api: Api,
     pub host: String,

@@ -11,45 +11,47 @@
 //! sys                          the system calls, all of the unsafe code
 //! ```
 
+#![cfg_attr(not(feature = "python"), allow(dead_code))] // what Python alone uses
+
 pub mod answer;
-pub mod body;
-pub mod checksum;
+mod body;
+mod checksum;
 pub mod config;
-pub mod connections;
+mod connections;
 pub mod content;
-pub mod crew;
-pub mod dates;
-pub mod digests;
-pub mod encryption;
-pub mod endpoints;
+mod crew;
+mod dates;
+mod digests;
+mod encryption;
+mod endpoints;
 pub mod engine;
-pub mod flow;
-pub mod histograms;
+mod flow;
+mod histograms;
 pub mod http;
-pub mod job;
+mod job;
 pub mod link;
 pub mod list;
 pub mod list_versions;
-pub mod null;
-pub mod operation;
-pub mod options;
+mod null;
+mod operation;
+mod options;
 pub mod picker;
-pub mod random;
-pub mod reactor;
+mod random;
+mod reactor;
 pub mod recorder;
-pub mod records;
-pub mod request;
+mod records;
+mod request;
 pub mod results;
 pub mod ring;
-pub mod shared;
-pub mod sign;
-pub mod signing;
-pub mod source;
-pub mod sys;
-pub mod versions;
-pub mod worker;
+mod shared;
+mod sign;
+mod signing;
+mod source;
+mod sys;
+mod versions;
+mod worker;
 pub mod workload;
-pub mod xml;
+mod xml;
 
 #[cfg(feature = "python")]
 mod python;

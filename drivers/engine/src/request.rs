@@ -187,7 +187,7 @@ impl HeadWriter {
             let (authority, path, query) = (&self.authority, &self.path, &self.query);
             let body = request.operation.puts().then_some(request.size);
             let content = &self.content.of_version(request.version(self.versions));
-            let said = Said::of(&self.signing, body, content);
+            let said = Said::of(self.signing, body, content);
             let encryption = self.encryption.fields_of(request);
             let told = Told { copy_source, encryption, metadata, ..said.told() };
             let signer = &mut self.signer;
@@ -210,7 +210,7 @@ impl HeadWriter {
     /// How the body of the write whose head was written last is framed.
     #[must_use]
     pub fn framing(&self) -> Option<Framing> {
-        Framing::of(&self.signing, || self.signer.chunk_signer())
+        Framing::of(self.signing, || self.signer.chunk_signer())
     }
 
     /// Writes the path of a request, and the value of its `Host` header.

@@ -101,19 +101,19 @@ impl Checksum {
 impl Signing {
     /// Whether bodies are in `aws-chunked` encoding.
     #[must_use]
-    pub fn is_framed(&self) -> bool {
+    pub fn is_framed(self) -> bool {
         matches!(self.payload, Payload::Chunks | Payload::Trailer)
     }
 
     /// Whether bodies are hashed or summed.
     #[must_use]
-    pub fn reads_bodies(&self) -> bool {
+    pub fn reads_bodies(self) -> bool {
         self.payload != Payload::Unsigned || self.checksum.is_some()
     }
 
     /// The body's checksum, if it is in the head.
     #[must_use]
-    pub fn in_head(&self) -> Option<Checksum> {
+    pub fn in_head(self) -> Option<Checksum> {
         self.checksum.filter(|_| !self.is_framed())
     }
 
@@ -121,7 +121,7 @@ impl Signing {
     ///
     /// # Errors
     /// What does not go together.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(self) -> Result<(), String> {
         if self.payload == Payload::Trailer && self.checksum.is_none() {
             return Err("signing: a trailer is a checksum: say which".into());
         }

@@ -311,7 +311,7 @@ impl Worker {
         let (mut span, mut framing) = (0..0, None);
         if request.operation.puts() {
             (span, framing) = (0..request.size, context.head_writer.framing());
-            self.to_send += sent_length(signing, request.size);
+            self.to_send += sent_length(*signing, request.size);
         } else if request.body_bytes() > 0 {
             let (offset, length) = request.span();
             span = offset..offset + length;

@@ -18,7 +18,6 @@ use std::io::Write as _;
 /// The configuration of a null target. The fields are documented in `_native.pyi`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)] // documented once, in _native.pyi
 pub struct Config {
     #[serde(default = "loopback")]
     pub host: String,

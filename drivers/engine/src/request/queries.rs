@@ -137,7 +137,7 @@ impl HeadWriter {
                 if self.signing.is_framed() {
                     out.extend_from_slice(b"Content-Encoding: aws-chunked\r\n");
                 }
-                self.put_length(out, sent_length(&self.signing, request.size));
+                self.put_length(out, sent_length(self.signing, request.size));
             }
             Part::Whole if request.operation.names_content() => {
                 let name: &[u8] = match request.operation {
