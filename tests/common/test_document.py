@@ -46,17 +46,6 @@ def test_all_faults_of_a_file_are_reported_at_once_in_file_order_with_line_and_c
     assert "'size' is missing" in faults[3]
 
 
-def test_an_unknown_key_is_reported_with_the_closest_known_one() -> None:
-    assert (
-        "unknown key 'szie' (did you mean 'size'?)"
-        in faults_of("name: x\nlength: 1s\ninner: [{szie: 1, size: 1}]")[0]
-    )
-    assert (
-        "unknown key 'lenght' (did you mean 'length'?)"
-        in faults_of("name: x\nlength: 1s\nlenght: 2s")[0]
-    )
-
-
 def test_a_duplicate_key_is_a_fault_that_names_the_first() -> None:
     assert faults_of("name: x\nlength: 1s\nname: y\n")[0].startswith(
         "f.yaml:3:1: duplicate key 'name' (first at line 1)"
@@ -227,10 +216,6 @@ def test_names_are_known_without_imports(install: Install) -> None:
     assert there.known("bow") == "bow"
 
 
-def test_an_own_object_may_be_declared_by_its_import_path() -> None:
-    assert shapes(pi="math:pi")["pi"] == pytest.approx(3.14159)
-
-
 def test_each_object_is_imported_separately(install: Install) -> None:
     install("acme", "arc = acme_shapes:ARC", module="raise RuntimeError('imported')")
     assert shapes(square=2.0).get_or_refuse("square") == 2.0
@@ -286,8 +271,3 @@ def test_a_broken_plug_in_is_named_with_its_package_and_what_to_do(
         f"shape 'arc' of the package acme cannot be used: acme_shapes:ARC: {why}\n"
         f"Repair, upgrade or uninstall acme: its entry point group is {GROUP}."
     )
-
-
-def test_a_registry_is_read_only() -> None:
-    with pytest.raises(TypeError):
-        shapes(square=2.0)["circle"] = 1.0  # type: ignore[index]

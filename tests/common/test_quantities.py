@@ -36,15 +36,10 @@ def test_mega_is_10_to_the_6_and_mebi_2_to_the_20(text: object, count: int) -> N
     assert TypeAdapter(Bytes).validate_python(text) == count
 
 
-@pytest.mark.parametrize("text", ["4 Kob", "-1MB", "1e3MB", "0.3B", "", "MB", "6TiB"])
+@pytest.mark.parametrize("text", ["4 Kob", "-1MB", "1e3MB", "0.3B", "1.5B", "", "MB", "6TiB"])
 def test_an_invalid_size_is_refused(text: str) -> None:
     with pytest.raises(ValidationError):
         TypeAdapter(Bytes).validate_python(text)
-
-
-def test_a_part_of_a_byte_is_refused() -> None:
-    with pytest.raises(ValidationError, match=r"'1\.5B' is not a whole number of bytes"):
-        TypeAdapter(Bytes).validate_python("1.5B")
 
 
 @pytest.mark.parametrize(
@@ -106,7 +101,6 @@ def test_a_list_is_shown_as_short_as_possible() -> None:
 def test_a_record_keeps_the_shortest_form_also_of_a_number() -> None:
     assert Host.model_validate({"cpuset": 0}).cpuset == "0"
     assert Host.model_validate({"cpuset": "3,2"}).cpuset == "2-3"
-    assert Host().cpuset is None
 
 
 def test_output_before_the_json_is_skipped() -> None:

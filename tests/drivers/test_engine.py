@@ -110,17 +110,6 @@ def test_boto3_reads_the_prepared_objects(null: Make, bench: Make) -> None:
     assert len(names(client)) == 20
 
 
-def test_processes_share_the_prepared_objects_by_stride(null: Make, bench: Make) -> None:
-    served = null()
-    client = make_buckets(served)
-    for first in range(3):
-        engine = bench(served)
-        engine.engine.prepare(first, len(range(first, 20, 3)), 3, 2)
-        engine.finish()
-        assert engine.progress["failed"] == 0
-    assert len(names(client)) == 20
-
-
 @pytest.mark.parametrize("verify", [False, True])
 @pytest.mark.parametrize("size", [0, 1, 4096, 70_000, 3_000_000])
 def test_every_size_is_written_and_read_without_an_error(
@@ -239,20 +228,6 @@ def test_workers_never_overwrite_prepared_objects_or_each_others(null: Make, ben
     ]
     engine.engine.delete("objects", 4)
     assert engine.finish()["failed"] == 0
-    assert names(client) == []
-
-
-def test_deletes_end_when_every_prepared_object_is_gone(null: Make, bench: Make) -> None:
-    served = null()
-    client = make_buckets(served)
-    engine = bench(served, shape(operations={"delete": 1.0}))
-    engine.prepare()
-    engine.engine.open_window()
-    for index in range(3):
-        engine.engine.add_worker(index, 3, 0)
-    progress = engine.finish()
-    assert (progress["exhausted"], progress["failed"], engine.engine.started()) == (3, 0, 3)
-    assert engine.snapshot()["by"]["delete"]["count"] == 20
     assert names(client) == []
 
 
@@ -393,14 +368,6 @@ def test_invalid_arguments_are_refused(bench: Make) -> None:
     ):
         with pytest.raises(ValueError, match=r"\w"):
             call()
-
-
-def test_a_picker_of_deletes_alone_stops() -> None:
-    picker = _native.Picker(json.dumps(shape(operations={"delete": 1.0})), 1, 2, 0, 1)
-    taken = [picker.next() for _ in range(10)]
-    with pytest.raises(StopIteration):
-        picker.next()
-    assert len(set(taken)) == len(taken) == 10
 
 
 def test_workloads_of_suites_are_understood() -> None:

@@ -304,7 +304,6 @@ def test_a_closed_port_is_a_connect_error_and_is_not_hammered(bench: Make) -> No
 
 
 TAKES_S = 0.002
-OK = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + _native.content(SEED, 1000, 0, 1000)
 
 
 class Gate:
@@ -323,7 +322,7 @@ class Gate:
             with self._lock:
                 self.held += 1
             assert self.open.wait(30)
-        connection.sendall(OK)
+        connection.sendall(ANSWER)
         return True
 
 
@@ -380,7 +379,7 @@ def test_a_closed_loop_accounts_for_all_of_its_workers_time(scripted: Make, benc
     def answer(connection: socket.socket, head: bytes) -> bool:
         fails = len(served.asked) % 10 == 0
         time.sleep(TAKES_S)
-        connection.sendall(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n" if fails else OK)
+        connection.sendall(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n" if fails else ANSWER)
         return True
 
     served: Served = scripted(answer)
@@ -401,7 +400,6 @@ def test_a_closed_loop_accounts_for_all_of_its_workers_time(scripted: Make, benc
 
 
 def test_errors_of_all_threads_are_added(scripted: Make, bench: Make) -> None:
-    busy = always(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n")
     engine = bench(scripted(busy), threads=4)
     engine.engine.open_window()
     engine.start(8)

@@ -217,16 +217,6 @@ def test_connections_made_inside_the_window_are_counted(
     assert abs(snapshot["connections"] - wanted) <= (0 if most is None else 4)
 
 
-def test_a_server_that_closes_is_connected_to_again_and_that_is_counted(
-    scripted: Make, bench: Make
-) -> None:
-    closing = ANSWER.replace(b"OK\r\n", b"OK\r\nConnection: close\r\n", 1)
-    engine = bench(scripted(always(closing, keep=False)))
-    engine.start(1)
-    snapshot = engine.window(lambda since: since["done"] >= 20)
-    assert abs(snapshot["connections"] - snapshot["by"]["read"]["count"]) <= 1
-
-
 @pytest.mark.parametrize("kept", ["sometimes", {"reconnect_every": 0}, 5, None])
 def test_connections_that_do_not_exist_are_refused(bench: Make, kept: Any) -> None:
     with pytest.raises(ValueError, match="engine config"):

@@ -366,8 +366,9 @@ class Ended(BaseException):
     """What a signal raises."""
 
 
-def endpoint(url: str) -> Endpoint:
-    return Endpoint(api="s3", url=url, user="weigh:er", key=SecretStr("a-planted-secret"))
+def endpoint(url: str, api: Any = "s3") -> Endpoint:
+    url += "/auth/v1.0" if api == "swift" else ""
+    return Endpoint(api=api, url=url, user="weigh:er", key=SecretStr(KEY))
 
 
 def test_a_bucket_that_lists_what_was_deleted_again_and_again_is_given_up() -> None:
@@ -438,17 +439,6 @@ def test_the_bucket_of_a_verification_that_a_signal_ends_is_noted_if_it_may_be_l
 BUCKET = "wb-01234567-w-0"
 
 
-@contextmanager
-def versioned_null() -> Iterator[str]:
-    with null_process(user="weigh:er", key=KEY) as (_, url):
-        yield url
-
-
-def versioned_endpoint(api: Any, url: str) -> Endpoint:
-    url += "/auth/v1.0" if api == "swift" else ""
-    return Endpoint(api=api, url=url, user="weigh:er", key=SecretStr(KEY))
-
-
 def fill_versions(url: str, *names: str) -> Any:
     """Put each name twice and delete it, in a bucket that keeps versions."""
     client = s3_client(url, "weigh:er", KEY)
@@ -464,13 +454,13 @@ def fill_versions(url: str, *names: str) -> Any:
 
 @pytest.mark.parametrize("api", ["s3", "swift"])
 def test_a_bucket_of_nothing_but_earlier_versions_is_found_and_deleted(api: str) -> None:
-    with versioned_null() as url:
+    with null_process(user="weigh:er", key=KEY) as (_, url):
         client = fill_versions(url, "object-0000000000", "written-00001-0000-00000-0000000000")
         assert client.list_objects_v2(Bucket=BUCKET)["KeyCount"] == 0
-        where = versioned_endpoint("s3", url)
+        where = endpoint(url)
         if api == "swift":
             # Its account is the same, and there the container keeps versions, too.
-            where = versioned_endpoint("swift", url)
+            where = endpoint(url, "swift")
             connection = Connection(where.url, "weigh:er", KEY)
             connection.put_container(BUCKET)
             connection.post_container(BUCKET, {"X-Versions-Enabled": "true"})
@@ -488,22 +478,22 @@ def test_more_versions_than_are_deleted_at_once_are_all_deleted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(clear, "_VERSIONS", 7)
-    with versioned_null() as url:
+    with null_process(user="weigh:er", key=KEY) as (_, url):
         fill_versions(url, *(f"object-{index:010}" for index in range(12)))
-        given = versioned_endpoint("s3", url).model_dump(mode="json") | {"key": KEY}
+        given = endpoint(url).model_dump(mode="json") | {"key": KEY}
         assert clear.clear(given, BUCKET, 5.0) == 36
         assert clear.clear(given, BUCKET, 5.0) is None
 
 
 def test_an_earlier_version_of_somebody_elses_object_is_seen() -> None:
-    with versioned_null() as url:
+    with null_process(user="weigh:er", key=KEY) as (_, url):
         fill_versions(url, "object-0000000000", "holiday.jpg")
-        (found,) = leftover_buckets.left(versioned_endpoint("s3", url))
+        (found,) = leftover_buckets.left(endpoint(url))
         assert (found.objects, found.strange) == (6, ("holiday.jpg",) * 3)
 
 
 def test_a_store_that_answers_anything_to_a_question_about_versions_keeps_none() -> None:
     with lying_store() as url:
-        given = versioned_endpoint("s3", url).model_dump(mode="json") | {"key": KEY}
+        given = endpoint(url).model_dump(mode="json") | {"key": KEY}
         with exchanging(given, "b") as exchange:
             assert not keeps_versions(exchange, "s3", "b")

@@ -30,16 +30,17 @@ KEYS = {"AWS_ACCESS_KEY_ID": "A", "AWS_SECRET_ACCESS_KEY": "S", "ST_USER": "u", 
 LAYOUT = "name: mine\nabout: x\ngateway: existing\nrelease: any\nplace: {}\nsettings:\n"
 
 
-def s3_of(text: str, environment: dict[str, str]) -> tuple[str, str, str | None]:
-    given = ExistingSettings.model_validate(
+def endpoint_of(environment: dict[str, str], text: str = "profile lab") -> Endpoint:
+    settings = ExistingSettings.model_validate(
         {"s3": {"url": "http://store.example", "credentials": text}}
     )
-    (endpoint,) = credentials.endpoints(given, environment)
-    return (
-        endpoint.user,
-        endpoint.key.get_secret_value(),
-        endpoint.token and endpoint.token.get_secret_value(),
-    )
+    (endpoint,) = credentials.endpoints(settings, environment)
+    return endpoint
+
+
+def keys_of(endpoint: Endpoint) -> tuple[str, str, str | None]:
+    token = endpoint.token and endpoint.token.get_secret_value()
+    return endpoint.user, endpoint.key.get_secret_value(), token
 
 
 def test_s3_keys_come_from_the_environment_or_the_aws_files_as_the_layout_says(
@@ -59,11 +60,12 @@ def test_s3_keys_come_from_the_environment_or_the_aws_files_as_the_layout_says(
         "AWS_CONFIG_FILE": str(tmp_path / "config"),
     }
     keys = {"AWS_ACCESS_KEY_ID": "EA", "AWS_SECRET_ACCESS_KEY": "ES", "AWS_SESSION_TOKEN": "ET"}
-    assert s3_of("environment", {**files, **keys}) == ("EA", "ES", "ET")
-    assert s3_of("aws", {**files, **keys}) == ("EA", "ES", "ET")
-    assert s3_of("aws", files) == ("DA", "DS", None)
-    assert s3_of("aws", {**files, "AWS_PROFILE": "site"}) == ("SA", "SS", None)
-    assert s3_of("profile lab", {**files, **keys}) == ("LA", "LS", "LT")
+    assert keys_of(endpoint_of({**files, **keys}, "environment")) == ("EA", "ES", "ET")
+    assert keys_of(endpoint_of({**files, **keys}, "aws")) == ("EA", "ES", "ET")
+    assert keys_of(endpoint_of(files, "aws")) == ("DA", "DS", None)
+    site = {**files, "AWS_PROFILE": "site"}
+    assert keys_of(endpoint_of(site, "aws")) == ("SA", "SS", None)
+    assert keys_of(endpoint_of({**files, **keys})) == ("LA", "LS", "LT")
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o620])
@@ -73,12 +75,11 @@ def test_a_key_file_that_others_may_read_is_refused_with_advice(tmp_path: Path, 
     path.chmod(mode)
     files = {"AWS_SHARED_CREDENTIALS_FILE": str(path), "AWS_CONFIG_FILE": "/nowhere/d"}
     with pytest.raises(UsageError) as error:
-        s3_of("aws", files)
+        endpoint_of(files, "aws")
     assert f"others may read it (mode {mode:04o}): run chmod 600 '{path}'" in error.value.message
     assert "planted" not in str(error.value)
-    assert s3_of(
-        "environment", {**files, "AWS_ACCESS_KEY_ID": "EA", "AWS_SECRET_ACCESS_KEY": "ES"}
-    ) == ("EA", "ES", None)
+    keys = {"AWS_ACCESS_KEY_ID": "EA", "AWS_SECRET_ACCESS_KEY": "ES"}
+    assert keys_of(endpoint_of({**files, **keys}, "environment")) == ("EA", "ES", None)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +100,7 @@ def test_missing_keys_are_reported_without_asking_the_network(
     monkeypatch.setattr(socket.socket, "connect", asked)
     files = {"AWS_SHARED_CREDENTIALS_FILE": "/nowhere/c", "AWS_CONFIG_FILE": "/nowhere/d"}
     with pytest.raises(UsageError) as error:
-        s3_of(text, {**files, **environment})
+        endpoint_of({**files, **environment}, text)
     assert words in error.value.message
 
 
@@ -331,19 +332,6 @@ def test_a_url_of_version_3_on_the_command_line_is_keystones() -> None:
     assert settings_of("swift", "old-store", url, own).given == given
 
 
-def endpoint_of(environment: dict[str, str], text: str = "profile lab") -> Endpoint:
-    settings = ExistingSettings.model_validate(
-        {"s3": {"url": "http://store.example", "credentials": text}}
-    )
-    (endpoint,) = credentials.endpoints(settings, environment)
-    return endpoint
-
-
-def keys_of(endpoint: Endpoint) -> tuple[str, str, str]:
-    token = "" if endpoint.token is None else endpoint.token.get_secret_value()
-    return endpoint.user, endpoint.key.get_secret_value(), token
-
-
 def left_s(endpoint: Endpoint) -> float:
     assert endpoint.keys_end_at is not None
     return (endpoint.keys_end_at - datetime.now(UTC)).total_seconds()
@@ -384,7 +372,7 @@ def test_keys_in_the_credentials_file_go_before_a_program_as_with_the_aws_tools(
     path = tmp_path / "credentials"
     path.write_text("[lab]\naws_access_key_id = FA\naws_secret_access_key = FS\n")
     path.chmod(0o600)
-    assert keys_of(endpoint_of(environment)) == ("FA", "FS", "")
+    assert keys_of(endpoint_of(environment)) == ("FA", "FS", None)
     assert given(tmp_path) == 0
 
 

@@ -329,11 +329,6 @@ def test_sections_and_options_keep_their_order_and_booleans_are_words() -> None:
     assert text == "uid = swift\n\n[b]\nz = 1\na = two\non = true\noff = false\n\n[a]\n"
 
 
-def test_a_later_layer_wins_and_the_rest_stays() -> None:
-    merged = config_text.merged_sections({"s": {"a": 1, "b": 2}}, {"s": {"b": 3}, "t": {"c": 4}})
-    assert merged == {"s": {"a": 1, "b": 3}, "t": {"c": 4}}
-
-
 def test_every_occurrence_of_every_secret_is_masked() -> None:
     text = "key = a+b, again a+b; other = c"
     assert config_text.masked(text, ["a+b", "c"]) == "key = ***, again ***; other = ***"

@@ -164,12 +164,6 @@ def serving() -> Iterator[socketserver.TCPServer]:
             thread.join()
 
 
-@pytest.fixture
-def memcached() -> Iterator[socketserver.TCPServer]:
-    with serving() as server:
-        yield server
-
-
 def drop(servers: Sequence[socketserver.TCPServer], monkeypatch: pytest.MonkeyPatch) -> object:
     """What the program prints for these servers."""
     places = [one.server_address[:2] for one in servers]
@@ -212,12 +206,11 @@ def test_memcached_is_emptied_except_for_the_users_token(
         assert [server.held for server in servers] == kept  # type: ignore[attr-defined]
 
 
-def test_memcacheds_counters_are_printed_by_its_own_names(
-    memcached: socketserver.TCPServer,
-) -> None:
-    address, port = memcached.server_address[:2]
-    memcached.held.update({"a": b"1"})  # type: ignore[attr-defined]
-    done = run_program(str(ROOT / "swift/memcached_counters.py"), str(address), str(port))
+def test_memcacheds_counters_are_printed_by_its_own_names() -> None:
+    with serving() as memcached:
+        address, port = memcached.server_address[:2]
+        memcached.held.update({"a": b"1"})  # type: ignore[attr-defined]
+        done = run_program(str(ROOT / "swift/memcached_counters.py"), str(address), str(port))
     assert json.loads(done.stdout) == {"curr_items": 1}
 
 
@@ -341,28 +334,6 @@ def test_the_daemons_log_is_shown_when_it_printed_nothing(host: FakeHost) -> Non
     silent = Daemon(host, Service("silent", ("true",)), 1, ("silent.log",))
     host.log("silent.log").write_text("what went wrong\n")
     assert silent.failed("died").tail == ("what went wrong",)
-
-
-def test_check_names_the_daemon_that_died(host: FakeHost) -> None:
-    well = python(host, "well", "import time; time.sleep(60)", None)
-    ill = python(host, "ill", "raise SystemExit(3)", None)
-    daemon.start([well, ill])
-    host.stop("ill")
-    with pytest.raises(ServiceFailed, match="store-1: ill: died"):
-        daemon.check([well, ill])
-
-
-def test_each_port_is_reported_once_in_the_order_of_answers(port: int) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as open_already:
-        late: list[socket.socket] = []
-
-        def pause() -> bool:
-            late.append(socket.create_server(("127.0.0.1", port)))
-            return False
-
-        answered = list(ask([("127.0.0.1", port), open_already.getsockname()], 10, pause))
-        late[0].close()
-    assert answered == [1, 0]
 
 
 def test_asking_ends_when_the_reader_has_gone(port: int) -> None:

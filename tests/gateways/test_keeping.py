@@ -30,7 +30,6 @@ from weighbridge.topologies.loader import (
     shipped_hardware,
     shipped_layouts,
 )
-from weighbridge.topologies.loader import shipped_layouts as layouts
 
 
 @pytest.fixture
@@ -73,10 +72,9 @@ def test_fragments_on_separate_disks_need_as_many_disks() -> None:
 
 
 def test_what_hosts_cannot_carry_is_shown_where_the_command_line_asks_for_it() -> None:
-    hardware = load_hardware(shipped_hardware()["lab-cpu"])
     reference = parse("rgw-beast-ec:pools.ec.k=4")
     with pytest.raises(DocumentError) as caught:
-        load_layout(layouts()["rgw-beast-ec"], hardware, reference)
+        load_layout(shipped_layouts()["rgw-beast-ec"], LAB, reference)
     (fault,) = caught.value.faults
     assert "5 fragments (k 4, m 1) on separate hosts need 5 osd hosts, not 3" in fault.message
 

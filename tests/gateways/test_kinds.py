@@ -15,7 +15,7 @@ from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.common.structure import Scope, Structure, targets
 from weighbridge.gateways.front import FRONTS
-from weighbridge.gateways.gateway import STORES, Gateway, Standing, words
+from weighbridge.gateways.gateway import STORES, Gateway, Standing
 from weighbridge.gateways.null.null import Null, NullPlacement, NullSettings
 from weighbridge.gateways.rgw.rgw import Rgw
 from weighbridge.gateways.rgw.running_rgw import standing
@@ -46,12 +46,6 @@ def test_stores_that_ship_are_found_by_their_folders_and_fronts_are_none() -> No
     assert {"rgw", "swift", "garage", "versitygw"} <= {*STORES}
     assert not {*FRONTS, "capabilities"} & {*STORES}
     assert [name for name, one in STORES.items() if one.kind != name or not one.releases] == []
-
-
-def test_an_unknown_kind_is_a_key_error() -> None:
-    assert STORES.get("ceph") is None
-    with pytest.raises(KeyError):
-        STORES["ceph"]
 
 
 def test_small_programs_start_without_pydantic_and_botocore() -> None:
@@ -210,10 +204,6 @@ def test_facts_of_swift_say_whose_settings_it_has_and_what_it_ignores(tmp_path: 
     said = facts["release settings"]
     assert said.startswith("those of swift-2.30, as")
     assert "object-server.conf [DEFAULT]: Swift does not know the option 'bind_ip'" in said
-
-
-def test_a_release_that_knows_everything_is_said_to() -> None:
-    assert words("ceph-19", "ceph-18", ()).endswith("its own programs know every option of them")
 
 
 GIB = 2**30

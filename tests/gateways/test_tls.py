@@ -8,7 +8,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from tests.gateways.apache.test_apache import text as apache_lines
-from tests.gateways.rgw.planned_rgw import SITES, conf, rgw
+from tests.gateways.rgw.planned_rgw import SITES, Spot, conf, rgw
 from tests.gateways.stage import STORES, Stage
 from tests.gateways.test_haproxy import sections
 from weighbridge.common.endpoint import Endpoint
@@ -208,23 +207,19 @@ def test_without_tls_nothing_is_made_for_it_and_the_facts_say_so(tmp_path: Path)
     assert not stage.when("tls_handshake")
 
 
-@dataclass(frozen=True)
-class Spot:
-    name: str = "gateway-1"
-    address: str = "10.80.0.11"
-    disks: tuple[str, ...] = ()
+SERVER = Spot("gateway-1", "10.80.0.11")
 
 
 @pytest.fixture(scope="module")
 def made() -> Certificates:
-    return issued(Spot())
+    return issued(SERVER)
 
 
 @pytest.fixture
 def folder(made: Certificates, tmp_path: Path) -> Path:
     (tmp_path / "ca.pem").write_text(made.ca)
     (tmp_path / "server.pem").write_text(made.server)
-    (tmp_path / "other.pem").write_text(issued(Spot()).ca)
+    (tmp_path / "other.pem").write_text(issued(SERVER).ca)
     return tmp_path
 
 
@@ -270,7 +265,7 @@ def test_only_the_servers_private_key_is_kept_and_not_shown_by_accident(
 
 
 def test_each_deployment_has_others(made: Certificates) -> None:
-    assert issued(Spot()).ca != made.ca
+    assert issued(SERVER).ca != made.ca
 
 
 LOCAL = "127.0.0.1"

@@ -197,19 +197,6 @@ def test_data_has_the_doubts(grave: RunStore, provisional: RunStore) -> None:
     assert {line["doubts"].partition(":")[0] for line in effects} == {"few repeats"}
 
 
-def test_data_has_intervals_over_repeats_and_the_first_byte(grave: RunStore) -> None:
-    (file,) = produce(grave.folder, "csv", ["summary"])[1].files
-    lines = list(csv.DictReader(io.StringIO(file.content.decode())))
-    rows = RunData(grave.folder).rows
-    for line, row in zip(lines, rows, strict=True):
-        spread = row.figure("throughput")
-        assert float(line["throughput_over_repeats_low_ops_s"]) == spread.low
-        assert float(line["throughput_over_repeats_high_ops_s"]) == spread.high
-        assert line["first_byte_ms"] == (
-            "" if row.value("first-byte") is None else str(row.value("first-byte"))
-        )
-
-
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
     return outage_run(tmp_path_factory.mktemp("runs"))
@@ -282,14 +269,6 @@ def test_doubts_stand_wherever_a_stall_does(run: RunStore) -> None:
     once = altered(row, repeats=1, doubts=())
     few = altered(ceph, row=once)
     assert few.sentence.endswith("; provisional: few repeats.")
-
-
-def test_what_is_only_reached_after_the_return_is_a_lower_bound(run: RunStore) -> None:
-    rows = RunData(run.folder).outages.kinds[0].rows
-    ceph = rows[0].spread("recover")
-    assert ceph is not None
-    assert not ceph.at_least
-    assert ceph.middle == pytest.approx(20, abs=1.1)
 
 
 def test_the_report_has_their_section_charts_and_table(run: RunStore) -> None:

@@ -142,7 +142,8 @@ def test_any_file_is_a_serialisable_record_or_refused_with_its_position(
 def test_the_seed_files_are_valid(kind: str, tmp_path: Path) -> None:
     text, load = FILES[kind]
     (tmp_path / "seed.yaml").write_text(text)
-    assert load(tmp_path / "seed.yaml")
+    found = load(tmp_path / "seed.yaml")
+    assert type(found).model_validate_json(found.model_dump_json()) == found
 
 
 XML: Final = """<?xml version="1.0" encoding="UTF-8" ?>

@@ -27,15 +27,6 @@ BOMB = b"""<?xml version="1.0"?>
 """
 
 
-def test_elements_come_with_their_attributes_and_children() -> None:
-    root = cosbench_xml.parse(
-        "w.xml", b'<workload name="w"><auth type="none"/><workflow config="a=1;b=2"/></workload>'
-    )
-    assert (root.tag, root.get("name"), root.get("nothing")) == ("workload", "w", None)
-    assert [child.tag for child in root.children] == ["auth", "workflow"]
-    assert next(root.all("workflow")).get("config") == "a=1;b=2"
-
-
 def test_an_attribute_knows_its_line_and_column() -> None:
     root = cosbench_xml.parse(
         "w.xml",

@@ -68,14 +68,6 @@ def test_the_2014_study_at_full_scale_has_its_published_parameters() -> None:
     assert suite.cache == Every(every=60.0, kernel=True)
 
 
-def test_the_2014_study_has_nine_conclusions_each_with_its_place_and_with_checks() -> None:
-    _, study = loader.load(loader.find("swift-vs-rgw-read-2014"))
-    assert [one.where for one in study.conclusions] == [
-        f"Conclusion {number}" for number in (1, 2, 3, 4, 5, 6, 7, 7, 8)
-    ]
-    assert all(one.checks for one in study.conclusions)
-
-
 def test_cached_reads_are_beside_the_same_reads_from_disks() -> None:
     for name, cold, cached in (
         ("argonaut-vs-bobtail-2012", "rand-4k", "cached-4k"),

@@ -6,7 +6,6 @@ from typing import get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from weighbridge.common.document import Document, DocumentError
 from weighbridge.common.errors import UsageError
@@ -305,15 +304,6 @@ def test_the_widest_of_several_scopes_includes_all_of_them(scopes: list[Scope]) 
     found = widest(scopes)
     assert found in (*scopes, "nothing")
     assert all(SCOPES.index(one) <= SCOPES.index(found) for one in scopes)
-
-
-@given(st.integers(2, 100), st.integers(2, 100))
-def test_a_setting_is_judged_after_each_trial_from_least_to_most(least: int, most: int) -> None:
-    if least > most:
-        with pytest.raises(ValidationError, match="above most"):
-            Trials(least=least, most=most)
-    else:
-        assert Trials(least=least, most=most).looks == len(range(least, most + 1))
 
 
 @pytest.mark.parametrize(

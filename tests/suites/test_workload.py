@@ -17,7 +17,6 @@ from weighbridge.common.document import DocumentError
 from weighbridge.common.endpoint import Signing
 from weighbridge.drivers import kind as kinds
 from weighbridge.suites import (
-    PLAIN,
     UNSIGNED,
     Age,
     Fault,
@@ -28,7 +27,7 @@ from weighbridge.suites import (
     parts_of,
     signing_needs,
 )
-from weighbridge.suites.tuning import Level, Parameter, Range, show_setting
+from weighbridge.suites.tuning import Parameter, Range, show_setting
 
 
 def age(**keys: Any) -> Age:
@@ -166,14 +165,6 @@ def test_a_suite_with_a_fault_uses_the_engine_and_drops_no_caches_meanwhile(
 BOTH = "    encryption: [none, sse-c]\n    signing: [{}, {payload: signed}]\n"
 
 
-def test_objects_are_plain_by_default() -> None:
-    suite = suite_of(GOOD)
-    [workload] = suite.workloads
-    assert workload.encryption == workload.encrypted == PLAIN
-    assert suite.encryption_words == ""
-    assert encryption_needs(workload.encrypted) == ()
-
-
 def test_lists_of_two_factors_stand_for_each_pair() -> None:
     suite = suite_of(GOOD + BOTH)
     assert [one.name for one in suite.workloads] == [
@@ -201,6 +192,7 @@ def test_faults_after_such_lists_have_their_own_place(tmp_path: Path) -> None:
         ("    encryption: sse-kms\n", "encryption"),
         ("    encryption: [sse-c, sse-c]\n", "two workloads are named write-sse-c"),
         ("    encryption: []\n", "encryption"),
+        ("    encryption: sse-c\nusers: sdk\n", "encryption of write: only the engine asks for it"),
         ("    encryption: sse-c\n    signing: {auth: query}\n", "needs `auth: header`"),
         ("    encryption: [none, sse-c]\n    signing: [{}, {auth: none}]\n", "needs `auth: head"),
     ],
@@ -224,11 +216,6 @@ def test_operations_whose_objects_stay_plain_are_refused(operation: str) -> None
     suite_of(text)
     with pytest.raises(DocumentError, match=f"{operation} is sent without it only"):
         suite_of(f"{text}    encryption: sse-c\n")
-
-
-def test_only_the_engine_asks_for_encryption() -> None:
-    with pytest.raises(DocumentError, match="encryption of write: only the engine asks for it"):
-        suite_of(f"users: sdk\n{GOOD}    encryption: sse-c\n")
 
 
 LIST = "    signing: [{}, {payload: trailer, checksum: crc64nvme}, {auth: query}, {auth: none}]\n"
@@ -277,14 +264,6 @@ def test_what_cannot_be_signed_so_is_refused_with_its_place(written: str, fault:
 def test_a_name_that_would_get_too_long_is_refused() -> None:
     with pytest.raises(DocumentError, match="longer than 40 characters; choose a shorter name"):
         suite_of(GOOD.replace("write\n", f"{'w' * 30}\n") + LIST)
-
-
-def test_faults_of_a_later_workload_have_its_own_place(tmp_path: Path) -> None:
-    path = tmp_path / "large.yaml"
-    again = GOOD[GOOD.index("  - name") :].replace("name: write", "name: large")
-    path.write_text(GOOD + LIST + again.replace("4KiB", "6GB"))
-    with pytest.raises(DocumentError, match=r"large\.yaml:12:21: .*at most 5 GB"):
-        loader.load(path)
 
 
 def test_sdk_users_sign_as_their_sdk_does() -> None:
@@ -385,14 +364,6 @@ def test_integers_too_large_for_floats_are_distinguished() -> None:
     assert len(Parameter.model_validate({"key": "radosgw.threads", "values": values}).levels) == 2
     with pytest.raises(ValueError, match="the same value twice"):
         Parameter.model_validate({"key": "radosgw.threads", "values": [10**400, 10**400]})
-
-
-def test_a_value_keeps_what_must_be_set_with_it() -> None:
-    one = Parameter(
-        key="apache.mpm.threads_per_child",
-        values=(25, Level(value=64, also={"apache.mpm.server_limit": 64})),
-    )
-    assert one.levels == (Level(value=25), Level(value=64, also={"apache.mpm.server_limit": 64}))
 
 
 def test_a_default_may_differ_by_release() -> None:

@@ -192,6 +192,7 @@ def test_what_a_killed_run_leaves_is_found_by_its_label_and_removed(tmp_path: Pa
     assert weighbridge("down --all").stdout.startswith("nothing is running")
 
 
+@pytest.mark.test_all
 @pytest.mark.usefixtures("nothing_stays")
 def test_a_run_that_is_killed_in_the_middle_of_a_step_is_gone_on_with_where_it_was(
     tmp_path: Path,

@@ -246,6 +246,7 @@ def outage(
     return found, page
 
 
+@pytest.mark.test_all
 def test_one_radosgw_of_two_dies_behind_haproxy_which_notices_it_and_has_it_back(
     tmp_path: Path,
 ) -> None:

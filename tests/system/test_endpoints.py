@@ -147,6 +147,7 @@ def logged(deployment: Deployment) -> Counter[int]:
     return found
 
 
+@pytest.mark.test_all
 @pytest.mark.parametrize(
     "spread", ["per-worker", pytest.param("round-robin", marks=pytest.mark.test_all)]
 )

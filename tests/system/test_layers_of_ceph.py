@@ -101,7 +101,7 @@ def measured(ceph: Deployment, folder: Path, api: Api, driver: str) -> list[Meas
         ("rados", "rados", "rados-bench"),
         pytest.param("rbd", "rados", "rbd-bench", marks=pytest.mark.test_all),
         pytest.param("rbd", "fio", "fio-rbd", marks=pytest.mark.test_all),
-        ("cephfs", "fio", "fio"),
+        pytest.param("cephfs", "fio", "fio", marks=pytest.mark.test_all),
     ],
 )
 def test_a_layer_is_written_and_read_and_left_as_it_was(

@@ -323,6 +323,7 @@ def test_every_text_is_inside_its_shape_in_the_font_that_it_is_fitted_for(
     assert strays(decks[name], pdfs[name]) == []
 
 
+@pytest.mark.test_all
 @pytest.mark.parametrize("name", ["talk", "tuning"])
 def test_every_text_is_inside_its_shape_in_a_wider_font_that_replaces_it(
     name: str, decks: dict[str, bytes], replaced: dict[str, Path]

@@ -151,15 +151,6 @@ def test_a_failed_build_says_why_and_leaves_nothing_that_looks_complete(
     assert [path.suffix for path in (tmp_path / "store").iterdir()] == [".lock"]
 
 
-def test_the_next_build_removes_what_a_killed_one_left(tmp_path: Path, builds: Path) -> None:
-    partial = tmp_path / "store" / f"{images.key(IMAGE)}.partial"
-    (partial / "usr/old").mkdir(parents=True)
-    assert images.half_built(tmp_path / "store") == (partial,)
-    root = images.ensure(IMAGE, lambda line: None, store=tmp_path / "store")
-    assert not (root / "usr/old").exists()
-    assert images.half_built(tmp_path / "store") == ()
-
-
 def test_of_two_processes_that_want_an_image_one_builds_and_the_other_waits(
     tmp_path: Path, builds: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,7 +27,7 @@ from weighbridge.topologies.lab.program import (
     send,
     wait_end,
 )
-from weighbridge.topologies.lab.runc import DEPLOYMENT, HOST, Runc
+from weighbridge.topologies.lab.runc import DEPLOYMENT, HOST
 
 
 @pytest.fixture
@@ -243,10 +243,6 @@ def test_a_delay_holds_twice_what_the_rate_sends_meanwhile_and_at_least_1000_pac
     )
 
 
-def test_a_runc_without_state_has_no_containers(tmp_path: Path) -> None:
-    assert Runc(tmp_path / "none").containers() == ()
-
-
 def test_the_image_of_tools_is_mounted_read_only_below_run(bundle: Bundle) -> None:
     def mounted(of: Bundle) -> dict[str, list[str]]:
         return {
@@ -314,13 +310,6 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
     with subprocess.Popen(["sleep", "60"]) as process:
         yield process
         process.kill()
-
-
-def test_a_process_is_identified_by_pid_and_start_time(sleeper: subprocess.Popen[bytes]) -> None:
-    found = LabProcess.of(sleeper.pid)
-    assert found is not None
-    assert found.parent == os.getpid()
-    assert found == LabProcess.of(sleeper.pid)
 
 
 @pytest.mark.parametrize("name", ["plain", "with blank", "pare) n (theses", ") S 1 1 1"])

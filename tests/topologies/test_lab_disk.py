@@ -16,7 +16,6 @@ from weighbridge.topologies.disk_models import (
     DiskLoad,
     FlashDisk,
     SpinningDisk,
-    described,
     expected_per_s,
     simulate,
 )
@@ -164,12 +163,6 @@ def test_a_model_is_a_name_or_a_base_with_figures_that_differ(tmp_path: Path) ->
     assert model.channels == DISK_MODELS["sata-ssd"].model_dump()["channels"]
 
 
-def test_hardware_with_a_model_is_read_back_from_a_plan(tmp_path: Path) -> None:
-    text = "{size: 1GiB, model: {base: spinning-7200, rpm: 5400, seed: 3}}"
-    hardware = load_hardware(written(tmp_path, text))
-    assert Hardware.model_validate_json(hardware.model_dump_json()) == hardware
-
-
 @pytest.mark.parametrize(
     ("disk", "says"),
     [
@@ -196,13 +189,6 @@ def test_a_wrong_model_is_refused_at_its_line(tmp_path: Path, disk: str, says: s
 def test_only_the_labs_disks_have_models(tmp_path: Path, kind: str) -> None:
     with pytest.raises(DocumentError, match="only for lab hosts"):
         load_hardware(written(tmp_path, "{size: 1GiB, model: nvme}", kind))
-
-
-def test_a_model_and_its_figures_are_said_in_words() -> None:
-    words = described(DISK_MODELS["spinning-7200"])
-    assert words.startswith("spinning-7200 (seed 2014, ")
-    assert "rpm 7200" in words
-    assert "seek_avg 0.0085" in words
 
 
 def load(**given: object) -> DiskLoad:

@@ -177,12 +177,6 @@ def test_a_nic_has_a_rate_and_a_delay_and_its_rate_alone_may_be_written_short(
     assert (nic.rate, nic.delay) == (10**9, pytest.approx(2e-4))
 
 
-def test_quotas_have_a_short_period_by_default(tmp_path: Path) -> None:
-    assert loader.load_hardware(loader.shipped_hardware()["lab-cpu"]).cpu_period == 0.005
-    (tmp_path / "h.yaml").write_text("name: h\nkind: lab\nhosts: {client-1: {}}\n")
-    assert loader.load_hardware(tmp_path / "h.yaml").cpu_period == 0.01
-
-
 def test_a_host_has_as_much_cpu_as_its_quota_or_the_cpus_of_its_own() -> None:
     assert HostSpec().most_cpus is None
     assert HostSpec(cpuset="2-3,5").most_cpus == 3

@@ -71,17 +71,11 @@ def settings_of(one: Planned, keys: Mapping[str, object]) -> dict[str, object]:
     return found
 
 
-def on_a_machine_of_two_cores() -> Hardware:
-    machine = auto.Machine(cores=((0,), (1,)), memory_bytes=16 * 2**30, free_bytes=10**12)
-    return auto.made_for(machine, load_hardware(shipped_hardware()["lab-disks"]))
-
-
 @pytest.mark.parametrize("layout", IN_THE_LAB)
 @pytest.mark.parametrize("name", ["lab-cpu", "lab-disks", "lab-disks-merged", "auto"])
 def test_settings_of_lab_hosts_are_those_that_layouts_used_to_give(name: str, layout: str) -> None:
-    hosts = (
-        on_a_machine_of_two_cores() if name == "auto" else load_hardware(shipped_hardware()[name])
-    )
+    two_cores = made_for(machine(2, gib=16), TEMPLATE)
+    hosts = two_cores if name == "auto" else load_hardware(shipped_hardware()[name])
     found = planned(layout, hosts)
     wanted = IN_THE_LAB[layout]
     assert settings_of(found, wanted) == wanted

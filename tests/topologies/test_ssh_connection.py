@@ -26,8 +26,6 @@ from weighbridge.common.errors import CommandFailed, MissingPrerequisite, Target
 from weighbridge.topologies.hardware import Hardware, HostSpec, Reach, SshAccess
 from weighbridge.topologies.loader import load_hardware
 from weighbridge.topologies.ssh import connection, observed
-from weighbridge.topologies.ssh import connection as frame
-from weighbridge.topologies.ssh import connection as login
 from weighbridge.topologies.ssh import host_telemetry as module
 from weighbridge.topologies.ssh.connection import SESSIONS, EventLoop, SshConnection
 from weighbridge.topologies.ssh.host_telemetry import HostTelemetry
@@ -121,7 +119,7 @@ def test_a_remote_program_whose_answer_is_not_json_is_an_error_that_quotes_it(
 def test_a_command_that_prints_too_much_is_given_up(
     host: SshConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(frame, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(connection, "MOST_BYTES", 100_000)
     with pytest.raises(TargetError, match="prints more than 100 kB"):
         host.sh("head -c 150000 /dev/zero")
     assert host.sh("echo on").stdout == "on\n"
@@ -270,11 +268,11 @@ def test_a_missing_or_locked_key_is_reported_first(
     with pytest.raises(UsageError, match=r"private key .*none cannot be read: No such file"):
         connect(loop, tmp_path, server.port, key=str(tmp_path / "none")).open()
     server.allowed.write_private_key(str(tmp_path / "locked"), "pkcs8-pem", passphrase="open it")
-    monkeypatch.delenv(login.PASSPHRASE, raising=False)
+    monkeypatch.delenv(connection.PASSPHRASE, raising=False)
     with pytest.raises(MissingPrerequisite, match="cannot be used") as caught:
         connect(loop, tmp_path, server.port, key=str(tmp_path / "locked")).open()
-    assert login.PASSPHRASE in caught.value.advice
-    monkeypatch.setenv(login.PASSPHRASE, "open it")
+    assert connection.PASSPHRASE in caught.value.advice
+    monkeypatch.setenv(connection.PASSPHRASE, "open it")
     host = connect(loop, tmp_path, server.port, key=str(tmp_path / "locked"))
     host.open()
     host.close()
@@ -292,7 +290,7 @@ def test_a_port_without_a_server_is_reported(
 def test_a_host_that_accepts_the_connection_and_says_nothing_is_given_up(
     loop: EventLoop, tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(login, "CONNECT_S", 0.5)
+    monkeypatch.setattr(connection, "CONNECT_S", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         started = time.monotonic()
         with pytest.raises(TargetError, match=r"does not answer within 0\.5 s"):

@@ -141,6 +141,11 @@ def killed(run: Run, what: str, at: int) -> RunStore:
     return RunStore.open(store.folder)
 
 
+def only(folder: Path) -> Path:
+    (found,) = (folder / "runs").iterdir()
+    return found
+
+
 def planned_keys(plan: Plan) -> list[StepKey]:
     return [key for visit in plan.visits for key in plan.keys(visit)]
 

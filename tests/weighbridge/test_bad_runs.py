@@ -193,12 +193,6 @@ hosts:
 """
 
 
-def weighbridge(*words: str, home: Path) -> tuple[int, str]:
-    env = {"PATH": "/usr/bin:/bin", "HOME": str(home), "WEIGHBRIDGE_HOME": f"{home}/wb"}
-    done = command_line.run(*words, env={**env, "COLUMNS": "200"})
-    return done.returncode, done.stdout + done.stderr
-
-
 def test_layouts_that_doctor_checks_fit_the_hosts_and_have_one_release_per_gateway() -> None:
     found = fitting(load_hardware(shipped_hardware()["ssh-example"]))
     names = {one.layout.name for one in found}
@@ -208,20 +202,11 @@ def test_layouts_that_doctor_checks_fit_the_hosts_and_have_one_release_per_gatew
     assert len(releases) == len({gateway for gateway, _ in releases})
 
 
-def test_options_for_real_hosts_are_refused_for_others_and_vice_versa(
-    tmp_path: Path,
-) -> None:
-    code, said = weighbridge("doctor", "--hardware", "lab-cpu", "--layouts", "swift", home=tmp_path)
-    assert (code, "is for real hosts" in said) == (USAGE, True)
-    words = ("--hardware", "ssh-example", "--perf", "small-read", "--layouts", "rgw-beast,swift")
-    code, said = weighbridge("compare", *words, home=tmp_path)
-    assert (code, "--perf works on containers of this machine" in said) == (USAGE, True)
-
-
 def test_hosts_that_do_not_answer_are_named_by_every_verb(tmp_path: Path) -> None:
     (tmp_path / "known").touch()
     path = tmp_path / "nowhere.yaml"
     path.write_text(NOWHERE.format(known=tmp_path / "known"))
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "WEIGHBRIDGE_HOME": f"{tmp_path}/wb"}
     for words, expected in (
         (("status",), TARGET),
         (("down",), TARGET),
@@ -229,8 +214,9 @@ def test_hosts_that_do_not_answer_are_named_by_every_verb(tmp_path: Path) -> Non
         (("doctor",), USAGE),
     ):
         verb, *rest = words
-        code, said = weighbridge(verb, "--hardware", str(path), *rest, home=tmp_path)
-        assert code == expected, said
+        done = command_line.run(verb, "--hardware", path, *rest, env={**env, "COLUMNS": "200"})
+        said = done.stdout + done.stderr
+        assert done.returncode == expected, said
         assert "client-1 (127.0.0.1 port 1)" in said
         assert "Traceback" not in said
 

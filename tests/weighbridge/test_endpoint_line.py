@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from stub_run import SUITE, Run
-from tests.weighbridge.killed_runs import LAYOUTS, compared_stubs
+from tests.weighbridge.killed_runs import LAYOUTS, compared_stubs, only
 from tls_proxy import authority
 from weighbridge import selection
 from weighbridge.budget import (
@@ -376,11 +376,6 @@ def arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...
     """The command without a bound."""
     monkeypatch.setenv("COLUMNS", "200")
     return compared_stubs(tmp_path, monkeypatch, more="repeats: 5\n", workloads=LISTS)
-
-
-def only(folder: Path) -> Path:
-    (found,) = (folder / "runs").iterdir()
-    return found
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.weighbridge.killed_runs import LAYOUTS, compared_stubs
+from tests.weighbridge.killed_runs import LAYOUTS, compared_stubs, only
 from weighbridge.command import main
 from weighbridge.common.host import Service
 from weighbridge.conductor import telemetry
@@ -125,19 +125,9 @@ POINTS = [
     Point("while a workload is prepared", event("prepared"), 1, 0),
     Point("in warm-up", after(telemetry.StepTelemetry, "__enter__"), 1, 0),
     Point("in the window of the second step", after(telemetry.StepTelemetry, "on_progress"), 5, 1),
-    Point(
-        "before a step's line",
-        before(storing, "append_line", lambda path, _: path.name == "steps.jsonl"),
-        2,
-        1,
-    ),
+    Point("before a step's line", before(storing, "append_line", named("steps.jsonl")), 2, 1),
     Point("in the middle of a step's line", half_a_line, 2, 1),
-    Point(
-        "just after a step's line",
-        after(storing, "append_line", lambda path, _: path.name == "steps.jsonl"),
-        2,
-        2,
-    ),
+    Point("just after a step's line", after(storing, "append_line", named("steps.jsonl")), 2, 2),
     Point("while cleaning up", event("cleaned"), 3, 2),
     Point("before taking down", before(FakeHosts, "close"), 3, 2),
     Point("while taking down", before(FakeHost, "close"), 4, 2),
@@ -190,11 +180,6 @@ def signalled(words: tuple[str, ...], point: Point, number: int, output: Path) -
         sys.stdout.flush()
         os._exit(code)
     return os.waitpid(child, 0)[1]
-
-
-def only(folder: Path) -> Path:
-    (found,) = (folder / "runs").iterdir()
-    return found
 
 
 def marked(folder: Path, within_s: float = 30.0) -> list[str]:

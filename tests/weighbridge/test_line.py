@@ -172,12 +172,6 @@ def test_a_dry_run_says_how_long_it_takes_and_what_it_can_claim_and_needs_no_key
     assert list(nobody.folder.iterdir()) == []
 
 
-def test_a_profile_without_s3_is_refused_with_the_option_for_stacks(nobody: Nobody) -> None:
-    done = nobody("compare", "--profile", "small-read:16")
-    assert done.returncode == 2
-    assert "--perf WORKLOAD:WORKERS" in done.stderr
-
-
 @pytest.mark.parametrize(
     "environment",
     [

@@ -23,7 +23,6 @@ from weighbridge.cli.doctor import command
 from weighbridge.command import Verbs
 from weighbridge.common import errors
 from weighbridge.common.errors import EXIT_USAGE, UsageError
-from weighbridge.conductor.plan import Plan, make_plan
 from weighbridge.environment import require
 from weighbridge.gateways.swift.settings import ProxySettings
 from weighbridge.gateways.swift.swift import Swift
@@ -31,7 +30,6 @@ from weighbridge.run import refuse_ending_keys
 from weighbridge.selection import hardware_named, layout_for, layout_named, select
 from weighbridge.starting_file import starting_file
 from weighbridge.suites import Suite, Workload
-from weighbridge.suites import loader as suite_files
 from weighbridge.suites import loader as suites
 from weighbridge.topologies.auto import Machine
 from weighbridge.topologies.deployment import StateFolders
@@ -198,8 +196,6 @@ def test_a_run_that_outlives_its_keys_is_refused_with_the_time_that_is_left(
     assert "credential_process" in (error.value.advice or "")
 
 
-PACKAGING_PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-PACKAGING_EXTRAS = PACKAGING_PROJECT["optional-dependencies"]
 STEPS = re.sub(r"\\\n", " ", (ROOT / "Dockerfile").read_text()).splitlines()
 RUST = {"cargo", "rustc"}
 WITHOUT = """
@@ -313,15 +309,15 @@ def test_rust_is_as_old_as_the_oldest_compiler_that_setup_takes() -> None:
 def test_each_module_of_an_extra_comes_with_it() -> None:
     packages = metadata.packages_distributions()
     for module, (extra, _) in errors.EXTRA_OF.items():
-        names = {canonicalize_name(Requirement(words).name) for words in PACKAGING_EXTRAS[extra]}
+        names = {canonicalize_name(Requirement(words).name) for words in EXTRAS[extra]}
         assert names & {canonicalize_name(name) for name in packages[module]}, module
 
 
 def test_every_requirement_that_no_client_has_is_known_by_its_module() -> None:
     packages = metadata.packages_distributions()
     known = {canonicalize_name(name) for module in errors.EXTRA_OF for name in packages[module]}
-    names = Requirement(*PACKAGING_EXTRAS["all"]).extras
-    for words in (words for name in names for words in PACKAGING_EXTRAS[name]):
+    names = Requirement(*EXTRAS["all"]).extras
+    for words in (words for name in names for words in EXTRAS[name]):
         assert canonicalize_name(Requirement(words).name) in known
 
 
@@ -373,14 +369,14 @@ def uncommented(text: str) -> str:
 
 
 @pytest.mark.parametrize("defaults", [False, True])
-@pytest.mark.parametrize("name", list(suite_files.shipped()))
+@pytest.mark.parametrize("name", list(suites.shipped()))
 def test_a_suite_to_edit_is_the_one_that_it_starts_from(
     tmp_path: Path, name: str, defaults: bool
 ) -> None:
     text = starting_file("suite", name, tmp_path / "Mine too.yaml")
-    suite = suite_files.parse("mine.yaml", uncommented(text) if defaults else text)
+    suite = suites.parse("mine.yaml", uncommented(text) if defaults else text)
     assert suite.name == "mine-too"
-    base = suite_files.load(suite_files.shipped()[name])
+    base = suites.load(suites.shipped()[name])
     assert suite.model_copy(update={"name": base.name}) == base
 
 
@@ -461,21 +457,6 @@ def test_a_machine_too_small_for_auto_is_refused_with_the_faults_of_other_names(
         selection.select("quick", ("rgw-best",), None)
     assert "hardware auto needs a machine with 8.2 GiB of memory" in str(error.value)
     assert "no layout 'rgw-best'" in str(error.value)
-
-
-def test_the_plan_of_a_run_holds_what_was_made_of_its_machine(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    cores = tuple((cpu,) for cpu in range(16))
-    here = Machine(cores=cores, memory_bytes=2**36, free_bytes=2**40)
-    monkeypatch.setattr(selection.auto, "this_machine", lambda home: here)
-    chosen = selection.select("quick", (), None)
-    plan = make_plan(chosen.suite, chosen.hardware, chosen.layouts)
-    back = Plan.model_validate_json(plan.model_dump_json())
-    assert back.hardware == chosen.hardware
-    assert back.hardware.name == "auto-16"
-    assert back.hardware.about.startswith("1 client, 1 gateway and 3 storage hosts with 3 CPUs")
-    assert back.hardware.hosts["gateway-1"].cpuset == "4-6"
 
 
 def test_swift_waits_as_swift_itself_where_something_dies_unless_its_name_says_otherwise() -> None:

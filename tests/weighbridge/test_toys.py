@@ -140,7 +140,7 @@ def test_settings_of_a_front_are_listed_with_each_store_that_it_fits(
 
 
 ROOT = Path(__file__).parents[2]
-TOY = ROOT / "tests" / "support" / "toy_driver"
+TOY = SUPPORT / "toy_driver"
 SUITE = command_line.trial("s3", "{head: 1}", name="heads", workers="[1]", runtime="2s")
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -150,10 +150,7 @@ def weighbridge(*arguments: str | Path, **environment: str) -> subprocess.Comple
     env = {**os.environ, "COLUMNS": "200", **environment}
     if "PYTHONPATH" not in environment:
         return command_line.run(*arguments, env=env, cwd=ROOT)
-    argv = command_line.command(*arguments)
-    return subprocess.run(
-        argv, capture_output=True, text=True, check=False, timeout=600, cwd=ROOT, env=env
-    )
+    return ran(env, *arguments)
 
 
 @pytest.fixture(scope="module")

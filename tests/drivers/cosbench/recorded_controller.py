@@ -22,8 +22,6 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 DATA = Path(__file__).parents[2] / "data" / "cosbench"
-SHIPPED: Mapping[str, str] = {}
-"""With COSBench's own users file any user is let in."""
 
 
 @dataclass(frozen=True)

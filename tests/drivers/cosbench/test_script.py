@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import threading
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
@@ -35,8 +34,6 @@ from weighbridge.drivers.cosbench.script import (
 from weighbridge.drivers.locust.account import Account
 from weighbridge.suites import Api, Workload
 from weighbridge.suites.workload import SizeBar, SizeHistogram, Uniform
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 REACH = StorageAccess(
     "none",

@@ -18,7 +18,6 @@ from weighbridge.drivers.rados.cluster import (
     RadosBenchResult,
     combined,
     pg_num_each,
-    split_evenly,
 )
 from weighbridge.drivers.rados.host_commands import CommandOutput
 from weighbridge.drivers.rados.osd_bench import total_bytes
@@ -235,11 +234,6 @@ def test_only_writes_have_sizes_and_leave_their_objects(mode: Mode, keeps: bool)
     ).argv()
     assert argv[:6] == ("rados", "--pool", "p", "bench", "3", mode)
     assert ("--no-cleanup" in argv, "-O" in argv, "--max-objects" in argv) == (keeps, keeps, False)
-
-
-def test_workers_and_objects_are_split_completely() -> None:
-    assert split_evenly(10, 4) == [3, 3, 2, 2]
-    assert split_evenly(2, 4) == [1, 1, 0, 0]
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,10 @@ import pytest
 from tests.gateways.rgw.running_stage import CONF, RunningStage, rgw
 from tests.gateways.stage import NAMES
 from weighbridge.common.errors import ServiceFailed, UsageError, VerificationFailed
-from weighbridge.common.structure import Scope, differing
+from weighbridge.common.structure import Scope
 from weighbridge.gateways.null.null import Null, NullSettings
 from weighbridge.gateways.null.null import NullPlacement as NullPlace
 from weighbridge.gateways.rgw.rgw import Rgw
-from weighbridge.gateways.rgw.settings import RgwSettings
 
 
 @pytest.fixture
@@ -226,13 +225,6 @@ def test_a_scope_smaller_than_a_setting_needs_is_refused(stage: RunningStage) ->
 )
 def test_each_setting_has_its_least_scope(key: str, scope: Scope) -> None:
     assert Rgw.scope(key) == scope
-
-
-def test_differing_settings_are_listed_by_key_including_missing_ones() -> None:
-    one = RgwSettings.model_validate(
-        {"options": {"client": {"rgw_x": 1}}, "radosgw": {"threads": 3}}
-    )
-    assert differing(one, RgwSettings()) == ("radosgw.threads", "options.client.rgw_x")
 
 
 HAPROXY_CFG = "/etc/haproxy/haproxy.cfg"

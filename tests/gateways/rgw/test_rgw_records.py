@@ -27,7 +27,6 @@ from weighbridge.common.errors import CommandFailed
 from weighbridge.common.host import Completed
 from weighbridge.gateways.apache.settings import STATS_PORT
 from weighbridge.gateways.rgw import ceph_counters, running_rgw
-from weighbridge.gateways.rgw import settings as networks
 from weighbridge.gateways.rgw import settings as settings_module
 from weighbridge.gateways.rgw.ceph_roster import CephRoster
 from weighbridge.gateways.rgw.config import (
@@ -596,10 +595,10 @@ def test_osd_hosts_without_an_address_in_that_network_are_refused_before_anythin
     hosts["store-2"] = Addressed("10.0.0.2 fd00::2\n")
     settings = RgwSettings.model_validate({"osd": {"cluster_network": "10.2.0.0/24"}})
     place = RgwPlacement(mon=("store-1",), osd=STORES, radosgw=("gateway-1",))
-    assert networks.network_faults(place, settings, hosts) == [  # type: ignore[arg-type]
+    assert settings_module.network_faults(place, settings, hosts) == [  # type: ignore[arg-type]
         "osd.cluster_network: store-2 has no address in 10.2.0.0/24, but 10.0.0.2, fd00::2"
     ]
-    assert networks.network_faults(place, RgwSettings(), {}) == []
+    assert settings_module.network_faults(place, RgwSettings(), {}) == []
 
 
 def test_a_cluster_is_asked_from_another_mons_host_when_the_first_is_dead(

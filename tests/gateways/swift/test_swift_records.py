@@ -3,16 +3,15 @@
 import configparser
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from pydantic import ValidationError
 
+from tests.gateways.rgw.planned_rgw import Spot
 from tests.gateways.stage import Stage
 from tests.gateways.stub_host import StubHost
-from weighbridge.common.document import Document
 from weighbridge.common.endpoint import ObjectApi
 from weighbridge.common.errors import CommandFailed, UsageError
 from weighbridge.gateways.gateway import RunningGateway
@@ -23,7 +22,6 @@ from weighbridge.gateways.swift.read_ring import described
 from weighbridge.gateways.swift.samples import sample_of
 from weighbridge.gateways.swift.settings import SERVERS, SwiftPlacement, SwiftSettings
 from weighbridge.gateways.swift.swift import Swift
-from weighbridge.topologies.loader import shipped_layouts
 
 SAMPLE = """
 [DEFAULT]
@@ -250,15 +248,6 @@ def test_endpoints_are_the_fronts_and_facts_and_probes_include_its_own(
     assert names[-1] == "haproxy.balancer-1"
 
 
-def test_rendered_files_are_the_written_ones(stage: Fronted) -> None:
-    running = stage.start(SwiftSettings())
-    for one in running.rendered:
-        written = stage.hosts[one.host].files[one.path]
-        assert isinstance(written, str)
-        assert "***" in one.text or one.text == written
-    assert len(running.rendered) == 2 * 2 + 1 + 3 * 5
-
-
 def test_faults_of_swift_and_haproxy_are_reported_together_and_nothing_starts(
     stage: Fronted,
 ) -> None:
@@ -342,13 +331,6 @@ def test_object_servers_have_their_hosts_names_and_show_no_secret(store: StubHos
 
 PLACE_OF_RECORDS = SwiftPlacement(proxy=("gateway-1",), storage=("store-1", "store-2", "store-3"))
 PLACE_ABC = SwiftPlacement(proxy=("p",), storage=("a", "b", "c"))
-
-
-@dataclass(frozen=True)
-class Spot:
-    name: str
-    address: str
-    disks: tuple[str, ...] = ()
 
 
 FRONTED = {"haproxy": "p"}
@@ -437,11 +419,6 @@ def test_no_rate_is_limited_requests_are_logged_only_if_enabled_and_the_user_has
     assert proxy["filter:tempauth"]["user_weigh_bench"] == "k3y .admin"
     logged = proxy_conf(SwiftSettings(log_requests=True, log_level="ERROR"))
     assert logged["filter:proxy-logging"]["access_log_level"] == "INFO"
-
-
-@pytest.mark.parametrize("layout", ["swift", "swift-s3api", "swift-haproxy"])
-def test_shipped_layouts_name_their_pipeline(layout: str) -> None:
-    assert Document.read(shipped_layouts()[layout]).data["settings"]["pipeline"] == "standard"
 
 
 def storage(kind: str, settings: dict[str, object]) -> configparser.RawConfigParser:
@@ -550,8 +527,7 @@ def test_every_proxy_has_the_same_list_of_memcacheds() -> None:
 
 
 def test_rendered_files_are_complete_and_have_no_secret() -> None:
-    place = SwiftPlacement(proxy=("p",), storage=("a", "b", "c"))
-    shown = Swift("swift-2.30", place, SwiftSettings()).render(SITES)
+    shown = Swift("swift-2.30", PLACE_ABC, SwiftSettings()).render(SITES)
     servers = {"swift", "account-server", "container-server", "object-server"}
     assert {one.path for one in shown if one.host == "a"} == {
         *(f"/etc/swift/{name}.conf" for name in servers),

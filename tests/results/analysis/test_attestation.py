@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +15,6 @@ from weighbridge.results.analysis.sameness import (
     warnings,
 )
 from weighbridge.results.doubt import PairDoubt
-from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.telemetry import Attested, Kind, Unit
 
 
@@ -219,16 +217,6 @@ def test_the_table_has_a_cell_for_each_layout_with_the_range_over_its_repeats() 
 )
 def test_figures_have_readable_units(value: float, unit: Unit, shown: str) -> None:
     assert show(value, unit) == shown
-
-
-def test_attestation_is_read_back_as_it_was_written(run: RunStore, tmp_path: Path) -> None:
-    store = RunStore(tmp_path, run.manifest)
-    assert store.attested() == ()
-    store.attest(APART)
-    store.attest([figure("swift", 142e6, repeat=1, promised=200e6)])
-    store.attest([])
-    assert store.attested() == (*APART, figure("swift", 142e6, repeat=1, promised=200e6))
-    assert len((tmp_path / "attestation.jsonl").read_text().splitlines()) == 3
 
 
 def test_hosts_that_differ_beyond_their_bound_are_a_grave_doubt_about_two_layouts() -> None:

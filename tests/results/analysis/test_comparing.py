@@ -366,15 +366,6 @@ def test_a_control_gives_the_noise_floor_and_is_never_compared_with_others() -> 
     assert text.endswith("; n = 5; the noise floor of this machine is 1.2×.")
 
 
-def test_a_difference_within_the_noise_floor_is_no_claim() -> None:
-    rows = [row("a"), row("b", rates=times(1.2)), row("t", rates=times(1.3))]
-    found = cell(compare(rows, {"t": "a"}))
-    assert found.verdict == "not significant"
-    assert found.text.startswith("No difference found beyond the noise floor")
-    assert found.text.endswith(" is 2.0×.")
-    assert headline(find(rows, {"t": "a"})).startswith("No layout leads")
-
-
 def test_the_noise_floor_is_an_estimate_over_all_pairs_and_does_not_grow_with_every_cell() -> None:
     draw = random.Random(7)
     few, many = (

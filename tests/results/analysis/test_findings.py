@@ -30,8 +30,6 @@ from weighbridge.results.report.factor_table import factor_lines, factor_section
 from weighbridge.results.statistics import Ratio
 from weighbridge.suites import ENCRYPTION, SIGNING, Suite
 
-ABOVE = Doubt(what="above its ceiling", grade="grave", words="more than the disks can do")
-
 
 def test_between_two_layouts_that_were_both_compared_with_a_third_a_lead_needs_their_own_test() -> (
     None
@@ -252,14 +250,6 @@ def test_the_headline_counts_kinds_of_requests_and_hides_none() -> None:
         f"Provisional: a does more in 1 of 4 kinds of requests, b in 1{FEW}, 1 too close to "
         "call, 1 could not be compared"
     )
-
-
-def test_an_insignificant_lead_is_too_close_to_call() -> None:
-    noisy = [
-        row_of("a", 1, [100.0, 300.0, 80.0, 250.0, 90.0]),
-        row_of("b", 1, [100.0, 90.0, 110.0, 200.0, 95.0]),
-    ]
-    assert headline(find(noisy)) == "No layout leads: 1 too close to call"
 
 
 def test_a_provisional_difference_whose_interval_includes_one_puts_nobody_ahead() -> None:

@@ -41,8 +41,6 @@ from weighbridge.results.report.endpoint_table import ENDPOINT_HEAD, endpoint_li
 from weighbridge.results.report.listing_table import listing_lines, listing_sentences
 from weighbridge.suites import Bounds, Overload, Suite, Workload
 
-RATES = (100, 200, 400)
-
 
 def read_at(rate: float, within: float | None = 1.0) -> Workload:
     return altered(
@@ -271,11 +269,6 @@ def test_the_csv_has_a_line_per_figure_with_empty_unknowns() -> None:
     assert lines == [("store-1", "5e+07", "0.5000", "64000"), ("a", "1e+08", "", "")]
 
 
-def test_a_baseline_is_read_as_it_was_written() -> None:
-    baseline = made(disk("store-1", 1.0), link("a", "b", 2.0))
-    assert Baseline.model_validate_json(baseline.model_dump_json()) == baseline
-
-
 def test_the_charts_title_names_anomalies_and_it_shows_every_promise() -> None:
     chart = baseline_chart(
         made(disk("store-1", 50 * MB, promised=100 * MB), link("a", "b", 1e9), sent("a", 1e9))
@@ -456,13 +449,6 @@ def test_few_samples_have_no_p90_and_an_unreadable_histogram_is_named() -> None:
     assert one.p90_ms is None
     assert "latencies unreadable" in one.words
     assert "latencies unreadable" in endpoint_text(broken)
-
-
-def test_a_step_says_of_each_endpoint_what_it_served() -> None:
-    assert endpoint_text(tally("a:1", 100)) == "a:1: 100 succeeded, p90 1 ms"
-    assert endpoint_text(tally("a:1", 0, errors={"connect": 3}, left_out=True)) == (
-        "a:1: 0 succeeded, 3 connect, left out"
-    )
 
 
 def test_report_and_exported_steps_have_the_endpoints(tmp_path: Path) -> None:

@@ -156,18 +156,6 @@ def test_only_throughput_has_an_interval_and_only_of_valid_repeats(run: RunStore
     }
 
 
-def test_p90_of_each_repeat_is_a_dot(run: RunStore) -> None:
-    rows = summarize(run.plan(), run.steps())
-    panel = latency_panels(rows, find(rows))[0]
-    ours = [row for row in rows if (row.workload, row.layout) == ("small-read", "swift")]
-    expected = [
-        (row.workers, point.repeat + 1, point.value("p90")) for row in ours for point in row.points
-    ]
-    assert [
-        (dot.workers, dot.repeat, dot.value) for dot in panel.dots if dot.layout == "swift"
-    ] == expected
-
-
 def test_a_p90_of_too_few_samples_has_no_mark_but_its_max_has(run: RunStore) -> None:
     known = summarize(run.plan(), run.steps())
     rows = [

@@ -11,9 +11,8 @@ import pytest
 from chart_sources import fake_chart_source, texts_of
 from fake_run import WORKLOADS, StepFaults, fake_run
 from made_rows import altered
-from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.steps.summary import summarize
-from weighbridge.results.charts.chart_source import ChartSource, source_of
+from weighbridge.results.charts.chart_source import ChartSource
 from weighbridge.results.charts.latencies import KindLatencies, LayoutLatencies, RepeatLatencies
 from weighbridge.results.charts.latency.distributions import percentile_chart, percentiles
 from weighbridge.results.charts.latency.heat_map import (
@@ -106,16 +105,6 @@ def test_every_figure_has_the_names_of_all_layouts_in_it(
     assert {cell["layout"] for cell in lines} == {"rgw-beast", "swift"}
     failed = "in repeat 1 on swift: the gateway did not answer for 60 s."
     assert (failed in figures[name].caption) == (name != "hockey-stick")
-
-
-def test_an_a_a_control_is_in_no_chart_and_a_run_without_a_step_has_none(store: RunStore) -> None:
-    data = RunData(store.folder)
-    data.plan = altered(store.plan(), twins={"swift": "rgw-beast"})
-    for figure in all_of(source_of(data)):
-        assert {cell["layout"] for cell in csv.DictReader(io.StringIO(figure.csv))} == {"rgw-beast"}
-        assert not any("swift" in line for plot in figure.panels for line in plot.lines)
-        assert not any("swift" in plot.title for plot in figure.panels)
-    assert all_of(fake_chart_source(store, summarize(store.plan(), ()), steps=())) == ()
 
 
 def test_percentiles_are_solid_as_far_as_samples_lie_beyond_and_dashed_to_the_last() -> None:

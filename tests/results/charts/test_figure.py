@@ -318,23 +318,9 @@ def test_a_histogram_with_another_count_is_a_gap(tmp_path: Path) -> None:
     assert "counts 2 samples, but" in kind.gaps[0]
 
 
-def test_a_step_without_a_measurement_is_a_gap_with_its_notes(tmp_path: Path) -> None:
-    spoilt = StepFaults(failed=(("swift", "small-read", 8),))
-    (kind,) = read(fake_run(tmp_path, workloads=SHORT, repeats=2, telemetry=False, spoilt=spoilt))
-    assert "repeat 1 on swift: the gateway did not answer for 60 s" in kind.gaps[0]
-
-
 def test_latencies_in_bins_are_a_gap_with_that_reason(tmp_path: Path) -> None:
     (kind,) = read(
         fake_run(tmp_path, workloads=SHORT, repeats=1, telemetry=False, driver="cosbench")
     )
     assert all("the driver reports latencies only in bins" in gap for gap in kind.gaps)
     assert not any(one.known for one in kind.layouts)
-
-
-def test_an_a_a_control_is_never_among_the_layouts(tmp_path: Path) -> None:
-    layouts = ("rgw-beast", "rgw-beast-again")
-    store = fake_run(tmp_path, workloads=SHORT, repeats=1, telemetry=False, layouts=layouts)
-    plan = altered(store.plan(), twins={"rgw-beast-again": "rgw-beast"})
-    (kind,) = read_latencies(plan, summarize(plan, store.steps()), store.steps())
-    assert [one.layout for one in kind.layouts] == ["rgw-beast"]

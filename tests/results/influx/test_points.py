@@ -171,11 +171,6 @@ def test_points_are_reproducible_and_unique(store: RunStore) -> None:
     assert max(places.values()) == 1
 
 
-def test_a_step_without_a_measurement_has_no_point(store: RunStore) -> None:
-    failed = next(step for step in store.steps() if step.measurement is None)
-    assert not list(RunPoints(store).step(failed))
-
-
 def test_a_host_without_a_limit_of_cpus_has_cpus_used_and_no_share(store: RunStore) -> None:
     step, _ = measured_step(store)
     telemetry = store.telemetry(step.key)
@@ -312,8 +307,7 @@ def sent_store(tmp_path: Path) -> RunStore:
 
 @pytest.fixture
 def sent_lines(sent_store: RunStore) -> list[str]:
-    points = RunPoints(sent_store)
-    return [*points.run(), *(line for step in sent_store.steps() for line in points.step(step))]
+    return lines(sent_store)
 
 
 def server(influx: FakeInflux) -> InfluxServer:

@@ -11,7 +11,6 @@ import vl_convert as vlc
 from compared_rows import MILD, made_effect, row, times
 from fake_run import WORKLOADS, fake_run
 from made_rows import altered, changed
-from weighbridge.common.errors import UsageError
 from weighbridge.results import derive
 from weighbridge.results.analysis.comparing import compare
 from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
@@ -76,11 +75,6 @@ def test_all_derived_files_can_be_rebuilt_from_the_run_folder(runs: Path) -> Non
     assert all(path.stat().st_size for path in again.charts)
     assert again.comparable
     assert len(list(csv.reader(first.splitlines()))) == 3
-
-
-def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError):
-        derive(tmp_path)
 
 
 def test_the_page_fetches_nothing(page: Page) -> None:

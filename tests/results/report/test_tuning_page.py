@@ -297,11 +297,6 @@ def test_the_drift_chart_shows_each_trial_in_time_order(tuned_run: RunStore, pag
     )
 
 
-def test_an_ordinary_run_is_not_a_tuning(run: RunStore) -> None:
-    data = RunData(run.folder)
-    assert (data.tuning, data.trials, data.setting_table, data.tuned) == (None, (), None, None)
-
-
 def test_fragments_of_an_earlier_winner_are_removed(tmp_path: Path) -> None:
     store = fake_tuning(tmp_path, knobs=FEW)
     derive(store.folder, pictures=False)

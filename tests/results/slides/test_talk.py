@@ -21,7 +21,7 @@ from weighbridge.results.record.telemetry import Attested
 from weighbridge.results.slides.evidence import Evidence, evidence
 from weighbridge.results.slides.fitting import ROOM_PT, SMALLEST_PT, body_pt, size_for
 from weighbridge.results.slides.powerpoint import powerpoint
-from weighbridge.results.slides.slide import BarChart, Deck, SeriesChart, Slide
+from weighbridge.results.slides.slide import BarChart, Deck, SeriesChart
 from weighbridge.results.slides.talk import talk
 from weighbridge.results.slides.tuning import one_setting_each
 from weighbridge.results.statistics import Ratio
@@ -436,10 +436,6 @@ def deck(tuned: Evidence) -> Deck:
     return talk(tuned)
 
 
-def tuning_slide(deck: Deck, start: str) -> Slide:
-    return next(one for one in deck.slides if one.key.startswith(start))
-
-
 def test_the_talk_of_a_tuning_goes_from_the_answer_to_how_to_repeat_it(deck: Deck) -> None:
     keys = list(dict.fromkeys(one.key.rstrip("0123456789").rstrip("-") for one in deck.slides))
     assert keys[:6] == ["answer", "set-up", "tried", "ledger", "tornado", "no-effect"]
@@ -456,7 +452,7 @@ def test_every_table_fits_its_slide_in_readable_type(deck: Deck) -> None:
 
 def test_bars_are_the_effects_of_the_ledger(tuned: Evidence, deck: Deck) -> None:
     assert tuned.tuned is not None
-    chart = tuning_slide(deck, "tornado-1").chart
+    chart = slide(deck, "tornado-1").chart
     assert isinstance(chart, BarChart)
     ratios = [one.effects[0].ratio for one in tuned.tuned.table.entries]
     known = sorted((one for one in ratios if one is not None), key=lambda one: -one.either_way)
@@ -480,13 +476,13 @@ def test_the_notes_have_the_files_to_paste_and_every_figure(tuned: Evidence, dec
 def test_an_interrupted_tuning_has_a_talk_that_says_so(tmp_path: Path, rounds: int) -> None:
     course = FakeCourse(rounds=rounds, state="interrupted", choose=False)
     deck = talk(evidence(fake_tuning(tmp_path, course, knobs=FEW)))
-    assert any("not complete: interrupted" in line for line in tuning_slide(deck, "answer").lines)
-    assert tuning_slide(deck, "limits").title.startswith("The tuning is not complete")
+    assert any("not complete: interrupted" in line for line in slide(deck, "answer").lines)
+    assert slide(deck, "limits").title.startswith("The tuning is not complete")
     assert not any(one.key.startswith(("chosen", "confirmation")) for one in deck.slides)
     assert powerpoint(deck)
 
 
 def test_a_winner_that_was_not_confirmed_is_not_praised(tmp_path: Path) -> None:
     deck = talk(evidence(fake_tuning(tmp_path, FakeCourse(confirmed=1.0), knobs=FEW)))
-    assert "was not confirmed" in tuning_slide(deck, "confirmation").title
+    assert "was not confirmed" in slide(deck, "confirmation").title
     assert deck.title.endswith("the winner was not confirmed")

@@ -40,10 +40,10 @@ from weighbridge.run import Ran
 from weighbridge.suites.loader import shipped
 from weighbridge.topologies.parameters import field_texts
 
-Told = tuple[int, str, str]
+RunCli = Callable[..., tuple[int, str, str]]
 
 
-def test_schemas_are_printed_without_any_run(run_cli: Callable[..., Told]) -> None:
+def test_schemas_are_printed_without_any_run(run_cli: RunCli) -> None:
     ended, out, _ = run_cli("export", "--schema")
     assert (ended, json.loads(out)["title"]) == (0, "A run of Weighbridge")
     ended, out, _ = run_cli("sql", "--schema")
@@ -51,7 +51,7 @@ def test_schemas_are_printed_without_any_run(run_cli: Callable[..., Told]) -> No
     assert "attestation: " in out
 
 
-def test_every_example_query_of_the_help_runs(folder: Path, run_cli: Callable[..., Told]) -> None:
+def test_every_example_query_of_the_help_runs(folder: Path, run_cli: RunCli) -> None:
     _, shown, _ = run_cli("sql", "--help")
     for words, query in EXAMPLES:
         assert words in shown
@@ -61,7 +61,7 @@ def test_every_example_query_of_the_help_runs(folder: Path, run_cli: Callable[..
         assert (ended, err, out[-2:]) == (0, "", ")\n")
 
 
-def test_standard_output_takes_one_file(folder: Path, run_cli: Callable[..., Told]) -> None:
+def test_standard_output_takes_one_file(folder: Path, run_cli: RunCli) -> None:
     ended, out, _ = run_cli(
         "export", folder, "--to", "parquet", "--out", "-", "--table", "steps", "--table", "summary"
     )
@@ -73,7 +73,7 @@ def test_standard_output_takes_one_file(folder: Path, run_cli: Callable[..., Tol
 
 
 def test_a_run_is_sent_to_an_influxdb(
-    folder: Path, run_cli: Callable[..., Told], monkeypatch: pytest.MonkeyPatch
+    folder: Path, run_cli: RunCli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WEIGHBRIDGE_INFLUX_TOKEN", "")
     with FakeInflux() as server:
@@ -83,9 +83,7 @@ def test_a_run_is_sent_to_an_influxdb(
     assert any("swift" in line for line in server.taken)
 
 
-def test_the_slides_of_a_run_open(
-    folder: Path, run_cli: Callable[..., Told], tmp_path: Path
-) -> None:
+def test_the_slides_of_a_run_open(folder: Path, run_cli: RunCli, tmp_path: Path) -> None:
     ended, out, err = run_cli("export", folder, "--to", "pptx", "--out", tmp_path / "talk.pptx")
     assert (ended, out) == (0, f"{tmp_path / 'talk.pptx'}\n")
     assert "the slides are set in Arial" in err
@@ -93,7 +91,7 @@ def test_the_slides_of_a_run_open(
 
 
 def test_existing_files_are_replaced_only_on_request_and_a_close_format_is_suggested(
-    folder: Path, run_cli: Callable[..., Told]
+    folder: Path, run_cli: RunCli
 ) -> None:
     assert run_cli("export", folder, "--to", "csv") == (
         0,
@@ -194,16 +192,11 @@ def test_charts_are_listed(small_run: Path) -> None:
 
 def test_an_unknown_chart_is_refused_with_the_closest_name(small_run: Path) -> None:
     with pytest.raises(UsageError, match=r"did you mean .*hockey-stick"):
-        CliRunner().invoke(
-            weighbridge,
-            ["charts", str(small_run), "--only", "hockeystick"],
-            catch_exceptions=False,
-            standalone_mode=False,
-        )
+        run(str(small_run), "--only", "hockeystick")
 
 
 def test_failed_charts_keep_table_report_and_exit_code(
-    small_run: Path, run_cli: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+    small_run: Path, run_cli: RunCli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code_without_charts, *_ = run_cli("report", "--no-charts", small_run)
 
@@ -223,25 +216,6 @@ def test_failed_charts_keep_table_report_and_exit_code(
         assert f"nothing else is lost; to try again: weighbridge charts {small_run}" in output
 
 
-def test_the_table_is_printed_before_the_first_chart_is_drawn(
-    small_run: Path,
-    run_cli: Callable[..., tuple[int, str, str]],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    before = []
-
-    def draws(*_: object) -> tuple[Path, ...]:
-        before.append(capsys.readouterr().out)
-        return ()
-
-    monkeypatch.setattr("weighbridge.results_output.write_charts", draws)
-    run_cli("report", small_run)
-    assert "small-read" in before[0]
-    assert "report.html" in before[0]
-
-
-RunCli = Callable[..., tuple[int, str, str]]
 ROOT = Path(__file__).parents[3]
 IN_A_SENTENCE = (documents.ListedSuite, documents.ListedHardware)
 """Records whose fields have no lines of their own on the page."""

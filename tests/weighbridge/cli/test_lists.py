@@ -14,7 +14,6 @@ import pytest
 from pydantic import SecretStr
 
 from stub_run import Run
-from tests.weighbridge import command_line
 from tests.weighbridge.command_line import weighbridge
 from weighbridge.common.endpoint import Endpoint, ObjectApi
 from weighbridge.documents import (
@@ -28,7 +27,6 @@ from weighbridge.plan_outline import PlanOutline
 from weighbridge.results import derive
 from weighbridge.results.record.store import RunStore, lock_run_folder
 from weighbridge.screen.deployments import describe
-from weighbridge.suites import loader
 from weighbridge.suites import loader as suite_files
 from weighbridge.topologies.deployment import DeploymentRecord
 from weighbridge.topologies.lab.host import keep_daemon
@@ -263,7 +261,7 @@ FILE = """<workload name="demo">
   </workflow>
 </workload>
 """
-command = partial(command_line.weighbridge, folder=Path("/nonexistent"), COLUMNS="200")
+command = partial(weighbridge, folder=Path("/nonexistent"), COLUMNS="200")
 
 
 @pytest.fixture
@@ -276,7 +274,7 @@ def file(tmp_path: Path) -> Path:
 def test_the_suite_goes_to_stdout_and_remarks_to_stderr(file: Path) -> None:
     done = command("import-cosbench", file)
     assert done.returncode == 0
-    assert loader.parse("demo.yaml", done.stdout).workloads[0].workers == (8,)
+    assert suite_files.parse("demo.yaml", done.stdout).workloads[0].workers == (8,)
     assert f"{file}:6: interval '1' is left out" in done.stderr
 
 
@@ -284,7 +282,7 @@ def test_a_written_suite_can_be_loaded_and_is_never_overwritten(file: Path, tmp_
     out = tmp_path / "demo.yaml"
     done = command("import-cosbench", file, "--out", out)
     assert (done.returncode, done.stdout) == (0, "")
-    assert loader.load(out).name == "demo"
+    assert suite_files.load(out).name == "demo"
     again = command("import-cosbench", file, "--out", out)
     assert again.returncode == 2
     assert "already exists" in again.stderr
@@ -297,7 +295,7 @@ def test_a_suite_that_would_measure_something_else_is_refused(file: Path, tmp_pa
     assert (done.returncode, out.exists()) == (2, False)
     assert "demo.xml:2:25: storage: policy 'POLICY' chooses where objects are stored" in done.stderr
     assert command("import-cosbench", file, "--out", out, "--partial").returncode == 0
-    assert loader.load(out).name == "demo"
+    assert suite_files.load(out).name == "demo"
 
 
 @pytest.mark.parametrize(

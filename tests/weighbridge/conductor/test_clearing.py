@@ -21,7 +21,7 @@ from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import BucketsLeft, DriverError, LeftBehind, ObjectsLeft
 from weighbridge.conductor import clearing as clearing_room
 from weighbridge.conductor import conductor
-from weighbridge.conductor.capable import SHEET, sheet_of
+from weighbridge.conductor.capable import SHEET
 from weighbridge.conductor.clearing import HINT, SOON_S, clear, clearing
 from weighbridge.conductor.interruption import Interrupted, interruptible
 from weighbridge.gateways.capabilities.capability import Answer
@@ -305,11 +305,6 @@ def test_a_daemon_that_dies_of_a_question_is_recorded_and_changes_no_step(
     failed = [one.text for one in store.events() if one.kind == "failed"]
     assert set(failed) == {"capabilities: radosgw had ended"}
     assert any("radosgw had ended" in text for text in seen.said)
-
-
-def test_a_sheet_names_api_group_and_capability() -> None:
-    found = LayoutAnswers(layout="rgw-a", release="any", answers=ANSWERS)
-    assert next(iter(sheet_of(found).facts)) == "s3: objects: DELETE"
 
 
 CEILING = HostCeiling(

@@ -182,13 +182,6 @@ def test_a_repeat_that_no_longer_fits_the_budget_is_not_started_and_a_started_on
     assert "before repeat 3 of 3" in event.text
 
 
-def test_a_run_with_time_enough_is_not_ended_by_its_budget(tmp_path: Path) -> None:
-    run = Run(tmp_path, repeats=2)
-    store = run.store()
-    conduct(run, store, Watched(), allowance=TimeAllowance(3600))
-    assert len(store.steps()) == 12
-
-
 def test_events_record_what_was_visited_when_and_in_which_repeat(tmp_path: Path) -> None:
     run = Run(tmp_path, repeats=2)
     store = killed(run, "begins", 5)

@@ -14,12 +14,10 @@ from weighbridge.conductor import pass_runner
 from weighbridge.conductor.time_estimate import units
 from weighbridge.drivers.protocol import Measured, OnProgress, Step
 from weighbridge.results.analysis.find.answers import Found, FoundRate
-from weighbridge.results.analysis.find.bound_text import parse_bound
 from weighbridge.results.analysis.find.searches import MOST_AT_A_RATE, RESOLVED
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.record import LatencyBound, StepResult
 from weighbridge.results.record.store import RunStore
-from weighbridge.suites import Suite
 
 BOUND = LatencyBound(metric="p90", most_ms=20.0)
 ONE = [
@@ -228,11 +226,3 @@ def test_time_and_number_of_steps_include_the_searches_at_most(tmp_path: Path) -
     assert sum(unit.planned_s for unit in units(run.plan())) > sum(
         unit.planned_s for unit in units(plain.plan())
     )
-
-
-def test_plans_without_a_search_are_read_as_before(tmp_path: Path) -> None:
-    run = searching(tmp_path, find=None)
-    plan = run.plan()
-    assert type(plan).model_validate_json(plan.model_dump_json(exclude={"find"})) == plan
-    assert isinstance(plan.suite, Suite)
-    assert parse_bound("p90<=20ms") == BOUND

@@ -381,23 +381,28 @@ def test_an_error_in_the_step_ends_sampling_and_is_raised(store: RunStore, meter
 def test_hosts_have_their_tier_and_the_limits_of_the_hardware() -> None:
     hosts = {
         "client-1": {"cpus": 0.5},
+        "client-2": {},
         "gateway-1": {"nic": "1Gbit"},
         "store-1": {"memory": "1GiB", "disks": [{"size": "1GiB", "iops": 50}]},
         "store-2": {"cpuset": "2-3"},
         "spare": {},
     }
-    hardware = Hardware.model_validate({"name": "h", "kind": "lab", "hosts": hosts})
+    clients = ["client-1", "client-2"]
+    hardware = Hardware.model_validate(
+        {"name": "h", "kind": "lab", "clients": clients, "hosts": hosts}
+    )
     needs = {
         "gateway-1": HostNeed(roles=("proxy",)),
         "store-1": HostNeed(roles=("object",), disks=1, tier="storage"),
         "store-2": HostNeed(roles=("object",), tier="storage"),
     }
-    names = ["client-1", "gateway-1", "store-1", "store-2"]
+    names = [*clients, "gateway-1", "store-1", "store-2"]
     limits = {
         one.host: one for one in limits_of(hardware, needs, {**dict.fromkeys(names), "store-1": 40})
     }
     assert [(name, one.tier) for name, one in limits.items()] == [
         ("client-1", "client"),
+        ("client-2", "client"),
         ("gateway-1", "gateway"),
         ("store-1", "storage"),
         ("store-2", "storage"),
@@ -411,18 +416,6 @@ def test_hosts_have_their_tier_and_the_limits_of_the_hardware() -> None:
     assert (limits["gateway-1"].cpus, limits["gateway-1"].cores) == (None, None)
     assert (limits["store-1"].cpus, limits["store-1"].cores) == (None, 40)
     assert (limits["client-1"].cpu_period_ms, limits["gateway-1"].cpu_period_ms) == (10.0, None)
-
-
-def test_every_client_host_has_the_client_tier() -> None:
-    hosts = {"client-1": {"nic": "1Gbit"}, "client-2": {"nic": "1Gbit"}, "gateway-1": {}}
-    hardware = Hardware.model_validate(
-        {"name": "h", "kind": "lab", "clients": ["client-1", "client-2"], "hosts": hosts}
-    )
-    limits = limits_of(hardware, {"gateway-1": HostNeed(roles=("proxy",))}, dict.fromkeys(hosts))
-    assert [(one.host, one.tier) for one in limits if one.nic_bits_s is not None] == [
-        ("client-1", "client"),
-        ("client-2", "client"),
-    ]
 
 
 MODEL = ModelDiskCounters(

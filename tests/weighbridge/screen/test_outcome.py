@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from rich.console import Console
 
 from fake_run import WORKLOADS, StepFaults, fake_run
 from fake_tuning import OBJECTIVES, FakeCourse, fake_tuning
@@ -50,7 +49,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Derived:
 
 def printed(derived: Derived, width: int) -> list[str]:
     screen = io.StringIO()
-    print_outcome(derived, Console(width=width, file=screen))
+    print_outcome(derived, InertConsole(width=width, file=screen))
     return screen.getvalue().splitlines()
 
 
@@ -72,13 +71,6 @@ def test_a_narrow_terminal_shows_them_in_two_tables_without_cutting_names(
     assert len(mine) == 2
     assert "store-" in mine[1]
     assert not [line for line in lines if "…" in line and not line.startswith("•")]
-
-
-def test_a_run_without_telemetry_has_no_empty_columns_for_it(tmp_path: Path) -> None:
-    old = derive(
-        fake_run(tmp_path, workloads=[SMALL], repeats=1, telemetry=False).folder, pictures=False
-    )
-    assert "saturated" not in "\n".join(printed(old, 140))
 
 
 def test_the_driver_has_a_column_only_where_there_are_two(derived: Derived, both: Derived) -> None:
@@ -178,6 +170,7 @@ def test_verdicts_are_counted_and_a_missing_noise_floor_is_reported(tmp_path: Pa
     assert "Of 8 cells of swift compared with rgw-beast: " in text
     assert text.splitlines()[0] == "rgw-beast leads in the requests replayed, by 1.5×."
     assert "The noise floor of this machine was not measured: compare --aa." in text
+    assert "saturated" not in text  # no telemetry, and no empty columns for it
 
 
 def test_doubts_are_said_once_and_named_by_their_letters_after_that(tmp_path: Path) -> None:
@@ -292,23 +285,18 @@ def test_a_sentence_for_each_layout_follows_and_why_a_store_did_not_serve() -> N
     assert "\x1b" not in text
 
 
-def test_nothing_is_printed_where_no_power_was_cut() -> None:
-    assert not printed_cuts()
-
-
 @pytest.mark.parametrize("width", [80, 100, 150])
 def test_the_outcome_of_a_run_has_the_cuts_that_lost_beside_each_write(
     with_cuts: Derived, width: int
 ) -> None:
-    screen = io.StringIO()
-    print_outcome(with_cuts, InertConsole(width=width, file=screen))
-    text = screen.getvalue()
-    lines = [line for line in text.splitlines() if line.startswith(" write") or "-write" in line]
+    shown = printed(with_cuts, width)
+    lines = [line for line in shown if line.startswith(" write") or "-write" in line]
     assert [line for line in lines if "swift" in line and "3 of 20" in line]
     assert [line for line in lines if " rgw " in line and "not tried" in line]
     assert not [line for line in lines if "rgw" in line and "…" in line]
-    heads = [line for line in text.splitlines() if line.startswith("workload")]
+    heads = [line for line in shown if line.startswith("workload")]
     assert any("cuts that lost" in line and "op/s" not in line for line in heads) == (width == 80)
+    text = "\n".join(shown)
     assert "not durable: lost acknowledged writes in 3 of 20 power cuts" in text
     assert "What survives power cuts:" in text
 
@@ -317,9 +305,7 @@ def test_the_outcome_of_a_run_without_power_cuts_has_no_such_column(tmp_path: Pa
     made = derive(
         fake_run(tmp_path, workloads=[WRITES], repeats=1, telemetry=False).folder, pictures=False
     )
-    screen = io.StringIO()
-    print_outcome(made, InertConsole(width=150, file=screen))
-    assert "cuts" not in screen.getvalue()
+    assert "cuts" not in "\n".join(printed(made, 150))
 
 
 ANSWER = QueryResult(
@@ -375,16 +361,10 @@ def tuned(run: RunStore) -> Derived:
     return derive(run.folder, pictures=False)
 
 
-def printed_tuning(derived: Derived, width: int = 100) -> str:
-    out = io.StringIO()
-    print_outcome(derived, Console(file=out, width=width))
-    return out.getvalue()
-
-
 def test_the_table_of_trials_fits_a_terminal_of_100_columns(
     tuned: Derived,
 ) -> None:
-    text = printed_tuning(tuned)
+    text = "\n".join(printed(tuned, 100))
     table = text[: text.index("failed: ")].splitlines()[1:]
     assert max(map(len, table)) <= 100
     assert "…" not in text
@@ -396,7 +376,7 @@ def test_the_table_of_trials_fits_a_terminal_of_100_columns(
 def test_winner_confirmation_and_settings_without_effect_are_sentences(
     tuned: Derived,
 ) -> None:
-    text = printed_tuning(tuned)
+    text = "\n".join(printed(tuned, 100))
     assert "▲ Chosen: radosgw.max_concurrent_requests 1024 → 64." in text
     assert "▲ Confirmed on fresh deployments: " in text
     assert (
@@ -408,7 +388,7 @@ def test_winner_confirmation_and_settings_without_effect_are_sentences(
 
 
 def test_a_wide_terminal_shows_intervals_and_restarts(tuned: Derived) -> None:
-    text = printed_tuning(tuned, 180)
+    text = "\n".join(printed(tuned, 180))
     assert "new buckets" in text
     assert "radosgw.index_shards 11 → 1 " in text
     assert " to +" in text
@@ -417,14 +397,15 @@ def test_a_wide_terminal_shows_intervals_and_restarts(tuned: Derived) -> None:
 def test_one_objective_has_its_interval_on_any_terminal(tmp_path: Path) -> None:
     course = FakeCourse(rounds=5, choose=False)
     one = fake_tuning(tmp_path, course, objectives=OBJECTIVES[:1], workloads=STEPS[:1])
-    text = printed_tuning(derive(one.folder, pictures=False))
+    text = "\n".join(printed(derive(one.folder, pictures=False), 100))
     assert "(+" in text
     assert max(map(len, text[: text.index("failed: ")].splitlines()[1:])) <= 100
 
 
 def test_a_tuning_that_was_cut_off_chose_nothing_yet(tmp_path: Path) -> None:
     cut = fake_tuning(tmp_path, FakeCourse(rounds=1, state="interrupted", choose=False))
-    assert "No setting has been chosen yet." in printed_tuning(derive(cut.folder, pictures=False))
+    shown = "\n".join(printed(derive(cut.folder, pictures=False), 100))
+    assert "No setting has been chosen yet." in shown
 
 
 @pytest.mark.parametrize(

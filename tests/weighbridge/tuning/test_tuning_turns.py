@@ -57,15 +57,15 @@ def played(
     what: Tuning,
     many: int,
     judge: Judge,
-    outcome: Callable[[TrialTurn, int], dict[str, object]] = lambda turn, number: {},
+    heard: Callable[[TrialTurn], object] = lambda turn: None,
 ) -> list[TrialTurn]:
-    """All turns, each with a trial of this outcome."""
+    """All turns, each with a trial."""
     turns = rounds([TrialCount(one) for one in settings(many)], what, BASELINE, judge)
     found: list[TrialTurn] = []
     turn = next(turns, None)
     while turn is not None:
         found.append(turn)
-        more = outcome(turn, len(found))
+        heard(turn)
         trial = Trial.model_validate(
             {
                 "number": len(found),
@@ -73,7 +73,6 @@ def played(
                 "repeat": 0,
                 "round": turn.round,
                 "scope": "restart",
-                **more,
             }
         )
         try:
@@ -122,11 +121,7 @@ def test_nothing_is_judged_before_the_least_number_of_trials() -> None:
         asked.append(max(turn.round for turn in made) + 1)
         return judged()()
 
-    def outcome(turn: TrialTurn, number: int) -> dict[str, object]:
-        made.append(turn)
-        return {}
-
-    played(tuning(least=3, most=5), 2, judge, outcome)
+    played(tuning(least=3, most=5), 2, judge, made.append)
     assert asked == [3, 4]
 
 
@@ -136,26 +131,6 @@ def test_a_setting_that_may_not_be_chosen_drops_out(verdict: EntryVerdict) -> No
         turn.variant.name
         for turn in played(tuning(least=2, most=4), 2, judged(verdicts={"setting-0": verdict}))
     ]
-    assert [tried.count("setting-0"), tried.count("setting-1")] == [2, 4]
-
-
-def test_a_setting_with_which_the_gateway_does_not_start_is_not_tried_again() -> None:
-    def outcome(turn: TrialTurn, number: int) -> dict[str, object]:
-        return (
-            {"stood": False, "failed": "did not come up"}
-            if turn.variant.name == "setting-0"
-            else {}
-        )
-
-    tried = [turn.variant.name for turn in played(tuning(least=2, most=4), 2, judged(), outcome)]
-    assert [tried.count("setting-0"), tried.count("setting-1")] == [1, 4]
-
-
-def test_a_setting_whose_steps_fail_gets_a_second_chance_and_no_third() -> None:
-    def outcome(turn: TrialTurn, number: int) -> dict[str, object]:
-        return {"failed": "the driver gave up"} if turn.variant.name == "setting-0" else {}
-
-    tried = [turn.variant.name for turn in played(tuning(least=2, most=4), 2, judged(), outcome)]
     assert [tried.count("setting-0"), tried.count("setting-1")] == [2, 4]
 
 

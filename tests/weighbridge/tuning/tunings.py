@@ -28,8 +28,11 @@ def outcomes(found: tuple[Trial, ...]) -> list[tuple[str, int, int, str]]:
     return [(one.arm.name, one.round, one.repeat, one.failed) for one in found]
 
 
-def values(**levels: list[object]) -> list[dict[str, object]]:
-    return [{"key": key, "values": tried} for key, tried in levels.items()]
+def values(**levels: Any) -> list[dict[str, Any]]:
+    return [
+        {"key": key, **(tried if isinstance(tried, dict) else {"values": tried})}
+        for key, tried in levels.items()
+    ]
 
 
 SEARCH: dict[str, Any] = {

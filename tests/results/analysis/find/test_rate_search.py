@@ -480,8 +480,3 @@ def test_a_bound_is_a_latency_and_its_largest_value(text: str, metric: str, most
 def test_other_texts_are_refused_with_what_is_wrong(text: str, why: str) -> None:
     with pytest.raises(UsageError, match=re.escape(why)):
         parse_bound(text)
-
-
-def test_a_bound_is_printed_as_it_is_read() -> None:
-    bound = parse_bound("p90<=50ms")
-    assert parse_bound(str(bound)) == bound

@@ -99,32 +99,17 @@ SWIFT: dict[str, Any] = {"layout": "swift"}
 
 def hosts(disk_mb: float = 100, link_mb: float = 1000, layout: str = "rgw-beast") -> list[Attested]:
     """Three disks, one a store, and every pair of hosts."""
-    about: dict[str, Any] = {"layout": layout, "repeat": 0, "promised": 1e12}
+    known: dict[str, Any] = {"layout": layout, "size": MB, "promised": 1e12}
     found = [
-        Attested.model_validate(
-            {
-                **about,
-                "host": host,
-                "kind": "disk",
-                "what": f"disk wb0 {pick} {operation}",
-                "value": disk_mb * MB,
-                "unit": "B/s",
-                "operation": operation,
-                "pick": pick,
-                "request_bytes": MB,
-            }
-        )
+        disk(host, "wb0", operation, pick, disk_mb, **known)
         for host in STORES
         for operation, pick in (("read", "random"), ("write", "sequential"))
     ]
     ends = [("client-1", name) for name in ("gateway-1", *STORES)] + [
         ("gateway-1", name) for name in STORES
     ]
-    for one, other in [pair for end in ends for pair in (end, end[::-1])]:
-        rate = {"value": link_mb * MB * 8, "unit": "bit/s", "promised": None}
-        link = {"host": other, "what": f"network from {one}", "sender": one, "receiver": other}
-        found.append(Attested.model_validate({**about, **rate, **link, "kind": "network"}))
-    return found
+    pairs = [pair for one, other in ends for pair in both_ways(one, other, link_mb)]
+    return found + [altered(one, layout=layout, promised=None) for one in pairs]
 
 
 def only(
@@ -474,15 +459,8 @@ PLACE = {"layout": "x", "repeat": 0}
 
 
 def structure_of(**changes: Any) -> Structure:
-    known: dict[str, Any] = {
-        "entrances": ("gateway-1",),
-        "gateways": ("gateway-1",),
-        "stores": CEILING_STORES,
-        "disks": dict.fromkeys(CEILING_STORES, (0,)),
-        "replicas": 2,
-        "copied_by": "store",
-    }
-    return Structure.model_validate({**known, **changes})
+    disks = dict.fromkeys(CEILING_STORES, (0,))
+    return structure(**{"stores": CEILING_STORES, "disks": disks, "replicas": 2, **changes})
 
 
 def asked(operation: str = "read", size: float = 64_000, *, in_order: bool = False) -> CeilingQuery:

@@ -145,16 +145,6 @@ def test_a_percentile_of_few_samples_has_an_interval_and_one_of_many_has_none() 
     assert row.figure("p90").low is None
 
 
-def test_a_percentile_is_never_above_the_exact_maximum(run: RunStore) -> None:
-    for row in rows_by(run).values():
-        for point in row.points:
-            assert point.value("max") is not None
-            known = [
-                value for one in ("p50", "p90", "p99") if (value := point.value(one)) is not None
-            ]
-            assert max(known, default=0.0) <= point.value("max")
-
-
 def test_each_operation_of_a_mix_has_a_row_and_only_bodies_have_bandwidth() -> None:
     sizes = Objects(size=Uniform(uniform=(1000, 3000)))
     workload = altered(ONE, objects=sizes, operations=MIX)

@@ -143,13 +143,6 @@ def test_unreadable_telemetry_is_a_gap_of_its_step(runs: Path) -> None:
     )
 
 
-def test_the_last_result_of_a_step_counts(runs: Path) -> None:
-    run = fake_run(runs, workloads=ONE, repeats=1, telemetry=False)
-    again = fake_measurement(mean_ms=40, window_s=3.0)
-    run.append(step_of(again))
-    assert by_layout(run)["swift", 0].points["read"].value("throughput") == 100
-
-
 def moving(measurement: Measurement) -> Measurement:
     """The same with half the throughput in the second half of its window."""
     seconds = tuple(

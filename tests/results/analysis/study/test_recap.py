@@ -407,25 +407,6 @@ def test_cells_without_claims_neither_support_nor_contradict(
             assert why in found.why
 
 
-@pytest.mark.parametrize(
-    "verdict", ["provisional", "not comparable", "not significant", "no such word yet"]
-)
-def test_a_verdict_without_a_claim_decides_nothing_whatever_the_ratio(
-    monkeypatch: pytest.MonkeyPatch, verdict: str
-) -> None:
-    compare = study_conclusions.compare
-
-    def doubted(rows: Sequence[Row], *, bounds: Bounds) -> Comparison:
-        found = compare(rows, bounds=bounds)
-        return altered(found, effects=tuple(altered(one, verdict=verdict) for one in found.effects))
-
-    monkeypatch.setattr(study_conclusions, "compare", doubted)
-    assert {
-        concluded(two(200, 100), cells(expect)).verdict
-        for expect in ("better", "not-better", "alike")
-    } == {"cannot tell"}
-
-
 def test_layouts_with_different_hosts_are_not_compared() -> None:
     doubt = Doubt(what="hosts differ", grade="grave", words="CPU of gateway-1")
     differing = PairDoubt(layouts=("rgw-civetweb", "swift"), doubt=doubt)
