@@ -86,19 +86,15 @@ def _end_containers(deployment: str, runc: Runc) -> list[str]:
         try:
             runc.delete(container)
         except CommandFailed as error:
-            # Not a fault if it ended meanwhile: the second list decides.
-            errors[container] = error.output.strip()
-
-    def ours() -> list[str]:
-        return [one.id for one in runc.containers() if one.deployment == deployment]
+            errors[container] = error.output.strip()  # no fault if the next list lacks it
 
     def left() -> list[str]:
-        together([partial(delete, one) for one in ours()])
-        return [f"container {one} is left: {errors.get(one, '')}" for one in ours()]
+        ours = [one.id for one in runc.containers() if one.deployment == deployment]
+        together([partial(delete, one) for one in ours])
+        return [f"container {one} is left: {errors.get(one, '')}" for one in ours]
 
     try:
-        # A runc that outlived its conductor may add one after the first list.
-        return list(until_none(left))
+        return list(until_none(left))  # a runc that outlived its conductor may add one meanwhile
     except CommandFailed as error:
         return [str(error)]
 
