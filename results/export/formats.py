@@ -13,7 +13,7 @@ from weighbridge.results.export.data_table import DataTable
 from weighbridge.results.export.durability_table import durability_table
 from weighbridge.results.export.effect_tables import effects_table, ledger_table, trials_table
 from weighbridge.results.export.file import ExportFile, Format, Produced
-from weighbridge.results.export.hgrm_format import hgrm_files
+from weighbridge.results.export.hgrm_format import hgrm_files, hlog_files
 from weighbridge.results.export.json_format import json_file
 from weighbridge.results.export.keeping_tables import kept_table, memory_table
 from weighbridge.results.export.markdown_format import markdown_file
@@ -59,10 +59,6 @@ def _json(data: RunData, tables: Sequence[str]) -> Produced:
     return Produced(files=(json_file(data, [TABLES[name]([data]) for name in tables]),))
 
 
-def _hgrm(data: RunData, _tables: Sequence[str]) -> Produced:
-    return hgrm_files(data)
-
-
 def _pptx(data: RunData, _tables: Sequence[str]) -> Produced:
     from weighbridge.results.slides import deck  # noqa: PLC0415 - heavy, and needed only here
     from weighbridge.results.slides.typeface import shown_here  # noqa: PLC0415 - as above
@@ -102,7 +98,11 @@ FORMATS: Final[Registry[Format]] = Registry(
             tuple(TABLES),
         ),
         "hgrm": Format(
-            "HdrHistogram percentile distributions, a file per step and operation", _hgrm
+            "HdrHistogram percentile distributions, a file per step and operation",
+            lambda data, _: hgrm_files(data),
+        ),
+        "hlog": Format(
+            "HdrHistogram interval logs, a file per step", lambda data, _: hlog_files(data)
         ),
         "markdown": Format(
             "the table of a run (or its effects, or a tuning's settings) for notes",

@@ -1,4 +1,5 @@
-"""HdrHistogram percentile distributions (.hgrm), as its Java tools print them; values are in ms.
+"""What HdrHistogram's tools read: percentile distributions (.hgrm), as its Java tools print them,
+in ms; and interval logs (.hlog, version 1.3), of one interval for each operation of a step.
 
 Ticks are those of HdrHistogram with five per half-distance: ten to the median, then five for each
 halving of the distance to 100 %. The value at a tick is defined as everywhere here: that at rank
@@ -9,7 +10,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from itertools import accumulate
 from typing import Final
 
@@ -25,25 +28,86 @@ _SUB_BUCKETS: Final = 2 ** math.ceil(math.log2(2 * 10**DIGITS))
 _BUCKETS: Final = 1 + math.ceil(math.log2((HIGHEST_US + 1) / _SUB_BUCKETS))
 
 
+@dataclass(frozen=True)
+class _Latencies:
+    """A histogram of a step. Its maximum and sum are exact where they are known."""
+
+    name: str
+    encoded: str
+    histogram: Histogram
+    max_us: int | None = None
+    sum_us: int | None = None
+
+
 def hgrm_files(data: RunData) -> Produced:
     """A file for each step and operation with a histogram, and for reads' time to first byte."""
-    files, remarks, without = [], [], []
+
+    def distributions(step: StepResult, found: Sequence[_Latencies]) -> Iterator[ExportFile]:
+        for one in found:
+            text = distribution(one.histogram, one.max_us, one.sum_us)
+            yield ExportFile(name=f"{step.key.file_name}.{one.name}.hgrm", content=text.encode())
+
+    return _of_each_step(data, "hgrm", distributions)
+
+
+def hlog_files(data: RunData) -> Produced:
+    """A file for each step with a histogram."""
+
+    def log(step: StepResult, found: Sequence[_Latencies]) -> Iterator[ExportFile]:
+        if step.measurement is None:
+            return
+        # The log writer of the Python library is not used: it drops tags and rounds maxima down.
+        text = _log_header(step.measurement.started_at)
+        for one in found:
+            highest_us = one.histogram.percentile_us(100)
+            top_ms = min(highest_us, highest_us if one.max_us is None else one.max_us) / 1000
+            window = f"0.000,{step.measurement.window_s:.3f},{top_ms:.3f}"
+            text += f"Tag={one.name},{window},{one.encoded}\n"
+        yield ExportFile(name=f"{step.key.file_name}.hlog", content=text.encode())
+
+    return _of_each_step(data, "hlog", log)
+
+
+def _of_each_step(
+    data: RunData,
+    folder: str,
+    files_of: Callable[[StepResult, Sequence[_Latencies]], Iterable[ExportFile]],
+) -> Produced:
+    files: list[ExportFile] = []
+    remarks, without = [], []
     for key, step in data.steps.items():
-        found = list(_encoded(step))
-        if not found:
+        encoded = list(_encoded(step))
+        if not encoded:
             without.append(str(key))
-        for name, encoded, max_us, sum_us in found:
+        found = []
+        for name, text, max_us, sum_us in encoded:
             try:
-                text = distribution(Histogram.decode(encoded), max_us, sum_us)
+                found.append(_Latencies(name, text, Histogram.decode(text), max_us, sum_us))
             except InvalidMeasurement as error:
                 remarks.append(f"{key}, {name}: {error.message}; left out")
-                continue
-            files.append(ExportFile(name=f"{key.file_name}.{name}.hgrm", content=text.encode()))
+        try:
+            files += files_of(step, found) if found else ()
+        except InvalidMeasurement as error:
+            remarks.append(f"{key}: {error.message}; left out")
     if without:
         more = f"; and {len(without) - 3} more" if len(without) > 3 else ""
         some = f"{'; '.join(without[:3])}{more}"
         remarks.append(f"{len(without)} of {len(data.steps)} steps have no histogram: {some}")
-    return Produced(files=tuple(files), remarks=tuple(remarks), folder="hgrm")
+    return Produced(files=tuple(files), remarks=tuple(remarks), folder=folder)
+
+
+def _log_header(started_at: str) -> str:
+    """Raises InvalidMeasurement if it is no time."""
+    try:
+        start_s = datetime.fromisoformat(started_at).timestamp()
+    except ValueError as error:
+        raise InvalidMeasurement(f"{started_at!r} is not a time in ISO 8601") from error
+    return (
+        "#[Latencies in microseconds, Interval_Max in milliseconds, times in seconds]\n"
+        "#[Histogram log format version 1.3]\n"
+        f"#[StartTime: {start_s:.3f} (seconds since epoch), {started_at}]\n"
+        '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"\n'
+    )
 
 
 def distribution(histogram: Histogram, max_us: int | None = None, sum_us: int | None = None) -> str:

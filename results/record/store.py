@@ -6,8 +6,6 @@
       manifest.json         state and facts
       steps.jsonl           one StepResult a line, fsync'd: the truth
       events.jsonl          what was done when
-      latency/*.hlog        HdrHistogram interval logs, one file a step
-      series/*.jsonl        per-second series
       telemetry/*.jsonl     what hosts used every second, one file a step
       logs/                 logs of hosts, drivers and probes
       attestation.jsonl     what the hosts of each deployment could do
@@ -21,14 +19,12 @@ A line is one write(). Readers drop a torn last line; appending removes it first
 from __future__ import annotations
 
 import fcntl
-import math
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final, Self
 
 from pydantic import BaseModel, ValidationError
@@ -37,11 +33,8 @@ from weighbridge.common import safe_files
 from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.common.record import Record
 from weighbridge.common.safe_files import open_lock
-from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.manifest import ConfigFile, Manifest, RunEvent, Sheet, State
-from weighbridge.results.record.measurement import Measurement
 from weighbridge.results.record.reading import (
-    count_lines,
     read_bounded,
     read_lines,
     read_record,
@@ -61,84 +54,6 @@ from weighbridge.results.record.telemetry import (
 )
 from weighbridge.results.record.trial import TRIALS, TuningStore
 from weighbridge.results.record.writing import StoreError, append_line, write_all, write_atomically
-
-# HdrHistogram interval logs (version 1.3): `latency/*.hlog`, which HdrHistogram's tools read.
-#
-# The log writer of the Python library is not used: it drops tags and rounds maxima down.
-
-
-def interval_log(measurement: Measurement) -> str:
-    """The log of a step: each operation's latencies, and first bytes as `OPERATION-first-byte`."""
-    lines = [log_header(measurement.started_at)]
-    for tally in measurement.tallies:
-        max_us = tally.max_us or 0
-        intervals = [
-            (tally.operation, max_us, tally.latency),
-            (
-                f"{tally.operation}-first-byte",
-                _highest_us(tally.first_byte, max_us),
-                tally.first_byte,
-            ),
-        ]
-        lines += [
-            log_line(tag, 0.0, measurement.window_s, highest_us, encoded)
-            for tag, highest_us, encoded in intervals
-            if encoded is not None
-        ]
-    return "".join(lines)
-
-
-def _highest_us(encoded: str | None, bound_us: int) -> int:
-    """A histogram's highest latency; the bound if it is unreadable: the step is kept anyway."""
-    try:
-        return min(Histogram.decode(encoded or "").percentile_us(100), bound_us)
-    except InvalidMeasurement:
-        return bound_us
-
-
-def log_header(started_at: str) -> str:
-    """The header of a log from `started_at` (UTC). Raises InvalidMeasurement if it is no time."""
-    try:
-        start = datetime.fromisoformat(started_at).timestamp()
-    except ValueError as error:
-        raise InvalidMeasurement(f"{started_at!r} is not a time in ISO 8601") from error
-    return (
-        "#[Latencies in microseconds, Interval_Max in milliseconds, times in seconds]\n"
-        "#[Histogram log format version 1.3]\n"
-        f"#[StartTime: {start:.3f} (seconds since epoch), {started_at}]\n"
-        '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"\n'
-    )
-
-
-def log_line(tag: str, start_s: float, length_s: float, max_us: int, encoded: str) -> str:
-    """One interval of a log. Raises ValueError on a tag that the format cannot hold."""
-    if not tag or any(letter in tag for letter in ", \r\n\t"):
-        raise ValueError(f"{tag!r} is not a valid tag: no commas or white space, and not empty")
-    return f"Tag={tag},{start_s:.3f},{length_s:.3f},{max_us / 1000:.3f},{encoded}\n"
-
-
-def read_log(text: str) -> tuple[tuple[str, float, float, Histogram], ...]:
-    """(tag, start in s, length in s, histogram) of each line. Raises InvalidMeasurement."""
-    *lines, _ = text.split("\n")
-    found = []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip() or line.startswith(("#", '"')):
-            continue
-        tag, _, rest = (
-            line.removeprefix("Tag=").partition(",") if line.startswith("Tag=") else ("", "", line)
-        )
-        try:
-            start, length, _, payload = rest.strip().split(",")
-            at_s, for_s = float(start), float(length)
-            if not (0 <= at_s < math.inf and 0 <= for_s < math.inf):
-                raise ValueError(f"{start} and {length} are not a start and length in seconds")  # noqa: TRY301 - reported as any other
-            found.append((tag, at_s, for_s, Histogram.decode(payload)))
-        except (ValueError, InvalidMeasurement) as error:
-            raise InvalidMeasurement(
-                f"line {number} of an interval log: {error}: {line[:100]!r}"
-            ) from error
-    return tuple(found)
-
 
 _WITHOUT_STEP: Final = "Remove the line to go on without its step."
 _WITHOUT_TELEMETRY: Final = "Move the file away to go on without this step's telemetry."
@@ -246,19 +161,9 @@ class RunStore:
     # ---- measurements
 
     def append(self, step: StepResult) -> None:
-        """Write a step's histograms and series, then its line, which makes it count and is on disk.
-        Raises StoreError: what was there before still counts.
+        """Write a step's line, which is then on disk. Raises StoreError: what was there before
+        still counts.
         """
-        if step.measurement is not None:
-            # Written atomically: a step measured again after a kill leaves no half or double files.
-            name = step.key.file_name
-            lines = "".join(second.model_dump_json() + "\n" for second in step.measurement.seconds)
-            write_atomically(
-                self.folder / "latency" / f"{name}.hlog",
-                interval_log(step.measurement),
-                folder=self.folder,
-            )
-            write_atomically(self.folder / "series" / f"{name}.jsonl", lines, folder=self.folder)
         append_line(self.folder / "steps.jsonl", step.model_dump_json())
 
     def keep(self, folder: str, name: str, data: bytes) -> None:
@@ -572,66 +477,21 @@ def _torn(store: RunStore) -> Iterator[str]:
 
 
 def _missing(store: RunStore, found: Sequence[StepResult]) -> Iterator[str]:
-    """Missing files of measured steps; telemetry only if some step has it, since it is optional."""
+    """Missing files of measured steps, if some step has one, since telemetry is optional."""
     measured = [step for step in found if step.measurement is not None]
-    kinds = (
-        (
-            "latency",
-            "hlog",
-            "steps.jsonl has these histograms too",
-            [one for one in measured if _has_histogram(one)],
-        ),
-        ("series", "jsonl", "steps.jsonl has these seconds too", measured),
-        ("telemetry", "jsonl", "what the hosts used in these steps is unknown", measured),
-    )
-    for folder, ending, meaning, wanted in kinds:
-        paths = [store.folder / folder / f"{step.key.file_name}.{ending}" for step in wanted]
-        missing = [path for path in paths if not path.exists()]
-        if missing and (folder != "telemetry" or len(missing) < len(paths)):
-            yield f"{_files(missing, len(paths), store.folder)}: {meaning}"
-        if folder in _LINES:
-            short = [
-                path
-                for path, step in zip(paths, wanted, strict=True)
-                if path.exists() and count_lines(path, folder=store.folder) < _LINES[folder](step)
-            ]
-            if short:
-                yield f"{_files(short, len(paths), store.folder, 'cut short')}: {meaning}"
-        if folder == "telemetry":
-            torn_files = [path for path in paths if torn(path, folder=store.folder)]
-            if torn_files:
-                named = _files(torn_files, len(paths), store.folder, "torn")
-                yield f"{named}: their last lines were ignored"
-
-
-def _has_histogram(step: StepResult) -> bool:
-    return step.measurement is not None and any(
-        tally.latency is not None for tally in step.measurement.tallies
-    )
-
-
-def _seconds(step: StepResult) -> int:
-    return 0 if step.measurement is None else len(step.measurement.seconds)
-
-
-def _histograms(step: StepResult) -> int:
-    if step.measurement is None:
-        return 0
-    logged = sum(
-        (tally.latency is not None) + (tally.first_byte is not None)
-        for tally in step.measurement.tallies
-    )
-    return log_header(step.measurement.started_at).count("\n") + logged
-
-
-_LINES: Final[Mapping[str, Callable[[StepResult], int]]] = MappingProxyType(
-    {"series": _seconds, "latency": _histograms}
-)
-"""The minimum number of lines in the file of a step, by folder."""
+    paths = [store.folder / "telemetry" / f"{step.key.file_name}.jsonl" for step in measured]
+    missing = [path for path in paths if not path.exists()]
+    if 0 < len(missing) < len(paths):
+        meaning = "what the hosts used in these steps is unknown"
+        yield f"{_files(missing, len(paths), store.folder)}: {meaning}"
+    torn_files = [path for path in paths if torn(path, folder=store.folder)]
+    if torn_files:
+        named = _files(torn_files, len(paths), store.folder, "torn")
+        yield f"{named}: their last lines were ignored"
 
 
 def _files(paths: Sequence[Path], of: int, folder: Path, what: str = "missing") -> str:
-    """`series: 2 of 40 files are missing (the first: series/swift.jsonl)`."""
+    """`telemetry: 2 of 40 files are missing (the first: telemetry/swift.jsonl)`."""
     first = paths[0].relative_to(folder)
     return (
         f"{first.parts[0]}: {len(paths)} of {of} files {'is' if len(paths) == 1 else 'are'} "

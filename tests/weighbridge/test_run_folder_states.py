@@ -57,8 +57,6 @@ def made() -> tuple[Path, tuple[StepResult, ...]]:
     workload = WORKLOADS[0].model_copy(update={"workers": (1, 2), "runtime": 1.0})
     store = fake_run(Path(tempfile.mkdtemp()), workloads=[workload], repeats=2, telemetry=False)
     steps = store.steps()
-    for path in (store.folder / "latency", store.folder / "series"):
-        shutil.rmtree(path)
     (store.folder / "steps.jsonl").unlink()
     store.set_state("running")
     warm = shutil.copytree(store.folder, store.folder.with_name("warm"))

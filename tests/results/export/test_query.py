@@ -1,7 +1,9 @@
 import re
+from datetime import datetime
 from pathlib import Path
 
 import pytest
+from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,11 +15,11 @@ from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.export.export import export
 from weighbridge.results.export.formats import OF_TUNINGS
-from weighbridge.results.export.hgrm_format import distribution, hgrm_files
+from weighbridge.results.export.hgrm_format import distribution, hgrm_files, hlog_files
 from weighbridge.results.export.query import VIEWS, ask, read_runs, schema_words
 from weighbridge.results.record.histogram import Histogram, rank_of
 from weighbridge.results.record.manifest import Sheet
-from weighbridge.results.record.store import RunStore, read_log
+from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.telemetry import Attested
 
 SMALL = altered(WORKLOADS[0], workers=(1, 4), runtime=1.0)
@@ -216,10 +218,23 @@ def parsed(text: str) -> list[tuple[float, float, int]]:
 def test_a_histogram_log_gives_the_same_digits_as_the_java_tool() -> None:
     # step.hlog was read by HistogramLogProcessor of HdrHistogram 2.2.2: -tag read
     # -outputValueUnitRatio 1000.
-    logged = {
-        tag: histogram for tag, _, _, histogram in read_log((RECORDED / "step.hlog").read_text())
-    }
-    assert distribution(logged["read"]) == (RECORDED / "java-2.2.2.hgrm").read_text()
+    (line,) = [one for one in (RECORDED / "step.hlog").read_text().splitlines() if "=read," in one]
+    logged = Histogram.decode(line.rpartition(",")[2])
+    assert distribution(logged) == (RECORDED / "java-2.2.2.hgrm").read_text()
+
+
+def test_the_log_of_a_step_is_read_by_the_codec_of_hdrhistogram(two: tuple[RunData, ...]) -> None:
+    step = two[0].store.steps()[0]
+    assert step.measurement is not None
+    (tally,) = step.measurement.tallies
+    (file,) = (one for one in hlog_files(two[0]).files if one.name.startswith(step.key.file_name))
+    *head, line = file.content.decode().splitlines()
+    start_s = datetime.fromisoformat(step.measurement.started_at).timestamp()
+    assert head[2].startswith(f"#[StartTime: {start_s:.3f} (seconds since epoch)")
+    tag, begin, length_s, max_ms, encoded = line.split(",")
+    assert (tag, begin, float(length_s)) == ("Tag=read", "0.000", step.measurement.window_s)
+    assert float(max_ms) == (tally.max_us or 0) / 1000
+    assert HdrHistogram.decode(encoded).get_total_count() == tally.count
 
 
 @given(st.lists(st.integers(1, 3_600_000_000), min_size=1, max_size=300))

@@ -20,7 +20,7 @@ from fake_knobs import FEW
 from fake_run import fake_run
 from fake_tuning import fake_tuning
 from made_rows import made_workload
-from tests.mutation import CASES, DICE, Dice, cases, tried, wrong_bytes, wrong_json, wrong_text
+from tests.mutation import CASES, DICE, Dice, cases, tried, wrong_bytes, wrong_json
 from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.results import derive
 from weighbridge.results.analysis.run_data import RunData
@@ -31,7 +31,7 @@ from weighbridge.results.record.measurement import Bins, Second
 from weighbridge.results.record.reading import read_lines, read_record
 from weighbridge.results.record.resolved import ResolvedPlan
 from weighbridge.results.record.step import StepResult
-from weighbridge.results.record.store import _holders, log_header, log_line, read_log
+from weighbridge.results.record.store import _holders
 from weighbridge.results.record.telemetry import LINE, Attested, ProbeSecond
 from weighbridge.results.record.trial import Trial, TuningRun, Winner
 from weighbridge.suites.studies import loader as studies
@@ -364,11 +364,6 @@ def test_impossible_telemetry_is_refused_with_its_line(
 
 PLAIN = Histogram.of([1, 5, 900, 12_345, 12_345, 3_000_000])
 ENCODED = PLAIN.encode()
-LOG = (
-    log_header("2026-11-22T04:42:26+00:00")
-    + log_line("read", 0.0, 1.0, 3_000_000, ENCODED)
-    + log_line("list", 1.0, 1.0, 9, ENCODED)
-)
 
 
 def repacked(dice: Dice, text: str) -> str:
@@ -394,20 +389,3 @@ def test_any_text_is_a_histogram_or_invalid_measurement(dice: Dice) -> None:
     assert not found.count or found.percentile_us(1) <= found.percentile_us(
         50
     ) <= found.percentile_us(100)
-
-
-@cases
-def test_any_interval_log_is_read_or_refused_with_a_line_number(dice: Dice) -> None:
-    text = wrong_text(dice, LOG)
-    for tag, start_s, length_s, histogram in (
-        tried(lambda: read_log(text), InvalidMeasurement, saying="line ") or ()
-    ):
-        assert "," not in tag
-        assert start_s >= 0
-        assert length_s >= 0
-        assert histogram.count >= 0
-
-
-def test_a_malformed_line_of_an_interval_log_is_refused_with_its_number() -> None:
-    with pytest.raises(InvalidMeasurement, match="line 5"):
-        read_log(log_header("2026-11-22T04:42:26+00:00") + "Tag=read,0.000,nan,1.0,x\n")

@@ -30,7 +30,6 @@ from weighbridge.results.record.profile import (
     read_profiles,
     unresolved,
 )
-from weighbridge.results.record.store import log_header, log_line, read_log
 from weighbridge.results.report.profile_section import profile_sections
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "perf"
@@ -251,22 +250,6 @@ def test_an_impossible_percentage_and_one_of_an_empty_histogram_are_refused() ->
             Histogram.of([1]).percentile_us(percent)
     with pytest.raises(InvalidMeasurement, match="empty histogram"):
         Histogram().percentile_us(50)
-
-
-def test_an_interval_log_is_read_back_without_its_torn_last_line() -> None:
-    histogram = Histogram.of([100, 200, 300])
-    line = log_line("read", 0.0, 20.0, 300, histogram.encode())
-    log = log_header("2014-11-04T12:00:00Z") + line
-    ((tag, start, length, again),) = read_log(log + line[:-9])
-    assert (tag, start, length, again.buckets()) == ("read", 0.0, 20.0, histogram.buckets())
-    assert "#[StartTime: 1415102400.000 (seconds since epoch)" in log
-    assert ",0.300," in line
-
-
-@pytest.mark.parametrize("tag", ["", "a,b", "a b", "a\nb"])
-def test_a_tag_that_the_log_format_cannot_hold_is_refused(tag: str) -> None:
-    with pytest.raises(ValueError, match="tag"):
-        log_line(tag, 0, 1, 1, "x")
 
 
 def test_a_decompression_bomb_is_refused_before_it_expands() -> None:

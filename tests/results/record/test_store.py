@@ -13,18 +13,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hdrh.histogram import HdrHistogram
-from hdrh.log import HistogramLogReader
 
 from fake_run import WORKLOADS, fake_run
 from made_rows import altered
 from made_up import fake_measurement
 from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.manifest import ConfigFile, Sheet
 from weighbridge.results.record.step import StepKey, StepResult
-from weighbridge.results.record.store import FILE, RunStore, lock_run_folder, read_log
+from weighbridge.results.record.store import FILE, RunStore, lock_run_folder
 from weighbridge.results.record.telemetry import Attested
 from weighbridge.results.record.writing import StoreError
 
@@ -56,32 +53,6 @@ def test_a_run_is_read_back_as_it_was_written(run: RunStore) -> None:
     steps = again.steps()
     assert [one.order for one in steps] == list(range(len(steps)))
     assert len(steps) == 2 * 2 * 11 - 2
-
-
-def test_each_step_has_its_own_histogram_log_and_series(run: RunStore) -> None:
-    measured = next(one for one in run.steps() if one.measurement is not None)
-    assert measured.measurement is not None
-    ((tag, _, length, histogram),) = read_log(
-        (run.folder / "latency" / f"{measured.key.file_name}.hlog").read_text()
-    )
-    (tally,) = measured.measurement.tallies
-    assert tag == tally.operation
-    assert (length, histogram.count) == (measured.measurement.window_s, tally.count)
-    series = (run.folder / "series" / f"{measured.key.file_name}.jsonl").read_text().splitlines()
-    assert sum(json.loads(line)["count"] for line in series) == tally.count
-
-
-def test_the_log_of_a_step_has_the_maximum_of_each_of_its_histograms(store: RunStore) -> None:
-    one = step(1)
-    assert one.measurement is not None
-    (tally,) = one.measurement.tallies
-    changed = altered(tally, first_byte=Histogram.of([1000, 2000]).encode())
-    store.append(altered(one, measurement=altered(one.measurement, tallies=(changed,))))
-    *_, all_bytes, first = (
-        (store.folder / "latency" / f"{one.key.file_name}.hlog").read_text().splitlines()
-    )
-    assert all_bytes.startswith(f"Tag=read,0.000,0.500,{(tally.max_us or 0) / 1000:.3f},HIST")
-    assert first.startswith("Tag=read-first-byte,0.000,0.500,2.000,HIST")
 
 
 def test_a_torn_last_line_is_dropped_and_removed_by_the_next_append(store: RunStore) -> None:
@@ -226,20 +197,6 @@ def test_names_that_could_leave_the_run_folder_are_refused(name: str) -> None:
         StepKey(layout=name, api="s3", workload="w", workers=1, repeat=0)
 
 
-def test_hdrhistograms_own_reader_reads_the_logs(run: RunStore) -> None:
-    measured = next(one for one in run.steps() if one.measurement is not None)
-    assert measured.measurement is not None
-    (tally,) = measured.measurement.tallies
-    path = run.folder / "latency" / f"{measured.key.file_name}.hlog"
-    reader = HistogramLogReader(str(path), HdrHistogram(1, 3_600_000_000, 3))
-    try:
-        interval = reader.get_next_interval_histogram()
-    finally:
-        reader.close()
-    assert (interval.get_tag(), interval.get_total_count()) == (tally.operation, tally.count)
-    assert interval.get_start_time_stamp() == 1_415_102_400_000
-
-
 @pytest.mark.parametrize("room", ["record", "analysis.run_data", "analysis.findings"])
 def test_reading_a_run_imports_no_heavy_library(room: str) -> None:
     heavy = ("altair", "scipy", "numpy", "duckdb", "pptx", "influxdb_client")
@@ -305,8 +262,6 @@ def test_a_torn_line_of_a_holder_is_ignored(tmp_path: Path) -> None:
         assert len(before) == 2
 
 
-HISTOGRAMS = "steps.jsonl has these histograms too"
-SECONDS = "steps.jsonl has these seconds too"
 UNKNOWN = "what the hosts used in these steps is unknown"
 IGNORED = "their last lines were ignored"
 
@@ -365,13 +320,10 @@ def test_a_run_that_its_budget_ended_says_so(whole: RunStore) -> None:
 
 
 def test_missing_files_are_counted_with_the_consequence(whole: RunStore) -> None:
-    for folder in ("latency", "series", "telemetry"):
-        min((whole.folder / folder).iterdir()).unlink()
+    min((whole.folder / "telemetry").iterdir()).unlink()
     tear(min((whole.folder / "telemetry").iterdir()))
     name = "rgw-beast.swift.small-read.w1.r0"
     assert gaps(whole) == (
-        f"latency: 1 of 4 files is missing (the first: latency/{name}.hlog): {HISTOGRAMS}",
-        f"series: 1 of 4 files is missing (the first: series/{name}.jsonl): {SECONDS}",
         f"telemetry: 1 of 4 files is missing (the first: telemetry/{name}.jsonl): {UNKNOWN}",
         f"telemetry: 1 of 4 files is torn (the first: telemetry/{name[:-1]}1.jsonl): {IGNORED}",
     )
@@ -481,27 +433,6 @@ def test_a_torn_line_of_telemetry_is_dropped_and_reported(torn_store: RunStore) 
     assert any(
         gap.startswith("telemetry: 1 of 2 files is torn") for gap in RunData(torn_store.folder).gaps
     )
-
-
-@pytest.mark.parametrize("folder", ["series", "latency"])
-def test_cut_files_for_other_programs_are_reported_and_cost_no_figure(
-    complete: RunStore, tmp_path: Path, folder: str
-) -> None:
-    workload = altered(WORKLOADS[0], workers=(1,), runtime=1.0)
-    store = fake_run(tmp_path, workloads=[workload], repeats=1)
-    path = min((store.folder / folder).iterdir())
-    text = path.read_bytes()
-    rows = RunData(store.folder).rows
-    begins = text.rfind(b"\n", 0, -1) + 1
-    ends = [0, begins, begins + 1, (begins + len(text)) // 2, len(text) - 1]
-    for end in ends:
-        path.write_bytes(text[:end])
-        data = RunData(store.folder)
-        (gap,) = data.gaps
-        assert gap.startswith(
-            f"{folder}: 1 of 2 files is cut short (the first: {folder}/{path.name}): "
-        )
-        assert data.rows == rows
 
 
 def test_a_holder_killed_while_writing_its_line_hides_no_other(tmp_path: Path) -> None:
