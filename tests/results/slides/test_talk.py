@@ -418,7 +418,7 @@ def test_a_single_worker_count_is_drawn_as_bars(tmp_path: Path) -> None:
 
 def test_what_a_folder_lacks_is_on_the_last_slides(tmp_path: Path) -> None:
     store = fake_run(tmp_path, workloads=SHORT[:1], repeats=1)
-    (path,) = (store.folder / "latency").glob("swift.*w16*")
+    (path,) = (store.folder / "telemetry").glob("swift.*w16*")
     path.unlink()
     compared = evidence(store)
     assert compared.gaps
