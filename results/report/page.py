@@ -10,61 +10,23 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import re
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from functools import lru_cache
-from importlib import metadata, resources
-from pathlib import Path
+from importlib import resources
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from weighbridge.common import safe_files
 from weighbridge.common.escaping import escape_all_controls, escape_controls
-from weighbridge.common.paths import expanded
 from weighbridge.common.quantities import show_bytes
 from weighbridge.results.charts.chart_theme import DARK, LIGHT, Look, styles
 from weighbridge.results.charts.composer import compose_panel
 from weighbridge.results.charts.panels import Figure
 from weighbridge.results.figures import upper
 from weighbridge.results.record.resolved import PlannedLayout
-
-LARGEST_BYTES: Final = 16 << 20
-"""Of a kept script; that of Vega-Lite 6.4 has 0.9 MB."""
-
-
-def vega_bundle() -> str:
-    """Sets `window.vegaEmbed`. Bundling takes 2 s of CPU, so it is kept in the user's cache, by
-    vl-convert's version; a cache that fails costs those seconds alone.
-    """
-    cache = expanded(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
-    name = f"weighbridge/vega-{metadata.version('vl-convert-python')}.js"
-    script = _kept(cache, name) if cache.is_absolute() else None
-    if script is None:
-        import vl_convert as vlc  # noqa: PLC0415 - an extra, and slow to import
-
-        script = vlc.javascript_bundle("window.vegaEmbed=vegaEmbed;")
-        if cache.is_absolute():
-            with suppress(OSError):
-                cache.mkdir(parents=True, exist_ok=True, mode=0o700)
-                safe_files.write(cache, name, script.encode(), mode=0o600)
-    return script
-
-
-def _kept(cache: Path, name: str) -> str | None:
-    """What was kept before, if nobody but this user can have written it: a page runs it."""
-    try:
-        with safe_files.open_to_read(cache, name, largest_bytes=LARGEST_BYTES) as file:
-            status = os.fstat(file.fileno())
-            if status.st_uid != os.geteuid() or status.st_mode & 0o022:
-                return None
-            return file.read().decode()
-    except (OSError, UnicodeDecodeError):
-        return None
-
+from weighbridge.results.report.vega_bundle import vega_bundle
 
 LOOKS: Final = (LIGHT, DARK)
 """How a page can look; the reader's browser, or the reader, chooses."""

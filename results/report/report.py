@@ -2,13 +2,10 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from typing import Final
 
-from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
-from weighbridge.common.structure import Structure
 from weighbridge.results.analysis.agreement import Agreement
 from weighbridge.results.analysis.cards import FigureCard, card_words, foremost
 from weighbridge.results.analysis.comparison import Comparison
@@ -22,10 +19,10 @@ from weighbridge.results.analysis.findings import (
     overall,
 )
 from weighbridge.results.analysis.host_shares import host_shares, unequal_shares
-from weighbridge.results.analysis.keeping import ALL, Costs, KeptRow, MemoryRow
+from weighbridge.results.analysis.keeping import Costs
 from weighbridge.results.analysis.kinds import subjects
 from weighbridge.results.analysis.listing import CompleteListing
-from weighbridge.results.analysis.outages import OutageKind, OutageRow, Outages, Spread
+from weighbridge.results.analysis.outages import Outages
 from weighbridge.results.analysis.overload import OverloadKind
 from weighbridge.results.analysis.reasons import Reason, Remedy
 from weighbridge.results.analysis.sameness import sameness
@@ -33,14 +30,38 @@ from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.trust import TrustSign, outage_trust, trust
 from weighbridge.results.charts.gallery import Gallery
 from weighbridge.results.charts.resource_strips import resource_finding, strips
-from weighbridge.results.doubt import Doubt, doubt_brief, few
-from weighbridge.results.figures import UNKNOWN, counted, show_figure
-from weighbridge.results.metrics import METRICS, MetricKey
+from weighbridge.results.figures import UNKNOWN
 from weighbridge.results.record import Attested, Manifest, ResolvedPlan, RunEvent, Sheet
 from weighbridge.results.record.driver_traits import driver_label
 from weighbridge.results.report.agreement_table import agreement_table
 from weighbridge.results.report.durability_table import durability_section
+from weighbridge.results.report.endpoint_table import (
+    ENDPOINT_HEAD,
+    ENDPOINT_NUMBERS,
+    endpoint_lines,
+)
+from weighbridge.results.report.factor_table import FACTOR_NUMBERS, factor_sections
 from weighbridge.results.report.glance import anchor_of, glance
+from weighbridge.results.report.keeping_table import (
+    KEPT_HEAD,
+    KEPT_NUMBERS,
+    MEMORY_HEAD,
+    MEMORY_NUMBERS,
+    kept_lines,
+    memory_lines,
+)
+from weighbridge.results.report.listing_table import (
+    LISTING_HEAD,
+    LISTING_NUMBERS,
+    listing_lines,
+    listing_sentences,
+)
+from weighbridge.results.report.outage_table import (
+    OUTAGE_HEAD,
+    OUTAGE_NUMBERS,
+    outage_lines,
+    tolerance_lines,
+)
 from weighbridge.results.report.page import layout_colour, render
 from weighbridge.results.report.profile_section import ProfileSection
 from weighbridge.results.report.staircase_section import StaircaseSection
@@ -51,389 +72,7 @@ from weighbridge.results.report.tables import (
     effect_lines,
     results_table,
 )
-from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, Ratio
-
-
-def ratio_cell(known: Ratio) -> str:
-    """A factor with its interval, which is unknown after one repeat."""
-    if known.low is None or known.high is None:
-        return f"{known.value:.2f}×"
-    return f"{known.value:.2f}× ({known.low:.2f} to {known.high:.2f})"
-
-
-def ratio_times(known: Ratio) -> str:
-    """`1.50 times (1.40 to 1.61)`, with what keeps it from being a claim."""
-    if known.low is None or known.high is None:
-        return f"{known.value:.2f} times (one repeat: no interval)"
-    if not known.shown:
-        return f"{known.value:.2f} times (not significant, {known.low:.2f} to {known.high:.2f})"
-    few = "" if known.claim else f"; {known.repeats} repeats are too few for a claim"
-    return f"{known.value:.2f} times ({known.low:.2f} to {known.high:.2f}{few})"
-
-
-FACTOR_NUMBERS: Final = (1, 4, 5, 6, 7, 8, 9)
-
-
-@dataclass(frozen=True)
-class FactorSection:
-    """The section of a factor; `differs` ends a sentence about its workloads."""
-
-    key: str
-    column: str
-    differs: str
-    client: str
-    """Why ways differ for the load generator."""
-    head: tuple[str, ...] = ()
-    lines: tuple[tuple[str, ...], ...] = ()
-    sentences: tuple[str, ...] = ()
-
-
-_SECTIONS: Final = (
-    FactorSection(
-        "signing",
-        "Signing",
-        "in how S3 requests are signed and checked",
-        "which hashes and signs every request",
-    ),
-    FactorSection(
-        "encryption",
-        "Encryption",
-        "in how stores are asked to encrypt S3 objects",
-        "which sends the headers that ask for it",
-    ),
-)
-
-
-def factor_sections(found: Sequence[FactorCost]) -> tuple[FactorSection, ...]:
-    """A section for each factor of which several ways were measured."""
-    of = {one.key: [cost for cost in found if cost.factor == one.key] for one in _SECTIONS}
-    return tuple(
-        replace(
-            one,
-            head=_head(one.column),
-            lines=factor_lines(of[one.key]),
-            sentences=factor_sentences(of[one.key]),
-        )
-        for one in _SECTIONS
-        if of[one.key]
-    )
-
-
-def factor_lines(found: Sequence[FactorCost]) -> tuple[tuple[str, ...], ...]:
-    """The cells of each way, over its repeats."""
-    return tuple(
-        (
-            one.workload,
-            str(one.workers),
-            one.layout,
-            one.label,
-            show_figure(one.client_us),
-            _beside(one, one.client),
-            show_figure(one.gateway_us),
-            _beside(one, one.gateway),
-            show_figure(one.ops_s),
-            show_figure(one.p90_ms),
-            one.verdict,
-        )
-        for one in found
-    )
-
-
-def factor_sentences(found: Sequence[FactorCost]) -> tuple[str, ...]:
-    """What was found of the costs, one sentence for each way and step with known ratios."""
-    return tuple(
-        f"{one.workload} on {one.layout}, {counted(one.workers, 'worker')}, beside {one.beside}: "
-        + ", ".join(
-            f"{who} CPU for an operation is {ratio_times(known)}"
-            for who, known in (("client", one.client), ("gateway", one.gateway))
-            if known is not None
-        )
-        + (f". Provisional: {'; '.join(one.doubts)}." if one.doubts else ".")
-        for one in found
-        if one.client is not None or one.gateway is not None
-    )
-
-
-def _head(column: str) -> tuple[str, ...]:
-    return (
-        "Workload",
-        "Workers",
-        "Layout",
-        column,
-        "Client CPU µs/op",
-        "beside the first",
-        "Gateway CPU µs/op",
-        "beside the first",
-        "op/s",
-        "p90 ms",
-        "Verdict",
-    )
-
-
-def _beside(one: FactorCost, known: Ratio | None) -> str:
-    if known is None:
-        return "1" if one.label == one.beside else UNKNOWN
-    return ratio_cell(known)
-
-
-LISTING_HEAD: Final = (
-    "Workload",
-    "Layout",
-    "Workers",
-    "Names",
-    "Deleted before",
-    "Pages/s",
-    "Listing p50 s",
-    "p90 s",
-    "µs a name",
-    "beside before deletes",
-    "Verdict",
-)
-LISTING_NUMBERS: Final = (2, 3, 4, 5, 6, 7, 8, 9)
-
-
-def listing_lines(found: Sequence[CompleteListing]) -> tuple[tuple[str, ...], ...]:
-    """The cells of each step."""
-    return tuple(
-        (
-            one.row.workload,
-            one.row.layout,
-            str(one.row.workers),
-            UNKNOWN if one.names is None else f"{one.names:,}",
-            _share(one),
-            show_figure(one.pages_per_s),
-            _seconds(one, "p50"),
-            _seconds(one, "p90"),
-            _by_name(one),
-            UNKNOWN if one.beside is None else ratio_cell(one.beside),
-            _verdict(one),
-        )
-        for one in found
-    )
-
-
-def listing_sentences(found: Sequence[CompleteListing]) -> tuple[str, ...]:
-    """What was found of each step with known figures, one sentence each."""
-    return tuple(_sentence(one) for one in found if one.row.value("p50") is not None)
-
-
-def _sentence(one: CompleteListing) -> str:
-    row = one.row
-    after = f" after {_share(one)} of the objects were deleted" if one.deleted else ""
-    names = "" if one.names is None else f" of {one.names:,} names"
-    p90 = "" if row.value("p90") is None else f" (p90 {_seconds(one, 'p90')} s)"
-    text = (
-        f"{row.layout}, {counted(row.workers, 'worker')}: a complete listing{names}{after} takes "
-        f"{_seconds(one, 'p50')} s{p90}, {show_figure(one.pages_per_s)} pages/s"
-    )
-    if one.beside is not None:
-        text += f"; a name takes {ratio_times(one.beside)} what it took before"
-    # What each doubt is about stands in the table of results.
-    whats = ", ".join(dict.fromkeys(doubt.what for doubt in _doubts(one)))
-    if not row.ranked:
-        return f"{text}. Not ranked: {whats or '; '.join(row.notes)}."
-    return f"{text}. Provisional: {whats}." if whats else f"{text}."
-
-
-def _doubts(one: CompleteListing) -> tuple[Doubt, ...]:
-    short = few(one.row.repeats)
-    return one.row.doubts if short is None else (*one.row.doubts, short)
-
-
-def _share(one: CompleteListing) -> str:
-    return f"{100 * one.deleted:.0f} %"
-
-
-def _seconds(one: CompleteListing, metric: MetricKey) -> str:
-    figure = one.row.figure(metric)
-    if figure.value is None:
-        return UNKNOWN
-    return f"{'≥ ' * figure.at_least}{show_figure(figure.value / 1000)}"
-
-
-def _by_name(one: CompleteListing) -> str:
-    figure = one.row.figure("p50")
-    if figure.value is None or not one.names:
-        return UNKNOWN
-    return f"{'≥ ' * figure.at_least}{show_figure(figure.value * 1000 / one.names)}"
-
-
-def _verdict(one: CompleteListing) -> str:
-    if not one.row.ranked:
-        return "not ranked"
-    return "provisional" if _doubts(one) else "ranked"
-
-
-KEPT_HEAD: Final = (
-    "Layout",
-    "Planned",
-    "Workload",
-    "Object",
-    "Compressible",
-    "Objects",
-    "Stored",
-    "On disks",
-    "Per byte stored",
-    "Range",
-    "Databases beside",
-    "Repeats",
-)
-KEPT_NUMBERS: Final = (3, 4, 5, 6, 7, 8, 9, 10, 11)
-MEMORY_HEAD: Final = ("Layout", "Daemons", "Hosts", "Number", "Each", "All together", "Peak of one")
-MEMORY_NUMBERS: Final = (3, 4, 5, 6)
-
-
-def kept_lines(
-    rows: Sequence[KeptRow], structures: Mapping[str, Structure]
-) -> tuple[tuple[str, ...], ...]:
-    """The cells of each layout and workload."""
-    return tuple(
-        (
-            row.layout,
-            structures[row.layout].redundancy_words if row.layout in structures else UNKNOWN,
-            row.workload,
-            show_bytes(row.object_bytes),
-            "random" if row.compressible is None else f"{row.compressible:.0%}",
-            f"{row.objects:,}",
-            _mib(row.stored_bytes),
-            _known(row.disk_bytes),
-            UNKNOWN if row.times is None else f"{row.times:.2f}",
-            _range(row.least_times, row.most_times),
-            _known(row.beside_bytes),
-            str(row.repeats),
-        )
-        for row in rows
-    )
-
-
-def memory_lines(rows: Sequence[MemoryRow]) -> tuple[tuple[str, ...], ...]:
-    """The cells of each layout and role."""
-    return tuple(
-        (
-            row.layout,
-            row.role,
-            ", ".join(row.hosts),
-            str(row.daemons),
-            "" if row.role == ALL else _sizes(row.least_bytes, row.most_bytes),
-            _known(row.sum_bytes),
-            "" if row.role == ALL else _known(row.peak_bytes),
-        )
-        for row in rows
-    )
-
-
-def _range(least: float | None, most: float | None) -> str:
-    if least is None or most is None:
-        return UNKNOWN
-    low, high = f"{least:.2f}", f"{most:.2f}"
-    return low if low == high else f"{low} to {high}"
-
-
-def _sizes(least: int | None, most: int | None) -> str:
-    if least is None or most is None:
-        return UNKNOWN
-    low, high = _mib(least), _mib(most)
-    return low if low == high else f"{low.removesuffix(' MiB')} to {high}"
-
-
-def _known(size: float | None) -> str:
-    return UNKNOWN if size is None else _mib(size)
-
-
-def _mib(size: float) -> str:
-    return f"{size / 2**20:,.1f} MiB"
-
-
-_METRICS: Final[tuple[MetricKey, ...]] = (
-    "rate-before",
-    "unanswered",
-    "detect",
-    "recover",
-    "stall",
-    "missed",
-    "away-p99",
-    "away-max",
-    "lowest-back",
-)
-OUTAGE_HEAD: Final = (
-    "Requests",
-    "Layout",
-    "What",
-    *(f"{METRICS[key].title}, {METRICS[key].unit}" for key in _METRICS),
-    "Noticed, s",
-    "Complete again, s",
-    "Errors",
-    "Sent by stores, MB/s",
-    "In doubt",
-    "Repeats",
-)
-OUTAGE_NUMBERS: Final = (*range(3, 3 + len(_METRICS) + 2), len(OUTAGE_HEAD) - 1)
-
-
-def outage_lines(kinds: Sequence[OutageKind]) -> tuple[tuple[str, ...], ...]:
-    """The cells of each layout: medians over the repeats, with their range."""
-    return tuple(_line(kind, row) for kind in kinds for row in kind.rows)
-
-
-def _line(kind: OutageKind, row: OutageRow) -> tuple[str, ...]:
-    sent = row.traffic
-    return (
-        kind.about,
-        row.layout,
-        "; ".join(row.what),
-        *(_words(row.spread(key)) for key in _METRICS),
-        _words(row.noticed_s),
-        _words(row.clean_s),
-        row.error_words,
-        " → ".join(map(show_figure, (sent.before_mb_s, sent.away_mb_s, sent.back_mb_s))),
-        doubt_brief(row.doubts),
-        str(row.row.repeats),
-    )
-
-
-def _words(found: Spread | None) -> str:
-    return UNKNOWN if found is None else found.words
-
-
-def tolerance_lines(rows: Sequence[OutageRow]) -> tuple[tuple[str, ...], ...]:
-    """What decides it: layout, setting, value; each once."""
-    found = {(row.layout, name): value for row in rows for name, value in row.settings.items()}
-    return tuple((layout, name, value) for (layout, name), value in found.items())
-
-
-ENDPOINT_HEAD: Final = (
-    "Workload",
-    "API",
-    "Workers",
-    "Layout",
-    "Endpoint",
-    "Requests",
-    "Share",
-    "p90 ms",
-    "Busiest / mean",
-    "Failures",
-)
-ENDPOINT_NUMBERS: Final = (2, 5, 6, 7, 8)
-
-
-def endpoint_lines(found: Sequence[EndpointUse]) -> tuple[tuple[str, ...], ...]:
-    """The cells of each endpoint of each step, over all its repeats."""
-    return tuple(
-        (
-            one.workload,
-            one.api,
-            str(one.workers),
-            one.layout,
-            one.name,
-            str(one.count),
-            f"{one.share:.1%}",
-            UNKNOWN if one.p90_ms is None else show_figure(one.p90_ms),
-            UNKNOWN if one.imbalance is None else f"{one.imbalance:.2f}",
-            one.words or "none",
-        )
-        for one in found
-    )
-
+from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 
 NO_COSTS: Final = Costs()
 NO_OUTAGES: Final = Outages()

@@ -9,22 +9,17 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final
 
-from lxml import etree
-from pptx import Presentation
 from pptx.enum.shapes import MSO_SHAPE
 from pptx.enum.text import MSO_ANCHOR, MSO_AUTO_SIZE, PP_ALIGN
-from pptx.opc.constants import RELATIONSHIP_TYPE
 from pptx.oxml.ns import qn
 from pptx.util import Pt
 
 from weighbridge.common.escaping import escape_all_controls
-from weighbridge.results.charts.chart_theme import DARK, LIGHT, Look, Style, styles
+from weighbridge.results.charts.chart_theme import Look, Style, styles
 from weighbridge.results.slides.fitting import (
     BODY_PT,
-    EDGE_PT,
     FOOT_SIZES,
     GAP_PT,
     HEIGHT_PT,
@@ -32,201 +27,18 @@ from weighbridge.results.slides.fitting import (
     LEFT_PT,
     LINE,
     ROOM_PT,
-    SIDE_PT,
     TITLE_SIZES,
     TOP_PT,
-    WIDTH_PT,
     bound,
-    columns_pt,
     height_pt,
     largest,
-    lines_pt,
-    size_for,
 )
 from weighbridge.results.slides.native_chart import GLYPHS, add_chart
-from weighbridge.results.slides.paint import MAIN, bare, rgb, serialized, xml
-from weighbridge.results.slides.slide import (
-    Deck,
-    Series,
-    SeriesChart,
-    Slide,
-    SlideCard,
-    SlideTable,
-    TableCell,
-)
-from weighbridge.results.slides.typeface import FITTED, MONOSPACED, TYPEFACE, width_pt
-
-_AUTHOR: Final = "Weighbridge"
-_TITLE_ONLY: Final = "Title Only"
-_ACCENTS: Final = 6
-
-
-def blank(deck: Deck) -> Any:
-    """A presentation without slides."""
-    presentation = Presentation()
-    presentation.slide_width, presentation.slide_height = Pt(WIDTH_PT), Pt(HEIGHT_PT)
-    _keep_one_layout(presentation)
-    _paint(presentation, deck)
-    _place_titles(presentation)
-    _remove_extras(presentation)
-    properties = presentation.core_properties
-    properties.title, properties.subject = deck.title[:255], deck.subject[:255]
-    properties.author = properties.last_modified_by = _AUTHOR
-    properties.keywords = properties.comments = properties.category = ""
-    properties.revision = 1
-    properties.created = properties.modified = _when(deck.dated)
-    return presentation
-
-
-def _when(dated: str) -> datetime:
-    return datetime.fromisoformat(dated).astimezone(UTC).replace(tzinfo=None, microsecond=0)
-
-
-def _keep_one_layout(presentation: Any) -> None:
-    for layout in list(presentation.slide_layouts):
-        if layout.name != _TITLE_ONLY:
-            presentation.slide_layouts.remove(layout)
-
-
-def _place_titles(presentation: Any) -> None:
-    """Put the titles of master and layout where slides have theirs: left, bold, of a fixed size."""
-    master = presentation.slide_masters[0]
-    for sheet in (master, presentation.slide_layouts[0]):
-        for shape in list(sheet.placeholders):
-            # 1 and 3 are titles; body, date, footer and number are removed.
-            if shape.placeholder_format.type not in (1, 3):
-                shape._element.getparent().remove(shape._element)  # noqa: SLF001 - python-pptx removes no shapes
-                continue
-            shape.left, shape.top, shape.width, shape.height = (
-                Pt(LEFT_PT),
-                Pt(TOP_PT),
-                Pt(ROOM_PT),
-                Pt(78),
-            )
-            body = shape._element.txBody.find(qn("a:bodyPr"))  # noqa: SLF001 - as above
-            for name in list(body):
-                body.remove(name)
-            for name in ("lIns", "rIns", "tIns", "bIns"):
-                body.set(name, "0")
-            body.set("anchor", "t")
-            body.set("wrap", "square")
-    style = master._element.find(qn("p:txStyles")).find(qn("p:titleStyle")).find(qn("a:lvl1pPr"))  # noqa: SLF001 - as above
-    style.set("algn", "l")
-    style.find(qn("a:defRPr")).set("b", "1")
-    style.find(qn("a:defRPr")).set("sz", "3200")
-
-
-def _paint(presentation: Any, deck: Deck) -> None:
-    """Set the theme's font and colours; a dark deck swaps them by the master's map."""
-    master = presentation.slide_masters[0]
-    part = master.part.part_related_by(RELATIONSHIP_TYPE.THEME)
-    theme = etree.fromstring(part.blob)
-    dark = deck.look.name == "dark"
-    colours = {
-        "dk1": (DARK.background if dark else LIGHT.ink),
-        "lt1": (DARK.ink if dark else LIGHT.background),
-        "dk2": deck.look.axis,
-        "lt2": deck.look.grid,
-    }
-    accents = [deck.colours[number % len(deck.colours)] for number in range(_ACCENTS)]
-    colours |= {f"accent{number}": colour for number, colour in enumerate(accents, start=1)}
-    scheme = theme.find(f".//{{{MAIN}}}clrScheme")
-    for name, colour in colours.items():
-        place = scheme.find(f"{{{MAIN}}}{name}")
-        for old in list(place):
-            place.remove(old)
-        etree.SubElement(place, f"{{{MAIN}}}srgbClr").set("val", bare(colour))
-    for latin in theme.iterfind(f".//{{{MAIN}}}fontScheme//{{{MAIN}}}latin"):
-        latin.set("typeface", TYPEFACE)
-    part._blob = serialized(theme)  # noqa: SLF001 - python-pptx has no API for themes
-    if dark:
-        colour_map = master._element.find(qn("p:clrMap"))  # noqa: SLF001 - as above
-        for name, value in (("bg1", "dk1"), ("tx1", "lt1"), ("bg2", "dk2"), ("tx2", "lt2")):
-            colour_map.set(name, value)
-    ground = master._element.cSld.find(qn("p:bg"))  # noqa: SLF001 - as above
-    if ground is not None:
-        master._element.cSld.remove(ground)  # noqa: SLF001 - as above
-    master.background.fill.solid()
-    master._element.cSld.find(qn("p:bg")).find(f".//{{{MAIN}}}solidFill").append(  # noqa: SLF001 - as above
-        xml('<a:schemeClr val="bg1"/>')
-    )
-
-
-def _remove_extras(presentation: Any) -> None:
-    """Remove the thumbnail and printer settings of python-pptx's default file."""
-    package = presentation.part.package
-    for owner in (package, presentation.part):
-        rels = owner._rels  # noqa: SLF001 - no API
-        for key, rel in list(rels.items()):
-            if rel.reltype.endswith(("/thumbnail", "/printerSettings")):
-                rels.pop(key)
-
-
-_PLAIN: Final = "{2D5ABB26-0587-4C30-8999-92F81FD0307C}"
-"""PowerPoint's id for the style without fills and lines."""
-_STRETCHED: Final = 1.4
-"""How much higher lines may be than their text needs, where there is room."""
-_FALLBACK: Final = (13, 12, 11, 10, 9, 8)
-_ALIGN: Final = {"left": PP_ALIGN.LEFT, "center": PP_ALIGN.CENTER, "right": PP_ALIGN.RIGHT}
-
-
-def add_table(slide: Any, grid: SlideTable, look: Look, *, top_pt: float, end_pt: float) -> None:
-    """Draw a table of full width, at the largest size that fits."""
-    room = end_pt - top_pt
-    size = size_for(grid, ROOM_PT, room)
-    if size is None:
-        size = next(
-            (one for one in _FALLBACK if sum(lines_pt(grid, ROOM_PT, one)) <= room), _FALLBACK[-1]
-        )
-    heights = lines_pt(grid, ROOM_PT, size)
-    heads, body = sum(heights[: grid.heads]), sum(heights[grid.heads :])
-    stretch = min(_STRETCHED, max(1.0, (room - heads) / body)) if body else 1.0
-    heights = (*heights[: grid.heads], *(height * stretch for height in heights[grid.heads :]))
-    frame = slide.shapes.add_table(
-        len(grid.lines), len(grid.widths), Pt(LEFT_PT), Pt(top_pt), Pt(ROOM_PT), Pt(sum(heights))
-    )
-    table = frame.table
-    table.first_row, table.horz_banding = True, False
-    table._tbl.tblPr.find(qn("a:tableStyleId")).text = _PLAIN  # noqa: SLF001 - styles of tables have no API in python-pptx
-    for column, width in zip(table.columns, columns_pt(grid, ROOM_PT), strict=True):
-        column.width = Pt(width)
-    for line, height in zip(table.rows, heights, strict=True):
-        line.height = Pt(height)
-    for row, cells in enumerate(grid.lines):
-        for column, cell in enumerate(cells):
-            _fill(table.cell(row, column), cell, look, size)
-            if (cell.across, cell.down) != (1, 1):
-                table.cell(row, column).merge(
-                    table.cell(row + cell.down - 1, column + cell.across - 1)
-                )
-
-
-def _fill(place: Any, cell: TableCell, look: Look, size: int) -> None:
-    frame = place.text_frame
-    frame.word_wrap = True
-    for number, text in enumerate(bound(cell.text).split("\n")):
-        paragraph = frame.paragraphs[0] if not number else frame.add_paragraph()
-        paragraph.alignment = _ALIGN[cell.align]
-        run = paragraph.add_run()
-        run.text = text
-        run.font.size, run.font.bold = Pt(size), cell.bold
-        run.font.color.rgb = rgb(cell.ink or look.ink)
-    place.vertical_anchor = MSO_ANCHOR.MIDDLE
-    place.margin_left = place.margin_right = Pt(SIDE_PT)
-    place.margin_top = place.margin_bottom = Pt(EDGE_PT)
-    if cell.fill is None:
-        place.fill.background()
-    else:
-        place.fill.solid()
-        place.fill.fore_color.rgb = rgb(cell.fill)
-    properties = place._tc.get_or_add_tcPr()  # noqa: SLF001 - lines of cells have no API in python-pptx
-    for number, side in enumerate(("lnL", "lnR", "lnT")):
-        properties.insert(number, xml(f'<a:{side} w="0"><a:noFill/></a:{side}>'))
-    colour = bare(look.background if cell.fill is not None else look.grid)
-    properties.insert(
-        3, xml(f'<a:lnB w="9525"><a:solidFill><a:srgbClr val="{colour}"/></a:solidFill></a:lnB>')
-    )
-
+from weighbridge.results.slides.native_table import add_table
+from weighbridge.results.slides.paint import rgb, xml
+from weighbridge.results.slides.slide import Deck, Series, SeriesChart, Slide, SlideCard
+from weighbridge.results.slides.template import blank
+from weighbridge.results.slides.typeface import FITTED, MONOSPACED, width_pt
 
 _LINE_SIZES: Final = (24, 22, 20, 18, 16, 14)
 """Font sizes of sentences; 24 and more where there is room."""

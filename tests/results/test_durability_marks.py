@@ -33,7 +33,7 @@ from weighbridge.results.record.durability import MOST_EXAMPLES, read_cuts, reco
 from weighbridge.results.record.kept import DaemonMemory, Kept, KeptObjects, read_kept, record_kept
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.report.durability_table import durability_section
-from weighbridge.results.report.report import kept_lines, memory_lines
+from weighbridge.results.report.keeping_table import kept_lines, memory_lines
 from weighbridge.results.report.tables import effect_lines, results_table
 from weighbridge.results.slides.evidence import evidence
 from weighbridge.results.slides.talk import talk

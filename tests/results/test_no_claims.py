@@ -28,7 +28,7 @@ from weighbridge.results.export.outage_tables import outages_table
 from weighbridge.results.record.outage import Seen, read_outages, record_outage
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.telemetry import Attested
-from weighbridge.results.report.report import outage_lines
+from weighbridge.results.report.outage_table import outage_lines
 from weighbridge.results.slides.evidence import evidence
 from weighbridge.results.slides.slide import Deck
 from weighbridge.results.slides.talk import talk

@@ -26,7 +26,7 @@ from weighbridge.results.record.measurement import Load
 from weighbridge.results.record.resolved import ResolvedPlan
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.store import RunStore
-from weighbridge.results.report.report import factor_lines, factor_sections, factor_sentences
+from weighbridge.results.report.factor_table import factor_lines, factor_sections, factor_sentences
 from weighbridge.results.statistics import Ratio
 from weighbridge.suites import ENCRYPTION, SIGNING, Suite
 

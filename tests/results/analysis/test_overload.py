@@ -37,12 +37,8 @@ from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import EndpointTally, Measurement
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.store import RunStore
-from weighbridge.results.report.report import (
-    ENDPOINT_HEAD,
-    endpoint_lines,
-    listing_lines,
-    listing_sentences,
-)
+from weighbridge.results.report.endpoint_table import ENDPOINT_HEAD, endpoint_lines
+from weighbridge.results.report.listing_table import listing_lines, listing_sentences
 from weighbridge.suites import Bounds, Overload, Suite, Workload
 
 

@@ -16,16 +16,15 @@ from weighbridge.common.structure import Level
 from weighbridge.results.analysis.kinds import Kind
 from weighbridge.results.analysis.layers.staircase import LayerStep, Staircase
 from weighbridge.results.analysis.steps.summary import Row, summarize
-from weighbridge.results.charts.by_workers import (
+from weighbridge.results.charts.bin_bars import (
     APART_PX,
     LEAST_PX,
     any_bins,
     bin_ends,
     bin_marks,
     height_of,
-    throughput_by_workers,
-    throughput_panel,
 )
+from weighbridge.results.charts.by_workers import throughput_by_workers, throughput_panel
 from weighbridge.results.charts.ceiling_lines import CeilingLine, ceiling_lines, top_with_ceilings
 from weighbridge.results.charts.chart_theme import DARK, LIGHT, Look, styles
 from weighbridge.results.charts.composer import compose

@@ -35,11 +35,12 @@ from weighbridge.results.export.data_table import Cell, DataColumn, DataTable, T
 from weighbridge.results.export.database import opened
 from weighbridge.results.export.effect_tables import EFFECTS
 from weighbridge.results.export.export import export, produce
-from weighbridge.results.export.formats import FORMATS, OF_TUNINGS, TABLES, parquet_file
+from weighbridge.results.export.formats import FORMATS, OF_TUNINGS, TABLES
 from weighbridge.results.export.host_tables import RUNS
 from weighbridge.results.export.json_format import json_schema
 from weighbridge.results.export.markdown_format import escape, markdown_file
 from weighbridge.results.export.paper import PaperColumn, PaperTable, effects_paper, summary_paper
+from weighbridge.results.export.parquet_format import parquet_file
 from weighbridge.results.export.run_tables import STEPS, SUMMARY
 from weighbridge.results.export.second_table import SECONDS, SecondLine
 from weighbridge.results.record.manifest import ConfigFile, Sheet

@@ -14,7 +14,8 @@ from made_rows import altered
 from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.export.export import export
-from weighbridge.results.export.formats import OF_TUNINGS, distribution, hgrm_files, hlog_files
+from weighbridge.results.export.formats import OF_TUNINGS
+from weighbridge.results.export.hgrm_format import distribution, hgrm_files, hlog_files
 from weighbridge.results.export.query import VIEWS, ask, read_runs, schema_words
 from weighbridge.results.record.histogram import Histogram, rank_of
 from weighbridge.results.record.manifest import Sheet

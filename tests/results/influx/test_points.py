@@ -22,7 +22,8 @@ from weighbridge.results.analysis.steps.summary import summarize
 from weighbridge.results.analysis.steps.use import StepUse
 from weighbridge.results.influx import server as influx_server
 from weighbridge.results.influx.export import send_run
-from weighbridge.results.influx.points import FIELDS, TAGS, InfluxPoint, RunPoints
+from weighbridge.results.influx.line_protocol import InfluxPoint
+from weighbridge.results.influx.points import FIELDS, TAGS, RunPoints
 from weighbridge.results.influx.server import Away, InfluxConnection, InfluxServer, WriteRefused
 from weighbridge.results.metrics import GOODPUT, OUTAGE_METRICS, SHARES
 from weighbridge.results.record.histogram import Histogram

@@ -20,9 +20,9 @@ from weighbridge.results.record.manifest import ConfigFile, Sheet
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.telemetry import Attested
 from weighbridge.results.report.glance import glance
-from weighbridge.results.report.page import vega_bundle
 from weighbridge.results.report.study_section import study_2014
 from weighbridge.results.report.tables import EFFECT_HEAD, effect_lines, results_table
+from weighbridge.results.report.vega_bundle import vega_bundle
 from weighbridge.results.statistics import Ratio
 
 SHORT = altered(WORKLOADS[0], workers=(1,), runtime=1.0)
