@@ -72,12 +72,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     )
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Leave what a thousand modules made out of every collection of garbage: it stays."""
-    gc.collect()
-    gc.freeze()
-
-
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """What the last tests have left open fails the session: no test runs that it could fail."""
 
