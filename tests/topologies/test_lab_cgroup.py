@@ -36,7 +36,7 @@ from weighbridge.topologies.lab.claim import (
     exclude_conductors,
 )
 from weighbridge.topologies.lab.ending import disks, tear_down
-from weighbridge.topologies.lab.runc import Runc
+from weighbridge.topologies.lab.runc import Container, Runc
 
 GROUP = "/weighbridge/d/h"
 SPEC = HostSpec(
@@ -596,6 +596,28 @@ def test_tearing_down_nothing_is_no_error(tmp_path: Path) -> None:
     nothing = ClaimedMachine(deployment="labtest-none", pid=1, since="", folder=tmp_path / "none")
     tear_down(nothing, Runc(tmp_path / "runc"), Cgroups())
     tear_down(nothing, Runc(tmp_path / "runc"), Cgroups())
+
+
+def test_a_container_that_a_killed_conductors_runc_adds_meanwhile_is_deleted_too(
+    tmp_path: Path,
+) -> None:
+    there = {"first"}
+
+    class AddingRunc(Runc):
+        def containers(self) -> tuple[Container, ...]:
+            return tuple(
+                Container(name, "labtest-late", "store-1", 0, "created", tmp_path)
+                for name in sorted(there)
+            )
+
+        def delete(self, container: str) -> None:
+            there.remove(container)
+            if container == "first":
+                there.add("late")
+
+    left = ClaimedMachine(deployment="labtest-late", pid=1, since="", folder=tmp_path / "none")
+    tear_down(left, AddingRunc(tmp_path / "runc"), Cgroups())
+    assert there == set()
 
 
 @pytest.mark.parametrize(

@@ -88,10 +88,12 @@ def _end_containers(deployment: str, runc: Runc) -> list[str]:
         except CommandFailed as error:
             errors[container] = error.output.strip()  # no fault if the next list lacks it
 
+    def ours() -> list[str]:
+        return [one.id for one in runc.containers() if one.deployment == deployment]
+
     def left() -> list[str]:
-        ours = [one.id for one in runc.containers() if one.deployment == deployment]
-        together([partial(delete, one) for one in ours])
-        return [f"container {one} is left: {errors.get(one, '')}" for one in ours]
+        together([partial(delete, one) for one in ours()])
+        return [f"container {one} is left: {errors.get(one, '')}" for one in ours()]
 
     try:
         return list(until_none(left))  # a runc that outlived its conductor may add one meanwhile
@@ -126,8 +128,6 @@ def until_none(look: Callable[[], Sequence[Found]]) -> Sequence[Found]:
 # Only what has a deployment's label is a leftover: claims below the state folder, annotated
 # containers, cgroups below /weighbridge, loop devices with a file in a deployment's folder,
 # folders of deployments, and images whose build was killed.
-
-
 DEPLOYMENTS = "deployments"
 IMAGES = "images"
 
