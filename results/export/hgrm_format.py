@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
@@ -20,7 +20,7 @@ from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.export.file import ExportFile, Produced
 from weighbridge.results.record.histogram import DIGITS, HIGHEST_US, Histogram, rank_of
-from weighbridge.results.record.step import StepResult
+from weighbridge.results.record.step import StepKey, StepResult
 
 TICKS: Final = 5
 """Ticks per half-distance."""
@@ -30,78 +30,82 @@ _BUCKETS: Final = 1 + math.ceil(math.log2((HIGHEST_US + 1) / _SUB_BUCKETS))
 
 @dataclass(frozen=True)
 class _Latencies:
-    """A histogram of a step. Its maximum and sum are exact where they are known."""
+    """A histogram of a step, with its maximum and sum where they are known exactly."""
 
     name: str
     encoded: str
-    histogram: Histogram
     max_us: int | None = None
     sum_us: int | None = None
 
 
 def hgrm_files(data: RunData) -> Produced:
     """A file for each step and operation with a histogram, and for reads' time to first byte."""
-
-    def distributions(step: StepResult, found: Sequence[_Latencies]) -> Iterator[ExportFile]:
-        for one in found:
-            text = distribution(one.histogram, one.max_us, one.sum_us)
-            yield ExportFile(name=f"{step.key.file_name}.{one.name}.hgrm", content=text.encode())
-
-    return _of_each_step(data, "hgrm", distributions)
+    files: list[ExportFile] = []
+    remarks: list[str] = []
+    for key, step in data.steps.items():
+        for latencies in _latencies(step):
+            histogram = _readable(latencies, key, remarks)
+            if histogram is not None:
+                text = distribution(histogram, latencies.max_us, latencies.sum_us)
+                name = f"{key.file_name}.{latencies.name}.hgrm"
+                files.append(ExportFile(name=name, content=text.encode()))
+    return Produced(
+        files=tuple(files), remarks=(*remarks, *_without_histogram(data)), folder="hgrm"
+    )
 
 
 def hlog_files(data: RunData) -> Produced:
     """A file for each step with a histogram."""
-
-    def log(step: StepResult, found: Sequence[_Latencies]) -> Iterator[ExportFile]:
-        if step.measurement is None:
-            return
-        # The log writer of the Python library is not used: it drops tags and rounds maxima down.
-        text = _log_header(step.measurement.started_at)
-        for one in found:
-            highest_us = one.histogram.percentile_us(100)
-            top_ms = min(highest_us, highest_us if one.max_us is None else one.max_us) / 1000
-            window = f"0.000,{step.measurement.window_s:.3f},{top_ms:.3f}"
-            text += f"Tag={one.name},{window},{one.encoded}\n"
-        yield ExportFile(name=f"{step.key.file_name}.hlog", content=text.encode())
-
-    return _of_each_step(data, "hlog", log)
-
-
-def _of_each_step(
-    data: RunData,
-    folder: str,
-    files_of: Callable[[StepResult, Sequence[_Latencies]], Iterable[ExportFile]],
-) -> Produced:
     files: list[ExportFile] = []
-    remarks, without = [], []
+    remarks: list[str] = []
     for key, step in data.steps.items():
-        encoded = list(_encoded(step))
-        if not encoded:
-            without.append(str(key))
-        found = []
-        for name, text, max_us, sum_us in encoded:
-            try:
-                found.append(_Latencies(name, text, Histogram.decode(text), max_us, sum_us))
-            except InvalidMeasurement as error:
-                remarks.append(f"{key}, {name}: {error.message}; left out")
-        try:
-            files += files_of(step, found) if found else ()
-        except InvalidMeasurement as error:
-            remarks.append(f"{key}: {error.message}; left out")
-    if without:
-        more = f"; and {len(without) - 3} more" if len(without) > 3 else ""
-        some = f"{'; '.join(without[:3])}{more}"
-        remarks.append(f"{len(without)} of {len(data.steps)} steps have no histogram: {some}")
-    return Produced(files=tuple(files), remarks=tuple(remarks), folder=folder)
+        # The log writer of the Python library is not used: it drops tags and rounds maxima down.
+        lines = []
+        for latencies in _latencies(step):
+            histogram = _readable(latencies, key, remarks)
+            if histogram is not None and step.measurement is not None:
+                top_us = histogram.percentile_us(100)
+                if latencies.max_us is not None:
+                    top_us = min(top_us, latencies.max_us)
+                window = f"0.000,{step.measurement.window_s:.3f},{top_us / 1000:.3f}"
+                lines.append(f"Tag={latencies.name},{window},{latencies.encoded}\n")
+        if lines and step.measurement is not None:
+            text = "".join([_log_header(key, step.measurement.started_at), *lines])
+            files.append(ExportFile(name=f"{key.file_name}.hlog", content=text.encode()))
+    return Produced(
+        files=tuple(files), remarks=(*remarks, *_without_histogram(data)), folder="hlog"
+    )
 
 
-def _log_header(started_at: str) -> str:
+def _readable(latencies: _Latencies, key: StepKey, remarks: list[str]) -> Histogram | None:
+    """A histogram that counts something; if there is none, the remark says why."""
+    try:
+        histogram = Histogram.decode(latencies.encoded)
+    except InvalidMeasurement as error:
+        remarks.append(f"{key}, {latencies.name}: {error.message}; left out")
+        return None
+    if not histogram.count:
+        remarks.append(f"{key}, {latencies.name}: the histogram counts no samples; left out")
+        return None
+    return histogram
+
+
+def _without_histogram(data: RunData) -> tuple[str, ...]:
+    """A remark on the steps that have none, if there are any."""
+    without = [str(key) for key, step in data.steps.items() if not any(_latencies(step))]
+    if not without:
+        return ()
+    more = f"; and {len(without) - 3} more" if len(without) > 3 else ""
+    some = f"{'; '.join(without[:3])}{more}"
+    return (f"{len(without)} of {len(data.steps)} steps have no histogram: {some}",)
+
+
+def _log_header(key: StepKey, started_at: str) -> str:
     """Raises InvalidMeasurement if it is no time."""
     try:
         start_s = datetime.fromisoformat(started_at).timestamp()
     except ValueError as error:
-        raise InvalidMeasurement(f"{started_at!r} is not a time in ISO 8601") from error
+        raise InvalidMeasurement(f"{key}: {started_at!r} is not a time in ISO 8601") from error
     return (
         "#[Latencies in microseconds, Interval_Max in milliseconds, times in seconds]\n"
         "#[Histogram log format version 1.3]\n"
@@ -161,9 +165,9 @@ def _middle_us(top_us: int) -> int:
     return top_us - width + 1 + width // 2
 
 
-def _encoded(step: StepResult) -> Iterator[tuple[str, str, int | None, int | None]]:
+def _latencies(step: StepResult) -> Iterator[_Latencies]:
     for tally in step.measurement.tallies if step.measurement is not None else ():
         if tally.latency is not None:
-            yield tally.operation, tally.latency, tally.max_us, tally.sum_us
+            yield _Latencies(tally.operation, tally.latency, tally.max_us, tally.sum_us)
         if tally.first_byte is not None:
-            yield f"{tally.operation}-first-byte", tally.first_byte, None, None
+            yield _Latencies(f"{tally.operation}-first-byte", tally.first_byte)

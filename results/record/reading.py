@@ -76,12 +76,6 @@ def read_bounded(path: Path, *, folder: Path | None = None) -> bytes:
     )
 
 
-def count_lines(path: Path, *, folder: Path | None = None) -> int:
-    """How many complete lines a file has; 0 without one. Raises UsageError if unreadable."""
-    with _lines_of(path, folder) as file:
-        return sum(piece.count(b"\n") for piece in iter(lambda: file.read(2**20), b""))
-
-
 def torn(path: Path, *, folder: Path | None = None) -> bool:
     """Whether a file's last line is torn. Raises UsageError if it is unreadable."""
     with _lines_of(path, folder) as file:
