@@ -137,10 +137,6 @@ def test_a_machine_is_only_of_real_hosts() -> None:
         Hardware.model_validate({"name": "lab", "kind": "lab", "hosts": hosts})
 
 
-# asked of real hosts
-# --------------------------------------------------------------------------------------------
-
-
 @dataclasses.dataclass
 class Answering:
     """A host that has a size, or does not answer."""

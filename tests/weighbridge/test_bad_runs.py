@@ -221,9 +221,6 @@ def test_hosts_that_do_not_answer_are_named_by_every_verb(tmp_path: Path) -> Non
         assert "Traceback" not in said
 
 
-# dead daemons in `status`
-# --------------------------------------------------------------------------------------------
-
 LABEL = "rgw-beast-abc123"
 CHANGED = "  it is incomplete: `weighbridge down --hardware FILE`, and `up` again"
 HOSTS = ("client-1", "gateway-1", "store-1", "store-2")
