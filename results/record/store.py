@@ -86,7 +86,7 @@ class RunStore:
         folder = runs / run_id
         try:
             folder.mkdir(parents=True)
-            for part in ("latency", "series", "telemetry", "logs", "derived"):
+            for part in ("telemetry", "logs", "derived"):
                 (folder / part).mkdir()
         except OSError as error:
             raise UsageError(
