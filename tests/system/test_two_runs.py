@@ -18,13 +18,13 @@ from weighbridge.topologies.lab import ending
 
 pytestmark = pytest.mark.system
 
-SUITE = trial("[s3]", "{read: 100}", "2s", workers=1)
+SUITE = trial("[s3]", "{read: 100}", "6s", workers=1)
 
 
 @contextmanager
 def running(folder: Path) -> Iterator[subprocess.Popen[str]]:
     (folder / "trial.yaml").write_text(SUITE)
-    words = "--layouts null --repeats 2 --hardware lab-cpu --no-charts --no-attest --out runs"
+    words = "--layouts null:delay_ms=5 --repeats 2 --hardware lab-cpu --no-charts --no-attest --out runs"
     process = started(f"compare --suite trial.yaml {words}", subprocess.PIPE, cwd=folder)
     try:
         yield process

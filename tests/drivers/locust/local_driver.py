@@ -104,9 +104,9 @@ def driver(tmp_path: Path) -> Iterator[DriverProcess]:
 Kept = Callable[[], AbstractContextManager[DriverProcess]]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
-    """Gives the driver that an earlier test has left idle: the next setup begins anew. One whose
+    """Gives the driver that an earlier test of the file has left idle: the next setup begins anew. One whose
     test failed is not used again.
     """
     folder = tmp_path_factory.mktemp("kept-driver")
