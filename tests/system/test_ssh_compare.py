@@ -10,7 +10,7 @@ import re
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -65,8 +65,7 @@ EXIT_TARGET = 3
 def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
     disks = {"client-1": (), "client-2": (), "gateway-1": (), **dict.fromkeys(STORES, (DISK,))}
     with machines(tmp_path_factory.mktemp("machines"), disks) as found:
-        for name, text in (("whole", SUITE), ("cut", CUT_SUITE)):
-            (found.shared / f"{name}.yaml").write_text(text)
+        (found.shared / "cut.yaml").write_text(CUT_SUITE)
         found.write_hardware(["client-1", "client-2"], admin=AS_ADMIN)
         yield found
 
@@ -102,15 +101,23 @@ def left_over(testbed: Machines) -> list[str]:
     return found
 
 
-def test_rgw_and_swift_run_on_real_hosts_by_the_layouts_of_the_lab_and_leave_nothing(
-    testbed: Machines,
+DIES = {"rgw-beast": r"osd\.\d", "swift": "object-server"}
+
+
+@pytest.mark.parametrize(
+    "layouts", [("rgw-beast",), pytest.param(("rgw-beast", "swift"), marks=pytest.mark.test_all)]
+)
+def test_layouts_of_the_lab_run_on_real_hosts_and_leave_nothing(
+    testbed: Machines, layouts: Sequence[str], tmp_path: Path
 ) -> None:
-    done = compare(testbed, "whole", "--layouts", "rgw-beast,swift")
+    out = tmp_path.name
+    (testbed.shared / f"{out}.yaml").write_text(SUITE)
+    done = compare(testbed, out, "--layouts", ",".join(layouts))
     assert done.returncode == 0, done.stdout + done.stderr
-    steps = run_of(testbed, "whole").latest()
+    steps = run_of(testbed, out).latest()
     assert {(key.layout, key.workload) for key in steps} == {
         (layout, workload)
-        for layout in ("rgw-beast", "swift")
+        for layout in layouts
         for workload in ("small-read", "small-write", "daemon-dies")
     }
     for key, step in steps.items():
@@ -121,15 +128,13 @@ def test_rgw_and_swift_run_on_real_hosts_by_the_layouts_of_the_lab_and_leave_not
             assert not any(tally.failed for tally in step.measurement.tallies), key
         assert step.measurement.load is not None
         assert [one.client for one in step.measurement.load.clients] == ["client-1", "client-2"]
-    died = {key.layout: one for key, one in read_outages(run_of(testbed, "whole").folder).items()}
-    assert {name: one.host in STORES for name, one in died.items()} == {
-        "rgw-beast": True,
-        "swift": True,
-    }
-    (osd,) = died["rgw-beast"].services
-    assert re.fullmatch(r"osd\.\d", osd)
-    assert died["swift"].services == ("object-server",)
-    assert all(one.back is not None for one in died.values())
+    died = {key.layout: one for key, one in read_outages(run_of(testbed, out).folder).items()}
+    assert set(died) == set(layouts)
+    for layout, outage in died.items():
+        assert outage.host in STORES
+        (service,) = outage.services
+        assert re.fullmatch(DIES[layout], service)
+        assert outage.back is not None
     assert left_over(testbed) == []
 
 

@@ -24,8 +24,8 @@ SUITE = trial("[s3]", "{read: 100}", "6s", workers=1)
 @contextmanager
 def running(folder: Path) -> Iterator[subprocess.Popen[str]]:
     (folder / "trial.yaml").write_text(SUITE)
-    words = "--layouts null:delay_ms=5 --repeats 2 --hardware lab-cpu --no-charts --no-attest --out runs"
-    process = started(f"compare --suite trial.yaml {words}", subprocess.PIPE, cwd=folder)
+    words = "--layouts null:delay_ms=5 --repeats 2 --hardware lab-cpu --no-charts --no-attest"
+    process = started(f"compare --suite trial.yaml {words} --out runs", subprocess.PIPE, cwd=folder)
     try:
         yield process
     finally:

@@ -106,8 +106,8 @@ Kept = Callable[[], AbstractContextManager[DriverProcess]]
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
-    """Gives the driver that an earlier test of the file has left idle: the next setup begins anew. One whose
-    test failed is not used again.
+    """Gives the driver that an earlier test of the file has left idle: the next setup begins anew.
+    One whose test failed is not used again.
     """
     folder = tmp_path_factory.mktemp("kept-driver")
     with ExitStack() as stack:
