@@ -346,8 +346,10 @@ def _counts(counts: Counter[str]) -> str:
 def stages(names: Sequence[str]) -> list[Stage]:
     """The stages with these names."""
     new_seed = os.environ.get("WEIGHBRIDGE_FUZZ_SEED") or str(secrets.randbits(32))
-    # The tests' programs are compiled once, whatever the environment says.
-    env = {"PYTHONDONTWRITEBYTECODE": ""}
+    # The tests' programs are compiled once, whatever the environment says. `python3` of pretended
+    # hosts is an interpreter, and not the shell script of a version manager that looks for one.
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    env = {"PYTHONDONTWRITEBYTECODE": "", "PATH": path}
     files = ["--dist", "loadfile", "--no-loadscope-reorder"]  # in the order of conftest.py
     unit = ["-q", "tests", "--ignore=tests/system", "-n", "5", *files]
     images = [sys.executable, "tests/system/build_images.py"]

@@ -178,6 +178,7 @@ def test_a_running_radosgw_takes_what_it_can_and_says_what_it_cannot(beast: Depl
     assert pids(beast, "gateway-1", "radosgw") == gateway
 
 
+@pytest.mark.test_all
 def test_a_setting_that_kills_radosgw_is_reported_with_its_log_and_can_be_reverted(
     beast: Deployment,
 ) -> None:

@@ -116,6 +116,7 @@ def test_a_pass_that_a_signal_ended_is_made_again_and_a_whole_one_only_with_its_
     assert file.read_text().splitlines() == lines
 
 
+@pytest.mark.test_all
 def test_a_suite_with_power_cuts_marks_what_a_layout_that_lost_has_written(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:

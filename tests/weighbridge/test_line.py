@@ -237,6 +237,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return command_line.environment(tmp_path, **command_line.keys())
 
 
+@pytest.mark.test_all
 def test_two_existing_gateways_are_compared_one_behind_tls_and_keep_their_data(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
@@ -291,6 +292,7 @@ def test_a_run_that_is_interrupted_in_a_step_leaves_nothing_in_the_gateway(
     assert not list((tmp_path / "home" / "deployments").iterdir())
 
 
+@pytest.mark.test_all
 def test_a_run_that_is_killed_in_a_step_can_be_resumed_and_leaves_nothing_in_the_gateway(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:

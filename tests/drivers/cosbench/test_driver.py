@@ -77,6 +77,7 @@ def test_a_step_is_prepared_measured_kept_and_cleaned_up(program_trial: Trial) -
     driver.quit()
 
 
+@pytest.mark.test_all
 def test_kept_files_and_logs_contain_no_secret(program_trial: Trial, tmp_path: Path) -> None:
     program_trial.driver.setup(
         program_trial.make(user="bench", password=SecretStr("console-secret"))

@@ -31,8 +31,15 @@ from weighbridge.suites import OPERATIONS, TRAITS, Objects
 pytestmark = pytest.mark.long  # starts Locust
 
 
-@pytest.mark.parametrize("users", ["engine", "sdk"])
-@pytest.mark.parametrize("api", ["s3", "swift"])
+@pytest.mark.parametrize(
+    ("api", "users"),
+    [
+        ("s3", "engine"),
+        ("swift", "sdk"),
+        pytest.param("s3", "sdk", marks=pytest.mark.test_all),
+        pytest.param("swift", "engine", marks=pytest.mark.test_all),
+    ],
+)
 def test_a_mix_of_all_operations_is_prepared_measured_and_cleaned_up(
     api: Api, users: Literal["engine", "sdk"], null: Callable[..., Null], kept: Kept
 ) -> None:
@@ -216,7 +223,7 @@ def test_worker_processes_do_not_outlive_a_driver_that_is_killed(
     [
         signal.SIGTERM,
         pytest.param(signal.SIGINT, marks=pytest.mark.test_all),
-        "end of stdin",
+        pytest.param("end of stdin", marks=pytest.mark.test_all),
     ],
 )
 def test_a_driver_that_is_ended_during_a_step_ends_with_its_workers(

@@ -47,7 +47,7 @@ from weighbridge.suites import Objects
 pytestmark = pytest.mark.long  # starts Locust
 
 
-@pytest.mark.parametrize("users", ["engine", "sdk"])
+@pytest.mark.parametrize("users", ["engine", pytest.param("sdk", marks=pytest.mark.test_all)])
 def test_failures_are_counted_by_class_and_never_as_successes(
     users: Literal["engine", "sdk"], null: Callable[..., Null], kept: Kept
 ) -> None:
@@ -66,7 +66,7 @@ def test_failures_are_counted_by_class_and_never_as_successes(
     assert tally.bytes == tally.count * 4096
 
 
-@pytest.mark.parametrize("users", ["engine", "sdk"])
+@pytest.mark.parametrize("users", ["engine", pytest.param("sdk", marks=pytest.mark.test_all)])
 def test_a_known_delay_is_seen_in_every_latency(
     users: Literal["engine", "sdk"], null: Callable[..., Null], kept: Kept
 ) -> None:
@@ -149,7 +149,7 @@ def test_a_step_after_overload_begins_when_the_target_answers_again(
     assert by_operation(measurement)["read"].failed == 0
 
 
-@pytest.mark.parametrize("users", ["engine", "sdk"])
+@pytest.mark.parametrize("users", ["engine", pytest.param("sdk", marks=pytest.mark.test_all)])
 def test_a_target_that_dies_in_a_step_leaves_a_measurement_with_errors(
     users: Literal["engine", "sdk"], null: Callable[..., Null], kept: Kept
 ) -> None:
@@ -170,7 +170,7 @@ def test_a_target_that_dies_in_a_step_leaves_a_measurement_with_errors(
     assert tally.errors["connect"] > 0
 
 
-@pytest.mark.parametrize("users", ["engine", "sdk"])
+@pytest.mark.parametrize("users", ["engine", pytest.param("sdk", marks=pytest.mark.test_all)])
 def test_requests_that_never_end_are_counted_as_errors(
     users: Literal["engine", "sdk"], null: Callable[..., Null], kept: Kept
 ) -> None:
@@ -200,7 +200,7 @@ def test_a_step_of_a_workload_that_was_not_prepared_fails(null: Callable[..., Nu
     assert "'tried' was not prepared" in fault_of(setup_for(null().target("s3")), step)
 
 
-@pytest.mark.parametrize("api", ["s3", "swift"])
+@pytest.mark.parametrize("api", ["s3", pytest.param("swift", marks=pytest.mark.test_all)])
 def test_objects_too_large_for_memory_are_written_as_files_by_the_sdks(
     api: Api, null: Callable[..., Null], kept: Kept
 ) -> None:

@@ -197,7 +197,7 @@ def test_an_endpoint_that_hangs_leaves_the_others_time_to_answer(
 LIFE_S = 3600.0
 
 
-@pytest.mark.parametrize("users", ["engine", "sdk"])
+@pytest.mark.parametrize("users", ["engine", pytest.param("sdk", marks=pytest.mark.test_all)])
 def test_a_step_begins_with_new_keys_and_takes_others_before_they_end(
     null: Callable[..., Null],
     tmp_path: Path,

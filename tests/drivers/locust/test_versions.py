@@ -70,7 +70,7 @@ def seen(target: Null, api: Api) -> list[tuple[int, int]]:
 
 
 @pytest.mark.long  # starts Locust
-@pytest.mark.parametrize("api", ["s3", "swift"])
+@pytest.mark.parametrize("api", ["s3", pytest.param("swift", marks=pytest.mark.test_all)])
 def test_each_step_begins_with_the_versions_that_were_prepared_and_all_are_deleted_in_the_end(
     api: Api, null: Callable[..., Null], kept: Kept
 ) -> None:

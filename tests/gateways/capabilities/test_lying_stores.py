@@ -273,7 +273,17 @@ def closing(request: Request, respond: Respond) -> Response:
     raise Closed
 
 
-@pytest.mark.parametrize("between", [yes_man, echo, no_man, failing, garbage, closing])
+@pytest.mark.parametrize(
+    "between",
+    [
+        yes_man,
+        garbage,
+        *(
+            pytest.param(one, marks=pytest.mark.test_all)
+            for one in (echo, no_man, failing, closing)
+        ),
+    ],
+)
 def test_nothing_works_with_a_store_that_does_nothing(
     between: Between, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

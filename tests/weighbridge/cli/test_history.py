@@ -96,6 +96,7 @@ def lines_of(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+@pytest.mark.test_all
 @pytest.mark.long
 def test_fifty_runs_with_one_planted_step_of_10_percent_are_told_rightly(
     tmp_path: Path, run_cli: RunCli

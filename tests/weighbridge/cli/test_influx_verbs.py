@@ -74,6 +74,7 @@ def test_a_server_that_refuses_everything_spoils_no_run(run: Run, answer: Influx
     )
 
 
+@pytest.mark.test_all
 def test_no_secret_of_the_server_is_in_the_run_folder_or_on_the_screen(run: Run) -> None:
     server = InfluxServer.parse(
         "http://127.0.0.1:1", {"WEIGHBRIDGE_INFLUX_TOKEN": "planted-secret"}
