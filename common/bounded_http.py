@@ -5,9 +5,13 @@ from __future__ import annotations
 import http.client
 import io
 import socket
+import ssl
 import time
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import SplitResult, urlsplit
+
+from weighbridge.common.tool_output import printable
 
 
 def read_limited(answer: http.client.HTTPResponse, most_bytes: int) -> bytes:
@@ -88,6 +92,56 @@ def exchanged(
         raise TimeoutError(f"no {what} within {within_s:.3g} s") from None
 
 
+_NO_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"})
+_TLS_ALERT: Final = "\x15\x03"
+_NOT_YET_VALID, _EXPIRED, _OTHER_NAME, _OTHER_ADDRESS = 9, 10, 62, 64
+"""OpenSSL's numbers of what is wrong with a certificate."""
+_TRUST: Final = (
+    "name a file with its CA, or with itself: $AWS_CA_BUNDLE for S3, $OS_CACERT for Swift, "
+    "`ca_file` in a layout"
+)
+
+
+def in_words(error: Exception) -> str:
+    """Why there is no complete answer, and what to do, without a word of the server's."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        do = {
+            _NOT_YET_VALID: "renew it, or set this machine's clock",
+            _EXPIRED: "renew it, or set this machine's clock",
+            _OTHER_NAME: "use a name that it has",
+            _OTHER_ADDRESS: "use a name that it has",
+        }
+        return (
+            f"its certificate is not accepted: {error.verify_message.rstrip('.')}; "
+            f"{do.get(error.verify_code, _TRUST)}"
+        )
+    if isinstance(error, TimeoutError) and error.args and error.errno is None:  # this module's own
+        return str(error)
+    return f"no answer: {_reason(error)}"
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ssl.SSLError):
+        if error.reason in _NO_TLS:
+            return "this port speaks no TLS; use http://, or the port of https"
+        return f"TLS fails: {(error.reason or 'closed in the handshake').replace('_', ' ').lower()}"
+    if isinstance(error, socket.gaierror):
+        return "its name does not resolve; check the name, and this machine's DNS"
+    if isinstance(error, ConnectionRefusedError):
+        return "connection refused: nothing listens there; check the port, and that it runs"
+    if isinstance(error, http.client.BadStatusLine) and str(error).startswith(_TLS_ALERT):
+        return "this port speaks TLS; use https://"
+    if isinstance(error, ConnectionError):  # RemoteDisconnected as well
+        return "it closed the connection; if this port speaks TLS, use https://"
+    if isinstance(error, http.client.BadStatusLine):
+        return "what it sends is not HTTP; check the port"
+    if isinstance(error, http.client.IncompleteRead):
+        return "what it sends ends early"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror[0].lower() + error.strerror[1:]
+    return printable(error) or type(error).__name__
+
+
 def connect(connection: http.client.HTTPConnection, within_s: float) -> None:
     """Connect now. Raises OSError, TimeoutError after that time."""
     try:
@@ -99,7 +153,10 @@ def connect(connection: http.client.HTTPConnection, within_s: float) -> None:
 
 def _each_s(connection: http.client.HTTPConnection, within_s: float) -> float:
     """An equal part of the time for each address of its name. Raises OSError."""
-    found = socket.getaddrinfo(connection.host, connection.port, type=socket.SOCK_STREAM)
+    try:
+        found = socket.getaddrinfo(connection.host, connection.port, type=socket.SOCK_STREAM)
+    except UnicodeError:  # an empty label, or one of more than 63 letters
+        raise socket.gaierror(socket.EAI_NONAME, "not a host name") from None
     return max(within_s, _LEAST_S) / len(found)
 
 
@@ -108,3 +165,45 @@ def _left_s(deadline_s: float) -> float:
     if left_s <= 0:
         raise TimeoutError
     return left_s
+
+
+# URLs in options may hold no secret: every report shows them. Error messages never repeat them,
+# since a refused one may hold a secret. Python's own messages about URLs do.
+
+
+def parts_of(url: str) -> SplitResult:
+    """The parts of an ASCII http(s) URL with a host and a valid port or none. Raises ValueError."""
+    try:
+        parts = urlsplit(url)
+        is_web = parts.scheme in ("http", "https") and parts.port != 0
+        found = is_web and _is_host(parts.hostname or "")
+    except ValueError:
+        raise ValueError(
+            "not of the form http://HOST[:PORT][/PATH]: its host or port is invalid"
+        ) from None
+    if "@" in parts.netloc:
+        raise ValueError("contains a user or a password")
+    if not found or not url.isascii() or not url.isprintable() or " " in url:
+        raise ValueError("not of the form http://HOST[:PORT][/PATH]")
+    return parts
+
+
+def _is_host(name: str) -> bool:
+    """Whether it is an address, or can be looked up: parts of 1 to 63 letters, 253 in all (RFC 1123
+    with DNS' lengths).
+    """
+    parts = name.removesuffix(".").split(".")
+    return ":" in name or (len(name) <= 253 and all(1 <= len(part) <= 63 for part in parts))
+
+
+def without_query(url: str) -> str:
+    """A URL as of `parts_of`, without query or fragment. Raises ValueError."""
+    parts_of(url)
+    if "?" in url or "#" in url:
+        raise ValueError("has a query (?) or a fragment (#), which may contain a password")
+    return url
+
+
+def storage_url_of(url: str) -> str:
+    """A storage URL that a server named, of Keystone or of auth v1. Raises ValueError."""
+    return without_query(url).rstrip("/")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable
@@ -10,6 +11,32 @@ from typing import Final
 
 TERMINATION_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals by which a person, a service manager or a closing terminal ends a program."""
+
+
+AGAIN_S: Final = 0.05
+MOST_AGAIN: Final = 100
+"""So often a signal is put off for imports, 5 s in all: one may be of what never ends."""
+
+
+def outside_imports(handle: Callable[[int], None]) -> Callable[[int, FrameType | None], None]:
+    """A handler that calls `handle` with the signal's number, and sends it again a moment later if
+    a module is just imported: there, an exception is swallowed or leaves half a module behind.
+    """
+    left = MOST_AGAIN
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        nonlocal left
+        while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
+            frame = frame.f_back
+        if frame is None or not left:
+            handle(number)
+            return
+        left -= 1
+        later = threading.Timer(AGAIN_S, os.kill, (os.getpid(), number))
+        later.daemon = True
+        later.start()
+
+    return handler
 
 
 def with_signals_deferred(ending: Callable[[], object]) -> None:

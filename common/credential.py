@@ -16,11 +16,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Protocol
-from urllib.parse import SplitResult, quote, quote_plus, urlsplit
+from urllib.parse import quote, quote_plus
 from xml.sax.saxutils import escape
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
+from weighbridge.common.bounded_http import storage_url_of
 from weighbridge.common.errors import UsageError
 from weighbridge.common.record import Record
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 
 HIDDEN = "***"
+SHORT: Final = 8
+"""A secret with less characters is short, see `_where`."""
 
 
 def credential(origin: str, value: str) -> str:
@@ -51,8 +54,18 @@ def redacted(text: str, secrets: Iterable[str]) -> str:
     """The text without the secrets, also as Python, JSON, XML or a URL writes them."""
     for secret in sorted(filter(None, set(secrets)), key=len, reverse=True):
         for form in dict.fromkeys(sorted(_forms(secret), key=len, reverse=True)):
-            text = text.replace(form, HIDDEN)
+            text = re.sub(_where(form), HIDDEN, text)
     return text
+
+
+def _where(form: str) -> str:
+    """A pattern of a secret. A short one may be part of words that say what is wrong, so that it
+    counts only as a word, and a single character only where values are: `='x'`.
+    """
+    found = re.escape(form)
+    if len(form) == 1:
+        return rf"""(?<='){found}(?=')|(?<="){found}(?=")|(?<=[=>]){found}(?!\w)"""
+    return found if len(form) >= SHORT else rf"(?<!\w){found}(?!\w)"
 
 
 def _forms(secret: str) -> tuple[str, ...]:
@@ -70,8 +83,7 @@ def _forms(secret: str) -> tuple[str, ...]:
     )
 
 
-# URLs and folders in options may hold no secret: every report shows them. Error messages never
-# repeat them, since a refused one may hold a secret. Python's own messages about URLs do.
+# Folders in options may hold no secret either, see `bounded_http.parts_of`.
 
 
 _SSH: Final = re.compile(
@@ -87,30 +99,6 @@ class SshPlace:
     host: str
     port: int
     path: str
-
-
-def parts_of(url: str) -> SplitResult:
-    """The parts of an ASCII http(s) URL with a host and a valid port or none. Raises ValueError."""
-    try:
-        parts = urlsplit(url)
-        found = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        raise ValueError(
-            "not of the form http://HOST[:PORT][/PATH]: its host or port is invalid"
-        ) from None
-    if "@" in parts.netloc:
-        raise ValueError("contains a user or a password")
-    if not found or not url.isascii() or not url.isprintable() or " " in url:
-        raise ValueError("not of the form http://HOST[:PORT][/PATH]")
-    return parts
-
-
-def without_query(url: str) -> str:
-    """A URL as of `parts_of`, without query or fragment. Raises ValueError."""
-    parts_of(url)
-    if "?" in url or "#" in url:
-        raise ValueError("has a query (?) or a fragment (#), which may contain a password")
-    return url
 
 
 def ssh_place(place: str) -> SshPlace:
@@ -393,11 +381,10 @@ def _storage_url(
         what = f"its catalogue has an {SERVICE} in several regions, {known}: set `region_name`"
         raise KeystoneRefuses(what, answer)
     try:
-        parts_of(fit[0].url)
+        return storage_url_of(fit[0].url)
     except ValueError as error:
         what = f"the storage URL of its catalogue cannot be used: {redacted(str(error), secrets)}"
         raise KeystoneRefuses(what, answer) from None
-    return fit[0].url.rstrip("/")
 
 
 def _names(names: Iterable[str], secrets: Sequence[str]) -> str:
@@ -490,6 +477,22 @@ class _LimitedProgram:
             raise RuntimeError(f"its program took longer than {GIVEN_WITHIN_S:g} s") from None
 
 
+def aws_session(source: KeySource) -> Any:
+    """A profile's files, as the AWS tools read them."""
+    from botocore.session import Session  # noqa: PLC0415 - a quarter of a second of imports
+
+    session: Any = Session(profile=source.profile)
+    session.set_config_variable("config_file", str(Path(source.config_file).expanduser()))
+    session.set_config_variable("credentials_file", str(Path(source.credentials_file).expanduser()))
+    return session
+
+
+def profile_of(session: Any, name: str) -> Mapping[str, Any]:
+    """What both of its files say of a profile. Raises BotoCoreError."""
+    found: Mapping[str, Any] = session.full_config.get("profiles", {}).get(name, {})
+    return found
+
+
 def load(source: KeySource, known: Sequence[str] = ()) -> Keys | None:
     """Keys of a profile, new ones each time; None if it does not name this provider. `known` are
     secrets that it gave before.
@@ -502,23 +505,19 @@ def load(source: KeySource, known: Sequence[str] = ()) -> Keys | None:
         create_credential_resolver,
     )
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
-    from botocore.session import Session  # noqa: PLC0415
 
     asked: list[str] = []
 
     def asks(request: Any, **_: object) -> None:
         asked.append(str(request.url).partition("?")[0])
 
-    session: Any = Session(profile=source.profile)
+    session = aws_session(source)
     session.register("before-send", asks)
     session.set_default_client_config(
         Config(connect_timeout=ASK_S, read_timeout=ASK_S, retries={"total_max_attempts": 1})
     )
-    session.set_config_variable("config_file", str(Path(source.config_file).expanduser()))
-    session.set_config_variable("credentials_file", str(Path(source.credentials_file).expanduser()))
     try:
-        profile = session.full_config.get("profiles", {}).get(source.profile, {})
-        if PROVIDERS[source.provider] not in profile:
+        if PROVIDERS[source.provider] not in profile_of(session, source.profile):
             return None
         if source.provider == ProcessProvider.METHOD:
             provider = ProcessProvider(source.profile, lambda: session.full_config, _LimitedProgram)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import re
 import typing
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from weighbridge.common.errors import UsageError
-from weighbridge.common.escaping import escape_controls
+from weighbridge.common.escaping import escape_controls, mask_urls
 
 Model = TypeVar("Model", bound=BaseModel)
 Path_ = tuple[str | int, ...]
@@ -36,9 +35,6 @@ LONGEST_NUMBER = 100
 LONGEST_SHOWN = 400
 """Characters of a line that are shown with a fault."""
 
-_USER_IN_URL = re.compile(r"(?<=://)[^/\s]*(?=@)")
-"""Masked in the line shown with a fault: a URL with a user or password is refused."""
-
 
 @dataclass(frozen=True)
 class Fault:
@@ -58,7 +54,7 @@ class Fault:
         at = self.column if self.caret is None else self.caret
         # Long lines are cut around the fault, and nothing shown may move a terminal's cursor.
         begin = max(0, at - LONGEST_SHOWN // 2) if len(self.text) > LONGEST_SHOWN else 0
-        text = _USER_IN_URL.sub(lambda found: "*" * len(found[0]), self.text)
+        text = mask_urls(self.text)
         shown = "".join(
             one if one.isprintable() else " " for one in text[begin : begin + LONGEST_SHOWN]
         )

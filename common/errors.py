@@ -193,6 +193,14 @@ def missing(module: str) -> MissingPrerequisite:
     """The error for a module of an extra that is not installed. Raises KeyError for others."""
     extra, purpose = EXTRA_OF[module]
     return MissingPrerequisite(
-        f"{purpose} need module {module}, which is not installed: run "
-        f"pip install 'weighbridge[{extra}]'"
+        f"{purpose} need module {module}, which is not installed",
+        advice=install(extra),
     )
+
+
+def install(extra: str) -> str:
+    """How an extra is installed. Never by the package's name: no index has it, so that the name is
+    anybody's.
+    """
+    wheel = f'pip install "$(echo dist/weighbridge-*.whl)[{extra}]"'
+    return f"Run `make setup` in a checkout, or install the wheel's file with it: {wheel}"

@@ -10,12 +10,24 @@ from typing import Final, TypeVar
 _UNUSUAL: Final = re.compile(r"[^\n\t -~]")
 """Checked one by one; most text has none of these."""
 
+_URL: Final = re.compile(r"""//((?:[^\s"']*(?=@))?)([^\s"'?#]*)((?:[?#][^\s"']*)?)""")
+
 Value = TypeVar("Value")
 
 
 def escape_controls(text: str) -> str:
     """Text with unprintable characters escaped: control sequences, and marks that reverse it."""
     return text if text.isprintable() else _UNUSUAL.sub(_shown, text)
+
+
+def mask_urls(text: str) -> str:
+    """The text with stars for what may be a secret in URLs: user, query and fragment; as long."""
+
+    def masked(found: re.Match[str]) -> str:
+        user, place, query = found.groups()
+        return f"//{'*' * len(user)}{place}{query[:1]}{'*' * len(query[1:])}"
+
+    return _URL.sub(masked, text)
 
 
 def escape_all_controls(value: Value) -> Value:

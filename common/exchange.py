@@ -9,21 +9,28 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import socket
 import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import SplitResult, urlsplit
 
-from weighbridge.common import bounded_http
+from weighbridge.common import bounded_http, plain_xml
+from weighbridge.common.bounded_http import storage_url_of
 
 if TYPE_CHECKING:
     from weighbridge.common.credential import Keys
 
 TIMEOUT_S = 60.0
 UNAUTHORIZED: Final = 401
+_VERSIONS: Final = (200, 300)
+IS_KEYSTONE: Final = (
+    "this is Keystone, which lists its versions, and no URL of auth v1; end the URL with /v3, and "
+    "set $OS_USERNAME, $OS_PASSWORD and $OS_PROJECT_NAME"
+)
 LARGEST_ANSWER_BYTES = 64 * 1024 * 1024
 """The rest of a longer answer is not read: expected are lists, and objects of a MiB."""
 
@@ -155,9 +162,7 @@ def _s3(endpoint: Mapping[str, Any], wire: Callable[..., Wire], bucket: str) -> 
 
 def _renewed(endpoint: Mapping[str, Any]) -> Callable[[], Keys]:
     """What gives the keys of now: those of the endpoint, later new ones."""
-    from datetime import datetime  # noqa: PLC0415 - most do without all this
-
-    from weighbridge.common import credential  # noqa: PLC0415
+    from weighbridge.common import credential  # noqa: PLC0415 - most do without all this
 
     end_at = endpoint["keys_end_at"]
     first = credential.Keys(
@@ -227,10 +232,16 @@ def _auth_v1(endpoint: Mapping[str, Any], place: SplitResult, send: Wire) -> tup
             b"",
             {"X-Auth-User": endpoint["user"], "X-Auth-Key": endpoint["key"]},
         )
+    if answer.status in _VERSIONS and b'"versions"' in answer.body:
+        raise WrongAnswer("auth", IS_KEYSTONE, None)
     expect("auth", (200, 204), answer)
     if "x-storage-url" not in answer.headers or "x-auth-token" not in answer.headers:
         raise WrongAnswer("auth", "no X-Storage-Url or no X-Auth-Token in the answer", answer)
-    return answer.headers["x-storage-url"], answer.headers["x-auth-token"]
+    try:
+        url = storage_url_of(answer.headers["x-storage-url"])
+    except ValueError as error:
+        raise WrongAnswer("auth", f"its X-Storage-Url cannot be used: {error}", answer) from None
+    return url, answer.headers["x-auth-token"]
 
 
 def _keystone(
@@ -260,7 +271,7 @@ def answered(operation: str) -> Iterator[None]:
     try:
         yield
     except (OSError, http.client.HTTPException) as error:
-        raise WrongAnswer(operation, in_words(error), None) from error
+        raise WrongAnswer(operation, bounded_http.in_words(error), None) from error
     except ValueError:
         # http.client's message repeats the invalid field, which may be a key or a token.
         raise WrongAnswer(
@@ -268,17 +279,6 @@ def answered(operation: str) -> Iterator[None]:
             "not sent: its URL or a field of the request has characters that HTTP does not allow",
             None,
         ) from None
-
-
-def in_words(error: Exception) -> str:
-    """The reason for a missing answer, in words."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not accepted: {error.verify_message}"
-    if isinstance(error, socket.gaierror):
-        return "no answer: its name does not resolve"
-    if isinstance(error, TimeoutError) and error.args:
-        return str(error)
-    return f"no answer: {error!r}"
 
 
 def ask(
@@ -299,5 +299,30 @@ def ask(
 def expect(operation: str, wanted: Sequence[int], answer: HttpAnswer) -> HttpAnswer:
     """The answer if its status is `wanted`. Raises WrongAnswer otherwise."""
     if answer.status not in wanted:
-        raise WrongAnswer(operation, f"{' or '.join(map(str, wanted))} was expected", answer)
+        what = skew(answer) or f"{' or '.join(map(str, wanted))} was expected"
+        raise WrongAnswer(operation, what, answer)
     return answer
+
+
+_FORBIDDEN: Final = 403
+_SKEW: Final = timedelta(minutes=5)
+"""S3 refuses what was signed 15 minutes before or after; other stores allow 5."""
+
+
+def skew(answer: HttpAnswer) -> str:
+    """How far this machine's clock is off, where a refusal is for that; "" where it is not."""
+    if answer.status != _FORBIDDEN:
+        return ""
+    try:
+        theirs = parsedate_to_datetime(answer.headers["date"])
+        off = datetime.now(UTC) - theirs
+    except (KeyError, ValueError, TypeError):  # TypeError: without a zone
+        off = timedelta()
+    told = b"RequestTimeTooSkewed" in answer.body[: plain_xml.LONGEST_ERROR_BYTES]
+    if not told and abs(off) < _SKEW:
+        return ""
+    how = f"{str(abs(off)).partition('.')[0]} {'ahead of' if off > timedelta() else 'behind'}"
+    return (
+        f"refused since this machine's clock is {how if abs(off) >= _SKEW else 'off from'} the "
+        "store's, and requests are signed with the time; set the clock that is wrong (timedatectl)"
+    )

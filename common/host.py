@@ -6,15 +6,37 @@ import os
 import re
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Final, Protocol, Self
+from typing import IO, TYPE_CHECKING, Final, Protocol, Self
 
 from weighbridge.common import safe_files
 from weighbridge.common.errors import MissingPrerequisite, TargetError
 from weighbridge.common.paths import IMPORTED_FROM
+
+if TYPE_CHECKING:
+    from weighbridge.common.endpoint import Endpoint
+
+PYTHON: Final = (sys.executable, "-P")
+"""How every Python program of this machine starts: the working folder, which may be a run folder
+from somebody else, is no place of modules.
+"""
+_SECRET: Final = re.compile(r"SECRET|TOKEN|PASS|KEY|CREDENTIAL", re.IGNORECASE)
+_PLACE: Final = re.compile(r"_(FILE|PATH|DIR|URI|URL)$", re.IGNORECASE)
+"""Names of variables that say where secrets are; what is there has an owner and a mode."""
+
+
+def program_environment() -> dict[str, str]:
+    """This command's environment for a program of this machine, without what is a secret by its
+    name: a program that needs one gets it by a pipe.
+    """
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not _SECRET.search(name) or _PLACE.search(name)
+    }
 
 
 class PipedProcess(Protocol):
@@ -263,12 +285,16 @@ class Host(ABC):
         By default this suite and this Python, which lab hosts without an image see. Raises
         MissingPrerequisite or CommandFailed where the host has no suite and cannot get one.
         """
-        env = {
-            "PYTHONPATH": str(IMPORTED_FROM),
-            "PYTHONSAFEPATH": "1",
-            "PYTHONDONTWRITEBYTECODE": "1",
-        }
-        return Command((sys.executable, "-m", name, *arguments), env)
+        env = {"PYTHONPATH": str(IMPORTED_FROM), "PYTHONDONTWRITEBYTECODE": "1"}
+        return Command((*PYTHON, "-m", name, *arguments), env)
+
+    def variables(self, endpoints: Collection[Endpoint]) -> Mapping[str, str]:
+        """What differs of this command's environment for a program that gets these endpoints.
+
+        On this machine: all of it where a profile gets their keys again, by a program which may
+        need anything; else no variable with a secret of theirs, whatever its name.
+        """
+        return {}
 
     def tool(self, name: str) -> tuple[str, ...]:
         """The command that runs `name`, one of the tools of the attestation, the same on every

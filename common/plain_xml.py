@@ -6,12 +6,15 @@ anything larger or deeper than such a response can be.
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from xml.parsers import expat
 
 LARGEST_BYTES = 32 * 1024 * 1024
 """A listing of 1000 names of 1024 bytes, each byte an entity of six, has some 7 MB."""
 DEEPEST = 50
+LONGEST_ERROR_BYTES = 4096
+"""Of an error no more is read."""
 
 
 class NotPlain(ValueError):
@@ -23,6 +26,26 @@ def parse(data: bytes) -> ET.Element:
     if len(data) > LARGEST_BYTES:
         raise NotPlain(f"XML of {len(data)} bytes: more than {LARGEST_BYTES} are not read")
     return _Reader().read(data)
+
+
+_PAGE_TITLE = re.compile(rb"<title>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+_LONGEST_WORDS = 200
+
+
+def error_words(body: bytes) -> str:
+    """What the body of an error says, on one line: S3's code and message, the title of a page, or
+    its beginning.
+    """
+    text = body[:LONGEST_ERROR_BYTES]
+    try:
+        root = parse(text)
+        told = [(root.findtext(f"{{*}}{name}") or "").strip() for name in ("Code", "Message")]
+    except NotPlain:
+        told = []
+    title = _PAGE_TITLE.search(text)
+    words = ": ".join(filter(None, told)) or (title[1] if title else text).decode(errors="replace")
+    words = " ".join("".join(one if one.isprintable() else " " for one in words).split())
+    return words if len(words) <= _LONGEST_WORDS else f"{words[: _LONGEST_WORDS - 4]} ..."
 
 
 class _Reader:

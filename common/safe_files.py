@@ -77,6 +77,14 @@ def read(folder: Path, name: str, *, largest_bytes: int) -> bytes:
     return data
 
 
+def read_given(path: Path, *, largest_bytes: int) -> bytes:
+    """The content of a file that the user named, maybe by a link. Raises OSError, also where
+    opening it would wait, as for a pipe.
+    """
+    there = path.resolve()
+    return read(there.parent, there.name, largest_bytes=largest_bytes)
+
+
 def open_to_read(folder: Path, name: str, *, largest_bytes: int) -> BinaryIO:
     """A file to read piece by piece, refused if it is too large now. Raises OSError."""
     descriptor = open_descriptor(folder, name, os.O_RDONLY)
@@ -141,6 +149,58 @@ def remove(folder: Path, name: str) -> None:
     *above, last = parts_of(name)
     with suppress(FileNotFoundError), _below(folder, above) as parent:
         os.unlink(last, dir_fd=parent)
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder with all below it; a missing one is no error.
+
+    A folder below that has something in it moves up into `folder` first: no depth needs recursion,
+    long paths or many descriptors. What is mounted below cannot move, and stays. Removes all that
+    can be removed, then raises the first OSError.
+    """
+    try:
+        top = os.open(folder, _FOLDER)
+    except FileNotFoundError:
+        return
+    faults: list[OSError] = []
+    waiting = ["."]
+    try:
+        while waiting:
+            at = waiting.pop()
+            inner = os.open(at, _FOLDER, dir_fd=top)
+            try:
+                for name in os.listdir(inner):  # noqa: PTH208 - a descriptor, not a path
+                    try:
+                        waiting += _remove_or_move(inner, name, top)
+                    except FileNotFoundError:
+                        continue  # another process removes it as well
+                    except OSError as error:
+                        faults.append(OSError(error.errno, error.strerror, str(folder / name)))
+            finally:
+                os.close(inner)
+            if at != "." and not faults:
+                os.rmdir(at, dir_fd=top)
+    finally:
+        os.close(top)
+    if faults:
+        raise faults[0]
+    folder.rmdir()
+
+
+def _remove_or_move(parent: int, name: str, top: int) -> tuple[str, ...]:
+    """Remove an entry of `parent`, or move a folder that is not empty; its name in `top`."""
+    try:
+        os.unlink(name, dir_fd=parent)
+    except IsADirectoryError:
+        try:
+            os.rmdir(name, dir_fd=parent)
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY:
+                raise
+            moved = secrets.token_hex(8)
+            os.rename(name, moved, src_dir_fd=parent, dst_dir_fd=top)
+            return (moved,)
+    return ()
 
 
 def names(folder: Path, name: str) -> tuple[str, ...]:

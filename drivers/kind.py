@@ -108,7 +108,8 @@ class LoadSite:
     ) -> DriverProcess:
         """Start a module as a driver on the first client, and end it. `look`: see DriverProcess."""
         command = self.clients[0].module(module, *arguments)
-        env = dict(command.env)
+        targets = () if self.target is None else (self.target,)
+        env = {**self.clients[0].variables(targets), **command.env}
         if PATHS in env and PATHS in os.environ:
             # A host that has this machine's files also has the drivers that were found here.
             env[PATHS] = os.pathsep.join((env[PATHS], os.environ[PATHS]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import queue
 import signal
 import subprocess
 import threading
@@ -15,8 +14,10 @@ from typing import IO, Final, Protocol, Self, TypeVar
 
 from pydantic import ValidationError
 
+from weighbridge.common import program_lines
 from weighbridge.common.errors import DriverError
 from weighbridge.common.host import Command, PipedProcess
+from weighbridge.common.program_lines import NoLine, ProgramEnded, ProgramLines
 from weighbridge.drivers.protocol import (
     EVENT,
     AgeBuckets,
@@ -49,8 +50,8 @@ start on a host with a fraction of a CPU.
 QUIT_S = 10.0
 """How long a driver may take to end by itself, and once more after SIGTERM."""
 
-LOOK_S = 0.5
-"""How often to call `look` while waiting for the driver."""
+LONGEST_EVENT_BYTES: Final = 2**28
+"""A step that takes a day has 40 MB of seconds, and tools' files may be beside them."""
 
 TAIL_LINES = 15
 
@@ -58,9 +59,9 @@ TAIL_LINES = 15
 class DriverProcess:
     """A running driver, given as a Popen with stdin and stdout as pipes; `log` has its stderr.
 
-    For one conductor thread; `close` may be called from any. A context manager that ends the
-    driver. Every command raises DriverError when the driver fails, ends, sends a line that is not
-    an event, or is silent for `silence_s` seconds; after that only `close` may be called.
+    For one conductor thread. A context manager that ends the driver. Every command raises
+    DriverError when the driver fails, ends, sends a line that is not an event, or is silent for
+    `silence_s` seconds; after that only `close` may be called.
     `look` is called at least twice a second while a command runs, and raises DriverError when
     something that the driver depends on has ended.
     """
@@ -73,20 +74,12 @@ class DriverProcess:
         silence_s: float = SILENCE_S,
         look: Callable[[], None] = lambda: None,
     ) -> None:
-        if process.stdin is None or process.stdout is None:
-            raise ValueError("the driver's stdin and stdout must be pipes")
         self.process = process
         self.log = log
         self.silence_s = silence_s
         self._look = look
-        self._stdin: IO[bytes] = process.stdin
-        self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._lines = ProgramLines(process, longest_bytes=LONGEST_EVENT_BYTES)
         self._busy = False
-        self._closing = threading.Lock()
-        self._reader = threading.Thread(
-            target=self._read, args=(process.stdout,), name=f"driver-{log.stem}", daemon=True
-        )
-        self._reader.start()
 
     def __enter__(self) -> Self:
         return self
@@ -129,41 +122,14 @@ class DriverProcess:
 
     def close(self) -> None:
         """End the driver whatever it is doing: close stdin (Quit), SIGTERM, SIGKILL by its pid."""
-        with self._closing:
-            with contextlib.suppress(OSError, ValueError):
-                # A driver that is gone cannot take what is still buffered for it, and need not.
-                self._stdin.close()
-            for number, patience_s in (
-                (None, QUIT_S if not self._busy else QUIT_S / 4),
-                (signal.SIGTERM, QUIT_S),
-                (signal.SIGKILL, None),
-            ):
-                if number is not None:
-                    self.process.send_signal(number)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    self.process.wait(patience_s)
-                    break
-            # The reader ends at the end of the pipe; one that a surviving child holds open is not
-            # waited for.
-            self._reader.join(1.0)
-            if not self._reader.is_alive() and self.process.stdout is not None:
-                self.process.stdout.close()
-
-    def _read(self, stdout: IO[bytes]) -> None:
-        # An empty line means the end: a closing pipe yields none before it, and events are never
-        # empty.
-        try:
-            for line in stdout:
-                self._lines.put(line)
-        finally:
-            self._lines.put(b"")
+        within_s = QUIT_S / 4 if self._busy else QUIT_S
+        program_lines.end(self.process, within_s=within_s, terminate_s=QUIT_S)
 
     def _send(self, command: DriverCommand) -> None:
         try:
-            self._stdin.write(command.model_dump_json().encode() + b"\n")
-            self._stdin.flush()
-        except (OSError, ValueError):
-            raise self._error(self._how_it_ended()) from None
+            self._lines.send(command.model_dump_json(), self.silence_s)
+        except NoLine as error:
+            raise self._error(self._what(error)) from None
 
     def _ask(
         self,
@@ -194,9 +160,10 @@ class DriverProcess:
                 raise self._error(f"answered {command.kind!r} with {event.kind!r}")
 
     def _next(self, command: DriverCommand) -> Event:
-        line = self._line(command)
-        if not line.strip():
-            raise self._error(f"{self._how_it_ended()} during {command.kind!r}")
+        try:
+            line = self._lines.next(self.silence_s, self._look)
+        except NoLine as error:
+            raise self._error(f"{self._what(error)} during {command.kind!r}") from None
         try:
             return EVENT.validate_json(line)
         except ValidationError as error:
@@ -206,22 +173,10 @@ class DriverProcess:
                 f"sent a line that is not an event ({faults[0]['msg']}): {text}"
             ) from None
 
-    def _line(self, command: DriverCommand) -> bytes:
-        """The driver's next line. Raises DriverError after `silence_s`, and what `look` raises."""
-        deadline = time.monotonic() + self.silence_s
-        while True:
-            # What it has sent comes first: a measurement stays good whatever has ended since.
-            with contextlib.suppress(queue.Empty):
-                return self._lines.get_nowait()
-            self._look()
-            with contextlib.suppress(queue.Empty):
-                return self._lines.get(timeout=max(0.0, min(LOOK_S, deadline - time.monotonic())))
-            if time.monotonic() >= deadline:
-                raise self._error(f"was silent for {self.silence_s:g} s during {command.kind!r}")
+    def _what(self, error: NoLine) -> str:
+        return self._how_it_ended() if isinstance(error, ProgramEnded) else str(error)
 
     def _how_it_ended(self) -> str:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(2.0)  # its stdout closes a moment before its exit can be seen
         code = self.process.returncode
         return "closed its output" if code is None else how_it_ended(code)
 
@@ -241,10 +196,7 @@ def how_it_ended(code: int) -> str:
 def last_lines(log: Path) -> list[str]:
     """The last lines of a log, below a heading that names it."""
     try:
-        with log.open("rb") as file:
-            file.seek(0, 2)
-            file.seek(max(0, file.tell() - 65536))
-            lines = file.read().decode(errors="replace").splitlines()[-TAIL_LINES:]
+        lines = program_lines.last_lines(log, TAIL_LINES)
     except OSError as error:
         return [f"{log} cannot be read: {error.strerror}"]
     return (

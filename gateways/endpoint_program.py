@@ -29,9 +29,10 @@ def run_with_endpoints(
         "endpoints": [json.loads(endpoint.model_dump_json()) for endpoint in endpoints],
     }
     command = client.module(program)
+    env = {**client.variables(endpoints), **command.env}
     try:
         return client.run(
-            command.argv, stdin=json.dumps(given), env=command.env, timeout_s=timeout_s
+            command.argv, stdin=json.dumps(given), env=env, timeout_s=timeout_s
         ).stdout
     except CommandFailed as error:
         output = without_secrets(error.output, endpoints)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import select
 import socket
 import sys
@@ -21,12 +20,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from weighbridge.gateways import program
+from weighbridge.common.program_lines import NoLine, ProgramLines, end
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from weighbridge.common.host import Host, PipedProcess
+    from weighbridge.common.host import Host
     from weighbridge.gateways.daemon import Daemon
     from weighbridge.gateways.gateway import Say
 
@@ -35,7 +34,8 @@ DEADLINE_S = 180.0
 
 _CONNECT_TIMEOUT_S = 1.0
 _PAUSE_S = 0.05
-_WATCH_S = 0.5
+_GRACE_S = 10.0
+"""The program's own start, on a host with a fraction of a CPU."""
 _REPORT_EVERY_S = 10.0
 
 
@@ -51,29 +51,25 @@ def await_ports(
     names = list(waiting)
     deadline = time.monotonic() + deadline_s
     reported = time.monotonic()
-    with _running(client, client.log("ports.err"), json.dumps(order)) as process:
-        assert process.stdout is not None  # noqa: S101 - spawn promises pipes
-        pipe = process.stdout.fileno()
-        read = b""
+
+    def watch() -> None:
+        nonlocal reported
+        for daemon in waiting.values():
+            daemon.check()
+        if time.monotonic() - reported > _REPORT_EVERY_S:
+            reported = time.monotonic()
+            say(
+                f"waiting for {len(waiting)} of {len(names)} ports, such as that of "
+                f"{next(iter(waiting.values()))}"
+            )
+
+    with (
+        _running(client, client.log("ports.err"), json.dumps(order)) as lines,
+        contextlib.suppress(NoLine),  # it died, or has given up: those that wait are named below
+    ):
         while waiting:
-            if select.select([pipe], [], [], _WATCH_S)[0]:
-                chunk = os.read(pipe, 4096)
-                *lines, read = (read + chunk).split(b"\n")
-                for line in lines:
-                    waiting.pop(names[int(line)], None)
-                if not chunk:
-                    break
-            else:
-                for daemon in waiting.values():
-                    daemon.check()
-                if time.monotonic() - reported > _REPORT_EVERY_S:
-                    reported = time.monotonic()
-                    say(
-                        f"waiting for {len(waiting)} of {len(names)} ports, such as that of "
-                        f"{next(iter(waiting.values()))}"
-                    )
-                if time.monotonic() > deadline + 10:
-                    break
+            line = lines.next(deadline + _GRACE_S - time.monotonic(), watch)
+            waiting.pop(names[int(line)], None)
     # A last check: another process may answer on the port of a daemon that died.
     for daemon in daemons:
         daemon.check()
@@ -85,17 +81,16 @@ def await_ports(
 
 
 @contextlib.contextmanager
-def _running(client: Host, errors: Path, order: str) -> Iterator[PipedProcess]:
+def _running(client: Host, errors: Path, order: str) -> Iterator[ProgramLines]:
     command = client.module("weighbridge.gateways.ports")
     process = client.spawn(command.argv, stderr=errors, env=command.env)
     try:
-        assert process.stdin is not None  # noqa: S101 - spawn promises pipes
-        with contextlib.suppress(BrokenPipeError):  # it died: the end of its output shows it
-            process.stdin.write(order.encode() + b"\n")
-            process.stdin.flush()
-        yield process
+        lines = ProgramLines(process)
+        with contextlib.suppress(NoLine):  # it died: the end of its output shows it
+            lines.send(order, _GRACE_S)
+        yield lines
     finally:
-        program.end(process)
+        end(process)
 
 
 def ask(

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import re
-import subprocess
 import zipfile
 from collections.abc import Mapping
 from typing import Final
 
-from weighbridge.common.host import Host, PipedProcess
+from weighbridge.common.host import Host
 from weighbridge.common.paths import IMPORTED_FROM
 
 _FOLDER: Final = "/usr/local/lib/weighbridge"
@@ -57,18 +55,3 @@ def _archive(module: str, texts: Mapping[str, str]) -> bytes:
                 zipfile.ZipInfo(path), text
             )  # without a date: the same bytes each time
     return made.getvalue()
-
-
-def end(process: PipedProcess, *, within_s: float = 5.0) -> None:
-    """Close a program's stdin, as behind runc or ssh a kill would miss it; kill it later."""
-    if process.stdin is not None:
-        with contextlib.suppress(BrokenPipeError):  # it ended before reading everything
-            process.stdin.close()
-    try:
-        process.wait(within_s)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    finally:
-        if process.stdout is not None:
-            process.stdout.close()

@@ -1,7 +1,8 @@
 """Verify PUT, HEAD, GET, LIST and DELETE over each API of a gateway, before anything is measured.
 
-64 KiB of random bytes are written and read back byte for byte; lengths and ETags must match, the
-bucket's list must contain the object, a deleted object must be gone, and the bucket is deleted.
+64 KiB of random bytes are written and read back byte for byte; lengths, and ETags that are MD5s,
+must match, the bucket's list must contain the object, a deleted object must be gone, and the bucket
+is deleted.
 
 As a program (`python -m weighbridge.gateways.verify`, on the client host): reads `{"endpoints":
 [...], "stores_bodies": bool, "bucket": name, "listed_within_s": s}` from stdin and prints one JSON
@@ -14,6 +15,7 @@ import hashlib
 import http.client
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -29,6 +31,7 @@ from weighbridge.common.exchange import (
     WrongAnswer,
     ask,
     exchanging,
+    skew,
 )
 
 if TYPE_CHECKING:
@@ -39,18 +42,21 @@ SIZE_BYTES = 65536
 LISTED_WITHIN_S = 20.0
 """How long a bucket's list may lag behind: Swift updates containers after answering the client."""
 _OPERATIONS = 9
-_HEAD_OF_BODY = 300
 _PAUSE_S = 0.05
 
 
 class OperationFailed(VerificationFailed):
     """An operation failed over `api`, with `status` when there was an answer."""
 
-    def __init__(self, message: str, *, api: str, operation: str, status: int | None) -> None:
+    def __init__(
+        self, message: str, *, api: str, operation: str, status: int | None, skewed: bool
+    ) -> None:
         super().__init__(message)
         self.api = api
         self.operation = operation
         self.status = status
+        self.skewed = skewed
+        """Whether it was refused for this machine's clock."""
 
     @property
     def nothing_created(self) -> bool:
@@ -107,10 +113,10 @@ def verify(
         message = f"{failed['api']} {failed['operation']} at {failed['url']}: {failed['what']}"
         if failed["status"] is not None:
             message += f" (status {failed['status']})"
-        where = {"api": failed["api"], "operation": failed["operation"], "status": failed["status"]}
+        where = {name: failed[name] for name in ("api", "operation", "status", "skewed")}
         # It quotes the server, which may repeat what it was sent.
         raise OperationFailed(
-            endpoint_program.without_secrets(message + f"\n{failed['body']}".rstrip(), endpoints),
+            endpoint_program.without_secrets(message + f"\n{failed['said']}".rstrip(), endpoints),
             **where,
         )
     return tuple(OperationCheck(**check) for check in answer["checks"])
@@ -207,7 +213,8 @@ def _agree(
         return
     digest = hashlib.md5(body, usedforsecurity=False).hexdigest()
     for operation, answer in (("PUT", written), ("HEAD", headed), ("GET", read)):
-        if answer.headers.get("etag", "").strip('"') != digest:
+        etag = answer.headers.get("etag", "").strip('"')
+        if etag != digest and (not etag or _is_md5(etag, answer)):
             raise WrongAnswer(
                 operation,
                 f"ETag {answer.headers.get('etag')}, the MD5 of what was written is {digest}",
@@ -224,6 +231,15 @@ def _agree(
         )
 
 
+def _is_md5(etag: str, answer: HttpAnswer) -> bool:
+    """Whether an ETag claims to be the MD5 of what was sent: not if a key of a KMS or the client's
+    encrypted it (S3 API reference, Object).
+    """
+    encrypted = answer.headers.get("x-amz-server-side-encryption", "AES256") != "AES256"
+    by_client = "x-amz-server-side-encryption-customer-algorithm" in answer.headers
+    return not (encrypted or by_client) and re.fullmatch("[0-9a-fA-F]{32}", etag) is not None
+
+
 def run_order(order: Mapping[str, Any]) -> dict[str, Any]:
     """The program's answer to an order: `{"checks": [...]}` or `{"failed": {...}}`."""
     body = os.urandom(SIZE_BYTES)
@@ -234,12 +250,17 @@ def run_order(order: Mapping[str, Any]) -> dict[str, Any]:
             with exchanging(endpoint, order["bucket"]) as exchange:
                 rows = check_operations(exchange, body, order, endpoint)
         except WrongAnswer as wrong:
-            start = (
-                wrong.answer.body[:_HEAD_OF_BODY].decode(errors="replace") if wrong.answer else ""
-            )
-            status = wrong.answer.status if wrong.answer else None
-            where = {"api": api, "url": endpoint["url"], "operation": wrong.operation}
-            return {"failed": {**where, "what": wrong.what, "status": status, "body": start}}
+            answer = wrong.answer
+            failed = {
+                "api": api,
+                "url": endpoint["url"],
+                "operation": wrong.operation,
+                "what": wrong.what,
+                "status": answer.status if answer else None,
+                "said": plain_xml.error_words(answer.body) if answer else "",
+                "skewed": bool(answer and skew(answer)),
+            }
+            return {"failed": failed}
         checks += [
             OperationCheck(api, operation, status, round(took_ms, 3))
             for operation, status, took_ms in rows

@@ -32,6 +32,8 @@ SHOWN_KEYS = frozenset({
     "containers", "objects", "sizes", "cprefix", "csuffix", "oprefix", "osuffix", "chunked",
     "content", "hashCheck", "fileselection", "createContainer", "deleteContainer", "histogram",
     "timeout", "policy", "path_style_access", "logging", "retry", "caching", "service", "region",
+    "storage_class", "aws_region", "no_verify_ssl", "part_size", "restore_days", "is_prefetch",
+    "is_range_request", "file_length", "chunk_length",
 })  # fmt: skip
 """Config keys whose values are shown; all others may be secrets of some COSBench extension."""
 SHOWN_URLS = frozenset({"auth_url", "url", "storage_url", "endpoint"})

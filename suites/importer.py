@@ -13,7 +13,7 @@ from weighbridge.common.document import DocumentError
 from weighbridge.common.errors import UsageError
 from weighbridge.suites import cosbench_xml, loader
 from weighbridge.suites.importer_shapes import NAME_KEYS, NAMES, ShapeBuilder, Size, WorkloadShape
-from weighbridge.suites.importer_works import Remark, Remarks, Stage, Work, stages
+from weighbridge.suites.importer_works import APIS, Remark, Remarks, Stage, Work, stages
 from weighbridge.suites.suite import Suite
 from weighbridge.suites.workload import Uniform
 
@@ -33,6 +33,8 @@ def workload_text(name: str, shape: WorkloadShape, workers: Sequence[int]) -> di
         },
         "operations": dict(shape.operations),
         **({} if shape.pick == "uniform" else {"pick": shape.pick}),
+        **({} if shape.range_bytes is None else {"range": {"bytes": _bytes(shape.range_bytes)}}),
+        **({} if shape.part_bytes is None else {"multipart": {"part": _bytes(shape.part_bytes)}}),
         "workers": list(workers),
         "runtime": f"{shape.runtime_s}s",
         "warmup": f"{shape.warmup_s}s",
@@ -89,9 +91,6 @@ def _bytes(count: int) -> str | int:
         count,
     )
 
-
-APIS = {"swift": "swift", "s3": "s3"}
-"""COSBench's storages that are APIs of a suite."""
 
 LAYOUTS = {"swift": ("rgw-beast", "swift"), "s3": ("rgw-beast", "swift-s3api")}
 """The layouts compared by default: both stores, by the API of the file."""
@@ -219,7 +218,7 @@ def _api(works: Sequence[Work], remarks: Remarks) -> str:
     for work in works:
         if work.kind != "normal":
             continue
-        kind = work.storage.value
+        kind = work.storage.kind
         if kind not in APIS:
             known = ", ".join(APIS)
             message = f"a suite has no API for storage {kind!r} (known: {known})"

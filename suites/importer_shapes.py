@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from weighbridge.suites.cosbench_xml import XmlPlace
 from weighbridge.suites.importer_works import (
-    OPERATION_TYPES,
+    PART_KEY,
+    ConfigValue,
     Remarks,
     Settings,
+    Severity,
     Work,
     WorkOperation,
 )
-from weighbridge.suites.operations import Operation
+from weighbridge.suites.operations import SMALLEST_PART_BYTES, Operation
 from weighbridge.suites.workload import SizeBar, SizeHistogram, Uniform
 
 # COSBench's selectors of numbers: c(n), u(a,b), r(a,b), s(a,b), h(low|high|weight,...).
@@ -23,13 +26,18 @@ from weighbridge.suites.workload import SizeBar, SizeHistogram, Uniform
 Size = int | Uniform | SizeHistogram
 """As a workload has it."""
 
-UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
-"""COSBench's only units, powers of 1000."""
+UNITS = {"GB": 10**9, "MB": 10**6, "KB": 10**3, "B": 1}
+"""COSBench's only units, powers of 1000. It looks for them in this order at the end of the text
+(`DefaultSizeGenerator`), so that any other word that ends with B means bytes."""
+BINARY_UNITS = {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10}
+"""Of its pull request 423 and of cosbench-sineio."""
 
 LARGEST = 2**31 - 1
 """COSBench's numbers are Java's int."""
 
 _SPAN = re.compile(r"\s*([cursh])\(([^()]*)\)\s*")
+_OLD_RANGE = re.compile(r"\s*([0-9]{1,10})-([0-9]{1,10})\s*")
+"""`1-32`, which COSBench still takes for r(1,32) (`RangeIntGenerator`)."""
 _SIZES = re.compile(r"\s*([cursh]\([^()]*\))\s*([A-Za-z]*)\s*")
 
 
@@ -54,17 +62,23 @@ class Span:
         return self.first <= other.first and other.last <= self.last
 
 
+class Inexpressible(ValueError):
+    """COSBench runs it; no suite has it."""
+
+
 def selector_span(text: str) -> Span:
-    """What a selector of containers or objects picks. Raises ValueError with the reason."""
-    letter, numbers = _parsed(text)
+    """What a selector of containers or objects picks. Raises ValueError with the reason,
+    Inexpressible where COSBench itself would run it.
+    """
+    letter, numbers = _parsed(_OLD_RANGE.sub(r"r(\1,\2)", text))
     if letter == "h":
-        raise ValueError(
+        raise Inexpressible(
             f"{text} picks by a weighted histogram: a suite has only uniform, sequential and zipf"
         )
     if letter == "c":
         return Span("constant", numbers[0], numbers[0])
     if len(numbers) == 1:
-        raise ValueError(f"{text} has no end: a suite needs a known number of objects")
+        raise Inexpressible(f"{text} has no end: a suite needs a known number of objects")
     order: dict[str, Literal["uniform", "range", "sequential"]] = {
         "u": "uniform",
         "r": "range",
@@ -73,16 +87,32 @@ def selector_span(text: str) -> Span:
     return Span(order[letter], numbers[0], numbers[1])
 
 
-def selector_sizes(text: str) -> tuple[Size, str]:
-    """The sizes of a selector, and how they are drawn here (or ""). Raises ValueError."""
+def selector_sizes(text: str) -> tuple[Size, tuple[tuple[Severity, str], ...]]:
+    """Sizes, and what is otherwise here. Raises ValueError and Inexpressible as `selector_span`."""
     match = _SIZES.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not a selector of sizes such as c(64)KB")
-    unit = UNITS.get(match[2].upper())
-    if unit is None:
-        known = ", ".join(UNITS)
-        raise ValueError(f"{text!r}: {match[2]!r} is not a unit of COSBench (known: {known})")
-    letter, numbers = _parsed(match[1])
+    unit, doubt = _unit(match[2])
+    size, note = _drawn(match[1], match[2], unit)
+    return size, (*((("change", doubt),) if doubt else ()), *((("note", note),) if note else ()))
+
+
+def _unit(word: str) -> tuple[int, str]:
+    """Bytes of a unit, and what is doubtful about it."""
+    if word in BINARY_UNITS:
+        return BINARY_UNITS[word], (
+            f"{word} is {BINARY_UNITS[word]} bytes in some versions of COSBench, as here; 0.4.2 "
+            "takes it for bytes"
+        )
+    found = next((one for one in UNITS if word.endswith(one)), None)
+    if found is None:
+        raise ValueError(f"{word!r} is not a unit of COSBench (known: {', '.join(UNITS)})")
+    return UNITS[found], "" if found == word else f"COSBench takes {word!r} for {found}"
+
+
+def _drawn(text: str, word: str, unit: int) -> tuple[Size, str]:
+    """The sizes of a selector in units, and how they are drawn here (or "")."""
+    letter, numbers = _parsed(text)
     if letter == "h":
         bars = [
             SizeBar(size=(low * unit, high * unit) if low != high else low * unit, weight=weight)
@@ -93,10 +123,10 @@ def selector_sizes(text: str) -> tuple[Size, str]:
     if letter == "c" or numbers[0] == numbers[-1]:
         return numbers[0] * unit, ""
     if len(numbers) == 1:
-        raise ValueError(f"{text!r} has no largest size")
+        raise Inexpressible(f"{text!r} has no largest size")
     drawn = Uniform(uniform=(numbers[0] * unit, numbers[1] * unit))
     if letter == "u":
-        note = f"drawn in bytes here, in multiples of 1 {match[2]} in COSBench"
+        note = f"drawn in bytes here, in multiples of 1 {word} in COSBench"
         return drawn, "" if unit == 1 else note
     return drawn, "sizes come in sequence in COSBench; here they are drawn uniformly"
 
@@ -132,7 +162,7 @@ def _bars(text: str) -> list[tuple[int, int, int]]:
                 "(smallest, largest, weight)"
             )
         if not match[2]:
-            raise ValueError(f"{text!r}: {bar.strip()!r} has no largest size")
+            raise Inexpressible(f"{text!r}: {bar.strip()!r} has no largest size")
         low, high, weight = int(match[1]), int(match[2]), int(match[3])
         if low < 1 or low > high or weight < 1:
             raise ValueError(
@@ -148,7 +178,26 @@ SUITE_OPERATIONS: dict[str, Operation] = {
     "write": "write",
     "delete": "delete",
     "list": "list",
+    "head": "head",
+    "mwrite": "write-multipart",
 }
+"""By COSBench's: `head` and `mwrite` are those of its pull request 423 and of cosbench-sineio, as
+are the last three of the others.
+"""
+_FILES = "writes files of the driver's machine; a suite writes random content"
+OTHER_OPERATIONS = {
+    "filewrite": _FILES,
+    "mfilewrite": _FILES,
+    "localwrite": "writes files on the driver's machine; a suite writes objects",
+    "restore": "asks a store to restore archived objects; no suite does",
+}
+"""What COSBench does and a suite does not, with the reason."""
+DEFAULT_PART_BYTES, DEFAULT_FILE_BYTES, DEFAULT_CHUNK_BYTES = 5 * 2**20, 4_000_000, 1_000_000
+"""Of `part_size`, `file_length` and `chunk_length`."""
+
+READS, WRITES = ("read", "head"), ("write", "mwrite")
+_DEFINING = (*READS, *WRITES, "delete", "list")
+"""The operation that comes first decides which objects a workload has."""
 
 NAME_KEYS = ("cprefix", "csuffix", "oprefix", "osuffix")
 """Prefix and suffix of containers, and of objects."""
@@ -175,6 +224,19 @@ class ObjectRange:
     def count(self) -> int:
         return self.containers.count * self.objects.count
 
+    def joined(self, other: ObjectRange) -> ObjectRange:
+        """These objects and the others, in this order; what is between them counts as well."""
+        return ObjectRange(
+            _joined(self.containers, other.containers),
+            _joined(self.objects, other.objects),
+            self.naming,
+        )
+
+
+def _joined(one: Span, other: Span) -> Span:
+    order = "uniform" if one.order == "constant" and one != other else one.order
+    return Span(order, min(one.first, other.first), max(one.last, other.last))
+
 
 @dataclass(frozen=True)
 class WrittenRange:
@@ -198,6 +260,8 @@ class WorkloadShape:
     runtime_s: int
     warmup_s: int
     verify: bool
+    range_bytes: int | None
+    part_bytes: int | None
 
 
 class ShapeBuilder:
@@ -237,15 +301,18 @@ class ShapeBuilder:
             found = self._range(settings, place, lists=operation.kind == "list")
             if found is not None:
                 ranges[operation] = found
-            if operation.kind == "write" and (size := self._size(settings, place)) is not None:
+            if operation.kind in WRITES and (size := self._size(settings, place)) is not None:
                 sizes[operation] = size
-        writes = [operation for operation in operations if operation.kind == "write"]
+        writes = [operation for operation in operations if operation.kind in WRITES]
         if len(ranges) < len(operations) or len(sizes) < len(writes):
             return None
         # Reads define the objects; without any, what is written, deleted or listed does.
-        first = min(operations, key=lambda one: ("read", "write", "delete", "list").index(one.kind))
+        first = min(operations, key=lambda one: _DEFINING.index(one.kind))
         base = ranges[first]
-        self._check_ranges(first, ranges)
+        for operation, one in ranges.items():
+            if operation.kind in READS and first.kind in READS and one.naming == base.naming:
+                base = base.joined(one)
+        self._check_ranges(first, base, ranges)
         size_of_objects = self._size_of(first, base, sizes)
         for operation, size in sizes.items():
             written = WrittenRange(ranges[operation], size, operation.place, "write")
@@ -253,8 +320,11 @@ class ShapeBuilder:
         if size_of_objects is None or runtime_s is None:
             return None
         weights: dict[Operation, int] = {}
+        range_bytes = self._range_bytes(work, size_of_objects)
         for operation in operations:
             verb = SUITE_OPERATIONS[operation.kind]
+            if verb == "read" and range_bytes is not None:
+                verb = "read-range"
             weights[verb] = weights.get(verb, 0) + operation.ratio
         return WorkloadShape(
             size=size_of_objects,
@@ -268,7 +338,50 @@ class ShapeBuilder:
                 operation.kind == "read" and _true(operation.settings, "hashCheck")
                 for operation in operations
             ),
+            range_bytes=range_bytes if "read-range" in weights else None,
+            part_bytes=self._part_bytes(work) if "write-multipart" in weights else None,
         )
+
+    def _range_bytes(self, work: Work, size: Size) -> int | None:
+        """How much of an object each read of a work requests; None: all of it."""
+        given = work.storage.settings
+        if not _true(given, "is_range_request"):
+            return None
+        file_bytes = self._whole(given, "file_length", DEFAULT_FILE_BYTES)
+        chunk_bytes = self._whole(given, "chunk_length", DEFAULT_CHUNK_BYTES)
+        place = given["is_range_request"].place
+        self.remarks.note(
+            place,
+            f"reads of {chunk_bytes} bytes begin at any byte in COSBench, here at a multiple of "
+            "this length",
+        )
+        if file_bytes != size:
+            self.remarks.change(
+                place,
+                f"file_length {file_bytes}: reads begin in as many bytes of each object; here "
+                "anywhere in it, and its size is another",
+            )
+        return chunk_bytes
+
+    def _part_bytes(self, work: Work) -> int:
+        given = work.storage.settings
+        part_bytes = self._whole(given, PART_KEY, DEFAULT_PART_BYTES)
+        if part_bytes < SMALLEST_PART_BYTES:
+            self.remarks.change(
+                given[PART_KEY].place,
+                f"{PART_KEY} {part_bytes}: S3 has no parts below {SMALLEST_PART_BYTES} bytes, "
+                "which are used here",
+            )
+        return max(part_bytes, SMALLEST_PART_BYTES)
+
+    def _whole(self, given: Mapping[str, ConfigValue], key: str, default: int) -> int:
+        if key not in given:
+            return default
+        if not re.fullmatch("[1-9][0-9]{0,17}", given[key].value):
+            message = f"storage: {key} must be a whole number above 0"
+            self.remarks.fault(given[key].place, message)
+            return default
+        return int(given[key].value)
 
     def _operations(self, work: Work) -> tuple[WorkOperation, ...]:
         if not work.operations:
@@ -276,16 +389,17 @@ class ShapeBuilder:
         kept = []
         for operation in work.operations:
             kind, place = operation.kind, operation.place
-            if kind not in OPERATION_TYPES:
-                known = ", ".join(OPERATION_TYPES)
+            if kind not in SUITE_OPERATIONS and kind not in OTHER_OPERATIONS:
+                known = ", ".join((*SUITE_OPERATIONS, *OTHER_OPERATIONS))
                 self.remarks.fault(place, f"COSBench has no operation {kind!r} (known: {known})")
             elif operation.ratio == 0:
                 message = f"{kind} has a ratio of 0 and is left out, as COSBench does"
                 self.remarks.note(place, message)
-            elif kind == "filewrite":
+            elif kind in OTHER_OPERATIONS:
+                self.remarks.change(place, f"{kind} {OTHER_OPERATIONS[kind]}")
+            elif kind == "mwrite" and any(one.kind == "write" for one in work.operations):
                 self.remarks.change(
-                    place,
-                    "filewrite writes files of the driver's machine; a suite writes random content",
+                    place, "mwrite beside write: a workload uploads objects in parts, or at once"
                 )
             else:
                 self._note_differences(operation)
@@ -307,7 +421,7 @@ class ShapeBuilder:
                     settings[key].place,
                     f"{key} is left out: a suite has one figure for each kind of operation anyway",
                 )
-        if operation.kind == "write":
+        if operation.kind in WRITES:
             self.remarks.note(
                 place, "writes create new objects; COSBench overwrites those of its range"
             )
@@ -386,15 +500,18 @@ class ShapeBuilder:
                 if lists and key == "objects":  # COSBench lists a container whatever is in it
                     spans.append(Span("uniform", 1, 1))
                     continue
+                if lists and "objects" not in settings:
+                    self.remarks.change(
+                        place, "list without containers lists the account; a suite lists containers"
+                    )
+                    return None
                 self.remarks.fault(place, f"config must say which {key}: such as {key}=u(1,100)")
                 return None
             value = settings[key].value
             try:
                 spans.append(selector_span(value))
             except ValueError as error:
-                histogram = value.lstrip().startswith("h(")
-                report = self.remarks.change if histogram else self.remarks.fault
-                report(settings[key].place, f"{key}: {error}")
+                self._not_taken(settings[key].place, key, error)
                 return None
         naming = tuple(settings[key].value if key in settings else "" for key in NAME_KEYS)
         for key in NAME_KEYS:
@@ -410,19 +527,35 @@ class ShapeBuilder:
             return None
         self._content(settings)
         try:
-            size, note = selector_sizes(settings["sizes"].value)
+            size, remarks = selector_sizes(settings["sizes"].value)
         except ValueError as error:
-            self.remarks.fault(settings["sizes"].place, f"sizes: {error}")
+            self._not_taken(settings["sizes"].place, "sizes", error)
             return None
-        if note:
-            self.remarks.note(settings["sizes"].place, f"sizes: {note}")
+        for severity, words in remarks:
+            report = self.remarks.change if severity == "change" else self.remarks.note
+            report(settings["sizes"].place, f"sizes: {words}")
         return size
 
-    def _check_ranges(self, first: WorkOperation, ranges: dict[WorkOperation, ObjectRange]) -> None:
-        """Remark operations on other containers, or on other objects where they need some."""
-        base = ranges[first]
+    def _not_taken(self, place: XmlPlace, key: str, error: ValueError) -> None:
+        own = isinstance(error, Inexpressible)
+        (self.remarks.change if own else self.remarks.fault)(place, f"{key}: {error}")
+
+    def _check_ranges(
+        self, first: WorkOperation, base: ObjectRange, ranges: dict[WorkOperation, ObjectRange]
+    ) -> None:
+        """Remark operations on other containers, or on other objects where they need some; `base`
+        are the objects of the workload.
+        """
+        reads = sum(one.ratio for one in ranges if one.kind in READS)
         for operation, one in ranges.items():
             kind, place = operation.kind, operation.place
+            if kind in READS and one.naming == base.naming and one.count < base.count:
+                self.remarks.change(
+                    place,
+                    f"{operation.ratio} of {reads} reads pick among {one.count} of {base.count} "
+                    "objects; here all pick among all of them",
+                )
+                continue
             containers = (one.containers.first, one.containers.last, one.naming[:2])
             if containers != (base.containers.first, base.containers.last, base.naming[:2]):
                 self.remarks.change(
@@ -431,19 +564,19 @@ class ShapeBuilder:
                     "containers",
                 )
             elif kind == "delete" and any(
-                other.kind == "write" and by.covers(one) for other, by in ranges.items()
+                other.kind in WRITES and by.covers(one) for other, by in ranges.items()
             ):
                 continue  # written objects are deleted, as here
-            elif kind in {"read", "delete"} and not (one.covers(base) and base.covers(one)):
+            elif kind in {*READS, "delete"} and not (one.covers(base) and base.covers(one)):
                 self.remarks.change(
                     place, f"{kind} uses other objects than the {first.kind} before it"
                 )
-            elif kind == "read" and (one.containers.order, one.objects.order) != (
+            elif kind in READS and (one.containers.order, one.objects.order) != (
                 base.containers.order,
                 base.objects.order,
             ):
                 self.remarks.change(
-                    place, "read picks its objects in another order than the read before it"
+                    place, f"{kind} picks its objects in another order than the read before it"
                 )
         if min(base.containers.first, base.objects.first) > 1:
             self.remarks.note(
@@ -451,7 +584,7 @@ class ShapeBuilder:
             )
 
     def _pick(self, first: WorkOperation, base: ObjectRange) -> Literal["uniform", "sequential"]:
-        if first.kind in {"write", "list"}:
+        if first.kind in {*WRITES, "list"}:
             return "uniform"
         spans = [span for span in (base.containers, base.objects) if span.count > 1]
         orders = {span.order for span in spans} or {"uniform"}
@@ -471,7 +604,7 @@ class ShapeBuilder:
     def _size_of(
         self, first: WorkOperation, base: ObjectRange, writes: dict[WorkOperation, Size]
     ) -> Size | None:
-        if first.kind == "write":
+        if first.kind in WRITES:
             size: Size | None = writes[first]
         else:
             size = self._size_before(first, base)

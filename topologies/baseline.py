@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import secrets
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -20,7 +19,7 @@ from weighbridge.topologies.ceilings import DiskRequest, HostCeiling, ask, limit
 from weighbridge.topologies.deployment import StateFolders
 from weighbridge.topologies.disk_models import described
 from weighbridge.topologies.hardware import Disk, Hardware, HostsRequest
-from weighbridge.topologies.hosts import Hosts
+from weighbridge.topologies.hosts import Hosts, remove_folder
 
 Group = Literal["cpu", "disk", "disks", "network", "fabric"]
 """`disks`: several at once; `fabric`: every host sends to and receives from others at once."""
@@ -64,7 +63,7 @@ def bare(hardware: Hardware, place: StateFolders, say: Say) -> Iterator[Hosts]:
     folder = place.deployments / label
     with ExitStack() as stack:
         folder.mkdir(parents=True, mode=0o700)
-        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        stack.callback(remove_folder, folder)
         yield stack.enter_context(start_hosts(label, folder))
 
 

@@ -16,6 +16,7 @@ from pydantic import Field, PositiveInt
 
 from weighbridge.common.errors import CommandFailed, TargetError
 from weighbridge.common.host import Host
+from weighbridge.common.program_lines import NoLine, ProgramEnded, ProgramLines
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.common.tool_output import json_object, printable
@@ -370,11 +371,11 @@ def serve(host: Host, stack: ExitStack, port: int = IPERF_PORT) -> None:
     argv = (*host.tool("iperf3"), "--server", "--forceflush", *address)
     server = stack.enter_context(host.spawn(argv, stderr=log))
     stack.callback(server.kill)
-    if server.stdout is None:
-        raise ValueError("the program was started without a pipe")
-    for line in server.stdout:
-        if b"listening" in line:
-            return
-    raise CommandFailed(
-        host.name, argv, server.wait(10), "\n".join(host.log_tail("attest-iperf3.out"))
-    )
+    lines = ProgramLines(server)
+    try:
+        while b"listening" not in lines.next(TIMEOUT_S):
+            pass
+    except NoLine as error:
+        code = error.code if isinstance(error, ProgramEnded) else None
+        output = "\n".join(host.log_tail("attest-iperf3.out"))
+        raise CommandFailed(host.name, argv, code, output) from None

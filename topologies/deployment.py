@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import shutil
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -25,15 +24,17 @@ from weighbridge.common.structure import Scope
 from weighbridge.gateways.gateway import Gateway, RunningGateway, Say
 from weighbridge.topologies.attestation import Attestation, AttestOptions
 from weighbridge.topologies.attestation import attest as attestation_of
-from weighbridge.topologies.hardware import Hardware, HostsRequest
+from weighbridge.topologies.hardware import HOSTS, Hardware, HostsRequest
 from weighbridge.topologies.hosts import (
     ClusterHost,
     DeploymentOwner,
     Hosts,
+    Label,
     PowerCuts,
     keep_all,
     own_folder,
     owners_below,
+    remove_folder,
 )
 from weighbridge.topologies.loader import Planned
 
@@ -63,7 +64,7 @@ class StateFolders(Record):
 class DeploymentRecord(Record):
     """A running deployment as `status` shows it, written to its folder."""
 
-    label: str
+    label: Label
     layout: str
     hardware: str
     kind: str = "lab"
@@ -268,7 +269,7 @@ def deploy(
         start_hosts = hardware.of.prepared(replace(request, cuts=cuts), say)
         started = time.monotonic()
         own_folder(folder)
-        endings.add(partial(shutil.rmtree, folder, ignore_errors=True))
+        endings.add(partial(remove_folder, folder))
         hosts = start_hosts(label, folder)
         kept = place.home / "logs" / label if logs is None else logs
         if logs is not None:
@@ -348,16 +349,20 @@ def _write(
 def running_deployments(place: StateFolders) -> tuple[DeploymentRecord, ...]:
     """The recorded deployments that are running on this machine. Raises TargetError."""
     found = []
+    at_work = {one.deployment for one in deployment_owners(place) if one.at_work}
     for path in sorted(place.deployments.glob(f"*/{RECORD}")):
         with suppress(FileNotFoundError):  # it is being torn down
             try:
                 text = safe_files.read(path.parent, RECORD, largest_bytes=2**22)
-                found.append(DeploymentRecord.model_validate_json(text))
+                record = DeploymentRecord.model_validate_json(text)
             except (ValidationError, safe_files.Refused) as error:
                 raise TargetError(
                     f"{path}: is not a valid record of a deployment",
                     advice=f"`weighbridge down` tears it down; then remove {path.parent}.",
                 ) from error
+            # Hosts that end with their command do not outlive one that was killed.
+            if record.label in at_work or not HOSTS[record.kind].passing:
+                found.append(record)
     return tuple(found)
 
 

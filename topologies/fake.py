@@ -15,8 +15,15 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import CommandFailed
-from weighbridge.common.host import Completed, Counters, Host, Service
+from weighbridge.common.host import (
+    Completed,
+    Counters,
+    Host,
+    Service,
+    program_environment,
+)
 from weighbridge.common.structure import CutDisk
 from weighbridge.gateways.gateway import Say
 from weighbridge.topologies.hardware import Hardware, HostKind, HostSite, HostsRequest
@@ -116,6 +123,12 @@ class FakeHost(Host):
             )
         self._programs.append(program)
         return program
+
+    def variables(self, endpoints: Collection[Endpoint]) -> Mapping[str, str]:
+        if any(one.key_source for one in endpoints):
+            return dict(os.environ)
+        known = {secret for one in endpoints for secret in one.secrets}
+        return {name: "" for name, value in program_environment().items() if value in known}
 
     def counters(self) -> Counters:
         return Counters()
@@ -243,7 +256,7 @@ FAKE = FakeKind()
 
 
 def _environment(extra: Mapping[str, str] | None) -> dict[str, str]:
-    return {**os.environ, **(extra or {})}
+    return {**program_environment(), **(extra or {})}
 
 
 def _end(process: subprocess.Popen[bytes], timeout_s: float) -> None:

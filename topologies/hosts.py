@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
-import shutil
+import re
 import stat
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
@@ -11,9 +12,9 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, Literal, Protocol, Self
+from typing import Annotated, Final, Literal, Protocol, Self
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from weighbridge.common import safe_files
 from weighbridge.common.errors import TargetError, UsageError
@@ -212,13 +213,35 @@ def _copy(source: Path, folder: Path, host: str, name: str, left_bytes: int) -> 
         descriptor = safe_files.open_descriptor(
             folder, f"{host}/{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, make_folders=True
         )
-        with os.fdopen(descriptor, "wb") as copy:
+        with os.fdopen(descriptor, "wb"):
             os.fchmod(descriptor, stat.S_IMODE(known.st_mode) & 0o666)
-            shutil.copyfileobj(original, copy, 2**20)
-            copy.flush()
+            _copy_data(original.fileno(), descriptor, known.st_size)
             os.utime(descriptor, ns=(known.st_atime_ns, known.st_mtime_ns))
         return known.st_size
 
+
+def _copy_data(source: int, copy: int, end: int) -> None:
+    """Copy a file up to `end`. A hole stays one: zeros would fill this machine's disk."""
+    at = 0
+    while at < end:
+        try:
+            at = os.lseek(source, at, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            break  # nothing but a hole is left
+        hole = min(end, os.lseek(source, at, os.SEEK_HOLE))
+        os.lseek(copy, at, os.SEEK_SET)
+        while at < hole and (sent := os.sendfile(copy, source, at, hole - at)):
+            at += sent
+        if at < hole:
+            break  # it was truncated meanwhile
+    os.ftruncate(copy, end)
+
+
+LABEL: Final = re.compile(r"^[a-z0-9][a-z0-9-]{0,60}$")
+"""Names of deployments and of their folders, here and on real hosts: none leads elsewhere."""
+Label = Annotated[str, Field(pattern=LABEL.pattern)]
 
 CONDUCTOR: Final = "conductor.json"
 """The file in a deployment's folder that names its owner, written before anything else."""
@@ -227,7 +250,7 @@ CONDUCTOR: Final = "conductor.json"
 class DeploymentOwner(Record):
     """The process that made a deployment's folder. `since` is UTC, ISO 8601."""
 
-    deployment: str
+    deployment: Label
     pid: int
     since: str
     started: int
@@ -249,6 +272,17 @@ def own_folder(folder: Path) -> None:
         started=started_at(os.getpid()) or 0,
     )
     safe_files.write(folder, CONDUCTOR, owner.model_dump_json().encode())
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a deployment's folder, or one in it. Raises TargetError naming what is left."""
+    try:
+        safe_files.remove_tree(folder)
+    except OSError as error:
+        raise TargetError(
+            f"{folder}: cannot be removed: {error.filename}: {error.strerror}",
+            advice=f"Nothing runs there; remove {folder} by hand.",
+        ) from error
 
 
 def owners_below(deployments: Path) -> tuple[DeploymentOwner, ...]:

@@ -204,7 +204,7 @@ def together(builds: Iterable[Build], say: Say) -> None:
 def _build(image: RootImage, say: Say, store: Path, lock: int, ending: Event | None = None) -> Path:
     root = store / key(image)
     partial = store / f"{key(image)}.partial"
-    sweep(partial)
+    safe_files.remove_tree(partial)
     started = time.monotonic()
     count = len(packages(image))
     what = f"{image.distribution} {image.suite}"
@@ -233,7 +233,7 @@ def _build(image: RootImage, say: Say, store: Path, lock: int, ending: Event | N
             safe_files.write(store, f"{root.name}.packages", listed.encode())
         (partial / "root").rename(root)
     finally:
-        sweep(partial)
+        safe_files.remove_tree(partial)
     installed = f", {len(listed.splitlines())} packages" if listed else ""
     say(f"image {image.name}: built in {time.monotonic() - started:.0f} s{installed}")
     return root
@@ -243,12 +243,6 @@ def _packages_in(root: Path) -> str:
     """The installed packages of an image, one `package=version` a line. Raises CommandFailed."""
     show = ("--show", f"--showformat={PACKAGES_FORMAT}")
     return command(["dpkg-query", f"--admindir={root}/var/lib/dpkg", *show])
-
-
-def sweep(partial: Path) -> None:
-    """Remove what an ended build left."""
-    if partial.exists():
-        shutil.rmtree(partial)
 
 
 def half_built(store: Path) -> tuple[Path, ...]:

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Sequence
 
 from weighbridge.common.errors import CommandFailed, MissingPrerequisite
+from weighbridge.common.host import program_environment
 
 HERE = "this machine"
 """The host that CommandFailed names."""
@@ -22,6 +23,7 @@ def command(argv: Sequence[str], *, stdin: str = "", timeout_s: float = 60) -> s
             errors="replace",
             timeout=timeout_s,
             check=False,
+            env=program_environment(),
         )
     except FileNotFoundError as error:
         raise MissingPrerequisite(

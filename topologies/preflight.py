@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import shutil
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -13,7 +12,7 @@ from weighbridge.common.errors import MissingPrerequisite, UsageError
 from weighbridge.gateways.gateway import Say
 from weighbridge.topologies.deployment import StateFolders, hosts_request
 from weighbridge.topologies.hardware import Hardware, HostsRequest
-from weighbridge.topologies.hosts import Hosts, own_folder
+from weighbridge.topologies.hosts import Hosts, own_folder, remove_folder
 from weighbridge.topologies.loader import Planned
 
 Look = Callable[[Planned, Hosts], None]
@@ -105,7 +104,7 @@ def _refusals(
     endings = CleanupStack()
     try:
         own_folder(folder)
-        endings.add(partial(shutil.rmtree, folder, ignore_errors=True))
+        endings.add(partial(remove_folder, folder))
         hosts = start_hosts(label, folder)
         endings.add(hosts.close)
         for planned in planneds:

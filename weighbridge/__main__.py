@@ -1,6 +1,19 @@
-"""`python -m weighbridge` is the command `weighbridge`."""
+"""The program `weighbridge`, also as `python -m weighbridge`."""
 
-from weighbridge.command import main
+import signal
+
+
+def main() -> None:
+    """Run the command line, see `command.main`.
+
+    While it is imported nothing has to be cleaned up: Ctrl-C ends it as it ends any other program.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from weighbridge.command import main as run  # noqa: PLC0415 - see above
+
+    run()
+
 
 if __name__ == "__main__":
     main()

@@ -10,13 +10,16 @@ import errno
 import importlib
 import io
 import os
+import signal
 import sys
+import threading
 from contextlib import suppress
 from itertools import takewhile
 from typing import ClassVar, Final, cast
 
 import click
 
+from weighbridge.common.cleanup import outside_imports
 from weighbridge.common.errors import (
     DISK_FULL,
     EXIT_INTERNAL,
@@ -24,7 +27,7 @@ from weighbridge.common.errors import (
     EXIT_USAGE,
     WeighbridgeError,
 )
-from weighbridge.common.escaping import escape_controls
+from weighbridge.common.escaping import escape_controls, mask_urls
 from weighbridge.conductor.interruption import Interrupted
 
 REFUSED: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
@@ -117,7 +120,28 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal with few characters, such as Latin-1, shows a mark for those that it lacks.
         sys.stdout.reconfigure(errors="replace")
-    sys.exit(_code())
+    died: list[int] = []
+
+    def report(thread: threading.ExceptHookArgs) -> None:
+        """Say at once that a thread has died: what it did is missing from what follows."""
+        if isinstance(thread.exc_value, Exception):
+            died.append(_internal(thread.exc_value))
+
+    threading.excepthook = report
+    if signal.getsignal(signal.SIGINT) in (signal.SIG_DFL, signal.default_int_handler):
+        signal.signal(signal.SIGINT, outside_imports(_interrupt))
+    code = _code()
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        # Its reader, such as a terminal, has gone: Python's own last flush must not complain.
+        sys.stdout = None
+    sys.exit(code or (died[0] if died else code))
+
+
+def _interrupt(_number: int) -> None:
+    raise KeyboardInterrupt
 
 
 def _code() -> int:
@@ -131,8 +155,9 @@ def _code() -> int:
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.ClickException as error:
-        with suppress(OSError):
-            error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        _print(shown.getvalue().rstrip())
         return EXIT_USAGE
     except WeighbridgeError as error:
         return _said(error)
@@ -179,9 +204,15 @@ def _lacking(error: ModuleNotFoundError) -> WeighbridgeError | None:
 
 
 def _complain(text: str) -> None:
-    """Print an error, which may quote a server. If that fails, the exit code still says it."""
+    _print(f"weighbridge: {text}")
+
+
+def _print(text: str) -> None:
+    """Print an error, which may quote a server or an argument. If that fails, the exit code still
+    says it.
+    """
     with suppress(OSError):
-        click.echo(f"weighbridge: {escape_controls(text)}", err=True)
+        click.echo(mask_urls(escape_controls(text)), err=True)
 
 
 def _full(error: OSError) -> int:

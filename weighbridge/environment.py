@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import tempfile
 from pathlib import Path
 from typing import Final
@@ -108,7 +109,31 @@ def _readable(variable: str) -> Path:
         ) from error
     if exists and not os.access(folder, os.R_OK | os.X_OK, effective_ids=True):
         raise MissingPrerequisite(f"{folder}: this user cannot read it", advice=advice)
+    _refuse_foreign(folder, variable)
     return folder
+
+
+def _refuse_foreign(folder: Path, variable: str) -> None:
+    """Raise MissingPrerequisite where another user can change what a folder has: claims in it are
+    obeyed, and images in it are started, by root as well.
+    """
+    own = {folder, folder.resolve()}
+    for path in (one for each in own for one in (each, *each.parents)):
+        try:
+            found = path.lstat()
+        except FileNotFoundError:
+            continue
+        mode = 0 if stat.S_ISLNK(found.st_mode) else found.st_mode
+        # In a folder such as /tmp nobody can replace what is another's.
+        safe = not mode & 0o022 if path in own else not mode & 0o002 or mode & stat.S_ISVTX
+        if found.st_uid in (0, os.geteuid()) and safe:
+            continue
+        raise MissingPrerequisite(
+            f"{folder}: others could write to it: {path} belongs to uid {found.st_uid}, with mode "
+            f"{stat.S_IMODE(found.st_mode):04o}",
+            advice=f"Set {variable} to a folder that, like all above it, only this user or root "
+            "may write to.",
+        )
 
 
 def _default(variable: str) -> Path:

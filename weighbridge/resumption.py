@@ -5,7 +5,6 @@ whether this is still the same machine, and what its last process left running.
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -33,7 +32,7 @@ from weighbridge.results.record.store import Holder, RunStore
 from weighbridge.suites import Further
 from weighbridge.topologies.deployment import StateFolders, deployment_owners
 from weighbridge.topologies.hardware import Hardware
-from weighbridge.topologies.hosts import DeploymentOwner
+from weighbridge.topologies.hosts import DeploymentOwner, remove_folder
 from weighbridge.topologies.loader import Planned, checked_again
 
 if TYPE_CHECKING:
@@ -180,7 +179,7 @@ def remove_leftovers(
             one.deployment == deployment and Path(f"/proc/{one.pid}").exists() for one in ours
         ):
             # A process that has that number now may be using its own deployment.
-            shutil.rmtree(place.deployments / deployment)
+            remove_folder(place.deployments / deployment)
             say(f"removed {deployment}, which was left")
 
 

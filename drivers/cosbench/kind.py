@@ -12,7 +12,8 @@ from typing import Final
 import click
 from pydantic import ValidationError
 
-from weighbridge.common.credential import folder_or_ssh_place, without_query
+from weighbridge.common.bounded_http import without_query
+from weighbridge.common.credential import folder_or_ssh_place
 from weighbridge.common.errors import DriverError, UsageError
 from weighbridge.common.paths import IMPORTED_FROM
 from weighbridge.drivers.cosbench import installation

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import select
 import signal
 import sys
 import tempfile
@@ -22,6 +21,7 @@ from typing import Final, NoReturn
 
 from weighbridge.common.errors import DriverError, WeighbridgeError
 from weighbridge.common.host import Host, PipedProcess
+from weighbridge.common.program_lines import NoLine, ProgramLines
 from weighbridge.drivers.answering import EXIT_FAILED
 from weighbridge.drivers.cosbench.installation import Installation
 from weighbridge.drivers.process import ClientPrograms
@@ -58,18 +58,12 @@ class RemoteDrivers(ClientPrograms):
         return tuple(self._url(host, program, deadline_s) for host, program in started)
 
     def _url(self, host: Host, program: PipedProcess, deadline_s: float) -> str:
-        assert program.stdout is not None  # noqa: S101 - a host's programs have pipes
-        while not select.select([program.stdout], [], [], POLL_S)[0]:
+        try:
+            lines = ProgramLines(program)
+            return lines.next(deadline_s - time.monotonic(), self.check).decode().strip()
+        except NoLine as error:
             self.check()
-            if time.monotonic() > deadline_s:
-                raise DriverError(
-                    f"{host.name}: COSBench's driver does not answer after {START_S:g} s"
-                )
-        url = program.stdout.readline().decode().strip()
-        if not url:
-            program.wait(END_S)
-            self.check()
-        return url
+            raise DriverError(f"{host.name}: COSBench's driver {error} without a URL") from None
 
 
 def serve(home: str, address: str, stdin: int, stdout: int) -> int:

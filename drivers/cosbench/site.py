@@ -13,7 +13,8 @@ from pydantic import (
     model_validator,
 )
 
-from weighbridge.common.credential import folder_or_ssh_place, without_query
+from weighbridge.common.bounded_http import without_query
+from weighbridge.common.credential import folder_or_ssh_place
 from weighbridge.common.record import Record
 from weighbridge.drivers.protocol import AgeBuckets, Cleanup, Prepare, Quit, Setup, Step
 

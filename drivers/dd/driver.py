@@ -18,12 +18,13 @@ from typing import Final, Literal
 
 from weighbridge.common.errors import DriverError
 from weighbridge.common.host import PipedProcess
+from weighbridge.common.program_lines import end
 from weighbridge.common.tool_output import printable
 from weighbridge.drivers.fio.filesystem import (
+    END_WITHIN_S,
     LOGGED,
     FilesDriver,
     check_fuse,
-    end_program,
     mounted,
     tail_of,
     unmount,
@@ -159,7 +160,7 @@ class RbdMount:
         try:
             unmount(self._machine, self._folder)
         finally:
-            end_program(program)
+            end(program, within_s=0, terminate_s=END_WITHIN_S)
 
 
 _FILL_BYTES: Final = 4 * 2**20

@@ -221,6 +221,12 @@ def signed_headers(
     the payload is UNSIGNED-PAYLOAD.
     """
 
+def shake_hands(address: str, host: str, ca_file: str | None, within_s: float) -> None:
+    """Shake hands by TLS at `address` (`10.0.0.1:443`) with `host` as each of the engine's
+    connections will, and send nothing. Raises OSError with the reason, such as a certificate that
+    it does not accept.
+    """
+
 def added_histograms(encoded: list[str]) -> str:
     """The histogram of all samples of these, in the same form: V2 deflate base64, 1 us to 1 h,
     3 significant digits. Raises ValueError when one of them is invalid: a sum without it would be

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
-import subprocess
 import time
 from abc import abstractmethod
 from collections.abc import Callable
@@ -13,6 +10,7 @@ from typing import ClassVar, Final
 
 from weighbridge.common.errors import CommandFailed, TargetError
 from weighbridge.common.host import Host, PipedProcess
+from weighbridge.common.program_lines import end
 from weighbridge.drivers.protocol import (
     Cleaned,
     Cleanup,
@@ -30,7 +28,7 @@ UNCACHED: Final = ("--client-oc=false", "--fuse-disable-pagecache=true")
 _MDS: Final = "weighbridge"
 _KEYRING: Final = f"/var/lib/ceph/mds.{_MDS}.keyring"
 _UP_WITHIN_S: Final = 60.0
-_END_WITHIN_S: Final = 5.0
+END_WITHIN_S: Final = 5.0
 _POLL_S: Final = 0.5
 
 LOGGED: Final = 'exec "$@" >>/var/log/host/$0.out 2>&1'
@@ -95,7 +93,7 @@ class CephFs:
             unmount(self._cluster.machine, self.mount)
             self.is_mounted = False
         for program in reversed(self._programs):
-            end_program(program)
+            end(program, within_s=0, terminate_s=END_WITHIN_S)
         self._programs.clear()
         if self._made:
             self._cluster.ceph("fs", "fail", self._name)
@@ -222,17 +220,3 @@ def tail_of(host: Host, name: str) -> str:
     except TargetError:
         return "  | (there is no log)"
     return "\n".join(f"  | {line}" for line in text.splitlines())
-
-
-def end_program(program: PipedProcess) -> None:
-    """End it, by force if it does not end by itself, and close its pipes."""
-    program.send_signal(signal.SIGTERM)
-    try:
-        program.wait(_END_WITHIN_S)
-    except subprocess.TimeoutExpired:
-        program.kill()
-        program.wait()
-    for pipe in (program.stdin, program.stdout):
-        if pipe is not None:
-            with contextlib.suppress(OSError):
-                pipe.close()

@@ -21,10 +21,11 @@ from typing import Final
 from urllib.parse import quote, urlsplit
 
 from weighbridge.common import bounded_http, credential, plain_xml
+from weighbridge.common.bounded_http import storage_url_of
 from weighbridge.common.credential import KeySource, redacted
 from weighbridge.common.endpoint import MOST_ENDPOINTS, Endpoint, bracketed, host_port
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.engine._native import signed_headers
+from weighbridge.drivers.engine._native import shake_hands, signed_headers
 from weighbridge.drivers.protocol import Ring, Setup
 
 
@@ -43,8 +44,7 @@ class AccountAnswer:
     """What the request carried, which an answer may repeat."""
 
     def __str__(self) -> str:
-        text = redacted(self.body[:4096].decode(errors="replace"), self.secrets)
-        return f"HTTP {self.status}: {text[:200].strip()}"
+        return f"HTTP {self.status}: {redacted(plain_xml.error_words(self.body), self.secrets)}"
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,11 @@ class UrlParts:
     @classmethod
     def of(cls, url: str) -> UrlParts:
         """The parts of an http or https URL. Raises DriverError without a host or a valid port."""
-        parts = urlsplit(url)
         try:
+            parts = urlsplit(url)
             port = parts.port
         except ValueError:
-            raise DriverError(f"{url}: the port is not valid") from None
+            raise DriverError(f"{url}: its host or port is not valid") from None
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise DriverError(f"{url}: not an http or https URL")
         tls = parts.scheme == "https"
@@ -138,8 +138,8 @@ def host_header(place: UrlParts) -> str:
 
 
 def _failure(what: str, error: Exception) -> DriverError:
-    words = str(getattr(error, "strerror", None) or error) or type(error).__name__
-    return (NotServing if isinstance(error, TimeoutError) else DriverError)(f"{what}: {words}")
+    fault = NotServing if isinstance(error, TimeoutError) else DriverError
+    return fault(f"{what}: {bounded_http.in_words(error)}")
 
 
 def signature(
@@ -172,14 +172,18 @@ def by_v1(target: Endpoint, request: Request) -> credential.Granted:
     """A token of auth v1; it does not say how long it lasts. Raises DriverError."""
     place = UrlParts.of(target.url)
     headers = {"X-Auth-User": target.user, "X-Auth-Key": target.key.get_secret_value()}
-    answer = request(place, "GET", place.path, headers, b"")
+    answer = request(place, "GET", place.path or "/", headers, b"")
     if answer.status not in (200, 204):
         fault = NotServing if answer.status >= 500 else DriverError
         raise fault(f"{target.url}: no token for user {target.user!r}: {answer}")
     storage_url, token = answer.headers.get("X-Storage-Url"), answer.headers.get("X-Auth-Token")
     if not storage_url or not token:
         raise DriverError(f"{target.url}: the answer has no X-Storage-Url or no X-Auth-Token")
-    return credential.Granted(storage_url, token, math.inf)
+    try:
+        return credential.Granted(storage_url_of(storage_url), token, math.inf)
+    except ValueError as error:
+        what = f"its X-Storage-Url cannot be used: {error}"
+        raise DriverError(f"{target.url}: {what}") from None
 
 
 def by_keystone(target: Endpoint, request: Request) -> credential.Granted:
@@ -228,7 +232,7 @@ def addresses_of(host: str, port: int) -> tuple[str, ...]:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
     except OSError as error:
-        raise DriverError(f"{host}: {getattr(error, 'strerror', None) or error}") from error
+        raise _failure(host, error) from error
     addresses = {ipaddress.ip_address(str(one[4][0]).partition("%")[0]) for one in found}
     if len(addresses) > MOST_ENDPOINTS:
         raise DriverError(
@@ -367,6 +371,22 @@ class Account:
     def refused(self) -> None:
         """The token is good no longer, whatever its age."""
         self._granted_s = -math.inf if math.isfinite(self.life_s) else self._granted_s
+
+    def shake_hands(self) -> None:
+        """Raise DriverError when the engine refuses TLS here: Python may take a certificate that it
+        does not.
+        """
+        if not self.tls:
+            return
+        # A certificate for virtual hosts may be valid for these only.
+        host = "wb-check." * (self._target.addressing == "virtual") + self.host
+        where = host_port(host, self.port)
+        try:
+            found = socket.getaddrinfo(host, self.port, type=socket.SOCK_STREAM)
+            address = host_port(str(found[0][4][0]), self.port)
+            shake_hands(address, host, self._target.ca_file, min(self._timeout_s, REACH_S))
+        except OSError as error:
+            raise _failure(f"{where}: the engine refuses its TLS", error) from error
 
     def _is_good(self) -> bool:
         if not self.renewable or not (self.token or self._target.api == "s3"):

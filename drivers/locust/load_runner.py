@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -21,6 +20,7 @@ from zmq.error import ZMQError
 
 from weighbridge.common.endpoint import bracketed
 from weighbridge.common.errors import DriverError
+from weighbridge.common.host import PYTHON
 from weighbridge.drivers.locust.messages import (
     ANSWER,
     ARRIVED,
@@ -311,7 +311,7 @@ class DistributedLoadRunner(LoadRunner):
 def _spawn(setup: Setup, listening: Listening, number: int) -> subprocess.Popen[bytes]:
     address = setup.listen or LOOPBACK
     argv = (
-        *(sys.executable, "-m", "weighbridge.drivers.locust"),
+        *(*PYTHON, "-m", "weighbridge.drivers.locust"),
         *("worker", address, str(listening.port), str(number), str(os.getpid())),
     )
     process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)

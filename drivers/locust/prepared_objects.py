@@ -316,6 +316,7 @@ class PreparedObjects:
     def reach(self) -> None:
         """Raise DriverError when the target cannot be reached or does not let this user in."""
         self._account.renew()
+        self._account.shake_hands()
 
     def await_answer(self, send: Send) -> None:
         """Wait until a target serves again after overload, RECOVERY_S at most: a gateway that

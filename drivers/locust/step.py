@@ -28,6 +28,7 @@ from weighbridge.drivers.locust.worker_process import (
 )
 from weighbridge.drivers.protocol import Progress, Setup, Step
 from weighbridge.results.record.measurement import (
+    RAN_OUT,
     ClientLoad,
     EndpointTally,
     Load,
@@ -375,7 +376,7 @@ class StepRun:
             passed_s = time.monotonic() - began_s
             self._report("warm-up", min(passed_s, warmup_s), warmup_s, progress)
             if progress.exhausted >= self._command.workers:
-                self._notes.append("objects to delete ran out in the warm-up")
+                self._notes.append(f"{RAN_OUT} in the warm-up")
                 return
             if passed_s >= warmup_s and progress.started >= self._command.workers:
                 if passed_s > warmup_s + 1.0:
@@ -409,9 +410,7 @@ class StepRun:
             passed_s = time.monotonic() - opened_s
             self._report("measure", min(passed_s, runtime_s), runtime_s, progress)
             if progress.exhausted >= self._command.workers:
-                self._notes.append(
-                    f"objects to delete ran out after {passed_s:.2f} s: the window ended there"
-                )
+                self._notes.append(f"{RAN_OUT} after {passed_s:.2f} s: the window ended there")
                 return
             if progress.running == 0:
                 reason = "no request failed: no worker process has a worker left"

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import select
-import subprocess
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +14,7 @@ from pydantic import NonNegativeFloat, NonNegativeInt
 
 from weighbridge.common.errors import DriverError
 from weighbridge.common.host import PipedProcess, ProgramHost
+from weighbridge.common.program_lines import NoLine, ProgramLines, end
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.common.tool_output import json_value
@@ -94,43 +92,34 @@ class HostCommands:
         program = self._machine.spawn(argv, stderr=self._log, env=QUIET)
         self._program = program
         ran = [CommandOutput(tuple(argv)) for argv in commands]
+        lines = ProgramLines(program, longest_bytes=MOST_BYTES)
         try:
-            self._send(program, json.dumps([list(one.argv) for one in ran]))
-            self._follow(program, ran, tick, within_s, may_fail=may_fail)
+            self._send(lines, json.dumps([list(one.argv) for one in ran]))
+            self._follow(lines, ran, tick, within_s, may_fail=may_fail)
         finally:
             self.close()
         return ran
 
     def close(self) -> None:
         program, self._program = self._program, None
-        if program is None:
-            return
-        with contextlib.suppress(OSError, ValueError):
-            if program.stdin is not None:
-                program.stdin.close()
-        try:
-            program.wait(END_S)
-        except subprocess.TimeoutExpired:
-            program.kill()
-            program.wait()
-        if program.stdout is not None:
-            program.stdout.close()
+        if program is not None:
+            end(program, within_s=END_S)
 
     def _follow(
         self,
-        program: PipedProcess,
+        lines: ProgramLines,
         ran: list[CommandOutput],
         tick: Tick,
         within_s: float,
         *,
         may_fail: bool,
     ) -> None:
-        assert program.stdout is not None  # noqa: S101 - spawn promises pipes
-        pipe = program.stdout.fileno()
         began = ticked = time.monotonic()
         stopped = False
-        read, read_bytes, read_lines = b"", 0, 0
-        while any(one.code is None for one in ran):
+        read_bytes = read_lines = 0
+
+        def look() -> None:
+            nonlocal ticked, stopped, within_s
             now = time.monotonic()
             if now - began > within_s + (END_S if stopped else 0):
                 raise self._failure(ran, f"had not ended after {within_s:.0f} s")
@@ -139,32 +128,29 @@ class HostCommands:
                 if tick(now - began, ran) and not stopped:
                     stopped = True
                     within_s = now - began
-                    self._send(program, "stop")
-            if not select.select([pipe], [], [], TICK_S / 4)[0]:
-                continue
-            chunk = os.read(pipe, 1 << 16)
-            if not chunk:
-                raise self._failure(ran, "was ended with the program that started it")
-            read_bytes += len(chunk)
+                    self._send(lines, "stop")
+
+        while any(one.code is None for one in ran):
+            look()
+            try:
+                line = lines.next(math.inf, look)
+            except NoLine:
+                raise self._failure(ran, "was ended with the program that started it") from None
+            read_bytes, read_lines = read_bytes + len(line), read_lines + 1
             if read_bytes > MOST_BYTES:
                 raise self._failure(ran, f"printed more than {show_bytes(MOST_BYTES)}")
-            *lines, read = (read + chunk).split(b"\n")
-            read_lines += len(lines)
             if read_lines > MOST_LINES:
                 raise self._failure(ran, f"printed more than {MOST_LINES:,} lines")
-            for line in lines:
-                _handle(ran, line)
+            _handle(ran, line)
             if not (stopped or may_fail) and any(one.code for one in ran):
                 raise self._failure(ran, "")
 
-    def _send(self, program: PipedProcess, text: str) -> None:
-        assert program.stdin is not None  # noqa: S101 - spawn promises pipes
+    def _send(self, lines: ProgramLines, text: str) -> None:
         try:
-            program.stdin.write(text.encode() + b"\n")
-            program.stdin.flush()
-        except OSError as error:
+            lines.send(text, END_S)
+        except NoLine as error:
             raise DriverError(
-                f"{self._machine.name}: {PROGRAM} ended before it had read the commands: {error}"
+                f"{self._machine.name}: {PROGRAM} ended before it had read the commands: it {error}"
             ) from error
 
     def _failure(self, ran: Sequence[CommandOutput], what: str) -> DriverFailure:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 from urllib.parse import SplitResult, urlsplit
 
+from weighbridge.common import bounded_http
 from weighbridge.common.endpoint import USUAL_PORTS, Endpoint
 from weighbridge.common.exchange import Wire, answered, log_in
 from weighbridge.drivers.engine._native import signed_headers
@@ -85,7 +86,7 @@ class Connection:
             answer, keep = self._read(head.startswith("HEAD "), most_bytes)
         except (OSError, ValueError) as error:
             self.close()
-            raise NoAnswer(_in_words(error)) from error
+            raise NoAnswer(bounded_http.in_words(error)) from error
         except NoAnswer:
             self.close()
             raise
@@ -240,12 +241,6 @@ def _number(text: str, base: int) -> int:
     if not text or len(text) > 16 or any(digit not in allowed for digit in text):
         raise NoAnswer("a length that is not a number")
     return int(text, base)
-
-
-def _in_words(error: Exception) -> str:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not accepted: {error.verify_message}"
-    return f"{getattr(error, 'strerror', None) or error!r}"
 
 
 LARGEST_ANSWER_BYTES: Final = 2**20

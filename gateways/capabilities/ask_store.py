@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import resource
 import signal
 import sys
 from collections.abc import Iterator
@@ -16,11 +17,13 @@ from types import FrameType
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
+from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
 from pydantic import Field
 
+from weighbridge.common.bounded_http import in_words
 from weighbridge.common.credential import redacted
 from weighbridge.common.endpoint import Endpoint
-from weighbridge.common.exchange import Wire, in_words
+from weighbridge.common.exchange import Wire
 from weighbridge.common.record import Record
 from weighbridge.gateways.capabilities.capability import (
     Answer,
@@ -40,6 +43,8 @@ DEADLINE_S: Final = 300.0
 on a busy machine more than two minutes. A request without an answer is given up long before.
 """
 ALIVE_WITHIN_S: Final = 10.0
+MOST_MEMORY_BYTES: Final = 2**31
+SILENT: Final = (TimeoutError, ConnectTimeoutError, ReadTimeoutError)
 
 
 class AskingOrder(Record):
@@ -60,6 +65,8 @@ class CapabilityReply(Record):
     answer: Answer
     alive: bool
     """Whether the store answered anything at all afterwards."""
+    answered: bool = True
+    """Whether it answered what it was asked."""
     left: Annotated[tuple[str, ...], Field(max_length=50)] = ()
     """Versions that could not be deleted, by bucket."""
 
@@ -84,11 +91,15 @@ class Asker:
 
     def ask(self, capability: Capability) -> CapabilityReply:
         session = self._sessions[capability.api]
+        answered = False
         try:
             with _deadline(self._order.deadline_s):
                 answer = self._answer(capability, session)
+            answered = True
         except Overdue:
             answer = self._made("unknown", f"no answer within {self._order.deadline_s:g} s")
+        except SILENT as error:
+            answer = self._made("unknown", in_words(error))
         try:
             with _deadline(self._order.deadline_s):
                 left = session.clean()
@@ -98,6 +109,7 @@ class Asker:
             key=capability.key,
             answer=answer,
             alive=self._alive(capability.api),
+            answered=answered,
             left=left[:50],
         )
 
@@ -106,6 +118,8 @@ class Asker:
             return capability.probe(session)
         except (Refused, Wrong, Unknown) as other:
             return self._made(other.outcome, other.text, status=other.status, code=other.code)
+        except SILENT:
+            raise
         except (OSError, http.client.HTTPException) as error:
             return self._made("unknown", in_words(error))
         except Exception as error:  # noqa: BLE001 - what a store sends may break any parser
@@ -160,6 +174,8 @@ def _deadline(seconds: float) -> Iterator[None]:
 
 def main() -> int:
     """Read the order and the keys, print a line for each key; exit status."""
+    # boto3 reads a body to its end, and a store may send one without an end.
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
     asker = Asker(AskingOrder.model_validate_json(sys.stdin.readline()))
     for line in sys.stdin:
         reply = asker.ask(CAPABILITIES[line.strip()])

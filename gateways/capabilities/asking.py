@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import select
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +14,7 @@ from weighbridge.common.credential import redacted
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import ServiceFailed, TargetError
 from weighbridge.common.host import Host
+from weighbridge.common.program_lines import NoLine, ProgramLines, end
 from weighbridge.gateways.capabilities.ask_store import (
     ALIVE_WITHIN_S,
     DEADLINE_S,
@@ -24,12 +23,12 @@ from weighbridge.gateways.capabilities.ask_store import (
 )
 from weighbridge.gateways.capabilities.capability import Answer, Capability
 from weighbridge.gateways.capabilities.session import buckets_of
-from weighbridge.gateways.program import end
 
 PROGRAM: Final = "weighbridge.gateways.capabilities.ask_store"
+MOST_SILENT: Final = 3
+"""After so many questions in a row without an answer nothing more is asked."""
 MOST_PROGRAMS: Final = 3
 """A program that ended, or said something that is no answer, is started again so often at most."""
-_LONGEST_LINE: Final = 1 << 20
 _GRACE_S: Final = 60.0
 """The program's own start, and more than its deadlines, on a host with a fraction of a CPU."""
 _DIES_WITHIN_S: Final = 15.0
@@ -62,7 +61,7 @@ class AskingProgram:
         self._order = order
         command = client.module(PROGRAM)
         self._process = client.spawn(command.argv, stderr=log, env=command.env)
-        self._rest = b""
+        self._lines = ProgramLines(self._process)
         self._first = order.model_dump_json() + "\n"
         self._failed = False
 
@@ -75,38 +74,16 @@ class AskingProgram:
     def ask(self, capability: Capability) -> CapabilityReply:
         """Ask one capability. Raises NoReply: nothing more is to be asked of this program then."""
         self._failed = True
-        self._send(f"{self._first}{capability.key}")
+        within_s = 2 * self._order.deadline_s + ALIVE_WITHIN_S + _GRACE_S
+        try:
+            self._lines.send(f"{self._first}{capability.key}", within_s)
+            line = self._lines.next(within_s)
+        except NoLine as error:
+            raise NoReply(f"the program that asks {error}") from error
         self._first = ""
-        line = self._line(2 * self._order.deadline_s + ALIVE_WITHIN_S + _GRACE_S)
         reply = reply_of(line, capability.key)
         self._failed = False
         return reply
-
-    def _send(self, text: str) -> None:
-        try:
-            if self._process.stdin is not None:
-                self._process.stdin.write(text.encode() + b"\n")
-                self._process.stdin.flush()
-        except OSError as error:
-            raise NoReply("the program that asks has ended") from error
-
-    def _line(self, within_s: float) -> bytes:
-        """The next line of the program. Raises NoReply."""
-        assert self._process.stdout is not None  # noqa: S101 - spawn's contract
-        descriptor = self._process.stdout.fileno()
-        deadline = time.monotonic() + within_s
-        while b"\n" not in self._rest:
-            left_s = deadline - time.monotonic()
-            if left_s <= 0 or not select.select([descriptor], [], [], left_s)[0]:
-                raise NoReply(f"the program that asks was silent for {within_s:.0f} s")
-            data = os.read(descriptor, 65536)
-            if not data:
-                raise NoReply("the program that asks has ended")
-            self._rest += data
-            if len(self._rest) > _LONGEST_LINE:
-                raise NoReply("the program that asks printed too long a line")
-        line, _, self._rest = self._rest.partition(b"\n")
-        return line
 
 
 def reply_of(line: bytes, key: str) -> CapabilityReply:
@@ -184,6 +161,7 @@ def _ask_with_one(
     log: Path,
     asking: Callable[[Capability], None],
 ) -> None:
+    silent = 0
     with AskingProgram(client, order, log) as program:
         while waiting:
             one = waiting.pop(0)
@@ -196,6 +174,12 @@ def _ask_with_one(
                 return
             asked.answers[one.key] = reply.answer
             asked.left += reply.left
+            silent = 0 if reply.answered else silent + 1
+            if silent == MOST_SILENT:
+                asked.died = _death(check, waits=False) or TargetError(
+                    f"the {one.api} API did not answer {silent} questions in a row, up to {one.key}"
+                )
+                return
             if not reply.alive:
                 asked.died = _death(check, waits=True) or TargetError(
                     f"the {one.api} API has not answered since {one.key} was asked"

@@ -11,7 +11,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, groupby, islice
 from typing import Any
@@ -69,10 +69,14 @@ _PAGE = {"s3": "list-type=2&max-keys=1000", "swift": "format=json&limit=1000"}
 
 
 def clear(
-    endpoint: Mapping[str, Any], bucket: str, patience_s: float, only: re.Pattern[str] | None = None
+    endpoint: Mapping[str, Any],
+    bucket: str,
+    patience_s: float,
+    only: re.Pattern[str] | None = None,
+    told: Callable[[int], None] = lambda _: None,
 ) -> int | None:
     """Delete a bucket and its objects; returns the number of objects, and of versions if it keeps
-    any, or None without such a bucket.
+    any, or None without such a bucket. `told` gets the number so far.
 
     Raises WrongAnswer when it cannot be deleted, is still not empty `patience_s` after the last
     object that had not been deleted before, or has an object of another name than `only`: then
@@ -87,6 +91,10 @@ def clear(
             if page.status == 404:
                 return deleted.count if there else None
             there = True
+            if versioned is None:
+                # Asked before anything is deleted: what is deleted by name alone there stays, and
+                # a marker is added, which would be deleted and counted as well.
+                versioned = keeps_versions(exchange, api, bucket)
             paths: list[str] = []
             if versioned:
                 found = tuple(islice(kept_versions(exchange, api, bucket), _VERSIONS))
@@ -97,14 +105,13 @@ def clear(
             # s3api may leave the name of an object whose versions are gone.
             paths = paths or [_path(name) for name in listed(page, api)]
             fresh = deleted.add(sorted(_delete(endpoint, bucket, paths)))
+            told(deleted.count)
             if fresh:
                 # A container that hears late of deleted objects lists them a while longer.
                 deadline = time.monotonic() + patience_s
             gone = ask(exchange, "delete bucket", "DELETE", f"/{bucket}", (200, 204, 404, 409))
             if gone.status != 409:
                 return deleted.count
-            if versioned is None:
-                versioned = keeps_versions(exchange, api, bucket)
             if time.monotonic() > deadline:
                 what = f"{len(paths)} {'versions' if versioned else 'objects'} in its list"
                 raise WrongAnswer("delete bucket", f"it is still not empty: {what}", gone)

@@ -8,29 +8,39 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from pydantic import SecretStr, ValidationError
 
+from weighbridge.common import safe_files
 from weighbridge.common.credential import (
     PROVIDERS,
     Keys,
     KeySource,
     Keystone,
     KeysUnavailable,
+    aws_session,
     credential,
     load,
     load_again,
+    profile_of,
 )
 from weighbridge.common.endpoint import Endpoint, Endpoints, base_of
 from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.common.record import Record
-from weighbridge.gateways.existing.settings import S3, ExistingSettings, KeystoneAccess, SwiftAccess
+from weighbridge.gateways.existing.settings import (
+    S3,
+    ExistingSettings,
+    KeystoneAccess,
+    SwiftAccess,
+    identity_url,
+)
 
 # What an endpoint needs beside its URL on a command line comes from the environment, by the names
 # that the tools of each API use.
 
 
+LARGEST_FILE_BYTES: Final = 2**24
+"""AWS's files have some lines for each profile."""
 REGIONS: Final = ("AWS_REGION", "AWS_DEFAULT_REGION")
 USER: Final = "ST_USER"
 KEY: Final = "ST_KEY"
@@ -68,10 +78,14 @@ def _swift_on_line(
 ) -> Mapping[str, str | Mapping[str, str]]:
     """Keystone or auth v1 at this URL; with nothing but a token the storage there."""
     own = f"_{name.upper().replace('-', '_')}"
-    if url.rstrip("/").endswith("/v3"):
-        has_own = any(environment.get(one + own) for one in KEYSTONE_SECRETS)
-        return {"keystone": {"auth_url": url, "suffix": own if has_own else ""}}
     user, key = (one + own if environment.get(one + own) else one for one in (USER, KEY))
+    has_own = any(environment.get(one + own) for one in KEYSTONE_SECRETS)
+    # Keystone's URL may be without its version; auth v1's has one.
+    asks_keystone = (has_own or any(environment.get(one) for one in KEYSTONE_SECRETS)) and not (
+        environment.get(key) or environment.get(TOKEN) or "/v1" in url
+    )
+    if identity_url(url) or asks_keystone:
+        return {"keystone": {"auth_url": url, "suffix": own if has_own else ""}}
     if environment.get(TOKEN) and not environment.get(key):
         return {"storage_url": url, "token_env": TOKEN}
     return {"auth_url": url, "user_env": user, "key_env": key}
@@ -111,7 +125,7 @@ def keystone_endpoint(
     storage = swift.storage_urls
     return Endpoint(
         api="swift",
-        url=url if urlsplit(url).path.endswith("/v3") else f"{url}/v3",
+        url=url,
         user=keystone.username or keystone.user_id or keystone.who,
         key=SecretStr(secret),
         keystone=keystone,
@@ -212,7 +226,8 @@ def _swift(settings: ExistingSettings, environment: Mapping[str, str]) -> Endpoi
             variable(swift.key_env),
         )
     if missing:
-        raise UsageError(f"swift: not set: {', '.join(missing)}")
+        v3 = "" if swift.token_env else " (of auth v1; Keystone's URL ends with /v3)"
+        raise UsageError(f"swift: not set: {', '.join(missing)}{v3}")
     try:
         # What comes from the environment has not been validated yet.
         SwiftAccess(storage_url=urls[0], ca_file=swift.ca_file)
@@ -238,9 +253,9 @@ def _swift(settings: ExistingSettings, environment: Mapping[str, str]) -> Endpoi
 
 
 def _s3(settings: ExistingSettings, environment: Mapping[str, str]) -> Endpoint | None:
-    s3 = settings.s3
-    if s3 is None:
+    if settings.s3 is None:
         return None
+    s3 = with_profile(settings.s3, environment)
     return Endpoint(
         api="s3",
         url=s3.urls[0],
@@ -248,9 +263,51 @@ def _s3(settings: ExistingSettings, environment: Mapping[str, str]) -> Endpoint 
         addresses=s3.addresses,
         spreading=settings.endpoints or Endpoints(),
         **_fields(*_keys(s3, environment)),
-        region=s3.region,
-        addressing=s3.addressing,
+        region=s3.region or "us-east-1",
+        addressing=s3.addressing or "path",
         ca_file=s3.ca_file,
+    )
+
+
+def with_profile(s3: S3, environment: Mapping[str, str]) -> S3:
+    """The settings with what its profile says, as to the AWS tools, of what they leave out. Raises
+    UsageError.
+    """
+    from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - a quarter of a second of imports
+
+    if s3.credentials == "environment":
+        return s3
+    source = _sources(s3, environment)[0]
+    try:
+        profile = profile_of(aws_session(source), source.profile)
+    except BotoCoreError as error:
+        raise UsageError(f"s3: {error}") from error
+    own = profile.get("s3")
+    style = own.get("addressing_style") if isinstance(own, Mapping) else None
+    told = {
+        "region": profile.get("region"),
+        # `auto` is the path, where the endpoint is not Amazon's; so is a name that has no buckets.
+        "addressing": style if style == "virtual" and s3.named else None,
+        "ca_file": profile.get("ca_bundle") if s3.urls[0].startswith("https:") else None,
+    }
+    said = {name: one for name, one in told.items() if one and getattr(s3, name) is None}
+    try:
+        return S3.model_validate({**s3.model_dump(exclude_unset=True), **said})
+    except ValidationError as error:
+        fault = error.errors(include_input=False)[0]
+        what = f"{fault['loc'][0]}: {fault['msg'].removeprefix('Value error, ')}"
+        raise UsageError(f"s3: profile {source.profile!r}: {what}") from None
+
+
+def _sources(s3: S3, environment: Mapping[str, str]) -> tuple[KeySource, ...]:
+    """Where a profile's temporary keys may come from, by PROVIDERS."""
+    profile = s3.credentials.removeprefix("profile ") * s3.credentials.startswith("profile ")
+    named = profile or environment.get("AWS_PROFILE") or "default"
+    shared = environment.get("AWS_SHARED_CREDENTIALS_FILE") or "~/.aws/credentials"
+    config = environment.get("AWS_CONFIG_FILE") or "~/.aws/config"
+    return tuple(
+        KeySource(provider=one, profile=named, config_file=config, credentials_file=shared)
+        for one in PROVIDERS
     )
 
 
@@ -289,6 +346,17 @@ def _refuse_shared_file(path: Path) -> None:
         )
 
 
+def _refuse_unreadable(*files: str) -> None:
+    """Raise UsageError for a file that botocore would wait for, such as a pipe."""
+    for file in files:
+        try:
+            safe_files.read_given(Path(file).expanduser(), largest_bytes=LARGEST_FILE_BYTES)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise UsageError(f"s3: {file}: {error.strerror}") from None
+
+
 def _temporary(source: KeySource) -> Keys | None:
     """The keys of a profile that names such a source. Raises UsageError, KeysUnavailable."""
     keys = load(source)
@@ -308,16 +376,9 @@ def _keys(s3: S3, environment: Mapping[str, str]) -> tuple[Keys, KeySource | Non
     from botocore import credentials  # noqa: PLC0415 - a quarter of a second of imports
     from botocore.exceptions import BotoCoreError  # noqa: PLC0415
 
-    profile = (
-        s3.credentials.removeprefix("profile ") if s3.credentials.startswith("profile ") else ""
-    )
-    named = profile or environment.get("AWS_PROFILE") or "default"
-    shared = environment.get("AWS_SHARED_CREDENTIALS_FILE") or "~/.aws/credentials"
-    config = environment.get("AWS_CONFIG_FILE") or "~/.aws/config"
-    by_role, by_web_identity, by_program = (
-        KeySource(provider=one, profile=named, config_file=config, credentials_file=shared)
-        for one in PROVIDERS
-    )
+    by_role, by_web_identity, by_program = _sources(s3, environment)
+    profile = s3.credentials.startswith("profile ")
+    named, config, shared = by_role.profile, by_role.config_file, by_role.credentials_file
     in_files: list[tuple[Any, str] | KeySource] = [
         # In the order of the AWS tools.
         by_role,
@@ -333,6 +394,8 @@ def _keys(s3: S3, environment: Mapping[str, str]) -> tuple[Keys, KeySource | Non
         readers += in_files
     try:
         for one in readers:
+            if one is by_role:
+                _refuse_unreadable(shared, config)
             if isinstance(one, KeySource):
                 if keys := _temporary(one):
                     return keys, None if keys.end_at is None else one

@@ -36,6 +36,8 @@ _CLEAR_TIMEOUT_S = 24 * 3600.0
 """Deleting has no other deadline: each of its requests has one."""
 _EMPTY_WITHIN_S = 20.0
 _SERVER_FAILS = 500
+_REFUSALS = (400, 401, 403)
+"""Statuses that may be for the keys, or for the region that they are signed for."""
 
 
 class RunningExisting(RunningGateway):
@@ -83,7 +85,8 @@ class Seen:
         if "silent" in self.shown:
             return str(self.shown["silent"])
         status = self.shown["status"]
-        return f"answers with status {status}" if status >= _SERVER_FAILS else ""
+        fails = status >= _SERVER_FAILS
+        return f"answers with status {status}: it fails by itself; see its log" if fails else ""
 
 
 def look(
@@ -114,9 +117,7 @@ def look(
             other.endpoint.api == api and not other.fault for other in seen
         )
         if one.fault and not spared:
-            raise TargetError(
-                f"{api} at {one.endpoint.url}: {one.fault}", advice=_remedy(one.endpoint)
-            )
+            raise TargetError(f"{api} at {one.endpoint.url}: {one.fault}", advice=_remedy(one))
     return seen
 
 
@@ -218,14 +219,14 @@ def _address_words(endpoint: Endpoint, shown: Mapping[str, Any]) -> str:
     return ", ".join(addresses) + (f" ({which})" if len(addresses) > 1 else "")
 
 
-def _remedy(endpoint: Endpoint) -> str:
-    lines = ["It runs outside this suite: check it there."]
+def _remedy(seen: Seen) -> str:
+    endpoint, lines = seen.endpoint, []
     if endpoint.addressing == "virtual":
         lines.append(
             "With `addressing: virtual` every name below the endpoint's host name must resolve "
             "(wildcard DNS)."
         )
-    if endpoint.url.startswith("https:"):
+    if "certificate" in seen.fault:
         authorities = endpoint.ca_file or "those that this machine trusts (`ca_file` names others)"
         lines.append(f"CA certificates: {authorities}.")
     return "\n".join(lines)
@@ -274,7 +275,8 @@ class Existing(Gateway):
 
     @property
     def own_ca(self) -> bool:
-        parts = (self.settings.swift, self.settings.s3)
+        s3 = self.settings.s3 and credentials.with_profile(self.settings.s3, os.environ)
+        parts = (self.settings.swift, s3)
         return any(part is not None and part.ca_file is not None for part in parts)
 
     def spreads(self) -> bool:
@@ -328,7 +330,8 @@ class Existing(Gateway):
         except OperationFailed as error:
             if not error.nothing_created:
                 self._clear(client, endpoints, bucket, say)
-            raise VerificationFailed(error.message, advice=self._advice(error.api)) from error
+            advice = self._advice(error, endpoints)
+            raise VerificationFailed(error.message, advice=advice) from error
         except BaseException as error:
             self._clear(client, endpoints, bucket, say, ended=error)
             raise
@@ -353,7 +356,12 @@ class Existing(Gateway):
             interrupted.add_note(BucketsLeft([bucket], ()).words)
             raise
 
-    def _advice(self, api: str) -> str:
-        part = self.settings.s3 if api == "s3" else self.settings.swift
+    def _advice(self, failed: OperationFailed, endpoints: tuple[Endpoint, ...]) -> str:
+        if failed.skewed or failed.status not in _REFUSALS:
+            return ""
+        part = self.settings.s3 if failed.api == "s3" else self.settings.swift
         assert part is not None  # noqa: S101 - the endpoint was made from it
-        return f"The request used the credentials of {credentials.source(part)}."
+        used = f"The request used the credentials of {credentials.source(part)}"
+        regions = [one.region for one in endpoints if one.api == "s3" == failed.api]
+        signed = f", signed for the region {regions[0]}" if regions else ""
+        return f"{used}{signed}: check them."

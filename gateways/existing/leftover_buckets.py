@@ -8,6 +8,7 @@ write. A single other object means that somebody else uses the bucket.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -27,6 +28,7 @@ BUCKET: Final = re.compile(r"wb-[0-9a-f]{8}[acgo]?-[a-z0-9-]+-[0-9]+|wb-check-[0
 OBJECT: Final = re.compile(r"object-[0-9]+|written-[A-Za-z0-9-]*[0-9]|check")
 PATIENCE_S: Final = 20.0
 """An empty bucket that cannot be deleted for so long is left."""
+SAY_S: Final = 10.0
 SHOWN: Final = 3
 GONE: Final = 404
 
@@ -65,18 +67,37 @@ def named(endpoint: Endpoint) -> tuple[tuple[str, datetime], ...]:
         )
 
 
-def content(endpoint: Endpoint, bucket: str, made: datetime) -> LeftoverBucket | None:
-    """What a bucket has; None where its run has deleted it meanwhile. Raises TargetError."""
+def content(
+    endpoint: Endpoint, bucket: str, made: datetime, say: Callable[[str], None] = lambda _: None
+) -> LeftoverBucket | None:
+    """What a bucket has; None where its run has deleted it meanwhile. `say` gets how far a long
+    list has come. Raises TargetError.
+    """
     with _reported(endpoint):
-        return _left(endpoint, endpoint.model_dump(mode="json"), bucket, made)
+        return _left(endpoint, endpoint.model_dump(mode="json"), bucket, made, say)
 
 
-def delete(endpoint: Endpoint, bucket: str) -> int:
+def delete(endpoint: Endpoint, bucket: str, say: Callable[[str], None] = lambda _: None) -> int:
     """Delete a bucket and its objects; returns how many there were. Raises TargetError, also where
     an object of somebody else has come since it was judged.
     """
+    given = endpoint.model_dump(mode="json")
+    told = reporting(say, f"{bucket}: {{}} objects deleted so far")
     with _reported(endpoint):
-        return clear.clear(endpoint.model_dump(mode="json"), bucket, PATIENCE_S, OBJECT) or 0
+        return clear.clear(given, bucket, PATIENCE_S, OBJECT, told) or 0
+
+
+def reporting(say: Callable[[str], None], text: str) -> Callable[[int], None]:
+    """A function that takes counts and says one every SAY_S, at its place in the text."""
+    due = time.monotonic() + SAY_S
+
+    def tell(count: int) -> None:
+        nonlocal due
+        if time.monotonic() >= due:
+            due = time.monotonic() + SAY_S
+            say(text.format(f"{count:,}"))
+
+    return tell
 
 
 @contextmanager
@@ -89,15 +110,21 @@ def _reported(endpoint: Endpoint) -> Iterator[None]:
 
 
 def _left(
-    endpoint: Endpoint, given: Mapping[str, Any], bucket: str, made: datetime
+    endpoint: Endpoint,
+    given: Mapping[str, Any],
+    bucket: str,
+    made: datetime,
+    say: Callable[[str], None],
 ) -> LeftoverBucket | None:
     count, newest = 0, made
+    told = reporting(say, f"{bucket}: {{}} objects listed so far")
     strange: list[str] = []
     try:
         with exchanging(given, bucket) as exchange:
             of_all = _versions if keeps_versions(exchange, endpoint.api, bucket) else _objects
             for name, written in of_all(exchange, endpoint.api, bucket):
                 count += 1
+                told(count)
                 newest = max(newest, written)
                 if not OBJECT.fullmatch(name) and len(strange) < SHOWN:
                     strange.append(name)
@@ -121,12 +148,7 @@ def _buckets(exchange: Exchange, api: str) -> Iterator[tuple[str, datetime]]:
         for one in root.iterfind("./{*}Buckets/{*}Bucket"):
             yield _dated(one.findtext("{*}Name"), one.findtext("{*}CreationDate"))
         return
-    after = ""
-    path = "?format=json&limit=1000&prefix=wb-&marker="
-    while page := _json(_get(exchange, "list containers", path + quote(after, safe=""))):
-        for entry in page:
-            yield _dated(entry.get("name"), entry.get("last_modified"))
-        after = str(page[-1]["name"])
+    yield from _named_pages(exchange, "list containers", "?format=json&limit=1000&prefix=wb-")
 
 
 def _versions(exchange: Exchange, api: str, bucket: str) -> Iterator[tuple[str, datetime]]:
@@ -135,25 +157,43 @@ def _versions(exchange: Exchange, api: str, bucket: str) -> Iterator[tuple[str, 
 
 
 def _objects(exchange: Exchange, api: str, bucket: str) -> Iterator[tuple[str, datetime]]:
+    if api == "swift":
+        yield from _named_pages(exchange, "LIST", f"/{bucket}?format=json&limit=1000")
+        return
+    token = last = ""
+    while True:
+        resume = f"&continuation-token={quote(token, safe='')}" if token else ""
+        answer = _get(exchange, "LIST", f"/{bucket}?list-type=2&max-keys=1000{resume}")
+        root = _xml(answer)
+        page = list(root.iterfind("./{*}Contents"))
+        for one in page:
+            yield _dated(one.findtext("{*}Key"), one.findtext("{*}LastModified"))
+        token = root.findtext("./{*}NextContinuationToken") or ""
+        if (root.findtext("./{*}IsTruncated") or "") != "true" or not token:
+            return
+        last = _onward("LIST", last, [one.findtext("{*}Key") or "" for one in page], answer)
+
+
+def _named_pages(exchange: Exchange, operation: str, path: str) -> Iterator[tuple[str, datetime]]:
+    """All entries of a list of Swift's, page after page."""
     after = ""
     while True:
-        if api == "s3":
-            resume = f"&continuation-token={quote(after, safe='')}" if after else ""
-            root = _xml(_get(exchange, "LIST", f"/{bucket}?list-type=2&max-keys=1000{resume}"))
-            for one in root.iterfind("./{*}Contents"):
-                yield _dated(one.findtext("{*}Key"), one.findtext("{*}LastModified"))
-            token = root.findtext("./{*}NextContinuationToken") or ""
-            if (root.findtext("./{*}IsTruncated") or "") != "true" or token in ("", after):
-                return
-            after = token
-        else:
-            query = f"format=json&limit=1000&marker={quote(after, safe='')}"
-            page = _json(_get(exchange, "LIST", f"/{bucket}?{query}"))
-            if not page:
-                return
-            for entry in page:
-                yield _dated(entry.get("name"), entry.get("last_modified"))
-            after = str(page[-1]["name"])
+        answer = _get(exchange, operation, f"{path}&marker={quote(after, safe='')}")
+        page = _json(answer)
+        if not page:
+            return
+        for entry in page:
+            yield _dated(entry.get("name"), entry.get("last_modified"))
+        after = _onward(operation, after, [str(entry["name"]) for entry in page], answer)
+
+
+def _onward(operation: str, after: str, names: Sequence[str], answer: HttpAnswer) -> str:
+    """The last name of a page. Raises WrongAnswer where it does not lead on: a list that repeats a
+    page would never end.
+    """
+    if max(names, default="") <= after:
+        raise WrongAnswer(operation, f"its list does not go on after {after[:100]!r}", answer)
+    return max(names)
 
 
 def _get(exchange: Exchange, operation: str, path: str) -> HttpAnswer:
@@ -214,10 +254,10 @@ class Sweep:
         return self._asked(named, TargetError)
 
     def content(self, bucket: str, made: datetime) -> LeftoverBucket | None:
-        return self._asked(lambda here: content(here, bucket, made), EndpointSilent)
+        return self._asked(lambda here: content(here, bucket, made, self._say), EndpointSilent)
 
     def delete(self, bucket: str) -> int:
-        return self._asked(lambda here: delete(here, bucket), EndpointSilent)
+        return self._asked(lambda here: delete(here, bucket, self._say), EndpointSilent)
 
     def _asked(self, act: Callable[[Endpoint], Found], useless: type[TargetError]) -> Found:
         while True:

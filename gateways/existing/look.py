@@ -10,17 +10,23 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import socket
 import sys
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from weighbridge.common.exchange import Wire, in_words
+from weighbridge.common.bounded_http import in_words
+from weighbridge.common.exchange import Wire
 
 MOST_ADDRESSES = 64
 NAMES = 4
 """At most so many names of a certificate are shown."""
+
+
+_WANTS_TLS = re.compile(rb"HTTPS (port|server)|SSL-enabled server port", re.IGNORECASE)
+"""What nginx, Go's servers and Apache answer to plain HTTP on such a port."""
 
 
 def look(endpoint: Mapping[str, Any]) -> dict[str, Any]:
@@ -39,6 +45,8 @@ def look(endpoint: Mapping[str, Any]) -> dict[str, Any]:
             wire.close()
     except (OSError, http.client.HTTPException) as error:
         return {"silent": f"{before}{place.hostname}: {in_words(error)}"}
+    if answer.status == http.client.BAD_REQUEST and _WANTS_TLS.search(answer.body):
+        return {"silent": f"{place.hostname}: this port speaks TLS; use https://"}
     return {
         "status": answer.status,
         "server": answer.headers.get("server", ""),

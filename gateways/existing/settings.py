@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import ssl
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
+from weighbridge.common import safe_files
+from weighbridge.common.bounded_http import parts_of
 from weighbridge.common.credential import Keystone
 from weighbridge.common.endpoint import MOST_ENDPOINTS, Endpoints, refuse_unlike
 from weighbridge.common.record import Record
 from weighbridge.common.structure import CephPool
+
+LARGEST_CA_FILE_BYTES: Final = 2**24
+"""All CAs of a distribution are 0.2 MB."""
 
 
 class ExistingPlacement(Record):
@@ -21,25 +27,27 @@ class ExistingPlacement(Record):
 
 
 def _url(value: str) -> str:
-    refused = "give a URL such as https://store.example:8443"
-    try:
-        parts = urlsplit(value)
-        port = parts.port
-    except ValueError:
-        raise ValueError(refused) from None  # Python's message repeats the URL
-    if (
-        parts.scheme not in ("http", "https")
-        or not parts.hostname
-        or port == 0
-        or " " in value
-        or not value.isprintable()
-    ):
-        raise ValueError(refused)
-    if "@" in parts.netloc:
+    if "@" in value.partition("://")[2].partition("/")[0]:
         raise ValueError("a user or key must not be in a URL: every report would show it")
+    try:
+        parts = parts_of(value)
+    except ValueError:
+        raise ValueError("give a URL such as https://store.example:8443") from None
     if parts.query or parts.fragment:
         raise ValueError("give a URL without ? and #")
     return value.rstrip("/")
+
+
+_IDENTITY = re.compile(r"(.*?)/(?:v3(?:/auth/tokens)?|v2\.0(?:/tokens)?)/*")
+
+
+def identity_url(url: str) -> str | None:
+    """The URL of Keystone's API v3 for one of its URLs, as people have it; None: it may be another.
+
+    Where it serves v2.0, it serves v3 beside it.
+    """
+    match = _IDENTITY.fullmatch(url)
+    return f"{match[1]}/v3" if match else None
 
 
 def _endpoint(value: str) -> str:
@@ -52,6 +60,8 @@ def _authorities(value: str) -> str:
     path = Path(value).expanduser().absolute()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
+        # OpenSSL would wait for whoever writes to a pipe.
+        safe_files.read_given(path, largest_bytes=LARGEST_CA_FILE_BYTES)
         context.load_verify_locations(path)
     except ssl.SSLError:
         raise ValueError(f"{path}: contains no certificate in PEM format") from None
@@ -75,6 +85,7 @@ def _endpoints(value: str | tuple[str, ...]) -> str | tuple[str, ...]:
 Url = Annotated[str, AfterValidator(_url)]
 Urls = Annotated[str | tuple[str, ...], AfterValidator(_urls)]
 """A URL, or those of several endpoints of one service, which know the same keys."""
+IdentityUrl = Annotated[Url, AfterValidator(lambda url: identity_url(url) or f"{url}/v3")]
 CaFile = Annotated[str, AfterValidator(_authorities)]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
@@ -86,16 +97,19 @@ class S3(Record):
     """Scheme, host and port, such as https://store.example:8443, or a list of several endpoints."""
     addresses: Literal["first", "all"] = "first"
     """`all`: requests go to every address of the URL's name, as to several endpoints."""
-    region: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")] = "us-east-1"
-    """Region that requests are signed for and buckets are created in; us-east-1 is S3's default."""
-    addressing: Literal["path", "virtual"] = "path"
-    """Whether the bucket is in the path or before the host name, which then needs wildcard DNS."""
+    region: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")] | None = None
+    """Region that requests are signed for and buckets are created in; None: that of the profile,
+    else us-east-1, S3's default."""
+    addressing: Literal["path", "virtual"] | None = None
+    """Whether the bucket is in the `path`, or before the host name, which then needs wildcard DNS
+    (`virtual`); None: as the profile says (`s3: addressing_style`), else in the path."""
     credentials: Annotated[str, Field(pattern=r"^(aws|environment|profile \S+)$")] = "aws"
     """`environment`: $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY and, if set, $AWS_SESSION_TOKEN;
     `profile NAME`: a profile of the usual AWS files; `aws`: the environment, else the profile
     $AWS_PROFILE or `default`."""
     ca_file: CaFile | None = None
-    """PEM file of the CA that signed its certificate; None: the CAs that this machine trusts."""
+    """PEM file of the CA that signed its certificate, or of itself; None: that of the profile
+    (`ca_bundle`), else the CAs that this machine trusts."""
 
     @model_validator(mode="after")
     def _consistent(self) -> S3:
@@ -116,6 +130,12 @@ class S3(Record):
     def urls(self) -> tuple[str, ...]:
         return _listed(self.url)
 
+    @property
+    def named(self) -> bool:
+        """Whether buckets can be before its host name."""
+        hosts = (urlsplit(url).hostname or "" for url in self.urls)
+        return self.addresses == "first" and not any(map(_is_address, hosts))
+
 
 class KeystoneAccess(Keystone):
     """Keystone v3. What is left out comes from the environment, by the names of OpenStack's tools:
@@ -124,7 +144,7 @@ class KeystoneAccess(Keystone):
     Secrets come from nowhere else: $OS_PASSWORD, or $OS_APPLICATION_CREDENTIAL_SECRET.
     """
 
-    auth_url: Url | None = None
+    auth_url: IdentityUrl | None = None
     """Keystone's URL, such as https://keystone.example:5000/v3; None: $OS_AUTH_URL."""
     suffix: Annotated[str, Field(pattern=r"^[A-Za-z0-9_]*$")] = ""
     """The end of these variables' names, if there are several clouds: `_B` means $OS_PASSWORD_B."""

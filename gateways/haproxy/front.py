@@ -101,7 +101,8 @@ _TLS = f" ssl crt {SERVER_FILE} ssl-min-ver TLSv1.2 alpn http/1.1"
 _COUNTERS_PROGRAM = "weighbridge.gateways.haproxy.haproxy_counters"
 _REFUSED = 1
 _FAULT = re.compile(rf"parsing \[{re.escape(PATH)}:(?P<line>\d+)\]\s*:\s*(?P<words>.*)")
-_ALERT = re.compile(r"^\[ALERT\][^:]*:\s*(?:config\s*:\s*)?(?P<words>.*)$")
+_ALERT = re.compile(r"^\[(?:ALERT|WARNING)\][^:]*:\s*(?:config\s*:\s*)?(?P<words>.*)$")
+_IGNORED = re.compile(r"already specified|ignored")
 _UNKNOWN = re.compile(r"unknown (?:keyword|option) '([^']+)'")
 _WORDS = "grep -aoE '[a-z][a-z0-9-]*[.]?[a-z0-9-]{3,}' \"$(command -v haproxy)\" | sort -u"
 _SUMMARY = re.compile(r"Error\(s\) found in configuration file|Fatal errors found in configuration")
@@ -110,8 +111,6 @@ _SUMMARY = re.compile(r"Error\(s\) found in configuration file|Fatal errors foun
 _FALL, _RISE = 3, 2
 """Failed checks that take a backend out, and passed ones that put it back."""
 _FALL_AND_RISE = f"fall {_FALL} rise {_RISE}"
-_CHECKS = _FALL + _RISE
-"""At most so many are in between."""
 _SPARE_S = 10.0
 _NOT_UP = 3
 
@@ -180,6 +179,8 @@ class Haproxy(Front):
         """See Front. Good for HAProxy 2.2 and later."""
         settings = self.settings
         wait = settings.timeouts
+        more = {str(section): own for section, own in settings.options.items()}
+        own_check = any(line.startswith("http-check ") for own in more.values() for line in own)
         sections = {
             "global": [
                 "user haproxy",
@@ -199,28 +200,29 @@ class Haproxy(Front):
                 f"timeout client {_ms(wait.client)}",
                 f"timeout server {_ms(wait.server)}",
                 f"timeout queue {_ms(wait.queue)}",
+                f"balance {settings.balance}",
+                f"option httpchk GET {self.health_path}",
+                # Of several such rules each must hold.
+                *([] if own_check else ["http-check expect status 200"]),
+                f"default-server check inter {_ms(settings.health_interval)} {_FALL_AND_RISE}",
             ],
             "frontend": [
                 f"bind {host_port(address, settings.port)}{_TLS if settings.tls else ''}",
                 *(["http-request set-header X-Forwarded-Proto https"] if settings.tls else []),
                 "default_backend gateways",
             ],
-            "backend": [
-                f"balance {settings.balance}",
-                f"option httpchk GET {self.health_path}",
-                "http-check expect status 200",
-                f"default-server check inter {_ms(settings.health_interval)} {_FALL_AND_RISE}",
-                *(f"server {one.name} {host_port(one.address, one.port)}" for one in backends),
-            ],
+            "backend": [],
         }
         names = {"frontend": "frontend clients", "backend": "backend gateways"}
-        # The layout's lines come last: HAProxy takes the later of two contradicting ones.
-        more = {str(section): own for section, own in settings.options.items()}
+        # Of two contradicting lines HAProxy takes that of the backend before that of the defaults,
+        # and the later one. `default-server` is for the servers after it: those come last.
+        servers = [f"server {one.name} {host_port(one.address, one.port)}" for one in backends]
         texts = [
             "\n".join(
                 [
                     names.get(section, section),
                     *(f"    {line}" for line in (*lines, *more.get(section, ()))),
+                    *(f"    {line}" for line in servers if section == "backend"),
                 ]
             )
             for section, lines in sections.items()
@@ -234,24 +236,28 @@ class Haproxy(Front):
         Raises CommandFailed when it cannot be run.
         """
         try:
-            host.run(["haproxy", "-c", "-f", PATH])
+            done = host.run(["haproxy", "-c", "-f", PATH])
+            output, refused = f"{done.stdout}\n{done.stderr}", False
         except CommandFailed as error:
             if error.code != _REFUSED:
                 raise
-            lines = host.run(["cat", PATH]).stdout.splitlines()
-            found = faults(error.output, lines)
-            if any(unknown(line) for line in found):
-                words = host.run(["sh", "-ec", _WORDS]).stdout.split()
-                found = [
-                    line
-                    + (did_you_mean(word, words, known=False) if (word := unknown(line)) else "")
-                    for line in found
-                ]
-            raise UsageError(
-                "\n".join(found),
-                advice="HAProxy refuses this configuration; the layout's own lines are under "
-                "`haproxy: options`.",
-            ) from error
+            output, refused = error.output, True
+        # It takes a file with lines that it says it ignores, of which nothing would be measured.
+        if not refused and not _IGNORED.search(output):
+            return
+        found = faults(output, host.run(["cat", PATH]).stdout.splitlines(), refused=refused)
+        if any(unknown(line) for line in found):
+            words = host.run(["sh", "-ec", _WORDS]).stdout.split()
+            found = [
+                line + (did_you_mean(word, words, known=False) if (word := unknown(line)) else "")
+                for line in found
+            ]
+        raise UsageError(
+            "\n".join(found),
+            advice=f"HAProxy {'refuses this configuration' if refused else 'ignores these lines'}; "
+            "the layout's own are under `haproxy: options`"
+            + (", and `haproxy` has settings of its own." if not refused else "."),
+        )
 
     def daemons(self, host: Host) -> tuple[Daemon, ...]:
         return (Daemon(host, Service(SERVICE, ("haproxy", "-db", "-f", PATH)), self.port),)
@@ -272,7 +278,13 @@ class Haproxy(Front):
             "haproxy reuse": f"http-reuse {settings.http_reuse}, keep-alive on both sides; "
             f"{settings.retries} retries to connect",
             "haproxy health check": f"GET {self.health_path} every {settings.health_interval:g} s: "
-            + ", ".join(f"{row['svname']} {_COUNT.sub('', row['status'])}" for row in servers),
+            + ", ".join(f"{row['svname']} {_COUNT.sub('', row['status'])}" for row in servers)
+            + "".join(
+                f"; out after {fall} failed, in after {rise}"
+                for fall, rise in dict.fromkeys(
+                    (row["check_fall"], row["check_rise"]) for row in servers if "check_fall" in row
+                )
+            ),
             "haproxy timeouts": f"connect {wait.connect:g} s, client {wait.client:g} s, "
             f"server {wait.server:g} s, queue {wait.queue:g} s",
             "haproxy bufsize": f"{settings.bufsize} bytes",
@@ -287,11 +299,19 @@ class Haproxy(Front):
         settings = self.settings
         return {
             "HAProxy check": f"GET {self.health_path} every {settings.health_interval:g} s, out "
-            f"after {_FALL} failed, in again after {_RISE} passed",
+            f"after {self._checks('fall', _FALL)} failed, in again after "
+            f"{self._checks('rise', _RISE)} passed",
             "HAProxy retries": f"{settings.retries} to connect, the last to another backend "
             "(redispatch); timeout connect "
             f"{settings.timeouts.connect:g} s, server {settings.timeouts.server:g} s",
         }
+
+    def _checks(self, what: str, otherwise: int) -> int:
+        """How many checks take a backend out (`fall`), or in again (`rise`)."""
+        options = self.settings.options
+        own = "\n".join((*options.get("defaults", ()), *options.get("backend", ())))
+        found = re.findall(rf"^default-server .*\b{what} (\d+)", own, re.MULTILINE)
+        return int(found[-1]) if found else otherwise
 
     def probes(self, host: Host) -> tuple[Probe, ...]:
         """See Front: sessions, queues, bytes, statuses, retries and connect times, by server."""
@@ -306,7 +326,9 @@ class Haproxy(Front):
 
     def await_backends(self, host: Host) -> None:
         """See Front: HAProxy answers 503 while it thinks a backend dead, until the next check."""
-        deadline_s = self.settings.health_interval * _CHECKS + _SPARE_S
+        # At most so many are in between.
+        checks = self._checks("fall", _FALL) + self._checks("rise", _RISE)
+        deadline_s = self.settings.health_interval * checks + _SPARE_S
         argv = (*program.ship(host, _COUNTERS_PROGRAM), SOCKET, "up", f"{deadline_s:g}")
         try:
             host.run(argv, timeout_s=deadline_s + _SPARE_S)
@@ -319,10 +341,16 @@ class Haproxy(Front):
             ) from error
 
 
-def faults(output: str, lines: Sequence[str]) -> list[str]:
-    """HAProxy's errors, a line each, with the text of the faulty line of the file."""
+def faults(output: str, lines: Sequence[str], *, refused: bool = True) -> list[str]:
+    """HAProxy's errors, a line each, with the text of the faulty line of the file; of a file that
+    it has not `refused`, the lines that it ignores.
+    """
     found = []
-    for words in (match["words"] for line in output.splitlines() if (match := _ALERT.match(line))):
+    for line in output.splitlines():
+        match = _ALERT.match(line)
+        if not match or not (line.startswith("[ALERT]") if refused else _IGNORED.search(line)):
+            continue
+        words = match["words"]
         place = _FAULT.search(words)
         if place:
             number = int(place["line"])

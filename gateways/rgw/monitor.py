@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import select
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 from weighbridge.common.errors import CommandFailed, ServiceFailed
 from weighbridge.common.host import Host, PipedProcess
+from weighbridge.common.program_lines import NoLine, ProgramEnded, ProgramLines, end
 from weighbridge.common.structure import CounterFigure, DaemonCounters
 from weighbridge.gateways import program
 from weighbridge.gateways.probe import Probe
@@ -105,7 +103,8 @@ SHOWN_OF_OSD = DaemonCounters(
 Command = Mapping[str, Any]
 
 _ANSWER_WITHIN_S = 90.0
-_WATCH_S = 0.5
+_LONGEST_ANSWER_BYTES = 256 * 2**20
+"""For the state of a large cluster."""
 
 
 class Monitor:
@@ -118,19 +117,16 @@ class Monitor:
         self._argv = program.ship(host, "weighbridge.gateways.rgw.ask_mon")
         self._log = host.log("ask-mon.err")
         self._process: PipedProcess = host.spawn(self._argv, stderr=self._log)
-        self._read = b""
+        self._lines = ProgramLines(self._process, longest_bytes=_LONGEST_ANSWER_BYTES)
 
     def ask(self, *commands: Command) -> list[str]:
         """The outputs of concurrent commands. Raises CommandFailed with the first one refused."""
-        pipes = self._process.stdin, self._process.stdout
-        assert pipes[0] is not None  # noqa: S101 - spawn promises pipes
-        assert pipes[1] is not None  # noqa: S101
         try:
-            pipes[0].write(json.dumps(commands).encode() + b"\n")
-            pipes[0].flush()
-        except BrokenPipeError:
-            raise self._failed(self._process.wait()) from None
-        answers = json.loads(self._line(pipes[1].fileno()))
+            self._lines.send(json.dumps(commands), _ANSWER_WITHIN_S)
+            answers = json.loads(self._lines.next(_ANSWER_WITHIN_S, self._watch))
+        except NoLine as error:
+            self._watch()
+            raise self._failed(error) from None
         for command, (code, output, message) in zip(commands, answers, strict=True):
             if code:
                 raise CommandFailed(
@@ -143,32 +139,16 @@ class Monitor:
         found: dict[str, Any] = json.loads(self.ask({"prefix": "status", "format": "json"})[0])
         return found
 
-    def _line(self, pipe: int) -> bytes:
-        deadline = time.monotonic() + _ANSWER_WITHIN_S
-        while b"\n" not in self._read:
-            if select.select([pipe], [], [], _WATCH_S)[0]:
-                chunk = os.read(pipe, 65536)
-                if not chunk:
-                    self._watch()
-                    raise self._failed(self._process.wait())
-                self._read += chunk
-            else:
-                self._watch()
-                if time.monotonic() > deadline:
-                    raise self._failed(None)
-        line, self._read = self._read.split(b"\n", 1)
-        return line
-
-    def _failed(self, code: int | None) -> CommandFailed:
-        return CommandFailed(
-            self._host.name, self._argv, code, "\n".join(self._host.log_tail(self._log.name))
-        )
+    def _failed(self, error: NoLine) -> CommandFailed:
+        code = error.code if isinstance(error, ProgramEnded) else None
+        output = "\n".join(self._host.log_tail(self._log.name))
+        return CommandFailed(self._host.name, self._argv, code, output)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        program.end(self._process)
+        end(self._process)
 
 
 @dataclass(frozen=True)

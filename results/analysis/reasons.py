@@ -23,6 +23,7 @@ from weighbridge.results.doubt import Doubt
 from weighbridge.results.figures import listed, ranged, without_numbers
 from weighbridge.results.metrics import METRICS, MetricKey
 from weighbridge.results.record import ResolvedPlan
+from weighbridge.results.record.measurement import RAN_OUT
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 from weighbridge.suites import Bounds
 
@@ -197,17 +198,25 @@ def remedy(comparison: Comparison, plan: ResolvedPlan, command: Sequence[str]) -
     names = " and ".join(METRICS[key].name for key in ALWAYS)
     verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     head = f"{len(open_ones)} of {len(cells)} comparisons of {names} are inconclusive ({verdicts})"
-    whats = {doubt.what for one in open_ones for doubt in one.doubts}
+    # The same again would not make a step valid.
+    sound = [one for one in open_ones if all(row.valid for row in one.sides or ())]
+    whats = {doubt.what for one in sound for doubt in one.doubts}
     # Nobody knows what else the cells that a busy machine spoilt lack.
-    quiet = {doubt.what for one in open_ones if not _noisy(one) for doubt in one.doubts}
-    warmup_s = _warmup_s(open_ones)
+    quiet = {doubt.what for one in sound if not _noisy(one) for doubt in one.doubts}
+    warmup_s = _warmup_s(sound)
     # Windows that are long already would not be steadier if they were longer.
     short = quiet & set(_SHORT) and min(one.runtime for one in plan.suite.workloads) < LONG_WINDOW_S
     longer = "a longer warm-up" if warmup_s else "longer windows"
     changes: dict[str, str] = {}
     needs = []
     rerun = True
-    wanted = _wanted(open_ones, plan.suite.bounds)
+    wanted = _wanted(sound, plan.suite.bounds)
+    rows = (row for one in open_ones for row in one.sides or ())
+    if any(RAN_OUT in note for row in rows for note in row.notes):
+        return Remedy(
+            says=f"{head}. They need more objects to delete, `per_container` in a suite, or fewer "
+            "workers."
+        )
     if whats & set(_QUIET):
         needs.append("a quiet machine")
     if "hosts not attested" in whats:

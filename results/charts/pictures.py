@@ -25,6 +25,7 @@ from typing import IO, Any, Final
 from weighbridge.common import safe_files
 from weighbridge.common.errors import WeighbridgeError, need
 from weighbridge.common.escaping import escape_all_controls
+from weighbridge.common.host import PYTHON, program_environment
 from weighbridge.common.record import Record
 from weighbridge.results.charts.chart_theme import LIGHT, Look, font_folder
 from weighbridge.results.charts.composer import compose
@@ -109,15 +110,15 @@ def _add_process(
 
 
 def _start(fonts: str, log: IO[bytes]) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    found = os.pathsep.join(path for path in sys.path if path)
     return subprocess.Popen(
-        [sys.executable, "-c", _CODE, fonts],
+        [*PYTHON, "-c", _CODE, fonts],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=log,
         text=True,
         encoding="utf-8",
-        env=environment,
+        env={**program_environment(), "PYTHONPATH": found},
     )
 
 

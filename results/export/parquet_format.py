@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryFile
 
 from weighbridge.results.export.data_table import DataTable
 from weighbridge.results.export.database import create, insert, opened, quoted
@@ -10,16 +9,12 @@ from weighbridge.results.export.file import ExportFile
 
 def parquet_file(table: DataTable) -> ExportFile:
     """A table as a Parquet file."""
-    name = f"{table.name}.parquet"
-    with TemporaryDirectory(prefix="weighbridge-") as folder, opened() as connection:
-        path = Path(folder) / name
+    # A file without a name: one that is killed meanwhile leaves nothing behind.
+    with TemporaryFile() as file, opened() as connection:
         create(connection, table.name, table.fields)
         insert(connection, table.name, table)
         connection.execute(
-            f"COPY {quoted(table.name)} TO '{_literal(path)}' (FORMAT parquet, COMPRESSION zstd)"
+            f"COPY {quoted(table.name)} TO '/proc/self/fd/{file.fileno()}' "
+            "(FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)"
         )
-        return ExportFile(name=name, content=path.read_bytes())
-
-
-def _literal(path: Path) -> str:
-    return str(path).replace("'", "''")
+        return ExportFile(name=f"{table.name}.parquet", content=file.read())

@@ -21,7 +21,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from pydantic import SecretStr
 
-from weighbridge.common.credential import parts_of
+from weighbridge.common.bounded_http import parts_of
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.common.record import Record
@@ -86,9 +86,10 @@ class InfluxServer(Record):
         options = parse_qsl(parts.query, keep_blank_values=True)
         for name, value in options:
             if name not in ("bucket", "org"):
-                hint = did_you_mean(name, ["bucket", "org"])
+                # What it names instead is not repeated: it may be a secret.
+                hint = did_you_mean(name, ["bucket", "org"], known=False)
                 raise UsageError(
-                    f"--influx: the URL may name bucket and org, not {name!r}{hint}", advice=advice
+                    f"--influx: the URL may name bucket and org, nothing else{hint}", advice=advice
                 )
             if not value:
                 raise UsageError(f"--influx: the URL names an empty {name}")

@@ -16,6 +16,8 @@ from weighbridge.common.quantities import Count
 from weighbridge.common.record import Record
 from weighbridge.suites import PARTS, Api, DriverName, Operation
 
+RAN_OUT: Final = "objects to delete ran out"
+"""How a driver's note begins when workers had none left."""
 SCHEMA_VERSION: Final = 1
 
 ErrorClass = Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
@@ -241,7 +243,7 @@ class Measurement(Record):
     load: Load | None
     """None: the driver's use is unknown."""
     notes: tuple[str, ...] = ()
-    """What readers must know, such as "objects to delete ran out after 4.2 s"."""
+    """What readers must know, such as "objects to delete ran out after 4.2 s": see RAN_OUT."""
 
     @model_validator(mode="after")
     def _distinct(self) -> Measurement:

@@ -65,7 +65,7 @@ const ended = (words) => {
 at("stop").addEventListener("click", async () => {
   if (!confirm("Stop the run? What is measured is kept, and the run can be resumed.")) return;
   at("stop").disabled = true;
-  await fetch("stop", { method: "POST" }).catch(() => {});
+  await fetch("stop", { method: "POST", keepalive: true }).catch(() => {});
 });
 
 for (;;) {

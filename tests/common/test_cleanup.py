@@ -1,12 +1,16 @@
+import importlib
 import os
 import signal
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from types import FrameType
 
 import pytest
 
+from weighbridge.common import cleanup
 from weighbridge.common.cleanup import TERMINATION_SIGNALS, with_signals_deferred
+from weighbridge.conductor import interruption
 
 
 class Interrupted(BaseException):
@@ -65,3 +69,38 @@ def test_other_threads_do_not_change_handlers() -> None:
     thread.start()
     thread.join()
     assert seen == [before]
+
+
+MODULE = """
+import os, signal
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+    done = True
+except BaseException:
+    done = False
+"""
+
+
+def test_a_signal_is_not_lost_in_a_module_that_is_being_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "swallows.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def interrupted() -> None:
+        with interruption.interruptible():
+            assert importlib.import_module("swallows").done
+            threading.Event().wait(60)
+
+    with pytest.raises(interruption.Interrupted):
+        interrupted()
+
+
+def test_a_module_that_is_imported_for_ever_does_not_keep_a_signal_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "endless.py").write_text(f"{MODULE}import threading\nthreading.Event().wait(60)")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(cleanup, "AGAIN_S", 0.001)
+    with interruption.interruptible(), pytest.raises(interruption.Interrupted):
+        importlib.import_module("endless")

@@ -14,14 +14,13 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from dripping import dripping
-from weighbridge.common.bounded_http import connect, exchanged
+from weighbridge.common.bounded_http import connect, exchanged, without_query
 from weighbridge.common.credential import (
     SshPlace,
     credential,
     folder_or_ssh_place,
     redacted,
     ssh_place,
-    without_query,
 )
 from weighbridge.common.endpoint import Endpoint, Endpoints, singles
 from weighbridge.common.errors import UsageError
@@ -195,6 +194,21 @@ def test_a_secret_is_removed_from_a_text_in_every_encoding(form: str) -> None:
 
 def test_of_secrets_within_each_other_the_longer_one_is_removed_first() -> None:
     assert redacted("abc ab", ("ab", "abc")) == "*** ***"
+
+
+@pytest.mark.parametrize(
+    ("secret", "text", "left"),
+    [
+        ("a", "no answer at all: it's a wrong key", "no answer at all: it's a wrong key"),
+        ("s", "it's refused; key='s', also \"s\"", "it's refused; key='***', also \"***\""),
+        ("x", "key=x <key>x</key> b'x' next", "key=*** <key>***</key> b'***' next"),
+        ("test", "the latest test, key test.", "the latest ***, key ***."),
+        ("testing", "testing 3 retestings", "*** 3 retestings"),
+        ("minioadmin", "preminioadminpost", "pre***post"),
+    ],
+)
+def test_a_short_secret_does_not_garble_words(secret: str, text: str, left: str) -> None:
+    assert redacted(text, (secret,)) == left
 
 
 class Echo(BaseHTTPRequestHandler):

@@ -64,6 +64,28 @@ def test_a_token_that_expires_is_renewed_and_the_request_repeated(
     assert Fresh.logins > 1
 
 
+WRONG_STORAGE_URLS = (
+    *("http://[/v1", "http:///v1", "ftp://h/v1", "/v1/AUTH_a", "http://h:99999/v1", "http://h:x"),
+    *("http://u:planted@h/v1", "http://h/v1?x=planted", "http://h/v1#planted", "http://h/a b"),
+)
+
+
+@pytest.mark.parametrize("url", WRONG_STORAGE_URLS)
+def test_a_storage_url_that_cannot_be_one_is_refused_in_words(
+    monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    class Odd(StubWire):
+        def __call__(self, *_: object) -> HttpAnswer:
+            return HttpAnswer(200, {"x-storage-url": url, "x-auth-token": "t"}, b"")
+
+    monkeypatch.setattr(exchange, "Wire", Odd)
+    with pytest.raises(WrongAnswer) as error, exchanging(ENDPOINT, "b"):
+        pass
+    said = error.value.report("swift", "http://a:1")
+    assert said.startswith("swift auth at http://a:1: its X-Storage-Url cannot be used: ")
+    assert "planted" not in said
+
+
 def test_keystone_may_close_a_connection_after_each_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     class Closing(StubWire):
         def __call__(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import threading
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from weighbridge.common.safe_files import (
     parts_of,
     read,
     remove,
+    remove_tree,
     write,
 )
 
@@ -213,3 +215,48 @@ def test_a_link_is_refused_as_a_lock_file(tmp_path: Path) -> None:
     (tmp_path / "lock").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="is a link"):
         open_lock(tmp_path / "lock")
+
+
+def test_a_folder_is_removed_however_deep_and_links_in_it_lead_nowhere(
+    folder: Path, outside: Path
+) -> None:
+    at = os.open(folder, os.O_RDONLY)
+    for number in range(3000):
+        for name in ("d", f"beside {number % 7}"):
+            os.mkdir(name, dir_fd=at)
+        inner = os.open("d", os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = inner
+    os.symlink(outside.parent, "link", dir_fd=at)
+    os.mkfifo("pipe", dir_fd=at)
+    os.close(at)
+    remove_tree(folder)
+    assert not folder.exists()
+    assert outside.read_text() == "secret"
+    remove_tree(folder)
+
+
+def test_a_link_in_place_of_a_folder_is_not_followed(folder: Path, outside: Path) -> None:
+    (folder / "link").symlink_to(outside.parent)
+    with pytest.raises(OSError, match="link"):
+        remove_tree(folder / "link")
+    assert outside.read_text() == "secret"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+def test_what_is_mounted_below_a_folder_stays_and_all_else_is_removed(
+    folder: Path, outside: Path
+) -> None:
+    for name in ("a/mounted", "z/also"):
+        (folder / name).mkdir(parents=True)
+    subprocess.run(["mount", "--bind", outside.parent, folder / "a/mounted"], check=True)
+    try:
+        with pytest.raises(OSError, match="busy"):
+            remove_tree(folder)
+        assert outside.read_text() == "secret"
+        assert not (folder / "z").exists()
+    finally:
+        (mounted,) = (path for path in folder.rglob("mounted"))
+        subprocess.run(["umount", mounted], check=True)
+    remove_tree(folder)
+    assert not folder.exists()

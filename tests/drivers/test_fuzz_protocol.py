@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import io
+import os
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -125,7 +125,11 @@ class EndedDriver:
     """A driver that has sent one line and ended."""
 
     def __init__(self, line: bytes) -> None:
-        self.stdin, self.stdout, self.returncode = io.BytesIO(), io.BytesIO(line + b"\n"), 3
+        self.stdin = os.fdopen(os.open(os.devnull, os.O_WRONLY), "wb")
+        self.stdout = os.fdopen(os.memfd_create("line"), "wb+")
+        self.stdout.write(line + b"\n")
+        self.stdout.seek(0)
+        self.returncode = 3
 
     def poll(self) -> int:
         return 3
@@ -136,10 +140,8 @@ class EndedDriver:
 
 @cases
 def test_any_line_of_a_driver_is_an_answer_or_a_driver_error(dice: Dice) -> None:
-    process = DriverProcess(
-        cast("Any", EndedDriver(wrong_json(dice, dice.choice(DOCUMENTS["event"][1])))),
-        Path("/nowhere/driver.log"),
-    )
+    ended = EndedDriver(wrong_json(dice, dice.choice(DOCUMENTS["event"][1])))
+    process = DriverProcess(cast("Any", ended), Path("/nowhere/driver.log"))
     answer = tried(
         lambda: process.step(Step(workload=WORKLOAD, workers=2)),
         DriverError,
@@ -147,4 +149,4 @@ def test_any_line_of_a_driver_is_an_answer_or_a_driver_error(dice: Dice) -> None
         saying="driver",
     )
     assert answer is None or isinstance(answer, Measured)
-    process._reader.join()
+    process.close()

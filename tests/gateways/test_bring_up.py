@@ -14,12 +14,12 @@ import pytest
 
 from tests.gateways.stage import NAMES, STORES, Stage
 from tests.gateways.stub_host import StubHost
+from weighbridge.common import program_lines
 from weighbridge.common.errors import CommandFailed, ServiceFailed, VerificationFailed
 from weighbridge.common.host import Service
 from weighbridge.gateways import daemon
 from weighbridge.gateways import together as module
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.rgw import monitor
 from weighbridge.gateways.rgw.facts import uneven
 from weighbridge.gateways.rgw.rgw import Rgw
 from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
@@ -35,7 +35,8 @@ FAILED = json.dumps(
             "operation": "GET",
             "what": "200 was expected",
             "status": 503,
-            "body": "busy",
+            "said": "busy",
+            "skewed": False,
         }
     }
 )
@@ -362,7 +363,7 @@ def test_osds_that_were_killed_are_started_again_however_slow_the_mon_is(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running = stage.rgw()
-    monkeypatch.setattr(monitor, "_WATCH_S", 0.0)  # it looks after daemons while it waits
+    monkeypatch.setattr(program_lines, "LOOK_S", 0.0)  # it looks after daemons while it waits
     dead = [one for one in running.daemons() if one.service.name in {"osd.2", "osd.3"}]
     for one in dead:
         one.host.kill(one.service.name)
@@ -375,7 +376,7 @@ def test_a_mon_that_died_is_told_and_not_waited_for(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running = stage.rgw()
-    monkeypatch.setattr(monitor, "_WATCH_S", 0.0)
+    monkeypatch.setattr(program_lines, "LOOK_S", 0.0)
     stage.hosts["store-1"].kill("mon")
     dead = [one for one in running.daemons() if one.service.name == "osd.2"]
     with pytest.raises(ServiceFailed, match="mon"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 import threading
@@ -104,6 +105,16 @@ def test_missing_keys_are_reported_without_asking_the_network(
     assert words in error.value.message
 
 
+@pytest.mark.parametrize("variable", ["AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"])
+def test_a_file_of_keys_that_is_a_pipe_is_refused_and_not_waited_for(
+    tmp_path: Path, variable: str
+) -> None:
+    os.mkfifo(pipe := tmp_path / "pipe")
+    files = {"AWS_SHARED_CREDENTIALS_FILE": "/nowhere/c", "AWS_CONFIG_FILE": "/nowhere/d"}
+    with pytest.raises(UsageError, match=f"s3: {pipe}: is a pipe, not a regular file"):
+        endpoint_of({**files, variable: str(pipe)}, "aws")
+
+
 def test_all_missing_credentials_are_reported_at_once() -> None:
     given = ExistingSettings.model_validate(
         {"s3": {"url": "http://a.example", "credentials": "environment"}, "swift": {}}
@@ -111,7 +122,7 @@ def test_all_missing_credentials_are_reported_at_once() -> None:
     with pytest.raises(UsageError) as error:
         credentials.endpoints(given, {})
     assert error.value.message.splitlines() == [
-        "swift: not set: $ST_AUTH, $ST_USER, $ST_KEY",
+        "swift: not set: $ST_AUTH, $ST_USER, $ST_KEY (of auth v1; Keystone's URL ends with /v3)",
         "s3: not set: $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY",
     ]
     with pytest.raises(UsageError, match=r"swift: not set: \$OS_STORAGE_URL"):
@@ -132,6 +143,10 @@ def test_all_missing_credentials_are_reported_at_once() -> None:
         ("{s3: {url: store.example}}", "a URL such as"),
         ("{s3: {url: 'http://store.example:port'}}", "a URL such as"),
         ("{s3: {url: 'http://user:secret@store.example'}}", "a user or key must not be in a URL"),
+        *(
+            (f"{{s3: {{url: '{url}'}}}}", "give a URL such as")
+            for url in ("http://store..example", f"https://{'s' * 70}.example", "http://.example")
+        ),
         ("{s3: {url: 'http://store.example/bucket'}}", "scheme, host and port only"),
         ("{s3: {url: 'http://store.example', secret_key: x}}", "unknown key 'secret_key'"),
         ("{s3: {url: 'http://10.1.2.3', addressing: virtual}}", "10.1.2.3 is an IP address"),
@@ -330,6 +345,94 @@ def test_a_url_of_version_3_on_the_command_line_is_keystones() -> None:
     own = {**RC, "OS_PASSWORD_OLD_STORE": "other"}
     given = {"keystone": {"auth_url": url, "suffix": "_OLD_STORE"}}
     assert settings_of("swift", "old-store", url, own).given == given
+
+
+RC_SECRET = {"OS_PASSWORD": "planted"}
+ROOT = "http://keystone.example:5000"
+V1 = "http://store.example/auth/v1.0"
+
+
+@pytest.mark.parametrize(
+    ("url", "environment", "wanted"),
+    [
+        (f"{ROOT}/v3/auth/tokens", {}, f"{ROOT}/v3"),
+        (f"{ROOT}/v2.0", RC_SECRET, f"{ROOT}/v3"),
+        (f"{ROOT}/v2.0/tokens/", RC_SECRET, f"{ROOT}/v3"),
+        (ROOT, RC_SECRET, f"{ROOT}/v3"),
+        (f"{ROOT}/identity/", RC_SECRET, f"{ROOT}/identity/v3"),
+        (ROOT, {}, None),
+        (ROOT, {**RC_SECRET, "ST_KEY": "k"}, None),
+        (V1, RC_SECRET, None),
+        (V1, {}, None),
+    ],
+)
+def test_every_url_that_people_have_of_keystone_is_known(
+    url: str, environment: dict[str, str], wanted: str | None
+) -> None:
+    given = settings_of("swift", "a", url, environment).given
+    settings = ExistingSettings.model_validate({"swift": dict(given)}).swift
+    assert settings is not None
+    if wanted is None:
+        assert settings.keystone is None
+        assert settings.auth_urls == (url.rstrip("/"),)
+    else:
+        assert settings.keystone is not None
+        assert settings.keystone.auth_url == wanted
+        assert swift({**RC, "OS_AUTH_URL": url}).url == wanted
+
+
+@pytest.mark.parametrize(
+    ("config", "given", "wanted"),
+    [
+        ("region = eu-lab-7", {}, ("eu-lab-7", "path")),
+        ("region = eu-lab-7", {"region": "own"}, ("own", "path")),
+        ("", {}, ("us-east-1", "path")),
+        ("s3 =\n  addressing_style = virtual", {}, ("us-east-1", "virtual")),
+        ("s3 =\n  addressing_style = auto", {}, ("us-east-1", "path")),
+        ("s3 =\n  addressing_style = virtual", {"addressing": "path"}, ("us-east-1", "path")),
+        (
+            "s3 =\n  addressing_style = virtual",
+            {"url": "http://192.0.2.1"},
+            ("us-east-1", "path"),
+        ),
+        ("s3 = nonsense", {}, ("us-east-1", "path")),
+    ],
+)
+@pytest.mark.parametrize("by_variable", [False, True])
+def test_a_profile_is_read_as_the_aws_tools_read_it(
+    tmp_path: Path, config: str, given: dict[str, str], wanted: tuple[str, str], by_variable: bool
+) -> None:
+    environment = profile_files(tmp_path, f"[profile lab]\n{config}\n")
+    s3 = {"url": "http://store.example", "credentials": "profile lab", **given}
+    if by_variable:
+        environment["AWS_PROFILE"] = "lab"
+        del s3["credentials"]
+    (endpoint,) = credentials.endpoints(ExistingSettings.model_validate({"s3": s3}), environment)
+    assert (endpoint.region, endpoint.addressing) == wanted
+
+
+def test_a_profiles_authorities_are_trusted_and_its_faults_are_named(tmp_path: Path) -> None:
+    ca, _ = authority(tmp_path, ["localhost"])
+    s3 = {"url": "https://store.example", "credentials": "profile lab"}
+    settings = ExistingSettings.model_validate({"s3": s3})
+    environment = profile_files(tmp_path, f"[profile lab]\nca_bundle = {ca}\n")
+    assert credentials.endpoints(settings, environment)[0].ca_file == str(ca)
+    for wrong, words in (("region = a/b", "region: "), ("ca_bundle = /none", "ca_file: /none: No")):
+        environment = profile_files(tmp_path, f"[profile lab]\n{wrong}\n")
+        with pytest.raises(UsageError, match=f"s3: profile 'lab': {words}"):
+            credentials.endpoints(settings, environment)
+
+
+def profile_files(folder: Path, config: str) -> dict[str, str]:
+    """The environment of a profile `lab` with keys and this configuration."""
+    keys = "[lab]\naws_access_key_id = LA\naws_secret_access_key = LS\n"
+    (folder / "credentials").write_text(keys)
+    (folder / "credentials").chmod(0o600)
+    (folder / "config").write_text(config)
+    return {
+        "AWS_SHARED_CREDENTIALS_FILE": str(folder / "credentials"),
+        "AWS_CONFIG_FILE": str(folder / "config"),
+    }
 
 
 def left_s(endpoint: Endpoint) -> float:

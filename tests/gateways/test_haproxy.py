@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from tests.gateways.stub_host import run_program
+from tests.gateways.stub_host import StubHost, run_program
+from weighbridge.common.errors import UsageError
 from weighbridge.gateways import config_text
 from weighbridge.gateways.apache.settings import ApacheSettings
 from weighbridge.gateways.front import Backend, Behind
@@ -69,9 +70,9 @@ def sections(settings: HaproxySettings) -> dict[str, list[str]]:
 def test_every_backend_has_a_health_check_and_clients_have_long_timeouts() -> None:
     written = sections(HaproxySettings())
     assert written["frontend"] == ["bind 10.0.0.9:80", "default_backend gateways"]
-    assert "option httpchk GET /healthcheck" in written["backend"]
-    assert "default-server check inter 2000ms fall 3 rise 2" in written["backend"]
-    assert [line for line in written["backend"] if line.startswith("server ")] == [
+    assert "option httpchk GET /healthcheck" in written["defaults"]
+    assert "default-server check inter 2000ms fall 3 rise 2" in written["defaults"]
+    assert written["backend"] == [
         "server gateway-1-8080 10.0.0.1:8080",
         "server gateway-1-8081 10.0.0.1:8081",
     ]
@@ -98,15 +99,51 @@ def test_the_layouts_settings_are_written() -> None:
     assert {"maxconn 100", "nbthread 2", "tune.bufsize 65536"} <= set(written["global"])
     assert {"http-reuse always", "timeout server 60000ms"} <= set(written["defaults"])
     assert "bind 10.0.0.9:8000" in written["frontend"]
-    assert {"balance leastconn", "option httpchk GET /alive"} <= set(written["backend"])
-    assert "default-server check inter 500ms fall 3 rise 2" in written["backend"]
+    assert {"balance leastconn", "option httpchk GET /alive"} <= set(written["defaults"])
+    assert "default-server check inter 500ms fall 3 rise 2" in written["defaults"]
 
 
-def test_a_layouts_lines_come_last_in_their_section_and_a_single_one_needs_no_list() -> None:
-    given = {"backend": ("balance uri", "option http-no-delay"), "global": "spread-checks 5"}
+def test_a_layouts_lines_come_after_the_suites_and_before_servers_in_either_form() -> None:
+    given = {
+        "defaults": ["balance source"],
+        "backend": ("balance uri", "default-server fall 5", "http-check expect status 403"),
+        "global": "spread-checks 5",
+    }
     written = sections(HaproxySettings.model_validate({"options": given}))
-    assert written["backend"][-2:] == ["balance uri", "option http-no-delay"]
+    assert written["backend"][:3] == list(given["backend"])
+    assert [line.split()[0] for line in written["backend"][3:]] == ["server", "server"]
+    # Where a backend has rules of its own, those of the defaults do not count; a second would.
+    assert [line for line in written["defaults"] if line.startswith("http-check")] == []
+    assert written["defaults"][-1] == "balance source"
     assert written["global"][-1] == "spread-checks 5"
+
+
+@pytest.mark.parametrize(
+    ("said", "fault"),
+    [
+        (
+            "[WARNING] (7) : config : parsing [{}:2] : 'maxconn' ignored because backend",
+            "'maxconn'",
+        ),
+        ("[WARNING] 3/060812 (7) : parsing [{}:2] : 'maxconn' ignored because x", "'maxconn' ign"),
+        ("[ALERT]  (7) : config : parsing [{}:2] : 'maxconn' already specified.", "'maxconn' alr"),
+        ("[WARNING] (7) : config : parsing [{}:2] : a rule placed after another one", ""),
+    ],
+)
+def test_a_line_that_haproxy_accepts_and_ignores_is_refused(
+    said: str, fault: str, tmp_path: Path
+) -> None:
+    def answer(argv: Sequence[str], _: str) -> str:
+        return "line 1\n    maxconn 5\n" if argv[0] == "cat" else said.format(PATH)
+
+    front = Haproxy(HaproxySettings(), Behind(health_path="/"))
+    host = StubHost("gateway-1", "10.0.0.9", tmp_path, [], answer, {})
+    if not fault:
+        return front.check(host)
+    with pytest.raises(UsageError, match=f"haproxy.cfg:2: `maxconn 5`: {fault}") as refused:
+        front.check(host)
+    assert "HAProxy ignores these lines" in str(refused.value.advice)
+    return None
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,8 @@ from fake_knobs import FEW
 from fake_run import WORKLOADS, fake_run
 from fake_tuning import fake_tuning
 from made_rows import altered
+from tests.weighbridge import command_line
+from weighbridge.common import host, paths
 from weighbridge.common.errors import InvalidMeasurement, UsageError, WeighbridgeError
 from weighbridge.results import derive
 from weighbridge.results.analysis.run_data import RunData
@@ -241,3 +244,26 @@ def test_nothing_is_appended_through_a_link(store: RunStore, secret: Path) -> No
     with pytest.raises(StoreError, match=r"events\.jsonl: cannot be written \(is a link"):
         store.event("up", "x")
     assert untouched(secret)
+
+
+def test_no_module_in_a_received_folder_is_imported(store: RunStore, tmp_path: Path) -> None:
+    owned = tmp_path / "owned"
+    for name in ("weighbridge", "vl_convert", "json", "pip", "sitecustomize"):
+        (store.folder / f"{name}.py").write_text(f"open({str(owned)!r}, 'w').close()\n")
+    env = command_line.environment(tmp_path)
+    done = command_line.run("report", ".", env=env, cwd=store.folder)
+    assert done.returncode == 0, done.stderr
+    assert list(store.folder.glob("derived/charts/*.svg"))
+    assert not owned.exists()
+
+
+def test_every_program_in_this_python_starts_without_the_working_folder() -> None:
+    """By `host.PYTHON`, or isolated."""
+    started = re.compile(r'sys\.executable,\s*"(?!-I")')
+    found = [
+        str(path)
+        for room in (*paths.ROOMS, ".")
+        for path in (paths.PACKAGE / room).glob("*.py" if room == "." else "**/*.py")
+        if started.search(path.read_text()) and path.resolve() != Path(host.__file__).resolve()
+    ]
+    assert found == []

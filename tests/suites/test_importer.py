@@ -19,6 +19,7 @@ from weighbridge.suites import (
     importer,
     importer_shapes,
 )
+from weighbridge.suites.importer import Import
 from weighbridge.suites.workload import VERIFIED_SHARE
 
 BOMB = b"""<?xml version="1.0"?>
@@ -316,7 +317,7 @@ OBJECTS, RUNTIME, STAGE = "objects=u(1,50)", 'runtime="300"', '<workstage name="
         (("u(1,50)", "u(0,50)"), 6, "COSBench counts from 1"),
         (("u(1,50)", "u(50,1)"), 6, "begins after its end"),
         (("u(1,50)", "u(1,9999999999)"), 6, "beyond 2147483647"),
-        (("sizes=c(64)KB", "sizes=c(64)KiB"), 7, "'KiB' is not a unit of COSBench (known: B, "),
+        (("sizes=c(64)KB", "sizes=c(64)kb"), 7, "'kb' is not a unit of COSBench (known: GB, "),
         (("sizes=c(64)KB", "sizes=h(1|64)KB"), 7, "is not a bar such as 1|64|10"),
         ((";sizes=c(64)KB", ""), 7, "config must say the sizes"),
         (('name="main" workers', "workers"), 5, "a work has no name"),
@@ -348,6 +349,10 @@ def test_a_file_that_cosbench_would_refuse_is_refused_with_its_line(
         ((STAGE, f'{STAGE} trigger="drop.sh"'), "runs a script, whose effect is not known"),
         ((f"u(1,32);{OBJECTS}", "r(1,32);objects=r(1,50)"), "goes through the same range"),
         ((f"u(1,32);{OBJECTS}", f"s(1,32);{OBJECTS}"), "in different ways"),
+        ((f"u(1,32);{OBJECTS}", f"u(1,32);shards=3;{OBJECTS}"), "config has no key 'shards': COS"),
+        (("sizes=c(64)KB", "sizes=c(64)KiB"), "0.4.2 takes it for bytes"),
+        (("sizes=c(64)KB", "sizes=c(64)kB"), "COSBench takes 'kB' for B"),
+        (("u(51,100)", "u(51)"), "u(51) has no end"),
     ],
 )
 def test_a_change_of_what_is_measured_is_refused_unless_partial(
@@ -357,7 +362,7 @@ def test_a_change_of_what_is_measured_is_refused_unless_partial(
     with pytest.raises(DocumentError, match="--partial") as error:
         imported(PREPARE, stage)
     assert words in str(error.value)
-    if "h(" not in change[1]:  # else nothing is known about the objects
+    if "h(" not in change[1] and "u(51)" not in change[1]:  # nothing is known about the objects
         found = imported(PREPARE, stage, partial=True)
         assert words in messages(found)
         assert words in " ".join(
@@ -396,6 +401,144 @@ def test_concurrent_works_are_refused(imported: Importer) -> None:
     ).replace("</workstage>\n", "")
     with pytest.raises(DocumentError, match="stage 'two' runs 2 works at once"):
         imported(PREPARE, stage)
+
+
+def s3(config: str = "", kind: str = "s3") -> str:
+    return f'<storage type="{kind}" config="accesskey=K;secretkey=S;{config}"/>'
+
+
+def measured(found: Import) -> dict[str, object]:
+    """Operations, objects and parts of a single workload."""
+    (one,) = found.suite.workloads
+    count = one.objects.containers * one.objects.per_container
+    part = one.range.bytes if one.range else one.multipart.part if one.multipart else None
+    return {"operations": one.operations, "objects": count, "part": part}
+
+
+ARCHIVED = (
+    '<workstage name="i"><work type="{0}" workers="1" division="container" config="{1}">'
+    '<operation type="{0}" ratio="100" division="container" config="{1}" id="none"/>'
+    "</work></workstage>"
+)
+RANGED = s3("is_range_request=true;file_length=64000;chunk_length=8192")
+HEAD = workstage(READ.replace('"read"', '"head"'))
+MWRITE = READ.replace('"read"', '"mwrite"').replace("u(1,50)", "u(1,50);sizes=c(16)MB")
+
+
+@pytest.mark.parametrize(
+    ("stages", "storage", "wanted", "words"),
+    [
+        # What COSBench's pull request 423 and cosbench-sineio add to it.
+        ([PREPARE, workstage()], RANGED, ({"read-range": 100}, 1600, 8192), "at any byte"),
+        ([PREPARE, HEAD], s3(), ({"head": 100}, 1600, None), ""),
+        ([PREPARE, HEAD], s3("no_verify_ssl=true", "gdas"), ({"head": 100}, 1600, None), "always"),
+        (
+            [workstage(MWRITE)],
+            s3("part_size=8388608;storage_class=STANDARD;is_prefetch=false"),
+            ({"write-multipart": 100}, 1600, 8 * 2**20),
+            "storage_class is left out",
+        ),
+        ([workstage(MWRITE)], s3(), ({"write-multipart": 100}, 1600, 5 * 2**20), ""),
+        # Work.validate: all but five types are normal works, and those five get their operation.
+        (
+            [PREPARE, workstage(attributes='type="read" workers="8" runtime="9"')],
+            STORAGE,
+            ({"read": 100}, 1600, None),
+            "'read' is a normal work",
+        ),
+        *(
+            (
+                [ARCHIVED.format(kind, "containers=r(1,32);objects=r(0,0)"), PREPARE, workstage()],
+                STORAGE,
+                ({"read": 100}, 1600, None),
+                f"{kind} (workers 1) is left out",
+            )
+            for kind in ("init", "cleanup", "dispose")
+        ),
+        (
+            [PREPARE.replace("r(1,50)", "1-50"), workstage()],
+            STORAGE,
+            ({"read": 100}, 1600, None),
+            "",
+        ),
+    ],
+)
+def test_a_file_measures_what_the_cosbench_does_that_it_was_written_for(
+    imported: Importer,
+    stages: list[str],
+    storage: str,
+    wanted: tuple[dict[str, float], int, int | None],
+    words: str,
+) -> None:
+    found = imported(*stages, storage=storage)
+    assert tuple(measured(found).values()) == wanted
+    assert words in messages(found)
+
+
+HOT = READ.replace('"100"', '"80"').replace("u(1,50)", "u(1,5)")
+COLD = READ.replace('"100"', '"20"').replace("u(1,50)", "u(6,50)")
+NOT_THERE = workstage(READ.replace('"100"', '"40"').replace('"read"', '"restore"') + "{}").format(
+    READ.replace('"100"', '"60"')
+)
+
+
+@pytest.mark.parametrize(
+    ("stages", "storage", "wanted", "words"),
+    [
+        (
+            [PREPARE, workstage(HOT + COLD)],
+            STORAGE,
+            ({"read": 100}, 1600, None),
+            "80 of 100 reads pick among 160 of 1600 objects",
+        ),
+        (
+            [PREPARE, workstage()],
+            RANGED.replace("64000", "9000"),
+            ({"read-range": 100}, 1600, 8192),
+            "file_length 9000",
+        ),
+        ([PREPARE, workstage()], s3("is_prefetch=true"), ({"read": 100}, 1600, None), "`prefetch`"),
+        ([PREPARE, workstage()], s3("storage_class=IA"), ({"read": 100}, 1600, None), "'IA' choo"),
+        ([PREPARE, workstage()], s3("stripes=4"), ({"read": 100}, 1600, None), "no key 'stripes'"),
+        (
+            [workstage(MWRITE)],
+            s3("part_size=1000"),
+            ({"write-multipart": 100}, 1600, 5 * 2**20),
+            "no parts below 5242880 bytes",
+        ),
+        (
+            [PREPARE.replace('"prepare" w', '"mprepare" w'), workstage()],
+            s3(),
+            ({"read": 100}, 1600, None),
+            "mprepare uploads objects in parts",
+        ),
+        ([PREPARE, NOT_THERE], s3(), ({"read": 60}, 1600, None), "restore asks a store"),
+        (
+            [workstage(MWRITE.replace('"100"', '"50"') + MIX.splitlines()[1].replace("20", "50"))],
+            s3(),
+            ({"write": 50}, 1600, None),
+            "mwrite beside write",
+        ),
+    ],
+)
+def test_what_another_cosbench_does_and_a_suite_does_not_is_dropped_with_partial_alone(
+    imported: Importer,
+    stages: list[str],
+    storage: str,
+    wanted: tuple[dict[str, float], int, int | None],
+    words: str,
+) -> None:
+    with pytest.raises(DocumentError, match="--partial") as refused:
+        imported(*stages, storage=storage)
+    assert words in str(refused.value)
+    found = imported(*stages, storage=storage, partial=True)
+    assert tuple(measured(found).values()) == wanted
+    assert words in messages(found)
+
+
+def test_a_misspelt_type_of_a_work_names_the_one_that_is_meant(imported: Importer) -> None:
+    with pytest.raises(DocumentError, match=r"needs an operation \(did you mean 'prepare'\?\)"):
+        imported(PREPARE.replace('"prepare" w', '"prepaer" w'), workstage(), partial=True)
 
 
 @pytest.mark.parametrize(
@@ -470,7 +613,9 @@ def test_every_attribute_left_out_has_its_line(imported: Importer) -> None:
 
 def test_text_of_the_file_cannot_break_out_of_a_comment(imported: Importer) -> None:
     hostile = with_key("x&#10;name: evil&#10;=1")
-    found = imported(PREPARE, hostile, head='name="demo" description="a: [b&#10;seed: 1"')
+    found = imported(
+        PREPARE, hostile, partial=True, head='name="demo" description="a: [b&#10;seed: 1"'
+    )
     assert found.suite.name == "demo"
     assert (found.suite.seed, found.suite.about) == (2014, "a: [b seed: 1")
 

@@ -61,6 +61,18 @@ def authority(
     return ca, certificate
 
 
+def self_signed(path: Path, names: str) -> Path:
+    """A certificate that signed itself, as `openssl req -x509` makes it: also that of a CA. `names`
+    is its subjectAltName, if it has one.
+    """
+    alternatives = ("-addext", f"subjectAltName={names}") if names else ()
+    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2")
+    files = ("-keyout", str(path.with_suffix(".key")), "-out", str(path))
+    _run("req", "-x509", *key, "-subj", "/CN=localhost", *alternatives, *files)
+    path.write_text(path.read_text() + path.with_suffix(".key").read_text())
+    return path
+
+
 def _run(*words: str) -> None:
     subprocess.run(("openssl", *words), check=True, capture_output=True)
 

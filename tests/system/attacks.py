@@ -62,6 +62,27 @@ ATTACKS: Final = {
     "a real host names a folder of the conductor to be removed": (
         "topologies/test_ssh_around.py::*label*"
     ),
+    "a host's folders are too deep to be removed": (
+        "common/test_safe_files.py topologies/test_lab_cgroup.py::*whatever_its_folder*"
+    ),
+    "a forged claim has any folder removed": "topologies/test_lab_cgroup.py::*not_a_deployments*",
+    "claims and images of another user": "weighbridge/test_command.py::*somebody_else_can*",
+    "a module in the working folder is imported": (
+        "results/test_received_folder.py::*is_imported* results/test_received_folder.py::*python*"
+    ),
+    "programs inherit secrets": "gateways/test_existing.py::*programs_on_this*",
+    "a refusal repeats a secret of a URL": (
+        "weighbridge/test_command.py::*secret_of_a_url* "
+        "results/influx/test_points.py::*invalid_url*"
+    ),
+    "a server's storage URL is no URL": (
+        "common/test_exchange.py::*storage_url* drivers/locust/test_client.py::*storage_url*"
+    ),
+    "a local user fills the page of a run": "weighbridge/screen/test_live_page.py",
+    "an interrupt or a lost terminal is an internal error": (
+        "common/test_cleanup.py weighbridge/test_command.py::*imports* "
+        "weighbridge/test_command.py::*terminal_that*"
+    ),
     "buckets that a killed run left": (
         "weighbridge/test_line.py::*clean* system/test_existing.py::*swept*"
     ),

@@ -47,7 +47,7 @@ def _remove(home: Path, state: Path) -> None:
     Raises UsageError while a conductor is at work there.
     """
     for label in {one.deployment for one in ending.find_leftovers(state=state)}:
-        ending.remove_leftovers(label, home=home, state=state)
+        ending.remove_leftovers(label, state=state)
     (home / "images").unlink(
         missing_ok=True
     )  # before anything below the folder is removed: what it leads to is everybody's
@@ -66,7 +66,7 @@ def nothing_left(own_place: None) -> Iterator[None]:
     yield
     left = [one for one in ending.find_leftovers(state=where.state) if one.deployment not in before]
     for label in {one.deployment for one in left}:
-        ending.remove_leftovers(label, home=where.home, state=where.state)
+        ending.remove_leftovers(label, state=where.state)
     assert not left, f"left running, and removed now: {', '.join(map(str, left))}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from weighbridge.gateways import program
+from weighbridge.common import program_lines
 from weighbridge.topologies.deployment import Deployment
 
 
@@ -16,5 +16,5 @@ def counters(deployment: Deployment, name: str) -> dict[str, float]:
     try:
         line: dict[str, float] = json.loads(process.stdout.readline())
     finally:
-        program.end(process)
+        program_lines.end(process)
     return line

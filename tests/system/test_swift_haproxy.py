@@ -30,7 +30,10 @@ SERVICES = {"EVENTLET_NO_GREENDNS": "yes"}
 
 
 def with_s3(layout: str) -> str:
-    return layout.replace("settings:\n", "settings:\n  s3api: true\n")
+    own = "    options: {backend: [default-server fall 5]}\n"
+    return layout.replace("settings:\n", "settings:\n  s3api: true\n").replace(
+        "    http_reuse: safe\n", f"    http_reuse: safe\n{own}"
+    )
 
 
 swift = deploys("swift-haproxy", with_s3, change_hardware=unlimited, once=True)
@@ -85,7 +88,8 @@ def test_what_haproxy_says_of_itself_is_in_the_facts(swift: Deployment) -> None:
     assert facts["haproxy balance"] == "roundrobin over gateway-1-8080, gateway-1-8081"
     assert (
         facts["haproxy health check"]
-        == "GET /healthcheck every 2 s: gateway-1-8080 UP, gateway-1-8081 UP"
+        == "GET /healthcheck every 2 s: gateway-1-8080 UP, gateway-1-8081 UP; out after 5 failed, "
+        "in after 2"
     )
     assert facts["daemons"].startswith("2 proxies and memcached on gateway-1")
 

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -11,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.weighbridge import command_line
+from weighbridge.common import safe_files
 from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.common.host import DiskCounters
 from weighbridge.topologies.hardware import Disk, Hardware, HostSpec, Quota, quota_of, slice_words
@@ -548,6 +552,56 @@ def test_the_folder_of_a_deployment_that_a_reboot_ended_is_found_and_removed(
     assert ending.remove_leftovers("labtest-a", home=tmp_path / "home", state=state) == found
     assert ending.remove_leftovers(home=tmp_path / "home", state=state) == ()
     assert not folder.exists()
+
+
+def test_a_claim_is_released_whatever_its_folder_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, state = tmp_path / "home", tmp_path / "state"
+    for name in ("labtest-a", "labtest-b"):
+        folder = home / "deployments" / name
+        folder.mkdir(parents=True)
+        ClaimedMachine(deployment=name, pid=2**30, since="", folder=folder).write(state)
+
+    def fails(folder: Path) -> None:
+        raise OSError(errno.EBUSY, "Device or resource busy", str(folder / "mounted"))
+
+    monkeypatch.setattr(safe_files, "remove_tree", fails)
+    with pytest.raises(TargetError) as left:
+        ending.remove_leftovers(home=home, state=state)
+    for name in ("labtest-a", "labtest-b"):
+        says = f"{home}/deployments/{name}: cannot be removed: {home}/deployments/{name}/mounted: "
+        assert says in str(left.value)
+    assert claims(state) == ()
+    Claim("labtest-c", home / "deployments/labtest-c", state).release()
+
+
+@pytest.mark.parametrize(
+    ("deployment", "folder", "says"),
+    [
+        ("evil-1", "victim", r"evil-1\.json: the folder of evil-1 is .*/victim, which is not in"),
+        ("evil-1", "home/deployments/other", "which is not in"),
+        ("evil-1", "home/deployments/evil-1/../../../victim", "which is not in"),
+        ("../../victim", "home/deployments/evil-1", "is not a claim of a deployment"),
+    ],
+)
+def test_a_claim_of_what_is_not_a_deployments_folder_removes_nothing(
+    tmp_path: Path,
+    deployment: str,
+    folder: str,
+    says: str,
+) -> None:
+    home, state, victim = (tmp_path / name for name in ("home", "state", "victim"))
+    (state / "claims").mkdir(parents=True, mode=0o700)
+    for one in (victim, home / "deployments/other", home / "deployments/evil-1"):
+        one.mkdir(parents=True)
+        (one / "precious").write_text("")
+    claim = {"deployment": deployment, "pid": 1, "since": "", "folder": str(tmp_path / folder)}
+    (state / "claims/evil-1.json").write_text(json.dumps(claim))
+    done = command_line.weighbridge("down", "--all", folder=tmp_path)
+    assert done.returncode == 3, done.stderr
+    assert re.search(says, done.stderr), done.stderr
+    assert len(list(tmp_path.rglob("precious"))) == 3
 
 
 def owned_by(pid: int, folder: Path, *, started: int) -> Path:

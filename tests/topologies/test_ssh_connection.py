@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import io
+import contextlib
 import json
+import math
 import os
 import re
 import signal
 import socket
 import subprocess
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import IO, Any, ClassVar, cast
 
 import asyncssh
 import pytest
@@ -31,7 +33,7 @@ from weighbridge.topologies.ssh.connection import SESSIONS, EventLoop, SshConnec
 from weighbridge.topologies.ssh.host_telemetry import HostTelemetry
 from weighbridge.topologies.ssh.observed import ObservedHosts
 from weighbridge.topologies.ssh.program import LOST, RemoteProgram
-from weighbridge.topologies.ssh.remote import run_remote
+from weighbridge.topologies.ssh.remote import run_remote, telemetry_program
 from weighbridge.topologies.ssh.services import HostProcess
 
 SOON_S = 10.0
@@ -362,12 +364,38 @@ def test_a_user_other_than_root_needs_sudo_without_a_password(
     host.close()
 
 
-class AnsweringProgram:
-    """A program on a host with these answers."""
+@pytest.fixture(autouse=True)
+def pipes() -> Iterator[None]:
+    yield
+    while AnsweringProgram.pipes:
+        AnsweringProgram.pipes.pop().close()
 
-    def __init__(self, *lines: bytes) -> None:
-        self.stdin = io.BytesIO()
-        self.stdout = io.BytesIO(b"".join(lines))
+
+class AnsweringProgram:
+    """A program on a host with these answers, which ends after them unless it is `silent`."""
+
+    pipes: ClassVar[list[IO[bytes]]] = []
+
+    def __init__(self, *lines: bytes, silent: bool = False) -> None:
+        read_questions, write_questions = os.pipe()
+        read_answers, write_answers = os.pipe()
+        self.questions = os.fdopen(read_questions, "rb")
+        self.stdin = os.fdopen(write_questions, "wb")
+        self.stdout = os.fdopen(read_answers, "rb")
+        self._answers = os.fdopen(write_answers, "wb")
+        self.pipes += [self.questions, self.stdin, self.stdout]
+        self.pipes += [self._answers] if silent else []
+        # In a thread: some answers are longer than a pipe.
+        writing = threading.Thread(target=self._write, args=(lines, silent), daemon=True)
+        writing.start()
+
+    def _write(self, lines: Sequence[bytes], silent: bool) -> None:
+        with contextlib.suppress(BrokenPipeError):
+            for line in lines:
+                self._answers.write(line)
+                self._answers.flush()
+            if not silent:
+                self._answers.close()
 
     def wait(self, _timeout_s: float | None = None) -> int:
         return 0
@@ -377,7 +405,7 @@ def telemetry_of(folder: Path, *lines: bytes) -> HostTelemetry:
     """The telemetry of such a program. Copies of logs go to `folder`/logs."""
     (folder / "logs").mkdir()
     return HostTelemetry(
-        cast("RemoteProgram", AnsweringProgram(*lines)),
+        lambda: cast("RemoteProgram", AnsweringProgram(*lines)),
         "store-1 (10.0.0.4)",
         errors=folder / "telemetry.err",
     )
@@ -395,7 +423,10 @@ def news(*files: tuple[str, int, bytes], more: bool = False) -> bytes:
     return line({"files": answer, "more": more})
 
 
-def test_logs_are_copied_as_they_grow_and_from_the_start_where_they_are_new(tmp_path: Path) -> None:
+def test_logs_are_copied_as_they_grow_and_from_the_start_where_they_are_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(telemetry_program, "MOST_BYTES", 4)
     telemetry = telemetry_of(
         tmp_path,
         news(("a/b.log", 0, b"one\n"), more=True),
@@ -466,10 +497,20 @@ def test_a_host_that_promises_more_logs_without_data_is_not_asked_for_ever(
     assert (tmp_path / "logs" / "a.log").read_bytes() == b""
 
 
+def test_a_hole_in_a_log_is_one_in_its_copy(tmp_path: Path) -> None:
+    zeros = bytes(2**20)
+    telemetry = telemetry_of(tmp_path, news(("a.log", 0, zeros + b"end\n"), ("b.log", 0, zeros)))
+    telemetry.copy_logs("", tmp_path / "logs")
+    assert (tmp_path / "logs" / "a.log").read_bytes() == zeros + b"end\n"
+    copy = (tmp_path / "logs" / "b.log").stat()
+    assert (copy.st_size, copy.st_blocks) == (2**20, 0)
+
+
 def test_logs_beyond_a_bound_are_not_copied_and_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MOST_BYTES", 1024)
+    monkeypatch.setattr(telemetry_program, "MOST_BYTES", 600)
     telemetry = telemetry_of(tmp_path, *[news(("a.log", 0, b"x" * 600), more=True)] * 3)
     with pytest.raises(TargetError, match="its logs are more than 10000 files or 1 KiB"):
         telemetry.copy_logs("", tmp_path / "logs")
@@ -496,17 +537,89 @@ def test_an_invalid_answer_is_an_error_of_that_host(tmp_path: Path, answer: byte
 
 
 def test_invalid_counters_and_processes_are_an_error_of_that_host(tmp_path: Path) -> None:
-    telemetry = telemetry_of(tmp_path, line([]), line({}), line([True, True]))
-    with pytest.raises(TargetError, match="counters are not an object"):
-        telemetry.counters()
+    telemetry = telemetry_of(tmp_path, line({}), line([True, True]))
     for _ in range(2):
         with pytest.raises(TargetError, match="does not say which processes"):
             telemetry.running([HostProcess(1, 2)])
 
 
+DISK = {"reads": 1, "writes": 1, "busy_s": 0.5, "waited_s": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("answer", "what"),
+    [
+        ([], "invalid counters"),
+        ({"cpu_s": "much"}, "cpu_s"),
+        ({"cpu_s": -1.0}, "cpu_s"),
+        ({"cpu_s": math.nan}, "cpu_s"),
+        ({"cpu_s": math.inf}, "cpu_s"),
+        ({"memory_bytes": 10**400}, "memory_bytes"),
+        ({"disks": {}}, "disks"),
+        ({"disks": [{**DISK, "read_bytes": 1}]}, "written_bytes"),
+        ({"disks": [{**DISK, "read_bytes": -1, "written_bytes": 1}]}, "read_bytes"),
+        ({"memory_bytes": 5}, "not those of the first reading"),
+        (
+            {"cpu_s": 2.0, "disks": [{**DISK, "read_bytes": 1, "written_bytes": 1}]},
+            "of the first reading",
+        ),
+    ],
+)
+def test_invalid_counters_are_an_error_of_that_host(
+    tmp_path: Path, answer: object, what: str
+) -> None:
+    telemetry = telemetry_of(tmp_path, line({"cpu_s": 1.0}), line(answer), line({"cpu_s": 3.0}))
+    assert telemetry.counters().cpu_s == 0.0
+    with pytest.raises(TargetError, match=rf"^store-1 \(10\.0\.0\.4\): .*{what}") as error:
+        telemetry.counters()
+    assert len(error.value.message) < 500
+    assert telemetry.counters().cpu_s == 2.0
+
+
+def test_a_host_that_stops_answering_is_given_up_and_asked_again_where_it_matters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ANSWER_S", 0.2)
+    lines = [(line({"cpu_s": 1.0}),), (line([True]), line({"cpu_s": 5.0}))]
+    programs = [AnsweringProgram(*some, silent=True) for some in lines]
+    waiting = iter(programs)
+    telemetry = HostTelemetry(
+        lambda: cast("RemoteProgram", next(waiting)), "store-1", errors=tmp_path / "err"
+    )
+    telemetry.counters()
+    for _ in range(3):  # a sampler asks each second: one that does not answer costs it one deadline
+        with pytest.raises(TargetError, match="telemetry program was silent for"):
+            telemetry.counters()
+    assert programs[0].stdin.closed
+    assert telemetry.running([HostProcess(1, 2)]) == [True]
+    assert telemetry.counters().cpu_s == 4.0
+
+
+def test_whoever_waits_for_a_host_stops_when_its_telemetry_is_closed(tmp_path: Path) -> None:
+    program = AnsweringProgram(line({}), silent=True)
+    telemetry = HostTelemetry(
+        lambda: cast("RemoteProgram", program), "store-1", errors=tmp_path / "err"
+    )
+    telemetry.counters()
+    ends: list[TargetError] = []
+
+    def ask() -> None:
+        with pytest.raises(TargetError) as error:
+            telemetry.counters()
+        ends.append(error.value)
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    for _ in range(2):  # that of the first reading, too
+        program.questions.readline()
+    telemetry.close()
+    asking.join(SOON_S)
+    assert ends
+
+
 def test_an_endless_answer_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LONGEST_ANSWER_BYTES", 1000)
-    with pytest.raises(TargetError, match="prints too much"):
+    with pytest.raises(TargetError, match=r"printed a line of more than 1,000 bytes"):
         telemetry_of(tmp_path, b" " * 2000).counters()
 
 

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -318,7 +319,9 @@ def test_without_a_cgroup_a_host_reports_its_own_counters_and_unknown_ones_stay_
     kernel: Path,
 ) -> None:
     found = telemetry_program.counters(None, "eth9", ["8:0"])
-    used = host_telemetry.since(found, {**found, "cpu_s": found["cpu_s"] - 1, "oom_kills": 1})
+    now = host_telemetry.counters_of("store-1", found)
+    assert now.cpu_s is not None
+    used = host_telemetry.since(now, replace(now, cpu_s=now.cpu_s - 1, oom_kills=1))
     assert used.cpu_s == 1.0
     assert (used.memory_bytes, used.memory_held_bytes, used.oom_kills) == (
         800 * 1024,

@@ -1,5 +1,8 @@
 import errno
 import os
+import pty
+import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -12,6 +15,7 @@ from click import Command
 from click.testing import CliRunner
 
 from stub_run import Run
+from tests.weighbridge import command_line
 from tests.weighbridge.command_line import weighbridge
 from weighbridge.cli import compare, resume
 from weighbridge.command import Verbs
@@ -157,7 +161,7 @@ def test_a_terminal_with_few_characters_shows_what_it_can(
     done = weighbridge(verb, folder=tmp_path, PYTHONIOENCODING=encoding)
     assert done.returncode in (0, 2)
     assert done.stdout
-    assert done.stderr == ""
+    assert done.stderr.strip() == ""
 
 
 @pytest.mark.parametrize("verb", ["doctor", "status", "down"])
@@ -197,6 +201,45 @@ def test_an_unreadable_home_folder_is_reported(monkeypatch: pytest.MonkeyPatch, 
                 place()
         finally:
             os.seteuid(0)
+
+
+def somebody_elses(folder: Path) -> None:
+    os.chown(folder, 54321, 54321)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+@pytest.mark.parametrize("variable", ["WEIGHBRIDGE_HOME", "WEIGHBRIDGE_STATE"])
+@pytest.mark.parametrize(
+    ("spoil", "below"),
+    [
+        (somebody_elses, ""),
+        (somebody_elses, "own"),
+        (lambda folder: folder.chmod(0o777), ""),
+        (lambda folder: folder.chmod(0o1777), ""),
+        (lambda folder: folder.chmod(0o770), ""),
+        (lambda folder: folder.chmod(0o777), "own"),
+        (lambda folder: (folder.rename(folder.with_name("real")), folder.symlink_to("real"),
+                         somebody_elses(folder)), "own"),
+    ],
+    ids=["theirs", "in theirs", "open", "open and sticky", "group", "in an open one", "by a link"],
+)  # fmt: skip
+def test_a_folder_that_somebody_else_can_fill_is_neither_obeyed_nor_started_from(
+    tmp_path: Path, variable: str, spoil: Callable[[Path], object], below: str
+) -> None:
+    folder = tmp_path / "given"
+    (folder / "own").mkdir(parents=True)
+    spoil(folder)
+    for verb in ("status", "down"):
+        more = {variable: str(folder / below)}
+        done = command_line.weighbridge(verb, folder=tmp_path, **more)
+        assert done.returncode == 2, done.stderr
+        says = rf"{folder / below}: others could write to it: .* with mode \d{{4}}\nSet {variable}"
+        assert re.search(says, done.stderr), done.stderr
+
+
+def test_a_folder_of_ones_own_in_the_temporary_folder_is_used(tmp_path: Path) -> None:
+    with TemporaryDirectory(dir="/tmp") as folder:
+        assert command_line.weighbridge("status", folder=Path(folder)).returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -295,6 +338,36 @@ def test_no_password_is_taken_from_the_command_line_which_is_in_the_report(
     assert "planted" not in str(done.exception) + done.output
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("compare", "--s3", "a=URL"),
+        ("compare", "--s3", "URL"),
+        ("compare", "--swift", "a=URL"),
+        ("compare", "--hardware", "URL"),
+        ("compare", "--layouts", "URL"),
+        ("compare", "--influx", "URL"),
+        ("compare", "--repeats", "URL"),
+        ("compare", "URL"),
+        ("clean", "--s3", "URL"),
+        ("report", "URL"),
+        ("null-target", "--port", "URL"),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize(
+    "url",
+    ["http://h?X-Amz-Signature=planted", "http://me:pla/nted@h", "http://h/b#planted"],
+)
+def test_a_refusal_does_not_repeat_what_may_be_a_secret_of_a_url(
+    tmp_path: Path, words: tuple[str, ...], url: str
+) -> None:
+    given = [word.replace("URL", url) for word in words]
+    done = command_line.weighbridge(*given, folder=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert not re.search("planted|nted", done.stdout + done.stderr), done.stderr
+
+
 def failing(error: Exception) -> Callable[..., None]:
     def fails(*_: object) -> None:
         raise error
@@ -360,3 +433,47 @@ def test_a_full_output_is_reported(tmp_path: Path) -> None:
     assert "the disk is full" in done.stderr
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "module", ["weighbridge.command", "click", "weighbridge.cli.compare", "pydantic", "rich.live"]
+)
+def test_an_interrupt_in_the_middle_of_imports_ends_the_command_without_a_traceback(
+    tmp_path: Path, module: str
+) -> None:
+    program = (
+        "import os, runpy, signal, sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, *_):\n"
+        f"        if name == {module!r}:\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "runpy.run_module('weighbridge', run_name='__main__', alter_sys=True)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "compare", "--dry-run"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env=command_line.environment(tmp_path, WEIGHBRIDGE_PATIENCE="0s"),
+    )
+    # Before the verb begins, the signal itself ends it.
+    assert done.returncode in (-signal.SIGINT, 130), done
+    assert done.stderr.strip() == ""
+
+
+def test_a_terminal_that_is_gone_is_a_hangup(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    os.close(ours)
+    done = subprocess.run(
+        [sys.executable, "-m", "weighbridge", "status"],
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=120,
+        env=command_line.environment(tmp_path),
+    )
+    os.close(theirs)
+    assert (done.returncode, done.stderr) == (-signal.SIGHUP, "")

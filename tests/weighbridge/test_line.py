@@ -5,14 +5,18 @@ particular, from any folder.
 from __future__ import annotations
 
 import csv
+import itertools
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +38,7 @@ from tests.weighbridge.command_line import (
     swift_at,
     trial,
 )
+from tests.weighbridge.sent_runs import until
 from tls_proxy import authority, terminated
 from weighbridge.cli import clean as clean_verb
 from weighbridge.common.endpoint import Endpoint
@@ -433,10 +438,10 @@ def test_clean_goes_on_with_the_next_endpoint_of_a_service_whose_first_is_dead(
 def test_clean_names_what_it_could_not_sweep_and_sweeps_the_rest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def refused(here: Endpoint, bucket: str) -> int:
+    def refused(here: Endpoint, bucket: str, *more: Any) -> int:
         if bucket.endswith("small-0"):
             raise TargetError("s3 DELETE: 403")
-        return leftover_buckets_delete(here, bucket)
+        return leftover_buckets_delete(here, bucket, *more)
 
     leftover_buckets_delete = leftover_buckets.delete
     monkeypatch.setattr(leftover_buckets, "delete", refused)
@@ -449,6 +454,72 @@ def test_clean_names_what_it_could_not_sweep_and_sweeps_the_rest(
             clean_verb._clean(known, datetime.now(UTC), said.append, deleting=True)
         assert list(containers(place)) == ["wb-0123abcd-small-0"]
     assert "1 buckets with 1 objects deleted, 0 kept" in said[-1]
+
+
+BUCKET = "wb-0123abcd-small-0"
+PAGE = (
+    "<R><Contents><Key>object-1</Key></Contents><IsTruncated>true</IsTruncated>"
+    "<NextContinuationToken>{}</NextContinuationToken></R>"
+)
+
+
+class Repeating(BaseHTTPRequestHandler):
+    """A store whose lists never end: each page is followed by the same one again."""
+
+    tokens = itertools.count()
+
+    def do_GET(self) -> None:
+        body = json.dumps([{"name": BUCKET if self.path.startswith("/v1?") else "object-1"}])
+        if self.path == "/":
+            body = f"<R><Buckets><Bucket><Name>{BUCKET}</Name></Bucket></Buckets></R>"
+        elif "list-type" in self.path:
+            body = PAGE.format(next(self.tokens))
+        elif "versioning" in self.path:
+            body = "<R/>"
+        self.answer(body)
+
+    def do_HEAD(self) -> None:
+        self.answer("")
+
+    def answer(self, body: str) -> None:
+        self.send_response(200)
+        self.send_header("X-Storage-Url", f"http://127.0.0.1:{self.server.server_address[1]}/v1")
+        self.send_header("X-Auth-Token", "t")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+class Talking(Repeating):
+    """A store whose status line is as long as a line may be."""
+
+    def answer(self, body: str) -> None:
+        self.wfile.write(b"HTTP/1.1 " + b"x" * 51_000 + b"\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    ("kind", "word", "path", "said"),
+    [
+        (Repeating, "--s3", "", "its list does not go on after 'object-1'"),
+        (Repeating, "--swift", "/auth/v1.0", f"its list does not go on after '{BUCKET}'"),
+        (Talking, "--s3", "", "no answer: BadStatusLine('HTTP/1.1 xxx"),
+        (Talking, "--swift", "/auth/v1.0", "no answer: BadStatusLine('HTTP/1.1 xxx"),
+    ],
+)
+def test_what_a_store_sends_without_an_end_ends_in_a_short_message(
+    environment: dict[str, str], kind: type[Repeating], word: str, path: str, said: str
+) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), kind) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"a=http://127.0.0.1:{server.server_address[1]}{path}"
+        done = command_line.run("clean", word, url, env=environment)
+        server.shutdown()
+    assert done.returncode == 3, done.stderr
+    assert said in done.stderr
+    assert len(done.stderr) < 1000
 
 
 @pytest.mark.parametrize(("words", "said"), [((), "name a layout"), (("swift",), "down --all")])
@@ -490,3 +561,32 @@ def test_what_an_observed_host_used_is_in_the_telemetry_and_no_program_stays(
     assert all(float(row["storage_cpu_s_per_1000_ops"]) > 0 for row in rows)
     steps = RunStore.open(run).steps()
     assert all(step.measurement is not None for step in steps)
+
+
+@pytest.mark.parametrize("signals", [0, 2])
+def test_a_measured_host_that_stops_answering_is_a_gap_and_keeps_nobody_waiting(
+    server: Server, tmp_path: Path, signals: int
+) -> None:
+    (tmp_path / "cluster.yaml").write_text(HARDWARE.format(folder=tmp_path, port=server.port))
+    with existing_null_target(*DELAYED) as place:
+        command = write(tmp_path, {"plain": f"http://127.0.0.1:{place[1]}"})
+        command[command.index("this-machine")] = str(tmp_path / "cluster.yaml")
+        env = command_line.environment(tmp_path, **command_line.keys())
+        with started(*command, env=env) as process:
+            said = read_until(process.stdout, "step 1/")
+            files = (tmp_path / "runs").glob
+            until(lambda: any("cpu_s" in file.read_text() for file in files("*/telemetry/*")))
+            for child in tuple(server.running):
+                os.killpg(child.pid, signal.SIGSTOP)
+            for number in range(signals):
+                if number:
+                    said += read_until(process.stdout, "another signal ends that")
+                process.send_signal(signal.SIGINT)
+            said += process.communicate(timeout=60 if not signals else 20)[0]
+    assert "Traceback" not in said
+    assert process.returncode == (130 if signals else 0), said
+    (run,) = (tmp_path / "runs").iterdir()
+    if not signals:
+        gaps = ["".join(file.read_text()) for file in (run / "telemetry").iterdir()]
+        assert any("store-1: its counters could not be read" in text for text in gaps)
+        assert all(step.measurement is not None for step in RunStore.open(run).steps())

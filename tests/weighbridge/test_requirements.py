@@ -336,8 +336,25 @@ def test_a_verb_without_its_extra_says_what_to_install(
     run = str(fake_run(tmp_path, repeats=1).folder) if "RUN" in line else ""
     done = without(modules, *(run if word == "RUN" else word for word in line))
     assert done.returncode == 2, done.stderr
-    assert f"pip install 'weighbridge[{extra}]'" in done.stderr
+    assert f'pip install "$(echo dist/weighbridge-*.whl)[{extra}]"' in done.stderr
+    # No index has a package of this name: whoever takes the name would be installed.
+    assert "install weighbridge" not in done.stderr
+    assert "install 'weighbridge" not in done.stderr
     assert "internal error" not in done.stderr
+
+
+def test_a_thread_that_dies_is_said_at_once_and_is_a_fault_of_the_suite() -> None:
+    code = (
+        "import sys, threading\nfrom weighbridge import command\n"
+        "def verb(**_):\n"
+        "    thread = threading.Thread(target=lambda: [].pop())\n"
+        "    thread.start()\n    thread.join()\n    print('measured')\n"
+        "command.weighbridge.main = verb\ncommand.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (5, "measured\n")
+    assert done.stderr.startswith("weighbridge: internal error in <string>:4: IndexError")
+    assert "Traceback" not in done.stderr
 
 
 def test_another_module_that_is_missing_is_a_fault_of_the_suite() -> None:

@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import json
 import os
-import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from weighbridge.common import safe_files
 from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.common.record import Record
 from weighbridge.common.safe_files import open_lock
+from weighbridge.topologies.hosts import LABEL, Label
 from weighbridge.topologies.lab.cgroup import Write
 from weighbridge.topologies.lab.runc import Runc
 
@@ -27,7 +27,6 @@ STATE = Path("/run/weighbridge")
 RETRY_S = 0.02
 CHECK_S = 1.0
 """More than another process needs to check whether there is a run."""
-LABEL = re.compile(r"[a-z0-9][a-z0-9-]{0,60}")
 
 
 class RootLimit(Record):
@@ -46,7 +45,7 @@ class RootLimit(Record):
 class ClaimedMachine(Record):
     """What a deployment uses of this machine beside containers; `pid` is its conductor's."""
 
-    deployment: str
+    deployment: Label
     pid: int
     since: str
     folder: Path
@@ -55,13 +54,13 @@ class ClaimedMachine(Record):
     """Controllers that cgroups below the root had before the lab's were made; None: not known."""
 
     def write(self, state: Path) -> None:
-        path = _path(state, self.deployment)
+        path = path_of(state, self.deployment)
         path.parent.mkdir(parents=True, exist_ok=True)
         safe_files.write(path.parent, path.name, self.model_dump_json().encode())
 
     def forget(self, state: Path) -> None:
         """Remove it: nothing is left of the deployment."""
-        _path(state, self.deployment).unlink(missing_ok=True)
+        path_of(state, self.deployment).unlink(missing_ok=True)
 
 
 def claims(state: Path) -> tuple[ClaimedMachine, ...]:
@@ -255,5 +254,6 @@ def _holder(descriptor: int) -> dict[str, str]:
         return {}
 
 
-def _path(state: Path, deployment: str) -> Path:
+def path_of(state: Path, deployment: str) -> Path:
+    """The file of a deployment's claim."""
     return state / "claims" / f"{deployment}.json"

@@ -1,9 +1,8 @@
-"""Tearing down all of a deployment: containers, limits, cgroups, disks, bundles."""
+"""Tearing down all of a deployment: containers, limits, cgroups, disks, its folder."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -13,12 +12,19 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from weighbridge.common.errors import CommandFailed, TargetError
+from weighbridge.common.safe_files import remove_tree
 from weighbridge.gateways.together import together
-from weighbridge.topologies.hosts import DeploymentOwner, owners_below
-from weighbridge.topologies.images import half_built, sweep
+from weighbridge.topologies.hosts import LABEL, DeploymentOwner, owners_below, remove_folder
+from weighbridge.topologies.images import half_built
 from weighbridge.topologies.lab import model_disks
 from weighbridge.topologies.lab.cgroup import TREE, Cgroups
-from weighbridge.topologies.lab.claim import STATE, ClaimedMachine, claims, exclude_conductors
+from weighbridge.topologies.lab.claim import (
+    STATE,
+    ClaimedMachine,
+    claims,
+    exclude_conductors,
+    path_of,
+)
 from weighbridge.topologies.lab.program import LabProcess, send
 from weighbridge.topologies.lab.runc import Runc
 
@@ -35,7 +41,7 @@ RETRY_S = 0.005
 
 def tear_down(claimed: ClaimedMachine, runc: Runc, cgroups: Cgroups) -> None:
     """End all containers of a deployment, lift its limits in the root cgroup, and remove its
-    cgroups, disks and bundles.
+    cgroups and disks: all that keeps another deployment away. Its folder stays.
 
     Does all of it whatever fails, then raises TargetError naming what is left. Idempotent.
     """
@@ -52,7 +58,7 @@ def tear_down(claimed: ClaimedMachine, runc: Runc, cgroups: Cgroups) -> None:
     for process in filter(None, map(LabProcess.of, cgroups.pids(group))):
         send(process, signal.SIGKILL)
     for folder in runc.root.glob(f"{claimed.deployment}.*"):
-        shutil.rmtree(folder)
+        remove_tree(folder)
     for limit in claimed.root_limits:
         try:
             limit.lift()
@@ -66,12 +72,6 @@ def tear_down(claimed: ClaimedMachine, runc: Runc, cgroups: Cgroups) -> None:
         except TargetError as error:
             faults.append(str(error))
     faults += [f"{path} is attached" for path in until_none(attached)]
-    bundles = claimed.folder / BUNDLES
-    if bundles.exists():
-        try:
-            shutil.rmtree(bundles)
-        except OSError as error:
-            faults.append(f"{bundles}: {error.strerror}: {error.filename}")
     if faults:
         raise TargetError(
             f"{claimed.deployment}: could not tear down everything:\n" + "\n".join(faults)
@@ -159,7 +159,7 @@ def find_leftovers(*, home: Path | None = None, state: Path = STATE) -> tuple[La
     for claimed in _claimed(state, home, runc):
         label, folder = claimed.deployment, claimed.folder
         leftover = partial(LabLeftover, label)
-        claim = state / "claims" / f"{label}.json"
+        claim = path_of(state, label)
         found += [leftover("cgroup", str(path)) for path in cgroups.folders(f"/{TREE}/{label}")]
         found += [leftover("root cgroup limit", limit.text) for limit in claimed.root_limits]
         found += [leftover("disk", str(path)) for path in disks(folder, label)]
@@ -187,15 +187,21 @@ def remove_leftovers(
             if deployment in (None, one.deployment)
         ]
         runc = Runc(state / "runc")
+        faults: list[str] = []
         for claimed in _claimed(state, home, runc):
             if deployment in (None, claimed.deployment):
-                tear_down(claimed, runc, Cgroups())
-                if claimed.folder.exists():
-                    shutil.rmtree(claimed.folder)
-                claimed.forget(state)
+                try:
+                    tear_down(claimed, runc, Cgroups())
+                    # Whatever the folder holds: without the claim it keeps no run from starting.
+                    claimed.forget(state)
+                    remove_folder(claimed.folder)
+                except TargetError as error:
+                    faults.append(str(error))
         if deployment is None and home is not None:
             for path in half_built(home / IMAGES):
-                sweep(path)
+                remove_tree(path)
+    if faults:
+        raise TargetError("\n".join(faults))
     return tuple(found)
 
 
@@ -217,6 +223,14 @@ def _claimed(state: Path, home: Path | None, runc: Runc) -> tuple[ClaimedMachine
     The folder alone of a deployment whose owner is running is not a leftover.
     """
     found = {one.deployment: one for one in claims(state)}
+    for label, claimed in found.items():
+        if home is not None and claimed.folder != home / DEPLOYMENTS / label:
+            raise TargetError(
+                f"{path_of(state, label)}: the folder of {label} is {claimed.folder}, which is not "
+                f"in {home / DEPLOYMENTS}",
+                advice="If it was made with another WEIGHBRIDGE_HOME, set that; else remove the "
+                "file: nothing else of this suite names that folder.",
+            )
     for container in runc.containers():
         if container.deployment not in found:
             folder = container.bundle.parent.parent
@@ -227,7 +241,7 @@ def _claimed(state: Path, home: Path | None, runc: Runc) -> tuple[ClaimedMachine
     cgroups = Cgroups()
     for folder in sorted((home / DEPLOYMENTS).iterdir()):
         label = folder.name
-        if label in {*found, *busy} or not folder.is_dir():
+        if label in {*found, *busy} or not LABEL.fullmatch(label) or not folder.is_dir():
             continue
         # Processes without a claim here belong to another state folder.
         if not cgroups.pids(f"/{TREE}/{label}"):

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Final
 
 from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError, UsageError
-from weighbridge.common.host import Host
+from weighbridge.common.host import Host, program_environment
 from weighbridge.common.paths import IMPORTED_FROM
 from weighbridge.common.structure import CutDisk
 from weighbridge.gateways.together import together
 from weighbridge.topologies.disk_models import DISK_MODELS, described
 from weighbridge.topologies.hardware import Disk, Hardware, HostSpec, slice_words
-from weighbridge.topologies.hosts import LIMITED, Hosts, Limited, PowerCuts
+from weighbridge.topologies.hosts import LIMITED, Hosts, Limited, PowerCuts, remove_folder
 from weighbridge.topologies.images import built_on, packages_sum
 from weighbridge.topologies.lab import bundle as bundles
 from weighbridge.topologies.lab import ending, model_disks, network, runc
@@ -120,6 +120,7 @@ def start_container(bundle: Bundle, runc: Runc, submounts: Sequence[str], lock: 
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
+                env=program_environment(),
                 pass_fds=(*spare, lock),
                 # Ctrl-C in the conductor's terminal must not reach it.
                 start_new_session=True,
@@ -488,6 +489,7 @@ class LabHosts(Hosts):
             self._model_disks.close()
         self._closed = True
         self._claim.release()
+        remove_folder(self._bundles)
 
 
 def start_lab(

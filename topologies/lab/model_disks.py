@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import subprocess
 import tempfile
@@ -27,9 +26,11 @@ from pydantic import ValidationError
 
 from weighbridge.common.errors import MissingPrerequisite, ServiceFailed, TargetError
 from weighbridge.common.host import ModelDiskCounters
+from weighbridge.common.program_lines import NoLine, ProgramLines, last_lines
 from weighbridge.common.quantities import Count
 from weighbridge.common.record import Record
 from weighbridge.common.structure import CutDisk
+from weighbridge.common.tool_output import json_value
 from weighbridge.topologies.disk_models import PROGRAM, DiskModel
 from weighbridge.topologies.hardware import Disk
 from weighbridge.topologies.lab.cgroup import TREE, Cgroups
@@ -120,6 +121,7 @@ class ModelDisks:
         self._log = log
         self._lock = threading.Lock()
         self._first = LabProcess.of(process.pid)
+        self._lines = ProgramLines(process)
 
     @classmethod
     def start(
@@ -232,7 +234,7 @@ class ModelDisks:
     def check(self) -> None:
         """Raise ServiceFailed if it has ended: I/O to its disks fails from then on."""
         if not self.is_up():
-            tail = self._log.read_text(errors="replace").splitlines()[-15:]
+            tail = last_lines(self._log, 15)
             what = "the program of the disks has ended"
             raise ServiceFailed("this machine", "vdisk", what, log=str(self._log), tail=tail)
 
@@ -252,27 +254,17 @@ class ModelDisks:
             self._process.wait(0)
 
     def _tail(self) -> str:
-        lines = self._log.read_text(errors="replace").splitlines()[-5:]
-        return "; ".join(lines) or f"{self._log} is empty"
+        return "; ".join(last_lines(self._log, 5)) or f"{self._log} is empty"
 
     def _ask(self, order: Mapping[str, object], expected: str) -> Any:
         """Send an order and return the value of the answer. Raises TargetError."""
-        stdin, stdout = self._process.stdin, self._process.stdout
-        if stdin is None or stdout is None:
-            raise ValueError("the program was started without pipes")
         with self._lock:
             try:
-                stdin.write(json.dumps(order).encode() + b"\n")
-                stdin.flush()
-                if not select.select([stdout], [], [], ANSWER_S)[0]:
-                    raise TargetError(f"vdisk: no answer within {ANSWER_S:g} s: {self._tail()}")
-                line = stdout.readline()
-            except (OSError, ValueError) as error:
-                raise TargetError(f"vdisk: {error}: {self._tail()}") from error
-        if not line:
-            self._process.wait(ANSWER_S)
-            raise TargetError(f"vdisk ended: {self._tail()}")
-        answer = json.loads(line)
+                self._lines.send(json.dumps(order), ANSWER_S)
+                line = self._lines.next(ANSWER_S)
+            except NoLine as error:
+                raise TargetError(f"vdisk {error}: {self._tail()}") from None
+        answer = json_value("vdisk", line, TargetError)
         if expected not in answer:
             raise TargetError(f"vdisk: {answer.get('error', answer)}")
         return answer[expected]

@@ -7,7 +7,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from weighbridge.common.errors import installed
+from weighbridge.common.errors import install, installed
 from weighbridge.common.quantities import show_bytes, show_cpus
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.lab import model_disks
@@ -77,7 +77,7 @@ def lab_requirements(hardware: Hardware, *, home: Path) -> tuple[HostRequirement
             "the extra `hosts`",
             installed("cryptography"),
             "layouts with TLS need certificates",
-            "pip install 'weighbridge[hosts]'",
+            install("hosts"),
         ),
         _kernel(),
         _overlay(),

@@ -8,22 +8,19 @@ after a conductor was killed.
 from __future__ import annotations
 
 import os
-import re
-from typing import Annotated, Final
+from typing import Annotated
 
 from pydantic import Field, ValidationError
 
 from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.common.record import Record
-from weighbridge.topologies.hosts import started_at
+from weighbridge.topologies.hosts import Label, started_at
 from weighbridge.topologies.ssh.disks import RealDisk
 from weighbridge.topologies.ssh.kernel import FormerSettings
 from weighbridge.topologies.ssh.remote import run_remote
 from weighbridge.topologies.ssh.remote.claim_program import FILE
 from weighbridge.topologies.ssh.shell import Shell
 
-LABEL: Final = re.compile(r"^[a-z0-9][a-z0-9-]{0,60}$")
-"""Names of deployments and of their folders, on this machine too: none leads elsewhere."""
 Words = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]{0,4096}$")]
 """Text to show to people: one line, so that it cannot imitate other lines of a message."""
 
@@ -31,7 +28,7 @@ Words = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]{0,4096}$")]
 class ClaimedHost(Record):
     """What a deployment uses of a real host. `pid` on the host `conductor` is its conductor."""
 
-    deployment: Annotated[str, Field(pattern=LABEL.pattern)]
+    deployment: Label
     conductor: Words
     pid: int
     started: int = 0

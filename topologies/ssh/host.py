@@ -8,12 +8,12 @@ import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError
 from weighbridge.common.host import Command, Completed, Counters, Host, Service
 from weighbridge.topologies.ssh.connection import SshConnection
-from weighbridge.topologies.ssh.host_telemetry import HostTelemetry, since
+from weighbridge.topologies.ssh.host_telemetry import HostTelemetry
 from weighbridge.topologies.ssh.program import RemoteProgram
 from weighbridge.topologies.ssh.services import FirstSignal, HostProcess, Services
 
@@ -61,7 +61,7 @@ class SshHost(Host):
         self._suite_command: Command | None = None
         self._programs = itertools.count(1)
         self._services: dict[str, HostProcess | None] = {}
-        self._before: dict[str, Any] = telemetry.counters()
+        telemetry.counters()  # from now on
         self._tools: dict[str, bool] = {}
         self._closed = False
 
@@ -194,7 +194,7 @@ class SshHost(Host):
         return bool(self.connection.sh(f"test -e /proc/{holder} && echo running || true").stdout)
 
     def counters(self) -> Counters:
-        return since(self.telemetry.counters(), self._before)
+        return self.telemetry.counters()
 
     def drop_kernel_caches(self) -> str:
         self.connection.sh("sync; echo 3 >/proc/sys/vm/drop_caches", timeout_s=600)

@@ -11,15 +11,17 @@ import json
 import os
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-from pydantic import Base64Bytes, Field, ValidationError
+from pydantic import Base64Bytes, Field, TypeAdapter, ValidationError
 
 from weighbridge.common import safe_files
 from weighbridge.common.errors import TargetError
 from weighbridge.common.host import Counters, DiskCounters
+from weighbridge.common.program_lines import NoLine, ProgramEnded, ProgramLines, last_lines
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.common.tool_output import json_value, printable
@@ -28,9 +30,14 @@ from weighbridge.topologies.ssh.program import RemoteProgram
 from weighbridge.topologies.ssh.remote import telemetry_program
 from weighbridge.topologies.ssh.services import HostProcess
 
+ANSWER_S: Final = 10.0
+"""A program that is wedged must keep neither a sampler nor a check any longer."""
 END_S: Final = 5.0
 LONGEST_ANSWER_BYTES: Final = 64 * 2**20
 """An answer has 2 MiB of logs at most, and the names of new files."""
+MOST_COUNTED: Final = 2**63
+_COUNTERS: Final = TypeAdapter(Counters)
+_DISK: Final = frozenset(one.name for one in fields(DiskCounters)) - {"model"}
 
 
 class Added(Record):
@@ -49,23 +56,34 @@ class NewLogs(Record):
 
 
 class HostTelemetry:
-    """The program, which runs as long as the deployment; safe for several threads."""
+    """The program, which runs as long as the deployment; safe for several threads.
 
-    def __init__(self, program: RemoteProgram, name: str, *, errors: Path) -> None:
-        self._program = program
+    One that has not answered is given up: counters are missing from then on, and the next question
+    about processes or logs, which others wait for, is asked of another one.
+    """
+
+    def __init__(self, start: Callable[[], RemoteProgram], name: str, *, errors: Path) -> None:
+        """`start` starts the program. Raises TargetError."""
+        self._start = start
         self._name = name
         self._errors = errors
         self._lock = threading.Lock()
+        self._program: RemoteProgram | None = None
+        self._fault = ""
+        self._closing = False
+        self._first: Counters | None = None
         self._known: dict[str, list[int]] = {}
         self._log_bytes = 0
         self._logs = threading.Lock()
 
-    def counters(self) -> dict[str, Any]:
-        """Counters since the start of each. Raises TargetError."""
-        found = self._ask({"ask": "counters"})
-        if not isinstance(found, dict):
-            raise TargetError(f"{self._name}: its counters are not an object: {printable(found)}")
-        return found
+    def counters(self) -> Counters:
+        """What was used since the first reading; memory as it is now. Raises TargetError."""
+        answer = self._ask({"ask": "counters"}, again=self._first is None)
+        found = counters_of(self._name, answer)
+        self._first = self._first or found
+        if _known(found) != _known(self._first):
+            raise TargetError(f"{self._name}: its counters are not those of the first reading")
+        return since(found, self._first)
 
     def running(self, processes: Sequence[HostProcess]) -> list[bool]:
         """Which of these processes are still running. Raises TargetError."""
@@ -86,16 +104,13 @@ class HostTelemetry:
                 try:
                     new = NewLogs.model_validate(found)
                 except ValidationError as error:
-                    fault = error.errors(
-                        include_url=False, include_context=False, include_input=False
-                    )[0]
-                    words = printable(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}")
                     raise TargetError(
-                        f"{self._name}: invalid additions to its logs: {words}"
+                        f"{self._name}: invalid additions to its logs: {_fault_of(error)}"
                     ) from None
                 # Only full answers continue: a host that says `more` without data would be asked
                 # for ever.
-                more = new.more and any(added.data for added in new.files.values())
+                data_bytes = sum(len(added.data) for added in new.files.values())
+                more = new.more and data_bytes >= telemetry_program.MOST_BYTES
                 for path, added in new.files.items():
                     self._add(folder, path, added)
 
@@ -123,8 +138,11 @@ class HostTelemetry:
             )
             with os.fdopen(descriptor, "wb") as copy:
                 copy.truncate(added.offset)
-                copy.seek(added.offset)
-                copy.write(added.data)
+                # A hole stays one: zeros would fill this machine's disk.
+                if any(added.data):
+                    copy.seek(added.offset)
+                    copy.write(added.data)
+                copy.truncate(added.offset + len(added.data))
         except OSError as error:
             raise TargetError(
                 f"{self._name}: its log {printable(path)!r} cannot be copied into {folder}: "
@@ -134,30 +152,38 @@ class HostTelemetry:
 
     def close(self) -> None:
         """End the program. If it does not end, it goes with the deployment's other processes."""
-        with self._lock, contextlib.suppress(OSError, subprocess.TimeoutExpired):
-            try:
-                self._program.stdin.close()
-                self._program.wait(END_S)
-            finally:
-                self._program.stdout.close()
-
-    def _ask(self, question: dict[str, Any]) -> Any:
+        self._closing = True  # whoever waits for an answer stops waiting
         with self._lock:
+            self._give_up(END_S)
+
+    def _give_up(self, within_s: float) -> None:
+        """Have the program end, now or when it wakes up."""
+        program, self._program = self._program, None
+        if program is not None:
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                program.stdin.close()
+                program.wait(within_s)
+            program.stdout.close()
+
+    def _ask(self, question: dict[str, Any], *, again: bool = True) -> Any:
+        """The answer to a question. `again`: also if the program must be started again for it."""
+        with self._lock:
+            if self._closing or not (self._program or again):
+                raise TargetError(f"{self._name}: its telemetry program {self._fault or 'ended'}")
+            if self._program is None:
+                self._program = self._start()
+                self._lines = ProgramLines(self._program, longest_bytes=LONGEST_ANSWER_BYTES)
             try:
-                self._program.stdin.write(json.dumps(question).encode() + b"\n")
-                self._program.stdin.flush()
-                line = self._program.stdout.readline(LONGEST_ANSWER_BYTES)
-            except (OSError, ValueError):  # the program ended or was closed
-                line = b""
-            if len(line) >= LONGEST_ANSWER_BYTES:
-                raise TargetError(f"{self._name}: its telemetry program prints too much")
-            if not line.endswith(b"\n"):
-                code = self._program.wait()
-                log = self._errors.read_text(errors="replace") if self._errors.exists() else ""
-                raise TargetError(
-                    f"{self._name}: its telemetry program ended with {code}: "
-                    f"{log.strip()[-400:] or 'no output'}"
-                )
+                self._lines.send(json.dumps(question), ANSWER_S)
+                line = self._lines.next(ANSWER_S, self._look)
+            except NoLine as error:
+                self._give_up(0)
+                self._fault = str(error)
+                if isinstance(error, ProgramEnded):
+                    with contextlib.suppress(OSError):
+                        words = " ".join(last_lines(self._errors, 5)).strip()[-400:]
+                        self._fault += f": {words or 'no output'}"
+                raise TargetError(f"{self._name}: its telemetry program {self._fault}") from None
         found = json_value(self._name, line, TargetError)
         if not isinstance(found, dict) or not {"error", "answer"} & set(found):
             text = printable(line.decode(errors="replace"))
@@ -166,25 +192,65 @@ class HostTelemetry:
             raise TargetError(f"{self._name}: {printable(found['error'])}")
         return found["answer"]
 
+    def _look(self) -> None:
+        if self._closing:
+            raise NoLine("was closed")
+
 
 def source() -> str:
     """The program's source."""
     return Path(telemetry_program.__file__).read_text(encoding="utf-8")
 
 
-def since(now: dict[str, Any], before: dict[str, Any]) -> Counters:
-    """What was used between two readings; memory as it is now."""
-    used = dict(now)
-    network = ("network_received_bytes", "network_sent_bytes", "network_faults")
-    for name in ("cpu_s", "oom_kills", *network):
-        if used.get(name) is not None and before.get(name) is not None:
-            used[name] -= before[name]
+def counters_of(name: str, answer: object) -> Counters:
+    """What a host answered. Raises TargetError with its name."""
+    try:
+        found = _COUNTERS.validate_python(answer)
+    except ValidationError as error:
+        raise TargetError(f"{name}: invalid counters: {_fault_of(error)}") from None
+    for one in (found, *(found.disks or ())):
+        for key, value in vars(one).items():
+            # Of NaN no comparison is true.
+            if isinstance(value, int | float) and not 0 <= value < MOST_COUNTED:
+                raise TargetError(f"{name}: invalid counters: {key}: {printable(value)}")
+    return found
+
+
+def _fault_of(error: ValidationError) -> str:
+    fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return printable(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}")
+
+
+def _known(counters: Counters) -> tuple[set[str], int]:
+    """What a host counts: names, and how many disks."""
+    names = {name for name, value in vars(counters).items() if value is not None}
+    return names, len(counters.disks or ())
+
+
+def since(now: Counters, before: Counters) -> Counters:
+    """What was used between two readings of the same counters; memory as it is now."""
+    names = ("cpu_s", "oom_kills", "network_received_bytes", "network_sent_bytes", "network_faults")
+    used = {
+        name: value - getattr(before, name)
+        for name in names
+        if (value := getattr(now, name)) is not None
+    }
     disks = tuple(
-        DiskCounters(**{key: value - then[key] for key, value in one.items()})
-        for one, then in zip(used.pop("disks"), before["disks"], strict=True)
+        DiskCounters(
+            **{
+                name: value - getattr(then, name)
+                for name, value in vars(one).items()
+                if name in _DISK
+            }
+        )
+        for one, then in zip(now.disks or (), before.disks or (), strict=True)
     )
-    if disks:
-        used["disks"] = disks
-        used["disk_read_bytes"] = sum(disk.read_bytes for disk in disks)
-        used["disk_written_bytes"] = sum(disk.written_bytes for disk in disks)
-    return Counters(**used)
+    if not disks:
+        return replace(now, disks=None, **used)
+    return replace(
+        now,
+        **used,
+        disks=disks,
+        disk_read_bytes=sum(disk.read_bytes for disk in disks),
+        disk_written_bytes=sum(disk.written_bytes for disk in disks),
+    )

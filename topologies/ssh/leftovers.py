@@ -21,9 +21,10 @@ from weighbridge.common.record import Record
 from weighbridge.common.tool_output import printable
 from weighbridge.gateways.together import together
 from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.hosts import LABEL
 from weighbridge.topologies.ssh import claim as claims
 from weighbridge.topologies.ssh import ending, suite
-from weighbridge.topologies.ssh.claim import LABEL, ClaimedHost
+from weighbridge.topologies.ssh.claim import ClaimedHost
 from weighbridge.topologies.ssh.connection import EventLoop, SshConnection
 from weighbridge.topologies.ssh.host import SERVICE_NAME
 from weighbridge.topologies.ssh.remote import run_remote

@@ -17,7 +17,7 @@ from weighbridge.common.host import Counters
 from weighbridge.common.tool_output import printable
 from weighbridge.topologies.hardware import Hardware, HostSpec, Observed
 from weighbridge.topologies.ssh.connection import EventLoop, SshConnection
-from weighbridge.topologies.ssh.host_telemetry import HostTelemetry, since, source
+from weighbridge.topologies.ssh.host_telemetry import HostTelemetry, source
 from weighbridge.topologies.ssh.program import RemoteProgram
 
 _LOOK: Final = """
@@ -55,21 +55,22 @@ class ObservedHost:
             self.cores, numbers = _looked_at(connection, of)
             words = {"group": None, "nic": of.nic, "disks": numbers, "log": "/nonexistent"}
             errors = folder / f"observed-{name}.err"
-            program = RemoteProgram(
+            start = partial(
+                RemoteProgram,
                 connection,
                 (python, "-I", "-B", "-c", source(), json.dumps(words)),
                 stderr=errors,
                 # With the session its stdin ends, and it with that.
                 send=lambda _: connection.close(),
             )
-            self._telemetry = HostTelemetry(program, connection.where, errors=errors)
+            self._telemetry = HostTelemetry(start, connection.where, errors=errors)
             stack.callback(self._telemetry.close)
-            self._first = self._telemetry.counters()
+            self._telemetry.counters()  # from now on
             self._stack = stack.pop_all()
 
     def counters(self) -> Counters:
         """What was used since the first reading. Raises TargetError."""
-        return since(self._telemetry.counters(), self._first)
+        return self._telemetry.counters()
 
     def spawn(
         self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None

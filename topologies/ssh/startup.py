@@ -267,8 +267,8 @@ class _Startup:
         def send(_number: int) -> None:
             one.connection.sh(services.kill("telemetry"))
 
-        program = RemoteProgram(one.connection, argv, stderr=errors, send=send)
-        return HostTelemetry(program, one.connection.where, errors=errors)
+        start = partial(RemoteProgram, one.connection, argv, stderr=errors, send=send)
+        return HostTelemetry(start, one.connection.where, errors=errors)
 
     def _suite(self, shell: SshConnection) -> Command:
         from weighbridge.topologies.ssh import suite  # noqa: PLC0415 - only clients need it

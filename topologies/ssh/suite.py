@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Final
 
 from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError
-from weighbridge.common.host import Command
+from weighbridge.common.host import PYTHON, Command, program_environment
 from weighbridge.common.paths import IMPORTED_FROM, PACKAGE, ROOMS
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
@@ -246,7 +246,7 @@ def _quoted(name: str) -> str:
 
 def _download(pins: Sequence[str], python: Python, folder: Path) -> None:
     platforms = [word for name in _platforms(python.machine) for word in ("--platform", name)]
-    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet")
+    pip = (*PYTHON, "-m", "pip", "--disable-pip-version-check", "download", "--quiet")
     words = (
         *(*pip, "--only-binary", ":all:", "--no-deps"),
         *("--python-version", python.version, "--implementation", "cp", *platforms),
@@ -254,7 +254,12 @@ def _download(pins: Sequence[str], python: Python, folder: Path) -> None:
     )
     try:
         done = subprocess.run(
-            words, capture_output=True, text=True, timeout=DOWNLOAD_TIMEOUT_S, check=False
+            words,
+            capture_output=True,
+            text=True,
+            timeout=DOWNLOAD_TIMEOUT_S,
+            check=False,
+            env=program_environment(),
         )
     except subprocess.TimeoutExpired:
         why = f"not done after {DOWNLOAD_TIMEOUT_S:.0f} s"

@@ -63,13 +63,13 @@ def command(
     """Try once on each LAYOUT (as `up` names them) all that S3 and Swift clients ask of stores
     today: what works, what is refused, and what is accepted but wrong.
     """
-    import shutil
-    import tempfile
+    import secrets
     from datetime import UTC, datetime
     from importlib.metadata import version
 
     from weighbridge import selection
     from weighbridge.common.errors import EXIT_FINE, EXIT_INVALID, EXIT_TARGET, UsageError
+    from weighbridge.common.safe_files import remove_tree
     from weighbridge.conductor.capable import ask_layout
     from weighbridge.conductor.interruption import interruptible
     from weighbridge.environment import place, require
@@ -100,7 +100,8 @@ def command(
         selection.check(planned, hosts, where, say)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-    logs = Path(tempfile.mkdtemp(prefix="weighbridge-")) if out is None else out / "logs"
+    own = where.home / "logs" / f"capabilities-{secrets.token_hex(3)}"
+    logs = own if out is None else out / "logs"
     answers = []
     try:
         for one in planned:
@@ -114,7 +115,7 @@ def command(
             say(f"{one.layout.name}: {answers[-1].summary}")
     finally:
         if out is None and answers and not any(one.died for one in answers):
-            shutil.rmtree(logs, ignore_errors=True)
+            remove_tree(logs)
     matrix = CapabilityMatrix(
         asked_at=datetime.now(UTC).isoformat(timespec="seconds"),
         hardware=hosts.name,

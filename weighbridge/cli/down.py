@@ -78,11 +78,10 @@ def down_real(label: str | None, hardware: Hardware, *, everything: bool) -> Non
     """Tear down on real hosts. Raises UsageError if it is not clear which deployment, or if it may
     be in use; after the others TargetError naming what did not answer or stayed.
     """
-    import shutil
-
     from weighbridge.conductor.interruption import interruptible
     from weighbridge.environment import place
     from weighbridge.screen.terminal import console, print_line
+    from weighbridge.topologies.hosts import remove_folder
     from weighbridge.topologies.ssh import leftovers
 
     screen = console()
@@ -104,7 +103,7 @@ def down_real(label: str | None, hardware: Hardware, *, everything: bool) -> Non
     for line in _removed((one.deployment, one.kind) for one in swept.found):
         print_line(screen, line)
     for deployment in {one.deployment for one in swept.found if one.deployment}:
-        shutil.rmtree(place().deployments / deployment, ignore_errors=True)
+        remove_folder(place().deployments / deployment)
     failed = {**there.failed, **swept.failed}
     if not swept.found and not failed and not swept.spared:
         print_line(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from weighbridge.gateways.capabilities.asking import Asked
 
 SHEET: Final = "capabilities"
+SAY_S: Final = 10.0
 
 Say = Callable[[str], None]
 
@@ -124,6 +126,14 @@ def ask_deployment(
     served = {one.api for one in deployment.endpoints}
     count = sum(one.api in served for one in capabilities)
     say(f"{name}: asking {count} capabilities over {' and '.join(sorted(served))}")
+    said = time.monotonic()
+
+    def asking(one: Capability) -> None:
+        nonlocal said
+        if time.monotonic() - said >= SAY_S:
+            said = time.monotonic()
+            say(f"{name}: asking {one.key}; {len(asked.answers)} of {count} are answered")
+
     log.parent.mkdir(parents=True, exist_ok=True)
     with clearing(deployment, buckets, say), deployment.unlimited():
         ask_all(
@@ -136,4 +146,5 @@ def ask_deployment(
             check=deployment.check,
             log=log,
             buckets=buckets,
+            asking=asking,
         )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
+from typing import Final
 
-from weighbridge.common.cleanup import TERMINATION_SIGNALS
+from weighbridge.common.cleanup import TERMINATION_SIGNALS, outside_imports
 
 
 class Interrupted(BaseException):
@@ -24,10 +25,22 @@ class Interrupted(BaseException):
         self.signal = signal.Signals(number)
 
 
+SIGNALLED_S: Final = 5.0
+
+
+def await_end(thread: threading.Thread) -> None:
+    """Wait for a thread that is about to end: for SIGNALLED_S, if a signal ends what it was for, as
+    it may wait for a host. It must be a daemon.
+    """
+    ended = sys.exception()
+    thread.join(None if ended is None or isinstance(ended, Exception) else SIGNALLED_S)
+
+
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Raise Interrupted in the main thread at the first signal; ignore others in the block."""
-    before = {one: signal.signal(one, _first) for one in TERMINATION_SIGNALS}
+    first = outside_imports(_first)
+    before = {one: signal.signal(one, first) for one in TERMINATION_SIGNALS}
     try:
         yield
     finally:
@@ -44,16 +57,17 @@ def interruptible_again() -> Iterator[None]:
     if not ignored or threading.current_thread() is not threading.main_thread():
         yield
         return
+    first = outside_imports(_first)
     try:
         for one in TERMINATION_SIGNALS:
-            signal.signal(one, _first)
+            signal.signal(one, first)
         yield
     finally:
         for one in TERMINATION_SIGNALS:
             signal.signal(one, signal.SIG_IGN)
 
 
-def _first(number: int, _frame: FrameType | None) -> None:
+def _first(number: int) -> None:
     for one in TERMINATION_SIGNALS:
         signal.signal(one, signal.SIG_IGN)
     raise Interrupted(number)

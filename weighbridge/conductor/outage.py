@@ -13,6 +13,7 @@ from typing import Final, Self
 
 from weighbridge.common.errors import ServiceFailed, TargetError, UsageError, WeighbridgeError
 from weighbridge.common.structure import ROLES, Target, parts_of, targets
+from weighbridge.conductor.interruption import await_end
 from weighbridge.drivers.protocol import Progress
 from weighbridge.gateways import daemon
 from weighbridge.gateways.daemon import Daemon
@@ -32,8 +33,6 @@ WHOLE_WITHIN_S: Final = 600.0
 """How long a store may take to have all copies again: OSDs on spinning disks rest 0.1 s after each
 object that they recover."""
 SAY_S: Final = 15.0
-SIGNALLED_S: Final = 5.0
-"""How long to wait for what is being started when a signal ends the run."""
 
 
 def faults_left_out(
@@ -201,13 +200,13 @@ class OutageMaker:
         try:
             if kind is not None and not issubclass(kind, Exception):
                 # A signal: all is about to be torn down.
-                self._maker.join(SIGNALLED_S)
+                await_end(self._maker)
             else:
                 self._maker.join()
                 self._restore(failing=kind is not None)
         finally:
             self._done_asking.set()
-            self._asker.join()
+            await_end(self._asker)
             self._stack.close()
         if self._failed is not None and kind is None:
             raise self._failed

@@ -11,7 +11,6 @@ import select
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from weighbridge.common.host import program_environment
 from weighbridge.common.record import Record
 from weighbridge.drivers.protocol import OnProgress, Progress
 from weighbridge.results.record.profile import (
@@ -89,9 +89,8 @@ def able() -> PerfSupport:
 
 def _tried(*options: str) -> str:
     """Why perf cannot record with these options; empty if it can."""
-    with tempfile.TemporaryDirectory() as folder:
-        line = ["perf", "record", *options, "-o", f"{folder}/perf.data", "--", "true"]
-        done = subprocess.run(line, capture_output=True, text=True, timeout=READING_S, check=False)
+    line = ["perf", "record", *options, "-o", os.devnull, "--", "true"]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=READING_S, check=False)
     if not done.returncode:
         return ""
     return next(filter(None, map(str.strip, done.stderr.splitlines())), f"status {done.returncode}")
@@ -177,7 +176,7 @@ class Perf:
         # perf looks up names in the processes' mount namespaces, so they must still be there. No
         # debug symbols are fetched, nor inlined functions, which take minutes to find.
         line = ["perf", "script", "--no-inline", "-i", str(self.data), *options]
-        environment = {**os.environ, "DEBUGINFOD_URLS": ""}
+        environment = {**program_environment(), "DEBUGINFOD_URLS": ""}
         done = subprocess.run(
             line,
             capture_output=True,

@@ -18,6 +18,7 @@ from pydantic import Field, PositiveInt, TypeAdapter, ValidationError
 from weighbridge.common.errors import DriverError, ServiceFailed, TargetError, WeighbridgeError
 from weighbridge.common.quantities import Count, show_bytes
 from weighbridge.common.record import Record
+from weighbridge.conductor.interruption import await_end
 from weighbridge.conductor.outage import maker_of
 from weighbridge.conductor.profiling import Profiler
 from weighbridge.conductor.telemetry import CounterSource, Watch, limits_of
@@ -84,7 +85,7 @@ def dropping(
         yield
     finally:
         done.set()
-        thread.join()
+        await_end(thread)
     if failed:
         raise failed[0]
 

@@ -9,17 +9,17 @@ import contextlib
 import json
 import queue
 import re
-import signal
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Protocol, Self
+from typing import Final, Protocol, Self
 
 from weighbridge.common.errors import WeighbridgeError
 from weighbridge.common.host import Counters, DiskCounters, ModelDiskCounters
+from weighbridge.common.program_lines import NoLine, ProgramEnded, ProgramLines, end, last_lines
+from weighbridge.conductor.interruption import await_end
 from weighbridge.drivers.protocol import Progress
 from weighbridge.gateways.gateway import HostNeed
 from weighbridge.gateways.probe import Probe
@@ -105,6 +105,10 @@ SILENCE_S = 5.0
 """A probe reports every second; after so long without a line during a step it has stalled."""
 QUIT_S = 2.0
 """Time for a probe to end after its stdin is closed, and again after SIGTERM."""
+LONGEST_LINE_BYTES: Final = 2**18
+"""A daemon has some hundred counters."""
+MOST_WAITING: Final = 1000
+"""Lines of all probes that wait for the next sample; a probe prints one each second."""
 
 Note = Callable[[str], None]
 """Records what is missing, one line each."""
@@ -123,13 +127,17 @@ class ProbeInbox:
     """Lines of probes that wait to be recorded; between steps they are dropped."""
 
     def __init__(self) -> None:
-        self._lines: queue.SimpleQueue[ProbeLine] = queue.SimpleQueue()
+        self._lines: queue.Queue[ProbeLine] = queue.Queue(MOST_WAITING)
         self.open = threading.Event()
+        self.overflown = False
 
     def put(self, line: ProbeLine) -> None:
-        """Keep a line if the inbox is open."""
+        """Keep a line if the inbox is open, and has room."""
         if self.open.is_set():
-            self._lines.put(line)
+            try:
+                self._lines.put_nowait(line)
+            except queue.Full:
+                self.overflown = True
 
     def taken(self) -> list[ProbeLine]:
         """All lines that wait, removed."""
@@ -154,15 +162,30 @@ class ProbeReader:
         self._stalled = False
         self._garbled = False
         self._process = probe.host.spawn(probe.argv, stderr=stderr, env=probe.env)
-        if self._process.stdin is None or self._process.stdout is None:
-            raise ValueError("the stdin and stdout of a probe must be pipes")
-        self._thread = threading.Thread(
-            target=self._read, args=(self._process.stdout,), name=f"probe-{probe.name}", daemon=True
-        )
+        self._lines = ProgramLines(self._process, longest_bytes=LONGEST_LINE_BYTES)
+        self._thread = threading.Thread(target=self._read, name=f"probe-{probe.name}", daemon=True)
         self._thread.start()
 
-    def _read(self, stdout: IO[bytes]) -> None:
-        for line in stdout:
+    def _read(self) -> None:
+        try:
+            self._follow()
+        except ProgramEnded as error:
+            # A probe that is asked to end exits with 0 or by our signal; any other status means
+            # that it ended by itself.
+            if not self._closing or (error.code or 0) > 0:
+                self._note(
+                    f"the probe {self.probe.name} ended by itself with status "
+                    f"{error.code}{self._last_words()}"
+                )
+        except NoLine as error:
+            self._note(f"the probe {self.probe.name} {error}: no more of it is read")
+        finally:
+            self.ended = True
+
+    def _follow(self) -> None:
+        """Take lines until there are no more. Raises NoLine."""
+        while True:
+            line = self._lines.next()
             self.last_at, self._stalled = time.monotonic(), False
             values = _values(line)
             if values is None:
@@ -174,15 +197,6 @@ class ProbeReader:
                 self._garbled = True
                 continue
             self._inbox.put(ProbeLine(self.probe, self.last_at, values))
-        self.ended = True
-        code = self._process.wait()
-        # A probe that is asked to end exits with 0 or by our signal; any other status means that it
-        # ended by itself.
-        if not self._closing or code > 0:
-            self._note(
-                f"the probe {self.probe.name} ended by itself with status "
-                f"{code}{self._last_words()}"
-            )
 
     def silent(self, now: float) -> bool:
         """Whether it has sent nothing for SILENCE_S; noted once for each silence."""
@@ -197,7 +211,7 @@ class ProbeReader:
 
     def _last_words(self) -> str:
         try:
-            lines = self._stderr.read_text(errors="replace").splitlines()
+            lines = last_lines(self._stderr, 1)
         except OSError:
             return ""
         return f": {lines[-1][:200]} ({self._stderr})" if lines else ""
@@ -211,13 +225,9 @@ class ProbeReader:
 
     def close(self) -> None:
         """End it: by `ask_to_end`, then SIGTERM, then SIGKILL."""
-        self.ask_to_end()
-        for number in (None, signal.SIGTERM, signal.SIGKILL):
-            if number is not None:
-                self._process.send_signal(number)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(QUIT_S)
-                break
+        self._closing = True
+        # Its thread reads its stdout until it has ended.
+        end(self._process, within_s=QUIT_S, terminate_s=QUIT_S, close=False)
         self._thread.join(QUIT_S)
         if not self._thread.is_alive() and self._process.stdout is not None:
             self._process.stdout.close()
@@ -428,8 +438,7 @@ class StepTelemetry:
         with self._changed:
             self._ending = True
             self._changed.notify()
-        self._thread.join()
-        self._file.close()
+        await_end(self._thread)
         if self._failed is not None and kind is None:
             raise self._failed
 
@@ -453,10 +462,11 @@ class StepTelemetry:
     def _run(self) -> None:
         began = time.thread_time()
         try:
-            while self._wait():
+            with self._file:
+                while self._wait():
+                    self._write(self._taken())
                 self._write(self._taken())
-            self._write(self._taken())
-            self._write([*map(self._placed, self._waiting), self._tail()])
+                self._write([*map(self._placed, self._waiting), self._tail()])
         except StoreError as error:
             self._failed = error
         finally:
@@ -501,6 +511,8 @@ class StepTelemetry:
                 fresh.append(_Span(limits, before, sample))
         now = time.monotonic()
         fresh += self._watch.inbox.taken()
+        if self._watch.inbox.overflown:
+            self._gaps[f"probes sent more than {MOST_WAITING} lines between two samples"] = None
         for reader in self._watch.readers:
             if reader.ended:
                 self._gaps[f"{reader.probe.name} has ended"] = None

@@ -72,9 +72,9 @@ class ObjectStoreUser(User):
     seed: ClassVar[int] = 2014
     """Requests and contents are drawn from it."""
     request_timeout_s: ClassVar[float] = 60.0
-    region: ClassVar[str] = "us-east-1"
+    region: ClassVar[str | None] = None
     """Of S3: that requests are signed for."""
-    addressing: ClassVar[Literal["path", "virtual"]] = "path"
+    addressing: ClassVar[Literal["path", "virtual"] | None] = None
     """Of S3: whether the bucket is in the path or before the host name."""
     ca_file: ClassVar[str | None] = None
     """PEM file of the CA that signed the target's certificate; None: this machine's CAs."""

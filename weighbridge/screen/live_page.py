@@ -9,17 +9,18 @@ from __future__ import annotations
 import os
 import secrets
 import signal
+import socket
+import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
 from pathlib import Path
-from typing import Final, Literal
-from urllib.parse import urlsplit
+from typing import Any, Final, Literal
 
 from weighbridge.common.errors import WeighbridgeError
 from weighbridge.common.record import Record
@@ -35,6 +36,10 @@ REPORT_EVERY_S: Final = 20.0
 """The report is derived anew after a step if this long has passed since it was last."""
 LAST_LOOK_S: Final = 3.0
 """How long the end of a run waits for an open page to fetch the complete report."""
+MAX_OPEN: Final = 32
+"""Connections to the page at once; a browser opens six."""
+SILENCE_S: Final = 10.0
+"""How long a request may take to come, or an answer to go."""
 _ADDRESS: Final = "127.0.0.1"
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; connect-src 'self'; "
@@ -166,18 +171,41 @@ class LivePage:
 
 
 class _Server(ThreadingHTTPServer):
-    """A server of the page at a free port of the loopback address."""
+    """A server of the page at a free port of the loopback address, which any local user reaches:
+    of more than MAX_OPEN connections the oldest is closed, as a page's own take milliseconds.
+    """
 
     daemon_threads = True
+    request_queue_size = MAX_OPEN
 
     def __init__(self, page: LivePage, token: str) -> None:
         self.page = page
         self.token = token.encode()
+        self._open: deque[socket.socket] = deque()
         super().__init__((_ADDRESS, 0), _Answering)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._open.append(request)
+        if len(self._open) > MAX_OPEN:
+            with suppress(OSError):  # it is just being closed
+                self._open.popleft().shutdown(socket.SHUT_RDWR)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        with suppress(ValueError):  # it was the oldest
+            self._open.remove(request)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A page that has gone is no event of the run; anything else is one."""
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            self.page.say(f"the page could not be shown: {error!r}")
 
 
 class _Answering(BaseHTTPRequestHandler):
     server: _Server
+    timeout = SILENCE_S
 
     def do_GET(self) -> None:
         path = self._path()
@@ -194,8 +222,9 @@ class _Answering(BaseHTTPRequestHandler):
         if self._path() != "stop":
             self.send_error(404)
             return
-        self._answer("text/plain", b"stopping\n")
+        # First of all: the page may have gone, and cannot be answered.
         os.kill(os.getpid(), signal.SIGINT)
+        self._answer("text/plain", b"stopping\n")
 
     def _path(self) -> str | None:
         """What is asked for below the token; None without it, or of another Host: another site's
@@ -203,7 +232,7 @@ class _Answering(BaseHTTPRequestHandler):
         """
         if self.headers.get("Host") != f"{_ADDRESS}:{self.server.server_port}":
             return None
-        given, _, path = urlsplit(self.path).path.removeprefix("/").partition("/")
+        given, _, path = self.path.partition("?")[0].removeprefix("/").partition("/")
         return path if secrets.compare_digest(given.encode(), self.server.token) else None
 
     def _answer(self, kind: str, content: bytes, *, policy: str = "") -> None:

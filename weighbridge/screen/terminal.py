@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import errno
 import os
 import re
+import signal
 import textwrap
 from collections.abc import Collection, Iterable, Sequence
 from math import ceil
@@ -28,7 +30,19 @@ _BEGIN: Final = re.compile(r" *(?:• |[a-z]  )?")
 
 
 class InertConsole(Console):
-    """A console that escapes control characters in texts, except those that rich itself sends."""
+    """A console that escapes control characters in texts, except those that rich itself sends.
+
+    Where its terminal has gone, that is a hangup: it ends a run as SIGHUP does, or nothing at all
+    where that is ignored (nohup), and no teardown fails for what cannot be shown.
+    """
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            super().__exit__(None, None, None)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            os.kill(os.getpid(), signal.SIGHUP)
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None

@@ -1,14 +1,19 @@
 //! A connection, plain or TLS, that never blocks: it returns `WouldBlock` instead.
 
 use crate::sys;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct};
+use rustls::{Error, RootCertStore, SignatureScheme};
 use socket2::Socket;
 use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsRawFd as _, RawFd};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// How connections to one target are made.
 #[derive(Clone, Debug)]
@@ -30,32 +35,7 @@ impl Dialer {
     /// # Errors
     /// No authority can be read, or `host` cannot be in a certificate.
     pub fn tls(address: SocketAddr, host: &str, ca_file: Option<&str>) -> Result<Self, String> {
-        let mut roots = RootCertStore::empty();
-        if let Some(file) = ca_file {
-            for certificate in
-                CertificateDer::pem_file_iter(file).map_err(|error| format!("{file}: {error}"))?
-            {
-                let certificate = certificate.map_err(|error| format!("{file}: {error}"))?;
-                roots.add(certificate).map_err(|error| format!("{file}: {error}"))?;
-            }
-        } else {
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        }
-        if roots.is_empty() {
-            return Err(format!(
-                "{}: no certificate of an authority",
-                ca_file.unwrap_or("this machine's trust store")
-            ));
-        }
-        let name =
-            ServerName::try_from(host.to_owned()).map_err(|error| format!("{host}: {error}"))?;
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| error.to_string())?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        Ok(Self { address, tls: Some((Arc::new(config), name)) })
+        Ok(Self { address, tls: Some(trusting(host, ca_file)?) })
     }
 
     /// Where connections go.
@@ -77,6 +57,140 @@ impl Dialer {
             ClientConnection::new(Arc::clone(config), name.clone()).map_err(io::Error::other)?;
         tls.set_buffer_limit(Some(256 * 1024));
         Ok(Link { socket, tls: Some(Box::new(tls)), requests: 0 })
+    }
+}
+
+/// How to speak TLS with `host`, see [`Dialer::tls`].
+fn trusting(
+    host: &str,
+    ca_file: Option<&str>,
+) -> Result<(Arc<ClientConfig>, ServerName<'static>), String> {
+    let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", ca_file.unwrap_or(host));
+    let trusted: Vec<CertificateDer<'static>> = if let Some(file) = ca_file {
+        CertificateDer::pem_file_iter(file)
+            .and_then(Iterator::collect)
+            .map_err(|error| wrong(&error))?
+    } else {
+        rustls_native_certs::load_native_certs().certs
+    };
+    let mut roots = RootCertStore::empty();
+    if ca_file.is_some() {
+        for certificate in &trusted {
+            roots.add(certificate.clone()).map_err(|error| wrong(&error))?;
+        }
+    } else {
+        roots.add_parsable_certificates(trusted.iter().cloned());
+    }
+    if roots.is_empty() {
+        return Err(format!(
+            "{}: no certificate of an authority",
+            ca_file.unwrap_or("this machine's trust store")
+        ));
+    }
+    let name = ServerName::try_from(host.to_owned()).map_err(|error| format!("{host}: {error}"))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let chains = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+        .build()
+        .map_err(|error| error.to_string())?;
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Trust { chains, trusted }))
+        .with_no_client_auth();
+    Ok((Arc::new(config), name))
+}
+
+/// Shakes hands with `host` as every connection of the engine will, and sends nothing.
+///
+/// # Errors
+/// Why it cannot be done until `within` has passed.
+pub fn shake_hands(
+    address: SocketAddr,
+    host: &str,
+    ca_file: Option<&str>,
+    within: Duration,
+) -> Result<(), String> {
+    let (config, name) = trusting(host, ca_file)?;
+    let mut tls = ClientConnection::new(config, name).map_err(|error| error.to_string())?;
+    let until = Instant::now() + within;
+    let left = || until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+    let mut made = || -> io::Result<()> {
+        let mut socket = TcpStream::connect_timeout(&address, left())?;
+        while tls.is_handshaking() {
+            socket.set_write_timeout(Some(left()))?;
+            while tls.wants_write() {
+                tls.write_tls(&mut socket)?;
+            }
+            socket.set_read_timeout(Some(left()))?;
+            if Instant::now() >= until {
+                return Err(ErrorKind::WouldBlock.into());
+            }
+            if tls.is_handshaking() && tls.read_tls(&mut socket)? == 0 {
+                return Err(io::Error::other("the connection was closed in TLS' handshake"));
+            }
+            tls.process_new_packets().map_err(io::Error::other)?;
+        }
+        Ok(())
+    };
+    made().map_err(|error| match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+            format!("no TLS within {:.3} s", within.as_secs_f64())
+        }
+        _ => error.to_string(),
+    })
+}
+
+/// What rustls takes; and, as OpenSSL does, a server's own certificate that is trusted by name,
+/// though it is also one of an authority: `openssl req -x509` makes such.
+#[derive(Debug)]
+struct Trust {
+    chains: Arc<WebPkiServerVerifier>,
+    trusted: Vec<CertificateDer<'static>>,
+}
+
+impl ServerCertVerifier for Trust {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        match self.chains.verify_server_cert(end_entity, intermediates, name, ocsp_response, now) {
+            // An expired one is refused before this is found: `Expired` is another error.
+            Err(Error::InvalidCertificate(CertificateError::Other(other)))
+                if other.to_string() == "CaUsedAsEndEntity"
+                    && self.trusted.iter().any(|own| own == end_entity) =>
+            {
+                rustls::client::verify_server_name(&ParsedCertificate::try_from(end_entity)?, name)
+                    .map(|()| ServerCertVerified::assertion())
+            }
+            other => other,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.chains.verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.chains.verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.chains.supported_verify_schemes()
     }
 }
 

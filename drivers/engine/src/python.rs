@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::content::Content;
 use crate::engine;
 use crate::histograms;
+use crate::link;
 use crate::null;
 use crate::picker;
 use crate::random::{Random, hash};
@@ -226,6 +227,19 @@ fn signed_headers(
 }
 
 #[pyfunction]
+fn shake_hands(
+    py: Python<'_>,
+    address: &str,
+    host: &str,
+    ca_file: Option<&str>,
+    within_s: f64,
+) -> PyResult<()> {
+    let within = Duration::try_from_secs_f64(within_s).unwrap_or_default();
+    let address = address.parse().map_err(|_| PyValueError::new_err("not an address"))?;
+    py.detach(|| link::shake_hands(address, host, ca_file, within)).map_err(PyOSError::new_err)
+}
+
+#[pyfunction]
 fn added_histograms(py: Python<'_>, encoded: Vec<String>) -> PyResult<String> {
     py.detach(|| histograms::added(encoded.iter().map(String::as_str)))
         .map_err(PyValueError::new_err)
@@ -253,6 +267,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(content, module)?)?;
     module.add_function(wrap_pyfunction!(checksum, module)?)?;
     module.add_function(wrap_pyfunction!(signed_headers, module)?)?;
+    module.add_function(wrap_pyfunction!(shake_hands, module)?)?;
     module.add_function(wrap_pyfunction!(ring_place, module)?)?;
     module.add_function(wrap_pyfunction!(sample, module)?)?;
     module.add_function(wrap_pyfunction!(added_histograms, module)?)?;

@@ -45,6 +45,7 @@ from typing import Final
 from weighbridge.common.record import Record
 from weighbridge.results.record import Histogram, Measurement, Tally
 from weighbridge.results.record.driver_traits import tool_label, traits_of
+from weighbridge.results.record.measurement import RAN_OUT
 from weighbridge.suites import TRAITS, Bounds, Operation
 
 SAMPLES_BEYOND: Final = 20
@@ -108,7 +109,8 @@ def judge(
     done = measurement.done
     failed = sum(tally.failed for tally in measurement.complete)
     if done + failed == 0:
-        faults.append("nothing was done inside the window")
+        out = [f"{note}: " for note in measurement.notes if RAN_OUT in note][:1]
+        faults.append("".join((*out, "nothing was done inside the window")))
     unserved += [_lone(tally) for tally in measurement.complete if tally.failed and not tally.count]
     if done and failed:
         share = failed / (done + failed)
@@ -129,6 +131,7 @@ def judge(
                 f"the histogram of {tally.operation} counts {counted} samples where {tally.count} "
                 "succeeded"
             )
+        faults += _unlike_its_seconds(measurement, tally)
     if measurement.load is not None and measurement.load.share >= DRIVER_CPU_SHARE:
         used = f"used {measurement.load.share:.0%} of its CPU limit"
         if traits_of(measurement.driver).beside_gateway:
@@ -175,6 +178,24 @@ def judge(
         faults=tuple(faults),
         unserved=tuple(unserved),
     )
+
+
+def _unlike_its_seconds(measurement: Measurement, tally: Tally) -> list[str]:
+    """That a driver which keeps seconds counted something else in them than in all."""
+    if not measurement.seconds:
+        return []
+    seconds = [one for one in measurement.seconds if one.operation == tally.operation]
+    # Requests that never ended did so in no second.
+    ended = tally.failed - tally.errors.get("unfinished", 0)
+    return [
+        f"the seconds of {tally.operation} have {in_seconds} {what} where {in_all} were counted"
+        for what, in_seconds, in_all in (
+            ("successes", sum(one.count for one in seconds), tally.count),
+            ("bytes", sum(one.bytes for one in seconds), tally.bytes),
+            ("failures", sum(one.errors for one in seconds), ended),
+        )
+        if in_seconds != in_all
+    ]
 
 
 def error_words(tallies: tuple[Tally, ...]) -> str:

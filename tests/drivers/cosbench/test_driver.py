@@ -182,7 +182,8 @@ def test_a_driver_that_is_ended_during_a_step_cancels_its_workload_first(
     assert controller.asked.wait(20)
     assert controller.cancelled == []
     if end == "stdin":
-        driver._stdin.close()
+        assert driver.process.stdin is not None
+        driver.process.stdin.close()
     else:
         driver.process.send_signal(signal.SIGTERM)
     assert driver.process.wait(20) == (0 if end == "stdin" else 128 + signal.SIGTERM)
@@ -266,7 +267,7 @@ def test_an_invalid_command_is_answered_and_ends_the_driver(driver: DriverProces
     assert driver.process.stdin is not None
     driver.process.stdin.write(b'{"kind": "nonsense", "key": "planted"}\n')
     driver.process.stdin.flush()
-    event = driver._lines.get(timeout=30)
+    event = driver._lines.next(30)
     assert b"the line is not a valid command" in event
     assert b"planted" not in event
     assert driver.process.wait(10) == 3

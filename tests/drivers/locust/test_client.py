@@ -23,9 +23,10 @@ from pydantic import SecretStr
 import weighbridge.drivers.cosbench.loop
 import weighbridge.drivers.locust.loop
 from null_process import null_process
+from tests.common.test_exchange import WRONG_STORAGE_URLS
 from tests.drivers.conftest import Bench, always, shape, until
 from tests.drivers.rados.conftest import one_kind
-from tls_proxy import authority, terminated
+from tls_proxy import authority, self_signed, terminated
 from weighbridge.common.endpoint import Endpoint, ObjectApi
 from weighbridge.common.errors import DriverError, UsageError
 from weighbridge.drivers.cosbench.bench import StopRequest
@@ -34,6 +35,7 @@ from weighbridge.drivers.engine._native import content
 from weighbridge.drivers.locust.account import Account, NotServing
 from weighbridge.drivers.locust.client import Client, S3Client, SwiftClient
 from weighbridge.drivers.locust.live_load import refuse_unfit
+from weighbridge.drivers.locust.prepared_objects import PreparedObjects
 from weighbridge.drivers.locust.sdk import SdkWorkerGroup
 from weighbridge.drivers.protocol import Event, Failed, Setup
 from weighbridge.results.record.histogram import Histogram
@@ -245,6 +247,21 @@ def test_the_engine_keeps_tokens_out_of_its_last_error(scripted: Make, bench: Ma
     failed = engine.progress["failed"]
     until(lambda: engine.progress["failed"] >= failed + 2, "failures with another token")
     assert engine.progress["last_error"].endswith("you sent X-Auth-Token: ***")
+
+
+@pytest.mark.parametrize("url", WRONG_STORAGE_URLS)
+def test_a_storage_url_that_cannot_be_one_is_refused_in_words(scripted: Make, url: str) -> None:
+    def odd(connection: socket.socket, _head: bytes) -> bool:
+        fields = f"X-Auth-Token: {TOKEN}\r\nX-Storage-Url: {url}\r\nContent-Length: 0"
+        connection.sendall(f"HTTP/1.1 200 OK\r\n{fields}\r\n\r\n".encode())
+        return True
+
+    place = f"http://127.0.0.1:{scripted(odd).port}/auth/v1.0"
+    target = Endpoint(api="swift", url=place, user="u", key=SecretStr("k" * 20))
+    with pytest.raises(DriverError) as error:
+        Account(target, 10.0).authenticate()
+    assert str(error.value).startswith(f"{place}: its X-Storage-Url cannot be used: ")
+    assert "planted" not in str(error.value)
 
 
 def test_what_an_account_cannot_do_is_said_without_its_token(scripted: Make) -> None:
@@ -527,3 +544,55 @@ def test_a_librarys_message_is_reported_without_keys(
     assert failed.message.startswith("ValueError: Invalid header value")
     assert "Traceback" in caplog.text
     assert "planted" not in failed.message + caplog.text
+
+
+def trusting(certificate: Path, port: int) -> Account:
+    target = Endpoint(
+        api="s3",
+        url=f"https://localhost:{port}",
+        user="ben:ch",
+        key=SecretStr("k"),
+        ca_file=str(certificate),
+    )
+    return Account(target, 10)
+
+
+def test_a_certificate_that_signed_itself_is_trusted_by_name_as_openssl_does(
+    null: tuple[str, int], tmp_path: Path
+) -> None:
+    certificate = self_signed(tmp_path / "own.pem", "DNS:localhost,IP:127.0.0.1")
+    other = self_signed(tmp_path / "other.pem", "DNS:localhost")
+    with terminated(certificate, null) as port:
+        trusting(certificate, port).shake_hands()
+        with pytest.raises(
+            DriverError, match=r"the engine refuses its TLS: .*invalid peer certifi"
+        ):
+            trusting(other, port).shake_hands()
+
+
+@pytest.mark.parametrize(
+    ("names", "why"),
+    [
+        ("DNS:store.example", "not valid for name"),
+        # Python takes a common name where there is no other; rustls does not.
+        ("", "not valid for|NotValidForName|UnsupportedNameType"),
+    ],
+)
+def test_what_the_engine_refuses_is_said_before_anything_is_made(
+    null: tuple[str, int], tmp_path: Path, names: str, why: str
+) -> None:
+    certificate = self_signed(tmp_path / "own.pem", names)
+    with terminated(certificate, null) as port:
+        target = trusting(certificate, port)._target
+        objects = PreparedObjects(Setup(target=target, bucket_prefix="wb-tls", seed=1))
+        with pytest.raises(DriverError, match=why):
+            objects.reach()
+
+
+def test_a_server_that_never_answers_tls_is_given_up(tmp_path: Path) -> None:
+    certificate = self_signed(tmp_path / "own.pem", "DNS:localhost")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        account = trusting(certificate, silent.getsockname()[1])
+        account._timeout_s = 0.2
+        with pytest.raises(DriverError, match=r"no TLS within 0\.200 s"):
+            account.shake_hands()

@@ -44,7 +44,7 @@ from weighbridge.drivers.locust.worker_process import (
 )
 from weighbridge.drivers.protocol import Cleanup, Prepare, Progress, Setup, Step
 from weighbridge.results.record.histogram import Histogram
-from weighbridge.results.record.measurement import EndpointTally, Measurement
+from weighbridge.results.record.measurement import EndpointTally, Measurement, Tally
 from weighbridge.suites import Objects, Workload
 
 SETUP = Setup(
@@ -364,6 +364,31 @@ def test_counts_of_an_endpoint_are_added_over_processes() -> None:
     assert (second.count, second.errors, second.left_out) == (0, {"connect": 3}, True)
     assert both.connections is None
     assert merged([one, one]).connections == 4
+
+
+def test_the_time_of_workers_is_added_over_processes_for_littles_law() -> None:
+    parts = ("sum_us", "failed_us", "outstanding_us", "before_us")
+    windows = [
+        window(connections=None).model_copy(
+            update={
+                "tallies": (
+                    Tally(
+                        operation="read",
+                        count=1,
+                        bytes=1,
+                        latency=Histogram.of([1]).encode(),
+                        min_us=1,
+                        max_us=1,
+                        **{part: number * 10**at for at, part in enumerate(parts)},
+                    ),
+                )
+            }
+        )
+        for number in (1, 2)
+    ]
+    (both,) = merged(windows).tallies
+    assert [getattr(both, part) for part in parts] == [3, 30, 300, 3000]
+    assert both.busy_us == 3 + 30 + 300 - 3000
 
 
 def test_an_endpoint_where_requests_failed_or_that_was_left_out_is_named() -> None:

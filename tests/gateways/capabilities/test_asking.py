@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import sys
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -53,12 +54,13 @@ def asked_of(
     *,
     check: Callable[[], None] = lambda: None,
     deadline_s: float = 60,
+    capabilities: Sequence[Capability] = ASKED,
 ) -> tuple[Asked, list[str]]:
     asked, buckets = Asked(), list[str]()
     ask_all(
         client,
         store.endpoints,
-        ASKED,
+        capabilities,
         asked,
         prefix=PREFIX,
         own=False,
@@ -122,6 +124,27 @@ def test_a_gateway_that_answers_nothing_any_more_ends_the_questions(
     assert {one.outcome for one in asked.answers.values()} == {"unknown"}
     assert isinstance(asked.died, TargetError)
     assert "has not answered since s3-delete was asked" in str(asked.died)
+
+
+def test_a_store_that_leaves_three_questions_unanswered_is_asked_no_more(
+    store: MemoryStore, client: FakeHost, tmp_path: Path
+) -> None:
+    over = threading.Event()
+
+    def silent(request: Request, respond: Respond) -> Response:
+        if "authorization" in request.headers:
+            over.wait()
+        return respond(request)
+
+    store.server.between = silent
+    four = [one for one in CAPABILITIES.values() if one.api == "s3"][:4]
+    try:
+        asked, _ = asked_of(store, client, tmp_path, deadline_s=0.5, capabilities=four)
+    finally:
+        over.set()
+    said = f"the s3 API did not answer 3 questions in a row, up to {four[2].key}"
+    assert str(asked.died) == said
+    assert asked.answers[four[3].key].text == f"not asked: {said}"
 
 
 class Odd(FakeHost):

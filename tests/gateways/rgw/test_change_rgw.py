@@ -141,7 +141,8 @@ def test_a_gateway_that_fails_verification_is_restarted_next_time(
             "url": "u",
             "what": "w",
             "status": 500,
-            "body": "",
+            "said": "",
+            "skewed": False,
         }
     }
     monkeypatch.setattr("weighbridge.gateways.daemon._DIES_WITHIN_S", 0.0)

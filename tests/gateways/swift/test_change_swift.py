@@ -221,7 +221,8 @@ def test_the_change_after_a_failed_one_restarts_what_that_touched(
         "url": "http://x",
         "operation": "PUT",
         "status": 503,
-        "body": "",
+        "said": "",
+        "skewed": False,
         "what": "status 503",
     }
     with pytest.MonkeyPatch.context() as patch:

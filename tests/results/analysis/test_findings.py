@@ -22,7 +22,7 @@ from weighbridge.results.analysis.steps.use import StepUse
 from weighbridge.results.analysis.steps.visit import JudgedStep, Point
 from weighbridge.results.doubt import Doubt, PairDoubt, What
 from weighbridge.results.export.effects import effects_csv
-from weighbridge.results.record.measurement import Load
+from weighbridge.results.record.measurement import RAN_OUT, Load
 from weighbridge.results.record.resolved import ResolvedPlan
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.store import RunStore
@@ -444,6 +444,25 @@ def test_what_is_inconclusive_needs_a_command_that_would_settle_it(
 
 def test_a_comparison_with_only_claims_needs_nothing(plan: ResolvedPlan) -> None:
     assert remedy(comparison("better"), plan, ARGV) is None
+
+
+@pytest.mark.parametrize(
+    ("notes", "says"),
+    [
+        (("4.0% of operations failed",), "neither more repeats nor a quieter machine"),
+        ((f"{RAN_OUT} in the warm-up",), "They need more objects to delete, `per_container` in a"),
+    ],
+)
+def test_steps_that_are_not_valid_are_not_repeated(
+    plan: ResolvedPlan, notes: tuple[str, ...], says: str
+) -> None:
+    open_one = comparison("not comparable", "few repeats")
+    sides = tuple(made_row(layout=one, repeats=1, valid=False, notes=notes) for one in "ab")
+    effect = altered(open_one.effects[0], sides=sides)
+    found = remedy(altered(open_one, effects=(effect,)), plan, ARGV[:4])
+    assert found is not None
+    assert says in found.says
+    assert found.command == ""
 
 
 def test_windows_that_are_long_already_are_not_advised_to_be_longer(plan: ResolvedPlan) -> None:

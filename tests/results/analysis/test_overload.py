@@ -22,7 +22,7 @@ from weighbridge.results.analysis.baseline import (
 )
 from weighbridge.results.analysis.endpoint_use import endpoint_text, endpoint_use
 from weighbridge.results.analysis.listing import CompleteListing, complete_listings
-from weighbridge.results.analysis.overload import GoodputCurve, overload_of
+from weighbridge.results.analysis.overload import KEPT, GoodputCurve, overload_of
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.steps.summary import Row, summarize
 from weighbridge.results.analysis.steps.validity import judge
@@ -141,6 +141,14 @@ def test_a_fall_over_the_repeats_is_a_sentence_with_its_interval(tmp_path: Path)
     assert "keeps up to 100/s; goodput at 400/s falls to 50 % (" in curve.sentence
     assert "40 % refused" in curve.sentence
     assert "provisional" not in curve.sentence
+
+
+@pytest.mark.parametrize(("share", "keeps"), [(KEPT, True), (KEPT - 1e-9, False)])
+def test_a_rate_is_kept_up_with_from_the_share_that_the_bound_says(
+    tmp_path: Path, share: float, keeps: bool
+) -> None:
+    curve = curve_of(*curves_of(tmp_path, {100: [100 * share] * 5}))
+    assert (curve.kept is not None) is keeps
 
 
 @pytest.mark.parametrize(

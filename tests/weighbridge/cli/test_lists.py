@@ -29,6 +29,7 @@ from weighbridge.results.record.store import RunStore, lock_run_folder
 from weighbridge.screen.deployments import describe
 from weighbridge.suites import loader as suite_files
 from weighbridge.topologies.deployment import DeploymentRecord
+from weighbridge.topologies.hosts import CONDUCTOR, own_folder
 from weighbridge.topologies.lab.host import keep_daemon
 from weighbridge.topologies.lab.program import LabProcess
 from weighbridge.topologies.loader import shipped_hardware, shipped_layouts
@@ -322,6 +323,34 @@ def test_a_missing_file_is_reported() -> None:
 def test_status_says_when_nothing_is_running(tmp_path: Path) -> None:
     done = weighbridge("status", folder=tmp_path)
     assert (done.returncode, done.stdout.strip()) == (0, "nothing is running")
+
+
+@pytest.mark.parametrize(
+    ("kind", "alive", "shown"),
+    [("existing", False, False), ("existing", True, True), ("lab", False, True)],
+)
+def test_a_killed_run_of_endpoints_is_not_running(
+    tmp_path: Path, kind: str, alive: bool, shown: bool
+) -> None:
+    folder = tmp_path / "home/deployments/a-1"
+    own_folder(folder)
+    if not alive:
+        owner = json.loads((folder / CONDUCTOR).read_text())
+        (folder / CONDUCTOR).write_text(json.dumps({**owner, "started": 1}))
+    record = DeploymentRecord(
+        label="a-1",
+        layout="a",
+        hardware="h",
+        kind=kind,
+        since="today",
+        hosts={"client-1": "127.0.0.1"},
+        clients=("client-1",),
+        endpoints=(),
+    )
+    (folder / "deployment.json").write_text(record.model_dump_json())
+    for words in (["status"], ["status", "--json"]):
+        done = weighbridge(*words, folder=tmp_path)
+        assert ("a-1" in done.stdout) == shown, done.stderr
 
 
 def test_status_names_dead_daemons(

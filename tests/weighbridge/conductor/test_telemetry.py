@@ -266,6 +266,29 @@ def test_a_probe_that_stalls_is_an_event_and_a_gap_and_is_ended(
 
 
 @pytest.mark.parametrize(
+    ("prints", "said"),
+    [
+        ("write('x' * 2**20 + chr(10))", "printed a line of more than 262,144 bytes"),
+        ("writelines(['{\"a\": 1}' + chr(10)] * 5000)", "more than 10 lines between two samples"),
+    ],
+)
+def test_a_probe_that_prints_without_an_end_is_a_gap_and_takes_no_memory(
+    store: RunStore, meter: Meter, monkeypatch: pytest.MonkeyPatch, prints: str, said: str
+) -> None:
+    monkeypatch.setattr("weighbridge.conductor.telemetry.MOST_WAITING", 10)
+    text = f"import sys; sys.stdin.read(1); sys.stdout.{prints}; sys.stdout.flush()"
+    with measuring(store, meter, text) as watch:
+        watch.readers[0]._lines.send("go", 5.0)
+        until(lambda: watch.readers[0].ended)
+        sampled(meter, 3)
+    telemetry = read(store)
+    assert telemetry.tail is not None
+    assert said in " ".join([*notes(store), *telemetry.tail.gaps])
+    assert "radosgw.0 has ended" in telemetry.tail.gaps
+    assert len(telemetry.probes) < 5000
+
+
+@pytest.mark.parametrize(
     "line", ["no json", "[1]", '{"a": "b"}', '{"a": NaN}', '{"a": true}', '{"a": 1e999}']
 )
 def test_a_line_other_than_a_flat_object_of_numbers_is_an_event(

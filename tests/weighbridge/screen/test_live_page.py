@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
+import socket
+import struct
+import termios
 import threading
+import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -102,6 +110,74 @@ def test_its_button_stops_the_run_as_an_interrupt_does(run: Run) -> None:
     with pytest.raises(Interrupted) as stopped:
         pressed()
     assert stopped.value.signal.name == "SIGINT"
+
+
+def test_its_button_stops_the_run_also_if_the_page_goes_away_at_once(run: Run) -> None:
+    plan, folder = run.plan(), begun(run)
+
+    def pressed() -> None:
+        seen = Seen()
+        with interruptible(), watching(seen, folder, plan, TimeEstimate.of(plan), wanted=True):
+            at = urlsplit(address(seen))
+            with socket.create_connection((at.hostname, at.port)) as page:
+                page.sendall(f"POST {at.path}stop HTTP/1.1\r\nHost: {at.netloc}\r\n\r\n".encode())
+                # It is reset, not closed, when what was answered is not read.
+                page.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                taken(page)
+            threading.Event().wait(60)
+
+    for _ in range(20):
+        with pytest.raises(Interrupted):
+            pressed()
+
+
+def taken(connection: socket.socket) -> None:
+    """Wait until the kernel has given the other side all that was sent."""
+    while fcntl.ioctl(connection, termios.TIOCOUTQ, b"1234") != bytes(4):
+        pass
+
+
+def test_pages_that_go_away_are_no_events_and_leave_nothing_on_the_terminal(
+    run: Run, capfd: pytest.CaptureFixture[str]
+) -> None:
+    plan, seen, folder = run.plan(), Seen(), begun(run)
+    with watching(seen, folder, plan, TimeEstimate.of(plan), wanted=True):
+        at = urlsplit(address(seen))
+        host = f"Host: {at.netloc}\r\n\r\n"
+        own, odd = f"GET {at.path} HTTP/1.1\r\n", "GET //[ HTTP/1.1\r\n"
+        for text in (own, own + host, odd, odd + host, "\x16\x03\x01", ""):
+            for _ in range(5):
+                with socket.create_connection((at.hostname, at.port)) as page:
+                    page.sendall(text.encode("latin-1"))
+                    page.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        assert fetch(f"{address(seen)}now")[0] == 200
+        until_none(handlers)
+    assert len(seen.said) == 1
+    assert capfd.readouterr() == ("", "")
+
+
+def handlers() -> list[str]:
+    return [one.name for one in threading.enumerate() if "process_request_thread" in one.name]
+
+
+def until_none(look: Callable[[], Sequence[object]]) -> None:
+    deadline_s = time.monotonic() + 60
+    while look():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
+
+
+def test_connections_of_others_take_few_threads_and_keep_nobody_from_the_page(run: Run) -> None:
+    plan, seen, folder = run.plan(), Seen(), begun(run)
+    with (
+        watching(seen, folder, plan, TimeEstimate.of(plan), wanted=True),
+        contextlib.ExitStack() as others,
+    ):
+        at = urlsplit(address(seen))
+        for _ in range(4 * live_page.MAX_OPEN):
+            others.enter_context(socket.create_connection((at.hostname, at.port)))
+        assert fetch(f"{address(seen)}now")[0] == 200
+        until_none(lambda: handlers()[live_page.MAX_OPEN :])
 
 
 def test_a_run_without_a_report_yet_says_why_and_goes_on(run: Run, tmp_path: Path) -> None:

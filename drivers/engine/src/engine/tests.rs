@@ -147,7 +147,14 @@ fn requests_that_end_while_the_window_is_being_closed_count_as_outstanding() {
 }
 
 #[test]
-fn a_request_of_a_leaving_worker_that_ends_after_the_window_is_not_outstanding() {
+fn a_request_of_a_leaving_worker_is_not_outstanding_when_the_window_closes() {
+    for census in [false, true] {
+        check_leaving(census);
+    }
+}
+
+/// `census`: whether requests end before what is outstanding is counted, or after.
+fn check_leaving(census: bool) {
     let server = target_with(&json!({"seed": 3, "delay_ms": 500.0}));
     let engine = engine(&server, &json!({"write": 1.0}), 100, 1);
     for worker in 0..2 {
@@ -166,9 +173,12 @@ fn a_request_of_a_leaving_worker_that_ends_after_the_window_is_not_outstanding()
     }
     // The thread holds it while it handles the commands that it took: both are leaving now.
     drop(lock(&thread.recorder));
-    // Without the census that counts what is outstanding: both requests end before it.
-    assert!(engine.shared.window.close());
-    idle(&engine);
+    if census {
+        engine.close_window();
+    } else {
+        assert!(engine.shared.window.close());
+        idle(&engine);
+    }
     let snapshot = serde_json::to_value(engine.snapshot()).expect("JSON");
     let tally = &snapshot["tallies"][0];
     assert_eq!((tally["outstanding_us"].as_u64(), &tally["in_flight"]), (Some(0), &json!(null)));

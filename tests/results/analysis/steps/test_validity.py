@@ -8,7 +8,13 @@ from pydantic import ValidationError
 from made_rows import altered
 from made_up import fake_measurement
 from weighbridge.results.analysis.steps.validity import enough_samples, judge, samples_needed
-from weighbridge.results.record.measurement import ClientLoad, Load, Measurement, Tally
+from weighbridge.results.record.measurement import (
+    RAN_OUT,
+    ClientLoad,
+    Load,
+    Measurement,
+    Tally,
+)
 from weighbridge.suites import Bounds
 
 QUIET = fake_measurement()
@@ -21,6 +27,11 @@ WITHOUT = altered(SLOW, tallies=(altered(SLOW.tallies[0], latency=None),), drive
     [
         (QUIET, True, ()),
         (altered(QUIET, tallies=()), False, ("nothing was done inside the window",)),
+        (
+            altered(QUIET, tallies=(), notes=("a note", f"{RAN_OUT} in the warm-up")),
+            False,
+            (f"{RAN_OUT} in the warm-up: nothing was done inside the window",),
+        ),
         (fake_measurement(mean_ms=1000), True, ("reads: too few samples for p99 (needs 100)",)),
         (fake_measurement(bins=True), True, ("the driver's CPU is not known",)),
         (WITHOUT, True, ("rados bench reports no percentiles",)),  # however many samples
@@ -194,6 +205,21 @@ def test_a_histogram_that_counts_other_than_its_tally_is_refused() -> None:
     verdict = judge(altered(measurement, tallies=(tally,)), Bounds())
     assert not verdict.valid
     assert "counts 8000 samples where 8001 succeeded" in verdict.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("part", "what"),
+    [("count", "8001 successes"), ("bytes", "bytes where"), ("errors", "1 failures where 0")],
+)
+def test_seconds_that_count_other_than_their_tally_are_refused(part: str, what: str) -> None:
+    measurement = fake_measurement()
+    assert judge(measurement, Bounds()).valid
+    first, *others = measurement.seconds
+    wrong = altered(first, **{part: getattr(first, part) + 1})
+    verdict = judge(altered(measurement, seconds=(wrong, *others)), Bounds())
+    assert not verdict.valid
+    assert f"the seconds of {first.operation} have" in verdict.notes[0]
+    assert what in verdict.notes[0]
 
 
 @pytest.mark.parametrize(("percent", "needed"), [(50, 40), (90, 200), (99, 2000), (99.9, 20000)])
