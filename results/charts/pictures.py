@@ -26,6 +26,7 @@ from weighbridge.common import safe_files
 from weighbridge.common.errors import WeighbridgeError, need
 from weighbridge.common.escaping import escape_all_controls
 from weighbridge.common.host import PYTHON, program_environment
+from weighbridge.common.program_lines import NoLine, ProgramLines
 from weighbridge.common.record import Record
 from weighbridge.results.charts.chart_theme import LIGHT, Look, font_folder
 from weighbridge.results.charts.composer import compose
@@ -36,6 +37,9 @@ DRAWING: Final = "vl_convert"
 """The module that draws charts, here and in pages."""
 MOST: Final = 4
 """The most processes: each has its own engine, about 150 MB of memory."""
+_DRAWN_WITHIN_S: Final = 300.0
+"""For one chart: far longer than any takes on a busy machine, and not for ever."""
+_LONGEST_ANSWER_BYTES: Final = 256 * 2**20
 _CODE: Final = "from weighbridge.results.charts.drawing_process import serve; serve()"
 
 
@@ -63,7 +67,7 @@ def draw(
     count = at_most or min(MOST, len(os.sched_getaffinity(0)))
     jobs: SimpleQueue[tuple[str, Future[Picture]] | None] = SimpleQueue()
     futures: list[Future[Picture]] = []
-    processes: list[subprocess.Popen[str]] = []
+    processes: list[subprocess.Popen[bytes]] = []
     with (
         tempfile.TemporaryFile() as log,
         ThreadPoolExecutor(max_workers=count, thread_name_prefix="drawing") as threads,
@@ -95,7 +99,7 @@ class _Ended(Exception):
 
 
 def _add_process(
-    processes: list[subprocess.Popen[str]],
+    processes: list[subprocess.Popen[bytes]],
     threads: ThreadPoolExecutor,
     fonts: str,
     log: IO[bytes],
@@ -109,32 +113,28 @@ def _add_process(
         raise RenderingError(f"no process that draws charts can be started: {error}") from error
 
 
-def _start(fonts: str, log: IO[bytes]) -> subprocess.Popen[str]:
+def _start(fonts: str, log: IO[bytes]) -> subprocess.Popen[bytes]:
     found = os.pathsep.join(path for path in sys.path if path)
     return subprocess.Popen(
         [*PYTHON, "-c", _CODE, fonts],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=log,
-        text=True,
-        encoding="utf-8",
         env={**program_environment(), "PYTHONPATH": found},
     )
 
 
 def _serve(
-    process: subprocess.Popen[str], jobs: SimpleQueue[tuple[str, Future[Picture]] | None]
+    process: subprocess.Popen[bytes], jobs: SimpleQueue[tuple[str, Future[Picture]] | None]
 ) -> None:
     """Send specs to one process, one at a time, and set each future's picture or error."""
-    assert process.stdin is not None  # noqa: S101 - both are pipes
-    assert process.stdout is not None  # noqa: S101
+    lines = ProgramLines(process, longest_bytes=_LONGEST_ANSWER_BYTES)
     while (job := jobs.get()) is not None:
         spec, future = job
         try:
-            process.stdin.write(spec + "\n")
-            process.stdin.flush()
-            answer = json.loads(process.stdout.readline())
-        except (OSError, ValueError):
+            lines.send(spec, _DRAWN_WITHIN_S)
+            answer = json.loads(lines.next(_DRAWN_WITHIN_S))
+        except (NoLine, ValueError):
             future.set_exception(_Ended())
             continue
         if "error" in answer:

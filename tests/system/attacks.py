@@ -83,6 +83,39 @@ ATTACKS: Final = {
         "common/test_cleanup.py weighbridge/test_command.py::*imports* "
         "weighbridge/test_command.py::*terminal_that*"
     ),
+    "a measured host stops answering, or answers with what are no counters": (
+        "weighbridge/test_line.py::*stops_answering* "
+        "topologies/test_ssh_connection.py::*stops_answering* "
+        "topologies/test_ssh_connection.py::*invalid_counters*"
+    ),
+    "a probe or a log without an end": (
+        "weighbridge/conductor/test_telemetry.py::*without_an_end* "
+        "topologies/test_ssh_connection.py::*hole_in_a_log*"
+    ),
+    "a thread dies and nobody sees it": "weighbridge/test_requirements.py::*thread_that_dies*",
+    "a store sends without an end, or answers nothing": (
+        "weighbridge/test_line.py::*store_sends_without_an_end* "
+        "gateways/capabilities/test_asking.py::*unanswered*"
+    ),
+    "a file of keys or authorities is a pipe": (
+        "gateways/test_existing_credentials.py::*is_a_pipe* "
+        "weighbridge/test_endpoint_line.py::*is_a_pipe*"
+    ),
+    "a driver's seconds do not agree with its tally": (
+        "results/analysis/steps/test_validity.py::*than_their_tally*"
+    ),
+    "a COSBench file measures something else": (
+        "suites/test_importer.py::*another* "
+        "suites/test_importer.py::*written_for*"
+    ),
+    "a line of HAProxy has no effect": "gateways/test_haproxy.py::*ignores*",
+    "a profile is read by half, a Keystone's URL not known": (
+        "gateways/test_existing_credentials.py::*aws_tools* "
+        "gateways/test_existing_credentials.py::*keystone*"
+    ),
+    "a check accepts what the engine refuses": (
+        "drivers/locust/test_client.py::*certificate* drivers/locust/test_client.py::*refuses*"
+    ),
     "buckets that a killed run left": (
         "weighbridge/test_line.py::*clean* system/test_existing.py::*swept*"
     ),

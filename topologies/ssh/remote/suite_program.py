@@ -6,7 +6,7 @@ import importlib.util
 import json
 import os
 import platform
-import shutil
+import subprocess
 import sys
 import sysconfig
 from pathlib import Path
@@ -35,7 +35,8 @@ def sweep(folder: Path, *, include_suites: bool) -> None:
     """Remove the unfinished suites below a folder, or all."""
     for path in folder.glob("suite-*"):
         if include_suites or path.name.endswith(".partial"):
-            shutil.rmtree(path)
+            # Python's own removal recurses: a folder of some thousand levels would stay.
+            subprocess.run(["rm", "-rf", "--", path], check=True)
 
 
 if __name__ == "__main__":
