@@ -40,7 +40,7 @@ ON_HOSTS = [
     *("rgw/ask_mon", "rgw/ask_daemon", "rgw/ceph_counters"),
     *("apache/apache_counters", "apache/reload_apache", "haproxy/haproxy_counters"),
     *("swift/make_rings", "swift/write_syslog", "swift/drop_memcached", "swift/known_options"),
-    *("swift/memcached_counters", "swift/storage_counters", "ready", "garage/join_nodes"),
+    *("swift/memcached_counters", "swift/storage_counters", "ready", "join_garage_nodes"),
 ]
 
 
@@ -367,11 +367,11 @@ class SweepService:
         self.look(here)
         return NAMES
 
-    def content(self, here: Endpoint, bucket: str, made: datetime) -> LeftoverBucket:
+    def content(self, here: Endpoint, bucket: str, made: datetime, _: object) -> LeftoverBucket:
         self.look(here)
         return LeftoverBucket(api="s3", url=here.url, bucket=bucket, objects=2, newest=made)
 
-    def delete(self, here: Endpoint, bucket: str) -> int:
+    def delete(self, here: Endpoint, bucket: str, _: object) -> int:
         self.look(here)
         self.deleted.append((here.url, bucket))
         return 2

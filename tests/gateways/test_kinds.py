@@ -42,7 +42,7 @@ from weighbridge.topologies.loader import (
 )
 
 
-def test_stores_that_ship_are_found_by_their_folders_and_fronts_are_none() -> None:
+def test_stores_that_ship_are_found_by_their_names_and_fronts_are_none() -> None:
     assert {"rgw", "swift", "garage", "versitygw"} <= {*STORES}
     assert not {*FRONTS, "capabilities"} & {*STORES}
     assert [name for name, one in STORES.items() if one.kind != name or not one.releases] == []

@@ -108,7 +108,8 @@ class Server:
             def handle_error(self, *_: object) -> None: ...  # clients may close in the middle
 
         self._server = Quiet(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self.port = self._server.server_port
+        self.url = f"http://127.0.0.1:{self.port}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
 
     @contextmanager
