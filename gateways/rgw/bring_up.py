@@ -167,7 +167,7 @@ class CephBringUp:
         self.front = front.daemons(host)
         self.say(f"starting {self.front[-1].service.name} on {host.name}")
         self._start(self.front)
-        await_ports(self.client, [one for one in self.front if one.port is not None], self.say)
+        await_ports(self.client, self.front, self.say)
 
     def _radosgw_daemon(self, one: Radosgw) -> Daemon:
         service = Service(one.service, ("radosgw", "-f", "-n", one.name))

@@ -7,9 +7,8 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from itertools import groupby
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, NonNegativeInt, TypeAdapter, ValidationError
 
@@ -38,15 +37,17 @@ from weighbridge.gateways.rgw.ceph_state import CephState
 from weighbridge.gateways.rgw.change import CephChange
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.facts import uneven
-from weighbridge.gateways.rgw.monitor import CephDaemon, Monitor, ask, option
+from weighbridge.gateways.rgw.monitor import (
+    CephDaemon,
+    Monitor,
+    ask_all,
+    ask_options,
+    option,
+)
 from weighbridge.gateways.rgw.settings import RgwSettings
 from weighbridge.gateways.tls_handshake import negotiated
 from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import OperationCheck
-
-if TYPE_CHECKING:
-    from weighbridge.gateways.rgw.ceph_state import CephState
-
 
 # How a cluster meets the death of a part: its options, and what its mon says of it meanwhile.
 
@@ -135,9 +136,8 @@ def kept_bytes(osds: Sequence[CephDaemon]) -> KeptBytes | None:
 
     The OSDs count at once, `ceph df` only with the next report to the mgr.
     """
-    groups = [list(group) for _, group in groupby(osds, key=lambda osd: osd.host.name)]
-    answers = together([partial(ask, group, {"prefix": "perf dump"}) for group in groups])
-    dumps = [_read(osd.name, texts[0]) for answer in answers for osd, texts in answer.items()]
+    answers = ask_all(osds, {"prefix": "perf dump"})
+    dumps = [_read(osd.name, text) for osd, (text,) in answers.items()]
     data = [_sum(one.get("bluestore", {}), _ALLOCATED) for one in dumps]
     beside = [_sum(one.get("bluefs", {}), _DATABASES) for one in dumps]
     known = [one for one in data if one is not None]
@@ -172,17 +172,14 @@ def restore_intervals(
     mgrs: Sequence[CephDaemon], osds: Sequence[CephDaemon], settings: RgwSettings
 ) -> None:
     """Give running mgrs and OSDs the default intervals that would have slowed their start."""
-    reports = [_set(name, value) for name, value in MGR_INTERVALS_S.items()]
-    together([partial(ask, [mgr], *reports) for mgr in mgrs])
+    ask_all(mgrs, *(_set(name, value) for name, value in MGR_INTERVALS_S.items()))
     _restore_poll(osds, settings)
 
 
 def _restore_poll(osds: Sequence[CephDaemon], settings: RgwSettings) -> None:
     """How long OSDs wait for their disks at once: shorter while they start."""
     if settings.osd.objectstore == "bluestore":
-        poll = _set("bdev_aio_poll_ms", objectstore.POLL_MS)
-        groups = [list(group) for _, group in groupby(osds, key=lambda osd: osd.host.name)]
-        together([partial(ask, group, poll) for group in groups])
+        ask_all(osds, _set("bdev_aio_poll_ms", objectstore.POLL_MS))
 
 
 def _set(name: str, value: str) -> dict[str, object]:
@@ -259,11 +256,9 @@ class RunningRgw(RunningGateway):
     def drop_caches(self) -> tuple[str, ...]:
         """Drop the caches of BlueStore (objects, buffers) and RGW (metadata), not RocksDB's."""
         bluestore = self._objectstore == "bluestore"
-        dropped = [
-            *(_each(self._osds, "cache drop") if bluestore else ()),
-            *_each(self._gateways, "cache zap"),
-        ]
-        for ceph, answer in dropped:
+        dropped = ask_all(self._osds, {"prefix": "cache drop"}) if bluestore else {}
+        dropped |= ask_all(self._gateways, {"prefix": "cache zap"})
+        for ceph, (answer,) in dropped.items():
             # Both answer nothing on success; a refusal is a text.
             if answer.strip():
                 raise ceph.failed(f"caches not dropped: {answer.strip()}")
@@ -329,7 +324,7 @@ class RunningRgw(RunningGateway):
         say(f"{len(osds)} OSDs are up again")
         for some in (ours(state.radosgws.values()), ours(state.front)):
             daemon.start(some)
-            await_ports(state.client, [one for one in some if one.port is not None], say)
+            await_ports(state.client, some, say)
         mgrs = [one for one in state.mgrs if one.host.name in names]
         if mgrs:
             restore_intervals(mgrs, osds, state.cluster.settings)
@@ -410,10 +405,8 @@ class RunningRgw(RunningGateway):
         mon = CephDaemon(state.mon_host, "mon.a")
         found: dict[str, str] = {}
         for source, names in ((state.osds[0], _OSD), (mon, _MON)):
-            answers = ask([source], *({"prefix": "config get", "var": one} for one in names))[
-                source
-            ]
-            values = {name: option(text, name) for name, text in zip(names, answers, strict=True)}
+            answers = ask_options(source, "config get", names)
+            values = {name: option(text, name) for name, text in answers.items()}
             found |= {name: value for name, value in values.items() if value is not None}
         pools = state.cluster.settings.pools
         found["copies"] = f"{pools.replicas}, writes need {pools.min_size} (min_size)"
@@ -427,10 +420,3 @@ class RunningRgw(RunningGateway):
 
     def probes(self) -> tuple[Probe, ...]:
         return self._probes
-
-
-def _each(daemons: Sequence[CephDaemon], command: str) -> list[tuple[CephDaemon, str]]:
-    """Each daemon's answer to a command; hosts are asked concurrently."""
-    groups = [list(group) for _, group in groupby(daemons, key=lambda one: one.host.name)]
-    answers = together([partial(ask, group, {"prefix": command}) for group in groups])
-    return [(ceph, texts[0]) for answer in answers for ceph, texts in answer.items()]
