@@ -42,7 +42,6 @@ def apache_conf(
     settings: ApacheSettings, address: str, backends: Sequence[Backend], *, native: bool
 ) -> str:
     """Apache's complete configuration. `native`: the backends speak FastCGI themselves."""
-    mpm = settings.mpm
     server = [
         f'ServerRoot "{_FOLDER}"',
         'DefaultRuntimeDir "/run"',
@@ -57,14 +56,7 @@ def apache_conf(
             f'LoadModule {name}_module "/usr/lib/apache2/modules/mod_{name}.so"'
             for name in _modules(settings, len(backends), native=native)
         ),
-        f"ServerLimit {mpm.server_limit}",
-        f"ThreadLimit {mpm.thread_limit}",
-        f"StartServers {mpm.start_servers}",
-        f"MinSpareThreads {mpm.min_spare_threads}",
-        f"MaxSpareThreads {mpm.max_spare_threads}",
-        f"ThreadsPerChild {mpm.threads_per_child}",
-        f"MaxRequestWorkers {mpm.max_request_workers}",
-        f"MaxConnectionsPerChild {mpm.max_connections_per_child}",
+        *(f"{name} {size}" for name, size in settings.mpm.directives.items()),
         f"Timeout {settings.timeout:.0f}",
         f"KeepAlive {_on(settings.keep_alive)}",
         f"KeepAliveTimeout {settings.keep_alive_timeout:.0f}",
@@ -461,18 +453,15 @@ class Apache(Front):
         """See Front: versions and figures as the running Apache reports them."""
         status = self._status(host)
         version = status["ServerVersion"].split(" ")[0].replace("/", " ")
-        settings, mpm = self.settings, self.settings.mpm
+        settings = self.settings
+        sizes = ", ".join(f"{name} {size}" for name, size in settings.mpm.directives.items())
         threads = int(status["BusyWorkers"]) + int(status["IdleWorkers"])
         reuse = "kept" if settings.reuse else "new for each request"
         many = settings.keep_alive_requests or "any number of"
         found = {
             "path": self._path(host, version),
             "apache": f"{status['ServerVersion']}, MPM {status['ServerMPM']}",
-            "apache mpm": f"ServerLimit {mpm.server_limit}, ThreadLimit {mpm.thread_limit}, "
-            f"StartServers {mpm.start_servers}, MinSpareThreads {mpm.min_spare_threads}, "
-            f"MaxSpareThreads {mpm.max_spare_threads}, ThreadsPerChild {mpm.threads_per_child}, "
-            f"MaxRequestWorkers {mpm.max_request_workers}, "
-            f"MaxConnectionsPerChild {mpm.max_connections_per_child}; {threads} threads at start",
+            "apache mpm": f"{sizes}; {threads} threads at start",
             "apache keep-alive": f"{settings.keep_alive_timeout:g} s, {many} requests on a "
             "connection"
             if settings.keep_alive

@@ -178,7 +178,6 @@ class Haproxy(Front):
     def files(self, address: str, backends: Sequence[Backend]) -> Mapping[str, str]:
         """See Front. Good for HAProxy 2.2 and later."""
         settings = self.settings
-        wait = settings.timeouts
         more = {str(section): own for section, own in settings.options.items()}
         own_check = any(line.startswith("http-check ") for own in more.values() for line in own)
         sections = {
@@ -196,10 +195,7 @@ class Haproxy(Front):
                 f"http-reuse {settings.http_reuse}",
                 f"retries {settings.retries}",
                 "option redispatch",
-                f"timeout connect {_ms(wait.connect)}",
-                f"timeout client {_ms(wait.client)}",
-                f"timeout server {_ms(wait.server)}",
-                f"timeout queue {_ms(wait.queue)}",
+                *(f"timeout {name} {_ms(wait_s)}" for name, wait_s in settings.timeouts),
                 f"balance {settings.balance}",
                 f"option httpchk GET {self.health_path}",
                 # Of several such rules each must hold.
@@ -266,7 +262,7 @@ class Haproxy(Front):
         """See Front: as the running HAProxy reports them."""
         done = host.run((*program.ship(host, _COUNTERS_PROGRAM), SOCKET, "once"))
         output: _Output = json.loads(done.stdout)
-        info, settings, wait = output["info"], self.settings, self.settings.timeouts
+        info, settings = output["info"], self.settings
         servers = [row for row in output["rows"] if row["svname"] not in {"FRONTEND", "BACKEND"}]
         names = ", ".join(row["svname"] for row in servers)
         total = next(row for row in output["rows"] if row["svname"] == "BACKEND")
@@ -285,8 +281,9 @@ class Haproxy(Front):
                     (row["check_fall"], row["check_rise"]) for row in servers if "check_fall" in row
                 )
             ),
-            "haproxy timeouts": f"connect {wait.connect:g} s, client {wait.client:g} s, "
-            f"server {wait.server:g} s, queue {wait.queue:g} s",
+            "haproxy timeouts": ", ".join(
+                f"{name} {wait_s:g} s" for name, wait_s in settings.timeouts
+            ),
             "haproxy bufsize": f"{settings.bufsize} bytes",
             **{
                 f"option haproxy.cfg [{section}]": "; ".join(lines)
