@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.gateways.stage import NAMES, STORES, Stage
+from tests.gateways.stage import FAILED, NAMES, STORES, Stage
 from tests.gateways.stub_host import StubHost
 from weighbridge.common import program_lines
 from weighbridge.common.errors import CommandFailed, ServiceFailed, VerificationFailed
@@ -26,20 +26,6 @@ from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
 from weighbridge.gateways.swift.settings import SwiftPlacement, SwiftSettings
 from weighbridge.gateways.swift.swift import Swift
 from weighbridge.gateways.together import THREADS, together
-
-FAILED = json.dumps(
-    {
-        "failed": {
-            "api": "swift",
-            "url": "http://u",
-            "operation": "GET",
-            "what": "200 was expected",
-            "status": 503,
-            "said": "busy",
-            "skewed": False,
-        }
-    }
-)
 
 
 @pytest.fixture

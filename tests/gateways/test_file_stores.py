@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,17 +45,18 @@ ALL = pytest.mark.parametrize("gateway", [SEAWEEDFS, VERSITYGW, MINIO, GARAGE])
 DISKS = dict.fromkeys(KEEPERS, 1)
 
 
+class StoreStage(Stage):
+    """Stub hosts whose programs say these versions."""
+
+    versions = "4.48 v1.8.0 2.5.0 7aac2a2c5b7c882e68c1ce017d8256be2feea27f"
+
+    def answer(self, argv: Sequence[str], stdin: str) -> str:
+        return self.versions if "version" in argv[-1] else super().answer(argv, stdin)
+
+
 @pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
-    stage = Stage(tmp_path)
-    known, versions = stage.answer, "4.48 v1.8.0 2.5.0 7aac2a2c5b7c882e68c1ce017d8256be2feea27f"
-    for host in stage.hosts.values():
-        monkeypatch.setattr(
-            host,
-            "_answer",
-            lambda argv, stdin: versions if "version" in argv[-1] else known(argv, stdin),
-        )
-    return stage
+def stage(tmp_path: Path) -> StoreStage:
+    return StoreStage(tmp_path)
 
 
 def test_seaweedfs_starts_its_servers_in_order_and_syncs_unless_it_is_told_not_to(
@@ -132,11 +133,10 @@ def test_no_key_is_in_a_command_line_or_in_what_is_shown(stage: Stage, gateway: 
 
 @ALL
 def test_a_host_with_another_version_of_the_program_is_refused_with_where_to_get_it(
-    stage: Stage, gateway: Gateway
+    stage: StoreStage, gateway: Gateway
 ) -> None:
     gateway.preflight(stage.hosts, print)
-    for host in stage.hosts.values():
-        host._answer = lambda argv, stdin: "another version"
+    stage.versions = "another version"
     with pytest.raises(UsageError, match="another version") as refused:
         gateway.preflight(stage.hosts, print)
     assert "/usr/local/bin" in (refused.value.advice or "")
