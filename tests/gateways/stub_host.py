@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import socketserver
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, TypeVar
 
 from threaded_driver import Serve, ThreadedProgram
 from weighbridge.common.host import Completed, Counters, Host, PipedProcess, Service
 
+Server = TypeVar("Server", bound=socketserver.BaseServer)
 Answer = Callable[[Sequence[str], str], str]
 """argv, stdin -> stdout of a command."""
 
@@ -93,6 +97,19 @@ class StubHost(Host):
 
     def drop_kernel_caches(self) -> str:
         return "nothing"
+
+
+@contextmanager
+def served(server: Server) -> Iterator[Server]:
+    """A server that answers in a thread, until the end."""
+    with server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def run_program(path: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -14,14 +14,14 @@ import threading
 import time
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, redirect_stdout
+from contextlib import AbstractContextManager, ExitStack, redirect_stdout
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
 import pytest
 
-from tests.gateways.stub_host import run_program
+from tests.gateways.stub_host import run_program, served
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import ServiceFailed, TargetError
 from weighbridge.common.host import Host, Service
@@ -151,17 +151,10 @@ class Memcached(socketserver.StreamRequestHandler):
                 self.wfile.write(b"STORED\r\n")
 
 
-@contextmanager
-def serving() -> Iterator[socketserver.TCPServer]:
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Memcached) as server:
-        server.held = {}  # type: ignore[attr-defined]
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+def serving() -> AbstractContextManager[socketserver.TCPServer]:
+    server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Memcached)
+    server.held = {}  # type: ignore[attr-defined]
+    return served(server)
 
 
 def drop(servers: Sequence[socketserver.TCPServer], monkeypatch: pytest.MonkeyPatch) -> object:

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from tests.gateways.stub_host import served
+
 
 @dataclass(frozen=True)
 class Request:
@@ -110,15 +112,11 @@ class Server:
         self._server = Quiet(("127.0.0.1", 0), Handler)
         self.port = self._server.server_port
         self.url = f"http://127.0.0.1:{self.port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
 
     @contextmanager
     def serving(self) -> Iterator[Server]:
-        self._thread.start()
-        try:
-            yield self
-        finally:
-            self.released.set()
-            self._server.shutdown()
-            self._thread.join()
-            self._server.server_close()
+        with served(self._server):
+            try:
+                yield self
+            finally:
+                self.released.set()

@@ -9,7 +9,6 @@ import socketserver
 import struct
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from itertools import pairwise
@@ -21,7 +20,7 @@ from pydantic import ValidationError
 
 from tests.gateways.rgw.planned_rgw import SITES, STORES, Spot, conf, rgw
 from tests.gateways.stage import Stage
-from tests.gateways.stub_host import run_program
+from tests.gateways.stub_host import run_program, served
 from weighbridge.common.document import DocumentError
 from weighbridge.common.errors import CommandFailed
 from weighbridge.common.host import Completed
@@ -78,12 +77,8 @@ class Admin(socketserver.StreamRequestHandler):
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[str]:
     path = str(tmp_path / "asok")
-    with socketserver.ThreadingUnixStreamServer(path, Admin) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
+    with served(socketserver.ThreadingUnixStreamServer(path, Admin)):
         yield path
-        server.shutdown()
-        thread.join()
 
 
 def test_a_latency_is_printed_as_sum_and_count_and_missing_counters_are_left_out(
