@@ -1,8 +1,6 @@
 """The program that prints counters of Ceph's daemons, with a stub of an admin socket."""
 
-import ast
 import base64
-import inspect
 import json
 import re
 import socketserver
@@ -11,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Self
 
@@ -494,20 +491,6 @@ def test_what_cannot_be_is_refused_when_the_layout_is_read(
     with pytest.raises(DocumentError) as error:
         load_layout(path, HARDWARE)
     assert words in str(error.value)
-
-
-def test_every_setting_is_documented() -> None:
-    tree = ast.parse(inspect.getsource(settings_module))
-    undocumented = [
-        field.target.id
-        for model in ast.walk(tree)
-        if isinstance(model, ast.ClassDef) and model.name.endswith(("Settings", "Gc"))
-        for field, following in pairwise(model.body)
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
-        if not (isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant))
-    ]
-    # The fields of these records are documented.
-    assert undocumented == ["gc", "filestore", "memstore", "radosgw", "osd", "pools"]
 
 
 def test_the_mon_gets_the_failure_domain_for_its_rule() -> None:
