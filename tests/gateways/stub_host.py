@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import socketserver
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TextIO, TypeVar
+from typing import TextIO
 
 from threaded_driver import Serve, ThreadedProgram
 from weighbridge.common.host import Completed, Counters, Host, PipedProcess, Service
 
-Server = TypeVar("Server", bound=socketserver.BaseServer)
 Answer = Callable[[Sequence[str], str], str]
 """argv, stdin -> stdout of a command."""
 
@@ -97,19 +93,6 @@ class StubHost(Host):
 
     def drop_kernel_caches(self) -> str:
         return "nothing"
-
-
-@contextmanager
-def served(server: Server) -> Iterator[Server]:
-    """A server that answers in a thread, until the end."""
-    with server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 def run_program(path: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -19,11 +19,11 @@ from pydantic import SecretStr
 from swiftclient.client import Connection
 
 from aws_profiles import source_of
+from http_stub import served
 from lying_store import lying_store
 from null_process import KEY, null_process, s3_client
 from tcp_relay import relayed
 from tests.drivers.conftest import closed_port
-from tests.gateways.stub_host import served
 from tls_proxy import authority, terminated
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import (

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.gateways.capabilities.memory_server import Between, Request, Respond, Response, Server
+from http_stub import Between, Request, Respond, Response, Server
 from tests.gateways.capabilities.memory_store import MemoryStore, memory_store
 from tests.gateways.stage import STORES as KEEPERS
 from tests.gateways.stage import Stage

@@ -21,7 +21,8 @@ from typing import cast
 
 import pytest
 
-from tests.gateways.stub_host import run_program, served
+from http_stub import served
+from tests.gateways.stub_host import run_program
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import ServiceFailed, TargetError
 from weighbridge.common.host import Host, Service

@@ -15,9 +15,10 @@ from typing import Self
 import pytest
 from pydantic import ValidationError
 
+from http_stub import served
 from tests.gateways.rgw.planned_rgw import SITES, STORES, Spot, conf, rgw
 from tests.gateways.stage import Stage
-from tests.gateways.stub_host import run_program, served
+from tests.gateways.stub_host import run_program
 from weighbridge.common.document import DocumentError
 from weighbridge.common.errors import CommandFailed
 from weighbridge.common.host import Completed

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.gateways.capabilities.memory_server import Response, Server
+from http_stub import Response, Server
 from tests.gateways.stage import FAILED, Stage
 from weighbridge.common.errors import ServiceFailed, UsageError, VerificationFailed
 from weighbridge.common.structure import SCOPES, Scope, differing

@@ -1,15 +1,30 @@
-"""An HTTP server for stores in memory, with something between that may lie."""
+"""Servers in threads, and an HTTP server of functions, with something between that may lie."""
 
 from __future__ import annotations
 
 import http.server
+import socketserver
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from tests.gateways.stub_host import served
+Served = TypeVar("Served", bound=socketserver.BaseServer)
+
+
+@contextmanager
+def served(server: Served) -> Iterator[Served]:
+    """A server that answers in a thread, until the end."""
+    with server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 @dataclass(frozen=True)
