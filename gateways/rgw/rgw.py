@@ -197,13 +197,9 @@ class Rgw(Gateway):
     def lacks(self, disks: Mapping[str, int]) -> tuple[Unfit, ...]:
         """More copies or fragments than OSDs, each of which has at most one of an object."""
         pools, osd = self.settings.pools, self.settings.osd
-        if osd.objectstore == "memstore":
-            count = len(self.place.osd) * osd.memstore.per_host
-            source = "the layout gives"
-        else:
-            each = [len(osd.split(disks.get(name, 0))[0]) for name in self.place.osd]
-            count = sum(min(1, one) if osd.striped else one for one in each)
-            source = "the disks of the osd hosts give"
+        count = sum(osd.osds(disks.get(name, 0)) for name in self.place.osd)
+        by_layout = osd.objectstore == "memstore"
+        source = "the layout gives" if by_layout else "the disks of the osd hosts give"
         if count >= pools.most_parts:
             return ()
         less, key = ("replicas", "replicas") if pools.wide_ec is None else ("k or m", "ec")

@@ -197,20 +197,25 @@ def _up_since(monitor: Monitor) -> dict[str, int]:
     return {f"osd.{one['osd']}": one["up_from"] if one["up"] else 0 for one in dump["osds"]}
 
 
-def _await_up(
-    monitor: Monitor, osds: Sequence[CephDaemon], before: dict[str, int], daemons: Sequence[Daemon]
+def await_up(
+    monitor: Monitor,
+    osds: Sequence[CephDaemon],
+    before: Mapping[str, int],
+    daemons: Sequence[Daemon],
 ) -> None:
-    """Wait until each OSD has come up anew: the map still has those as up that lost power."""
+    """Wait until each OSD is up since a later epoch of the map than `before`: it still has those as
+    up that lost power. Raises ServiceFailed, also when one of the daemons dies.
+    """
     deadline = time.monotonic() + _UP_WITHIN_S
     while True:
         now = _up_since(monitor)
-        late = [one for one in osds if now[one.name] <= before[one.name]]
+        late = [one for one in osds if now[one.name] <= before.get(one.name, 0)]
         if not late:
             return
         daemon.check(daemons)
         if time.monotonic() > deadline:
             raise late[0].failed(
-                f"{len(late)} of {len(osds)} OSDs did not come up again in {_UP_WITHIN_S:g} s"
+                f"{len(late)} of {len(osds)} OSDs did not come up in {_UP_WITHIN_S:g} s"
             )
         time.sleep(_POLL_S)
 
@@ -320,7 +325,7 @@ class RunningRgw(RunningGateway):
         with Monitor(state.mon_host, partial(daemon.check, mons)) as monitor:
             before = _up_since(monitor)
             daemon.start(others)
-            _await_up(monitor, osds, before, others)
+            await_up(monitor, osds, before, others)
         say(f"{len(osds)} OSDs are up again")
         for some in (ours(state.radosgws.values()), ours(state.front)):
             daemon.start(some)
@@ -343,7 +348,7 @@ class RunningRgw(RunningGateway):
         with Monitor(state.mon_host, partial(daemon.check, mons)) as monitor:
             before = _up_since(monitor)
             daemon.start(daemons)
-            _await_up(monitor, osds, before, daemons)
+            await_up(monitor, osds, before, daemons)
         _restore_poll(osds, state.cluster.settings)
 
     def mend_disk(self, host: str, disk: str) -> None:
