@@ -242,7 +242,7 @@ class ApacheGrammar(FileGrammar):
     of_two: ClassVar[frozenset[str]] = frozenset({"SetEnv", "BalancerMember", "CustomLog"})
 
     def reads(self, raw: str) -> Reading:
-        """See FileGrammar. `<IfDefine !...>` is this suite's own: see BARE."""
+        """`<IfDefine !...>` is this suite's own: see BARE."""
         line = raw.strip()
         if line.startswith("</"):
             return "end"
@@ -380,7 +380,7 @@ class Apache(Front):
         return self.settings.path == "fastcgi"
 
     def further_ports(self) -> tuple[tuple[int, str], ...]:
-        """See Front: with FastCGI the responder's, as only the hosts show whether one is needed."""
+        """With FastCGI the responder's, as only the hosts show whether one is needed."""
         if not self.wants_fastcgi:
             return ()
         responder = self.settings.responder
@@ -393,14 +393,14 @@ class Apache(Front):
         return self.settings.path == "fastcgi" and not self.native
 
     def files(self, address: str, backends: Sequence[Backend]) -> Mapping[str, str]:
-        """See Front. Good for Apache 2.4.39 and later."""
+        """Good for Apache 2.4.39 and later."""
         files = {CONF: apache_conf(self.settings, address, backends, native=self.native)}
         if self.has_responder:
             files[RESPONDER_CONF] = responder_conf(self.settings, address, backends)
         return files
 
     def check(self, host: Host) -> None:
-        """See Front. Raises MissingPrerequisite without a built responder, CommandFailed."""
+        """Raises MissingPrerequisite without a built responder, CommandFailed."""
         if self.has_responder:
             _responder()
         known = {
@@ -437,7 +437,7 @@ class Apache(Front):
         return []
 
     def daemons(self, host: Host) -> tuple[Daemon, ...]:
-        """See Front. Puts the responder's program there; raises MissingPrerequisite without it."""
+        """Puts the responder's program there; raises MissingPrerequisite without it."""
         apache = Daemon(host, Service(SERVICE, (*_APACHE, "-DFOREGROUND")), self.port, (ERROR_LOG,))
         if not self.has_responder:
             return (apache,)
@@ -450,7 +450,6 @@ class Apache(Front):
         )
 
     def facts(self, host: Host) -> dict[str, str]:
-        """See Front: versions and figures as the running Apache reports them."""
         status = self._status(host)
         version = status["ServerVersion"].split(" ")[0].replace("/", " ")
         settings = self.settings
@@ -489,14 +488,13 @@ class Apache(Front):
         return [host.address, str(self.port), authority, STATUS_HOST]
 
     def await_backends(self, host: Host) -> None:
-        """See Front. All layouts set `retry=0`: Apache always retries a failed backend at once."""
+        """All layouts set `retry=0`: Apache always retries a failed backend at once."""
 
     @classmethod
     def scope(cls, key: str) -> Scope:
         return scope_of_setting(key)
 
     def reloads(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
-        """See Front: when only directives differ that a graceful restart applies."""
         others = [
             {path: text for path, text in files.items() if path != CONF}
             for files in (before, after)
@@ -504,7 +502,7 @@ class Apache(Front):
         return others[0] == others[1] and graceful(before[CONF], after[CONF])
 
     def reload(self, host: Host) -> str:
-        """See Front: a graceful restart, until no old process is left.
+        """A graceful restart, until no old process is left.
 
         An old process ends with its last connection, and with `worker` an idle one is kept for
         keep_alive_timeout. Apache does not start StartServers processes at every graceful restart:
@@ -567,7 +565,6 @@ class Apache(Front):
         )
 
     def probes(self, host: Host) -> tuple[Probe, ...]:
-        """See Front: workers by state, requests, bytes; requests and connections of a responder."""
         arguments = self._status_at(host)
         if self.has_responder:
             arguments += [host.address, str(STATS_PORT)]

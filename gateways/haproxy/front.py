@@ -169,14 +169,14 @@ class Haproxy(Front):
 
     @classmethod
     def by_size(cls, host: Role) -> tuple[Sized, ...]:
-        """See Front. More than 64 threads need groups of them, which releases before 2.7 lack."""
+        """More than 64 threads need groups of them, which releases before 2.7 lack."""
         return (
             host.processes("threads", most=64),
             host.waiting("maxconn", per_cpu=1024, least=4096),
         )
 
     def files(self, address: str, backends: Sequence[Backend]) -> Mapping[str, str]:
-        """See Front. Good for HAProxy 2.2 and later."""
+        """Good for HAProxy 2.2 and later."""
         settings = self.settings
         more = {str(section): own for section, own in settings.options.items()}
         own_check = any(line.startswith("http-check ") for own in more.values() for line in own)
@@ -226,7 +226,7 @@ class Haproxy(Front):
         return {PATH: "\n\n".join(texts) + "\n"}
 
     def check(self, host: Host) -> None:
-        """See Front. HAProxy 2.4 and later suggests the closest word; before, its program is
+        """HAProxy 2.4 and later suggests the closest word; before, its program is
         searched for one.
 
         Raises CommandFailed when it cannot be run.
@@ -259,7 +259,6 @@ class Haproxy(Front):
         return (Daemon(host, Service(SERVICE, ("haproxy", "-db", "-f", PATH)), self.port),)
 
     def facts(self, host: Host) -> dict[str, str]:
-        """See Front: as the running HAProxy reports them."""
         done = host.run((*program.ship(host, _COUNTERS_PROGRAM), SOCKET, "once"))
         output: _Output = json.loads(done.stdout)
         info, settings = output["info"], self.settings
@@ -311,7 +310,6 @@ class Haproxy(Front):
         return int(found[-1]) if found else otherwise
 
     def probes(self, host: Host) -> tuple[Probe, ...]:
-        """See Front: sessions, queues, bytes, statuses, retries and connect times, by server."""
         return (
             Probe(
                 host,
@@ -322,7 +320,7 @@ class Haproxy(Front):
         )
 
     def await_backends(self, host: Host) -> None:
-        """See Front: HAProxy answers 503 while it thinks a backend dead, until the next check."""
+        """HAProxy answers 503 while it thinks a backend dead, until the next check."""
         # At most so many are in between.
         checks = self._checks("fall", _FALL) + self._checks("rise", _RISE)
         deadline_s = self.settings.health_interval * checks + _SPARE_S

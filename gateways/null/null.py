@@ -175,7 +175,6 @@ class Null(Gateway):
         """The options were validated when the layout was read."""
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:
-        """Start the null target and verify it, unless it is meant to fail or stall."""
         return RunningNull(self, hosts[self.place.target], client, say)
 
     @classmethod

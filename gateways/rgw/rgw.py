@@ -111,7 +111,6 @@ class Rgw(Gateway):
         refuse_shared_ports(self.place, self.cluster.front(), wanted)
 
     def apis(self) -> tuple[ObjectApi, ...]:
-        """Both APIs; radosgw serves them on one port."""
         return ("swift", "s3")
 
     def s3_lacks(self) -> Mapping[S3Way, str]:
@@ -207,7 +206,7 @@ class Rgw(Gateway):
         return (Unfit(f"{message}, or give the hosts more disks", ("settings", "pools", key)),)
 
     def parts(self, sites: Mapping[str, Site]) -> tuple[Part, ...]:
-        """See Gateway. More than half of the mons must be up."""
+        """More than half of the mons must be up."""
         roster, place = CephRoster(self.place, self.settings, sites), self.place
         needed = {1: "the only mon", 2: "one of two mons, of which both are needed"}
         alone = "the only radosgw" if len(roster.radosgws) == 1 else ""

@@ -283,7 +283,6 @@ class RunningRgw(RunningGateway):
         daemon.check(self._state.daemons)
 
     def check_disk_space(self) -> None:
-        """Raise ServiceFailed when an OSD is full: writes and deletes then get no answer."""
         ceph = self._below.ceph
         if ceph is None:
             return
@@ -335,7 +334,7 @@ class RunningRgw(RunningGateway):
             restore_intervals(mgrs, osds, state.cluster.settings)
 
     def revive(self, daemons: Sequence[Daemon]) -> None:
-        """See RunningGateway. OSDs are up again when it returns."""
+        """OSDs are up again when it returns."""
         state = self._state
         names = [one.service.name for one in daemons]
         osds = [one for one in state.osds if one.name in names]
@@ -401,7 +400,6 @@ class RunningRgw(RunningGateway):
         )
 
     def kept_bytes(self) -> KeptBytes | None:
-        """What the OSDs say of themselves; None of other stores than BlueStore."""
         return kept_bytes(self._osds) if self._objectstore == "bluestore" else None
 
     def tolerance(self) -> Tolerance:

@@ -303,7 +303,7 @@ class RunningSwift(RunningGateway):
         return KeptBytes(objects, beside, "XFS: used bytes of object disks; of database disks")
 
     def tolerance(self) -> Tolerance:
-        """See RunningGateway: of its files. It knows nothing of itself as a whole."""
+        """As of its files. It knows nothing of itself as a whole."""
         cluster = self._state.cluster
         proxy, front = cluster.settings.proxy, cluster.front()
         found = {

@@ -143,7 +143,7 @@ class Swift(Gateway):
         return self.cluster.tls_host is not None
 
     def cannot_restart(self) -> str:
-        """See Gateway: all it has is on disks, but tokens."""
+        """All it has is on disks, but tokens."""
         return ""
 
     def spreads(self) -> bool:
@@ -209,7 +209,6 @@ class Swift(Gateway):
         return (Unfit(message, ("settings", "ec")),)
 
     def parts(self, sites: Mapping[str, Site]) -> tuple[Part, ...]:
-        """See Gateway: servers that serve requests."""
         roster, place = SwiftRoster(self.place, self.settings, sites), self.place
         alone = "the only proxy" if len(roster.proxies) == 1 else ""
         found = [Part(one.host, one.service, "gateway-daemon", alone) for one in roster.proxies]
