@@ -44,6 +44,12 @@ PGS = {"num_pgs": 100, "pgs_by_state": [{"state_name": "active+clean", "count": 
 CODED = {"pool_name": "default.rgw.buckets.data", "erasure_code_profile": "weighbridge"}
 
 
+def swift(settings: Mapping[str, Any], release: str = "swift-2.30", **place: str) -> Swift:
+    """A planned Swift."""
+    where = SwiftPlacement.model_validate({"proxy": ["gateway-1"], "storage": STORES, **place})
+    return Swift(release, where, SwiftSettings.model_validate(settings))
+
+
 class Mon:
     """A stub of ask_mon, of a cluster that is healthy; `log` gets the commands, `refused` are the
     codes of those that fail.

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.gateways.stage import STORES, Stage
+from tests.gateways.rgw import planned_rgw
+from tests.gateways.stage import Stage
 from tests.gateways.stub_host import StubHost
 from weighbridge.common.host import Service
 from weighbridge.common.structure import Scope
 from weighbridge.gateways.rgw.config import effective
 from weighbridge.gateways.rgw.rgw import Rgw
-from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
 
 CONF = "/etc/ceph/ceph.conf"
 STATUS = {
@@ -140,12 +140,4 @@ class RunningStage(Stage):
 
 
 def rgw(front: str | None = None, release: str = "ceph-16", **settings: Any) -> Rgw:
-    place = RgwPlacement.model_validate(
-        {
-            "mon": "store-1",
-            "osd": STORES,
-            "radosgw": ("gateway-1",),
-            **({front: "gateway-1"} if front else {}),
-        }
-    )
-    return Rgw(release, place, RgwSettings.model_validate(settings))
+    return planned_rgw.rgw(settings, release, **({front: "gateway-1"} if front else {}))

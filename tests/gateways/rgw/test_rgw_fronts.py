@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.gateways.rgw.planned_rgw import PLACE, SITES, conf, rgw
-from tests.gateways.stage import STORES, Stage
+from tests.gateways.stage import Stage
 from tests.gateways.stub_host import StubHost
 from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host, Service
@@ -21,7 +21,7 @@ from weighbridge.gateways.rgw.ceph_roster import CephRoster
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import effective, read_as
 from weighbridge.gateways.rgw.rgw import Rgw
-from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
+from weighbridge.gateways.rgw.settings import RgwSettings
 
 FILE = "/etc/front.conf"
 
@@ -89,10 +89,7 @@ class Fronted(Stage):
         return super().answer(argv, stdin)
 
     def gateway(self, settings: dict[str, object], front: str = "haproxy") -> Rgw:
-        place = RgwPlacement.model_validate(
-            {"mon": "store-1", "osd": STORES, "radosgw": ("gateway-1",), front: "gateway-1"}
-        )
-        return Rgw("ceph-16", place, RgwSettings.model_validate(settings))
+        return rgw(settings, **{front: "gateway-1"})
 
     def up(self, settings: dict[str, object], front: str = "haproxy") -> RunningGateway:
         return self.gateway(settings, front).bring_up(self.hosts, self.hosts["client-1"], print)

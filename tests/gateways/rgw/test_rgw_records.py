@@ -16,7 +16,7 @@ import pytest
 from pydantic import ValidationError
 
 from http_stub import served
-from tests.gateways.rgw.planned_rgw import SITES, STORES, Spot, conf, rgw
+from tests.gateways.rgw.planned_rgw import PLACE, SITES, STORES, Spot, conf, rgw
 from tests.gateways.stage import Stage
 from tests.gateways.stub_host import run_program
 from weighbridge.common.document import DocumentError
@@ -529,8 +529,7 @@ def test_every_daemon_knows_all_mons_and_each_has_a_mgr_beside_it() -> None:
 
 def test_a_cluster_of_several_mons_starts_when_all_are_in_the_quorum(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
-    place = RgwPlacement(mon=STORES, osd=STORES, radosgw=("gateway-1",))
-    Rgw("ceph-16", place, RgwSettings()).bring_up(stage.hosts, stage.hosts["client-1"], print)
+    rgw(mon=STORES).bring_up(stage.hosts, stage.hosts["client-1"], print)
     for name in STORES:
         assert len(stage.when(f"{name} start mon")) == len(stage.when(f"{name} start mgr")) == 1
     asked = [json.loads(line)["prefix"] for line in stage.mon_log.read_text().splitlines()]
@@ -573,11 +572,10 @@ def test_osd_hosts_without_an_address_in_that_network_are_refused_before_anythin
     hosts = {name: Addressed("10.0.0.1 10.2.0.7 fe80::1%eth0\n") for name in STORES}
     hosts["store-2"] = Addressed("10.0.0.2 fd00::2\n")
     settings = RgwSettings.model_validate({"osd": {"cluster_network": "10.2.0.0/24"}})
-    place = RgwPlacement(mon=("store-1",), osd=STORES, radosgw=("gateway-1",))
-    assert settings_module.network_faults(place, settings, hosts) == [  # type: ignore[arg-type]
+    assert settings_module.network_faults(PLACE, settings, hosts) == [  # type: ignore[arg-type]
         "osd.cluster_network: store-2 has no address in 10.2.0.0/24, but 10.0.0.2, fd00::2"
     ]
-    assert settings_module.network_faults(place, RgwSettings(), {}) == []
+    assert settings_module.network_faults(PLACE, RgwSettings(), {}) == []
 
 
 def test_a_cluster_is_asked_from_another_mons_host_when_the_first_is_dead(
@@ -623,9 +621,8 @@ def test_a_cluster_is_asked_from_another_mons_host_when_the_first_is_dead(
 def test_ceph_binds_to_ipv6_where_hosts_have_it(gateway: str, both: str) -> None:
     sites = {name: Spot(name, f"fd00::{number}") for number, name in enumerate(STORES, 1)}
     sites["gateway-1"] = Spot("gateway-1", gateway)
-    place = RgwPlacement(mon=("store-1",), osd=STORES, radosgw=("gateway-1",))
     settings = RgwSettings()
-    text = ceph_conf(settings, CephRoster(place, settings, sites), fsid="f")
+    text = ceph_conf(settings, CephRoster(PLACE, settings, sites), fsid="f")
     assert "mon_host = [v2:[fd00::1]:3300,v1:[fd00::1]:6789]\n" in text
     assert f"ms_bind_ipv4 = {both}\nms_bind_ipv6 = true\n" in text
-    assert "ms_bind" not in ceph_conf(settings, CephRoster(place, settings, SITES), fsid="f")
+    assert "ms_bind" not in ceph_conf(settings, CephRoster(PLACE, settings, SITES), fsid="f")
