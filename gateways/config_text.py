@@ -12,7 +12,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator
 
-Plain = str | int | float | bool
+OptionValue = str | int | float | bool
 
 _SECTION: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:+-]*")
 _KEY: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.@/+ -]*[A-Za-z0-9_.@/+-])?")
@@ -37,7 +37,7 @@ def option_key(text: str) -> str:
     return text
 
 
-def option_value(value: Plain) -> Plain:
+def option_value(value: OptionValue) -> OptionValue:
     """The value of an option, which may be empty. Raises ValueError."""
     if isinstance(value, str):
         _check_one_line(value)
@@ -68,14 +68,13 @@ def _check_one_line(text: str) -> None:
 
 Section = Annotated[str, AfterValidator(section_name)]
 Key = Annotated[str, AfterValidator(option_key)]
-Value = Annotated[Plain, AfterValidator(option_value)]
+Value = Annotated[OptionValue, AfterValidator(option_value)]
 Line = Annotated[str, AfterValidator(config_line)]
 
 
 # INI files as Ceph, Swift and rsync read them.
 
 
-OptionValue = str | int | float | bool
 Sections = Mapping[str, Mapping[str, OptionValue]]
 
 

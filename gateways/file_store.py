@@ -1,4 +1,8 @@
-"""What stores have in common that keep objects in files of XFS disks, and run no cluster beside."""
+"""What stores have in common that keep objects in files of XFS disks, and run no cluster beside.
+
+A store is a class below `FileStore`, which says what is its own: `roles`, `stages`, `ready`,
+`facts`, what is on disk when it answers, and of the rest what is different.
+"""
 
 from __future__ import annotations
 
@@ -7,30 +11,33 @@ import re
 import secrets
 import shlex
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import ClassVar, Final, Generic, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import SecretStr
+from pydantic import AfterValidator, Field, SecretStr, ValidationInfo
 
 from weighbridge.common.endpoint import Endpoint, ObjectApi, base_url
 from weighbridge.common.errors import CommandFailed, TargetError, UsageError
 from weighbridge.common.host import Host, Service
 from weighbridge.common.record import Record
-from weighbridge.common.structure import ANSWERS, Redundancy, Structure
+from weighbridge.common.structure import ANSWERS, Answers, Fragments, Structure
 from weighbridge.gateways import daemon, program
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.gateway import (
     DiskSpace,
     Gateway,
+    HostNeed,
     KeptBytes,
     Program,
-    Rendered,
+    RootImage,
     RunningGateway,
     Say,
     Site,
+    Tier,
+    Unfit,
 )
 from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.together import together
@@ -46,69 +53,89 @@ def disk_folders(site: Site) -> tuple[str, ...]:
     return tuple(f"{_BELOW}{number}" for number in range(len(site.disks)))
 
 
-def make_disks(hosts: Sequence[Host]) -> None:
-    """Make a file system on every disk of these hosts and mount it. Raises CommandFailed."""
-    together([partial(_run, host, ("mkfs.xfs -q -f -K",)) for host in hosts])
+def mount_disks(hosts: Sequence[Host], *, make: bool = False) -> None:
+    """Mount the file systems of all disks of these hosts; `make` has them made first. Raises
+    CommandFailed.
+    """
+    together([partial(_mount, host, make=make) for host in hosts])
 
 
-def mount_again(hosts: Sequence[Host]) -> None:
-    """Mount what `make` made on hosts that were without power. Raises CommandFailed."""
-    together([partial(_run, host, ()) for host in hosts])
-
-
-def _run(host: Host, before: Sequence[str]) -> None:
-    lines = [
-        line
-        for disk, folder in zip(host.disks, disk_folders(host), strict=True)
-        for line in (
-            *(f"{one} {disk}" for one in before),
-            f"mkdir -p {folder}",
-            f"mount -t xfs -o {_OPTIONS} {disk} {folder}",
-        )
-    ]
+def _mount(host: Host, *, make: bool) -> None:
+    lines = []
+    for disk, folder in zip(host.disks, disk_folders(host), strict=True):
+        if make:
+            lines.append(f"mkfs.xfs -q -f -K {disk}")
+        lines += [f"mkdir -p {folder}", f"mount -t xfs -o {_OPTIONS} {disk} {folder}"]
     host.run(["sh", "-ec", "\n".join(lines)], timeout_s=120)
 
 
-def disk_space_of(hosts: Sequence[Host], kept: Redundancy) -> DiskSpace:
-    """Size and free space of all disks of these hosts. Raises TargetError."""
-    rows = file_systems([(one, disk_folders(one)) for one in hosts])
-    return DiskSpace(
-        bytes=sum(size for size, _, _ in rows),
-        free_bytes=sum(free for _, _, free in rows),
-        kept=kept,
-    )
+def disk_usage(mounted: Sequence[tuple[Host, Sequence[str]]]) -> tuple[int, int, int]:
+    """Size, used and free bytes of all file systems in these folders. Raises TargetError."""
 
-
-def kept_on_disks(hosts: Sequence[Host]) -> KeptBytes:
-    """What is used of them, inodes and folders included. Raises TargetError."""
-    rows = file_systems([(one, disk_folders(one)) for one in hosts])
-    used = sum(used for _, used, _ in rows)
-    return KeptBytes(used, None, "XFS: used bytes of all disks, metadata included")
-
-
-def file_systems(
-    mounted: Sequence[tuple[Host, Sequence[str]]],
-) -> list[tuple[int, int, int]]:
-    """Size, used and free bytes of the file systems in these folders. Raises TargetError."""
-
-    def asked(host: Host, mine: Sequence[str]) -> list[tuple[int, int, int]]:
-        lines = host.run(["df", "--block-size=1", "--output=size,used,avail", *mine]).stdout
+    def rows_of(host: Host, folders: Sequence[str]) -> list[tuple[int, int, int]]:
+        lines = host.run(["df", "--block-size=1", "--output=size,used,avail", *folders]).stdout
         rows = [_DF_LINE.fullmatch(line) for line in lines.splitlines()[1:]]
         known = [(int(row[1]), int(row[2]), int(row[3])) for row in rows if row]
-        if len(known) != len(mine):
+        if len(known) != len(folders):
             raise TargetError(f"{host.name}: df does not say what its disks have")
         return known
 
-    return [row for rows in together([partial(asked, *one) for one in mounted]) for row in rows]
+    size_bytes = used_bytes = free_bytes = 0
+    for rows in together([partial(rows_of, *one) for one in mounted]):
+        for size, used, free in rows:
+            size_bytes += size
+            used_bytes += used
+            free_bytes += free
+    return size_bytes, used_bytes, free_bytes
 
-
-Place = TypeVar("Place", bound=Record)
-Settings = TypeVar("Settings", bound=Record)
 
 HIDDEN: Final = "***"
 """For secrets, where files are shown."""
 READY_S: Final = 120.0
 """How long a store may take until it says that it is ready: three-host stores took 8 s here."""
+
+Hosts = Mapping[str, Host]
+"""By name."""
+Stages = Sequence[Sequence[Daemon]]
+"""Daemons in the order of their starts: those of a stage start together, once those of the stage
+before answer.
+"""
+
+
+def _refuse_twice(names: tuple[str, ...], field: ValidationInfo) -> tuple[str, ...]:
+    if len(set(names)) != len(names):
+        raise ValueError(f"{field.field_name} names the same host twice")
+    return names
+
+
+HostNames = Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_refuse_twice)]
+"""A field of a placement: one host or more, each once."""
+
+
+def release_of(name: str, program: Program) -> Mapping[str, RootImage]:
+    """The only release of a store, by its name: Debian with this program."""
+    image = RootImage(name=name, suite="bookworm", packages=("python3",), programs=(program,))
+    return {name: image}
+
+
+def run_by_order(host: Host, module: str, order: Mapping[str, object]) -> None:
+    """Run a program of this suite on a host, which ends within READY_S. Raises CommandFailed."""
+    stdin = json.dumps({**order, "deadline_s": READY_S})
+    host.run(program.ship(host, module), stdin=stdin, timeout_s=READY_S + 30)
+
+
+def folder_daemon(
+    host: Host,
+    name: str,
+    port: int,
+    argv: Sequence[str],
+    folders: Sequence[str],
+    env: Mapping[str, str] | None = None,
+) -> Daemon:
+    """A daemon that makes its folders first."""
+    made = f"mkdir -p {shlex.join(folders)}; " if folders else ""
+    command = ("sh", "-ec", f"{made}exec {shlex.join(argv)}")
+    return Daemon(host, Service(name, command, env or {}), port)
 
 
 @dataclass(frozen=True)
@@ -122,170 +149,127 @@ class Readiness:
 
     def wait(self) -> None:
         """Return when it is. Raises CommandFailed with the last answer."""
-        order = {
-            "url": self.url,
-            "text": self.text,
-            "times": self.times,
-            "deadline_s": READY_S,
-        }
-        self.host.run(
-            program.ship(self.host, "weighbridge.gateways.ready"),
-            stdin=json.dumps(order),
-            timeout_s=READY_S + 30,
-        )
+        order = {"url": self.url, "text": self.text, "times": self.times}
+        run_by_order(self.host, "weighbridge.gateways.ready", order)
 
 
-@dataclass(frozen=True)
-class FileStore:
-    """A store whose daemons were put on hosts, in the order of their starts."""
+class FileStore(Gateway):
+    """A kind of gateway of one program, on hosts whose disks it fills with files, over S3."""
 
-    stages: tuple[tuple[Daemon, ...], ...]
-    """Daemons of a stage start together, once those of the stage before answer."""
-    ready: tuple[Readiness, ...]
-    stores: tuple[Host, ...]
-    """The hosts whose disks it has."""
-    structure: Structure
-    endpoint: Endpoint
-    rendered: tuple[Rendered, ...]
-    meet: Callable[[], None]
-    """Has daemons that have started find each other."""
-
-    @property
-    def daemons(self) -> tuple[Daemon, ...]:
-        return tuple(one for stage in self.stages for one in stage)
-
-    def start(self, client: Host, say: Say, names: Collection[str] | None = None) -> None:
-        """Start its daemons, of hosts of these names only if they are given, until they listen and
-        have met.
-
-        Raises ServiceFailed or CommandFailed.
-        """
-        for stage in self.stages:
-            mine = [one for one in stage if names is None or one.host.name in names]
-            daemon.start(mine)
-            await_ports(client, mine, say)
-        self.meet()
-
-    def await_ready(self) -> None:
-        """Return when it says that it is ready. Raises ServiceFailed or CommandFailed."""
-        try:
-            for one in self.ready:
-                one.wait()
-        except CommandFailed:
-            daemon.check(self.daemons)
-            raise
-
-
-class RunningFileStore(RunningGateway):
-    """The verified store."""
-
-    def __init__(self, store: FileStore, client: Host, say: Say, facts: Mapping[str, str]) -> None:
-        """Verifies it. Raises ServiceFailed or VerificationFailed."""
-        self._store = store
-        self._client = client
-        self.endpoints = (store.endpoint,)
-        self.rendered = store.rendered
-        with daemon.blaming(store.daemons):
-            checks = verify(client, self.endpoints)
-        verified = f"{len(checks)} operations over S3"
-        say(f"verified: {verified}")
-        answers = store.structure.answers
-        self.facts = MappingProxyType(
-            {
-                **facts,
-                **({} if answers is None else {"on disk": ANSWERS[answers]}),
-                "verified": f"{verified}, reads byte for byte",
-            }
-        )
-
-    def settle(self) -> tuple[str, ...]:
-        return ("nothing to wait for",)
-
-    def drop_caches(self) -> tuple[str, ...]:
-        return ("no cache of the store itself: objects are in the page cache",)
-
-    def check(self) -> None:
-        daemon.check(self._store.daemons)
-
-    def daemons(self) -> tuple[Daemon, ...]:
-        return self._store.daemons
-
-    def disk_space(self) -> DiskSpace:
-        return disk_space_of(self._store.stores, self._store.structure)
-
-    def kept_bytes(self) -> KeptBytes:
-        return kept_on_disks(self._store.stores)
-
-    def start_again(self, names: Collection[str], say: Say) -> None:
-        mount_again([one for one in self._store.stores if one.name in names])
-        self._store.start(self._client, say, names)
-        self._store.await_ready()
-
-
-class FileGateway(Gateway, Generic[Place, Settings]):
-    """A kind of gateway of one program, on hosts whose disks it fills with files, over S3.
-
-    A subclass says what is its own: `needs`, `structure`, `stages`, `ready`, `facts`, and of the
-    rest below what is different.
+    place: Any
+    settings: Any
+    roles: ClassVar[Mapping[str, Tier]]
+    """Fields of `Placement`, each with what its hosts spend their CPU on. Hosts of the first one
+    keep objects; clients use the first host of the last.
     """
-
-    place: Place
-    settings: Settings
+    copied: ClassVar[tuple[str, str] | None] = None
+    """The setting with the number of copies, and the word for hosts that have one each; None: it
+    has one copy.
+    """
+    copied_by: ClassVar[Literal["gateway", "store"]] = "gateway"
+    """As of `Structure`."""
     says_version: ClassVar[tuple[str, ...]] = ("--version",)
     """What its program is asked for its version."""
 
     def __init__(self, release: str, place: Record, settings: Record) -> None:
-        assert isinstance(place, self.Placement)  # noqa: S101 - the interface's contract
-        assert isinstance(settings, self.Settings)  # noqa: S101
-        self.release = release
-        self.place, self.settings = cast("Place", place), cast("Settings", settings)
+        """Raises Unfit when there are fewer hosts than copies."""
+        self.release, self.place, self.settings = release, place, settings
+        named = [getattr(place, role) for role in self.roles]
+        hosts = [(names,) if isinstance(names, str) else names for names in named]
+        self._hosts = dict(zip(self.roles, hosts, strict=True))
+        self.keepers: tuple[str, ...] = hosts[0]
+        """The hosts that keep objects."""
+        self.entrance: str = hosts[-1][0]
+        """The host that clients use."""
+        if self.copied is not None and len(self.keepers) < self.copies:
+            setting, what = self.copied
+            raise Unfit(
+                f"{self.copies} copies on separate hosts need as many {what}, not "
+                f"{len(self.keepers)}: add hosts, or set {setting} to {len(self.keepers)}",
+                ("settings", setting),
+            )
 
     @property
     @abstractmethod
     def port(self) -> int:
         """Of S3, on the host that clients use."""
 
+    @property
     @abstractmethod
-    def structure(self, disks: Mapping[str, int]) -> Structure:
-        """See Gateway."""
+    def answers(self) -> Answers:
+        """What is on disk when it acknowledges a write."""
 
     @abstractmethod
-    def stages(
-        self, hosts: Mapping[str, Host], endpoint: Endpoint
-    ) -> tuple[tuple[Daemon, ...], ...]:
-        """Its daemons, as of `FileStore`; `endpoint` has the user and key that they are to know."""
+    def stages(self, hosts: Hosts, endpoint: Endpoint) -> Stages:
+        """Its daemons; `endpoint` has the user and key that they are to know."""
 
     @abstractmethod
-    def ready(self, hosts: Mapping[str, Host]) -> tuple[Readiness, ...]:
+    def ready(self, hosts: Hosts) -> tuple[Readiness, ...]:
         """What says that it is ready."""
 
     @abstractmethod
     def facts(self, structure: Structure) -> dict[str, str]:
         """Sentences of the report's table, without program and verification."""
 
-    @property
-    def program(self) -> Program:
-        """The program of its image, which is all that it consists of."""
-        (found,) = self.image.programs
-        return found
+    def fragments(self, disks: int) -> Fragments | None:
+        """How it cuts objects over so many disks; None: it does not."""
+        return None
 
     @property
     def wanted_version(self) -> str:
+        """What its program says of its version, among other words."""
         return self.program.version.removeprefix("v")
 
     def new_keys(self) -> tuple[str, str]:
         """A user's name and secret key, in the form that it takes."""
         return "weighbridge", secrets.token_hex(20)
 
-    def put_files(self, hosts: Mapping[str, Host], endpoint: Endpoint) -> None:
+    def put_files(self, hosts: Hosts, endpoint: Endpoint) -> None:
         """Write its configuration files, with secrets, before anything starts."""
 
-    def meet(self, hosts: Mapping[str, Host]) -> None:
+    def meet(self, hosts: Hosts) -> None:
         """Have daemons find each other after each start, if they do not by themselves."""
 
-    def set_up(self, store: FileStore, hosts: Mapping[str, Host]) -> None:
+    def set_up(self, running: RunningFileStore, hosts: Hosts) -> None:
         """Have a store that has started for the first time ready. Raises as `await_ready`."""
-        store.await_ready()
+        running.await_ready()
+
+    @property
+    def program(self) -> Program:
+        """The program of its image, which is all that it consists of."""
+        (program,) = self.image.programs
+        return program
+
+    @property
+    def copies(self) -> int:
+        """How many of each object it keeps."""
+        return 1 if self.copied is None else int(getattr(self.settings, self.copied[0]))
+
+    def needs(self) -> Mapping[str, HostNeed]:
+        needs = {}
+        for name in dict.fromkeys(name for names in self._hosts.values() for name in names):
+            roles = tuple(role for role, names in self._hosts.items() if name in names)
+            tiers = {self.roles[role] for role in roles}
+            needs[name] = HostNeed(
+                # The servers of a store that has but one kind have its name.
+                roles=(self.kind,) if len(self.roles) == 1 else roles,
+                disks=int(name in self.keepers),
+                tier=tiers.pop() if len(tiers) == 1 else "shared",
+            )
+        return needs
+
+    def structure(self, disks: Mapping[str, int]) -> Structure:
+        used = {name: tuple(range(disks.get(name, 0))) for name in self.keepers}
+        return Structure(
+            entrances=(self.entrance,),
+            gateways=(self.entrance,),
+            stores=self.keepers,
+            disks=used,
+            replicas=self.copies,
+            fragments=self.fragments(sum(len(numbers) for numbers in used.values())),
+            answers=self.answers,
+            copied_by=self.copied_by,
+        )
 
     def apis(self) -> tuple[ObjectApi, ...]:
         return ("s3",)
@@ -293,38 +277,24 @@ class FileGateway(Gateway, Generic[Place, Settings]):
     def cannot_restart(self) -> str:
         return ""
 
-    def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
-        """It has no files, unless a subclass has: options are on its command line."""
-        return ()
-
-    def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
+    def preflight(self, hosts: Hosts, say: Say) -> None:
         """Raise UsageError unless the program is there: there are no files that it could check."""
         for name in self.needs():
             self._version(hosts[name])
 
-    def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:
-        structure = self.structure({name: len(host.disks) for name, host in hosts.items()})
-        stores = tuple(hosts[name] for name in structure.stores)
-        entrance = hosts[structure.entrances[0]]
+    def bring_up(self, hosts: Hosts, client: Host, say: Say) -> RunningGateway:
+        entrance = hosts[self.entrance]
         user, key = self.new_keys()
         url = base_url(entrance.address, self.port)
         endpoint = Endpoint(api="s3", url=url, user=user, key=SecretStr(key))
         say("creating file systems")
-        make_disks(stores)
+        mount_disks([hosts[name] for name in self.keepers], make=True)
         self.put_files(hosts, endpoint)
-        store = FileStore(
-            stages=self.stages(hosts, endpoint),
-            ready=self.ready(hosts),
-            stores=stores,
-            structure=structure,
-            endpoint=endpoint,
-            rendered=self.render(hosts),
-            meet=partial(self.meet, hosts),
-        )
-        store.start(client, say)
-        self.set_up(store, hosts)
-        program = {"program": f"{self._version(entrance)}; {self.program.source}"}
-        return RunningFileStore(store, client, say, {**self.facts(structure), **program})
+        running = RunningFileStore(self, hosts, client, endpoint)
+        running.start(say)
+        self.set_up(running, hosts)
+        running.describe(f"{self._version(entrance)}; {self.program.source}", say)
+        return running
 
     def _version(self, host: Host) -> str:
         """Its program's version; raises UsageError for another, as real hosts have their own."""
@@ -342,13 +312,77 @@ class FileGateway(Gateway, Generic[Place, Settings]):
         return said.splitlines()[0]
 
 
-def service(
-    name: str,
-    argv: Sequence[str],
-    *,
-    folders: Sequence[str] = (),
-    env: Mapping[str, str] | None = None,
-) -> Service:
-    """A service that makes its folders first."""
-    made = f"mkdir -p {shlex.join(folders)}; " if folders else ""
-    return Service(name, ("sh", "-ec", f"{made}exec {shlex.join(argv)}"), env or {})
+class RunningFileStore(RunningGateway):
+    """The store on its hosts: `start`, have it ready, then `describe`."""
+
+    def __init__(self, store: FileStore, hosts: Hosts, client: Host, endpoint: Endpoint) -> None:
+        self._store = store
+        self._hosts = hosts
+        self._client = client
+        self._keepers = [hosts[name] for name in store.keepers]
+        self._stages = store.stages(hosts, endpoint)
+        self._structure = store.structure({name: len(host.disks) for name, host in hosts.items()})
+        self.endpoints = (endpoint,)
+        self.rendered = store.render(hosts)
+
+    def start(self, say: Say, names: Collection[str] | None = None) -> None:
+        """Start its daemons, of hosts of these names only if they are given, until they listen and
+        have met.
+
+        Raises ServiceFailed or CommandFailed.
+        """
+        for stage in self._stages:
+            mine = [one for one in stage if names is None or one.host.name in names]
+            daemon.start(mine)
+            await_ports(self._client, mine, say)
+        self._store.meet(self._hosts)
+
+    def await_ready(self) -> None:
+        """Return when it says that it is ready. Raises ServiceFailed or CommandFailed."""
+        try:
+            for readiness in self._store.ready(self._hosts):
+                readiness.wait()
+        except CommandFailed:
+            self.check()
+            raise
+
+    def describe(self, program: str, say: Say) -> None:
+        """Verify it, and say what it is. Raises ServiceFailed or VerificationFailed."""
+        with daemon.blaming(self.daemons()):
+            checks = verify(self._client, self.endpoints)
+        verified = f"{len(checks)} operations over S3"
+        say(f"verified: {verified}")
+        self.facts = MappingProxyType(
+            {
+                **self._store.facts(self._structure),
+                "program": program,
+                "on disk": ANSWERS[self._store.answers],
+                "verified": f"{verified}, reads byte for byte",
+            }
+        )
+
+    def settle(self) -> tuple[str, ...]:
+        return ("nothing to wait for",)
+
+    def drop_caches(self) -> tuple[str, ...]:
+        return ("no cache of the store itself: objects are in the page cache",)
+
+    def check(self) -> None:
+        daemon.check(self.daemons())
+
+    def daemons(self) -> tuple[Daemon, ...]:
+        return tuple(one for stage in self._stages for one in stage)
+
+    def disk_space(self) -> DiskSpace:
+        size, _, free = disk_usage([(host, disk_folders(host)) for host in self._keepers])
+        return DiskSpace(bytes=size, free_bytes=free, kept=self._structure)
+
+    def kept_bytes(self) -> KeptBytes:
+        """What is used of the disks, inodes and folders included."""
+        _, used, _ = disk_usage([(host, disk_folders(host)) for host in self._keepers])
+        return KeptBytes(used, None, "XFS: used bytes of all disks, metadata included")
+
+    def start_again(self, names: Collection[str], say: Say) -> None:
+        mount_disks([host for host in self._keepers if host.name in names])
+        self.start(say, names)
+        self.await_ready()

@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from os.path import commonprefix
 from pathlib import PurePosixPath
 from typing import Final
@@ -42,11 +42,8 @@ class _Swap:
     after: str | None
 
 
-@dataclass
-class _Place:
-    """The changes of one container, each with the files it applies to."""
-
-    swaps: dict[_Swap, list[Rendered]] = field(default_factory=dict)
+_Place = dict[_Swap, list[Rendered]]
+"""The changes of one container, each with the files it applies to."""
 
 
 def fragments(
@@ -64,7 +61,7 @@ def fragments(
     files: dict[str, dict[_Path, _Place]] = {}
     sharing: Counter[str] = Counter()
     for key, one in {**wanted, **known}.items():
-        name = _name(one)
+        name = _NUMBERED.sub("", PurePosixPath(one.path).name)
         if name == _KEYRING:
             continue
         sharing[name] += 1
@@ -73,16 +70,12 @@ def fragments(
         new = wanted[key].text if key in wanted else ""
         grammar = _grammar(name)
         for path, swap in _swaps(_parsed(grammar, old), _parsed(grammar, new), grammar):
-            places.setdefault(path, _Place()).swaps.setdefault(swap, []).append(one)
+            places.setdefault(path, {}).setdefault(swap, []).append(one)
     return tuple(
         FragmentPart(name=name, text=_text(name, places, sharing[name], evidence))
         for name, places in files.items()
         if places
     )
-
-
-def _name(one: Rendered) -> str:
-    return _NUMBERED.sub("", PurePosixPath(one.path).name)
 
 
 def _grammar(name: str) -> FileGrammar:
@@ -182,7 +175,7 @@ def _changes(place: _Place, grammar: FileGrammar, path: _Path, files: int) -> It
     note = grammar.note(path[-1][0]) if path else ""
     if note:
         yield f"{indent}# {note}"
-    for swap, wanting in place.swaps.items():
+    for swap, wanting in place.items():
         if len(wanting) < files:
             yield (
                 f"{indent}# only "

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import Annotated, ClassVar, Final, Literal, Protocol
 
 from pydantic import Field, SecretStr
@@ -269,7 +268,7 @@ class RunningGateway(ABC):
     """What decides results, in words: versions, replicas, acknowledgement rule, pipeline as it
     runs, tcp_nodelay ...
     """
-    rendered: tuple[Rendered, ...]
+    rendered: tuple[Rendered, ...] = ()
     profile_remark: str = ""
     """What to know about a profile of its daemons."""
     uneven: tuple[str, ...] = ()
@@ -429,9 +428,9 @@ class Gateway(ABC):
         """Its services on these hosts, of which any may die; empty where faults are not made."""
         return ()
 
-    @abstractmethod
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
         """The configuration files that `bring_up` would write, with `***` for secrets."""
+        return ()
 
     @abstractmethod
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
@@ -500,16 +499,20 @@ class Gateway(ABC):
         return None
 
 
-def _shipped() -> dict[str, str]:
-    """Each folder here that has a module of its own name, in which the store is a class of it."""
-    return {
-        path.stem: f"weighbridge.gateways.{path.stem}.{path.stem}:{path.stem.capitalize()}"
-        for path in sorted(Path(__file__).parent.glob("*/*.py"))
-        if path.stem == path.parent.name
-    }
-
-
-STORES: Registry[type[Gateway]] = Registry("weighbridge.stores", "gateway", own=_shipped())
+STORES: Registry[type[Gateway]] = Registry(
+    "weighbridge.stores",
+    "gateway",
+    own={
+        "existing": "weighbridge.gateways.existing.existing:Existing",
+        "garage": "weighbridge.gateways.stores:Garage",
+        "minio": "weighbridge.gateways.stores:Minio",
+        "null": "weighbridge.gateways.null.null:Null",
+        "rgw": "weighbridge.gateways.rgw.rgw:Rgw",
+        "seaweedfs": "weighbridge.gateways.stores:Seaweedfs",
+        "swift": "weighbridge.gateways.swift.swift:Swift",
+        "versitygw": "weighbridge.gateways.stores:Versitygw",
+    },
+)
 """Every kind of gateway by the name that layouts use."""
 
 
@@ -521,6 +524,12 @@ class KnownRelease(Record):
     """The release whose settings it has, as this suite has none of its own for it, nor tests that
     run it; empty: its own.
     """
+    lacks: frozenset[str] = frozenset()
+    """Options that this suite uses with other releases and that this one does not know."""
+    s3_lacks: Mapping[S3Way, str] = Field(default_factory=dict)
+    """What of S3 requests it refuses or does not do, and how."""
+    s3_lacks_operations: Mapping[str, str] = Field(default_factory=dict)
+    """Operations of suites that it does not do over S3, and what it does instead."""
 
 
 def words(release: str, other: str, ignored: Sequence[str]) -> str:

@@ -42,7 +42,6 @@ def apache_conf(
     settings: ApacheSettings, address: str, backends: Sequence[Backend], *, native: bool
 ) -> str:
     """Apache's complete configuration. `native`: the backends speak FastCGI themselves."""
-    mpm = settings.mpm
     server = [
         f'ServerRoot "{_FOLDER}"',
         'DefaultRuntimeDir "/run"',
@@ -57,14 +56,7 @@ def apache_conf(
             f'LoadModule {name}_module "/usr/lib/apache2/modules/mod_{name}.so"'
             for name in _modules(settings, len(backends), native=native)
         ),
-        f"ServerLimit {mpm.server_limit}",
-        f"ThreadLimit {mpm.thread_limit}",
-        f"StartServers {mpm.start_servers}",
-        f"MinSpareThreads {mpm.min_spare_threads}",
-        f"MaxSpareThreads {mpm.max_spare_threads}",
-        f"ThreadsPerChild {mpm.threads_per_child}",
-        f"MaxRequestWorkers {mpm.max_request_workers}",
-        f"MaxConnectionsPerChild {mpm.max_connections_per_child}",
+        *(f"{name} {size}" for name, size in settings.mpm.directives.items()),
         f"Timeout {settings.timeout:.0f}",
         f"KeepAlive {_on(settings.keep_alive)}",
         f"KeepAliveTimeout {settings.keep_alive_timeout:.0f}",
@@ -250,7 +242,7 @@ class ApacheGrammar(FileGrammar):
     of_two: ClassVar[frozenset[str]] = frozenset({"SetEnv", "BalancerMember", "CustomLog"})
 
     def reads(self, raw: str) -> Reading:
-        """See FileGrammar. `<IfDefine !...>` is this suite's own: see BARE."""
+        """`<IfDefine !...>` is this suite's own: see BARE."""
         line = raw.strip()
         if line.startswith("</"):
             return "end"
@@ -388,7 +380,7 @@ class Apache(Front):
         return self.settings.path == "fastcgi"
 
     def further_ports(self) -> tuple[tuple[int, str], ...]:
-        """See Front: with FastCGI the responder's, as only the hosts show whether one is needed."""
+        """With FastCGI the responder's, as only the hosts show whether one is needed."""
         if not self.wants_fastcgi:
             return ()
         responder = self.settings.responder
@@ -401,14 +393,14 @@ class Apache(Front):
         return self.settings.path == "fastcgi" and not self.native
 
     def files(self, address: str, backends: Sequence[Backend]) -> Mapping[str, str]:
-        """See Front. Good for Apache 2.4.39 and later."""
+        """Good for Apache 2.4.39 and later."""
         files = {CONF: apache_conf(self.settings, address, backends, native=self.native)}
         if self.has_responder:
             files[RESPONDER_CONF] = responder_conf(self.settings, address, backends)
         return files
 
     def check(self, host: Host) -> None:
-        """See Front. Raises MissingPrerequisite without a built responder, CommandFailed."""
+        """Raises MissingPrerequisite without a built responder, CommandFailed."""
         if self.has_responder:
             _responder()
         known = {
@@ -445,7 +437,7 @@ class Apache(Front):
         return []
 
     def daemons(self, host: Host) -> tuple[Daemon, ...]:
-        """See Front. Puts the responder's program there; raises MissingPrerequisite without it."""
+        """Puts the responder's program there; raises MissingPrerequisite without it."""
         apache = Daemon(host, Service(SERVICE, (*_APACHE, "-DFOREGROUND")), self.port, (ERROR_LOG,))
         if not self.has_responder:
             return (apache,)
@@ -458,21 +450,17 @@ class Apache(Front):
         )
 
     def facts(self, host: Host) -> dict[str, str]:
-        """See Front: versions and figures as the running Apache reports them."""
         status = self._status(host)
         version = status["ServerVersion"].split(" ")[0].replace("/", " ")
-        settings, mpm = self.settings, self.settings.mpm
+        settings = self.settings
+        sizes = ", ".join(f"{name} {size}" for name, size in settings.mpm.directives.items())
         threads = int(status["BusyWorkers"]) + int(status["IdleWorkers"])
         reuse = "kept" if settings.reuse else "new for each request"
         many = settings.keep_alive_requests or "any number of"
         found = {
             "path": self._path(host, version),
             "apache": f"{status['ServerVersion']}, MPM {status['ServerMPM']}",
-            "apache mpm": f"ServerLimit {mpm.server_limit}, ThreadLimit {mpm.thread_limit}, "
-            f"StartServers {mpm.start_servers}, MinSpareThreads {mpm.min_spare_threads}, "
-            f"MaxSpareThreads {mpm.max_spare_threads}, ThreadsPerChild {mpm.threads_per_child}, "
-            f"MaxRequestWorkers {mpm.max_request_workers}, "
-            f"MaxConnectionsPerChild {mpm.max_connections_per_child}; {threads} threads at start",
+            "apache mpm": f"{sizes}; {threads} threads at start",
             "apache keep-alive": f"{settings.keep_alive_timeout:g} s, {many} requests on a "
             "connection"
             if settings.keep_alive
@@ -500,14 +488,13 @@ class Apache(Front):
         return [host.address, str(self.port), authority, STATUS_HOST]
 
     def await_backends(self, host: Host) -> None:
-        """See Front. All layouts set `retry=0`: Apache always retries a failed backend at once."""
+        """All layouts set `retry=0`: Apache always retries a failed backend at once."""
 
     @classmethod
     def scope(cls, key: str) -> Scope:
         return scope_of_setting(key)
 
     def reloads(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
-        """See Front: when only directives differ that a graceful restart applies."""
         others = [
             {path: text for path, text in files.items() if path != CONF}
             for files in (before, after)
@@ -515,7 +502,7 @@ class Apache(Front):
         return others[0] == others[1] and graceful(before[CONF], after[CONF])
 
     def reload(self, host: Host) -> str:
-        """See Front: a graceful restart, until no old process is left.
+        """A graceful restart, until no old process is left.
 
         An old process ends with its last connection, and with `worker` an idle one is kept for
         keep_alive_timeout. Apache does not start StartServers processes at every graceful restart:
@@ -578,7 +565,6 @@ class Apache(Front):
         )
 
     def probes(self, host: Host) -> tuple[Probe, ...]:
-        """See Front: workers by state, requests, bytes; requests and connections of a responder."""
         arguments = self._status_at(host)
         if self.has_responder:
             arguments += [host.address, str(STATS_PORT)]

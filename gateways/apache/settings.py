@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -22,15 +23,7 @@ STATS_PORT = 9980
 
 _OWN = {
     "listen": "port",
-    "serverlimit": "mpm: server_limit",
-    "threadlimit": "mpm: thread_limit",
-    "startservers": "mpm: start_servers",
-    "minsparethreads": "mpm: min_spare_threads",
-    "maxsparethreads": "mpm: max_spare_threads",
-    "threadsperchild": "mpm: threads_per_child",
-    "maxrequestworkers": "mpm: max_request_workers",
     "maxclients": "mpm: max_request_workers",
-    "maxconnectionsperchild": "mpm: max_connections_per_child",
     "maxrequestsperchild": "mpm: max_connections_per_child",
     "timeout": "timeout",
     "proxypass": "path, reuse and flush",
@@ -44,7 +37,9 @@ _OWN = {
     "sslcertificatefile": "tls",
     "sslcertificatekeyfile": "tls",
 }
-"""Directives that these settings write, in lower case, and the setting of each."""
+"""Directives that these settings write, in lower case, and the setting of each; those of `mpm` have
+its names.
+"""
 
 
 class MpmSettings(Record):
@@ -110,6 +105,12 @@ class MpmSettings(Record):
             )
         return self
 
+    @property
+    def directives(self) -> Mapping[str, int]:
+        """Apache's own, whose names are those of the settings."""
+        sizes = {name: size for name, size in self if name != "kind"}
+        return {name.title().replace("_", ""): size for name, size in sizes.items()}
+
 
 class ResponderSettings(Record):
     """The FastCGI responder between Apache and a radosgw without FastCGI."""
@@ -169,7 +170,8 @@ class ApacheSettings(FrontSettings):
             for name, value in directives.items():
                 if value == "":
                     raise ValueError(f"{section}: the value of {name} is not one line: it is empty")
-                own = _OWN.get(name.lower())
+                mpm = {key.replace("_", ""): f"mpm: {key}" for key in MpmSettings.model_fields}
+                own = {**_OWN, **mpm}.get(name.lower())
                 if own is not None:
                     raise ValueError(f"{section}: {name} is set by `{own}`")
         return options

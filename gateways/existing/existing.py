@@ -19,16 +19,7 @@ from weighbridge.gateways.endpoint_program import run_with_endpoints, without_se
 from weighbridge.gateways.existing import credentials
 from weighbridge.gateways.existing.credentials import source, with_new_keys
 from weighbridge.gateways.existing.settings import ExistingPlacement, ExistingSettings
-from weighbridge.gateways.gateway import (
-    Below,
-    Gateway,
-    HostNeed,
-    Rendered,
-    RootImage,
-    RunningGateway,
-    Say,
-    Site,
-)
+from weighbridge.gateways.gateway import Below, Gateway, HostNeed, RootImage, RunningGateway, Say
 from weighbridge.gateways.verify import OperationFailed, verify
 
 _LOOK_TIMEOUT_S = 150.0
@@ -54,7 +45,6 @@ class RunningExisting(RunningGateway):
         self._pool = pool
         self.endpoints = tuple(endpoints)
         self.facts = MappingProxyType(dict(facts))
-        self.rendered: tuple[Rendered, ...] = ()
 
     def settle(self) -> tuple[str, ...]:
         return ("not settled: deferred work of a gateway that this suite did not start",)
@@ -295,9 +285,6 @@ class Existing(Gateway):
 
     def needs(self) -> Mapping[str, HostNeed]:
         return {}
-
-    def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
-        return ()
 
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
         """Do everything that `bring_up` does, from the client host: there is no other host."""

@@ -73,8 +73,31 @@ def content(
     """What a bucket has; None where its run has deleted it meanwhile. `say` gets how far a long
     list has come. Raises TargetError.
     """
+    count, newest = 0, made
+    told = reporting(say, f"{bucket}: {{}} objects listed so far")
+    strange: list[str] = []
     with _reported(endpoint):
-        return _left(endpoint, endpoint.model_dump(mode="json"), bucket, made, say)
+        try:
+            with exchanging(endpoint.model_dump(mode="json"), bucket) as exchange:
+                of_all = _versions if keeps_versions(exchange, endpoint.api, bucket) else _objects
+                for name, written in of_all(exchange, endpoint.api, bucket):
+                    count += 1
+                    told(count)
+                    newest = max(newest, written)
+                    if not OBJECT.fullmatch(name) and len(strange) < SHOWN:
+                        strange.append(name)
+        except WrongAnswer as wrong:
+            if wrong.answer is None or wrong.answer.status != GONE:
+                raise
+            return None
+    return LeftoverBucket(
+        api=endpoint.api,
+        url=endpoint.url,
+        bucket=bucket,
+        objects=count,
+        newest=newest,
+        strange=tuple(strange),
+    )
 
 
 def delete(endpoint: Endpoint, bucket: str, say: Callable[[str], None] = lambda _: None) -> int:
@@ -107,39 +130,6 @@ def _reported(endpoint: Endpoint) -> Iterator[None]:
     except WrongAnswer as wrong:
         fault = EndpointSilent if wrong.answer is None else TargetError
         raise fault(wrong.report(endpoint.api, endpoint.url)) from wrong
-
-
-def _left(
-    endpoint: Endpoint,
-    given: Mapping[str, Any],
-    bucket: str,
-    made: datetime,
-    say: Callable[[str], None],
-) -> LeftoverBucket | None:
-    count, newest = 0, made
-    told = reporting(say, f"{bucket}: {{}} objects listed so far")
-    strange: list[str] = []
-    try:
-        with exchanging(given, bucket) as exchange:
-            of_all = _versions if keeps_versions(exchange, endpoint.api, bucket) else _objects
-            for name, written in of_all(exchange, endpoint.api, bucket):
-                count += 1
-                told(count)
-                newest = max(newest, written)
-                if not OBJECT.fullmatch(name) and len(strange) < SHOWN:
-                    strange.append(name)
-    except WrongAnswer as wrong:
-        if wrong.answer is None or wrong.answer.status != GONE:
-            raise
-        return None
-    return LeftoverBucket(
-        api=endpoint.api,
-        url=endpoint.url,
-        bucket=bucket,
-        objects=count,
-        newest=newest,
-        strange=tuple(strange),
-    )
 
 
 def _buckets(exchange: Exchange, api: str) -> Iterator[tuple[str, datetime]]:

@@ -169,16 +169,15 @@ class Haproxy(Front):
 
     @classmethod
     def by_size(cls, host: Role) -> tuple[Sized, ...]:
-        """See Front. More than 64 threads need groups of them, which releases before 2.7 lack."""
+        """More than 64 threads need groups of them, which releases before 2.7 lack."""
         return (
             host.processes("threads", most=64),
             host.waiting("maxconn", per_cpu=1024, least=4096),
         )
 
     def files(self, address: str, backends: Sequence[Backend]) -> Mapping[str, str]:
-        """See Front. Good for HAProxy 2.2 and later."""
+        """Good for HAProxy 2.2 and later."""
         settings = self.settings
-        wait = settings.timeouts
         more = {str(section): own for section, own in settings.options.items()}
         own_check = any(line.startswith("http-check ") for own in more.values() for line in own)
         sections = {
@@ -196,10 +195,7 @@ class Haproxy(Front):
                 f"http-reuse {settings.http_reuse}",
                 f"retries {settings.retries}",
                 "option redispatch",
-                f"timeout connect {_ms(wait.connect)}",
-                f"timeout client {_ms(wait.client)}",
-                f"timeout server {_ms(wait.server)}",
-                f"timeout queue {_ms(wait.queue)}",
+                *(f"timeout {name} {_ms(wait_s)}" for name, wait_s in settings.timeouts),
                 f"balance {settings.balance}",
                 f"option httpchk GET {self.health_path}",
                 # Of several such rules each must hold.
@@ -230,7 +226,7 @@ class Haproxy(Front):
         return {PATH: "\n\n".join(texts) + "\n"}
 
     def check(self, host: Host) -> None:
-        """See Front. HAProxy 2.4 and later suggests the closest word; before, its program is
+        """HAProxy 2.4 and later suggests the closest word; before, its program is
         searched for one.
 
         Raises CommandFailed when it cannot be run.
@@ -263,10 +259,9 @@ class Haproxy(Front):
         return (Daemon(host, Service(SERVICE, ("haproxy", "-db", "-f", PATH)), self.port),)
 
     def facts(self, host: Host) -> dict[str, str]:
-        """See Front: as the running HAProxy reports them."""
         done = host.run((*program.ship(host, _COUNTERS_PROGRAM), SOCKET, "once"))
         output: _Output = json.loads(done.stdout)
-        info, settings, wait = output["info"], self.settings, self.settings.timeouts
+        info, settings = output["info"], self.settings
         servers = [row for row in output["rows"] if row["svname"] not in {"FRONTEND", "BACKEND"}]
         names = ", ".join(row["svname"] for row in servers)
         total = next(row for row in output["rows"] if row["svname"] == "BACKEND")
@@ -285,8 +280,9 @@ class Haproxy(Front):
                     (row["check_fall"], row["check_rise"]) for row in servers if "check_fall" in row
                 )
             ),
-            "haproxy timeouts": f"connect {wait.connect:g} s, client {wait.client:g} s, "
-            f"server {wait.server:g} s, queue {wait.queue:g} s",
+            "haproxy timeouts": ", ".join(
+                f"{name} {wait_s:g} s" for name, wait_s in settings.timeouts
+            ),
             "haproxy bufsize": f"{settings.bufsize} bytes",
             **{
                 f"option haproxy.cfg [{section}]": "; ".join(lines)
@@ -314,7 +310,6 @@ class Haproxy(Front):
         return int(found[-1]) if found else otherwise
 
     def probes(self, host: Host) -> tuple[Probe, ...]:
-        """See Front: sessions, queues, bytes, statuses, retries and connect times, by server."""
         return (
             Probe(
                 host,
@@ -325,7 +320,7 @@ class Haproxy(Front):
         )
 
     def await_backends(self, host: Host) -> None:
-        """See Front: HAProxy answers 503 while it thinks a backend dead, until the next check."""
+        """HAProxy answers 503 while it thinks a backend dead, until the next check."""
         # At most so many are in between.
         checks = self._checks("fall", _FALL) + self._checks("rise", _RISE)
         deadline_s = self.settings.health_interval * checks + _SPARE_S

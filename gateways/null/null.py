@@ -16,15 +16,7 @@ from weighbridge.common.record import Record
 from weighbridge.common.structure import Scope
 from weighbridge.gateways import daemon
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.gateway import (
-    Gateway,
-    HostNeed,
-    Rendered,
-    RootImage,
-    RunningGateway,
-    Say,
-    Site,
-)
+from weighbridge.gateways.gateway import Gateway, HostNeed, RootImage, RunningGateway, Say
 from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.verify import verify
 
@@ -84,7 +76,6 @@ class RunningNull(RunningGateway):
             Endpoint(api="swift", url=f"{base}/auth/v1.0", user=_USER, key=SecretStr(self._key)),
             Endpoint(api="s3", url=base, user=_USER, key=SecretStr(self._key)),
         )
-        self.rendered: tuple[Rendered, ...] = ()
         say(f"starting the null target on {host.name}")
         self._start(say)
 
@@ -180,14 +171,10 @@ class Null(Gateway):
     def needs(self) -> Mapping[str, HostNeed]:
         return {self.place.target: HostNeed(roles=("null target",))}
 
-    def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
-        return ()
-
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
         """The options were validated when the layout was read."""
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:
-        """Start the null target and verify it, unless it is meant to fail or stall."""
         return RunningNull(self, hosts[self.place.target], client, say)
 
     @classmethod
@@ -209,19 +196,9 @@ class Null(Gateway):
         }
 
     def arguments(self, address: str) -> tuple[str, ...]:
-        settings = self.settings
-        options: dict[str, object] = {
-            "--host": address,
-            "--port": settings.port,
-            "--threads": settings.threads,
-            "--delay-ms": settings.delay_ms,
-            "--delay-spread": settings.delay_spread,
-            "--fail-share": settings.fail_share,
-            "--fail-status": settings.fail_status,
-            "--stall": settings.stall_s,
-            "--seed": settings.seed,
-            "--user": _USER,
-        }
-        if settings.stall_after_s is not None:
-            options["--stall-after"] = settings.stall_after_s
-        return ("null-target", *(str(word) for option in options.items() for word in option))
+        words = ["null-target", "--host", address, "--user", _USER]
+        for name, value in self.settings:
+            if value is not None:
+                # The verb's options have the names of the settings, without the unit of seconds.
+                words += [f"--{name.removesuffix('_s').replace('_', '-')}", str(value)]
+        return tuple(words)

@@ -27,13 +27,17 @@ from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import DATA_POOL, pools
 from weighbridge.gateways.rgw.facts import Media
 from weighbridge.gateways.rgw.monitor import CephDaemon, Monitor
-from weighbridge.gateways.rgw.running_rgw import MGR_INTERVALS_S, RunningRgw, restore_intervals
+from weighbridge.gateways.rgw.running_rgw import (
+    MGR_INTERVALS_S,
+    RunningRgw,
+    await_up,
+    restore_intervals,
+)
 from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import verify
 
 _UID = "weigh"
 _SUBUSER = f"{_UID}:swift"
-_UP_WITHIN_S = 120.0
 _CLEAN_WITHIN_S = 180.0
 _POLL_S = 0.05
 
@@ -69,6 +73,7 @@ class CephBringUp:
     def run(self) -> RunningGateway:
         """Start it all. Raises ServiceFailed, CommandFailed or VerificationFailed."""
         osds = self.roster.osds
+        stores = [CephDaemon(self.hosts[osd.host], f"osd.{osd.number}") for osd in osds]
         native = self.cluster.speaks_fastcgi(self.hosts)
         front, front_host = self.cluster.front(native=native), self.cluster.place.front
         files = self.cluster.files(
@@ -99,7 +104,7 @@ class CephBringUp:
             fast = (f"--{name.replace('_', '-')}=1" for name in MGR_INTERVALS_S)
             self._start(ceph_state.mgr_daemons(self.roster.mons, self.hosts, *fast))
             self._make_pools(monitor)
-            self._await_osds(monitor)
+            await_up(monitor, stores, {}, self.started)
             self._start_gateways()
             if front is not None and front_host is not None:
                 self._start_front(front, self.hosts[front_host])
@@ -114,7 +119,6 @@ class CephBringUp:
             self._await_clean(monitor)
             media, primaries = self._media(monitor), self._primaries(monitor)
             kept = data_pool.read(monitor)
-        stores = [CephDaemon(self.hosts[osd.host], f"osd.{osd.number}") for osd in osds]
         gateways = [CephDaemon(self.hosts[one.host], one.name) for one in self.roster.radosgws]
         restore_intervals(ceph_state.mgrs(self.roster.mons, self.hosts), stores, self.settings)
         radosgws = dict(zip(gateways, self.gateways, strict=True))
@@ -167,7 +171,7 @@ class CephBringUp:
         self.front = front.daemons(host)
         self.say(f"starting {self.front[-1].service.name} on {host.name}")
         self._start(self.front)
-        await_ports(self.client, [one for one in self.front if one.port is not None], self.say)
+        await_ports(self.client, self.front, self.say)
 
     def _radosgw_daemon(self, one: Radosgw) -> Daemon:
         service = Service(one.service, ("radosgw", "-f", "-n", one.name))
@@ -206,22 +210,6 @@ class CephBringUp:
                 for name in wanted
             )
         )
-
-    def _await_osds(self, monitor: Monitor) -> None:
-        deadline = time.monotonic() + _UP_WITHIN_S
-        while True:
-            stat = json.loads(monitor.ask({"prefix": "osd stat", "format": "json"})[0])
-            # Release 14 has it one level deeper.
-            up = stat.get("osdmap", stat)["num_up_osds"]
-            if up == len(self.roster.osds):
-                return
-            daemon.check(self.started)
-            if time.monotonic() > deadline:
-                late = next(one for one in self.started if one.service.name.startswith("osd."))
-                raise late.failed(
-                    f"{up} of {len(self.roster.osds)} OSDs were up after {_UP_WITHIN_S:g} s"
-                )
-            time.sleep(_POLL_S)
 
     def _make_user(self) -> None:
         """Create one user with an S3 key and a Swift subuser; no secret is on a command line."""

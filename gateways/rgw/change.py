@@ -19,7 +19,7 @@ from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.rgw.ceph_state import CephState, conf_of, front_files_of
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import CONF, Files, effective, read_as
-from weighbridge.gateways.rgw.monitor import CephDaemon, Command, ask, option
+from weighbridge.gateways.rgw.monitor import CephDaemon, ask, ask_options, running_values
 from weighbridge.gateways.verify import OperationCheck, verify
 
 _READ_EACH_TIME: Final = frozenset(
@@ -37,22 +37,11 @@ value.
 _ADVICE = "give the parameter the scope `restart`"
 
 
-def runtime_values(daemon: CephDaemon, names: Sequence[str]) -> dict[str, str]:
-    """A daemon's running values. Raises ServiceFailed for an unknown option, CommandFailed."""
-    found = {}
-    for name, answer in _each(daemon, "config get", names).items():
-        value = option(answer, name)
-        if value is None:
-            raise daemon.failed(f"does not know the option {name!r}")
-        found[name] = value
-    return found
-
-
 def refuse_fixed(daemon: CephDaemon, names: Sequence[str]) -> None:
     """Raise UsageError when the daemon reports that some of these cannot change at runtime."""
     fixed = [
         name
-        for name, answer in _each(daemon, "config help", names).items()
+        for name, answer in ask_options(daemon, "config help", names).items()
         if not _help(answer).get("can_update_at_runtime")
     ]
     if fixed:
@@ -68,7 +57,7 @@ def apply_options(daemon: CephDaemon, wanted: Mapping[str, str]) -> None:
     Raises UsageError when one may need a restart, after restoring all; ServiceFailed when the
     daemon refuses one.
     """
-    before = runtime_values(daemon, tuple(wanted))
+    before = running_values(daemon, tuple(wanted))
     answers = {name: _set(daemon, name, value) for name, value in wanted.items()}
     refused = [
         f"{name}: {answer.strip()}" for name, answer in answers.items() if "success" not in answer
@@ -82,7 +71,7 @@ def apply_options(daemon: CephDaemon, wanted: Mapping[str, str]) -> None:
     ]
     flagged = {
         name
-        for name, answer in _each(daemon, "config help", not_observed).items()
+        for name, answer in ask_options(daemon, "config help", not_observed).items()
         if "runtime" in _flags(answer)
     }
     uncertain = [name for name in not_observed if name not in flagged]
@@ -112,13 +101,6 @@ def beyond_default(daemon: CephDaemon, names: Sequence[str]) -> dict[str, str]:
         if levels:
             found[name] = ", ".join(f"{level} {value}" for level, value in levels.items())
     return found
-
-
-def _each(daemon: CephDaemon, prefix: str, names: Sequence[str]) -> dict[str, str]:
-    if not names:
-        return {}
-    commands: list[Command] = [{"prefix": prefix, "var": name} for name in names]
-    return dict(zip(names, ask([daemon], *commands)[daemon], strict=True))
 
 
 def _set(daemon: CephDaemon, name: str, value: str) -> str:
@@ -199,21 +181,15 @@ def refuse_fixed_settings(keys: Sequence[str], asked: Scope) -> None:
         raise UsageError(
             "the scope `cluster` means a new deployment: the running one does not change"
         )
-    asks = asked == "nothing"
-    short = [
-        key for key in keys if _lies_below(asked, scope_of(key)) and not (asks and _of_radosgw(key))
-    ]
+    short = []
+    for key in keys:
+        least = scope_of(key)
+        of_radosgw = key.startswith(("radosgw.", "options.client.")) and least != "buckets"
+        if SCOPES.index(asked) < SCOPES.index(least) and not (asked == "nothing" and of_radosgw):
+            short.append(key)
     if short:
         least = widest(scope_of(key) for key in short)
         raise UsageError(f"{', '.join(short)}: this needs at least `{least}`, not `{asked}`")
-
-
-def _lies_below(one: Scope, other: Scope) -> bool:
-    return SCOPES.index(one) < SCOPES.index(other)
-
-
-def _of_radosgw(key: str) -> bool:
-    return key.startswith(("radosgw.", "options.client.")) and scope_of(key) != "buckets"
 
 
 _STOP_WITHIN_S = 60.0
@@ -234,7 +210,11 @@ class CephChange:
 
         Raises UsageError when the running gateway cannot become `cluster`, or not in this scope.
         """
-        _refuse_other_cluster(state.cluster, cluster)
+        if (state.cluster.release, state.cluster.place) != (cluster.release, cluster.place):
+            raise UsageError(
+                "a running gateway keeps its kind, release and placement; others need a new "
+                "deployment"
+            )
         refuse_fixed_settings(differing(state.cluster.settings, cluster.settings), scope)
         self.state = state
         self.cluster = cluster
@@ -363,7 +343,7 @@ class CephChange:
             if ceph in self.known:
                 known = effective(self.known[ceph], ceph.name)
                 names = tuple(name for name in self.changed[ceph] if name not in known)
-                found = runtime_values(ceph, names)
+                found = running_values(ceph, names)
                 self.state.defaults |= {(ceph.name, name): value for name, value in found.items()}
 
     def _apply_live(self, wanted: Mapping[CephDaemon, Mapping[str, str]]) -> list[str]:
@@ -421,7 +401,7 @@ class CephChange:
         self._compare(ceph, wanted)
 
     def _compare(self, ceph: CephDaemon, wanted: Mapping[str, str]) -> None:
-        found = runtime_values(ceph, tuple(wanted))
+        found = running_values(ceph, tuple(wanted))
         wrong = [
             f"{name} {found[name]!r}, not {value!r}"
             for name, value in wanted.items()
@@ -456,11 +436,7 @@ class CephChange:
         names = " and ".join(one.service.name for one in self.state.front)
         self.say(f"restarting {names} on {host.name}")
         daemon.start(self.state.front)
-        await_ports(
-            self.state.client,
-            [one for one in self.state.front if one.port is not None],
-            self.say,
-        )
+        await_ports(self.state.client, self.state.front, self.say)
         short = "; a reload left it with less than it starts with" if self.front_reloads else ""
         return f"{names} stopped and started{short}"
 
@@ -471,13 +447,6 @@ class CephChange:
 
     def _write(self, *paths: str) -> None:
         Files([file for file in self.files.files if file.path in paths]).write(self.hosts)
-
-
-def _refuse_other_cluster(before: CephCluster, after: CephCluster) -> None:
-    if (before.release, before.place) != (after.release, after.place):
-        raise UsageError(
-            "a running gateway keeps its kind, release and placement; others need a new deployment"
-        )
 
 
 def _alive(daemons: Sequence[Daemon]) -> bool:

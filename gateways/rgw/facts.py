@@ -14,7 +14,7 @@ from weighbridge.gateways.rgw import objectstore
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import DATA_POOL, INDEX_POOL, pools
 from weighbridge.gateways.rgw.data_pool import DataPool, compression
-from weighbridge.gateways.rgw.monitor import CephDaemon, ask, option
+from weighbridge.gateways.rgw.monitor import CephDaemon, running_values
 from weighbridge.gateways.rgw.settings import RgwSettings
 
 Media = Literal["hdd", "ssd"]
@@ -123,7 +123,7 @@ def facts(
         )
     wanted = (*_OSD_OPTIONS, *_STORE_OPTIONS[settings.osd.objectstore])
     for what, ceph, names in (("rgw", gateways[0], _RGW_OPTIONS), ("osd", osds[0], wanted)):
-        for name, value in _values(ceph, [name for name in names if knows(name)]).items():
+        for name, value in running_values(ceph, [name for name in names if knows(name)]).items():
             shown = f"{value} ({show_bytes(int(value))})" if name in _BYTES else value
             # Facts are compared, and an address belongs to one deployment: the host's name replaces
             # it.
@@ -132,7 +132,7 @@ def facts(
             )
     if len(gateways) > 1:
         for one in gateways[1:]:
-            value = _values(one, ["rgw_frontends"])["rgw_frontends"]
+            value = running_values(one, ["rgw_frontends"])["rgw_frontends"]
             found[f"{one.name}: rgw_frontends"] = value.replace(
                 f"{bracketed(one.host.address)}:", f"{one.host.name}:"
             )
@@ -189,16 +189,16 @@ def _queue(
     }
     one, osd = media[0], osds[0]
     names = ("osd_op_queue", f"osd_op_num_shards_{one}", f"osd_op_num_threads_per_shard_{one}")
-    values = _values(osd, [name for name in names if knows(name)])
+    values = running_values(osd, [name for name in names if knows(name)])
     if store == "bluestore":
         names = (
             f"bluestore_prefer_deferred_size_{one}",
             f"bluestore_min_alloc_size_{one}",
             "bluestore_debug_enforce_settings",
         )
-        values |= _values(osd, [name for name in names if knows(name)])
+        values |= running_values(osd, [name for name in names if knows(name)])
     if values.get("osd_op_queue") == "mclock_scheduler":
-        values |= _values(osd, ("osd_mclock_profile", f"osd_mclock_max_capacity_iops_{one}"))
+        values |= running_values(osd, ("osd_mclock_profile", f"osd_mclock_max_capacity_iops_{one}"))
     return found | {f"osd: {name}": value for name, value in values.items()}
 
 
@@ -238,17 +238,6 @@ def _extra(
     found: dict[str, str] = {}
     for section, options in settings.options.items():
         if options:
-            values = _values(daemons[section], tuple(options))
+            values = running_values(daemons[section], tuple(options))
             found |= {f"option [{section}] {name}": value for name, value in values.items()}
     return found
-
-
-def _values(ceph: CephDaemon, names: Sequence[str]) -> dict[str, str]:
-    commands = [{"prefix": "config get", "var": name} for name in names]
-    values = {}
-    for name, answer in zip(names, ask([ceph], *commands)[ceph], strict=True):
-        value = option(answer, name)
-        if value is None:
-            raise ceph.failed(f"does not know the option {name!r}")
-        values[name] = value
-    return values

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 from weighbridge.common.errors import CommandFailed, ServiceFailed
@@ -13,6 +14,7 @@ from weighbridge.common.program_lines import NoLine, ProgramEnded, ProgramLines,
 from weighbridge.common.structure import CounterFigure, DaemonCounters
 from weighbridge.gateways import program
 from weighbridge.gateways.probe import Probe
+from weighbridge.gateways.together import together
 
 # Each is `key=group.counter`, with groups and counters of the daemon's `perf dump`. Other releases'
 # names for the same counter follow after a comma. Counters that a release or object store lacks are
@@ -196,6 +198,34 @@ def ask(daemons: Sequence[CephDaemon], *commands: Command) -> dict[CephDaemon, l
     return {
         daemon: answers[index * size : (index + 1) * size] for index, daemon in enumerate(daemons)
     }
+
+
+def ask_all(daemons: Sequence[CephDaemon], *commands: Command) -> dict[CephDaemon, list[str]]:
+    """As `ask`, of daemons of any hosts, which are asked concurrently."""
+    by_host: dict[str, list[CephDaemon]] = {}
+    for daemon in daemons:
+        by_host.setdefault(daemon.host.name, []).append(daemon)
+    answers = together([partial(ask, mine, *commands) for mine in by_host.values()])
+    return {daemon: texts for answer in answers for daemon, texts in answer.items()}
+
+
+def ask_options(daemon: CephDaemon, prefix: str, names: Sequence[str]) -> dict[str, str]:
+    """A daemon's answer to a command about each of these options. Raises CommandFailed."""
+    if not names:
+        return {}
+    commands: list[Command] = [{"prefix": prefix, "var": name} for name in names]
+    return dict(zip(names, ask([daemon], *commands)[daemon], strict=True))
+
+
+def running_values(daemon: CephDaemon, names: Sequence[str]) -> dict[str, str]:
+    """A daemon's running values. Raises ServiceFailed for an unknown option, CommandFailed."""
+    values = {}
+    for name, answer in ask_options(daemon, "config get", names).items():
+        value = option(answer, name)
+        if value is None:
+            raise daemon.failed(f"does not know the option {name!r}")
+        values[name] = value
+    return values
 
 
 def option(answer: str, name: str) -> str | None:

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final, Literal
 
-from pydantic import Field
-
 from weighbridge.common.endpoint import S3Way
 from weighbridge.gateways.front import packages_before
 from weighbridge.gateways.gateway import BULLSEYE, SID, KnownRelease, RootImage
@@ -23,12 +21,6 @@ class CephRelease(KnownRelease):
     frontends: tuple[Frontend, ...] = ("beast",)
     filestore: bool = False
     """Whether its OSDs can store objects as files: FileStore was removed in 18."""
-    s3_lacks: Mapping[S3Way, str] = Field(default_factory=dict)
-    """What of S3 requests its radosgw refuses, and how."""
-    s3_lacks_operations: Mapping[str, str] = Field(default_factory=dict)
-    """Operations of suites that its radosgw does not do over S3, and what it does instead."""
-    lacks: frozenset[str] = frozenset()
-    """Options that this suite uses with other releases and that this one does not know."""
 
 
 _NO_TRAILERS: Final[Mapping[S3Way, str]] = {

@@ -111,7 +111,6 @@ class Rgw(Gateway):
         refuse_shared_ports(self.place, self.cluster.front(), wanted)
 
     def apis(self) -> tuple[ObjectApi, ...]:
-        """Both APIs; radosgw serves them on one port."""
         return ("swift", "s3")
 
     def s3_lacks(self) -> Mapping[S3Way, str]:
@@ -197,13 +196,9 @@ class Rgw(Gateway):
     def lacks(self, disks: Mapping[str, int]) -> tuple[Unfit, ...]:
         """More copies or fragments than OSDs, each of which has at most one of an object."""
         pools, osd = self.settings.pools, self.settings.osd
-        if osd.objectstore == "memstore":
-            count = len(self.place.osd) * osd.memstore.per_host
-            source = "the layout gives"
-        else:
-            each = [len(osd.split(disks.get(name, 0))[0]) for name in self.place.osd]
-            count = sum(min(1, one) if osd.striped else one for one in each)
-            source = "the disks of the osd hosts give"
+        count = sum(osd.osds(disks.get(name, 0)) for name in self.place.osd)
+        by_layout = osd.objectstore == "memstore"
+        source = "the layout gives" if by_layout else "the disks of the osd hosts give"
         if count >= pools.most_parts:
             return ()
         less, key = ("replicas", "replicas") if pools.wide_ec is None else ("k or m", "ec")
@@ -211,7 +206,7 @@ class Rgw(Gateway):
         return (Unfit(f"{message}, or give the hosts more disks", ("settings", "pools", key)),)
 
     def parts(self, sites: Mapping[str, Site]) -> tuple[Part, ...]:
-        """See Gateway. More than half of the mons must be up."""
+        """More than half of the mons must be up."""
         roster, place = CephRoster(self.place, self.settings, sites), self.place
         needed = {1: "the only mon", 2: "one of two mons, of which both are needed"}
         alone = "the only radosgw" if len(roster.radosgws) == 1 else ""

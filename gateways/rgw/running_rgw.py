@@ -7,9 +7,8 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from itertools import groupby
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, NonNegativeInt, TypeAdapter, ValidationError
 
@@ -38,15 +37,17 @@ from weighbridge.gateways.rgw.ceph_state import CephState
 from weighbridge.gateways.rgw.change import CephChange
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.facts import uneven
-from weighbridge.gateways.rgw.monitor import CephDaemon, Monitor, ask, option
+from weighbridge.gateways.rgw.monitor import (
+    CephDaemon,
+    Monitor,
+    ask_all,
+    ask_options,
+    option,
+)
 from weighbridge.gateways.rgw.settings import RgwSettings
 from weighbridge.gateways.tls_handshake import negotiated
 from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import OperationCheck
-
-if TYPE_CHECKING:
-    from weighbridge.gateways.rgw.ceph_state import CephState
-
 
 # How a cluster meets the death of a part: its options, and what its mon says of it meanwhile.
 
@@ -135,9 +136,8 @@ def kept_bytes(osds: Sequence[CephDaemon]) -> KeptBytes | None:
 
     The OSDs count at once, `ceph df` only with the next report to the mgr.
     """
-    groups = [list(group) for _, group in groupby(osds, key=lambda osd: osd.host.name)]
-    answers = together([partial(ask, group, {"prefix": "perf dump"}) for group in groups])
-    dumps = [_read(osd.name, texts[0]) for answer in answers for osd, texts in answer.items()]
+    answers = ask_all(osds, {"prefix": "perf dump"})
+    dumps = [_read(osd.name, text) for osd, (text,) in answers.items()]
     data = [_sum(one.get("bluestore", {}), _ALLOCATED) for one in dumps]
     beside = [_sum(one.get("bluefs", {}), _DATABASES) for one in dumps]
     known = [one for one in data if one is not None]
@@ -172,17 +172,14 @@ def restore_intervals(
     mgrs: Sequence[CephDaemon], osds: Sequence[CephDaemon], settings: RgwSettings
 ) -> None:
     """Give running mgrs and OSDs the default intervals that would have slowed their start."""
-    reports = [_set(name, value) for name, value in MGR_INTERVALS_S.items()]
-    together([partial(ask, [mgr], *reports) for mgr in mgrs])
+    ask_all(mgrs, *(_set(name, value) for name, value in MGR_INTERVALS_S.items()))
     _restore_poll(osds, settings)
 
 
 def _restore_poll(osds: Sequence[CephDaemon], settings: RgwSettings) -> None:
     """How long OSDs wait for their disks at once: shorter while they start."""
     if settings.osd.objectstore == "bluestore":
-        poll = _set("bdev_aio_poll_ms", objectstore.POLL_MS)
-        groups = [list(group) for _, group in groupby(osds, key=lambda osd: osd.host.name)]
-        together([partial(ask, group, poll) for group in groups])
+        ask_all(osds, _set("bdev_aio_poll_ms", objectstore.POLL_MS))
 
 
 def _set(name: str, value: str) -> dict[str, object]:
@@ -200,20 +197,25 @@ def _up_since(monitor: Monitor) -> dict[str, int]:
     return {f"osd.{one['osd']}": one["up_from"] if one["up"] else 0 for one in dump["osds"]}
 
 
-def _await_up(
-    monitor: Monitor, osds: Sequence[CephDaemon], before: dict[str, int], daemons: Sequence[Daemon]
+def await_up(
+    monitor: Monitor,
+    osds: Sequence[CephDaemon],
+    before: Mapping[str, int],
+    daemons: Sequence[Daemon],
 ) -> None:
-    """Wait until each OSD has come up anew: the map still has those as up that lost power."""
+    """Wait until each OSD is up since a later epoch of the map than `before`: it still has those as
+    up that lost power. Raises ServiceFailed, also when one of the daemons dies.
+    """
     deadline = time.monotonic() + _UP_WITHIN_S
     while True:
         now = _up_since(monitor)
-        late = [one for one in osds if now[one.name] <= before[one.name]]
+        late = [one for one in osds if now[one.name] <= before.get(one.name, 0)]
         if not late:
             return
         daemon.check(daemons)
         if time.monotonic() > deadline:
             raise late[0].failed(
-                f"{len(late)} of {len(osds)} OSDs did not come up again in {_UP_WITHIN_S:g} s"
+                f"{len(late)} of {len(osds)} OSDs did not come up in {_UP_WITHIN_S:g} s"
             )
         time.sleep(_POLL_S)
 
@@ -259,11 +261,9 @@ class RunningRgw(RunningGateway):
     def drop_caches(self) -> tuple[str, ...]:
         """Drop the caches of BlueStore (objects, buffers) and RGW (metadata), not RocksDB's."""
         bluestore = self._objectstore == "bluestore"
-        dropped = [
-            *(_each(self._osds, "cache drop") if bluestore else ()),
-            *_each(self._gateways, "cache zap"),
-        ]
-        for ceph, answer in dropped:
+        dropped = ask_all(self._osds, {"prefix": "cache drop"}) if bluestore else {}
+        dropped |= ask_all(self._gateways, {"prefix": "cache zap"})
+        for ceph, (answer,) in dropped.items():
             # Both answer nothing on success; a refusal is a text.
             if answer.strip():
                 raise ceph.failed(f"caches not dropped: {answer.strip()}")
@@ -283,7 +283,6 @@ class RunningRgw(RunningGateway):
         daemon.check(self._state.daemons)
 
     def check_disk_space(self) -> None:
-        """Raise ServiceFailed when an OSD is full: writes and deletes then get no answer."""
         ceph = self._below.ceph
         if ceph is None:
             return
@@ -325,17 +324,17 @@ class RunningRgw(RunningGateway):
         with Monitor(state.mon_host, partial(daemon.check, mons)) as monitor:
             before = _up_since(monitor)
             daemon.start(others)
-            _await_up(monitor, osds, before, others)
+            await_up(monitor, osds, before, others)
         say(f"{len(osds)} OSDs are up again")
         for some in (ours(state.radosgws.values()), ours(state.front)):
             daemon.start(some)
-            await_ports(state.client, [one for one in some if one.port is not None], say)
+            await_ports(state.client, some, say)
         mgrs = [one for one in state.mgrs if one.host.name in names]
         if mgrs:
             restore_intervals(mgrs, osds, state.cluster.settings)
 
     def revive(self, daemons: Sequence[Daemon]) -> None:
-        """See RunningGateway. OSDs are up again when it returns."""
+        """OSDs are up again when it returns."""
         state = self._state
         names = [one.service.name for one in daemons]
         osds = [one for one in state.osds if one.name in names]
@@ -348,7 +347,7 @@ class RunningRgw(RunningGateway):
         with Monitor(state.mon_host, partial(daemon.check, mons)) as monitor:
             before = _up_since(monitor)
             daemon.start(daemons)
-            _await_up(monitor, osds, before, daemons)
+            await_up(monitor, osds, before, daemons)
         _restore_poll(osds, state.cluster.settings)
 
     def mend_disk(self, host: str, disk: str) -> None:
@@ -401,7 +400,6 @@ class RunningRgw(RunningGateway):
         )
 
     def kept_bytes(self) -> KeptBytes | None:
-        """What the OSDs say of themselves; None of other stores than BlueStore."""
         return kept_bytes(self._osds) if self._objectstore == "bluestore" else None
 
     def tolerance(self) -> Tolerance:
@@ -410,10 +408,8 @@ class RunningRgw(RunningGateway):
         mon = CephDaemon(state.mon_host, "mon.a")
         found: dict[str, str] = {}
         for source, names in ((state.osds[0], _OSD), (mon, _MON)):
-            answers = ask([source], *({"prefix": "config get", "var": one} for one in names))[
-                source
-            ]
-            values = {name: option(text, name) for name, text in zip(names, answers, strict=True)}
+            answers = ask_options(source, "config get", names)
+            values = {name: option(text, name) for name, text in answers.items()}
             found |= {name: value for name, value in values.items() if value is not None}
         pools = state.cluster.settings.pools
         found["copies"] = f"{pools.replicas}, writes need {pools.min_size} (min_size)"
@@ -427,10 +423,3 @@ class RunningRgw(RunningGateway):
 
     def probes(self) -> tuple[Probe, ...]:
         return self._probes
-
-
-def _each(daemons: Sequence[CephDaemon], command: str) -> list[tuple[CephDaemon, str]]:
-    """Each daemon's answer to a command; hosts are asked concurrently."""
-    groups = [list(group) for _, group in groupby(daemons, key=lambda one: one.host.name)]
-    answers = together([partial(ask, group, {"prefix": command}) for group in groups])
-    return [(ceph, texts[0]) for answer in answers for ceph, texts in answer.items()]

@@ -231,6 +231,13 @@ class OsdSettings(Record):
             return tuple(range(used - 1)), (disks - 1,)
         return tuple(range(used)), ()
 
+    def osds(self, disks: int) -> int:
+        """How many OSDs a host with so many disks has."""
+        if self.objectstore == "memstore":
+            return self.memstore.per_host
+        count = len(self.split(disks)[0])
+        return min(1, count) if self.striped else count
+
     @property
     def least_disks(self) -> int:
         if self.objectstore == "memstore":
@@ -511,12 +518,5 @@ def _placement_groups(pools: PoolSettings, osds: int) -> Iterator[Sized]:
 
 
 def _osds(place: RgwPlacement, settings: RgwSettings, sizes: Sizes) -> dict[str, int]:
-    osd = settings.osd
-    found = {}
-    for name in place.osd:
-        disks = sizes[name].disks if name in sizes else 0
-        count = len(osd.split(disks)[0])
-        found[name] = min(1, count) if osd.striped else count
-        if osd.objectstore == "memstore":
-            found[name] = osd.memstore.per_host
-    return found
+    disks = {name: sizes[name].disks if name in sizes else 0 for name in place.osd}
+    return {name: settings.osd.osds(count) for name, count in disks.items()}

@@ -187,10 +187,12 @@ class SwiftChange:
             for port in self._ports(one)
         ]
         await_ports(self.state.client, ports, self.say)
-        order = {
-            "servers": [[one.host.address, one.port, self._authority(one)] for one in ports],
-            "deadline_s": DEADLINE_S,
-        }
+        tls = self.cluster.settings.proxy.tls
+        asked = [
+            (one.host.address, one.port, CA_FILE if tls and is_proxy(one.service.name) else "")
+            for one in ports
+        ]
+        order = {"servers": asked, "deadline_s": DEADLINE_S}
         command = self.state.client.module("weighbridge.gateways.swift.ask_servers")
         done = self.state.client.run(
             command.argv,
@@ -204,10 +206,6 @@ class SwiftChange:
                 f"port {ports[number].port} is open, but no request was answered within "
                 f"{DEADLINE_S:g} s"
             )
-
-    def _authority(self, one: Daemon) -> str:
-        """The CA file for a server that speaks TLS; else empty."""
-        return CA_FILE if self.cluster.settings.proxy.tls and is_proxy(one.service.name) else ""
 
     def _ports(self, one: Daemon) -> tuple[int, ...]:
         server = one.service.name.removesuffix("-server")
@@ -228,9 +226,7 @@ class SwiftChange:
     def _confirm(self) -> None:
         """Raise ServiceFailed when a daemon's file is wrong, or newer than its processes."""
         groups = daemon.by_host(self.affected)
-        answers = together(
-            [partial(_processes, group[0].host, self._paths(group)) for group in groups]
-        )
+        answers = together([partial(self._files_read, group) for group in groups])
         for group, answer in zip(groups, answers, strict=True):
             for one in group:
                 for path in self._reads(one):
@@ -249,8 +245,13 @@ class SwiftChange:
                             f"process {old[0]} is older than {path}, which it should have read"
                         )
 
-    def _paths(self, daemons: Sequence[Daemon]) -> list[str]:
-        return list(dict.fromkeys(path for one in daemons for path in self._reads(one)))
+    def _files_read(self, daemons: Sequence[Daemon]) -> Mapping[str, _Read]:
+        """What their host says of each file that these daemons read, by path."""
+        host = daemons[0].host
+        paths = list(dict.fromkeys(path for one in daemons for path in self._reads(one)))
+        argv = program.ship(host, "weighbridge.gateways.swift.server_processes")
+        answer: Mapping[str, _Read] = json.loads(host.run(argv, stdin=json.dumps(paths)).stdout)
+        return answer
 
 
 def fitting(state: SwiftState, gateway: Gateway, scope: Scope) -> SwiftCluster:
@@ -292,13 +293,6 @@ class _Read(TypedDict):
 def verified_text(checks: Sequence[OperationCheck], endpoints: Sequence[Endpoint]) -> str:
     """What was verified, in words."""
     return f"{len(checks)} operations over {' and '.join(one.api for one in endpoints)}"
-
-
-def _processes(host: Host, paths: Sequence[str]) -> Mapping[str, _Read]:
-    program_argv = program.ship(host, "weighbridge.gateways.swift.server_processes")
-    done = host.run(program_argv, stdin=json.dumps(list(paths)))
-    answer: Mapping[str, _Read] = json.loads(done.stdout)
-    return answer
 
 
 def _key(one: Daemon) -> tuple[str, str]:

@@ -226,7 +226,7 @@ def proxy_conf(
 
 
 def storage_conf(
-    settings: SwiftSettings, server: str, address: str, *, lacks: frozenset[str] = frozenset()
+    settings: SwiftSettings, server: Server, address: str, *, lacks: frozenset[str] = frozenset()
 ) -> str:
     """The text of {account,container,object}-server.conf, without options the release `lacks`."""
     own = {"account": settings.account, "container": settings.container, "object": settings.object}[
@@ -277,7 +277,7 @@ def storage_conf(
         **{f"{server}-{daemon}": every for daemon in daemons_of(settings)[server]},
     }
     return config_text.ini_text(
-        config_text.merged_sections(sections, settings.options.get(_server(server), {}))
+        config_text.merged_sections(sections, settings.options.get(server, {}))
     )
 
 
@@ -301,10 +301,6 @@ def rsyncd_conf(address: str) -> str:
         "reverse lookup": False,
     }
     return config_text.ini_text(modules, head=head)
-
-
-def _server(name: str) -> Server:
-    return next(server for server in SERVERS if server == name)
 
 
 def _number(value: float) -> int | float:
@@ -413,11 +409,8 @@ class SwiftRoster:
         )
 
     def ports(self, store: Site, server: str) -> tuple[int, ...]:
-        return tuple(
-            dict.fromkeys(
-                one.port for one in self.devices if (one.host, one.server) == (store.name, server)
-            )
-        )
+        mine = [one.port for one in self.devices if (one.host, one.server) == (store.name, server)]
+        return tuple(dict.fromkeys(mine))
 
     def _names(self, store: Site, server: str) -> list[str]:
         return [

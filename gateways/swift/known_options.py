@@ -11,9 +11,8 @@ import importlib.util
 import json
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-
-from weighbridge.gateways.swift.samples import sample_of
 
 FOLDERS = {
     "proxy": ("proxy",),
@@ -22,12 +21,26 @@ FOLDERS = {
     "object": ("obj",),
 }
 """Folders of each server's own code; every server also reads the common code's options."""
+PLACES = (
+    "/usr/share/doc/swift/examples/{0}-server.conf",
+    "/usr/share/doc/swift-{0}/{0}-server.conf-sample",
+)
+"""Where Debian's and Ubuntu's packages have the sample file of a server."""
 
 _SECTION = re.compile(r"^#?\s*\[([^\]]+)\]\s*$")
 _OPTION = re.compile(r"^[#\s]*(?:set\s+)?([A-Za-z_][\w.-]*)\s*=\s*(\S*)")
 _READ = re.compile(
     r"""\b\w*(?:conf|options|config)\w*(?:\.(?:get|pop|setdefault)\(|\[)\s*['"]([a-z][a-z0-9_]*)['"]"""
 )
+
+
+def sample_of(server: str, places: Sequence[str] = PLACES) -> str:
+    """The text of a server's sample file. Exits if there is none."""
+    paths = [Path(place.format(server)) for place in places]
+    there = next((path for path in paths if path.is_file()), None)
+    if there is None:
+        sys.exit(f"no sample file of Swift's {server} server: {' or '.join(map(str, paths))}")
+    return there.read_text(encoding="utf-8")
 
 
 def sample(text: str) -> tuple[dict[str, list[str]], dict[str, str]]:

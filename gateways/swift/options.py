@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import configparser
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.host import Host
@@ -86,7 +86,8 @@ def _names(known: Known, server: str, section: str, use: str | None) -> frozense
         alike = [name for name in samples if _INDEX.sub("", name) == _INDEX.sub("", section)]
     if not alike:
         return None
-    return _union(samples[name] for name in (*alike, "DEFAULT")) | known.read[server] | _ALWAYS
+    sampled = [samples[name] for name in (*alike, "DEFAULT")]
+    return _ALWAYS.union(known.read[server], *sampled)
 
 
 def _pipeline(parser: configparser.RawConfigParser, server: str) -> list[str]:
@@ -112,10 +113,6 @@ def _parse(text: str) -> configparser.RawConfigParser:
     parser.optionxform = str  # type: ignore[method-assign,assignment]  # names keep their case
     parser.read_string(text)
     return parser
-
-
-def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
-    return frozenset().union(*sets)
 
 
 def own_files(texts: Mapping[str, str]) -> list[tuple[str, str]]:

@@ -26,14 +26,8 @@ _PACKAGES = (
 class SwiftRelease(KnownRelease):
     """A release of Swift as packaged by Debian or Ubuntu."""
 
-    s3_lacks: Mapping[S3Way, str] = Field(default_factory=dict)
-    """What of S3 requests its s3api refuses or does not do, and how."""
-    s3_lacks_operations: Mapping[str, str] = Field(default_factory=dict)
-    """Operations of suites that its s3api does not do, and what it answers."""
     lacks_operations: Mapping[str, str] = Field(default_factory=dict)
     """Operations of suites that its Swift API does not do, and what it does instead."""
-    lacks: frozenset[str] = frozenset()
-    """Options that this suite uses with other releases and that this one does not know."""
 
 
 _ALL: Final[Mapping[S3Way, str]] = {

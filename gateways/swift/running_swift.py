@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pydantic import SecretStr
 
@@ -39,10 +39,6 @@ from weighbridge.gateways.swift.releases import RELEASES
 from weighbridge.gateways.swift.settings import SwiftSettings
 from weighbridge.gateways.tls_handshake import negotiated
 from weighbridge.gateways.together import together
-
-if TYPE_CHECKING:
-    from weighbridge.gateways.swift.change import SwiftState
-
 
 RESELLER = "AUTH_"
 """tempauth's prefix of accounts."""
@@ -295,23 +291,19 @@ class RunningSwift(RunningGateway):
         return self._below()
 
     def disk_space(self) -> DiskSpace:
-        rows = self._file_systems(config.OBJECTS)
-        return DiskSpace(
-            bytes=sum(size for size, _, _ in rows),
-            free_bytes=sum(free for _, _, free in rows),
-            kept=self._state.cluster.settings.kept,
-        )
+        size, _, free = self._disk_usage(config.OBJECTS)
+        return DiskSpace(bytes=size, free_bytes=free, kept=self._state.cluster.settings.kept)
 
     def kept_bytes(self) -> KeptBytes:
         """What is used of the disks' file systems, inodes and folders included."""
-        objects = sum(used for _, used, _ in self._file_systems(config.OBJECTS))
+        _, objects, _ = self._disk_usage(config.OBJECTS)
         if len(self._roster().folders(self._stores[0])) == 1:
             return KeptBytes(objects, None, "XFS: used bytes of all disks, databases included")
-        beside = sum(used for _, used, _ in self._file_systems(config.DATABASES))
+        _, beside, _ = self._disk_usage(config.DATABASES)
         return KeptBytes(objects, beside, "XFS: used bytes of object disks; of database disks")
 
     def tolerance(self) -> Tolerance:
-        """See RunningGateway: of its files. It knows nothing of itself as a whole."""
+        """As of its files. It knows nothing of itself as a whole."""
         cluster = self._state.cluster
         proxy, front = cluster.settings.proxy, cluster.front()
         found = {
@@ -331,23 +323,14 @@ class RunningSwift(RunningGateway):
         cluster = self._state.cluster
         return SwiftRoster(cluster.place, cluster.settings, self._state.hosts)
 
-    def _file_systems(self, below: str) -> list[tuple[int, int, int]]:
-        """Size, used and free bytes of every disk that is mounted there. Raises TargetError."""
+    def _disk_usage(self, below: str) -> tuple[int, int, int]:
+        """Size, used and free bytes of all disks that are mounted there. Raises TargetError."""
         roster = self._roster()
-        return file_store.file_systems(
-            [
-                (
-                    host,
-                    [
-                        folder
-                        for folders in roster.folders(host)
-                        for folder in folders
-                        if folder.startswith(f"{below}/")
-                    ],
-                )
-                for host in self._stores
-            ]
-        )
+        mounted = []
+        for host in self._stores:
+            folders = [folder for places in roster.folders(host) for folder in places]
+            mounted.append((host, [one for one in folders if one.startswith(f"{below}/")]))
+        return file_store.disk_usage(mounted)
 
     def probes(self) -> tuple[Probe, ...]:
         return self._probes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import ClassVar, Final
 
 from weighbridge.common.endpoint import ObjectApi, S3Way
@@ -143,7 +143,7 @@ class Swift(Gateway):
         return self.cluster.tls_host is not None
 
     def cannot_restart(self) -> str:
-        """See Gateway: all it has is on disks, but tokens."""
+        """All it has is on disks, but tokens."""
         return ""
 
     def spreads(self) -> bool:
@@ -209,7 +209,6 @@ class Swift(Gateway):
         return (Unfit(message, ("settings", "ec")),)
 
     def parts(self, sites: Mapping[str, Site]) -> tuple[Part, ...]:
-        """See Gateway: servers that serve requests."""
         roster, place = SwiftRoster(self.place, self.settings, sites), self.place
         alone = "the only proxy" if len(roster.proxies) == 1 else ""
         found = [Part(one.host, one.service, "gateway-daemon", alone) for one in roster.proxies]
@@ -241,11 +240,12 @@ class Swift(Gateway):
         proxy = hosts[self.place.proxy[0]]
         known = options.ask(proxy)
         other = RELEASES[self.release].settings_of
+        mine = {str(server): own for server, own in self.settings.options.items()}
         found = [
             line
             for own in texts.values()
             for server, text in options.own_files(own)
-            for line in options.faults(known, server, text, self._mine(server) if other else None)
+            for line in options.faults(known, server, text, mine.get(server, {}) if other else None)
         ]
         if other:
             ignored = options.ignored(known, texts)
@@ -261,9 +261,6 @@ class Swift(Gateway):
                 found.append(str(error))
         if found:
             raise UsageError(f"{self.release}:\n" + "\n".join(dict.fromkeys(found)))
-
-    def _mine(self, server: str) -> Mapping[str, Collection[str]]:
-        return next((own for name, own in self.settings.options.items() if name == server), {})
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:
         return SwiftBringUp(self.cluster, hosts, client, say).run()

@@ -3,9 +3,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import escape
@@ -14,6 +12,7 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from dripping import dripping
+from http_stub import Response, Server
 from weighbridge.common.bounded_http import connect, exchanged, without_query
 from weighbridge.common.credential import (
     SshPlace,
@@ -211,29 +210,10 @@ def test_a_short_secret_does_not_garble_words(secret: str, text: str, left: str)
     assert redacted(text, (secret,)) == left
 
 
-class Echo(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_PUT(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture
 def echo() -> Iterator[int]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield server.server_port
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with Server(lambda request: Response(200, request.body)).serving() as server:
+        yield server.port
 
 
 def test_a_connection_is_kept_for_the_next_request(echo: int) -> None:

@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -26,8 +27,27 @@ HAPROXY = {
 }
 """What haproxy_counters prints once."""
 
+FAILED = {
+    "failed": {
+        "api": "swift",
+        "url": "http://u",
+        "operation": "GET",
+        "what": "200 was expected",
+        "status": 503,
+        "said": "busy",
+        "skewed": False,
+    }
+}
+"""What verification says of a wrong answer."""
+
 PGS = {"num_pgs": 100, "pgs_by_state": [{"state_name": "active+clean", "count": 100}]}
 CODED = {"pool_name": "default.rgw.buckets.data", "erasure_code_profile": "weighbridge"}
+
+
+def swift(settings: Mapping[str, Any], release: str = "swift-2.30", **place: str) -> Swift:
+    """A planned Swift."""
+    where = SwiftPlacement.model_validate({"proxy": ["gateway-1"], "storage": STORES, **place})
+    return Swift(release, where, SwiftSettings.model_validate(settings))
 
 
 class Mon:
@@ -76,6 +96,8 @@ class Mon:
 class Stage:
     """Stub hosts, and what was asked of them."""
 
+    stub: type[StubHost] = StubHost
+
     def __init__(
         self,
         folder: Path,
@@ -91,17 +113,23 @@ class Stage:
         self.dump = "{}"
         self.policy: dict[str, object] = {}
         self.rings: dict[str, dict[str, Any]] = {}
-        self.verified = json.dumps(
-            {"checks": [{"api": "s3", "operation": "PUT", "status": 200, "took_ms": 1.0}]}
-        )
+        self.verified: dict[str, Any] = {
+            "checks": [{"api": "s3", "operation": "PUT", "status": 200, "took_ms": 1.0}]
+        }
         programs: dict[str, Serve] = {
             "weighbridge.gateways.ports": ports,
             "ask_mon": Mon(self.mon_log, refused),
         }
         self.hosts = {
-            name: StubHost(name, f"10.0.0.{index}", folder, self.events, self.answer, programs)
+            name: self.stub(
+                *(name, f"10.0.0.{index}", folder, self.events),
+                *(partial(self.answer_on, name), programs),
+            )
             for index, name in enumerate(names)
         }
+
+    def answer_on(self, host: str, argv: Sequence[str], stdin: str) -> str:
+        return self.answer(argv, stdin)
 
     def answer(self, argv: Sequence[str], stdin: str) -> str:
         line = " ".join(argv)
@@ -115,7 +143,7 @@ class Stage:
                 {"samples": samples, "uses": uses, "read": dict.fromkeys(servers, ())}
             )
         if "weighbridge.gateways.verify" in line:
-            return self.verified
+            return json.dumps(self.verified)
         if "haproxy_counters" in line:
             return json.dumps(HAPROXY)
         if "ask_daemon" in line:

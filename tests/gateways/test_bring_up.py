@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.gateways.stage import NAMES, STORES, Stage
+from tests.gateways.rgw.planned_rgw import rgw
+from tests.gateways.stage import FAILED, NAMES, STORES, Stage, swift
 from tests.gateways.stub_host import StubHost
 from weighbridge.common import program_lines
 from weighbridge.common.errors import CommandFailed, ServiceFailed, VerificationFailed
@@ -21,25 +22,9 @@ from weighbridge.gateways import daemon
 from weighbridge.gateways import together as module
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.rgw.facts import uneven
-from weighbridge.gateways.rgw.rgw import Rgw
-from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
-from weighbridge.gateways.swift.settings import SwiftPlacement, SwiftSettings
-from weighbridge.gateways.swift.swift import Swift
+from weighbridge.gateways.rgw.settings import RgwSettings
+from weighbridge.gateways.swift.settings import SwiftSettings
 from weighbridge.gateways.together import THREADS, together
-
-FAILED = json.dumps(
-    {
-        "failed": {
-            "api": "swift",
-            "url": "http://u",
-            "operation": "GET",
-            "what": "200 was expected",
-            "status": 503,
-            "said": "busy",
-            "skewed": False,
-        }
-    }
-)
 
 
 @pytest.fixture
@@ -116,12 +101,11 @@ def test_a_release_that_loads_the_modules_of_the_mgr_gets_a_balancer_that_rests(
 def test_more_replicas_than_osds_are_refused_before_anything_starts(
     stage: Stage,
 ) -> None:
-    few = RgwSettings.model_validate({"pools": {"replicas": 7, "failure_domain": "osd"}})
-    place = RgwPlacement(mon="store-1", osd=STORES, radosgw=("gateway-1",))
-    (found,) = Rgw("ceph-16", place, few).lacks(dict.fromkeys(STORES, 2))
+    few = rgw({"pools": {"replicas": 7, "failure_domain": "osd"}})
+    (found,) = few.lacks(dict.fromkeys(STORES, 2))
     assert str(found).startswith("7 replicas need 7 OSDs; the disks of the osd hosts give 6")
     assert found.at == ("settings", "pools", "replicas")
-    assert not Rgw("ceph-16", place, few).lacks(dict.fromkeys(STORES, 3))
+    assert not few.lacks(dict.fromkeys(STORES, 3))
 
 
 def test_an_erasure_coded_pool_gets_its_profile_first_and_only_object_data_is_coded(
@@ -401,13 +385,8 @@ def test_only_the_osd_of_a_disk_that_answers_again_is_started_again(
 def test_a_disk_of_swift_is_mounted_again_below_its_servers_and_a_front_beside_them_goes_on(
     stage: Stage,
 ) -> None:
-    place = SwiftPlacement.model_validate(
-        {"proxy": ("gateway-1",), "storage": STORES, "haproxy": "store-1"}
-    )
-    settings = SwiftSettings(disks=1)
-    running = Swift("swift-2.30", place, settings).bring_up(
-        stage.hosts, stage.hosts["client-1"], print
-    )
+    planned = swift({"disks": 1}, haproxy="store-1")
+    running = planned.bring_up(stage.hosts, stage.hosts["client-1"], print)
     before = len(stage.events)
     running.mend_disk("store-1", "/dev/wb0")
     assert sorted(stage.started(before)) == [

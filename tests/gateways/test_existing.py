@@ -6,7 +6,6 @@ import json
 import os
 import re
 import socketserver
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from pydantic import SecretStr
 from swiftclient.client import Connection
 
 from aws_profiles import source_of
+from http_stub import served
 from lying_store import lying_store
 from null_process import KEY, null_process, s3_client
 from tcp_relay import relayed
@@ -194,14 +194,8 @@ def saying(answer: bytes) -> Iterator[tuple[str, int]]:
             self.request.recv(65536)
             self.request.sendall(answer)
 
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Says) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield "127.0.0.1", server.server_address[1]
-        finally:
-            server.shutdown()
-            thread.join()
+    with served(socketserver.ThreadingTCPServer(("127.0.0.1", 0), Says)) as server:
+        yield "127.0.0.1", server.server_address[1]
 
 
 def refusal(status: str, code: str, said: str = "", *, hours: float = 0) -> Callable[[], bytes]:

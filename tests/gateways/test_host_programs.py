@@ -14,13 +14,14 @@ import threading
 import time
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, redirect_stdout
+from contextlib import AbstractContextManager, ExitStack, redirect_stdout
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
 import pytest
 
+from http_stub import served
 from tests.gateways.stub_host import run_program
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import ServiceFailed, TargetError
@@ -40,7 +41,7 @@ ON_HOSTS = [
     *("rgw/ask_mon", "rgw/ask_daemon", "rgw/ceph_counters"),
     *("apache/apache_counters", "apache/reload_apache", "haproxy/haproxy_counters"),
     *("swift/make_rings", "swift/write_syslog", "swift/drop_memcached", "swift/known_options"),
-    *("swift/memcached_counters", "swift/storage_counters", "ready", "garage/join_nodes"),
+    *("swift/memcached_counters", "swift/storage_counters", "ready", "join_garage_nodes"),
 ]
 
 
@@ -151,17 +152,10 @@ class Memcached(socketserver.StreamRequestHandler):
                 self.wfile.write(b"STORED\r\n")
 
 
-@contextmanager
-def serving() -> Iterator[socketserver.TCPServer]:
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Memcached) as server:
-        server.held = {}  # type: ignore[attr-defined]
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+def serving() -> AbstractContextManager[socketserver.TCPServer]:
+    server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Memcached)
+    server.held = {}  # type: ignore[attr-defined]
+    return served(server)
 
 
 def drop(servers: Sequence[socketserver.TCPServer], monkeypatch: pytest.MonkeyPatch) -> object:
@@ -367,11 +361,11 @@ class SweepService:
         self.look(here)
         return NAMES
 
-    def content(self, here: Endpoint, bucket: str, made: datetime) -> LeftoverBucket:
+    def content(self, here: Endpoint, bucket: str, made: datetime, _: object) -> LeftoverBucket:
         self.look(here)
         return LeftoverBucket(api="s3", url=here.url, bucket=bucket, objects=2, newest=made)
 
-    def delete(self, here: Endpoint, bucket: str) -> int:
+    def delete(self, here: Endpoint, bucket: str, _: object) -> int:
         self.look(here)
         self.deleted.append((here.url, bucket))
         return 2

@@ -12,6 +12,7 @@ import pytest
 
 from tests.gateways.rgw.planned_rgw import rgw
 from tests.gateways.stage import Stage
+from tests.gateways.stage import swift as planned_swift
 from weighbridge.common.document import DocumentError, Fault
 from weighbridge.common.errors import TargetError
 from weighbridge.common.structure import Fragments, Structure
@@ -20,7 +21,7 @@ from weighbridge.gateways.fragments import FragmentPart, fragments
 from weighbridge.gateways.gateway import Rendered, Unfit
 from weighbridge.gateways.rgw.settings import RgwSettings, plugin_faults
 from weighbridge.gateways.swift import config
-from weighbridge.gateways.swift.settings import EcSettings, SwiftPlacement, SwiftSettings
+from weighbridge.gateways.swift.settings import EcSettings, SwiftSettings
 from weighbridge.gateways.swift.swift import Swift
 from weighbridge.topologies.loader import (
     changed_layout,
@@ -41,8 +42,7 @@ STORAGE = ("store-1", "store-2", "store-3")
 
 
 def swift(**ec: Any) -> Swift:
-    place = SwiftPlacement(proxy=("gateway-1",), storage=STORAGE)
-    return Swift("swift-2.30", place, SwiftSettings.model_validate({"ec": ec}))
+    return planned_swift({"ec": ec})
 
 
 def test_fragments_on_separate_hosts_need_as_many_hosts() -> None:

@@ -6,7 +6,7 @@ import ssl
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from pydantic import SecretStr, ValidationError
 
 from tests.gateways.apache.test_apache import text as apache_lines
 from tests.gateways.rgw.planned_rgw import SITES, Spot, conf, rgw
-from tests.gateways.stage import STORES, Stage
+from tests.gateways.stage import Stage, swift
 from tests.gateways.test_haproxy import sections
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.gateways.apache.settings import ApacheSettings
@@ -27,18 +27,13 @@ from weighbridge.gateways.haproxy.front import Haproxy, HaproxySettings
 from weighbridge.gateways.rgw import change as rgw_scopes
 from weighbridge.gateways.rgw.settings import RgwSettings
 from weighbridge.gateways.swift import change as swift_scopes
-from weighbridge.gateways.swift.settings import SwiftPlacement, SwiftSettings
+from weighbridge.gateways.swift.settings import SwiftSettings
 from weighbridge.gateways.swift.swift import Swift
 from weighbridge.gateways.tls_handshake import negotiated, shake
 from weighbridge.topologies.this_machine import ThisHost
 
 FRONTED = {"haproxy": "gateway-1"}
 PRIVATE = "PRIVATE KEY"
-
-
-def swift(settings: Mapping[str, Any], **place: str) -> Swift:
-    where = SwiftPlacement.model_validate({"proxy": ["gateway-1"], "storage": STORES, **place})
-    return Swift("swift-2.30", where, SwiftSettings.model_validate(settings))
 
 
 def text_of(gateway: Swift, path: str) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs
 
+from http_stub import Request, Response, Server
 from weighbridge.common.credential import KeySource
 
 PROGRAM = """
@@ -62,32 +61,19 @@ def given(folder: Path) -> int:
     return len(count.read_text()) if count.exists() else 0
 
 
-class _Sts(BaseHTTPRequestHandler):
-    """Answers AssumeRole."""
-
-    asked: list[dict[str, list[str]]]
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        self.asked.append(parse_qs(body))
-        end = (datetime.now(UTC) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
-        number = len(self.asked)
-        keys = (
-            f"<AccessKeyId>R{number}</AccessKeyId><SecretAccessKey>planted</SecretAccessKey>"
-            f"<SessionToken>role{number}</SessionToken><Expiration>{end}</Expiration>"
-        )
-        space = "https://sts.amazonaws.com/doc/2011-06-15/"
-        answer = (
-            f'<AssumeRoleResponse xmlns="{space}"><AssumeRoleResult><Credentials>{keys}'
-            "</Credentials></AssumeRoleResult></AssumeRoleResponse>"
-        ).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
-
-    def log_message(self, *_: object) -> None:
-        pass
+def _role_keys(number: int) -> Response:
+    """What AssumeRole gives."""
+    end = (datetime.now(UTC) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    keys = (
+        f"<AccessKeyId>R{number}</AccessKeyId><SecretAccessKey>planted</SecretAccessKey>"
+        f"<SessionToken>role{number}</SessionToken><Expiration>{end}</Expiration>"
+    )
+    space = "https://sts.amazonaws.com/doc/2011-06-15/"
+    answer = (
+        f'<AssumeRoleResponse xmlns="{space}"><AssumeRoleResult><Credentials>{keys}'
+        "</Credentials></AssumeRoleResult></AssumeRoleResponse>"
+    )
+    return Response(200, answer.encode())
 
 
 @contextmanager
@@ -96,21 +82,20 @@ def by_role(folder: Path) -> Iterator[tuple[dict[str, str], list[dict[str, list[
     was asked.
     """
     asked: list[dict[str, list[str]]] = []
-    server = HTTPServer(("127.0.0.1", 0), type("Sts", (_Sts,), {"asked": asked}))
-    url = f"http://127.0.0.1:{server.server_port}"
+
+    def answer(request: Request) -> Response:
+        asked.append(parse_qs(request.body.decode()))
+        return _role_keys(len(asked))
+
+    server = Server(answer)
     role = "role_arn = arn:aws:iam:::role/weigh\nsource_profile = lasting\nregion = us-east-1\n"
     (folder / "config").write_text(
-        f"[profile lab]\n{role}services = here\n[services here]\nsts =\n  endpoint_url = {url}\n"
+        f"[profile lab]\n{role}services = here\n[services here]\n"
+        f"sts =\n  endpoint_url = {server.url}\n"
     )
     (folder / "credentials").write_text(
         "[lasting]\naws_access_key_id = LA\naws_secret_access_key = LS\n"
     )
     (folder / "credentials").chmod(0o600)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with server.serving():
         yield files(folder), asked
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

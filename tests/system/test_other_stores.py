@@ -17,7 +17,7 @@ from suite_command import trial_suite
 from weighbridge.common.errors import CommandFailed, ServiceFailed, TargetError
 from weighbridge.conductor import aging
 from weighbridge.environment import place
-from weighbridge.gateways.garage.garage import Garage
+from weighbridge.gateways.stores import Garage
 from weighbridge.suites import Age
 from weighbridge.topologies.artefacts import path_of
 from weighbridge.topologies.deployment import Deployment

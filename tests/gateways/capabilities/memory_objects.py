@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 
-from tests.gateways.capabilities.memory_server import Request, Response
+from http_stub import Request, Response
 
 MODIFIED = "Wed, 25 Nov 2026 12:00:00 GMT"
 

@@ -8,6 +8,7 @@ from urllib.parse import unquote
 from xml.etree import ElementTree as ET
 from xml.sax.saxutils import escape
 
+from http_stub import Request, Response
 from tests.gateways.capabilities.memory_objects import (
     MODIFIED,
     NUMBERS,
@@ -17,7 +18,6 @@ from tests.gateways.capabilities.memory_objects import (
     listing,
     ranged,
 )
-from tests.gateways.capabilities.memory_server import Request, Response
 from tests.gateways.capabilities.memory_signatures import (
     Denied,
     query_signature,

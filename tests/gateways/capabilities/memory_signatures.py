@@ -8,7 +8,7 @@ import hmac
 import re
 from urllib.parse import parse_qsl, quote, urlsplit
 
-from tests.gateways.capabilities.memory_server import Request
+from http_stub import Request
 from weighbridge.gateways.capabilities.digests import ALGORITHMS, checksum
 
 USER, KEY = "weigher", "a-planted-secret"

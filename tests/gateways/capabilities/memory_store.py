@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from pydantic import SecretStr
 
+from http_stub import Request, Response, Server
 from tests.gateways.capabilities import memory_s3, memory_signatures, memory_swift
-from tests.gateways.capabilities.memory_server import Request, Response, Server
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.gateways.capabilities.ask_store import Asker, AskingOrder
 from weighbridge.gateways.capabilities.capability import Answer

@@ -10,6 +10,7 @@ import tarfile
 import time
 from email import message_from_bytes
 
+from http_stub import Request, Response
 from tests.gateways.capabilities.memory_objects import (
     MODIFIED,
     NUMBERS,
@@ -19,7 +20,6 @@ from tests.gateways.capabilities.memory_objects import (
     listing,
     ranged,
 )
-from tests.gateways.capabilities.memory_server import Request, Response
 
 USER, KEY, TOKEN = "weigh:er", "a-planted-secret", "AUTH_tk_planted"
 ACCOUNT = "/v1/AUTH_u"

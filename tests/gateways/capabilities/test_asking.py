@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from tests.gateways.capabilities.memory_server import Closed, Request, Respond, Response
+from http_stub import Closed, Request, Respond, Response
 from tests.gateways.capabilities.memory_store import PREFIX, MemoryStore, memory_store
 from tests.mutation import Dice, bounded, cases, wrong_json
 from weighbridge.common.errors import ServiceFailed, TargetError

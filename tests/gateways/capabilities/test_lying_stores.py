@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.gateways.capabilities.memory_server import Between, Closed, Request, Respond, Response
+from http_stub import Between, Closed, Request, Respond, Response
 from tests.gateways.capabilities.memory_store import MemoryStore, ask, memory_store
 from weighbridge.gateways.capabilities import ask_store, session, swift_session
 from weighbridge.gateways.capabilities.ask_store import Asker

@@ -7,15 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.gateways.stage import HAPROXY, NAMES, STORES, Mon
-from tests.gateways.stub_host import StubHost, ports
-from threaded_driver import Serve
-from weighbridge.common.host import Host, Service
+from tests.gateways.rgw import planned_rgw
+from tests.gateways.stage import Stage
+from tests.gateways.stub_host import StubHost
+from weighbridge.common.host import Service
 from weighbridge.common.structure import Scope
-from weighbridge.gateways.gateway import RunningGateway
 from weighbridge.gateways.rgw.config import effective
 from weighbridge.gateways.rgw.rgw import Rgw
-from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
 
 CONF = "/etc/ceph/ceph.conf"
 STATUS = {
@@ -84,75 +82,48 @@ class Gateway(StubHost):
                     self.dead.add(service.name)
 
 
-class RunningStage:
+class RunningStage(Stage):
     """Stub hosts with a running gateway, and what was asked of them."""
 
+    stub = Gateway
+
     def __init__(self, folder: Path, **settings: Any) -> None:
-        self.events: list[tuple[str, str]] = []
+        super().__init__(folder)
         self.new_processes = 0
         self.generations = list(range(9))
-        self.verified: dict[str, Any] = {
-            "checks": [{"api": "s3", "operation": "PUT", "status": 200, "took_ms": 1.0}]
-        }
-        programs: dict[str, Serve] = {
-            "weighbridge.gateways.ports": ports,
-            "ask_mon": Mon(folder / "mon"),
-        }
-        self.stubs = {
-            name: Gateway(
-                name, f"10.0.0.{index}", folder, self.events, self.answers(name), programs
-            )
-            for index, name in enumerate(NAMES)
-        }
-        for stub in self.stubs.values():
-            stub.daemons = {}
-        self.hosts: dict[str, Host] = dict(self.stubs)
-        self.running: RunningGateway = rgw(**settings).bring_up(
-            self.hosts, self.hosts["client-1"], print
-        )
+        for host in self.hosts.values():
+            host.daemons = {}
+        self.running = rgw(**settings).bring_up(self.hosts, self.hosts["client-1"], print)
         self.events.clear()
 
     @property
     def gateway(self) -> Gateway:
-        return self.stubs["gateway-1"]
+        return self.hosts["gateway-1"]
 
     @property
     def radosgw(self) -> Radosgw:
         return next(iter(self.gateway.daemons.values()))
 
-    def answers(self, name: str) -> Any:
-        def answer(argv: Sequence[str], stdin: str) -> str:
-            line = " ".join(argv)
-            if "weighbridge.gateways.verify" in line:
-                return json.dumps(self.verified)
-            if "haproxy_counters" in line:
-                return json.dumps(HAPROXY)
-            if "apache_counters" in line:
-                return json.dumps({**STATUS, "ParentServerMPMGeneration": self.generation()})
-            if "reload_apache" in line:
-                return json.dumps({"ended": 20, "new": self.new_processes})
-            if "ask_daemon" in line:
-                return json.dumps(
-                    [self.ask(name, path, command) for path, command in json.loads(stdin)]
-                )
-            if "ceph-conf" in line:
-                # The release's parser: these tests write values in its format.
-                words = shlex.split(argv[-1])
-                values = [
-                    word.partition("=")[2]
-                    for word in words
-                    if word.startswith("--") and "=" in word
-                ]
-                return "".join(f"{value}\n\x1e0\x1f" for value in values)
-            return "[]" if "gc list" in line else "0"
-
-        return answer
+    def answer_on(self, host: str, argv: Sequence[str], stdin: str) -> str:
+        line = " ".join(argv)
+        if "apache_counters" in line:
+            return json.dumps({**STATUS, "ParentServerMPMGeneration": self.generation()})
+        if "reload_apache" in line:
+            return json.dumps({"ended": 20, "new": self.new_processes})
+        if "ask_daemon" in line:
+            return json.dumps([self.ask(host, path, what) for path, what in json.loads(stdin)])
+        if "ceph-conf" in line:
+            # The release's parser: these tests write values in its format.
+            words = [word for word in shlex.split(argv[-1]) if word.startswith("--")]
+            values = [word.partition("=")[2] for word in words if "=" in word]
+            return "".join(f"{value}\n\x1e0\x1f" for value in values)
+        return super().answer_on(host, argv, stdin)
 
     def generation(self) -> int:
         return self.generations.pop(0) if len(self.generations) > 1 else self.generations[0]
 
     def ask(self, host: str, path: str, command: Mapping[str, Any]) -> str:
-        daemon = self.stubs[host].daemons.get(Path(path).stem)
+        daemon = self.hosts[host].daemons.get(Path(path).stem)
         return (
             daemon.answer(command)
             if daemon is not None
@@ -169,12 +140,4 @@ class RunningStage:
 
 
 def rgw(front: str | None = None, release: str = "ceph-16", **settings: Any) -> Rgw:
-    place = RgwPlacement.model_validate(
-        {
-            "mon": "store-1",
-            "osd": STORES,
-            "radosgw": ("gateway-1",),
-            **({front: "gateway-1"} if front else {}),
-        }
-    )
-    return Rgw(release, place, RgwSettings.model_validate(settings))
+    return planned_rgw.rgw(settings, release, **({front: "gateway-1"} if front else {}))

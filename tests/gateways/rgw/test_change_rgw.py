@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.gateways.rgw.running_stage import CONF, RunningStage, rgw
-from tests.gateways.stage import NAMES
+from tests.gateways.stage import FAILED, NAMES
 from weighbridge.common.errors import ServiceFailed, UsageError, VerificationFailed
 from weighbridge.common.structure import Scope
 from weighbridge.gateways.null.null import Null, NullSettings
@@ -46,7 +46,7 @@ def test_an_option_that_radosgw_observes_is_applied_live_and_written_to_its_file
     assert stage.starts() == []
     assert stage.radosgw.given == {"rgw_max_concurrent_requests": "77"}
     assert all(
-        "rgw_max_concurrent_requests = 77\n" in str(stage.stubs[name].files[CONF])
+        "rgw_max_concurrent_requests = 77\n" in str(stage.hosts[name].files[CONF])
         for name in NAMES[1:]
     )
     assert stage.running.facts["rgw: rgw_max_concurrent_requests"] == "77"
@@ -133,18 +133,7 @@ def test_a_setting_that_kills_radosgw_is_reported_with_its_log_and_can_be_revert
 def test_a_gateway_that_fails_verification_is_restarted_next_time(
     stage: RunningStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    good = stage.verified
-    stage.verified = {
-        "failed": {
-            "api": "s3",
-            "operation": "GET",
-            "url": "u",
-            "what": "w",
-            "status": 500,
-            "said": "",
-            "skewed": False,
-        }
-    }
+    good, stage.verified = stage.verified, FAILED
     monkeypatch.setattr("weighbridge.gateways.daemon._DIES_WITHIN_S", 0.0)
     with pytest.raises(VerificationFailed):
         stage.change("restart", radosgw={"threads": 32})
@@ -154,7 +143,7 @@ def test_a_gateway_that_fails_verification_is_restarted_next_time(
 
 
 def test_a_dead_store_is_reported_before_anything_changes(stage: RunningStage) -> None:
-    stage.stubs["store-2"].dead.add("osd.2")
+    stage.hosts["store-2"].dead.add("osd.2")
     with pytest.raises(ServiceFailed, match=r"store-2: osd\.2: died"):
         stage.change("restart", radosgw={"threads": 32})
     assert stage.starts() == []

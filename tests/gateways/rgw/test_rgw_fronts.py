@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.gateways.rgw.planned_rgw import PLACE, SITES, conf, rgw
-from tests.gateways.stage import STORES, Stage
+from tests.gateways.stage import Stage
 from tests.gateways.stub_host import StubHost
 from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host, Service
@@ -21,7 +21,7 @@ from weighbridge.gateways.rgw.ceph_roster import CephRoster
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import effective, read_as
 from weighbridge.gateways.rgw.rgw import Rgw
-from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
+from weighbridge.gateways.rgw.settings import RgwSettings
 
 FILE = "/etc/front.conf"
 
@@ -62,24 +62,17 @@ class PlainFront(Front):
         pass
 
 
-class Fronted:
+class Fronted(Stage):
     """A layout with a front on stub hosts; `natives` is each `native` argument for the front."""
 
     def __init__(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch, *, radosgw: str = "no FastCGI"
     ) -> None:
-        self.stage = Stage(folder)
+        super().__init__(folder)
         self.front = PlainFront()
         self.natives: list[bool] = []
         self.radosgw = radosgw
-        answer, planned = self.stage.answer, CephCluster.front
-
-        def listen(argv: Sequence[str], stdin: str) -> str:
-            return (
-                ("yes\n" if self.radosgw == "FastCGI" else "no\n")
-                if "FCGX_" in " ".join(argv)
-                else answer(argv, stdin)
-            )
+        planned = CephCluster.front
 
         def front(cluster: CephCluster, *, native: bool | None = None) -> Front:
             if native is not None:
@@ -88,20 +81,18 @@ class Fronted:
             self.front.wants_fastcgi = real is not None and real.wants_fastcgi
             return self.front
 
-        for host in self.stage.hosts.values():
-            monkeypatch.setattr(host, "_answer", listen)
         monkeypatch.setattr(CephCluster, "front", front)
 
+    def answer(self, argv: Sequence[str], stdin: str) -> str:
+        if "FCGX_" in " ".join(argv):
+            return "yes\n" if self.radosgw == "FastCGI" else "no\n"
+        return super().answer(argv, stdin)
+
     def gateway(self, settings: dict[str, object], front: str = "haproxy") -> Rgw:
-        place = RgwPlacement.model_validate(
-            {"mon": "store-1", "osd": STORES, "radosgw": ("gateway-1",), front: "gateway-1"}
-        )
-        return Rgw("ceph-16", place, RgwSettings.model_validate(settings))
+        return rgw(settings, **{front: "gateway-1"})
 
     def up(self, settings: dict[str, object], front: str = "haproxy") -> RunningGateway:
-        return self.gateway(settings, front).bring_up(
-            self.stage.hosts, self.stage.hosts["client-1"], print
-        )
+        return self.gateway(settings, front).bring_up(self.hosts, self.hosts["client-1"], print)
 
 
 @pytest.fixture
@@ -113,20 +104,20 @@ def test_one_radosgw_creates_the_zone_before_the_others_start_and_the_front_star
     fronted: Fronted,
 ) -> None:
     fronted.up({"radosgw": {"daemons": 3}})
-    when = fronted.stage.when
+    when = fronted.when
     order = [
         when(f"start {name}")[0]
         for name in ("radosgw.0", "radosgw.1", "radosgw.2", "relay", "front")
     ]
     assert order == sorted(order)
     assert order[-1] < when("weighbridge.gateways.verify")[0]
-    services = fronted.stage.hosts["gateway-1"].services
+    services = fronted.hosts["gateway-1"].services
     assert services["radosgw.2"].argv == ("radosgw", "-f", "-n", "client.rgw.gateway-1.2")
 
 
 def test_endpoints_facts_probes_and_files_include_the_fronts(fronted: Fronted) -> None:
     running = fronted.up({"radosgw": {"daemons": 2}})
-    address = fronted.stage.hosts["gateway-1"].address
+    address = fronted.hosts["gateway-1"].address
     assert [one.url for one in running.endpoints] == [
         f"http://{address}/auth/v1.0",
         f"http://{address}",
@@ -135,7 +126,7 @@ def test_endpoints_facts_probes_and_files_include_the_fronts(fronted: Fronted) -
     names = [probe.name for probe in running.probes()]
     assert names[:2] == ["radosgw.gateway-1.0", "radosgw.gateway-1.1"]
     assert names[-1] == "front"
-    written = fronted.stage.hosts["gateway-1"].files[FILE]
+    written = fronted.hosts["gateway-1"].files[FILE]
     assert (
         written
         == f"{address} gateway-1-8000 {address}:8000\n{address} gateway-1-8001 {address}:8001\n"
@@ -145,7 +136,7 @@ def test_endpoints_facts_probes_and_files_include_the_fronts(fronted: Fronted) -
 
 def test_a_front_that_died_is_noticed(fronted: Fronted) -> None:
     running = fronted.up({})
-    fronted.stage.hosts["gateway-1"].dead.add("front")
+    fronted.hosts["gateway-1"].dead.add("front")
     with pytest.raises(Exception, match="gateway-1: front: died"):
         running.check()
 
@@ -168,7 +159,7 @@ def test_a_radosgw_with_fastcgi_is_used_directly_and_others_answer_http(
     running = fronted.up({"apache": {"path": "fastcgi"}}, "apache")
     assert {*fronted.natives} == {radosgw == "FastCGI"}
     assert running.facts["FastCGI of radosgw"] == fact
-    host = fronted.stage.hosts["gateway-1"]
+    host = fronted.hosts["gateway-1"]
     conf = str(host.files["/etc/ceph/ceph.conf"])
     assert f"rgw_frontends = {frontends.format(host.address)}" in conf
     assert ("rgw_print_continue = false" in conf) == (radosgw == "FastCGI")
@@ -180,7 +171,7 @@ def test_fastcgi_is_not_looked_for_where_apache_speaks_http(
     fronted = Fronted(tmp_path, monkeypatch, radosgw="FastCGI")
     fronted.up({"apache": {"path": "http"}}, "apache")
     assert not any(fronted.natives)
-    assert not fronted.stage.when("FCGX_")
+    assert not fronted.when("FCGX_")
 
 
 def test_faults_of_ceph_and_the_front_are_reported_together(fronted: Fronted) -> None:
@@ -189,9 +180,9 @@ def test_faults_of_ceph_and_the_front_are_reported_together(fronted: Fronted) ->
     with pytest.raises(
         UsageError, match=r"(?s)no option 'osd_unheard_of' in \[osd\].*line 3: no such word"
     ):
-        gateway.preflight(fronted.stage.hosts, print)
-    assert not fronted.stage.when("start")
-    assert FILE in fronted.stage.hosts["gateway-1"].files
+        gateway.preflight(fronted.hosts, print)
+    assert not fronted.when("start")
+    assert FILE in fronted.hosts["gateway-1"].files
 
 
 @pytest.mark.parametrize(

@@ -1,25 +1,22 @@
 """The program that prints counters of Ceph's daemons, with a stub of an admin socket."""
 
-import ast
 import base64
-import inspect
 import json
 import re
 import socketserver
 import struct
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Self
 
 import pytest
 from pydantic import ValidationError
 
-from tests.gateways.rgw.planned_rgw import SITES, STORES, Spot, conf, rgw
+from http_stub import served
+from tests.gateways.rgw.planned_rgw import PLACE, SITES, STORES, Spot, conf, rgw
 from tests.gateways.stage import Stage
 from tests.gateways.stub_host import run_program
 from weighbridge.common.document import DocumentError
@@ -78,12 +75,8 @@ class Admin(socketserver.StreamRequestHandler):
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[str]:
     path = str(tmp_path / "asok")
-    with socketserver.ThreadingUnixStreamServer(path, Admin) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
+    with served(socketserver.ThreadingUnixStreamServer(path, Admin)):
         yield path
-        server.shutdown()
-        thread.join()
 
 
 def test_a_latency_is_printed_as_sum_and_count_and_missing_counters_are_left_out(
@@ -501,20 +494,6 @@ def test_what_cannot_be_is_refused_when_the_layout_is_read(
     assert words in str(error.value)
 
 
-def test_every_setting_is_documented() -> None:
-    tree = ast.parse(inspect.getsource(settings_module))
-    undocumented = [
-        field.target.id
-        for model in ast.walk(tree)
-        if isinstance(model, ast.ClassDef) and model.name.endswith(("Settings", "Gc"))
-        for field, following in pairwise(model.body)
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
-        if not (isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant))
-    ]
-    # The fields of these records are documented.
-    assert undocumented == ["gc", "filestore", "memstore", "radosgw", "osd", "pools"]
-
-
 def test_the_mon_gets_the_failure_domain_for_its_rule() -> None:
     for domain, kind in (("host", "1"), ("osd", "0")):
         settings = RgwSettings.model_validate({"pools": {"failure_domain": domain}})
@@ -550,8 +529,7 @@ def test_every_daemon_knows_all_mons_and_each_has_a_mgr_beside_it() -> None:
 
 def test_a_cluster_of_several_mons_starts_when_all_are_in_the_quorum(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
-    place = RgwPlacement(mon=STORES, osd=STORES, radosgw=("gateway-1",))
-    Rgw("ceph-16", place, RgwSettings()).bring_up(stage.hosts, stage.hosts["client-1"], print)
+    rgw(mon=STORES).bring_up(stage.hosts, stage.hosts["client-1"], print)
     for name in STORES:
         assert len(stage.when(f"{name} start mon")) == len(stage.when(f"{name} start mgr")) == 1
     asked = [json.loads(line)["prefix"] for line in stage.mon_log.read_text().splitlines()]
@@ -594,11 +572,10 @@ def test_osd_hosts_without_an_address_in_that_network_are_refused_before_anythin
     hosts = {name: Addressed("10.0.0.1 10.2.0.7 fe80::1%eth0\n") for name in STORES}
     hosts["store-2"] = Addressed("10.0.0.2 fd00::2\n")
     settings = RgwSettings.model_validate({"osd": {"cluster_network": "10.2.0.0/24"}})
-    place = RgwPlacement(mon=("store-1",), osd=STORES, radosgw=("gateway-1",))
-    assert settings_module.network_faults(place, settings, hosts) == [  # type: ignore[arg-type]
+    assert settings_module.network_faults(PLACE, settings, hosts) == [  # type: ignore[arg-type]
         "osd.cluster_network: store-2 has no address in 10.2.0.0/24, but 10.0.0.2, fd00::2"
     ]
-    assert settings_module.network_faults(place, RgwSettings(), {}) == []
+    assert settings_module.network_faults(PLACE, RgwSettings(), {}) == []
 
 
 def test_a_cluster_is_asked_from_another_mons_host_when_the_first_is_dead(
@@ -644,9 +621,8 @@ def test_a_cluster_is_asked_from_another_mons_host_when_the_first_is_dead(
 def test_ceph_binds_to_ipv6_where_hosts_have_it(gateway: str, both: str) -> None:
     sites = {name: Spot(name, f"fd00::{number}") for number, name in enumerate(STORES, 1)}
     sites["gateway-1"] = Spot("gateway-1", gateway)
-    place = RgwPlacement(mon=("store-1",), osd=STORES, radosgw=("gateway-1",))
     settings = RgwSettings()
-    text = ceph_conf(settings, CephRoster(place, settings, sites), fsid="f")
+    text = ceph_conf(settings, CephRoster(PLACE, settings, sites), fsid="f")
     assert "mon_host = [v2:[fd00::1]:3300,v1:[fd00::1]:6789]\n" in text
     assert f"ms_bind_ipv4 = {both}\nms_bind_ipv6 = true\n" in text
-    assert "ms_bind" not in ceph_conf(settings, CephRoster(place, settings, SITES), fsid="f")
+    assert "ms_bind" not in ceph_conf(settings, CephRoster(PLACE, settings, SITES), fsid="f")

@@ -4,17 +4,14 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
 
-from tests.gateways.stage import HAPROXY
-from tests.gateways.stub_host import StubHost, ports
+from http_stub import Response, Server
+from tests.gateways.stage import FAILED, Stage
 from weighbridge.common.errors import ServiceFailed, UsageError, VerificationFailed
-from weighbridge.common.host import Host
 from weighbridge.common.structure import SCOPES, Scope, differing
 from weighbridge.gateways.gateway import RunningGateway
 from weighbridge.gateways.null.null import Null, NullSettings
@@ -30,47 +27,23 @@ PLACE = SwiftPlacement(proxy=("gateway-1",), storage=STORES, haproxy="balancer-1
 OBJECT_CONF = "/etc/swift/object-server.conf"
 
 
-class Stage:
+class RunningStage(Stage):
     """Stub hosts, what was asked of them, and what they answer."""
 
     def __init__(self, folder: Path) -> None:
-        self.events: list[tuple[str, str]] = []
+        super().__init__(folder, names=NAMES)
         self.silent: list[int] = []
         self.process: list[list[float]] = [[77, 1.0]]
         self.spoilt = ""
-        self.verified: dict[str, Any] = {
-            "checks": [{"api": "swift", "operation": "PUT", "status": 200, "took_ms": 1.0}]
-        }
-        self.stubs = {
-            name: StubHost(
-                name,
-                f"10.0.0.{index}",
-                folder,
-                self.events,
-                self.answers(name),
-                {"weighbridge.gateways.ports": ports},
-            )
-            for index, name in enumerate(NAMES)
-        }
-        self.hosts: dict[str, Host] = dict(self.stubs)
 
-    def answers(self, name: str) -> Any:
-        def answer(argv: Sequence[str], stdin: str) -> str:
-            line = " ".join(argv)
-            if "server_processes" in line:
-                return json.dumps({path: self.file(name, path) for path in json.loads(stdin)})
-            known = {
-                "weighbridge.gateways.verify": self.verified,
-                "make_rings": dict.fromkeys(("account", "container", "object"), "cmluZw=="),
-                "haproxy_counters": HAPROXY,
-                "ask_servers": self.silent,
-            }
-            return next((json.dumps(answer) for word, answer in known.items() if word in line), "0")
-
-        return answer
+    def answer_on(self, host: str, argv: Sequence[str], stdin: str) -> str:
+        line = " ".join(argv)
+        if "server_processes" in line:
+            return json.dumps({path: self.file(host, path) for path in json.loads(stdin)})
+        return json.dumps(self.silent) if "ask_servers" in line else self.answer(argv, stdin)
 
     def file(self, host: str, path: str) -> dict[str, Any]:
-        content = self.stubs[host].files[path]
+        content = self.hosts[host].files[path]
         assert isinstance(content, str)
         digest = hashlib.sha256((content + self.spoilt).encode()).hexdigest()
         return {"sha256": digest, "age_s": 2.0, "processes": self.process}
@@ -96,8 +69,8 @@ class Stage:
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    return Stage(tmp_path)
+def stage(tmp_path: Path) -> RunningStage:
+    return RunningStage(tmp_path)
 
 
 def swift(**settings: Any) -> Swift:
@@ -105,7 +78,7 @@ def swift(**settings: Any) -> Swift:
 
 
 def test_object_servers_are_stopped_and_started_with_their_file_before_any_request(
-    stage: Stage,
+    stage: RunningStage,
 ) -> None:
     running = stage.start()
     done = running.change(swift(object={"disk_chunk_size": "1MiB"}), "restart", print)
@@ -115,12 +88,14 @@ def test_object_servers_are_stopped_and_started_with_their_file_before_any_reque
     assert sorted(happened[3:6]) == [(store, "start object-server") for store in STORES]
     assert happened[6:] == [("client-1", "ask"), ("client-1", "verify")]
     for store in STORES:
-        assert "disk_chunk_size = 1048576" in str(stage.stubs[store].files[OBJECT_CONF])
+        assert "disk_chunk_size = 1048576" in str(stage.hosts[store].files[OBJECT_CONF])
     assert "disk 1048576 bytes" in running.facts["chunks"]
     assert any("disk_chunk_size = 1048576" in one.text for one in running.rendered)
 
 
-def test_the_front_stops_first_and_starts_last_except_for_background_daemons(stage: Stage) -> None:
+def test_the_front_stops_first_and_starts_last_except_for_background_daemons(
+    stage: RunningStage,
+) -> None:
     running = stage.start(background=True)
     after = swift(background=True, log_level="WARNING", haproxy={"retries": 1})
     assert running.change(after, "restart", print)
@@ -145,7 +120,7 @@ def test_the_front_stops_first_and_starts_last_except_for_background_daemons(sta
 
 
 def test_an_unchanged_front_is_awaited_after_its_proxies_restarted(
-    stage: Stage,
+    stage: RunningStage,
 ) -> None:
     running = stage.start()
     running.change(swift(proxy={"workers": 2}), "restart", print)
@@ -158,12 +133,12 @@ def test_an_unchanged_front_is_awaited_after_its_proxies_restarted(
     ]
 
 
-def test_secrets_do_not_change_and_are_not_shown(stage: Stage) -> None:
+def test_secrets_do_not_change_and_are_not_shown(stage: RunningStage) -> None:
     running = stage.start()
-    before = str(stage.stubs["gateway-1"].files["/etc/swift/proxy-server.conf"])
+    before = str(stage.hosts["gateway-1"].files["/etc/swift/proxy-server.conf"])
     endpoints = running.endpoints
     running.change(swift(proxy={"workers": 2}), "restart", print)
-    after = str(stage.stubs["gateway-1"].files["/etc/swift/proxy-server.conf"])
+    after = str(stage.hosts["gateway-1"].files["/etc/swift/proxy-server.conf"])
     assert after == before.replace("workers = 1", "workers = 2")
     assert running.endpoints == endpoints
     key = endpoints[0].key.get_secret_value()
@@ -171,18 +146,18 @@ def test_secrets_do_not_change_and_are_not_shown(stage: Stage) -> None:
     assert not any(key in one.text for one in running.rendered)
 
 
-def test_each_disks_own_port_is_awaited(stage: Stage) -> None:
+def test_each_disks_own_port_is_awaited(stage: RunningStage) -> None:
     ports = {"servers_per_port": 2}
     running = stage.start(object=ports)
     asked: list[str] = []
-    answer = stage.stubs["client-1"]._answer
+    answer = stage.hosts["client-1"]._answer
 
     def listening(argv: Sequence[str], stdin: str) -> str:
         if "ask_servers" in " ".join(argv):
             asked.append(stdin)
         return answer(argv, stdin)
 
-    stage.stubs["client-1"]._answer = listening
+    stage.hosts["client-1"]._answer = listening
     running.change(swift(object={**ports, "mb_per_sync": 64}), "restart", print)
     # Stub hosts have two disks, one of them for objects.
     assert sorted(json.loads(asked[0])["servers"]) == [
@@ -200,7 +175,7 @@ def test_each_disks_own_port_is_awaited(stage: Stage) -> None:
     ],
 )
 def test_a_server_that_is_silent_or_does_not_run_with_its_file_is_an_error(
-    stage: Stage,
+    stage: RunningStage,
     silent_servers: list[int],
     process: list[list[float]],
     spoilt: str,
@@ -213,18 +188,10 @@ def test_a_server_that_is_silent_or_does_not_run_with_its_file_is_an_error(
 
 
 def test_the_change_after_a_failed_one_restarts_what_that_touched(
-    stage: Stage,
+    stage: RunningStage,
 ) -> None:
     running = stage.start()
-    stage.verified["failed"] = {
-        "api": "swift",
-        "url": "http://x",
-        "operation": "PUT",
-        "status": 503,
-        "said": "",
-        "skewed": False,
-        "what": "status 503",
-    }
+    good, stage.verified = stage.verified, FAILED
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("weighbridge.gateways.daemon._DIES_WITHIN_S", 0.0)
         with pytest.raises(VerificationFailed, match="503"):
@@ -232,18 +199,18 @@ def test_the_change_after_a_failed_one_restarts_what_that_touched(
     assert running.facts["workers"].endswith(
         "object 1; threads for disk I/O of each object process: Swift's own number"
     )
-    del stage.verified["failed"]
+    stage.verified = good
     stage.events.clear()
     assert running.change(swift(), "restart", print) == (
         "restarted object-server on store-1, store-2, store-3",
     )
     assert running.change(swift(), "restart", print) == ("Swift: no change needed",)
-    assert "workers = 1" in str(stage.stubs["store-1"].files[OBJECT_CONF])
+    assert "workers = 1" in str(stage.hosts["store-1"].files[OBJECT_CONF])
 
 
-def test_the_next_change_starts_a_dead_server(stage: Stage) -> None:
+def test_the_next_change_starts_a_dead_server(stage: RunningStage) -> None:
     running = stage.start()
-    stage.stubs["store-2"].dead.add("container-server")
+    stage.hosts["store-2"].dead.add("container-server")
     assert running.change(swift(), "restart", print) == ("restarted container-server on store-2",)
     running.check()
 
@@ -262,7 +229,7 @@ def test_the_next_change_starts_a_dead_server(stage: Stage) -> None:
     ],
 )
 def test_settings_that_cannot_change_at_runtime_are_refused_before_anything_stops(
-    stage: Stage, settings: dict[str, Any], scope: Scope, message: str
+    stage: RunningStage, settings: dict[str, Any], scope: Scope, message: str
 ) -> None:
     running = stage.start()
     with pytest.raises(UsageError, match=re.escape(message)):
@@ -270,7 +237,7 @@ def test_settings_that_cannot_change_at_runtime_are_refused_before_anything_stop
     assert stage.done() == []
 
 
-def test_another_gateway_release_or_placement_is_refused(stage: Stage) -> None:
+def test_another_gateway_release_or_placement_is_refused(stage: RunningStage) -> None:
     running = stage.start()
     others = [
         Null("engine", NullPlace(target="gateway-1"), NullSettings()),
@@ -313,26 +280,10 @@ def test_every_setting_has_a_scope() -> None:
     assert all(Swift.scope(key) in SCOPES for key in keys)
 
 
-class _Answering(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.send_response(self.server.status)  # type: ignore[attr-defined]
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        """Not to the test's output."""
-
-
 @pytest.mark.parametrize(("status", "left"), [(200, []), (404, []), (503, [0])])
 def test_any_answer_but_5xx_counts(status: int, left: list[int]) -> None:
-    with HTTPServer(("127.0.0.1", 0), _Answering) as server:
-        server.status = status  # type: ignore[attr-defined]
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            assert silent([("127.0.0.1", server.server_address[1], "")], 0.2) == left
-        finally:
-            server.shutdown()
-            thread.join()
+    with Server(lambda _: Response(status)).serving() as server:
+        assert silent([("127.0.0.1", server.port, "")], 0.2) == left
     assert silent([("127.0.0.1", 9, "")], 0.0) == [0]
 
 

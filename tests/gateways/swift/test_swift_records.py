@@ -17,9 +17,9 @@ from weighbridge.common.errors import CommandFailed, UsageError
 from weighbridge.gateways.gateway import RunningGateway
 from weighbridge.gateways.swift import config, known_options, running_swift
 from weighbridge.gateways.swift.config import Proxy, Secrets, SwiftRoster
+from weighbridge.gateways.swift.known_options import sample_of
 from weighbridge.gateways.swift.options import Known, faults, ignored, own_files
 from weighbridge.gateways.swift.read_ring import described
-from weighbridge.gateways.swift.samples import sample_of
 from weighbridge.gateways.swift.settings import SERVERS, SwiftPlacement, SwiftSettings
 from weighbridge.gateways.swift.swift import Swift
 

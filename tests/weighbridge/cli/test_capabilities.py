@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from http_stub import Closed, Request, Respond, Response
 from tests.gateways.capabilities import memory_signatures, memory_swift
-from tests.gateways.capabilities.memory_server import Closed, Request, Respond, Response
 from tests.gateways.capabilities.memory_store import MemoryStore, memory_store
 from tests.weighbridge import command_line
 from weighbridge.cli.capabilities import command

@@ -1,13 +1,30 @@
-"""An HTTP server for stores in memory, with something between that may lie."""
+"""Servers in threads, and an HTTP server of functions, with something between that may lie."""
 
 from __future__ import annotations
 
 import http.server
+import socketserver
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
+
+Served = TypeVar("Served", bound=socketserver.BaseServer)
+
+
+@contextmanager
+def served(server: Served) -> Iterator[Served]:
+    """A server that answers in a thread, until the end."""
+    with server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 @dataclass(frozen=True)
@@ -108,16 +125,13 @@ class Server:
             def handle_error(self, *_: object) -> None: ...  # clients may close in the middle
 
         self._server = Quiet(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+        self.port = self._server.server_port
+        self.url = f"http://127.0.0.1:{self.port}"
 
     @contextmanager
     def serving(self) -> Iterator[Server]:
-        self._thread.start()
-        try:
-            yield self
-        finally:
-            self.released.set()
-            self._server.shutdown()
-            self._thread.join()
-            self._server.server_close()
+        with served(self._server):
+            try:
+                yield self
+            finally:
+                self.released.set()

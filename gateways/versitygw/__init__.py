@@ -1,1 +1,0 @@
-"""Versity S3 Gateway over a file system."""
