@@ -2,42 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from weighbridge.common.registry import Registry
 from weighbridge.gateways.capabilities import (
-    s3_access,
-    s3_buckets,
-    s3_checksums,
-    s3_chunked,
-    s3_conditions,
-    s3_listing,
-    s3_multipart,
-    s3_objects,
-    swift_access,
-    swift_bulk,
-    swift_large,
-    swift_listing,
-    swift_objects,
+    access,
+    buckets,
+    checksums,
+    large,
+    listing,
+    multipart,
+    objects,
 )
 from weighbridge.gateways.capabilities.capability import Capability
 
-MODULES: Final = (
-    *(s3_objects, s3_conditions, s3_multipart, s3_listing, s3_checksums, s3_chunked),
-    *(s3_access, s3_buckets),
-    *(swift_objects, swift_listing, swift_large, swift_bulk, swift_access),
-)
+MODULES: Final = (objects, multipart, listing, checksums, large, access, buckets)
+
+
+def _declared() -> Iterator[Capability]:
+    for module in MODULES:
+        for value in vars(module).values():
+            for member in value if isinstance(value, tuple) else (value,):
+                if isinstance(member, Capability):
+                    yield member
+
 
 CAPABILITIES: Registry[Capability] = Registry(
     "weighbridge.capabilities",
     "capability",
-    own={
-        one.key: one
-        for module in MODULES
-        for value in vars(module).values()
-        for one in (value if isinstance(value, tuple) else (value,))
-        if isinstance(one, Capability)
-    },
+    own={each.key: each for each in sorted(_declared(), key=lambda each: each.api)},
     kind=Capability,
 )
 """Another package adds its own by an entry point whose name is the capability's key."""

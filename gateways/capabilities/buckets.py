@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import os
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from weighbridge.gateways.capabilities.capability import (
@@ -16,13 +16,17 @@ from weighbridge.gateways.capabilities.capability import (
     capability,
     works,
 )
-from weighbridge.gateways.capabilities.s3_session import S3Session
-from weighbridge.gateways.capabilities.session import accepted, preparing
+from weighbridge.gateways.capabilities.digests import checksum
+from weighbridge.gateways.capabilities.session import REFUSES_FROM, S3Session, accepted, preparing
 
 _RETAINED: Final = timedelta(seconds=60)
+_SSE: Final = "x-amz-server-side-encryption"
+
+_buckets = partial(capability, "s3", "buckets")
+_encryption = partial(capability, "s3", "encryption")
 
 
-@capability("s3", "buckets", "Versions", asks="put_bucket_versioning, PUT twice, GET ?versionId")
+@_buckets("Versions", "put_bucket_versioning, PUT twice, GET ?versionId")
 def versions(store: S3Session) -> Answer:
     """Both versions can be read."""
     bucket = _versioned(store)
@@ -36,7 +40,7 @@ def versions(store: S3Session) -> Answer:
     return works(status=200)
 
 
-@capability("s3", "buckets", "Delete markers", asks="versioned DELETE, list_object_versions")
+@_buckets("Delete markers", "versioned DELETE, list_object_versions")
 def delete_marker(store: S3Session) -> Answer:
     """A deleted object is hidden, its version is kept, and both are listed."""
     bucket = _versioned(store)
@@ -45,46 +49,34 @@ def delete_marker(store: S3Session) -> Answer:
     if store.read("object-1", bucket=bucket) is not None:
         raise Wrong("the deleted object can still be read", status=200)
     page = store.ask("list_object_versions", Bucket=bucket)
-    if [one.get("VersionId") for one in page.get("Versions", ())] != [version]:
+    if [row.get("VersionId") for row in page.get("Versions", ())] != [version]:
         raise Wrong("the version is not listed", status=200)
     if len(page.get("DeleteMarkers", ())) != 1:
         raise Wrong("the delete marker is not listed", status=200)
     return works(status=200)
 
 
-@capability(
-    "s3", "buckets", "Object lock: retention", asks="a bucket with lock, put_object_retention"
-)
+@_buckets("Object lock: retention", "a bucket with lock, put_object_retention")
 def retention(store: S3Session) -> Answer:
     """A version cannot be deleted before its time."""
-    until = datetime.now(UTC) + _RETAINED
-
-    def lock(at: dict[str, Any]) -> None:
-        kept = {"Mode": "GOVERNANCE", "RetainUntilDate": until}
-        store.ask("put_object_retention", **at, Retention=kept)
-
-    return _locked(store, lock)
+    at = _lockable(store)
+    kept = {"Mode": "GOVERNANCE", "RetainUntilDate": datetime.now(UTC) + _RETAINED}
+    store.ask("put_object_retention", **at, Retention=kept)
+    return _locked(store, at)
 
 
-@capability(
-    "s3", "buckets", "Object lock: legal hold", asks="a bucket with lock, put_object_legal_hold"
-)
+@_buckets("Object lock: legal hold", "a bucket with lock, put_object_legal_hold")
 def legal_hold(store: S3Session) -> Answer:
     """A version cannot be deleted until the hold is lifted."""
-    held: list[dict[str, Any]] = []
-
-    def hold(at: dict[str, Any]) -> None:
-        store.ask("put_object_legal_hold", **at, LegalHold={"Status": "ON"})
-        held.append(at)
-
+    at = _lockable(store)
+    store.ask("put_object_legal_hold", **at, LegalHold={"Status": "ON"})
     try:
-        return _locked(store, hold)
+        return _locked(store, at)
     finally:
-        for at in held:
-            store.ask("put_object_legal_hold", **at, LegalHold={"Status": "OFF"})
+        store.ask("put_object_legal_hold", **at, LegalHold={"Status": "OFF"})
 
 
-@capability("s3", "buckets", "Lifecycle", asks="put and get_bucket_lifecycle_configuration")
+@_buckets("Lifecycle", "put and get_bucket_lifecycle_configuration")
 def lifecycle(store: S3Session) -> Answer:
     """The rule is read back; that it is carried out takes days, and is not asked."""
     rule = {
@@ -93,63 +85,47 @@ def lifecycle(store: S3Session) -> Answer:
         "Filter": {"Prefix": "object-"},
         "Expiration": {"Days": 3},
     }
-    bucket = _fresh(store)
-    store.ask(
-        "put_bucket_lifecycle_configuration",
-        Bucket=bucket,
-        LifecycleConfiguration={"Rules": [rule]},
-    )
-    rules = store.ask_back("get_bucket_lifecycle_configuration", Bucket=bucket)["Rules"]
-    if [one.get("Expiration", {}).get("Days") for one in rules] != [3]:
+    config = {"LifecycleConfiguration": {"Rules": [rule]}}
+    kept = store.set_bucket(store.fresh_bucket(), "lifecycle_configuration", **config)
+    if [row.get("Expiration", {}).get("Days") for row in kept["Rules"]] != [3]:
         raise Wrong("accepted, but other rules are read back", status=200)
     return works(status=200)
 
 
-@capability("s3", "buckets", "Tags of a bucket", asks="put_bucket_tagging, get_bucket_tagging")
+@_buckets("Tags of a bucket", "put_bucket_tagging, get_bucket_tagging")
 def bucket_tags(store: S3Session) -> Answer:
     """They are read back."""
     tags = [{"Key": "colour", "Value": "red"}]
-    bucket = _fresh(store)
-    store.ask("put_bucket_tagging", Bucket=bucket, Tagging={"TagSet": tags})
-    found = store.ask_back("get_bucket_tagging", Bucket=bucket)["TagSet"]
-    if found != tags:
-        raise Wrong(f"accepted, but {found} is read back", status=200)
+    kept = store.set_bucket(store.fresh_bucket(), "tagging", Tagging={"TagSet": tags})
+    if kept["TagSet"] != tags:
+        raise Wrong(f"accepted, but {kept['TagSet']} is read back", status=200)
     return works(status=200)
 
 
-@capability("s3", "encryption", "Bucket encryption", asks="put and get_bucket_encryption")
+@_encryption("Bucket encryption", "put and get_bucket_encryption")
 def bucket_encryption(store: S3Session) -> Answer:
     """The rule is read back, and objects say that they are encrypted."""
-    rule = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
-    bucket = _fresh(store)
-    store.ask(
-        "put_bucket_encryption",
-        Bucket=bucket,
-        ServerSideEncryptionConfiguration={"Rules": [rule]},
-    )
-    store.ask_back("get_bucket_encryption", Bucket=bucket)
+    rules = {"Rules": [{"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}]}
+    bucket = store.fresh_bucket()
+    store.set_bucket(bucket, "encryption", ServerSideEncryptionConfiguration=rules)
     key = store.new()
     answer = accepted(store.send("PUT", key, "", b"body", bucket=bucket))
     return _encrypted(store, key, bucket, answer.status)
 
 
-@capability(
-    "s3", "encryption", "SSE-S3", asks="PUT with x-amz-server-side-encryption: AES256, HEAD"
-)
+@_encryption("SSE-S3", "PUT with x-amz-server-side-encryption: AES256, HEAD")
 def sse_s3(store: S3Session) -> Answer:
     """The object says that it is encrypted."""
-    key, answer = store.write(b"body", {"x-amz-server-side-encryption": "AES256"})
+    key, answer = store.write(b"body", {_SSE: "AES256"})
     return _encrypted(store, key, store.bucket, answer.status)
 
 
-@capability(
-    "s3", "encryption", "SSE-C", asks="PUT with a key, GET with it, without and with another"
-)
+@_encryption("SSE-C", "PUT with a key, GET with it, without and with another")
 def sse_c(store: S3Session) -> Answer:
     """The object can be read with its key alone."""
     body, key, secret = os.urandom(1000), store.new(), os.urandom(32)
     answer = store.send("PUT", key, body=body, headers=_key(secret))
-    if answer.status >= 400 and store.read(key) is not None:
+    if answer.status >= REFUSES_FROM and store.read(key) is not None:
         raise Wrong("refused, but stored", status=answer.status)
     accepted(answer)
     if store.send("GET", key).body == body:
@@ -162,34 +138,27 @@ def sse_c(store: S3Session) -> Answer:
 
 
 def _key(secret: bytes) -> dict[str, str]:
-    before = "x-amz-server-side-encryption-customer-"
-    digest = hashlib.md5(secret, usedforsecurity=False).digest()
     return {
-        f"{before}algorithm": "AES256",
-        f"{before}key": base64.b64encode(secret).decode(),
-        f"{before}key-MD5": base64.b64encode(digest).decode(),
+        f"{_SSE}-customer-algorithm": "AES256",
+        f"{_SSE}-customer-key": base64.b64encode(secret).decode(),
+        f"{_SSE}-customer-key-MD5": checksum("md5", secret),
     }
 
 
 def _encrypted(store: S3Session, key: str, bucket: str, status: int) -> Answer:
     head = accepted(store.send("HEAD", key, bucket=bucket))
-    found = head.headers.get("x-amz-server-side-encryption")
-    if found != "AES256":
-        raise Wrong(f"accepted, but HEAD says of encryption: {found or 'nothing'}", status=status)
+    encryption = head.headers.get(_SSE)
+    if encryption != "AES256":
+        what = f"accepted, but HEAD says of encryption: {encryption or 'nothing'}"
+        raise Wrong(what, status=status)
     return works("as HEAD says; what is on disk is not looked at", status=status)
-
-
-def _fresh(store: S3Session) -> str:
-    with preparing():
-        return store.new_bucket()
 
 
 def _versioned(store: S3Session) -> str:
     with preparing():
         bucket = store.new_bucket(versions=True)
-    enabled = {"Status": "Enabled"}
-    store.ask("put_bucket_versioning", Bucket=bucket, VersioningConfiguration=enabled)
-    if store.ask_back("get_bucket_versioning", Bucket=bucket).get("Status") != "Enabled":
+    kept = store.set_bucket(bucket, "versioning", VersioningConfiguration={"Status": "Enabled"})
+    if kept.get("Status") != "Enabled":
         raise Wrong("accepted, but versioning is not enabled", status=200)
     return bucket
 
@@ -199,14 +168,17 @@ def _put(store: S3Session, bucket: str, body: bytes) -> str:
     return answer.headers.get("x-amz-version-id", "")
 
 
-def _locked(store: S3Session, lock: Any) -> Answer:
-    """Lock a version by `lock`, and try to delete it. Raises Refused, Wrong or Unknown."""
+def _lockable(store: S3Session) -> dict[str, Any]:
+    """Where a version is that can be locked. Raises Refused, Wrong or Unknown."""
     bucket = store.new_bucket(versions=True, ObjectLockEnabledForBucket=True)
     version = _put(store, bucket, b"locked")
     if not version:
         raise Wrong("a bucket with lock was made, but its objects have no versions", status=200)
-    at = {"Bucket": bucket, "Key": "object-1", "VersionId": version}
-    lock(at)
+    return {"Bucket": bucket, "Key": "object-1", "VersionId": version}
+
+
+def _locked(store: S3Session, at: dict[str, Any]) -> Answer:
+    """Try to delete a version that is locked. Raises Wrong or Unknown."""
     try:
         store.ask("delete_object", **at)
     except Refused as refused:
