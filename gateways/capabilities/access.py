@@ -80,24 +80,21 @@ PRESIGNED_URLS: Final = tuple(
 
 
 @_s3("A wrong signature is refused", "PUT with a changed signature")
-def wrong_signature(store: S3Session) -> Answer:
-    """403, and nothing is stored."""
+def _wrong_signature(store: S3Session) -> Answer:
     key = store.new()
     answer = store.deliver("PUT", flipped(_V4(store, "PUT", key)), b"body")
     return store.refused(answer, key, None, "a changed signature")
 
 
 @_s3("POST form", "a form of generate_presigned_post")
-def post_form(store: S3Session) -> Answer:
-    """A browser uploads a file."""
+def _post_form(store: S3Session) -> Answer:
     body, key = os.urandom(SIZE_BYTES), store.new()
     post = store.boto_with(signature_version="s3v4").generate_presigned_post(store.bucket, key)
     return _posted(store, post["url"], post["fields"], "file", key, body)
 
 
 @_s3("Anonymous GET is refused", "GET of a private object, unsigned")
-def anonymous_refused(store: S3Session) -> Answer:
-    """401 or 403."""
+def _anonymous_refused(store: S3Session) -> Answer:
     answer = _private(store)
     if answer.status >= 500:
         raise Unknown("the server failed", status=answer.status)
@@ -105,16 +102,14 @@ def anonymous_refused(store: S3Session) -> Answer:
 
 
 @_s3("Anonymous GET by ACL", "PUT with public-read, GET unsigned")
-def anonymous_read(store: S3Session) -> Answer:
-    """Everybody reads the object."""
+def _anonymous_read(store: S3Session) -> Answer:
     body, key = os.urandom(SIZE_BYTES), store.new()
     store.ask("put_object", Bucket=store.bucket, Key=key, Body=body, ACL="public-read")
     return _public(store, key, body, store.bucket)
 
 
 @_s3("ACL of an object", "put_object_acl public-read, get_object_acl")
-def object_acl(store: S3Session) -> Answer:
-    """The grant to everybody is read back."""
+def _object_acl(store: S3Session) -> Answer:
     at = {"Bucket": store.bucket, "Key": store.put(b"body")}
     store.ask("put_object_acl", **at, ACL="public-read")
     for grant in store.ask_back("get_object_acl", **at).get("Grants", ()):
@@ -124,8 +119,7 @@ def object_acl(store: S3Session) -> Answer:
 
 
 @_s3("Bucket policy", "put_bucket_policy, get, anonymous GET")
-def bucket_policy(store: S3Session) -> Answer:
-    """A policy that lets everybody read is kept and obeyed."""
+def _bucket_policy(store: S3Session) -> Answer:
     bucket = store.fresh_bucket()
     allow: dict[str, Any] = {
         "Effect": "Allow",
@@ -141,7 +135,7 @@ def bucket_policy(store: S3Session) -> Answer:
 
 
 @_s3("CORS", "put_bucket_cors, get_bucket_cors, OPTIONS")
-def cors(store: S3Session) -> Answer:
+def _cors(store: S3Session) -> Answer:
     """A browser is told that it may."""
     bucket = store.fresh_bucket()
     key = store.put(b"body", bucket=bucket)
@@ -158,8 +152,7 @@ def cors(store: S3Session) -> Answer:
 
 
 @_swift("A request without a token is refused", "GET without a token")
-def swift_anonymous_refused(store: SwiftSession) -> Answer:
-    """401 or 403."""
+def _swift_anonymous_refused(store: SwiftSession) -> Answer:
     answer = _private(store)
     if answer.status not in (401, 403, 404):
         accepted(answer)
@@ -167,8 +160,7 @@ def swift_anonymous_refused(store: SwiftSession) -> Answer:
 
 
 @_swift("Anonymous read", "X-Container-Read: .r:*, GET without a token")
-def swift_anonymous_read(store: SwiftSession) -> Answer:
-    """Everybody reads objects of the container."""
+def _swift_anonymous_read(store: SwiftSession) -> Answer:
     bucket = store.new_bucket({"X-Container-Read": ".r:*"})
     return _public(store, store.put(b"public", bucket=bucket), b"public", bucket)
 
@@ -193,8 +185,7 @@ TEMPORARY_URLS: Final = (
     "a form signed with the temp URL's key, by SHA1; it ends radosgw 18.2",
     dangerous=True,
 )
-def formpost(store: SwiftSession) -> Answer:
-    """A browser uploads a file."""
+def _formpost(store: SwiftSession) -> Answer:
     prefix = f"written-{store.new()}-"
     url, body = store.url_of(prefix), os.urandom(SIZE_BYTES)
     fields = {

@@ -1,4 +1,4 @@
-"""S3: what is set for a bucket (versions, locks, lifecycle, tags), and encryption."""
+"""What is set for a bucket or container: versions, locks, lifecycle, tags, quota; encryption."""
 
 from __future__ import annotations
 
@@ -17,18 +17,26 @@ from weighbridge.gateways.capabilities.capability import (
     works,
 )
 from weighbridge.gateways.capabilities.digests import checksum
-from weighbridge.gateways.capabilities.session import REFUSES_FROM, S3Session, accepted, preparing
+from weighbridge.gateways.capabilities.session import (
+    REFUSES_FROM,
+    S3Session,
+    SwiftSession,
+    accepted,
+    preparing,
+)
 
 _RETAINED: Final = timedelta(seconds=60)
 _SSE: Final = "x-amz-server-side-encryption"
+_FIRST: Final = b"the first content"
+_SECOND: Final = b"the second content!"
 
 _buckets = partial(capability, "s3", "buckets")
 _encryption = partial(capability, "s3", "encryption")
+_swift = partial(capability, "swift", "versions")
 
 
 @_buckets("Versions", "put_bucket_versioning, PUT twice, GET ?versionId")
-def versions(store: S3Session) -> Answer:
-    """Both versions can be read."""
+def _versions(store: S3Session) -> Answer:
     bucket = _versioned(store)
     first = _put(store, bucket, b"first")
     second = _put(store, bucket, b"second")
@@ -41,8 +49,7 @@ def versions(store: S3Session) -> Answer:
 
 
 @_buckets("Delete markers", "versioned DELETE, list_object_versions")
-def delete_marker(store: S3Session) -> Answer:
-    """A deleted object is hidden, its version is kept, and both are listed."""
+def _delete_marker(store: S3Session) -> Answer:
     bucket = _versioned(store)
     version = _put(store, bucket, b"first")
     accepted(store.send("DELETE", "object-1", bucket=bucket))
@@ -57,8 +64,7 @@ def delete_marker(store: S3Session) -> Answer:
 
 
 @_buckets("Object lock: retention", "a bucket with lock, put_object_retention")
-def retention(store: S3Session) -> Answer:
-    """A version cannot be deleted before its time."""
+def _retention(store: S3Session) -> Answer:
     at = _lockable(store)
     kept = {"Mode": "GOVERNANCE", "RetainUntilDate": datetime.now(UTC) + _RETAINED}
     store.ask("put_object_retention", **at, Retention=kept)
@@ -66,8 +72,7 @@ def retention(store: S3Session) -> Answer:
 
 
 @_buckets("Object lock: legal hold", "a bucket with lock, put_object_legal_hold")
-def legal_hold(store: S3Session) -> Answer:
-    """A version cannot be deleted until the hold is lifted."""
+def _legal_hold(store: S3Session) -> Answer:
     at = _lockable(store)
     store.ask("put_object_legal_hold", **at, LegalHold={"Status": "ON"})
     try:
@@ -77,7 +82,7 @@ def legal_hold(store: S3Session) -> Answer:
 
 
 @_buckets("Lifecycle", "put and get_bucket_lifecycle_configuration")
-def lifecycle(store: S3Session) -> Answer:
+def _lifecycle(store: S3Session) -> Answer:
     """The rule is read back; that it is carried out takes days, and is not asked."""
     rule = {
         "ID": "wb",
@@ -93,8 +98,7 @@ def lifecycle(store: S3Session) -> Answer:
 
 
 @_buckets("Tags of a bucket", "put_bucket_tagging, get_bucket_tagging")
-def bucket_tags(store: S3Session) -> Answer:
-    """They are read back."""
+def _bucket_tags(store: S3Session) -> Answer:
     tags = [{"Key": "colour", "Value": "red"}]
     kept = store.set_bucket(store.fresh_bucket(), "tagging", Tagging={"TagSet": tags})
     if kept["TagSet"] != tags:
@@ -103,8 +107,7 @@ def bucket_tags(store: S3Session) -> Answer:
 
 
 @_encryption("Bucket encryption", "put and get_bucket_encryption")
-def bucket_encryption(store: S3Session) -> Answer:
-    """The rule is read back, and objects say that they are encrypted."""
+def _bucket_encryption(store: S3Session) -> Answer:
     rules = {"Rules": [{"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}]}
     bucket = store.fresh_bucket()
     store.set_bucket(bucket, "encryption", ServerSideEncryptionConfiguration=rules)
@@ -114,15 +117,13 @@ def bucket_encryption(store: S3Session) -> Answer:
 
 
 @_encryption("SSE-S3", "PUT with x-amz-server-side-encryption: AES256, HEAD")
-def sse_s3(store: S3Session) -> Answer:
-    """The object says that it is encrypted."""
+def _sse_s3(store: S3Session) -> Answer:
     key, answer = store.write(b"body", {_SSE: "AES256"})
     return _encrypted(store, key, store.bucket, answer.status)
 
 
 @_encryption("SSE-C", "PUT with a key, GET with it, without and with another")
-def sse_c(store: S3Session) -> Answer:
-    """The object can be read with its key alone."""
+def _sse_c(store: S3Session) -> Answer:
     body, key, secret = os.urandom(1000), store.new(), os.urandom(32)
     answer = store.send("PUT", key, body=body, headers=_key(secret))
     if answer.status >= REFUSES_FROM and store.read(key) is not None:
@@ -186,3 +187,70 @@ def _locked(store: S3Session, at: dict[str, Any]) -> Answer:
             raise Unknown("the locked version cannot be read") from None
         return works(status=refused.status)
     raise Wrong("the locked version was deleted", status=200)
+
+
+@_swift("X-Versions-Location", "a container with it, PUT twice")
+def _versions_location(store: SwiftSession) -> Answer:
+    """The old content moves to the container of versions, and DELETE brings it back."""
+    _, bucket = _archiving(store, "X-Versions-Location")
+    status = accepted(store.send("DELETE", "object-1", bucket=bucket)).status
+    store.expect("object-1", _FIRST, status, bucket=bucket)
+    accepted(store.send("DELETE", "object-1", bucket=bucket))
+    return works(status=status)
+
+
+@_swift("X-History-Location", "a container with it, PUT twice")
+def _history_location(store: SwiftSession) -> Answer:
+    archive, _ = _archiving(store, "X-History-Location")
+    page = accepted(store.send("GET", "", bucket=archive))
+    if not page.body.strip():
+        raise Wrong("ignored: the old content is gone", status=200)
+    return works(status=page.status)
+
+
+@_swift("X-Versions-Enabled", "a container with it, GET ?versions")
+def _versions_enabled(store: SwiftSession) -> Answer:
+    bucket = store.new_bucket({"X-Versions-Enabled": "true"})
+    _write_twice(store, bucket)
+    page = accepted(store.send("GET", "", "versions&format=json", bucket=bucket))
+    if page.body.count(b'"version_id"') < 2:
+        raise Wrong("ignored: two versions are not listed", status=page.status)
+    return works(status=page.status)
+
+
+@_swift("Symlink", "PUT with X-Symlink-Target, GET")
+def _symlink(store: SwiftSession) -> Answer:
+    target, key = store.put(_FIRST), store.new()
+    link = {"X-Symlink-Target": f"{store.bucket}/{target}"}
+    answer = accepted(store.send("PUT", key, headers=link))
+    if store.read(key) == b"":
+        raise Wrong("ignored: the object is empty", status=answer.status)
+    return store.expect(key, _FIRST, answer.status)
+
+
+@_swift("Quota of a container", "X-Container-Meta-Quota-Bytes, PUT")
+def _quota(store: SwiftSession) -> Answer:
+    """413 for more than the quota; a container may hear late of what it holds."""
+    bucket = store.new_bucket({"X-Container-Meta-Quota-Bytes": "10"})
+    answer = store.send("PUT", "object-1", "", _FIRST, bucket=bucket)
+    if answer.status < REFUSES_FROM:
+        raise Wrong("17 bytes are accepted where 10 are allowed", status=answer.status)
+    if answer.status not in (403, 413):
+        accepted(answer)
+    if store.read("object-1", bucket=bucket) is not None:
+        raise Wrong("refused, but stored", status=answer.status)
+    return works(status=answer.status)
+
+
+def _archiving(store: SwiftSession, header: str) -> tuple[str, str]:
+    """The container of versions, and one whose old content moves there, written twice."""
+    archive = store.fresh_bucket()
+    bucket = store.new_bucket({header: archive})
+    _write_twice(store, bucket)
+    return archive, bucket
+
+
+def _write_twice(store: SwiftSession, bucket: str) -> None:
+    for body in (_FIRST, _SECOND):
+        accepted(store.send("PUT", "object-1", "", body, bucket=bucket))
+    store.expect("object-1", _SECOND, 201, bucket=bucket)

@@ -128,7 +128,7 @@ def capability(
     """Make a capability of a function; its key is the API and `key` or the function's name."""
 
     def declared(probe: Probe) -> Capability:
-        name = key or probe.__name__.replace("_", "-").removeprefix(f"{api}-")
+        name = key or probe.__name__.strip("_").replace("_", "-").removeprefix(f"{api}-")
         return Capability(f"{api}-{name}", api, group, title, asks, probe, dangerous)
 
     return declared

@@ -75,19 +75,18 @@ REFUSED: Final = tuple(
     "A wrong CRC32 alone is refused",
     "PUT with a wrong x-amz-checksum-crc32, without x-amz-sdk-checksum-algorithm",
 )
-def wrong_crc32_alone(store: S3Session) -> Answer:
+def _wrong_crc32_alone(store: S3Session) -> Answer:
     """400: the header alone says all that is needed."""
     return _wrong(lambda body: {"x-amz-checksum-crc32": checksum("crc32", body)}, store)
 
 
 @_checksums("A wrong Content-MD5 is refused", "PUT with a wrong one")
-def wrong_md5(store: S3Session) -> Answer:
-    """400 BadDigest."""
+def _wrong_md5(store: S3Session) -> Answer:
     return _wrong(lambda body: {"Content-MD5": checksum("md5", body)}, store)
 
 
 @_checksums("A wrong signed SHA256 is refused", "PUT with x-amz-content-sha256")
-def wrong_payload_hash(store: S3Session) -> Answer:
+def _wrong_payload_hash(store: S3Session) -> Answer:
     """400: the signature covers the body's hash, and the body is another."""
     body, key = os.urandom(SIZE_BYTES), store.new()
     store.write(body)
@@ -97,7 +96,7 @@ def wrong_payload_hash(store: S3Session) -> Answer:
 
 
 @_checksums("UNSIGNED-PAYLOAD", "PUT whose signature leaves out the body")
-def unsigned_payload(store: S3Session) -> Answer:
+def _unsigned_payload(store: S3Session) -> Answer:
     """As clients send over https."""
     _, answer = store.write(os.urandom(SIZE_BYTES), payload="UNSIGNED-PAYLOAD")
     return works(status=answer.status)
@@ -194,7 +193,7 @@ STREAMS: Final = tuple(
 
 
 @_chunked("Content-Encoding is stripped", "PUT in signed chunks, then HEAD")
-def encoding_stripped(store: S3Session) -> Answer:
+def _encoding_stripped(store: S3Session) -> Answer:
     """`aws-chunked` is how the body travelled, not what the object is."""
     key, _ = Stream(signed=True).write(store)
     encoding = accepted(store.send("HEAD", key)).headers.get("content-encoding", "")

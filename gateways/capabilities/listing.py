@@ -99,7 +99,7 @@ S3_LISTINGS: Final = tuple(
 
 
 @_s3("Multi-delete by boto3", "delete_objects of boto3")
-def multi_delete(store: S3Session) -> Answer:
+def _multi_delete(store: S3Session) -> Answer:
     """Objects are gone; one that was not there is no error. boto3 sends a CRC32."""
     keys = [store.put(b"1"), store.put(b"2")]
     objects = [{"Key": key} for key in (*keys, "object-0")]
@@ -110,7 +110,7 @@ def multi_delete(store: S3Session) -> Answer:
 
 
 @_s3("Multi-delete with Content-MD5", "POST ?delete with Content-MD5")
-def multi_delete_md5(store: S3Session) -> Answer:
+def _multi_delete_md5(store: S3Session) -> Answer:
     """As clients sent it before checksums."""
     keys = [store.put(b"1"), store.put(b"2")]
     answer = accepted(_deleted(store, keys))
@@ -122,7 +122,7 @@ def multi_delete_md5(store: S3Session) -> Answer:
 
 
 @_s3("Multi-delete of 1001 is refused", "POST ?delete with 1001 names")
-def multi_delete_too_many(store: S3Session) -> Answer:
+def _multi_delete_too_many(store: S3Session) -> Answer:
     """400: 1000 are allowed (S3 API reference, DeleteObjects)."""
     key = store.put(b"1")
     answer = _deleted(store, [key, *(f"object-{number}" for number in range(10_000, 11_000))])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from weighbridge.common.registry import Registry
@@ -12,26 +11,30 @@ from weighbridge.gateways.capabilities import (
     checksums,
     large,
     listing,
-    multipart,
     objects,
 )
 from weighbridge.gateways.capabilities.capability import Capability
 
-MODULES: Final = (objects, multipart, listing, checksums, large, access, buckets)
+MODULES: Final = (objects, large, listing, checksums, access, buckets)
+GROUPS: Final = (
+    *("objects", "ranges", "conditions", "account", "multipart", "listing", "checksums"),
+    *("aws-chunked", "large objects", "bulk", "versions", "access", "buckets", "encryption"),
+)
 
 
-def _declared() -> Iterator[Capability]:
+def _declared() -> list[Capability]:
+    declared = []
     for module in MODULES:
         for value in vars(module).values():
-            for member in value if isinstance(value, tuple) else (value,):
-                if isinstance(member, Capability):
-                    yield member
+            members = value if isinstance(value, tuple) else (value,)
+            declared += [member for member in members if isinstance(member, Capability)]
+    return sorted(declared, key=lambda each: (each.api, GROUPS.index(each.group)))
 
 
 CAPABILITIES: Registry[Capability] = Registry(
     "weighbridge.capabilities",
     "capability",
-    own={each.key: each for each in sorted(_declared(), key=lambda each: each.api)},
+    own={each.key: each for each in _declared()},
     kind=Capability,
 )
 """Another package adds its own by an entry point whose name is the capability's key."""

@@ -175,19 +175,13 @@ class StoreSession(ABC):
         return key
 
     def write(
-        self,
-        body: bytes,
-        headers: Mapping[str, str] = NONE,
-        *,
-        encoded: bytes | None = None,
-        payload: str | None = None,
+        self, body: bytes, headers: Mapping[str, str] = NONE, *, payload: str | None = None
     ) -> tuple[str, HttpAnswer]:
-        """PUT a new object, `encoded` as it travels, and read it back; its name and the answer.
-        Raises Refused, Wrong or Unknown.
+        """PUT a new object, and read it back; its name and the answer. Raises Refused, Wrong or
+        Unknown.
         """
         key = self.new()
-        sent = body if encoded is None else encoded
-        answer = self.send("PUT", key, "", sent, headers, payload=payload)
+        answer = self.send("PUT", key, "", body, headers, payload=payload)
         return key, self.stored(answer, key, body)
 
     def read(self, key: str, *, bucket: str | None = None) -> bytes | None:
