@@ -12,9 +12,9 @@ import http.client
 import resource
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import FrameType
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
 from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
@@ -28,15 +28,12 @@ from weighbridge.common.record import Record
 from weighbridge.gateways.capabilities.capability import (
     Answer,
     Capability,
-    Outcome,
     Refused,
     Unknown,
     Wrong,
 )
 from weighbridge.gateways.capabilities.registry import CAPABILITIES
-from weighbridge.gateways.capabilities.s3_session import S3Session
-from weighbridge.gateways.capabilities.session import Names, StoreSession
-from weighbridge.gateways.capabilities.swift_session import SwiftSession
+from weighbridge.gateways.capabilities.session import Names, S3Session, StoreSession, SwiftSession
 
 DEADLINE_S: Final = 300.0
 """How long one capability may take: that of listings writes some thousand objects, which took Swift
@@ -79,36 +76,35 @@ class Asker:
     """Sessions with the endpoints of an order."""
 
     def __init__(self, order: AskingOrder) -> None:
-        self._order = order
+        self._deadline_s = order.deadline_s
         names = Names(order.prefix, order.program)
         kinds: dict[str, type[StoreSession]] = {"s3": S3Session, "swift": SwiftSession}
-        self._sessions = {
-            one.api: kinds[one.api](one.model_dump(mode="json"), names, own=order.own)
-            for one in order.endpoints
-        }
-        self._endpoints = {str(one.api): one for one in order.endpoints}
-        self._secrets = [secret for one in order.endpoints for secret in one.secrets]
+        self._sessions = {}
+        for endpoint in order.endpoints:
+            session = kinds[endpoint.api](endpoint.model_dump(mode="json"), names, own=order.own)
+            self._sessions[endpoint.api] = session
+        self._secrets = [secret for endpoint in order.endpoints for secret in endpoint.secrets]
 
     def ask(self, capability: Capability) -> CapabilityReply:
         session = self._sessions[capability.api]
         answered = False
         try:
-            with _deadline(self._order.deadline_s):
+            with _deadline(self._deadline_s):
                 answer = self._answer(capability, session)
             answered = True
         except Overdue:
-            answer = self._made("unknown", f"no answer within {self._order.deadline_s:g} s")
+            answer = self._unknown(f"no answer within {self._deadline_s:g} s")
         except SILENT as error:
-            answer = self._made("unknown", in_words(error))
+            answer = self._unknown(in_words(error))
         try:
-            with _deadline(self._order.deadline_s):
+            with _deadline(self._deadline_s):
                 left = session.clean()
         except Overdue:
             left = (f"{capability.key}: not deleted in time",)
         return CapabilityReply(
             key=capability.key,
             answer=answer,
-            alive=self._alive(capability.api),
+            alive=_alive(session.endpoint),
             answered=answered,
             left=left[:50],
         )
@@ -117,45 +113,42 @@ class Asker:
         try:
             return capability.probe(session)
         except (Refused, Wrong, Unknown) as other:
-            return self._made(other.outcome, other.text, status=other.status, code=other.code)
+            return self._harmless(other)
         except SILENT:
             raise
         except (OSError, http.client.HTTPException) as error:
-            return self._made("unknown", in_words(error))
+            return self._unknown(in_words(error))
         except Exception as error:  # noqa: BLE001 - what a store sends may break any parser
-            return self._made(
-                "unknown", f"its answer cannot be read: {type(error).__name__}: {error}"
-            )
+            return self._unknown(f"its answer cannot be read: {type(error).__name__}: {error}")
 
-    def _made(
-        self, outcome: Outcome, text: str, *, status: int | None = None, code: str = ""
-    ) -> Answer:
+    def _unknown(self, text: str) -> Answer:
+        return self._harmless(Unknown(text))
+
+    def _harmless(self, other: Refused | Wrong | Unknown) -> Answer:
         """An answer without secrets, which a store may repeat."""
         given = [*self._secrets]
         swift = self._sessions.get("swift")
         if swift is not None and "access" in vars(swift):
             given.append(vars(swift)["access"][1])
         return Answer(
-            outcome=outcome,
-            status=status,
-            code=redacted(code[:10_000], given),
-            text=redacted(text[:10_000], given),
+            outcome=other.outcome,
+            status=other.status,
+            code=redacted(other.code[:10_000], given),
+            text=redacted(other.text[:10_000], given),
         )
 
-    def _alive(self, api: str) -> bool:
-        endpoint = self._endpoints[api]
-        place = urlsplit(endpoint.url)
-        # A certificate for virtual hosts may be valid for these only.
-        before = "wb-check." if endpoint.addressing == "virtual" else ""
-        try:
-            wire = Wire(place.scheme, before + place.netloc, endpoint.ca_file, ALIVE_WITHIN_S)
-            try:
-                wire("GET", "/", b"", {})
-            finally:
-                wire.close()
-        except (OSError, http.client.HTTPException):
-            return False
-        return True
+
+def _alive(endpoint: Mapping[str, Any]) -> bool:
+    place = urlsplit(endpoint["url"])
+    # A certificate for virtual hosts may be valid for these only.
+    netloc = f"wb-check.{place.netloc}" if endpoint["addressing"] == "virtual" else place.netloc
+    try:
+        wire = Wire(place.scheme, netloc, endpoint["ca_file"], ALIVE_WITHIN_S)
+        with contextlib.closing(wire):
+            wire("GET", "/", b"", {})
+    except (OSError, http.client.HTTPException):
+        return False
+    return True
 
 
 @contextlib.contextmanager

@@ -39,10 +39,6 @@ _FAILED_ENDS_S: Final = 0.5
 """How long the program may take to end by itself, and one that failed."""
 
 
-class NoReply(Exception):
-    """The program ended, was silent, or printed a line that is no reply."""
-
-
 @dataclass
 class Asked:
     """What a store answered, by the capabilities' keys."""
@@ -58,10 +54,10 @@ class AskingProgram:
     """The program on the client host; a context manager that ends it."""
 
     def __init__(self, client: Host, order: AskingOrder, log: Path) -> None:
-        self._order = order
         command = client.module(PROGRAM)
         self._process = client.spawn(command.argv, stderr=log, env=command.env)
         self._lines = ProgramLines(self._process)
+        self._within_s = 2 * order.deadline_s + ALIVE_WITHIN_S + _GRACE_S
         self._first = order.model_dump_json() + "\n"
         self._failed = False
 
@@ -72,34 +68,29 @@ class AskingProgram:
         end(self._process, within_s=_FAILED_ENDS_S if self._failed else _ENDS_S)
 
     def ask(self, capability: Capability) -> CapabilityReply:
-        """Ask one capability. Raises NoReply: nothing more is to be asked of this program then."""
+        """Ask one capability. Raises NoLine: nothing more is to be asked of this program then."""
         self._failed = True
-        within_s = 2 * self._order.deadline_s + ALIVE_WITHIN_S + _GRACE_S
-        try:
-            self._lines.send(f"{self._first}{capability.key}", within_s)
-            line = self._lines.next(within_s)
-        except NoLine as error:
-            raise NoReply(f"the program that asks {error}") from error
+        self._lines.send(f"{self._first}{capability.key}", self._within_s)
         self._first = ""
-        reply = reply_of(line, capability.key)
+        reply = reply_of(self._lines.next(self._within_s), capability.key)
         self._failed = False
         return reply
 
 
 def reply_of(line: bytes, key: str) -> CapabilityReply:
-    """A line of the program as the reply to this capability. Raises NoReply."""
+    """A line of the program as the reply to this capability. Raises NoLine."""
     try:
         reply = CapabilityReply.model_validate_json(line)
     except ValidationError as error:
-        raise NoReply("the program that asks printed something other than a reply") from error
+        raise NoLine("printed something other than a reply") from error
     if reply.key != key:
-        raise NoReply("the program that asks replied to another capability")
+        raise NoLine("replied to another capability")
     return reply
 
 
 def in_order(capabilities: Mapping[str, Capability]) -> list[Capability]:
     """Capabilities as they are asked: dangerous ones last."""
-    return sorted(capabilities.values(), key=lambda one: one.dangerous)
+    return sorted(capabilities.values(), key=lambda each: each.dangerous)
 
 
 def ask_all(
@@ -122,81 +113,66 @@ def ask_all(
     `buckets` gets the names of all buckets that may be made, before they are. `log` gets what the
     program says about itself, `asking` each capability before it is asked.
     """
-    served = {one.api for one in endpoints}
-    waiting = [one for one in capabilities if one.api in served]
-    secrets = [secret for one in endpoints for secret in one.secrets]
+    order = AskingOrder(
+        endpoints=tuple(endpoints), prefix=prefix, program=0, own=own, deadline_s=deadline_s
+    )
+    served = {endpoint.api for endpoint in endpoints}
+    waiting = [each for each in capabilities if each.api in served]
     for program in range(MOST_PROGRAMS):
         if not waiting or asked.died is not None:
             break
         buckets[:] = buckets_of(prefix, program + 1)
-        order = AskingOrder(
-            endpoints=tuple(endpoints),
-            prefix=prefix,
-            program=program,
-            own=own,
-            deadline_s=deadline_s,
-        )
-        _ask_with_one(client, order, waiting, asked, check=check, log=log, asking=asking)
-    why = "not asked: the program that asks failed repeatedly"
-    if asked.died is not None:
-        why = f"not asked: {_ended(asked.died)}"
-    for one in waiting:
-        asked.answers[one.key] = Answer(outcome="unknown", text=why)
-    asked.answers = {
-        key: answer.model_copy(
-            update={name: redacted(getattr(answer, name), secrets) for name in ("code", "text")}
-        )
-        for key, answer in asked.answers.items()
-    }
+        order = order.model_copy(update={"program": program})
+        with AskingProgram(client, order, log) as asks:
+            _ask_one_program(asks, waiting, asked, check, asking, log)
+    why = "the program that asks failed repeatedly" if asked.died is None else _ended(asked.died)
+    for each in waiting:
+        asked.answers[each.key] = Answer(outcome="unknown", text=f"not asked: {why}")
+    secrets = [secret for endpoint in endpoints for secret in endpoint.secrets]
+    for key, answer in asked.answers.items():
+        safe = {"code": redacted(answer.code, secrets), "text": redacted(answer.text, secrets)}
+        asked.answers[key] = answer.model_copy(update=safe)
     asked.left = tuple(redacted(text, secrets) for text in asked.left)
 
 
-def _ask_with_one(
-    client: Host,
-    order: AskingOrder,
+def _ask_one_program(
+    program: AskingProgram,
     waiting: list[Capability],
     asked: Asked,
-    *,
     check: Callable[[], None],
-    log: Path,
     asking: Callable[[Capability], None],
+    log: Path,
 ) -> None:
+    """Ask until it fails, all are asked, or the gateway is dead: then `asked` says so."""
     silent = 0
-    with AskingProgram(client, order, log) as program:
-        while waiting:
-            one = waiting.pop(0)
-            asking(one)
-            try:
-                reply = program.ask(one)
-            except NoReply as error:
-                asked.answers[one.key] = Answer(outcome="unknown", text=f"{error}; see {log}")
-                asked.died = _death(check, waits=False)
-                return
-            asked.answers[one.key] = reply.answer
-            asked.left += reply.left
-            silent = 0 if reply.answered else silent + 1
-            if silent == MOST_SILENT:
-                asked.died = _death(check, waits=False) or TargetError(
-                    f"the {one.api} API did not answer {silent} questions in a row, up to {one.key}"
-                )
-                return
-            if not reply.alive:
-                asked.died = _death(check, waits=True) or TargetError(
-                    f"the {one.api} API has not answered since {one.key} was asked"
-                )
-                _blame(asked, one)
-                return
-            if reply.answer.outcome == "unknown" and (died := _death(check, waits=False)):
-                asked.died = died
-                _blame(asked, one)
-                return
-
-
-def _blame(asked: Asked, one: Capability) -> None:
-    answer = asked.answers[one.key]
-    if asked.died is not None:
-        text = f"{_ended(asked.died)} when this was asked"
-        asked.answers[one.key] = answer.model_copy(update={"outcome": "unknown", "text": text})
+    while waiting and asked.died is None:
+        capability = waiting.pop(0)
+        key, api = capability.key, capability.api
+        asking(capability)
+        try:
+            reply = program.ask(capability)
+        except NoLine as error:
+            text = f"the program that asks {error}; see {log}"
+            asked.answers[key] = Answer(outcome="unknown", text=text)
+            asked.died = _death(check)
+            return
+        asked.answers[key] = reply.answer
+        asked.left += reply.left
+        silent = 0 if reply.answered else silent + 1
+        if silent == MOST_SILENT:
+            asked.died = _death(check) or TargetError(
+                f"the {api} API did not answer {silent} questions in a row, up to {key}"
+            )
+            return
+        if not reply.alive:
+            asked.died = _death(check, within_s=_DIES_WITHIN_S) or TargetError(
+                f"the {api} API has not answered since {key} was asked"
+            )
+        elif reply.answer.outcome == "unknown":
+            asked.died = _death(check)
+        if asked.died is not None:
+            blame = {"outcome": "unknown", "text": f"{_ended(asked.died)} when this was asked"}
+            asked.answers[key] = reply.answer.model_copy(update=blame)
 
 
 def _ended(died: TargetError) -> str:
@@ -205,9 +181,9 @@ def _ended(died: TargetError) -> str:
     return died.message.splitlines()[0]
 
 
-def _death(check: Callable[[], None], *, waits: bool) -> TargetError | None:
-    """The death of a daemon, if it shows at once or, with `waits`, within _DIES_WITHIN_S."""
-    deadline = time.monotonic() + (_DIES_WITHIN_S if waits else 0.0)
+def _death(check: Callable[[], None], within_s: float = 0.0) -> TargetError | None:
+    """The death of a daemon, if it shows within this time."""
+    deadline = time.monotonic() + within_s
     while True:
         try:
             check()

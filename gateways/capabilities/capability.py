@@ -2,13 +2,13 @@
 
 A capability is a function with a decorator in one of the modules of `registry.MODULES`:
 
-    @capability("s3", "ranges", "One range of bytes", asks="GET with Range: bytes=100-199")
-    def range_single(store: S3Session) -> Answer:
+    @capability("s3", "objects", "DELETE", "DELETE of an object, then GET")
+    def delete(store: S3Session) -> Answer:
         ...
 
-Those that differ in a word are made in a loop, as a tuple there. It returns `works(...)` only after
-it has read back and compared; it raises Refused, Wrong or Unknown otherwise. Any other exception of
-it is `unknown`, too.
+One with `both` is asked over either API, and those that differ in a word are made of the rows of a
+table. A probe returns `works(...)` only after it has read back and compared; it raises Refused,
+Wrong or Unknown otherwise. Any other exception of it is `unknown`, too.
 """
 
 from __future__ import annotations
@@ -32,9 +32,6 @@ failure of the server (5xx but 501 and 505), or an answer that cannot be read.
 
 LONGEST_TEXT: Final = 200
 LONGEST_CODE: Final = 60
-REFUSES_FROM: Final = 400
-_FAILS: Final = range(500, 1000)
-_NOT_IMPLEMENTED: Final = (501, 505)
 _READ: Final = 2000
 """Characters of a store's text that are looked at."""
 
@@ -101,15 +98,14 @@ class Unknown(_Outcome):
     outcome = "unknown"
 
 
-def refusal(status: int, code: str = "", text: str = "") -> _Outcome:
-    """The exception for an error status: Refused, or Unknown where the server failed."""
-    failed = status in _FAILS and status not in _NOT_IMPLEMENTED
-    return (Unknown if failed else Refused)(text, status=status, code=code)
+Probe = Callable[[Any], Answer]
+"""It is given a session of its API (`S3Session`, `SwiftSession`)."""
+BOTH: Final[tuple[ObjectApi, ...]] = ("s3", "swift")
 
 
 @dataclass(frozen=True)
 class Capability:
-    """One thing to ask. `probe` is given a session of its API (`S3Session`, `SwiftSession`)."""
+    """One thing to ask."""
 
     key: str
     api: ObjectApi
@@ -117,7 +113,7 @@ class Capability:
     title: str
     asks: str
     """The requests, in words."""
-    probe: Callable[[Any], Answer]
+    probe: Probe
     dangerous: bool = False
     """Known to end some gateways: asked last, and not of a gateway that already ran."""
 
@@ -127,12 +123,21 @@ class Capability:
 
 
 def capability(
-    api: ObjectApi, group: str, title: str, *, asks: str, key: str = "", dangerous: bool = False
-) -> Callable[[Callable[[Any], Answer]], Capability]:
+    api: ObjectApi, group: str, title: str, asks: str, *, key: str = "", dangerous: bool = False
+) -> Callable[[Probe], Capability]:
     """Make a capability of a function; its key is the API and `key` or the function's name."""
 
-    def made(probe: Callable[[Any], Answer]) -> Capability:
-        name = key or probe.__name__.replace("_", "-")
+    def declared(probe: Probe) -> Capability:
+        name = key or probe.__name__.strip("_").replace("_", "-").removeprefix(f"{api}-")
         return Capability(f"{api}-{name}", api, group, title, asks, probe, dangerous)
 
-    return made
+    return declared
+
+
+def both(group: str, title: str, asks: str) -> Callable[[Probe], tuple[Capability, ...]]:
+    """Make a capability of either API of a function that asks both alike."""
+
+    def declared(probe: Probe) -> tuple[Capability, ...]:
+        return tuple(capability(api, group, title, asks)(probe) for api in BOTH)
+
+    return declared

@@ -105,8 +105,7 @@ ATTACKS: Final = {
         "results/analysis/steps/test_validity.py::*than_their_tally*"
     ),
     "a COSBench file measures something else": (
-        "suites/test_importer.py::*another* "
-        "suites/test_importer.py::*written_for*"
+        "suites/test_importer.py::*another* suites/test_importer.py::*written_for*"
     ),
     "a line of HAProxy has no effect": "gateways/test_haproxy.py::*ignores*",
     "a profile is read by half, a Keystone's URL not known": (

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
+import re
 from collections.abc import Mapping
-from email import message_from_bytes
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from xml.etree import ElementTree as ET
 from xml.sax.saxutils import escape
 
@@ -15,18 +18,13 @@ from tests.gateways.capabilities.memory_objects import (
     Bucket,
     Stored,
     false_condition,
+    form_of,
     listing,
     ranged,
 )
-from tests.gateways.capabilities.memory_signatures import (
-    Denied,
-    query_signature,
-    sign,
-    trailer,
-    verified,
-)
-from weighbridge.gateways.capabilities.digests import checksum
+from weighbridge.gateways.capabilities.digests import ALGORITHMS, checksum
 
+USER, KEY = "weigher", "a-planted-secret"
 SSE = "x-amz-server-side-encryption"
 CUSTOMER = f"{SSE}-customer-key"
 KEPT = ("x-amz-meta-", "content-type", "cache-control", "x-amz-checksum-", SSE)
@@ -38,10 +36,15 @@ EVERYBODY = (
 )
 
 
+class Denied(Exception):
+    def __init__(self, status: int, code: str) -> None:
+        self.status, self.code = status, code
+
+
 class MemoryS3:
     def __init__(self) -> None:
         self.buckets: dict[str, Bucket] = {}
-        self.uploads: dict[str, tuple[str, str, dict[int, bytes], dict[str, str]]] = {}
+        self.uploads: dict[str, tuple[str, dict[int, bytes], Mapping[str, str]]] = {}
 
     def respond(self, request: Request) -> Response:
         try:
@@ -88,17 +91,14 @@ class MemoryS3:
             del self.buckets[name]
             return Response(204)
         if method == "POST":
-            return (
-                self._delete_many(request, bucket)
-                if "delete" in query
-                else self._form(request, bucket)
-            )
+            answers = self._delete_many if "delete" in query else self._form
+            return answers(request, bucket)
         if method == "GET" and "versions" in query:
             return _versions(bucket)
         if method == "GET" and "uploads" in query:
             rows = "".join(
-                f"<Upload><Key>{key}</Key><UploadId>{one}</UploadId></Upload>"
-                for one, (_, key, _, _) in self.uploads.items()
+                f"<Upload><Key>{key}</Key><UploadId>{upload}</UploadId></Upload>"
+                for upload, (key, _, _) in self.uploads.items()
             )
             return _xml("ListMultipartUploadsResult", rows)
         if method == "GET" and (not query or query.keys() & _LISTS):
@@ -112,9 +112,7 @@ class MemoryS3:
         return Response(200, bucket.sub[sub])
 
     def _object(self, request: Request, bucket: Bucket, key: str) -> Response:
-        query = {
-            name: value for name, value in request.query.items() if not name.startswith("X-Amz-")
-        }
+        query = {n: value for n, value in request.query.items() if not n.startswith("X-Amz-")}
         if "uploadId" in query or "uploads" in query:
             return self._upload(request, bucket, key, query)
         found = self._version(bucket, key, query.get("versionId"))
@@ -142,15 +140,13 @@ class MemoryS3:
         return next((one for one in versions if one.version == version), None)
 
     def _put(self, request: Request, bucket: Bucket, key: str) -> Response:
-        headers = dict(request.headers)
+        headers = request.headers
         if false_condition(headers, bucket.now(key)) == 412:
             raise Denied(412, "PreconditionFailed")
         if "x-amz-copy-source" in headers:
             source = self._source(headers["x-amz-copy-source"])
-            kept = source.headers
-            if headers.get("x-amz-metadata-directive") == "REPLACE":
-                kept = _kept(headers)
-            made = Stored(source.body, dict(kept))
+            new = headers.get("x-amz-metadata-directive") == "REPLACE"
+            made = Stored(source.body, _kept(headers) if new else dict(source.headers))
             _store(bucket, key, made)
             return _xml("CopyObjectResult", f'<ETag>"{made.etag}"</ETag>')
         body = verified(request)
@@ -174,12 +170,12 @@ class MemoryS3:
     ) -> Response:
         if "uploads" in query:
             upload = f"upload-{next(NUMBERS)}"
-            self.uploads[upload] = (request.parts[0], key, {}, dict(request.headers))
+            self.uploads[upload] = (key, {}, request.headers)
             return _xml("InitiateMultipartUploadResult", f"<UploadId>{upload}</UploadId>")
         upload = query["uploadId"]
         if upload not in self.uploads:
             raise Denied(404, "NoSuchUpload")
-        _, _, parts, headers = self.uploads[upload]
+        _, parts, headers = self.uploads[upload]
         if request.method == "DELETE":
             del self.uploads[upload]
             return Response(204)
@@ -220,14 +216,9 @@ class MemoryS3:
         return _xml("DeleteResult", "")
 
     def _form(self, request: Request, bucket: Bucket) -> Response:
-        head = f"Content-Type: {request.headers['content-type']}\r\n\r\n".encode()
-        fields: dict[str, bytes] = {}
-        for part in message_from_bytes(head + request.body).get_payload():
-            name = part.get_param("name", header="content-disposition")  # type: ignore[union-attr]
-            fields[str(name)] = part.get_payload(decode=True)  # type: ignore[union-attr,assignment]
-        policy = fields["policy"].decode()
-        scope = fields["x-amz-credential"].decode().split("/")
-        right = sign(scope[1], scope[2], policy)
+        fields = form_of(request)
+        _, date, region, *_ = fields["x-amz-credential"].decode().split("/")
+        right = sign(date, region, fields["policy"].decode())
         if right != fields["x-amz-signature"].decode():
             raise Denied(403, "SignatureDoesNotMatch")
         _store(bucket, fields["key"].decode(), Stored(fields["file"]))
@@ -299,11 +290,8 @@ def _headers(found: Stored) -> dict[str, str]:
 
 
 def _kept(headers: Mapping[str, str]) -> dict[str, str]:
-    return {
-        name: value
-        for name, value in headers.items()
-        if name.startswith(KEPT) and "-customer-key" not in name
-    }
+    kept = (name for name in headers if name.startswith(KEPT) and "-customer-key" not in name)
+    return {name: headers[name] for name in kept}
 
 
 def _xml(name: str, inside: str) -> Response:
@@ -319,10 +307,9 @@ def _list(query: Mapping[str, str], bucket: Bucket) -> Response:
     names, folders, more = listing(
         bucket.names(), query.get("prefix", ""), query.get("delimiter", ""), after, most
     )
-    rows = "".join(f"<Contents><Key>{escape(one)}</Key></Contents>" for one in names)
-    rows += "".join(
-        f"<CommonPrefixes><Prefix>{escape(one)}</Prefix></CommonPrefixes>" for one in folders
-    )
+    rows = "".join(f"<Contents><Key>{escape(name)}</Key></Contents>" for name in names)
+    for folder in folders:
+        rows += f"<CommonPrefixes><Prefix>{escape(folder)}</Prefix></CommonPrefixes>"
     last = max([*names, *folders], default="")
     tag = "NextContinuationToken" if second else "NextMarker"
     rows += f"<{tag}>{last}</{tag}>" if more else ""
@@ -336,3 +323,81 @@ def _versions(bucket: Bucket) -> Response:
             tag = "DeleteMarker" if one.deleted else "Version"
             rows += f"<{tag}><Key>{key}</Key><VersionId>{one.version}</VersionId></{tag}>"
     return _xml("ListVersionsResult", f"{rows}<IsTruncated>false</IsTruncated>")
+
+
+def sign(date: str, region: str, text: str) -> str:
+    key = f"AWS4{KEY}".encode()
+    for word in (date, region, "s3", "aws4_request"):
+        key = hmac.digest(key, word.encode(), "sha256")
+    return hmac.digest(key, text.encode(), "sha256").hex()
+
+
+def query_signature(request: Request) -> str:
+    """The right signature of a presigned URL (SigV4, query parameters)."""
+    url = urlsplit(request.target)
+    given = dict(parse_qsl(url.query, keep_blank_values=True))
+    pairs = sorted(
+        (quote(name, safe="~"), quote(value, safe="~"))
+        for name, value in given.items()
+        if name != "X-Amz-Signature"
+    )
+    signed = given["X-Amz-SignedHeaders"].split(";")
+    canonical = "\n".join(
+        (
+            *(request.method, url.path, "&".join(f"{name}={value}" for name, value in pairs)),
+            *(f"{name}:{request.headers.get(name, '')}" for name in signed),
+            *("", ";".join(signed), "UNSIGNED-PAYLOAD"),
+        )
+    )
+    date, region = given["X-Amz-Credential"].split("/")[1:3]
+    stamp, scope = given["X-Amz-Date"], f"{date}/{region}/s3/aws4_request"
+    digest = hashlib.sha256(canonical.encode()).hexdigest()
+    return sign(date, region, f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{digest}")
+
+
+def verified(request: Request) -> bytes:
+    """The body of a PUT, if all that is said of it is right."""
+    headers, body = request.headers, request.body
+    said = headers.get("x-amz-content-sha256", "UNSIGNED-PAYLOAD")
+    if said.startswith("STREAMING-"):
+        body = unframed(request)
+    elif said != "UNSIGNED-PAYLOAD" and said != hashlib.sha256(body).hexdigest():
+        raise Denied(400, "XAmzContentSHA256Mismatch")
+    right = base64.b64encode(hashlib.md5(body).digest()).decode()
+    if headers.get("content-md5", right) != right:
+        raise Denied(400, "BadDigest")
+    sums = {n: headers.get(f"x-amz-checksum-{n}") for n in ALGORITHMS} | trailer(request)
+    if any(value is not None and value != checksum(n, body) for n, value in sums.items()):
+        raise Denied(400, "BadDigest")
+    return body
+
+
+def trailer(request: Request) -> dict[str, str | None]:
+    if "x-amz-trailer" not in request.headers:
+        return {}
+    found = re.findall(rb"x-amz-checksum-(\w+):([^\r]+)\r\n", request.body)
+    return {name.decode(): value.decode() for name, value in found[-1:]}
+
+
+def unframed(request: Request) -> bytes:
+    """The body of aws-chunked, whose signatures are verified."""
+    headers, rest, found = request.headers, request.body, b""
+    signed = "UNSIGNED" not in headers["x-amz-content-sha256"]
+    before = headers["authorization"].rpartition("Signature=")[2]
+    stamp = headers["x-amz-date"]
+    nothing = hashlib.sha256(b"").hexdigest()
+    while True:
+        head, _, rest = rest.partition(b"\r\n")
+        size, _, extension = head.decode().partition(";")
+        chunk, rest = rest[: int(size, 16)], rest[int(size, 16) :]
+        if signed:
+            scope = f"{stamp[:8]}/us-east-1/s3/aws4_request"
+            digest = hashlib.sha256(chunk).hexdigest()
+            text = f"AWS4-HMAC-SHA256-PAYLOAD\n{stamp}\n{scope}\n{before}\n{nothing}\n{digest}"
+            before = sign(stamp[:8], "us-east-1", text)
+            if extension != f"chunk-signature={before}":
+                raise Denied(403, "SignatureDoesNotMatch")
+        if not chunk:
+            return found
+        found += chunk
+        rest = rest.removeprefix(b"\r\n")

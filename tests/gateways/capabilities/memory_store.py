@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pydantic import SecretStr
 
 from http_stub import Request, Response, Server
-from tests.gateways.capabilities import memory_s3, memory_signatures, memory_swift
+from tests.gateways.capabilities import memory_s3, memory_swift
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.gateways.capabilities.ask_store import Asker, AskingOrder
 from weighbridge.gateways.capabilities.capability import Answer
@@ -31,9 +31,9 @@ class MemoryStore:
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
         url = self.server.url
-        s3_key, swift_key = SecretStr(memory_signatures.KEY), SecretStr(memory_swift.KEY)
+        s3_key, swift_key = SecretStr(memory_s3.KEY), SecretStr(memory_swift.KEY)
         return (
-            Endpoint(api="s3", url=url, user=memory_signatures.USER, key=s3_key),
+            Endpoint(api="s3", url=url, user=memory_s3.USER, key=s3_key),
             Endpoint(api="swift", url=f"{url}/auth/v1.0", user=memory_swift.USER, key=swift_key),
         )
 

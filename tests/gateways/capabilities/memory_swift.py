@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import io
 import json
 import tarfile
 import time
-from email import message_from_bytes
 
 from http_stub import Request, Response
 from tests.gateways.capabilities.memory_objects import (
@@ -17,6 +15,7 @@ from tests.gateways.capabilities.memory_objects import (
     Bucket,
     Stored,
     false_condition,
+    form_of,
     listing,
     ranged,
 )
@@ -65,8 +64,7 @@ class MemorySwift:
         if given:
             algorithm = {40: "sha1", 64: "sha256", 128: "sha512"}[len(given)]
             text = f"{request.method}\n{request.query['temp_url_expires']}\n{request.path}"
-            key = bucket.headers["x-container-meta-temp-url-key"]
-            return hmac.new(key.encode(), text.encode(), algorithm).hexdigest() == given
+            return _signature(bucket, text, algorithm) == given
         return bucket.headers.get("x-container-read") == ".r:*"
 
     def _account(self, request: Request) -> Response:
@@ -91,11 +89,7 @@ class MemorySwift:
         return found
 
     def _object(self, request: Request, bucket: Bucket, key: str) -> Response:
-        path, query, headers = (
-            request.path.removeprefix(ACCOUNT),
-            request.query,
-            request.headers,
-        )
+        path, query, headers = request.path.removeprefix(ACCOUNT), request.query, request.headers
         found = self._find(path)
         if request.method == "PUT" and "x-copy-from" not in headers:
             return self._put(request, bucket, key, found)
@@ -137,11 +131,9 @@ class MemorySwift:
         if request.query.get("multipart-manifest") == "put":
             rows = json.loads(body)
             parts = [self._find(row["path"]) for row in rows]
-            if any(
-                one is None or one.etag != row["etag"] for one, row in zip(parts, rows, strict=True)
-            ):
+            if [part and part.etag for part in parts] != [row["etag"] for row in rows]:
                 return Response(400)
-            bodies = [one.body for one in parts if one is not None]
+            bodies = [part.body for part in parts if part is not None]
             made = Stored(b"".join(bodies), parts=bodies)
             made.sub["slo"] = json.dumps([{"name": row["path"]} for row in rows]).encode()
         if "x-delete-after" in headers:
@@ -152,9 +144,8 @@ class MemorySwift:
             if name in headers:
                 made.sub[sub] = headers[name].encode()
         made.version = f"v{next(NUMBERS)}"
-        archive = bucket.headers.get("x-versions-location") or bucket.headers.get(
-            "x-history-location"
-        )
+        old = ("x-versions-location", "x-history-location")
+        archive = next(filter(None, map(bucket.headers.get, old)), "")
         if archive and before is not None:
             self.buckets[archive].objects[f"{key}/{before.version}"] = [before]
         kept = bucket.objects.get(key, []) if "x-versions-enabled" in bucket.headers else []
@@ -196,9 +187,8 @@ def _container(request: Request, bucket: Bucket) -> Response:
             for one in versions
         ]
         return Response(200, json.dumps(rows).encode())
-    names = bucket.names()
     end = query.get("end_marker") or "~"
-    names = [name for name in names if name < end]
+    names = [name for name in bucket.names() if name < end]
     if query.get("reverse") == "true":
         rows = [{"name": name} for name in names[::-1][: int(query["limit"])]]
         return Response(200, json.dumps(rows).encode())
@@ -216,21 +206,18 @@ def _container(request: Request, bucket: Bucket) -> Response:
 
 
 def _form(request: Request, bucket: Bucket, prefix: str) -> Response:
-    head = f"Content-Type: {request.headers['content-type']}\r\n\r\n".encode()
-    fields: dict[str, bytes] = {}
-    for part in message_from_bytes(head + request.body).get_payload():
-        name = str(part.get_param("name", header="content-disposition"))  # type: ignore[union-attr]
-        fields[name] = part.get_payload(decode=True)  # type: ignore[union-attr,assignment]
+    fields = form_of(request)
     names = ("redirect", "max_file_size", "max_file_count", "expires")
     text = "\n".join((request.path, *(fields[name].decode() for name in names)))
-    key = bucket.headers["x-container-meta-temp-url-key"]
-    if (
-        hmac.new(key.encode(), text.encode(), hashlib.sha1).hexdigest()
-        != fields["signature"].decode()
-    ):
+    if fields["signature"].decode() != _signature(bucket, text, "sha1"):
         return Response(401)
     bucket.objects[f"{prefix}object-1"] = [Stored(fields["file1"])]
     return Response(201)
+
+
+def _signature(bucket: Bucket, text: str, algorithm: str) -> str:
+    key = bucket.headers["x-container-meta-temp-url-key"]
+    return hmac.new(key.encode(), text.encode(), algorithm).hexdigest()
 
 
 def _kept(request: Request, *names: str) -> dict[str, str]:

@@ -6,9 +6,8 @@ import base64
 import json
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
 
 import pytest
 
@@ -17,9 +16,10 @@ from tests.gateways.capabilities.memory_store import PREFIX, MemoryStore, memory
 from tests.mutation import Dice, bounded, cases, wrong_json
 from weighbridge.common.errors import ServiceFailed, TargetError
 from weighbridge.common.host import Command
+from weighbridge.common.program_lines import NoLine
 from weighbridge.gateways.capabilities import asking
-from weighbridge.gateways.capabilities.asking import Asked, NoReply, ask_all, in_order, reply_of
-from weighbridge.gateways.capabilities.capability import Answer, Capability
+from weighbridge.gateways.capabilities.asking import Asked, ask_all, in_order, reply_of
+from weighbridge.gateways.capabilities.capability import Answer
 from weighbridge.gateways.capabilities.digests import checksum
 from weighbridge.gateways.capabilities.matrix import (
     CapabilityMatrix,
@@ -31,7 +31,8 @@ from weighbridge.gateways.capabilities.matrix import (
 from weighbridge.gateways.capabilities.registry import CAPABILITIES
 from weighbridge.topologies.fake import FakeHost
 
-ASKED = [CAPABILITIES[key] for key in ("s3-delete", "s3-copy", "swift-put")]
+ASKED = ("s3-delete", "s3-copy", "swift-put")
+DELETE = (CAPABILITIES["s3-delete"],)
 
 
 @pytest.fixture
@@ -40,9 +41,20 @@ def store() -> Iterator[MemoryStore]:
         yield store
 
 
+class Odd(FakeHost):
+    """A host whose program may be another one."""
+
+    program = ""
+
+    def module(self, name: str, *arguments: str) -> Command:
+        if not self.program:
+            return super().module(name, *arguments)
+        return Command((sys.executable, "-c", self.program))
+
+
 @pytest.fixture
-def client(tmp_path: Path) -> Iterator[FakeHost]:
-    host = FakeHost("client-1", "127.0.0.1", tmp_path)
+def client(tmp_path: Path) -> Iterator[Odd]:
+    host = Odd("client-1", "127.0.0.1", tmp_path)
     yield host
     host.close()
 
@@ -54,13 +66,13 @@ def asked_of(
     *,
     check: Callable[[], None] = lambda: None,
     deadline_s: float = 60,
-    capabilities: Sequence[Capability] = ASKED,
-) -> tuple[Asked, list[str]]:
+    keys: tuple[str, ...] = ASKED,
+) -> Asked:
     asked, buckets = Asked(), list[str]()
     ask_all(
         client,
         store.endpoints,
-        capabilities,
+        [CAPABILITIES[key] for key in keys],
         asked,
         prefix=PREFIX,
         own=False,
@@ -69,23 +81,22 @@ def asked_of(
         buckets=buckets,
         deadline_s=deadline_s,
     )
-    return asked, buckets
+    assert {*store.s3.buckets, *store.swift.buckets} <= set(buckets)
+    assert asked.answers.keys() == set(keys)
+    return asked
 
 
 def test_each_capability_is_asked_once_by_one_program_on_the_client(
-    store: MemoryStore, client: FakeHost, tmp_path: Path
+    store: MemoryStore, client: Odd, tmp_path: Path
 ) -> None:
-    asked, buckets = asked_of(store, client, tmp_path)
-    assert {key: one.outcome for key, one in asked.answers.items()} == {
-        one.key: "works" for one in ASKED
-    }
+    asked = asked_of(store, client, tmp_path)
+    assert {answer.outcome for answer in asked.answers.values()} == {"works"}
     assert asked.died is None
-    assert {*store.s3.buckets, *store.swift.buckets} <= set(buckets)
     assert (tmp_path / "asking.log").read_text() == ""
 
 
 def test_a_daemon_that_dies_is_named_and_the_rest_is_not_asked(
-    store: MemoryStore, client: FakeHost, tmp_path: Path
+    store: MemoryStore, client: Odd, tmp_path: Path
 ) -> None:
     dead = []
 
@@ -97,22 +108,22 @@ def test_a_daemon_that_dies_is_named_and_the_rest_is_not_asked(
 
     def check() -> None:
         if dead:
-            raise ServiceFailed(
-                "gateway-1", "radosgw", "has ended", log="/logs/radosgw.out", tail=["SIGSEGV"]
-            )
+            log = "/logs/radosgw.out"
+            raise ServiceFailed("gateway-1", "radosgw", "has ended", log=log, tail=["SIGSEGV"])
 
     store.server.between = crash
-    asked, _ = asked_of(store, client, tmp_path, check=check)
-    assert asked.answers["s3-delete"].outcome == "works"
-    assert asked.answers["s3-copy"].outcome == "unknown"
-    assert asked.answers["s3-copy"].text == "radosgw on gateway-1 had ended when this was asked"
-    assert asked.answers["swift-put"].text == "not asked: radosgw on gateway-1 had ended"
+    asked = asked_of(store, client, tmp_path, check=check)
+    assert [(asked.answers[key].outcome, asked.answers[key].text) for key in ASKED] == [
+        ("works", ""),
+        ("unknown", "radosgw on gateway-1 had ended when this was asked"),
+        ("unknown", "not asked: radosgw on gateway-1 had ended"),
+    ]
     assert isinstance(asked.died, ServiceFailed)
     assert "/logs/radosgw.out" in str(asked.died)
 
 
 def test_a_gateway_that_answers_nothing_any_more_ends_the_questions(
-    store: MemoryStore, client: FakeHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: MemoryStore, client: Odd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(asking, "_DIES_WITHIN_S", 0.1)
 
@@ -120,14 +131,14 @@ def test_a_gateway_that_answers_nothing_any_more_ends_the_questions(
         raise Closed
 
     store.server.between = closing
-    asked, _ = asked_of(store, client, tmp_path)
-    assert {one.outcome for one in asked.answers.values()} == {"unknown"}
+    asked = asked_of(store, client, tmp_path)
+    assert {answer.outcome for answer in asked.answers.values()} == {"unknown"}
     assert isinstance(asked.died, TargetError)
     assert "has not answered since s3-delete was asked" in str(asked.died)
 
 
 def test_a_store_that_leaves_three_questions_unanswered_is_asked_no_more(
-    store: MemoryStore, client: FakeHost, tmp_path: Path
+    store: MemoryStore, client: Odd, tmp_path: Path
 ) -> None:
     over = threading.Event()
 
@@ -137,23 +148,14 @@ def test_a_store_that_leaves_three_questions_unanswered_is_asked_no_more(
         return respond(request)
 
     store.server.between = silent
-    four = [one for one in CAPABILITIES.values() if one.api == "s3"][:4]
+    keys = tuple(CAPABILITIES)[:4]
     try:
-        asked, _ = asked_of(store, client, tmp_path, deadline_s=0.5, capabilities=four)
+        asked = asked_of(store, client, tmp_path, deadline_s=0.5, keys=keys)
     finally:
         over.set()
-    said = f"the s3 API did not answer 3 questions in a row, up to {four[2].key}"
+    said = f"the s3 API did not answer 3 questions in a row, up to {keys[2]}"
     assert str(asked.died) == said
-    assert asked.answers[four[3].key].text == f"not asked: {said}"
-
-
-class Odd(FakeHost):
-    """A host whose program is another one."""
-
-    program = ""
-
-    def module(self, name: str, *arguments: str) -> Command:
-        return Command((sys.executable, "-c", self.program))
+    assert asked.answers[keys[3]].text == f"not asked: {said}"
 
 
 GOOD = {"key": "s3-delete", "answer": {"outcome": "works"}, "alive": True}
@@ -163,7 +165,7 @@ LOOP = "import sys\nsys.stdin.readline()\nfor line in sys.stdin:\n    print({!r}
 @pytest.mark.parametrize(
     "program",
     [
-        "",
+        "pass",
         "import sys; sys.exit(3)",
         LOOP.format("no JSON"),
         LOOP.format(json.dumps({**GOOD, "key": "s3-copy-replace"})),
@@ -173,73 +175,61 @@ LOOP = "import sys\nsys.stdin.readline()\nfor line in sys.stdin:\n    print({!r}
     ],
 )
 def test_a_program_that_fails_or_babbles_makes_nothing_work(
-    program: str, store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    program: str, store: MemoryStore, client: Odd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(asking, "_GRACE_S", 0.3)
     monkeypatch.setattr(asking, "ALIVE_WITHIN_S", 0.1)
-    monkeypatch.setattr(Odd, "program", program)
-    host = Odd("client-1", "127.0.0.1", tmp_path)
-    try:
-        asked, _ = asked_of(store, host, tmp_path, deadline_s=0.1)
-    finally:
-        host.close()
-    assert {one.outcome for one in asked.answers.values()} == {"unknown"}
-    assert len(asked.answers) == len(ASKED)
+    client.program = program
+    asked = asked_of(store, client, tmp_path, deadline_s=0.1)
+    assert {answer.outcome for answer in asked.answers.values()} == {"unknown"}
 
 
 def test_what_may_end_a_gateway_is_asked_last() -> None:
     order = in_order(CAPABILITIES)
-    assert [one.key for one in order if one.dangerous] == ["swift-formpost"]
+    assert [each.key for each in order if each.dangerous] == ["swift-formpost"]
     assert order[-1].key == "swift-formpost"
 
 
 def test_every_capability_says_what_it_asks_in_one_line() -> None:
-    for key, one in CAPABILITIES.items():
-        assert key == one.key
-        assert key.startswith(f"{one.api}-")
-        for text in (one.title, one.asks, one.group):
+    for key, capability in CAPABILITIES.items():
+        assert key == capability.key
+        assert key.startswith(f"{capability.api}-")
+        for text in (capability.title, capability.asks, capability.group):
             assert text.strip()
             assert "\n" not in text
-    titles = [(one.api, one.group, one.title) for one in CAPABILITIES.values()]
-    assert len(set(titles)) == len(titles)
+    titles = {(each.api, each.group, each.title) for each in CAPABILITIES.values()}
+    assert len(titles) == len(CAPABILITIES)
 
 
 def matrix(*answers: Answer) -> CapabilityMatrix:
-    layouts = [
+    layouts = tuple(
         LayoutAnswers(layout=f"layout-{n}", release="any-1", answers={"s3-delete": answer})
         for n, answer in enumerate(answers)
-    ]
+    )
+    at = "2026-11-25T00:00:00+00:00"
     return CapabilityMatrix(
-        asked_at="2026-11-25T00:00:00+00:00",
-        hardware="lab-cpu",
-        weighbridge_version="1",
-        layouts=tuple(layouts),
+        asked_at=at, hardware="lab-cpu", weighbridge_version="1", layouts=layouts
     )
 
 
 def test_cells_say_how_it_ended_and_footnotes_why() -> None:
-    wrong = Answer(outcome="wrong", status=200, text="ignored")
-    found = matrix(
+    ignored = Answer(outcome="wrong", status=200, text="ignored")
+    answers = (
         Answer(outcome="works"),
         Answer(outcome="refused", status=501, code="NotImplemented"),
-        wrong,
-        wrong,
+        *(ignored, ignored),
         Answer(outcome="unknown", text="no answer"),
     )
-    cells = [cell(one.answers.get("s3-delete")) for one in found.layouts]
-    assert cells == ["P", "– 501", "!", "!", "?"]
-    assert cell(None) == "·"
-    chosen: tuple[Capability, ...] = (CAPABILITIES["s3-delete"],)
-    assert footnotes(found, chosen) == (
+    assert [cell(each) for each in (*answers, None)] == ["P", "– 501", "!", "!", "?", "·"]
+    assert footnotes(matrix(*answers), DELETE) == (
         "! s3-delete: layout-2, layout-3: 200: ignored",
         "? s3-delete: layout-4: no answer",
     )
 
 
 def test_the_csv_file_has_a_line_for_each_answer_and_no_formula() -> None:
-    found = matrix(Answer(outcome="wrong", status=200, text="=1+1"))
-    lines = matrix_csv(found, (CAPABILITIES["s3-delete"],)).splitlines()
-    assert lines[1] == "layout-0,any-1,s3-delete,s3,objects,DELETE,wrong,200,,'=1+1"
+    text = matrix_csv(matrix(Answer(outcome="wrong", status=200, text="=1+1")), DELETE)
+    assert text.splitlines()[1:] == ["layout-0,any-1,s3-delete,s3,objects,DELETE,wrong,200,,'=1+1"]
 
 
 @pytest.mark.parametrize(
@@ -251,21 +241,17 @@ def test_checksums_have_their_published_check_values(algorithm: str, value: int)
     assert int.from_bytes(raw, "big") == value
 
 
-REPLY: Final = {
-    "key": "s3-delete",
-    "answer": {"outcome": "refused", "status": 501, "code": "NotImplemented", "text": "not here"},
-    "alive": True,
-    "left": ["wb-0123abcd-capability-3: 403 AccessDenied"],
-}
+REFUSED = {"outcome": "refused", "status": 501, "code": "NotImplemented", "text": "not here"}
 
 
 @cases
 def test_any_line_is_a_reply_with_harmless_text_or_refused(dice: Dice) -> None:
-    line = wrong_json(dice, REPLY)
+    left = ["wb-0123abcd-capability-3: 403 AccessDenied"]
+    line = wrong_json(dice, {**GOOD, "answer": REFUSED, "left": left})
     with bounded():
         try:
             reply = reply_of(line, "s3-delete")
-        except NoReply:
+        except NoLine:
             return
     assert reply.key == "s3-delete"
     assert reply.answer.why.isprintable()

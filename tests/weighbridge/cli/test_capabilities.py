@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from http_stub import Closed, Request, Respond, Response
-from tests.gateways.capabilities import memory_signatures, memory_swift
+from tests.gateways.capabilities import memory_s3, memory_swift
 from tests.gateways.capabilities.memory_store import MemoryStore, memory_store
 from tests.weighbridge import command_line
 from weighbridge.cli.capabilities import command
@@ -22,8 +22,8 @@ from weighbridge.results.record.store import RunStore
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[MemoryStore]:
     for name, value in {
-        "AWS_ACCESS_KEY_ID": memory_signatures.USER,
-        "AWS_SECRET_ACCESS_KEY": memory_signatures.KEY,
+        "AWS_ACCESS_KEY_ID": memory_s3.USER,
+        "AWS_SECRET_ACCESS_KEY": memory_s3.KEY,
         "ST_USER": memory_swift.USER,
         "ST_KEY": memory_swift.KEY,
         "WEIGHBRIDGE_HOME": str(tmp_path / "home"),
