@@ -3,9 +3,6 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import quote
 from xml.sax.saxutils import escape
@@ -14,6 +11,8 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from dripping import dripping
+from tests.drivers.conftest import serving
+from tests.drivers.good_answers import answer
 from weighbridge.common.bounded_http import connect, exchanged, without_query
 from weighbridge.common.credential import (
     SshPlace,
@@ -211,39 +210,19 @@ def test_a_short_secret_does_not_garble_words(secret: str, text: str, left: str)
     assert redacted(text, (secret,)) == left
 
 
-class Echo(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+def test_a_connection_is_kept_for_the_next_request() -> None:
+    def echo(connection: socket.socket, head: bytes) -> bool:
+        connection.sendall(answer("200 OK", served.bodies[-1]))
+        return True
 
-    def do_PUT(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture
-def echo() -> Iterator[int]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield server.server_port
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-def test_a_connection_is_kept_for_the_next_request(echo: int) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", echo)
     ports = set()
-    for body in (b"a" * 300_000, b"b"):
-        response, found = exchanged(connection, 5.0, "PUT", "/", body, {}, 1_000_000)
-        assert (response.status, found) == (200, body)
-        ports.add(connection.sock.getsockname())
-    connection.close()
+    with serving(echo) as served:
+        connection = http.client.HTTPConnection("127.0.0.1", served.port)
+        for body in (b"a" * 300_000, b"b"):
+            response, found = exchanged(connection, 5.0, "PUT", "/", body, {}, 1_000_000)
+            assert (response.status, found) == (200, body)
+            ports.add(connection.sock.getsockname())
+        connection.close()
     assert len(ports) == 1
 
 

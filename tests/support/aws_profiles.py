@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs
 
+from tests.drivers.conftest import serving
+from tests.drivers.good_answers import answer
 from weighbridge.common.credential import KeySource
 
 PROGRAM = """
@@ -62,55 +63,36 @@ def given(folder: Path) -> int:
     return len(count.read_text()) if count.exists() else 0
 
 
-class _Sts(BaseHTTPRequestHandler):
-    """Answers AssumeRole."""
-
-    asked: list[dict[str, list[str]]]
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        self.asked.append(parse_qs(body))
-        end = (datetime.now(UTC) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
-        number = len(self.asked)
-        keys = (
-            f"<AccessKeyId>R{number}</AccessKeyId><SecretAccessKey>planted</SecretAccessKey>"
-            f"<SessionToken>role{number}</SessionToken><Expiration>{end}</Expiration>"
-        )
-        space = "https://sts.amazonaws.com/doc/2011-06-15/"
-        answer = (
-            f'<AssumeRoleResponse xmlns="{space}"><AssumeRoleResult><Credentials>{keys}'
-            "</Credentials></AssumeRoleResult></AssumeRoleResponse>"
-        ).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @contextmanager
 def by_role(folder: Path) -> Iterator[tuple[dict[str, str], list[dict[str, list[str]]]]]:
     """The variables of AWS files whose profile `lab` assumes a role at a server here, and what that
     was asked.
     """
     asked: list[dict[str, list[str]]] = []
-    server = HTTPServer(("127.0.0.1", 0), type("Sts", (_Sts,), {"asked": asked}))
-    url = f"http://127.0.0.1:{server.server_port}"
-    role = "role_arn = arn:aws:iam:::role/weigh\nsource_profile = lasting\nregion = us-east-1\n"
-    (folder / "config").write_text(
-        f"[profile lab]\n{role}services = here\n[services here]\nsts =\n  endpoint_url = {url}\n"
-    )
-    (folder / "credentials").write_text(
-        "[lasting]\naws_access_key_id = LA\naws_secret_access_key = LS\n"
-    )
-    (folder / "credentials").chmod(0o600)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+
+    def assume(connection: socket.socket, _head: bytes) -> bool:
+        asked.append(parse_qs(served.bodies[-1].decode()))
+        end = (datetime.now(UTC) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        keys = (
+            f"<AccessKeyId>R{len(asked)}</AccessKeyId><SecretAccessKey>planted</SecretAccessKey>"
+            f"<SessionToken>role{len(asked)}</SessionToken><Expiration>{end}</Expiration>"
+        )
+        space = "https://sts.amazonaws.com/doc/2011-06-15/"
+        text = (
+            f'<AssumeRoleResponse xmlns="{space}"><AssumeRoleResult><Credentials>{keys}'
+            "</Credentials></AssumeRoleResult></AssumeRoleResponse>"
+        )
+        connection.sendall(answer("200 OK", text.encode()))
+        return True
+
+    with serving(assume) as served:
+        role = "role_arn = arn:aws:iam:::role/weigh\nsource_profile = lasting\nregion = us-east-1\n"
+        (folder / "config").write_text(
+            f"[profile lab]\n{role}services = here\n"
+            f"[services here]\nsts =\n  endpoint_url = {served.url}\n"
+        )
+        (folder / "credentials").write_text(
+            "[lasting]\naws_access_key_id = LA\naws_secret_access_key = LS\n"
+        )
+        (folder / "credentials").chmod(0o600)
         yield files(folder), asked
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

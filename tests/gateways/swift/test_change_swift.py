@@ -4,13 +4,13 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
 
+from tests.drivers.conftest import always, serving
+from tests.drivers.good_answers import answer
 from tests.gateways.stage import HAPROXY
 from tests.gateways.stub_host import StubHost, ports
 from weighbridge.common.errors import ServiceFailed, UsageError, VerificationFailed
@@ -313,26 +313,10 @@ def test_every_setting_has_a_scope() -> None:
     assert all(Swift.scope(key) in SCOPES for key in keys)
 
 
-class _Answering(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.send_response(self.server.status)  # type: ignore[attr-defined]
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        """Not to the test's output."""
-
-
 @pytest.mark.parametrize(("status", "left"), [(200, []), (404, []), (503, [0])])
 def test_any_answer_but_5xx_counts(status: int, left: list[int]) -> None:
-    with HTTPServer(("127.0.0.1", 0), _Answering) as server:
-        server.status = status  # type: ignore[attr-defined]
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            assert silent([("127.0.0.1", server.server_address[1], "")], 0.2) == left
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(always(answer(f"{status} X"), keep=False)) as served:
+        assert silent([("127.0.0.1", served.port, "")], 0.2) == left
     assert silent([("127.0.0.1", 9, "")], 0.0) == [0]
 
 
