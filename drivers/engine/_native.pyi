@@ -241,9 +241,9 @@ def null_target(config: str) -> None:
     "seed": int, "user": str, "key": str}. Prints one line {"listening": "http://host:port"} on
     stdout when it is ready (port 0: any). To be called from the main thread of a separate process.
     A bucket may also be given by the host `BUCKET.localhost`. Bodies are not stored: the content of
-    `seed` (of any version) is generated again, of other bodies the first 64 KiB are returned (the
-    rest is the content of `seed`). Buckets keep versions if they are told to. S3 signatures are not
-    checked; Swift needs the token. Each answer is delayed
+    `seed` is generated again, of other bodies the first 64 KiB are returned, and then that content.
+    Copies, parts, versions and deletions of several objects are refused, and ranges and conditions
+    ignored. S3 signatures are not checked; Swift needs the token. Each answer is delayed
     by `delay_ms`, or if `delay_spread` is above 0 by a value drawn by `seed`, uniform from
     `delay_ms` * (1 - `delay_spread`) to `delay_ms` * (1 + `delay_spread`). Requests on objects fail
     with `fail_status` by a seeded draw; `stall_after_s` counts from the first request, and answers

@@ -24,6 +24,24 @@ _USER = "null:user"
 _SERVICE = "null-target"
 _EFFECTIVE_SCOPES: frozenset[Scope] = frozenset({"restart", "buckets"})
 _ADVICE = "Tear it down and start it with the other settings."
+_REFUSED = "the null target refuses what is more than a whole object or a list (501)"
+_IGNORED = "the null target ignores ranges and conditions"
+_LACKS: Mapping[str, str] = MappingProxyType(
+    {
+        "copy": _REFUSED,
+        "delete-many": _REFUSED,
+        "write-multipart": _REFUSED,
+        "read-part": _REFUSED,
+        "update-metadata": _REFUSED,
+        "tag": _REFUSED,
+        "versions": _REFUSED,
+        "read-range": _IGNORED,
+        "read-if-match": _IGNORED,
+        "read-if-none-match": _IGNORED,
+        "write-if-none-match": _IGNORED,
+        "rewrite-if-none-match": _IGNORED,
+    }
+)
 
 
 class NullPlacement(Record):
@@ -167,6 +185,9 @@ class Null(Gateway):
 
     def apis(self) -> tuple[ObjectApi, ...]:
         return ("swift", "s3")
+
+    def operations_lacked(self, api: ObjectApi) -> Mapping[str, str]:
+        return _LACKS
 
     def needs(self) -> Mapping[str, HostNeed]:
         return {self.place.target: HostNeed(roles=("null target",))}

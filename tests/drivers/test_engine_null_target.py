@@ -20,8 +20,7 @@ import pytest
 import swiftclient
 
 from null_process import null_command, s3_client
-from tests.drivers.conftest import SEED, Served, until
-from tests.drivers.good_answers import SENT, of_api, workload_of
+from tests.drivers.conftest import Served
 from weighbridge.drivers.engine import _native
 
 Make = Callable[..., Any]
@@ -122,92 +121,6 @@ def test_swiftclient_gets_what_it_put(null: Make) -> None:
     connection.close()
 
 
-@pytest.mark.parametrize(("operation", "api"), [one for one in SENT if "version" not in one[0]])
-def test_it_answers_every_operation_of_the_engine(
-    null: Make, bench: Make, operation: str, api: str
-) -> None:
-    served = null()
-    connection = swift(served)
-    workload = workload_of(operation, verify=True)
-    for index in range(workload["objects"]["containers"]):
-        if api == "swift":
-            connection.put_container(f"wb-w-{index}")
-        else:
-            s3_client(served.url).create_bucket(Bucket=f"wb-w-{index}")
-    reached = {**of_api(api), "token": connection.get_auth()[1]} if api == "swift" else {}
-    engine = bench(served, workload, **reached)
-    engine.prepare()
-    prepared = engine.progress["done"]
-    engine.engine.add_worker(0, 1, 0)
-    until(lambda: engine.progress["done"] >= prepared + 3, "operations")
-    engine.engine.stop(5.0)
-    engine.engine.delete("written", 2)
-    engine.finish()
-    if operation == "read-part":
-        # Deleted with their segments.
-        engine.engine.delete("objects", 2)
-        engine.finish()
-        listed = s3_client(served.url).list_objects_v2(Bucket="wb-w-0")["KeyCount"]
-        assert (connection.get_container("wb-w-0")[1] if api == "swift" else listed) in ([], 0)
-    assert engine.progress["errors"] == {}
-    connection.close()
-
-
-def test_boto3_gets_parts_copies_and_the_objects_of_uploads(null: Make) -> None:
-    client = s3_client(null().url)
-    client.create_bucket(Bucket="b")
-    body = random.Random(3).randbytes(60_000)
-    etag = client.put_object(Bucket="b", Key="o", Body=body)["ETag"]
-    got = client.get_object(Bucket="b", Key="o", Range="bytes=100-299")
-    assert (got["Body"].read(), got["ContentRange"]) == (body[100:300], "bytes 100-299/60000")
-    assert client.get_object(Bucket="b", Key="o", IfMatch=etag)["ETag"] == etag
-    refused: list[tuple[Callable[[], Any], int]] = [
-        (lambda: client.get_object(Bucket="b", Key="o", Range="bytes=60000-"), 416),
-        (lambda: client.get_object(Bucket="b", Key="o", IfNoneMatch=etag), 304),
-        (lambda: client.get_object(Bucket="b", Key="o", IfMatch='"other"'), 412),
-        (lambda: client.put_object(Bucket="b", Key="o", IfNoneMatch="*", Body=b""), 412),
-        (lambda: client.copy_object(Bucket="b", Key="c", CopySource="b/none"), 404),
-    ]
-    for call, status in refused:
-        with pytest.raises(botocore.exceptions.ClientError) as error:
-            call()
-        assert code(error)[0] == status
-    client.copy_object(Bucket="b", Key="copy", CopySource="b/o")
-    assert client.get_object(Bucket="b", Key="copy")["Body"].read() == body
-    large = _native.content(SEED, 11 << 20, 0, 11 << 20)
-    client.upload_fileobj(io.BytesIO(large), "b", "large")
-    got = client.get_object(Bucket="b", Key="large")
-    assert (got["Body"].read(), got["ETag"][-3:]) == (large, '-2"')
-    second = client.get_object(Bucket="b", Key="large", PartNumber=2)
-    assert (second["Body"].read(), second["ContentLength"]) == (large[8 << 20 :], 3 << 20)
-    with pytest.raises(botocore.exceptions.ClientError) as error:
-        client.get_object(Bucket="b", Key="large", PartNumber=3)
-    assert code(error)[0] == 416
-    keys = {"Objects": [{"Key": name} for name in ("o", "copy", "large")]}
-    deleted = client.delete_objects(Bucket="b", Delete=keys)["Deleted"]
-    assert [one["Key"] for one in deleted] == ["o", "copy", "large"]
-    client.delete_bucket(Bucket="b")
-
-
-def test_swiftclient_gets_the_object_of_its_segments_and_deletes_them_with_it(null: Make) -> None:
-    connection = swift(null())
-    connection.put_container("c")
-    etags = [connection.put_object("c", f"o/{at}", bytes([at]) * 1000) for at in range(3)]
-    manifest = [{"path": f"/c/o/{at}", "etag": etag} for at, etag in enumerate(etags)]
-    put = {"query_string": "multipart-manifest=put"}
-    connection.put_object("c", "o", json.dumps(manifest), **put)
-    assert connection.head_object("c", "o")["content-length"] == "3000"
-    third = connection.get_object("c", "o", query_string="part-number=3")
-    assert third[0]["content-range"] == "bytes 2000-2999/3000"
-    with pytest.raises(swiftclient.ClientException) as error:
-        connection.put_object("c", "p", json.dumps([{"path": "/c/none"}]), **put)
-    assert error.value.http_status == 400
-    connection.post_object("c", "o", {"X-Object-Meta-A": "b"})
-    connection.delete_object("c", "o", query_string="multipart-manifest=delete")
-    connection.delete_container("c")
-    connection.close()
-
-
 def test_swift_needs_the_key_and_the_token(null: Make) -> None:
     served = null()
     with pytest.raises(swiftclient.ClientException) as error:
@@ -256,6 +169,43 @@ def test_requests_are_understood_in_any_pieces(null: Make, cut: int) -> None:
     assert re.findall(rb"HTTP/1.1 (\d+)", got) == [b"200"] * 7 + [b"404"]
     for body in (b"\r\n\r\nhello", b"\r\n\r\nabcde", b"\r\n\r\nworld"):
         assert body in got
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "POST /b?delete=",
+        "POST /v1/AUTH_test?bulk-delete=",
+        "POST /b/o?uploads=",
+        "PUT /b/o?partNumber=1&uploadId=u",
+        "PUT /v1/AUTH_test/b/o?multipart-manifest=put",
+        "GET /b/o?partNumber=1",
+        "GET /v1/AUTH_test/b/o?part-number=1",
+        "PUT /b/o?tagging=",
+        "PUT /b?versioning=",
+        "GET /b?versions=",
+        "DELETE /b/o?versionId=1",
+        "DELETE /v1/AUTH_test/b/o?version-id=1",
+    ],
+)
+def test_what_is_more_than_a_whole_object_is_refused(null: Make, line: str) -> None:
+    served = null()
+    ask(served, b"PUT /b HTTP/1.1\r\n\r\n", until=b"\r\n\r\n")
+    head = f"{line} HTTP/1.1\r\nX-Auth-Token: {swift(served).get_auth()[1]}\r\n\r\n".encode()
+    assert ask(served, head, until=b"NotImplemented").startswith(b"HTTP/1.1 501 ")
+
+
+def test_copies_are_refused_and_no_empty_object_is_left(null: Make) -> None:
+    served = null()
+    client, connection = s3_client(served.url), swift(served)
+    client.create_bucket(Bucket="b")
+    client.put_object(Bucket="b", Key="o", Body=b"x")
+    with pytest.raises(botocore.exceptions.ClientError, match="NotImplemented"):
+        client.copy_object(Bucket="b", Key="c", CopySource="b/o")
+    with pytest.raises(swiftclient.ClientException, match="501"):
+        connection.put_object("b", "c", b"", headers={"X-Copy-From": "/b/o"})
+    assert client.list_objects_v2(Bucket="b")["KeyCount"] == 1
+    connection.close()
 
 
 def test_a_client_that_expects_100_continue_gets_it(null: Make) -> None:

@@ -24,6 +24,7 @@ from lying_store import lying_store
 from null_process import KEY, null_process, s3_client
 from tcp_relay import relayed
 from tests.drivers.conftest import closed_port
+from tests.gateways.capabilities.memory_store import MemoryStore, memory_store
 from tls_proxy import authority, terminated
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import (
@@ -522,9 +523,9 @@ def test_the_bucket_of_a_verification_that_a_signal_ends_is_noted_if_it_may_be_l
 BUCKET = "wb-01234567-w-0"
 
 
-def fill_versions(url: str, *names: str) -> Any:
+def fill_versions(store: MemoryStore, *names: str) -> Any:
     """Put each name twice and delete it, in a bucket that keeps versions."""
-    client = s3_client(url, "weigh:er", KEY)
+    client = s3_client(store.server.url, "weigh:er", KEY)
     client.create_bucket(Bucket=BUCKET)
     on = {"Status": "Enabled"}
     client.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration=on)
@@ -535,25 +536,14 @@ def fill_versions(url: str, *names: str) -> Any:
     return client
 
 
-@pytest.mark.parametrize("api", ["s3", "swift"])
-def test_a_bucket_of_nothing_but_earlier_versions_is_found_and_deleted(api: str) -> None:
-    with null_process(user="weigh:er", key=KEY) as (_, url):
-        client = fill_versions(url, "object-0000000000", "written-00001-0000-00000-0000000000")
-        assert client.list_objects_v2(Bucket=BUCKET)["KeyCount"] == 0
-        where = endpoint(url)
-        if api == "swift":
-            # Its account is the same, and there the container keeps versions, too.
-            where = endpoint(url, "swift")
-            connection = Connection(where.url, "weigh:er", KEY)
-            connection.put_container(BUCKET)
-            connection.post_container(BUCKET, {"X-Versions-Enabled": "true"})
-            connection.put_object(BUCKET, "object-0000000000", b"3")
-            connection.delete_object(BUCKET, "object-0000000000")
-            connection.close()
+def test_a_bucket_of_nothing_but_earlier_versions_is_found_and_deleted() -> None:
+    with memory_store() as store:
+        client = fill_versions(store, "object-0000000000", "written-00001-0000-00000-0000000000")
+        assert "Contents" not in client.list_objects_v2(Bucket=BUCKET)
+        where = store.endpoints[0]
         (found,) = leftover_buckets.left(where)
-        assert (found.bucket, found.strange) == (BUCKET, ())
-        assert found.objects >= 2
-        assert leftover_buckets.delete(where, BUCKET) == found.objects
+        assert (found.bucket, found.strange, found.objects) == (BUCKET, (), 6)
+        assert leftover_buckets.delete(where, BUCKET) == 6
         assert leftover_buckets.left(where) == ()
 
 
@@ -561,23 +551,20 @@ def test_more_versions_than_are_deleted_at_once_are_all_deleted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(clear, "_VERSIONS", 7)
-    with null_process(user="weigh:er", key=KEY) as (_, url):
-        fill_versions(url, *(f"object-{index:010}" for index in range(12)))
-        given = endpoint(url).model_dump(mode="json") | {"key": KEY}
+    with memory_store() as store:
+        fill_versions(store, *(f"object-{index:010}" for index in range(12)))
+        given = store.endpoints[0].model_dump(mode="json") | {"key": KEY}
         assert clear.clear(given, BUCKET, 5.0) == 36
         assert clear.clear(given, BUCKET, 5.0) is None
 
 
 def test_what_is_counted_as_deleted_was_there_before() -> None:
     """Four objects, of which three have several versions: no marker that clearing adds counts."""
-    with null_process(user="weigh:er", key=KEY) as (_, url):
-        client = s3_client(url, "weigh:er", KEY)
-        client.create_bucket(Bucket=BUCKET)
-        on = {"Status": "Enabled"}
-        client.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration=on)
+    with memory_store() as store:
+        client = fill_versions(store)
         for number in (0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3):
             client.put_object(Bucket=BUCKET, Key=f"object-{number:010}", Body=b"1")
-        assert leftover_buckets.delete(endpoint(url), BUCKET) == 11
+        assert leftover_buckets.delete(store.endpoints[0], BUCKET) == 11
 
 
 SECRETS = {
@@ -617,9 +604,9 @@ def test_programs_on_this_machine_get_no_secret_but_those_that_renew_keys(
 
 
 def test_an_earlier_version_of_somebody_elses_object_is_seen() -> None:
-    with null_process(user="weigh:er", key=KEY) as (_, url):
-        fill_versions(url, "object-0000000000", "holiday.jpg")
-        (found,) = leftover_buckets.left(endpoint(url))
+    with memory_store() as store:
+        fill_versions(store, "object-0000000000", "holiday.jpg")
+        (found,) = leftover_buckets.left(store.endpoints[0])
         assert (found.objects, found.strange) == (6, ("holiday.jpg",) * 3)
 
 

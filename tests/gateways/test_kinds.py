@@ -30,6 +30,7 @@ from weighbridge.gateways.sizing import (
 )
 from weighbridge.gateways.verify import verify
 from weighbridge.selection import hardware_named, layout_named
+from weighbridge.suites import OPERATIONS, VERSIONS
 from weighbridge.topologies import loader
 from weighbridge.topologies.fake import FakeHost
 from weighbridge.topologies.loader import (
@@ -457,3 +458,13 @@ def test_every_setting_of_the_null_target_but_its_port_loses_its_objects() -> No
         "port": "cluster",
         "nonsense": "cluster",
     }
+
+
+def test_a_suite_is_told_before_it_starts_what_the_null_target_does_not_do() -> None:
+    for api in ("s3", "swift"):
+        done = {*OPERATIONS, VERSIONS} - {*null().operations_lacked(api)}
+        # Two of them need `versions`.
+        assert done == {
+            *("read", "write", "overwrite", "delete", "head", "list", "list-all"),
+            *("read-version", "list-versions"),
+        }

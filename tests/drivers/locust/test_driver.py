@@ -24,6 +24,7 @@ from tests.drivers.locust.local_driver import (
     stepped,
     workload,
 )
+from tests.gateways.capabilities.memory_store import memory_store
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.protocol import Cleanup, Prepare, Progress, Step
 from weighbridge.suites import OPERATIONS, TRAITS, Objects
@@ -73,22 +74,19 @@ def test_a_mix_of_all_operations_is_prepared_measured_and_cleaned_up(
     assert any(progress.operations_per_s > 0 for progress in heard if progress.phase == "measure")
 
 
-def test_what_any_operation_makes_is_deleted_after_its_step(
-    null: Callable[..., Null], kept: Kept
-) -> None:
-    target = null()
-    with kept() as running:
-        running.setup(setup_for(target.target("s3")))
+def test_what_any_operation_makes_is_deleted_after_its_step(kept: Kept) -> None:
+    with memory_store() as store, kept() as running:
+        running.setup(setup_for(store.endpoints[0]))
         for operation in (one for one in OPERATIONS if TRAITS[one].makes):
             parts = {"multipart": {"part": "5MiB"}} if operation == "write-multipart" else {}
             one = workload({operation: 1, "read": 1}, rate_per_s=100.0, **parts)
             running.prepare(Prepare(workload=one))
             made = by_operation(running.step(Step(workload=one, workers=2)).measurement)
             assert made[operation].count > 0, operation
-            assert len(target.names("s3")) > 40, operation
+            assert sum(len(one.names()) for one in store.s3.buckets.values()) > 40, operation
             cleaned = running.cleanup(Cleanup(workload=one, what="written"))
             assert cleaned.deleted >= made[operation].count, operation
-            assert len(target.names("s3")) == 40, operation
+            assert sum(len(one.names()) for one in store.s3.buckets.values()) == 40, operation
 
 
 def test_both_kinds_of_user_make_the_same_objects(null: Callable[..., Null], kept: Kept) -> None:

@@ -226,28 +226,6 @@ def test_objects_that_cannot_be_written_fail_the_preparation_with_their_classes(
     assert "http-507 x" in fault
 
 
-def test_what_was_read_is_verified_on_request(null: Callable[..., Null], kept: Kept) -> None:
-    objects = Objects(size=200_000, per_container=5)
-    reads = workload({"read": 1}, verify=True, objects=objects, runtime=2.0)
-    for users in ("engine", "sdk"):
-        target = null()
-        with kept() as running:
-            setup = setup_for(target.target("swift"), users=users)
-            good = by_operation(stepped(running, setup, reads, 2))["read"]
-            assert good.count > 0
-            assert good.errors == {}
-            swift: Any = Connection(
-                authurl=f"{target.url}/auth/v1.0", user="bench", key=KEY, retries=0
-            )
-            name = target.names("swift")[0]
-            swift.put_object(*name.split("/", 1), b"x" * 200_000)
-            swift.close()
-            step = Step(workload=reads, workers=2, repeat=1)
-            bad = by_operation(running.step(step).measurement)["read"]
-            assert bad.errors.get("wrong-content", 0) > 0
-            assert set(bad.errors) == {"wrong-content"}
-
-
 def test_objects_that_exist_are_not_written_again(null: Callable[..., Null], kept: Kept) -> None:
     reads = workload({"read": 1}, objects=Objects(size=10, per_container=100))
     target = null(delay_ms=20.0)

@@ -9,12 +9,9 @@ from typing import Any
 
 import pytest
 from pydantic import SecretStr
-from swiftclient.client import Connection
 
-from null_process import s3_client
 from tests.drivers.conftest import always
 from tests.drivers.locust.local_driver import (
-    KEY,
     Api,
     Kept,
     Null,
@@ -22,6 +19,7 @@ from tests.drivers.locust.local_driver import (
     setup_for,
     workload,
 )
+from tests.gateways.capabilities.memory_store import MemoryStore, memory_store
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.locust.account import Account
@@ -44,53 +42,37 @@ def versioned(**operations: float) -> Workload:
     return workload(named, objects=OBJECTS, versions=3, verify=1.0)
 
 
-def seen(target: Null, api: Api) -> list[tuple[int, int]]:
-    """How many versions and delete markers each bucket has, as boto3 or swiftclient lists them."""
-    if api == "swift":
-        swift: Any = Connection(authurl=f"{target.url}/auth/v1.0", user="bench", key=KEY)
-        found = [
-            [
-                "swift_versions_deleted" in one["content_type"]
-                for one in swift.get_container(bucket, query_string="versions=", limit=9999)[1]
-            ]
-            for bucket in BUCKETS
-        ]
-        swift.close()
-        return [(markers.count(False), markers.count(True)) for markers in found]
-    client = s3_client(target.url, "bench", KEY)
-    pages = [
-        list(client.get_paginator("list_object_versions").paginate(Bucket=bucket))
-        for bucket in BUCKETS
-    ]
-    client.close()
-    return [
-        tuple(sum(len(page.get(key, [])) for page in one) for key in ("Versions", "DeleteMarkers"))
-        for one in pages
-    ]
+def seen(store: MemoryStore) -> list[tuple[int, int]]:
+    """How many versions and delete markers each bucket has."""
+    counts = []
+    for bucket in BUCKETS:
+        kept = [one for each in store.s3.buckets[bucket].objects.values() for one in each]
+        markers = sum(one.deleted for one in kept)
+        counts.append((len(kept) - markers, markers))
+    return counts
 
 
 @pytest.mark.long  # starts Locust
-@pytest.mark.parametrize("api", ["s3", pytest.param("swift", marks=pytest.mark.test_all)])
 def test_each_step_begins_with_the_versions_that_were_prepared_and_all_are_deleted_in_the_end(
-    api: Api, null: Callable[..., Null], kept: Kept
+    kept: Kept,
 ) -> None:
-    target, prepared = null(), [(24, 0)] * 2
+    prepared = [(24, 0)] * 2
     reading = versioned(read_version=3, list_versions=1, read=1)
     writing = versioned(overwrite=3, write=2, delete=1, read=1, read_version=1, list_versions=1)
     deleting = versioned(delete=1)
-    with kept() as running:
-        running.setup(setup_for(target.target(api)))
+    with memory_store() as store, kept() as running:
+        running.setup(setup_for(store.endpoints[0]))
         ready = running.prepare(Prepare(workload=reading))
         assert (ready.objects, ready.bytes) == (48, 48 * 4096)
-        assert seen(target, api) == prepared
+        assert seen(store) == prepared
         for one in (reading, writing, reading):
             running.prepare(Prepare(workload=one))
-            assert seen(target, api) == prepared
+            assert seen(store) == prepared
             tallies = by_operation(running.step(Step(workload=one, workers=4)).measurement)
             assert {name for name, tally in tallies.items() if tally.errors} == set()
             assert all(tallies[name].count > 0 for name in (*one.operations, "versions-page"))
             assert tallies["read-version"].bytes == 4096 * tallies["read-version"].count
-            after = seen(target, api)
+            after = seen(store)
             if one is writing:
                 made = tallies["overwrite"].count + tallies["write"].count
                 assert sum(versions for versions, _ in after) >= 48 + made
@@ -100,15 +82,15 @@ def test_each_step_begins_with_the_versions_that_were_prepared_and_all_are_delet
             cleaned = running.cleanup(Cleanup(workload=one, what="written"))
             assert cleaned.failed == 0
             assert cleaned.deleted == sum(sum(pair) for pair in after) - 48
-            assert seen(target, api) == prepared
+            assert seen(store) == prepared
         running.prepare(Prepare(workload=deleting))
         running.step(Step(workload=deleting, workers=1))
-        assert seen(target, api) == [(24, 8)] * 2
+        assert seen(store) == [(24, 8)] * 2
         # What was deleted is written again, and is as it was.
         running.step(Step(workload=deleting, workers=1))
-        assert seen(target, api) == [(24, 8)] * 2
+        assert seen(store) == [(24, 8)] * 2
         assert running.cleanup(Cleanup(workload=deleting, what="all")).failed == 0
-        assert target.names(api) == []
+        assert store.s3.buckets == {}
 
 
 def buckets(url: str, api: Api = "s3") -> VersionedBuckets:
@@ -284,12 +266,10 @@ def test_nothing_is_asked_where_objects_are_plain(scripted: Callable[..., Any]) 
 
 
 PART = 5 << 20
+SEGMENTS = ("/00000001", "/00000002", "/00000003")
 
 
-@pytest.mark.parametrize("api", ["s3", "swift"])
-def test_segments_of_prepared_objects_are_no_strays_and_are_deleted_with_them(
-    api: Api, null: Callable[..., Null]
-) -> None:
+def test_segments_of_prepared_objects_are_no_strays_and_are_deleted_with_them() -> None:
     workload = Workload.model_validate(
         {
             "name": "parts",
@@ -300,20 +280,19 @@ def test_segments_of_prepared_objects_are_no_strays_and_are_deleted_with_them(
             "runtime": 1.0,
         }
     )
-    target = null()
-    setup = setup_for(target.target(api))
-    objects = PreparedObjects(setup)
-    made = objects.prepare(Prepare(workload=workload), lambda _: None)
-    assert (made.objects, made.bytes) == (2, 2 * (2 * PART + 5))
-    bucket = f"{setup.bucket_prefix}-parts-0"
-    wholes = [f"{bucket}/object-000000000{index}" for index in range(2)]
-    segments = [f"{name}/0000000{number}" for name in wholes for number in (1, 2, 3)]
-    wanted = sorted(wholes + (segments if api == "swift" else []))
-    assert target.names(api) == wanted
-    assert objects.delete_strays(workload, lambda _: None) == (0, 0)
-    assert target.names(api) == wanted
-    assert objects.delete_all(workload, 2, lambda _: None) == (2, 0)
-    assert target.names(api) == []
+    with memory_store() as store:
+        setup = setup_for(store.endpoints[1])
+        objects = PreparedObjects(setup)
+        made = objects.prepare(Prepare(workload=workload), lambda _: None)
+        assert (made.objects, made.bytes) == (2, 2 * (2 * PART + 5))
+        wholes = [f"object-000000000{index}" for index in range(2)]
+        wanted = [name + more for name in wholes for more in ("", *SEGMENTS)]
+        container = store.swift.buckets[f"{setup.bucket_prefix}-parts-0"]
+        assert container.names() == wanted
+        assert objects.delete_strays(workload, lambda _: None) == (0, 0)
+        assert container.names() == wanted
+        assert objects.delete_all(workload, 2, lambda _: None) == (2, 0)
+        assert store.swift.buckets == {}
 
 
 def workloads(per_container: int = 40) -> tuple[Workload, ...]:

@@ -46,7 +46,7 @@ class Bucket:
         return versions[-1] if versions and not versions[-1].deleted else None
 
     def names(self) -> list[str]:
-        return sorted(key for key in self.objects if self.now(key))
+        return sorted(key for key in list(self.objects) if self.now(key))
 
 
 NUMBERS = itertools.count(1)

@@ -78,6 +78,9 @@ class MemoryS3:
 
     def _in_bucket(self, request: Request, name: str) -> Response:
         query, method = request.query, request.method
+        if not name:
+            rows = "".join(f"<Bucket><Name>{one}</Name></Bucket>" for one in self.buckets)
+            return _xml("ListAllMyBucketsResult", f"<Buckets>{rows}</Buckets>")
         if method == "PUT" and not query:
             locked = "x-amz-bucket-object-lock-enabled" in request.headers
             self.buckets[name] = Bucket(locked=locked)
@@ -94,7 +97,7 @@ class MemoryS3:
             answers = self._delete_many if "delete" in query else self._form
             return answers(request, bucket)
         if method == "GET" and "versions" in query:
-            return _versions(bucket)
+            return _versions(query, bucket)
         if method == "GET" and "uploads" in query:
             rows = "".join(
                 f"<Upload><Key>{key}</Key><UploadId>{upload}</UploadId></Upload>"
@@ -316,13 +319,19 @@ def _list(query: Mapping[str, str], bucket: Bucket) -> Response:
     return _xml("ListBucketResult", f"{rows}<IsTruncated>{str(more).lower()}</IsTruncated>")
 
 
-def _versions(bucket: Bucket) -> Response:
+def _versions(query: Mapping[str, str], bucket: Bucket) -> Response:
+    """By name, and of each name the newest first."""
+    kept = [(key, one) for key in sorted(bucket.objects) for one in bucket.objects[key][::-1]]
+    places = [(key, one.version) for key, one in kept]
+    after = (query.get("key-marker", ""), query.get("version-id-marker", ""))
+    first = places.index(after) + 1 if after[0] else 0
+    last = first + min(1000, int(query.get("max-keys", 1000)))
     rows = ""
-    for key, versions in bucket.objects.items():
-        for one in versions:
-            tag = "DeleteMarker" if one.deleted else "Version"
-            rows += f"<{tag}><Key>{key}</Key><VersionId>{one.version}</VersionId></{tag}>"
-    return _xml("ListVersionsResult", f"{rows}<IsTruncated>false</IsTruncated>")
+    for key, one in kept[first:last]:
+        tag = "DeleteMarker" if one.deleted else "Version"
+        rows += f"<{tag}><Key>{key}</Key><VersionId>{one.version}</VersionId></{tag}>"
+    more = str(last < len(kept)).lower()
+    return _xml("ListVersionsResult", f"{rows}<IsTruncated>{more}</IsTruncated>")
 
 
 def sign(date: str, region: str, text: str) -> str:

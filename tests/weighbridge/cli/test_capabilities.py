@@ -137,8 +137,7 @@ def test_a_run_asks_its_layout_and_reports_what_it_answered(tmp_path: Path) -> N
     (sheet,) = (one for one in RunStore.open(run).manifest.sheets if one.title == "capabilities")
     assert sheet.layout == "null-delay-ms-5"
     assert sheet.facts["s3: objects: DELETE"] == "works"
-    # The null target takes copies and keeps no metadata.
-    assert sheet.facts["s3: objects: Copy"].startswith("wrong: 200: x-amz-meta-colour: None")
+    assert sheet.facts["s3: objects: Copy"].startswith("refused: 501 NotImplemented")
     assert "swift: access: POST form" not in sheet.facts
     page = (run / "derived" / "report.html").read_text()
     assert "<caption>capabilities</caption>" in page

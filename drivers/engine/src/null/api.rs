@@ -1,7 +1,6 @@
 //! The answers of the null target: common parts, and those to Swift requests.
 
-use super::store::{Object, Store, page, read, write};
-use super::versions::version_header;
+use super::store::{Container, Object, Store, page, read, write};
 use crate::http::decimal;
 use std::fmt::Write as _;
 
@@ -20,16 +19,8 @@ pub struct RequestHead {
     pub login: (String, String),
     /// `Host`.
     pub host: String,
-    /// The object to copy, not decoded.
-    pub copy_source: String,
-    /// `Range`.
-    pub range: String,
-    /// `If-Match`.
-    pub if_match: String,
-    /// `If-None-Match`.
-    pub if_none_match: String,
-    /// `X-Versions-Enabled`.
-    pub keep_versions: String,
+    /// Whether it names an object to copy.
+    pub copies: bool,
 }
 
 impl RequestHead {
@@ -53,8 +44,6 @@ pub struct Answer {
     pub text: String,
     /// An object; its size is the `Content-Length`, also of an answer to HEAD.
     pub object: Option<Object>,
-    /// Where the part of the object begins that is sent, and its length; `None`: all of it.
-    pub span: Option<(u64, u64)>,
 }
 
 impl Answer {
@@ -93,6 +82,22 @@ pub(super) fn is_swift(path: &str) -> bool {
     path.starts_with("/v1/AUTH_") || path == "/auth/v1.0"
 }
 
+/// Keys of queries that ask for more than a whole object or a listing, and are refused.
+const REFUSED: [&str; 12] = [
+    "acl",
+    "bulk-delete",
+    "delete",
+    "multipart-manifest",
+    "part-number",
+    "partNumber",
+    "tagging",
+    "uploads",
+    "uploadId",
+    "version-id",
+    "versionId",
+    "versions",
+];
+
 /// Constants of the server, and its objects.
 #[derive(Debug)]
 pub struct Api {
@@ -125,11 +130,16 @@ impl Api {
         if head.path == "/auth/v1.0" {
             return self.log_in(head);
         }
+        if is_swift(&head.path) && head.token != self.token {
+            return Answer::error(head, 401, "Unauthorized");
+        }
+        let asks = |name: &&str| has(head, name);
+        if head.copies || REFUSED.iter().any(asks) || (head.method != "GET" && asks(&"versioning"))
+        {
+            return Answer::error(head, 501, "NotImplemented");
+        }
         if !is_swift(&head.path) {
             return self.s3(head, size, first);
-        }
-        if head.token != self.token {
-            return Answer::error(head, 401, "Unauthorized");
         }
         match head.path.strip_prefix(ACCOUNT) {
             Some(path) if path.is_empty() || path.starts_with('/') => {
@@ -159,7 +169,6 @@ impl Api {
         if name.is_empty() {
             return match method {
                 "GET" | "HEAD" => self.swift_account(head),
-                "POST" if has(head, "bulk-delete") => self.bulk_delete(head, size, first),
                 _ => Answer::error(head, 405, "Method Not Allowed"),
             };
         }
@@ -169,12 +178,6 @@ impl Api {
         let Some(container) = store.container(name) else {
             return Answer::error(head, 404, "Not Found");
         };
-        let special = self.of_versions(head, &container, object, first).or_else(|| {
-            object.and_then(|object| self.swift_special(head, &container, object, size, first))
-        });
-        if let Some(answer) = special {
-            return answer;
-        }
         match (method, object) {
             ("GET", None) => {
                 let objects = read(&container);
@@ -193,9 +196,8 @@ impl Api {
                 Self::swift_listing(head, objects.len(), entries)
             }
             ("HEAD", None) => {
-                let objects = read(&container);
-                let kept = if objects.keeps() { "X-Versions-Enabled: True\r\n" } else { "" };
-                let headers = format!("X-Container-Object-Count: {}\r\n{kept}", objects.len());
+                let count = read(&container).len();
+                let headers = format!("X-Container-Object-Count: {count}\r\n");
                 Answer { headers, ..Answer::of(204) }
             }
             ("DELETE", None) => match store.remove(name) {
@@ -205,20 +207,27 @@ impl Api {
             },
             ("PUT", Some(object)) => {
                 let made = store.object(size, first);
-                let mut answer = Answer::of(201).listed(&made.etag, &self.http_time);
-                let id = write(&container).insert(object.into(), made);
-                answer.headers += &version_header("X-Object-Version-Id", id);
+                let answer = Answer::of(201).listed(&made.etag, &self.http_time);
+                write(&container).insert(object.into(), made);
                 answer
             }
-            ("GET" | "HEAD", Some(object)) => {
-                self.object(head, read(&container).get(object).cloned())
-            }
+            ("GET" | "HEAD", Some(object)) => self.object(head, &container, object),
             ("DELETE", Some(object)) => match write(&container).remove(object) {
                 Some(_) => Answer::of(204),
                 None => Answer::error(head, 404, "Not Found"),
             },
             _ => Answer::error(head, 405, "Method Not Allowed"),
         }
+    }
+
+    /// The answer to a GET or HEAD of an object.
+    pub(super) fn object(&self, head: &RequestHead, container: &Container, name: &str) -> Answer {
+        let Some(object) = read(container).get(name).cloned() else {
+            let code = if is_swift(&head.path) { "Not Found" } else { "NoSuchKey" };
+            return Answer::error(head, 404, code);
+        };
+        let answer = Answer::of(200).listed(&object.etag, &self.http_time);
+        Answer { object: Some(object), ..answer }
     }
 
     fn swift_account(&self, head: &RequestHead) -> Answer {

@@ -11,8 +11,6 @@ use std::os::fd::AsRawFd as _;
 
 const PIECE_BYTES: usize = 256 * 1024;
 const TURN_BYTES: u64 = 1 << 20;
-/// Longer bodies that name objects are refused.
-const LARGEST_NAMES_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
 enum Framing {
@@ -28,8 +26,6 @@ struct Incoming {
     /// `aws-chunked` inside of the framing.
     inner: Option<Chunked>,
     size: u64,
-    /// How many bytes of the body are kept.
-    kept: usize,
     close: bool,
 }
 
@@ -53,7 +49,7 @@ pub struct Connection {
     /// Bytes received and not parsed yet.
     input: Vec<u8>,
     incoming: Option<Incoming>,
-    /// First bytes of the body being received, as many as are kept.
+    /// First bytes of the body being received: of content they show what it is.
     first: Vec<u8>,
     is_complete: bool,
     readable: bool,
@@ -62,8 +58,6 @@ pub struct Connection {
     sent: u64,
     to_send: u64,
     object: Option<Object>,
-    /// Where the part of the object begins that is sent.
-    offset: u64,
     close: bool,
 }
 
@@ -82,7 +76,6 @@ impl Connection {
             sent: 0,
             to_send: 0,
             object: None,
-            offset: 0,
             close: false,
         }
     }
@@ -126,8 +119,7 @@ impl Connection {
     }
 
     fn compose(&mut self, answer: Answer, to_head: bool) {
-        let all = answer.object.as_ref().map_or(answer.text.len() as u64, |object| object.size);
-        let (offset, length) = answer.span.unwrap_or((0, all));
+        let length = answer.object.as_ref().map_or(answer.text.len() as u64, |object| object.size);
         let reason = if answer.status < 300 { "OK" } else { "Error" };
         self.out.clear();
         self.out.extend_from_slice(b"HTTP/1.1 ");
@@ -149,7 +141,7 @@ impl Connection {
             self.out.extend_from_slice(answer.text.as_bytes());
         }
         self.object = answer.object.filter(|_| !to_head);
-        (self.sent, self.offset) = (0, offset);
+        self.sent = 0;
         self.to_send = self.out.len() as u64 + self.object.as_ref().map_or(0, |_| length);
     }
 
@@ -165,7 +157,7 @@ impl Connection {
             let body = self.object.as_ref().map_or(&[][..], |object| {
                 let at = self.sent.saturating_sub(head);
                 let most = (self.to_send - head - at).min(PIECE_BYTES as u64) as usize;
-                api.store.piece(object, self.offset + at, most)
+                api.store.piece(object, at, most)
             });
             let fd = self.socket.as_raw_fd();
             let sent = if unsent.is_empty() {
@@ -238,8 +230,8 @@ impl Connection {
     /// How many bytes of the body can be discarded.
     fn to_discard(&self) -> u64 {
         match &self.incoming {
-            Some(Incoming { framing: Framing::Length(left), inner: None, kept, .. })
-                if self.first.len() >= *kept =>
+            Some(Incoming { framing: Framing::Length(left), inner: None, .. })
+                if self.first.len() >= SINGLE_PIECE_BYTES =>
             {
                 *left
             }
@@ -295,7 +287,7 @@ impl Incoming {
     fn take(&mut self, bytes: &[u8], first: &mut Vec<u8>) -> Result<(usize, bool), ()> {
         let mut keep = |part: &[u8]| {
             self.size += part.len() as u64;
-            first.extend_from_slice(&part[..part.len().min(self.kept - first.len())]);
+            first.extend_from_slice(&part[..part.len().min(SINGLE_PIECE_BYTES - first.len())]);
         };
         let mut broken = false;
         let inner = &mut self.inner;
@@ -352,15 +344,11 @@ fn parse(bytes: &[u8]) -> Result<Option<(Incoming, usize, bool)>, ()> {
             }
             10 if is("x-auth-key") => head.login.1 = text(),
             11 if is("x-auth-user") => head.login.0 = text(),
-            5 if is("range") => head.range = text(),
-            8 if is("if-match") => head.if_match = text(),
-            11 if is("x-copy-from") => head.copy_source = text(),
+            11 if is("x-copy-from") => head.copies = true,
             12 if is("x-auth-token") => head.token = text(),
-            13 if is("if-none-match") => head.if_none_match = text(),
             14 if is("content-length") => body = decimal(header.value).ok_or(())?,
             17 if is("transfer-encoding") => chunked = has_word(header.value, "chunked"),
-            17 if is("x-amz-copy-source") => head.copy_source = text(),
-            18 if is("x-versions-enabled") => head.keep_versions = text(),
+            17 if is("x-amz-copy-source") => head.copies = true,
             20 if is("x-amz-content-sha256") => inner = header.value.starts_with(b"STREAMING-"),
             _ => {}
         }
@@ -368,9 +356,6 @@ fn parse(bytes: &[u8]) -> Result<Option<(Incoming, usize, bool)>, ()> {
     head.unfold_virtual_host();
     let framing =
         if chunked { Framing::Chunked(Chunked::default()) } else { Framing::Length(body) };
-    // Of content the first piece shows what it is; bodies that name objects are kept completely.
-    let names = head.method == "POST" || head.query.contains("multipart-manifest=");
-    let kept = if names { LARGEST_NAMES_BYTES } else { SINGLE_PIECE_BYTES };
     let inner = inner.then(Chunked::default);
-    Ok(Some((Incoming { head, framing, inner, size: 0, kept, close }, length, expects)))
+    Ok(Some((Incoming { head, framing, inner, size: 0, close }, length, expects)))
 }

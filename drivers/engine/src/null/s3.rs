@@ -2,7 +2,6 @@
 
 use super::api::{Answer, Api, RequestHead, has, number, parameter, split};
 use super::store::{Container, page, read, write};
-use super::versions::version_header;
 use std::fmt::Write as _;
 
 impl Api {
@@ -15,17 +14,6 @@ impl Api {
                 "GET" => self.s3_buckets(),
                 _ => Answer::error(head, 405, "MethodNotAllowed"),
             };
-        }
-        let special = store
-            .container(name)
-            .and_then(|container| self.s3_special(head, &container, object, size, first));
-        if let Some(answer) = special {
-            return answer;
-        }
-        if ["uploads", "uploadId", "delete", "acl", "tagging"].iter().any(|name| has(head, name))
-            || !head.copy_source.is_empty()
-        {
-            return Answer::error(head, 501, "NotImplemented");
         }
         if object.is_none() && method == "PUT" {
             store.make(name);
@@ -44,14 +32,11 @@ impl Api {
             },
             ("PUT", Some(object)) => {
                 let made = store.object(size, first);
-                let mut headers = format!("ETag: \"{}\"\r\n", made.etag);
-                let id = write(&container).insert(object.into(), made);
-                headers += &version_header("x-amz-version-id", id);
+                let headers = format!("ETag: \"{}\"\r\n", made.etag);
+                write(&container).insert(object.into(), made);
                 Answer { headers, ..Answer::of(200) }
             }
-            ("GET" | "HEAD", Some(object)) => {
-                self.object(head, read(&container).get(object).cloned())
-            }
+            ("GET" | "HEAD", Some(object)) => self.object(head, &container, object),
             ("DELETE", Some(object)) => {
                 write(&container).remove(object);
                 Answer::of(204)
@@ -126,11 +111,11 @@ impl Api {
     }
 }
 
-pub(super) fn escape(text: &str) -> String {
+fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-pub(super) fn xml(root: &str) -> String {
+fn xml(root: &str) -> String {
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\
          <{root} xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">"

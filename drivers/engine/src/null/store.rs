@@ -1,14 +1,10 @@
 //! Containers and objects of the null target.
 
-use super::versions::Objects;
 use crate::content::{Content, SINGLE_PIECE_BYTES};
-use crate::digests::{Sum, of_etag, part_sum};
 use crate::shared::lock;
-use crate::versions::MOST_VERSIONS;
 use md5::{Digest as _, Md5};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// One object.
@@ -16,36 +12,24 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 pub struct Object {
     /// Its size, in bytes.
     pub size: u64,
-    /// The version of the seed's content that it has.
-    pub version: usize,
     /// First bytes of a body that differs from the seed's content.
     pub verbatim: Option<Arc<[u8]>>,
     /// MD5 of the body, or a fixed text that is not an MD5 where hashing would cost too much.
     pub etag: Arc<str>,
-    /// Container and name of the segments of a large object of Swift's.
-    pub segments: Option<Arc<[Box<str>]>>,
-    /// Sizes of the parts of one that was uploaded in parts.
-    pub parts: Option<Arc<[u64]>>,
 }
 
 /// The objects of a container, by name.
-pub type Container = RwLock<Objects>;
+pub type Container = RwLock<BTreeMap<Box<str>, Object>>;
 
 /// All containers.
 #[derive(Debug)]
 pub struct Store {
-    /// The seed's content, by version.
-    contents: Vec<Content>,
+    /// The seed's content.
+    content: Content,
     containers: RwLock<BTreeMap<Box<str>, Arc<Container>>>,
-    /// `ETag`s of the seed's content, by size and version.
-    etags: Mutex<HashMap<(u64, usize), Arc<str>>>,
+    /// `ETag`s of the seed's content, by size.
+    etags: Mutex<HashMap<u64, Arc<str>>>,
     opaque: Arc<str>,
-    /// MD5s of the seed's content that `etags` has not, by size and version; computed when they are
-    /// asked for.
-    sums: Mutex<HashMap<(u64, usize), Sum>>,
-    /// Parts of uploads by number, by ID of the upload.
-    uploads: Mutex<HashMap<String, BTreeMap<usize, Object>>>,
-    begun: AtomicU64,
 }
 
 /// Locks for reading, ignoring poison.
@@ -61,15 +45,11 @@ pub fn write<T>(locked: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
 impl Store {
     /// Makes an empty store with the content of `seed`.
     pub fn new(seed: u64) -> Self {
-        let content = Content::new(seed);
         Self {
-            contents: (0..MOST_VERSIONS).map(|version| content.of_version(version)).collect(),
+            content: Content::new(seed),
             containers: RwLock::new(BTreeMap::new()),
             etags: Mutex::new(HashMap::new()),
             opaque: "not-computed-for-large-bodies".into(),
-            sums: Mutex::default(),
-            uploads: Mutex::default(),
-            begun: AtomicU64::new(0),
         }
     }
 
@@ -108,69 +88,16 @@ impl Store {
 
     /// Makes an object of `size` whose body began with `first` (up to 64 KiB).
     pub fn object(&self, size: u64, first: &[u8]) -> Object {
-        let known = self.version_of(size, first);
-        let etag = match known {
-            _ if size > SINGLE_PIECE_BYTES as u64 => Arc::clone(&self.opaque),
-            Some(version) => {
-                let mut etags = lock(&self.etags);
-                Arc::clone(etags.entry((size, version)).or_insert_with(|| md5_of(first)))
-            }
-            None => md5_of(first),
+        let is_known = self.content.holds(size, 0, first);
+        let etag = if size > SINGLE_PIECE_BYTES as u64 {
+            Arc::clone(&self.opaque)
+        } else if is_known {
+            Arc::clone(lock(&self.etags).entry(size).or_insert_with(|| md5_of(first)))
+        } else {
+            md5_of(first)
         };
-        Self::made(size, known, first, etag)
-    }
-
-    fn made(size: u64, known: Option<usize>, first: &[u8], etag: Arc<str>) -> Object {
-        let verbatim = known.is_none().then(|| first.into());
-        Object { size, version: known.unwrap_or(0), verbatim, etag, segments: None, parts: None }
-    }
-
-    /// The version of the seed's content that begins so; `None`: it is other content.
-    fn version_of(&self, size: u64, first: &[u8]) -> Option<usize> {
-        self.contents.iter().position(|content| content.holds(size, 0, first))
-    }
-
-    /// Whether a text, in quotes or not, is an object's `ETag`, or the MD5 of the seed's content.
-    pub fn has_etag(&self, object: &Object, text: &str) -> bool {
-        let text = text.trim_matches('"');
-        let is_opaque = object.verbatim.is_none() && object.etag == self.opaque;
-        let sum = of_etag(text.as_bytes()).filter(|_| is_opaque);
-        *object.etag == *text
-            || sum.is_some_and(|sum| {
-                let content = &self.contents[object.version];
-                let whole = || part_sum(content, object.size, 0, object.size);
-                *lock(&self.sums).entry((object.size, object.version)).or_insert_with(whole) == sum
-            })
-    }
-
-    /// Begins an upload in parts; returns its ID.
-    pub fn begin_upload(&self) -> String {
-        let id = format!("null-{}", self.begun.fetch_add(1, Ordering::Relaxed));
-        lock(&self.uploads).insert(id.clone(), BTreeMap::new());
-        id
-    }
-
-    /// Keeps a part; returns whether there is such an upload.
-    pub fn put_part(&self, upload: &str, number: usize, part: Object) -> bool {
-        lock(&self.uploads).get_mut(upload).map(|parts| parts.insert(number, part)).is_some()
-    }
-
-    /// Ends an upload; returns the object of all its parts.
-    pub fn end_upload(&self, upload: &str) -> Option<Object> {
-        let parts: Vec<Object> = lock(&self.uploads).remove(upload)?.into_values().collect();
-        Some(self.joined(&parts).unwrap_or_else(|| self.object(0, b"")))
-    }
-
-    /// The object of several parts; `None` without any. What follows the first 64 KiB of the first
-    /// is taken for the seed's content.
-    pub fn joined(&self, parts: &[Object]) -> Option<Object> {
-        let sizes: Arc<[u64]> = parts.iter().map(|part| part.size).collect();
-        let size = sizes.iter().sum();
-        let first = self.piece(parts.first()?, 0, SINGLE_PIECE_BYTES);
-        let known = self.version_of(size, first);
-        let etags: String = parts.iter().map(|part| &*part.etag).collect();
-        let etag = format!("{}-{}", md5_of(etags.as_bytes()), parts.len()).into();
-        Some(Object { parts: Some(sizes), ..Self::made(size, known, first, etag) })
+        let verbatim = (!is_known).then(|| first.into());
+        Object { size, verbatim, etag }
     }
 
     /// Bytes of an object from `offset` on, as many as are contiguous.
@@ -179,7 +106,7 @@ impl Store {
             Some(first) if offset < first.len() as u64 => {
                 &first[offset as usize..first.len().min((offset as usize).saturating_add(most))]
             }
-            _ => self.contents[object.version].piece(object.size, offset, most),
+            _ => self.content.piece(object.size, offset, most),
         }
     }
 }
@@ -226,7 +153,7 @@ mod tests {
     fn bodies_of_the_seed_are_not_stored_and_read_back_equal() {
         let store = Store::new(3);
         for size in [0u64, 1, 4096, 65_536, 65_537, 1_000_000] {
-            let content = store.contents[2].copy(size, 0, size as usize);
+            let content = store.content.copy(size, 0, size as usize);
             let object = store.object(size, &content[..content.len().min(SINGLE_PIECE_BYTES)]);
             assert!(object.verbatim.is_none(), "{size}");
             assert_eq!(body(&store, &object), content);
