@@ -5,7 +5,6 @@ from typing import Literal
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 from rich.console import Console
-from rich.markup import escape
 
 from weighbridge.budget import RepeatScatter, claim
 from weighbridge.common.quantities import show_bytes
@@ -15,7 +14,7 @@ from weighbridge.conductor.time_estimate import REPORTING_S, TimeEstimate, show_
 from weighbridge.gateways.gateway import STORES
 from weighbridge.gateways.sizing import Sized
 from weighbridge.results.figures import UNKNOWN, counted
-from weighbridge.screen.terminal import new_table, print_line
+from weighbridge.screen.terminal import print_line, print_table
 from weighbridge.selection import size_remark
 from weighbridge.topologies.loader import Planned
 
@@ -150,7 +149,7 @@ def outline(plan: Plan, planned: Sequence[Planned], spread: RepeatScatter) -> Pl
 def print_plan(found: PlanOutline, screen: Console) -> None:
     """Print an outline."""
     controls = {one.name for one in found.layouts if one.control_of is not None}
-    table = new_table("layout", "gateway", "release", "what it is")
+    rows = []
     for layout in found.layouts:
         about = layout.about
         if layout.control_of is not None:
@@ -158,35 +157,37 @@ def print_plan(found: PlanOutline, screen: Console) -> None:
         release = layout.release
         if layout.settings_of is not None:
             release = f"{release} (settings of {layout.settings_of})"
-        table.add_row(*map(escape, (layout.name, layout.gateway, release, about)))
-    screen.print(table)
+        rows.append((layout.name, layout.gateway, release, about))
+    print_table(screen, ("layout", "gateway", "release", "what it is"), rows)
     if found.by_size:
-        table = new_table("by the size of hosts", "value", "why", "layouts")
+        sized = []
         for one in found.by_size:
             names = [name for name in one.layouts if name not in controls]
-            table.add_row(*map(escape, (one.key, one.value, one.why, ", ".join(names))))
-        screen.print(table)
+            sized.append((one.key, one.value, one.why, ", ".join(names)))
+        print_table(screen, ("by the size of hosts", "value", "why", "layouts"), sized)
     if found.size_remark:
         print_line(screen, found.size_remark)
     for text in found.advice:
         print_line(screen, text)
-    right = ("size", "objects", "workers", "warm-up", "window")
-    table = new_table("workload", "by", "operations", *right, right=right)
+    loads = []
     for load in found.workloads:
         operations = ", ".join(load.operations)
         if len(load.operations) > 1:
             operations = ", ".join(f"{name} {weight:g}" for name, weight in load.operations.items())
-        table.add_row(
-            escape(load.name),
-            f"{load.driver}, {load.layer or load.api}",
-            operations,
-            show_bytes(load.object_size_bytes),
-            f"{load.objects:,}" if load.objects else UNKNOWN,
-            " ".join(map(str, load.workers)),
-            f"{load.warmup_s:g} s",
-            f"{load.window_s:g} s",
+        loads.append(
+            (
+                load.name,
+                f"{load.driver}, {load.layer or load.api}",
+                operations,
+                show_bytes(load.object_size_bytes),
+                f"{load.objects:,}" if load.objects else UNKNOWN,
+                " ".join(map(str, load.workers)),
+                f"{load.warmup_s:g} s",
+                f"{load.window_s:g} s",
+            )
         )
-    screen.print(table)
+    right = ("size", "objects", "workers", "warm-up", "window")
+    print_table(screen, ("workload", "by", "operations", *right), loads, right=right)
     print_line(
         screen,
         f"{counted(found.repeats, 'repeat')} on {found.hardware}: "

@@ -19,7 +19,7 @@ from fake_run import fake_run
 from stub_run import Run
 from tests.weighbridge.command_line import existing, s3_at
 from weighbridge import environment, selection
-from weighbridge.cli.doctor import command
+from weighbridge.cli.machine import doctor_verb
 from weighbridge.command import Verbs
 from weighbridge.common import errors
 from weighbridge.common.errors import EXIT_USAGE, UsageError
@@ -120,7 +120,7 @@ def test_doctor_names_perf_as_optional_and_does_not_count_it(
 ) -> None:
     monkeypatch.setattr(environment.shutil, "which", lambda _: None)
     monkeypatch.setenv("COLUMNS", "200")
-    done = CliRunner().invoke(command, ["--hardware", "loopback"], standalone_mode=False)
+    done = CliRunner().invoke(doctor_verb, ["--hardware", "loopback"], standalone_mode=False)
     assert done.return_value == 0
     assert "perf (optional)" in done.output
     assert "apt install linux-perf" in done.output

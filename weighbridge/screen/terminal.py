@@ -12,6 +12,7 @@ from typing import Any, Final
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.markup import escape
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
@@ -111,6 +112,24 @@ def new_table(*columns: str, right: Collection[str] = (), **options: Any) -> Tab
     for name in columns:
         table.add_column(name, justify="right" if name in right else "left", overflow="fold")
     return table
+
+
+def print_table(
+    console: Console,
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    right: Collection[str] = (),
+    whole: bool = False,
+) -> None:
+    """Print rows of texts, no markup; `right` names columns on the right, and `whole` leaves the
+    first column unbroken however narrow the others get.
+    """
+    table = new_table(*head, right=right)
+    table.columns[0].no_wrap = whole
+    for row in rows:
+        table.add_row(*map(escape, row))
+    console.print(table)
 
 
 def print_grid(
