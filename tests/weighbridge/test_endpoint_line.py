@@ -372,6 +372,14 @@ def test_a_budget_that_is_not_a_time_is_refused(verb: list[str], text: str, why:
 Cli = Callable[..., tuple[str, str]]
 
 
+@pytest.mark.parametrize("budget", ["9m30s", "9:30"])
+def test_a_budget_may_be_a_time_as_it_is_printed(run_cli: Cli, tmp_path: Path, budget: str) -> None:
+    ends = ("--s3", "a=http://a.example", "--s3", "b=http://b.example")
+    words = ("--budget", budget, "--duration", "0:10", "--dry-run", "--out", tmp_path)
+    out, _ = run_cli(0, "compare", *ends, *words)
+    assert "9:30 is enough for" in out
+
+
 LISTS = """\
   - name: lists
     objects: {size: 4KiB}
