@@ -27,7 +27,7 @@ from weighbridge.common.errors import (
     EXIT_USAGE,
     WeighbridgeError,
 )
-from weighbridge.common.escaping import escape_controls, mask_urls
+from weighbridge.common.escaping import as_started, escape_controls, mask_urls
 from weighbridge.conductor.interruption import Interrupted
 
 REFUSED: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
@@ -223,7 +223,7 @@ def _print(text: str) -> None:
     says it.
     """
     with suppress(OSError):
-        click.echo(mask_urls(escape_controls(text)), err=True)
+        click.echo(as_started(mask_urls(escape_controls(text))), err=True)
 
 
 def _full(error: OSError) -> int:

@@ -2,6 +2,7 @@ import errno
 import os
 import pty
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -448,6 +449,31 @@ def test_an_interrupt_in_the_middle_of_imports_ends_the_command_without_a_traceb
     # Before the verb begins, the signal itself ends it.
     assert done.returncode in (-signal.SIGINT, 130), done
     assert done.stderr.strip() == ""
+
+
+@pytest.mark.parametrize(("path", "called"), [("", "'a b/weighbridge'"), ("a b", "weighbridge")])
+def test_an_advised_command_works_as_it_is_printed(
+    folder: Path, tmp_path: Path, path: str, called: str
+) -> None:
+    program = tmp_path / "a b" / "weighbridge"
+    program.parent.mkdir()
+    program.write_text(f"#!{sys.executable}\nfrom weighbridge.__main__ import main\nmain()\n")
+    program.chmod(0o755)
+    env = command_line.environment(tmp_path, PATH=f"{path and tmp_path / path}:/usr/bin:/bin")
+
+    def shell(line: str) -> subprocess.CompletedProcess[str]:
+        words = ["sh", "-c", line]
+        return subprocess.run(
+            words, cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=120
+        )
+
+    shutil.rmtree(folder / "derived", ignore_errors=True)
+    said = shell(f"{called} open {folder}")
+    assert said.returncode == 2, said
+    advised = said.stderr.partition("Make it: ")[2].strip()
+    assert advised == f"{called} report {folder}"
+    assert shell(f"{advised} --no-charts").returncode == 0
+    assert shell(f"{called} open {folder}").returncode == 0
 
 
 def test_a_terminal_that_is_gone_is_a_hangup(tmp_path: Path) -> None:

@@ -332,10 +332,14 @@ def _print(
     from rich.markup import escape
     from rich.table import Table
 
+    from weighbridge.common.escaping import as_started
+
     table = Table("", "what", "why", "how to get it", box=None, header_style="bold")
     lines = [(one, "", "[red]✘[/]") for one in required]
     lines += [(one, " (optional)", "[yellow]·[/]") for one in optional]
     for one, remark, missing in lines:
         mark, remedy = ("[green]✔[/]", "") if one.found else (missing, one.remedy)
-        table.add_row(mark, f"{escape(one.name)}{remark}", escape(one.why), escape(remedy))
+        table.add_row(
+            mark, f"{escape(one.name)}{remark}", escape(one.why), escape(as_started(remedy))
+        )
     screen.print(table)

@@ -17,7 +17,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from weighbridge.common.escaping import escape_controls
+from weighbridge.common.escaping import as_started, escape_controls
 
 WIDTH_ELSEWHERE = 120
 """Characters in a line where there is no terminal (a pipe, a log) and $COLUMNS is not set."""
@@ -66,9 +66,11 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def print_line(console: Console, text: str, style: str = "") -> None:
-    """Print a text as it is: no markup, no highlighting. On a terminal, lines that are too long are
-    broken between words and go on below where their text begins; elsewhere they stay whole.
+    """Print a text as it is, but for commands, which can be pasted: no markup, no highlighting. On
+    a terminal, lines that are too long are broken between words and go on below where their text
+    begins; elsewhere they stay whole.
     """
+    text = as_started(text)
     shown = _wrapped(text, console.width) if console.is_terminal else text
     console.print(shown, style=style or None, markup=False, highlight=False, soft_wrap=True)
 
