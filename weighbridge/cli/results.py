@@ -301,7 +301,7 @@ EXAMPLES: Final = (
         "The fastest layout for each kind of request, where layouts may be ranked:",
         """select workload, operation, arg_max(layout, throughput_ops_s) as layout,
 max(throughput_ops_s) as ops_s
-from rows where ranked and layer is null group by all""",
+from summary where ranked and layer is null group by all""",
     ),
     (
         "How far the repeats of a step differ:",
@@ -311,7 +311,7 @@ group by all order by ratio desc limit 10""",
     ),
     (
         "The same step in all runs:",
-        """select created_at, layout, p90_ms from rows join runs using (run)
+        """select created_at, layout, p90_ms from summary join runs using (run)
 where workload = 'small-read' and workers = 8 order by created_at""",
     ),
     (
@@ -359,10 +359,10 @@ def _views() -> str:
 def sql_verb(query: str, runs: tuple[Path, ...], form: str) -> None:
     """Run a QUERY in DuckDB's SQL on the folders RUNS (default: all of runs/).
 
-    Views: runs, rows (the table of the report), steps (every repeat), seconds (time series),
-    effects (differences from the first layout), attestation (what hosts could do), hosts (what
-    they did, second by second), events and facts. NULL is unknown. Only the views that a query
-    names are read; it can change nothing and reach no file.
+    Views: runs, summary (the table of the report), steps (every repeat), seconds (time series),
+    effects (differences from the first layout), attestation (what hosts could do), hosts (what they
+    did, second by second), events and facts. NULL is unknown. Only the views that a query names are
+    read; it can change nothing and reach no file.
     """
     from weighbridge.results.export.query import ask, read_runs
     from weighbridge.screen.answer import ANSWERS

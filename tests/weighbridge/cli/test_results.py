@@ -401,7 +401,7 @@ def test_a_run_without_any_step_has_no_figures_in_any_table(
         run_cli(
             0,
             "sql",
-            "select count(throughput_ops_s), count(*) from rows",
+            "select count(throughput_ops_s), count(*) from summary",
             folder,
             "--format",
             "csv",
