@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
@@ -9,13 +9,13 @@ from rich.console import Console
 from weighbridge.budget import RepeatScatter, claim
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import JsonDocument, Record
-from weighbridge.conductor.plan import Plan
+from weighbridge.conductor.plan import NO_CONTROLS, Plan
 from weighbridge.conductor.time_estimate import REPORTING_S, TimeEstimate, show_duration
-from weighbridge.gateways.gateway import STORES
 from weighbridge.gateways.sizing import Sized
 from weighbridge.results.figures import UNKNOWN, counted
 from weighbridge.screen.terminal import print_line, print_table
 from weighbridge.selection import size_remark
+from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned
 
 
@@ -63,6 +63,18 @@ class OutlinedWorkload(Record):
     window_s: NonNegativeFloat
 
 
+class LayoutsOutline(Record):
+    """What is known of layouts before any is started."""
+
+    layouts: tuple[OutlinedLayout, ...]
+    by_size: tuple[OutlinedSetting, ...]
+    """What follows the size of the hosts."""
+    size_remark: str
+    """What to know of it; empty: nothing."""
+    advice: tuple[str, ...]
+    """What is allowed in a layout, and seldom meant."""
+
+
 class PlanOutline(JsonDocument):
     """What `compare --dry-run` prints."""
 
@@ -88,12 +100,39 @@ class PlanOutline(JsonDocument):
     """What it could claim, in a sentence."""
 
 
+def outline_layouts(
+    planned: Sequence[Planned], hardware: Hardware, twins: Mapping[str, str] = NO_CONTROLS
+) -> LayoutsOutline:
+    """The outline of layouts; `twins`: the layouts that A/A controls are controls of."""
+    sized: dict[Sized, list[str]] = {}
+    for one in planned:
+        for setting in one.sizing:
+            sized.setdefault(setting, []).append(one.layout.name)
+    return LayoutsOutline(
+        layouts=tuple(
+            OutlinedLayout(
+                name=one.layout.name,
+                about=one.layout.about,
+                gateway=one.layout.gateway,
+                release=one.layout.release,
+                settings_of=one.gateway.settings_elsewhere(one.layout.release),
+                control_of=twins.get(one.layout.name),
+            )
+            for one in planned
+        ),
+        by_size=tuple(
+            OutlinedSetting(key=one.key, value=one.shown, why=one.why, layouts=tuple(names))
+            for one, names in sized.items()
+        ),
+        size_remark=size_remark(hardware) if sized else "",
+        advice=tuple(
+            text for one in planned if one.layout.name not in twins for text in one.advice
+        ),
+    )
+
+
 def outline(plan: Plan, planned: Sequence[Planned], spread: RepeatScatter) -> PlanOutline:
     """The outline of a plan of these layouts; `spread`: how far repeats scatter here."""
-    sized: dict[Sized, list[str]] = {}
-    for layout in planned:
-        for setting in layout.sizing:
-            sized.setdefault(setting, []).append(layout.layout.name)
     ways = {
         (way.driver, way.api, way.layer): way
         for name, ways in plan.passes.items()
@@ -103,25 +142,7 @@ def outline(plan: Plan, planned: Sequence[Planned], spread: RepeatScatter) -> Pl
     return PlanOutline(
         suite=plan.suite.name,
         hardware=plan.hardware.name,
-        layouts=tuple(
-            OutlinedLayout(
-                name=one.name,
-                about=one.about,
-                gateway=one.gateway,
-                release=one.release,
-                settings_of=STORES[one.gateway].settings_elsewhere(one.release),
-                control_of=plan.twins.get(one.name),
-            )
-            for one in plan.layouts
-        ),
-        by_size=tuple(
-            OutlinedSetting(key=one.key, value=one.shown, why=one.why, layouts=tuple(names))
-            for one, names in sized.items()
-        ),
-        size_remark=size_remark(plan.hardware) if sized else "",
-        advice=tuple(
-            text for one in planned if one.layout.name not in plan.twins for text in one.advice
-        ),
+        **dict(outline_layouts(planned, plan.hardware, plan.twins)),
         workloads=tuple(
             OutlinedWorkload(
                 name=one.name,
@@ -146,8 +167,8 @@ def outline(plan: Plan, planned: Sequence[Planned], spread: RepeatScatter) -> Pl
     )
 
 
-def print_plan(found: PlanOutline, screen: Console) -> None:
-    """Print an outline."""
+def print_layouts(found: LayoutsOutline | PlanOutline, screen: Console) -> None:
+    """Print the layouts of an outline, and what to know of them."""
     controls = {one.name for one in found.layouts if one.control_of is not None}
     rows = []
     for layout in found.layouts:
@@ -169,6 +190,26 @@ def print_plan(found: PlanOutline, screen: Console) -> None:
         print_line(screen, found.size_remark)
     for text in found.advice:
         print_line(screen, text)
+
+
+def print_trial(
+    planned: Sequence[Planned],
+    hardware: Hardware,
+    screen: Console,
+    asked: Iterable[str],
+    seconds: float,
+) -> None:
+    """Print what would be started, what would be `asked` of it, and about how long that takes."""
+    print_layouts(outline_layouts(planned, hardware), screen)
+    for text in asked:
+        print_line(screen, text)
+    layouts = counted(len(planned), "layout")
+    print_line(screen, f"{layouts} on {hardware.name}: about {show_duration(seconds)} in all")
+
+
+def print_plan(found: PlanOutline, screen: Console) -> None:
+    """Print an outline."""
+    print_layouts(found, screen)
     loads = []
     for load in found.workloads:
         operations = ", ".join(load.operations)

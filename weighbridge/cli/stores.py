@@ -23,7 +23,9 @@ from weighbridge.cli.options import (
     api_option,
     as_json,
     checked,
+    dry_run,
     hardware,
+    introduce,
     listed,
     shown,
     time_option,
@@ -39,11 +41,16 @@ from weighbridge.common.errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
 
     from weighbridge.common.endpoint import ObjectApi
     from weighbridge.gateways.capabilities.capability import Capability
     from weighbridge.gateways.capabilities.matrix import CapabilityMatrix
+    from weighbridge.suites import Durability
+    from weighbridge.topologies.hardware import Hardware
+    from weighbridge.topologies.loader import Planned
 
 
 @click.command("capabilities")
@@ -61,6 +68,7 @@ if TYPE_CHECKING:
     type=FOLDER,
     help="Write capabilities.json, capabilities.csv and the logs to this folder.",
 )
+@dry_run("Print what would be started and asked, and about how long it takes; start nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print capabilities.json, not the table.")
 @click.option("--list", "listing", is_flag=True, help="List what is tried; start nothing.")
 def capabilities_verb(
@@ -70,6 +78,7 @@ def capabilities_verb(
     only: tuple[str, ...] | None,
     dangerous: bool,
     out: Path | None,
+    dry_run: bool,
     as_json: bool,
     listing: bool,
 ) -> int:
@@ -84,6 +93,7 @@ def capabilities_verb(
     from weighbridge.results.record.writing import write_atomically
     from weighbridge.screen.terminal import console, print_line
 
+    _refuse_json(dry_run=dry_run, as_json=as_json)
     chosen = _chosen(api, only)
     screen = console(stderr=as_json)
     if listing:
@@ -95,6 +105,10 @@ def capabilities_verb(
         )
     hosts = selection.hardware_named(hardware)
     named = [selection.layout_named(name, hosts) for name in dict.fromkeys(layouts)]
+    if dry_run:
+        asked = [_asked(one, chosen, dangerous=dangerous) for one in named]
+        _print_asking(named, hosts, asked, screen)
+        return EXIT_FINE
     say = partial(print_line, screen, style="dim")
     hosts, planned, where = checked(named, hosts, screen, say)
     if out is not None:
@@ -104,13 +118,9 @@ def capabilities_verb(
     answers = []
     try:
         for one in planned:
-            asked = tuple(
-                capability
-                for capability in chosen
-                if dangerous or not (one.gateway.already_runs and capability.dangerous)
-            )
+            mine = _asked(one, chosen, dangerous=dangerous)
             with interruptible():
-                answers.append(ask_layout(one, hosts, where, asked, say, logs=logs))
+                answers.append(ask_layout(one, hosts, where, mine, say, logs=logs))
             say(f"{one.layout.name}: {answers[-1].summary}")
     finally:
         if out is None and answers and not any(one.died for one in answers):
@@ -160,6 +170,43 @@ def _chosen(apis: tuple[str, ...] | None, only: tuple[str, ...] | None) -> tuple
         if (apis is None or one.api in apis)
         and (only is None or one.key in only or one.group in only)
     )
+
+
+def _refuse_json(*, dry_run: bool, as_json: bool) -> None:
+    if dry_run and as_json:
+        raise UsageError("--dry-run prints a table; it has no --json")
+
+
+def _asked(
+    planned: Planned, chosen: Sequence[Capability], *, dangerous: bool
+) -> tuple[Capability, ...]:
+    """What is asked of a layout: of a gateway that already runs nothing that may end it."""
+    if dangerous or not planned.gateway.already_runs:
+        return tuple(chosen)
+    return tuple(one for one in chosen if not one.dangerous)
+
+
+def _print_asking(
+    planned: Sequence[Planned],
+    hosts: Hardware,
+    asked: Sequence[Sequence[Capability]],
+    screen: Console,
+) -> None:
+    """Print what would be `asked` of each layout."""
+    from weighbridge.conductor.time_estimate import ASKING_S, starting_s, stopping_s
+    from weighbridge.plan_outline import print_trial
+    from weighbridge.results.figures import counted
+
+    introduce(hosts, screen)
+    lines = []
+    seconds = 0.0
+    for layout, mine in zip(planned, asked, strict=True):
+        apis = layout.gateway.apis()
+        count = sum(one.api in apis for one in mine)
+        asks = counted(count, "question")
+        lines.append(f"{layout.layout.name}: {asks} over {' and '.join(apis)}")
+        seconds += starting_s(hosts) + count * ASKING_S + stopping_s(hosts)
+    print_trial(planned, hosts, screen, lines, seconds)
 
 
 def print_list(capabilities: tuple[Capability, ...], screen: Console) -> None:
@@ -228,6 +275,7 @@ def print_matrix(
         "completed."
     ),
 )
+@dry_run("Print what would be started and cut, and about how long it takes; start nothing.")
 @as_json
 def durability_verb(
     layouts: tuple[str, ...],
@@ -239,6 +287,7 @@ def durability_verb(
     control: bool,
     seed: int,
     out: Path,
+    dry_run: bool,
     as_json: bool,
 ) -> int:
     """Write to each LAYOUT, cut the power of all its hosts at one instant, start it again on what
@@ -263,6 +312,7 @@ def durability_verb(
     from weighbridge.screen.terminal import console, print_line
     from weighbridge.suites import Durability
 
+    _refuse_json(dry_run=dry_run, as_json=as_json)
     screen = console(stderr=as_json)
     hosts = selection.hardware_named(hardware)
     named = [selection.layout_named(name, hosts) for name in dict.fromkeys(layouts)]
@@ -271,6 +321,9 @@ def durability_verb(
         cuts=cuts, load=load or 30.0, workers=workers, control=control, api=chosen(api)
     )
     refuse_unfit(wanted, named, hosts)
+    if dry_run:
+        _print_cutting(named, hosts, wanted, out, screen)
+        return EXIT_FINE
     say = partial(print_line, screen, style="dim")
     hosts, sized, where = checked(named, hosts, screen, say)
     planned = {one.layout.name: one for one in sized}
@@ -313,6 +366,27 @@ def durability_verb(
     else:
         print_durability(found, screen)
     return code
+
+
+def _print_cutting(
+    planned: Sequence[Planned], hosts: Hardware, wanted: Durability, out: Path, screen: Console
+) -> None:
+    """Print which power cuts would be made of layouts: those that a folder lacks."""
+    from weighbridge.conductor.durability import cuts_of, missing
+    from weighbridge.conductor.time_estimate import CUT_S, starting_s, stopping_s
+    from weighbridge.plan_outline import print_trial
+    from weighbridge.results.figures import counted
+
+    introduce(hosts, screen)
+    lines = []
+    seconds = 0.0
+    for name, is_control in missing(out, [one.layout.name for one in planned], wanted):
+        cuts, load_s = cuts_of(wanted, control=is_control)
+        what = f"{name}, control" if is_control else name
+        workers = counted(wanted.workers, "worker")
+        lines.append(f"{what}: {workers} write for {load_s:g} s, {counted(cuts, 'power cut')}")
+        seconds += starting_s(hosts) + load_s + cuts * CUT_S + stopping_s(hosts)
+    print_trial(planned, hosts, screen, lines or ["every cut is made"], seconds)
 
 
 def chosen(given: tuple[str, ...] | None) -> tuple[ObjectApi, ...] | None:

@@ -111,9 +111,24 @@ def test_a_store_that_dies_is_named_and_the_command_ends_with_3(
     assert "wb-" in " ".join(layout["left"])
 
 
+def test_a_dry_run_says_what_would_be_asked_and_starts_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("WEIGHBRIDGE_HOME", "WEIGHBRIDGE_STATE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    words = ["rgw-beast", "swift", "--hardware", "lab-cpu", "--only", "s3-copy,swift-put"]
+    done = CliRunner().invoke(capabilities_verb, [*words, "--dry-run"], standalone_mode=False)
+    assert (done.return_value, done.exception) == (0, None)
+    assert "rgw-beast: 2 questions over swift and s3" in done.output
+    assert "swift: 1 question over swift" in done.output
+    assert "2 layouts on lab-cpu: about 0:21 in all" in done.output
+    assert not (tmp_path / "none").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
+        (["rgw-beast", "--dry-run", "--json"], "it has no --json"),
         (["rgw-beast", "--only", "s3-copyy"], "s3-copy"),
         (["rgw-beast", "--api", "s4"], "s3"),
         ([], "name at least one layout"),
@@ -273,6 +288,18 @@ def test_a_suite_with_power_cuts_marks_what_a_layout_that_lost_has_written(
     ended(environment, "resume", "--no-charts", run, code=0)
     made = [(cut.load, cut.number) for cut in read_cuts(run) if not cut.control]
     assert made == [(1, 1), (2, 1), (2, 2)]
+
+
+@pytest.mark.long  # runs complete passes as programs
+def test_a_dry_run_says_what_would_be_cut_and_starts_nothing(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    done = ended(environment, *tried(tmp_path, "--cuts", "3", "--dry-run"), code=0)
+    assert "bare, control: 2 workers write for 1 s, 2 power cuts" in done.stdout
+    assert "bare: 2 workers write for 1 s, 3 power cuts" in done.stdout
+    assert "1 layout on loopback: about 3:48 in all" in done.stdout
+    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "home").exists()
 
 
 @pytest.mark.long  # runs complete passes as programs
