@@ -11,7 +11,7 @@ ARGS ?=
 AGAIN ?=
 STAGES = $(BIN)/python -P tests/stages.py $(AGAIN)
 .DEFAULT_GOAL := help
-.PHONY: compare test test-all quick check unit system test-cgroup2 rust setup setup-test bench fuzz lock wheel man reference docs clean help
+.PHONY: compare test test-all quick check unit system test-cgroup2 rust setup setup-test setup-history bench fuzz lock wheel man reference docs clean help
 
 compare: setup ## Compare a real RGW with a real Swift on this machine (ten to fifteen minutes the first time); ARGS="..." are passed on
 	$(BIN)/weighbridge compare $(ARGS)
@@ -58,6 +58,9 @@ setup: ## Install missing packages, create .venv, build the Rust parts
 
 setup-test:
 	@scripts/setup.sh test
+
+setup-history: setup ## Also install what `weighbridge history` needs (Apache Otava, SciPy and database clients, 300 MB)
+	$(BIN)/python -m pip --quiet --disable-pip-version-check install --require-hashes --requirement requirements-history.lock
 
 fuzz: setup-test ## Fuzz every parser with a new seed (SEED=N repeats a run; CASES=N)
 	@seed=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; echo "seed $$seed"; done=0; \

@@ -81,6 +81,8 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         if scalar and node.tag in _NUMBERS and len(node.value) > LONGEST_NUMBER:
             problem = f"a number of more than {LONGEST_NUMBER} characters"
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+        if scalar and node.tag in _NUMBERS and ":" in node.value:
+            return node.value  # YAML 1.1 takes `9:23` for a number of base 60; here it is a time
         try:
             return super().construct_object(node, deep)
         except (ValueError, LookupError, AttributeError, TypeError, ArithmeticError) as error:

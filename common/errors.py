@@ -202,5 +202,6 @@ def install(extra: str) -> str:
     """How an extra is installed. Never by the package's name: no index has it, so that the name is
     anybody's.
     """
+    setup = "make setup-history" if extra == "history" else "make setup"
     wheel = f'pip install "$(echo dist/weighbridge-*.whl)[{extra}]"'
-    return f"Run `make setup` in a checkout, or install the wheel's file with it: {wheel}"
+    return f"Run `{setup}` in a checkout, or install the wheel's file with it: {wheel}"

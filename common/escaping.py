@@ -1,8 +1,12 @@
-"""Escaping of text from elsewhere: terminals and pages obey some control characters."""
+"""Texts on their way to a terminal or a page: text from elsewhere is escaped, since terminals and
+pages obey some control characters, and commands that a text advises can be pasted.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 import unicodedata
 from collections.abc import Mapping
 from typing import Final, TypeVar
@@ -11,6 +15,9 @@ _UNUSUAL: Final = re.compile(r"[^\n\t -~]")
 """Checked one by one; most text has none of these."""
 
 _URL: Final = re.compile(r"""//((?:[^\s"']*(?=@))?)([^\s"'?#]*)((?:[?#][^\s"']*)?)""")
+
+_ADVISED: Final = re.compile(r"(?<![\w/.-])weighbridge (?=[a-z])")
+"""The program's name before a verb."""
 
 Value = TypeVar("Value")
 
@@ -28,6 +35,27 @@ def mask_urls(text: str) -> str:
         return f"//{'*' * len(user)}{place}{query[:1]}{'*' * len(query[1:])}"
 
     return _URL.sub(masked, text)
+
+
+def as_started(text: str) -> str:
+    """The text with the commands that it advises as this one was started: a shell may not find the
+    program by its name. What is kept or sent elsewhere keeps the name.
+    """
+    return _ADVISED.sub(lambda _: f"{_started()} ", text) if "weighbridge " in text else text
+
+
+def _started() -> str:
+    import shlex  # noqa: PLC0415 - few texts advise a command, and `--help` must be fast
+    import shutil  # noqa: PLC0415 - as above
+
+    path = sys.argv[0]
+    folder, name = os.path.split(path)
+    if name == "__main__.py" and folder.endswith("weighbridge"):
+        return f"{shlex.quote(sys.executable)} -m weighbridge"
+    by_name = os.path.realpath(shutil.which("weighbridge") or "")
+    if not folder or name != "weighbridge" or by_name == os.path.realpath(path):
+        return "weighbridge"
+    return shlex.quote(path)
 
 
 def escape_all_controls(value: Value) -> Value:

@@ -2,7 +2,8 @@
 units.
 
 Sizes: B, kB/KB/k, MB/M, GB/G, TB/T are powers of 1000; KiB, MiB, GiB, TiB are powers of 1024 (IEC
-80000-13). Times: us, ms, s, m, h. Network rates: bit, kbit, Mbit, Gbit (powers of 1000) per second.
+80000-13). Times: us, ms, s, m, h, as `1h5m`, and as they are printed, `9:23` and `1:07:05`. Network
+rates: bit, kbit, Mbit, Gbit (powers of 1000) per second.
 """
 
 from __future__ import annotations
@@ -27,6 +28,11 @@ _BYTES = {
 _SECONDS = {"us": 1e-6, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _BITS_PER_S = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
 _QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)")
+_CLOCK = re.compile(r"(?:([0-9]{1,6}):(?=[0-5][0-9]:))?([0-9]{1,6}):([0-5][0-9])")
+_HOURS_MINUTES_SECONDS = re.compile(
+    r"(?:([0-9]{1,6})\s*h)?\s*(?:([0-9]{1,6})\s*m)?\s*(?:([0-9]{1,6}(?:\.[0-9]+)?)\s*s)?",
+    re.IGNORECASE,
+)
 
 
 def _scale(text: str, units: dict[str, int] | dict[str, float], example: str) -> float:
@@ -51,9 +57,16 @@ def parse_bytes(value: object) -> object:
 
 
 def parse_seconds(value: object) -> object:
-    """Seconds of `20s`, `15m`, `500ms`, `200us`; a bare number, of unknown unit, is refused."""
+    """Seconds of `20s`, `15m`, `500ms`, `200us`, `9m30s` or `9:30`; a bare number, of unknown unit,
+    is refused.
+    """
     if isinstance(value, str):
-        return _scale(value, _SECONDS, "20s or 15m")
+        text = value.strip()
+        match = _CLOCK.fullmatch(text) or _HOURS_MINUTES_SECONDS.fullmatch(text)
+        if not text or match is None:
+            return _scale(value, _SECONDS, "20s or 15m")
+        hours, minutes, seconds = (float(part or 0) for part in match.groups())
+        return 3600 * hours + 60 * minutes + seconds
     if isinstance(value, int) and not isinstance(value, bool) and value != 0:
         raise ValueError(f"{value!r} has no unit: write {value}s, {value}m or {value}h")
     return value
@@ -92,7 +105,7 @@ Larger integers could not be divided by a time.
 """
 
 Seconds = Annotated[float, BeforeValidator(parse_seconds), Field(ge=0, le=30 * 86400)]
-"""A duration in seconds, written `20s`, `15m`, `2h`, `500ms` or `200us`."""
+"""A duration in seconds, written `20s`, `15m`, `2h`, `500ms`, `200us`, `9m30s` or `9:30`."""
 
 BitsPerS = Annotated[int, BeforeValidator(parse_bits_per_s), Field(gt=0, le=10**13)]
 """A network rate in bits per second, written `10Gbit`; at most 10 Tbit, beyond any NIC."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from weighbridge.cli.topologies import releases_of
+from weighbridge.cli.files import releases_of
 from weighbridge.common.document import Document
 from weighbridge.topologies.loader import Layout, shipped_layouts
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Update requirements.lock (to run), requirements-test.lock (also to test) and requirements-docs.lock (only the site):
-# every Python package with its version and hashes, as pyproject.toml's ranges resolve today, for all platforms and without addresses. Run by `make lock`.
+# Update requirements.lock (to run), requirements-history.lock (what `history` needs besides), requirements-test.lock (also
+# to test) and requirements-docs.lock (only the site): every Python package with its version and hashes, as pyproject.toml's ranges resolve today, for all platforms and without addresses. Run by `make lock`.
 set -eu
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)
@@ -14,10 +14,12 @@ python="$work/venv/bin/python"
 import pathlib, tomllib
 project = tomllib.loads(pathlib.Path("pyproject.toml").read_text())
 print("\n".join(project["build-system"]["requires"]))' >"$work/build.in"
-"$python" -c '
-import pathlib, tomllib
+for extra in docs history; do
+  "$python" -c '
+import pathlib, sys, tomllib
 project = tomllib.loads(pathlib.Path("pyproject.toml").read_text())
-print("\n".join(project["project"]["optional-dependencies"]["docs"]))' >"$work/docs.in"
+print("\n".join(project["project"]["optional-dependencies"][sys.argv[1]]))' $extra >"$work/$extra.in"
+done
 
 lock() { # lock FILE WHAT...
   out=$1
@@ -27,4 +29,5 @@ lock() { # lock FILE WHAT...
 }
 lock requirements-test.lock --extra test pyproject.toml "$work/build.in"
 lock requirements.lock --extra all --constraint requirements-test.lock pyproject.toml "$work/build.in"
+lock requirements-history.lock --constraint requirements-test.lock "$work/history.in"
 lock requirements-docs.lock "$work/docs.in"

@@ -1,4 +1,4 @@
-"""The command `weighbridge`: parsing, printing errors, exit codes. Each verb is a file of `cli/`.
+"""The command `weighbridge`: parsing, printing errors, exit codes. `cli/` has its verbs.
 
 Exit codes: 0 fine, 1 a difference was asked about and found, 2 usage, 3 a target failed, 4 nothing
 valid was measured, 5 an internal error, 128 + n ended by signal n.
@@ -27,7 +27,7 @@ from weighbridge.common.errors import (
     EXIT_USAGE,
     WeighbridgeError,
 )
-from weighbridge.common.escaping import escape_controls, mask_urls
+from weighbridge.common.escaping import as_started, escape_controls, mask_urls
 from weighbridge.conductor.interruption import Interrupted
 
 REFUSED: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
@@ -70,19 +70,30 @@ class Verbs(click.Group):
         "doctor": "Report what is missing on this machine and how to get it.",
         "null-target": "Serve both APIs from memory, to calibrate drivers.",
     }
+    FILES: ClassVar[dict[str, tuple[str, ...]]] = {
+        "across_runs": ("compare-runs", "history"),
+        "compare": ("compare", "resume", "study", "tune"),
+        "deployments": ("up", "status", "exec", "down", "clean"),
+        "files": ("topologies", "init", "suites", "hardware", "render", "import-cosbench"),
+        "machine": ("baseline", "images", "completion", "doctor"),
+        "results": ("runs", "open", "report", "charts", "slides", "export", "sql"),
+        "stores": ("capabilities", "durability", "null-target"),
+    }
+    """The verbs of each file of `cli/`: the verb `init` is its command `init_verb`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The verbs in the order in which a user meets them."""
         return list(self.VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the verb's file; suggest the closest verb for an unknown one."""
+        """Import the file of the verb; suggest the closest verb for an unknown one."""
         if cmd_name not in self.VERBS:
             from weighbridge.common.document import did_you_mean  # noqa: PLC0415 - only for a typo
 
             ctx.fail(f"no verb {cmd_name!r}{did_you_mean(cmd_name, list(self.VERBS))}")
-        module = importlib.import_module(f"weighbridge.cli.{cmd_name.replace('-', '_')}")
-        return cast("click.Command", module.command)
+        (file,) = (file for file, verbs in self.FILES.items() if cmd_name in verbs)
+        module = importlib.import_module(f"weighbridge.cli.{file}")
+        return cast("click.Command", getattr(module, f"{cmd_name.replace('-', '_')}_verb"))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -212,7 +223,7 @@ def _print(text: str) -> None:
     says it.
     """
     with suppress(OSError):
-        click.echo(mask_urls(escape_controls(text)), err=True)
+        click.echo(as_started(mask_urls(escape_controls(text))), err=True)
 
 
 def _full(error: OSError) -> int:

@@ -1,22 +1,21 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveInt
 from rich.console import Console
-from rich.markup import escape
 
 from weighbridge.budget import RepeatScatter, claim
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import JsonDocument, Record
-from weighbridge.conductor.plan import Plan
+from weighbridge.conductor.plan import NO_CONTROLS, Plan
 from weighbridge.conductor.time_estimate import REPORTING_S, TimeEstimate, show_duration
-from weighbridge.gateways.gateway import STORES
 from weighbridge.gateways.sizing import Sized
 from weighbridge.results.figures import UNKNOWN, counted
-from weighbridge.screen.terminal import new_table, print_line
+from weighbridge.screen.terminal import print_line, print_table
 from weighbridge.selection import size_remark
+from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned
 
 
@@ -64,6 +63,18 @@ class OutlinedWorkload(Record):
     window_s: NonNegativeFloat
 
 
+class LayoutsOutline(Record):
+    """What is known of layouts before any is started."""
+
+    layouts: tuple[OutlinedLayout, ...]
+    by_size: tuple[OutlinedSetting, ...]
+    """What follows the size of the hosts."""
+    size_remark: str
+    """What to know of it; empty: nothing."""
+    advice: tuple[str, ...]
+    """What is allowed in a layout, and seldom meant."""
+
+
 class PlanOutline(JsonDocument):
     """What `compare --dry-run` prints."""
 
@@ -89,12 +100,39 @@ class PlanOutline(JsonDocument):
     """What it could claim, in a sentence."""
 
 
+def outline_layouts(
+    planned: Sequence[Planned], hardware: Hardware, twins: Mapping[str, str] = NO_CONTROLS
+) -> LayoutsOutline:
+    """The outline of layouts; `twins`: the layouts that A/A controls are controls of."""
+    sized: dict[Sized, list[str]] = {}
+    for one in planned:
+        for setting in one.sizing:
+            sized.setdefault(setting, []).append(one.layout.name)
+    return LayoutsOutline(
+        layouts=tuple(
+            OutlinedLayout(
+                name=one.layout.name,
+                about=one.layout.about,
+                gateway=one.layout.gateway,
+                release=one.layout.release,
+                settings_of=one.gateway.settings_elsewhere(one.layout.release),
+                control_of=twins.get(one.layout.name),
+            )
+            for one in planned
+        ),
+        by_size=tuple(
+            OutlinedSetting(key=one.key, value=one.shown, why=one.why, layouts=tuple(names))
+            for one, names in sized.items()
+        ),
+        size_remark=size_remark(hardware) if sized else "",
+        advice=tuple(
+            text for one in planned if one.layout.name not in twins for text in one.advice
+        ),
+    )
+
+
 def outline(plan: Plan, planned: Sequence[Planned], spread: RepeatScatter) -> PlanOutline:
     """The outline of a plan of these layouts; `spread`: how far repeats scatter here."""
-    sized: dict[Sized, list[str]] = {}
-    for layout in planned:
-        for setting in layout.sizing:
-            sized.setdefault(setting, []).append(layout.layout.name)
     ways = {
         (way.driver, way.api, way.layer): way
         for name, ways in plan.passes.items()
@@ -104,25 +142,7 @@ def outline(plan: Plan, planned: Sequence[Planned], spread: RepeatScatter) -> Pl
     return PlanOutline(
         suite=plan.suite.name,
         hardware=plan.hardware.name,
-        layouts=tuple(
-            OutlinedLayout(
-                name=one.name,
-                about=one.about,
-                gateway=one.gateway,
-                release=one.release,
-                settings_of=STORES[one.gateway].settings_elsewhere(one.release),
-                control_of=plan.twins.get(one.name),
-            )
-            for one in plan.layouts
-        ),
-        by_size=tuple(
-            OutlinedSetting(key=one.key, value=one.shown, why=one.why, layouts=tuple(names))
-            for one, names in sized.items()
-        ),
-        size_remark=size_remark(plan.hardware) if sized else "",
-        advice=tuple(
-            text for one in planned if one.layout.name not in plan.twins for text in one.advice
-        ),
+        **dict(outline_layouts(planned, plan.hardware, plan.twins)),
         workloads=tuple(
             OutlinedWorkload(
                 name=one.name,
@@ -147,10 +167,10 @@ def outline(plan: Plan, planned: Sequence[Planned], spread: RepeatScatter) -> Pl
     )
 
 
-def print_plan(found: PlanOutline, screen: Console) -> None:
-    """Print an outline."""
+def print_layouts(found: LayoutsOutline | PlanOutline, screen: Console) -> None:
+    """Print the layouts of an outline, and what to know of them."""
     controls = {one.name for one in found.layouts if one.control_of is not None}
-    table = new_table("layout", "gateway", "release", "what it is")
+    rows = []
     for layout in found.layouts:
         about = layout.about
         if layout.control_of is not None:
@@ -158,35 +178,57 @@ def print_plan(found: PlanOutline, screen: Console) -> None:
         release = layout.release
         if layout.settings_of is not None:
             release = f"{release} (settings of {layout.settings_of})"
-        table.add_row(*map(escape, (layout.name, layout.gateway, release, about)))
-    screen.print(table)
+        rows.append((layout.name, layout.gateway, release, about))
+    print_table(screen, ("layout", "gateway", "release", "what it is"), rows)
     if found.by_size:
-        table = new_table("by the size of hosts", "value", "why", "layouts")
+        sized = []
         for one in found.by_size:
             names = [name for name in one.layouts if name not in controls]
-            table.add_row(*map(escape, (one.key, one.value, one.why, ", ".join(names))))
-        screen.print(table)
+            sized.append((one.key, one.value, one.why, ", ".join(names)))
+        print_table(screen, ("by the size of hosts", "value", "why", "layouts"), sized)
     if found.size_remark:
         print_line(screen, found.size_remark)
     for text in found.advice:
         print_line(screen, text)
-    right = ("size", "objects", "workers", "warm-up", "window")
-    table = new_table("workload", "by", "operations", *right, right=right)
+
+
+def print_trial(
+    planned: Sequence[Planned],
+    hardware: Hardware,
+    screen: Console,
+    asked: Iterable[str],
+    seconds: float,
+) -> None:
+    """Print what would be started, what would be `asked` of it, and about how long that takes."""
+    print_layouts(outline_layouts(planned, hardware), screen)
+    for text in asked:
+        print_line(screen, text)
+    layouts = counted(len(planned), "layout")
+    print_line(screen, f"{layouts} on {hardware.name}: about {show_duration(seconds)} in all")
+
+
+def print_plan(found: PlanOutline, screen: Console) -> None:
+    """Print an outline."""
+    print_layouts(found, screen)
+    loads = []
     for load in found.workloads:
         operations = ", ".join(load.operations)
         if len(load.operations) > 1:
             operations = ", ".join(f"{name} {weight:g}" for name, weight in load.operations.items())
-        table.add_row(
-            escape(load.name),
-            f"{load.driver}, {load.layer or load.api}",
-            operations,
-            show_bytes(load.object_size_bytes),
-            f"{load.objects:,}" if load.objects else UNKNOWN,
-            " ".join(map(str, load.workers)),
-            f"{load.warmup_s:g} s",
-            f"{load.window_s:g} s",
+        loads.append(
+            (
+                load.name,
+                f"{load.driver}, {load.layer or load.api}",
+                operations,
+                show_bytes(load.object_size_bytes),
+                f"{load.objects:,}" if load.objects else UNKNOWN,
+                " ".join(map(str, load.workers)),
+                f"{load.warmup_s:g} s",
+                f"{load.window_s:g} s",
+            )
         )
-    screen.print(table)
+    right = ("size", "objects", "workers", "warm-up", "window")
+    print_table(screen, ("workload", "by", "operations", *right), loads, right=right)
     print_line(
         screen,
         f"{counted(found.repeats, 'repeat')} on {found.hardware}: "

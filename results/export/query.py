@@ -59,7 +59,7 @@ class View:
 VIEWS: Final[Mapping[str, View]] = MappingProxyType(
     {
         "runs": View(RUNS, runs_table),
-        "rows": View(SUMMARY, summary_table),
+        "summary": View(SUMMARY, summary_table),
         "steps": View(STEPS, steps_table),
         "seconds": View(SECONDS, seconds_table),
         "effects": View(EFFECTS, effects_table),

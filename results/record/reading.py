@@ -108,7 +108,7 @@ def why(error: ValidationError) -> str:
             return (
                 f"written in version {fault['input']!r} of its format; this program knows version "
                 f"{MANIFEST_VERSION}: "
-                "read it with the weighbridge that wrote it, or a newer one"
+                "read it with the version that wrote it, or a newer one"
             )
     place = ".".join(str(part) for part in faults[0]["loc"])
     return f"{place}: {faults[0]['msg']}" if place else str(faults[0]["msg"])

@@ -46,6 +46,13 @@ def test_all_faults_of_a_file_are_reported_at_once_in_file_order_with_line_and_c
     assert "'size' is missing" in faults[3]
 
 
+@pytest.mark.parametrize(
+    ("length", "seconds"), [("9:23", 563), ("1:07:05", 4025), ("9m30s", 570), ("'0:30'", 30)]
+)
+def test_a_time_in_a_file_may_be_as_times_are_printed(length: str, seconds: float) -> None:
+    assert Document("f.yaml", f"name: x\nlength: {length}\n").into(Outer).length == seconds
+
+
 def test_a_duplicate_key_is_a_fault_that_names_the_first() -> None:
     assert faults_of("name: x\nlength: 1s\nname: y\n")[0].startswith(
         "f.yaml:3:1: duplicate key 'name' (first at line 1)"

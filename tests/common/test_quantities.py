@@ -18,6 +18,7 @@ from weighbridge.common.quantities import (
 from weighbridge.common.record import Record
 from weighbridge.common.structure import Part, Target, parts_of, targets
 from weighbridge.common.tool_output import json_object
+from weighbridge.conductor.time_estimate import show_duration
 
 
 @pytest.mark.parametrize(
@@ -43,10 +44,29 @@ def test_an_invalid_size_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("500ms", 0.5), ("20s", 20.0), ("15m", 900.0), ("2h", 7200.0), (0, 0.0)]
+    ("text", "seconds"),
+    [
+        *(("500ms", 0.5), ("200us", 2e-4), ("20s", 20.0), ("15m", 900.0), ("2h", 7200.0), (0, 0.0)),
+        *(("9m30s", 570.0), ("1h5m", 3900.0), ("1h 2m 3.5s", 3723.5), ("90m30s", 5430.0)),
+        *(("9:23", 563.0), ("0:30", 30.0), ("1:07:05", 4025.0), ("90:00", 5400.0)),
+    ],
 )
 def test_times_become_seconds(text: object, seconds: float) -> None:
-    assert TypeAdapter(Seconds).validate_python(text) == seconds
+    assert TypeAdapter(Seconds).validate_python(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("seconds", [0, 9, 59, 60, 563, 3599, 3600, 4025, 90_061])
+def test_a_time_is_read_as_it_is_printed(seconds: int) -> None:
+    assert TypeAdapter(Seconds).validate_python(show_duration(seconds)) == seconds
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " ", "30m1h", "5m5m", "9:60", "1:7:05", "1:60:00", ":30", "9:", "1:2", "9:23s", "-1:00"],
+)
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(ValidationError, match="is not a quantity such as 20s or 15m"):
+        TypeAdapter(Seconds).validate_python(text)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tempfile import TemporaryFile
 from typing import IO
 
 from weighbridge import run as _run  # noqa: F401 - most verbs need it: imported once, not in each fork
-from weighbridge.cli import clean, compare, durability, resume, study  # noqa: F401
+from weighbridge.cli import compare, deployments, stores  # noqa: F401
 from weighbridge.command import main
 from weighbridge.results import derivation  # noqa: F401
 
@@ -123,20 +123,26 @@ def _forked(
 
 
 def run(
-    *words: str | Path, env: Mapping[str, str], cwd: Path | None = None
+    *words: str | Path, env: Mapping[str, str], cwd: Path | None = None, code: int | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run the command in a process of its own, with this process's modules and patches."""
+    """Run the command in a process of its own, with this process's modules and patches; `code`: it
+    has to end with this one.
+    """
     with TemporaryFile() as out, TemporaryFile() as err:
         status = os.waitpid(_forked(words, env, out, err, cwd), 0)[1]
         printed = []
         for file in (out, err):
             file.seek(0)
             printed.append(file.read().decode(encoding_of(env)))
-    return subprocess.CompletedProcess(words, os.waitstatus_to_exitcode(status), *printed)
+    ended = os.waitstatus_to_exitcode(status)
+    assert code in (None, ended), (ended, *printed)
+    return subprocess.CompletedProcess(words, ended, *printed)
 
 
-def weighbridge(*words: str | Path, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
-    return run(*words, env=environment(folder, **more))
+def weighbridge(
+    *words: str | Path, folder: Path, code: int | None = None, **more: str
+) -> subprocess.CompletedProcess[str]:
+    return run(*words, env=environment(folder, **more), code=code)
 
 
 @contextmanager

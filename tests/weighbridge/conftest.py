@@ -27,15 +27,15 @@ def folder(run_folder: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def run_cli(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, str, str]]:
-    """Run the command: exit code, stdout and stderr."""
+) -> Callable[..., tuple[str, str]]:
+    """Run the command, which has to end with a code: stdout and stderr."""
 
-    def run(*arguments: str | Path) -> tuple[int, str, str]:
+    def run(code: int, *arguments: str | Path) -> tuple[str, str]:
         monkeypatch.setattr(sys, "argv", ["weighbridge", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             main()
         printed = capsys.readouterr()
-        assert isinstance(ended.value.code, int)
-        return ended.value.code, printed.out, printed.err
+        assert ended.value.code == code, printed
+        return printed.out, printed.err
 
     return run

@@ -2,6 +2,7 @@ import errno
 import os
 import pty
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from click.testing import CliRunner
 from stub_run import Run
 from tests.weighbridge import command_line
 from tests.weighbridge.command_line import weighbridge
-from weighbridge.cli import compare, resume
+from weighbridge.cli.compare import compare_verb, resume_verb
 from weighbridge.command import Verbs
 from weighbridge.common.errors import MissingPrerequisite, UsageError
 from weighbridge.conductor.opening import settings_of
@@ -29,12 +30,10 @@ pytestmark = pytest.mark.long  # starts the command as a program in every test
 
 
 def test_help_lists_every_verb_and_every_verb_has_help(tmp_path: Path) -> None:
-    listed = weighbridge("--help", folder=tmp_path)
-    assert listed.returncode == 0
+    listed = weighbridge("--help", folder=tmp_path, code=0)
     for verb in Verbs.VERBS:
         assert verb in listed.stdout
-        own = weighbridge(verb, "--help", folder=tmp_path)
-        assert own.returncode == 0, own.stderr
+        own = weighbridge(verb, "--help", folder=tmp_path, code=0)
         assert "Usage:" in own.stdout
 
 
@@ -64,8 +63,7 @@ def test_the_faults_of_all_files_are_reported_at_once_and_nothing_is_started(
     suite.write_text("name: s\nabout: x\nworkloads: []\nrepeets: 3\n")
     layout.write_text(WRONG_LAYOUT)
     files = ("--suite", suite, "--layouts", layout, "--hardware", "loopback")
-    done = weighbridge("compare", *files, "--out", tmp_path / "runs", folder=tmp_path)
-    assert done.returncode == 2
+    done = weighbridge("compare", *files, "--out", tmp_path / "runs", folder=tmp_path, code=2)
     assert f"{suite}:3:12: workloads:" in done.stderr
     assert f"{suite}:4:1: unknown key 'repeets' (did you mean 'repeats'?)" in done.stderr
     assert f"{layout}:4:10: no release 'engin' of null (did you mean 'engine'?)" in done.stderr
@@ -113,8 +111,7 @@ def test_the_faults_of_all_files_are_reported_at_once_and_nothing_is_started(
 def test_bad_usage_is_refused_with_exit_code_2(
     tmp_path: Path, arguments: list[str], words: str
 ) -> None:
-    done = weighbridge(*arguments, folder=tmp_path)
-    assert done.returncode == 2, done.stderr
+    done = weighbridge(*arguments, folder=tmp_path, code=2)
     assert words in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -134,8 +131,7 @@ def test_unknown_names_are_refused_at_once_with_the_faults_of_existing_files(
             ("no layout 'rgw-best'", "no layout 'swfit'", "no hardware 'lab-cp'"),
         ),
     ):
-        done = weighbridge("compare", *words, folder=tmp_path)
-        assert done.returncode == 2
+        done = weighbridge("compare", *words, folder=tmp_path, code=2)
         assert [fault for fault in faults if fault not in done.stderr] == []
 
 
@@ -147,8 +143,7 @@ def test_a_run_of_more_than_a_year_is_refused_before_anything_starts(tmp_path: P
     )
     asked = ("--suite", tmp_path / "s.yaml", "--layouts", "null", "--hardware", "loopback")
     more = ("--repeats", "5", "--no-aa", "--out", tmp_path / "runs")
-    done = weighbridge("compare", *asked, *more, folder=tmp_path)
-    assert done.returncode == 2, done.stderr
+    done = weighbridge("compare", *asked, *more, folder=tmp_path, code=2)
     assert "the run would take an estimated 637 days; the limit is 366" in done.stderr
     assert not (tmp_path / "runs").exists()
 
@@ -166,7 +161,7 @@ def test_a_terminal_with_few_characters_shows_what_it_can(
 
 @pytest.mark.parametrize("verb", ["doctor", "status", "down"])
 def test_an_unknown_home_folder_is_reported(
-    monkeypatch: pytest.MonkeyPatch, run_cli: Callable[..., tuple[int, str, str]], verb: str
+    monkeypatch: pytest.MonkeyPatch, run_cli: Callable[..., tuple[str, str]], verb: str
 ) -> None:
     def unknown() -> None:
         raise RuntimeError("Could not determine home directory.")
@@ -175,8 +170,7 @@ def test_an_unknown_home_folder_is_reported(
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     monkeypatch.setattr(os, "geteuid", lambda: 54321)
     monkeypatch.setattr(Path, "home", unknown)
-    code, _, said = run_cli(verb)
-    assert code == 2
+    _, said = run_cli(2, verb)
     assert (
         "is not known: Could not determine home directory.\nSet WEIGHBRIDGE_HOME to a folder"
         in said
@@ -231,15 +225,14 @@ def test_a_folder_that_somebody_else_can_fill_is_neither_obeyed_nor_started_from
     spoil(folder)
     for verb in ("status", "down"):
         more = {variable: str(folder / below)}
-        done = command_line.weighbridge(verb, folder=tmp_path, **more)
-        assert done.returncode == 2, done.stderr
+        done = command_line.weighbridge(verb, folder=tmp_path, **more, code=2)
         says = rf"{folder / below}: others could write to it: .* with mode \d{{4}}\nSet {variable}"
         assert re.search(says, done.stderr), done.stderr
 
 
 def test_a_folder_of_ones_own_in_the_temporary_folder_is_used(tmp_path: Path) -> None:
     with TemporaryDirectory(dir="/tmp") as folder:
-        assert command_line.weighbridge("status", folder=Path(folder)).returncode == 0
+        command_line.weighbridge("status", folder=Path(folder), code=0)
 
 
 @pytest.mark.parametrize(
@@ -254,14 +247,13 @@ def test_a_folder_of_ones_own_in_the_temporary_folder_is_used(tmp_path: Path) ->
 )
 def test_a_file_that_may_not_be_used_and_a_full_disk_are_reported_with_exit_code_3(
     monkeypatch: pytest.MonkeyPatch,
-    run_cli: Callable[..., tuple[int, str, str]],
+    run_cli: Callable[..., tuple[str, str]],
     number: int,
     says: str,
 ) -> None:
     error = OSError(number, os.strerror(number), "/x/y")
     monkeypatch.setattr("weighbridge.screen.deployments.print_running", failing(error))
-    code, _, said = run_cli("status")
-    assert code == 3
+    _, said = run_cli(3, "status")
     assert f"/x/y: {says.format(why=os.strerror(number))}" in said
 
 
@@ -292,7 +284,7 @@ def test_a_cosbench_that_hosts_of_the_lab_do_not_see_is_refused_before_anything_
 def test_down_leaves_what_a_living_process_uses_and_names_both(
     run: Run,
     monkeypatch: pytest.MonkeyPatch,
-    run_cli: Callable[..., tuple[int, str, str]],
+    run_cli: Callable[..., tuple[str, str]],
     label: str | None,
 ) -> None:
     monkeypatch.setenv("WEIGHBRIDGE_HOME", str(run.place.home))
@@ -300,10 +292,9 @@ def test_down_leaves_what_a_living_process_uses_and_names_both(
     with run.deployed() as deployment:
         if label == "--all":
             (run.place.deployments / "left-1").mkdir()
-        code, printed, said = run_cli(
-            "down", *([] if label is None else [label if label == "--all" else deployment.label])
+        printed, said = run_cli(
+            2, "down", *([] if label is None else [label if label == "--all" else deployment.label])
         )
-        assert code == 2
         assert (
             f"{deployment.label} was left alone: process {os.getpid()} has been using it since"
             in said
@@ -313,7 +304,7 @@ def test_down_leaves_what_a_living_process_uses_and_names_both(
         assert deployment.hosts["gateway-1"].alive("stub")
 
 
-@pytest.mark.parametrize("verb", [compare.command, resume.command])
+@pytest.mark.parametrize("verb", [compare_verb, resume_verb])
 @pytest.mark.parametrize("driver", [(), ("--driver", "locust")])
 @pytest.mark.parametrize(
     ("option", "value"),
@@ -329,7 +320,7 @@ def test_no_password_is_taken_from_the_command_line_which_is_in_the_report(
     # There is no such suite: if the option is accepted after all, nothing is started.
     words = (
         [str(tmp_path)]
-        if verb is resume.command
+        if verb is resume_verb
         else ["--suite", str(tmp_path / "none.yaml"), *driver]
     )
     done = CliRunner().invoke(verb, [*words, option, value])
@@ -363,8 +354,7 @@ def test_a_refusal_does_not_repeat_what_may_be_a_secret_of_a_url(
     tmp_path: Path, words: tuple[str, ...], url: str
 ) -> None:
     given = [word.replace("URL", url) for word in words]
-    done = command_line.weighbridge(*given, folder=tmp_path)
-    assert done.returncode == 2, done.stderr
+    done = command_line.weighbridge(*given, folder=tmp_path, code=2)
     assert not re.search("planted|nted", done.stdout + done.stderr), done.stderr
 
 
@@ -388,14 +378,13 @@ def failing(error: Exception) -> Callable[..., None]:
 def test_what_nobody_foresaw_is_one_line_a_file_with_details_and_exit_code_5(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    run_cli: Callable[..., tuple[int, str, str]],
+    run_cli: Callable[..., tuple[str, str]],
     error: Exception,
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr("weighbridge.screen.deployments.print_running", failing(error))
-    code, _, said = run_cli("status")
+    _, said = run_cli(5, "status")
     (details,) = tmp_path.glob("weighbridge-*.txt")
-    assert code == 5
     assert said.startswith("weighbridge: internal error in test_command.py:")
     assert said.count("\n") == 1
     assert f"details are in {details}" in said
@@ -404,14 +393,13 @@ def test_what_nobody_foresaw_is_one_line_a_file_with_details_and_exit_code_5(
 
 
 def test_an_internal_error_is_reported_even_if_its_details_cannot_be_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_cli: Callable[..., tuple[int, str, str]]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_cli: Callable[..., tuple[str, str]]
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
     monkeypatch.setattr(
         "weighbridge.screen.deployments.print_running", failing(ZeroDivisionError("by nothing"))
     )
-    code, _, said = run_cli("status")
-    assert code == 5
+    _, said = run_cli(5, "status")
     assert "ZeroDivisionError: by nothing; its details could not be written: No such file" in said
 
 
@@ -461,6 +449,31 @@ def test_an_interrupt_in_the_middle_of_imports_ends_the_command_without_a_traceb
     # Before the verb begins, the signal itself ends it.
     assert done.returncode in (-signal.SIGINT, 130), done
     assert done.stderr.strip() == ""
+
+
+@pytest.mark.parametrize(("path", "called"), [("", "'a b/weighbridge'"), ("a b", "weighbridge")])
+def test_an_advised_command_works_as_it_is_printed(
+    folder: Path, tmp_path: Path, path: str, called: str
+) -> None:
+    program = tmp_path / "a b" / "weighbridge"
+    program.parent.mkdir()
+    program.write_text(f"#!{sys.executable}\nfrom weighbridge.__main__ import main\nmain()\n")
+    program.chmod(0o755)
+    env = command_line.environment(tmp_path, PATH=f"{path and tmp_path / path}:/usr/bin:/bin")
+
+    def shell(line: str) -> subprocess.CompletedProcess[str]:
+        words = ["sh", "-c", line]
+        return subprocess.run(
+            words, cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=120
+        )
+
+    shutil.rmtree(folder / "derived", ignore_errors=True)
+    said = shell(f"{called} open {folder}")
+    assert said.returncode == 2, said
+    advised = said.stderr.partition("Make it: ")[2].strip()
+    assert advised == f"{called} report {folder}"
+    assert shell(f"{advised} --no-charts").returncode == 0
+    assert shell(f"{called} open {folder}").returncode == 0
 
 
 def test_a_terminal_that_is_gone_is_a_hangup(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from fake_run import fake_run
 from stub_run import Run
 from tests.weighbridge.command_line import existing, s3_at
 from weighbridge import environment, selection
-from weighbridge.cli.doctor import command
+from weighbridge.cli.machine import doctor_verb
 from weighbridge.command import Verbs
 from weighbridge.common import errors
 from weighbridge.common.errors import EXIT_USAGE, UsageError
@@ -57,7 +57,7 @@ WANTED = (
     ),
 )
 RUN, TEST = ROOT / "requirements.lock", ROOT / "requirements-test.lock"
-DOCS = ROOT / "requirements-docs.lock"
+DOCS, HISTORY = ROOT / "requirements-docs.lock", ROOT / "requirements-history.lock"
 
 
 def locked(path: Path) -> dict[str, list[tuple[Requirement, list[str]]]]:
@@ -72,7 +72,7 @@ def locked(path: Path) -> dict[str, list[tuple[Requirement, list[str]]]]:
     return found
 
 
-@pytest.mark.parametrize("path", [RUN, TEST, DOCS], ids=["run", "test", "docs"])
+@pytest.mark.parametrize("path", [RUN, HISTORY, TEST, DOCS], ids=lambda path: path.stem)
 def test_every_package_has_one_version_and_sums_of_its_files(path: Path) -> None:
     for entries in locked(path).values():
         for one, sums in entries:
@@ -82,15 +82,20 @@ def test_every_package_has_one_version_and_sums_of_its_files(path: Path) -> None
             assert one.url is None
 
 
-@pytest.mark.parametrize("path", [RUN, TEST, DOCS], ids=["run", "test", "docs"])
+@pytest.mark.parametrize("path", [RUN, HISTORY, TEST, DOCS], ids=lambda path: path.stem)
 def test_no_address_is_in_a_lock_file(path: Path) -> None:
     assert not re.search(r"https?:|--(extra-)?index-url|--find-links|file:|@", path.read_text())
 
 
 def test_requirements_of_the_project_are_locked_within_their_ranges() -> None:
     own = [words for words in EXTRAS["test"] if not words.startswith(OWN)]
-    extra = [*EXTRAS["history"], *own]
-    for path, wanted in ((RUN, WANTED), (TEST, (*WANTED, *extra)), (DOCS, EXTRAS["docs"])):
+    history = EXTRAS["history"]
+    for path, wanted in (
+        (RUN, WANTED),
+        (HISTORY, history),
+        (TEST, (*WANTED, *history, *own)),
+        (DOCS, EXTRAS["docs"]),
+    ):
         known = locked(path)
         for words in wanted:
             one = Requirement(words)
@@ -106,9 +111,10 @@ def test_requirements_of_the_project_are_locked_within_their_ranges() -> None:
             )
 
 
-def test_tests_run_with_the_versions_that_users_get() -> None:
+@pytest.mark.parametrize("path", [RUN, HISTORY], ids=["run", "history"])
+def test_tests_run_with_the_versions_that_users_get(path: Path) -> None:
     tested = locked(TEST)
-    for name, entries in locked(RUN).items():
+    for name, entries in locked(path).items():
         # The conditions there differ by what else requires a package.
         assert [(str(one.specifier), sums) for one, sums in entries] == [
             (str(one.specifier), sums) for one, sums in tested[name]
@@ -120,7 +126,7 @@ def test_doctor_names_perf_as_optional_and_does_not_count_it(
 ) -> None:
     monkeypatch.setattr(environment.shutil, "which", lambda _: None)
     monkeypatch.setenv("COLUMNS", "200")
-    done = CliRunner().invoke(command, ["--hardware", "loopback"], standalone_mode=False)
+    done = CliRunner().invoke(doctor_verb, ["--hardware", "loopback"], standalone_mode=False)
     assert done.return_value == 0
     assert "perf (optional)" in done.output
     assert "apt install linux-perf" in done.output
@@ -333,10 +339,16 @@ def test_every_requirement_that_no_client_has_is_known_by_its_module() -> None:
 def test_a_verb_without_its_extra_says_what_to_install(
     modules: str, line: list[str], extra: str, tmp_path: Path
 ) -> None:
+    """The target of make that it names installs a lock file that has the extra."""
     run = str(fake_run(tmp_path, repeats=1).folder) if "RUN" in line else ""
     done = without(modules, *(run if word == "RUN" else word for word in line))
     assert done.returncode == 2, done.stderr
     assert f'pip install "$(echo dist/weighbridge-*.whl)[{extra}]"' in done.stderr
+    (target,) = re.findall(r"Run `make ([\w-]+)` in a checkout", done.stderr)
+    (recipe,) = re.findall(rf"(?m)^{target}:.*\n(.*)$", (ROOT / "Makefile").read_text())
+    lock = re.search(r"requirements[\w-]*\.lock", recipe)
+    names = locked(ROOT / lock[0] if lock else RUN)
+    assert {canonicalize_name(Requirement(words).name) for words in EXTRAS[extra]} <= {*names}
     # No index has a package of this name: whoever takes the name would be installed.
     assert "install weighbridge" not in done.stderr
     assert "install 'weighbridge" not in done.stderr

@@ -64,7 +64,7 @@ MODULES: Final = (
     "weighbridge.gateways.swift.ask_servers",
     "weighbridge.gateways.tls_handshake",
     "weighbridge.gateways.verify",
-    "weighbridge.cli.null_target",
+    "weighbridge.cli.stores",
     "asyncssh",
     "boto3",
     "swiftclient.client",

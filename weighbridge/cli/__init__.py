@@ -1,1 +1,1 @@
-"""The verbs of the command, one file each. A verb imports heavy libraries only when it runs."""
+"""The verbs of the command, a file a group. A verb imports heavy libraries only when it runs."""

@@ -5,6 +5,7 @@ A name may also be a path, which the shell completes itself.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -14,49 +15,27 @@ from click.shell_completion import CompletionItem
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
-def layouts(
-    _context: click.Context, _parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Layouts, also at the end of a comma-separated list."""
-    from weighbridge.topologies.loader import shipped_layouts
+def _shipped(
+    module: str, function: str = "shipped", *, before: tuple[str, ...] = (), listed: bool = False
+) -> Completer:
+    """Names of files that ship, which a function of a module gives: it is imported when a shell
+    asks. `before` are other names; `listed`: also at the end of a comma-separated list.
+    """
 
-    return _names(shipped_layouts(), incomplete, listed=True, files=True)
+    def complete(
+        _context: click.Context, _parameter: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        known = getattr(importlib.import_module(module), function)()
+        return _names((*before, *known), incomplete, listed=listed, files=True)
 
-
-def hardware(
-    _context: click.Context, _parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Hardware files."""
-    from weighbridge.topologies.loader import shipped_hardware
-
-    return _names(("auto", *shipped_hardware()), incomplete, files=True)
+    return complete
 
 
-def suites(
-    _context: click.Context, _parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Suites."""
-    from weighbridge.suites.loader import shipped
-
-    return _names(shipped(), incomplete, files=True)
-
-
-def studies(
-    _context: click.Context, _parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Studies."""
-    from weighbridge.suites.studies.loader import shipped
-
-    return _names(shipped(), incomplete, files=True)
-
-
-def tunings(
-    _context: click.Context, _parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Tunings."""
-    from weighbridge.suites.tuning.loader import shipped
-
-    return _names(shipped(), incomplete, files=True)
+layouts = _shipped("weighbridge.topologies.loader", "shipped_layouts", listed=True)
+hardware = _shipped("weighbridge.topologies.loader", "shipped_hardware", before=("auto",))
+suites = _shipped("weighbridge.suites.loader")
+studies = _shipped("weighbridge.suites.studies.loader")
+tunings = _shipped("weighbridge.suites.tuning.loader")
 
 
 def bases(

@@ -91,6 +91,13 @@ def refuse_unfit(wanted: Durability | None, planned: Sequence[Planned], hardware
         raise UsageError("\n".join(faults), advice="Leave the power cuts or those layouts out.")
 
 
+def cuts_of(wanted: Durability, *, control: bool) -> tuple[int, float]:
+    """How many cuts a pass has, and how long its load runs, in seconds."""
+    if control:
+        return min(CONTROL_CUTS, wanted.cuts), min(CONTROL_LOAD_S, wanted.load)
+    return wanted.cuts, wanted.load
+
+
 class DurabilityPass:
     """The cuts of one layout or its control, on its own deployment: lines go to `folder`, and what
     the load did to `logs/survival-LAYOUT-LOAD.jsonl`.
@@ -125,8 +132,7 @@ class DurabilityPass:
         ]
         self._nth = max(own, default=0) + 1
         self._random = random.Random(f"{self._seed} {self._name} {self._nth}")  # noqa: S311 - repeatable, not secret
-        self._count = min(CONTROL_CUTS, wanted.cuts) if control else wanted.cuts
-        self._load_s = min(CONTROL_LOAD_S, wanted.load) if control else wanted.load
+        self._count, self._load_s = cuts_of(wanted, control=control)
 
     def run(self) -> tuple[PowerCut, ...]:
         """All cuts. Raises TargetError when the layout does not start or fails, DriverError when
@@ -304,7 +310,7 @@ def missing(
     for (name, control, _), made in loads.items():
         found[name, control] = max(made, found.get((name, control), 0))
     passes = [
-        (name, control, min(CONTROL_CUTS, wanted.cuts) if control else wanted.cuts)
+        (name, control, cuts_of(wanted, control=control)[0])
         for name in layouts
         for control in ((True, False) if wanted.control else (False,))
     ]

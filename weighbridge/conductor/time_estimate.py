@@ -43,6 +43,8 @@ DELETING: Final = 0.9
 """Deleting what a step wrote, as a share of the time that writing it took."""
 CUT_S: Final = 45.0
 """A power cut, a store that starts again after it, and reading everything."""
+ASKING_S: Final = 0.3
+"""Asking a store for a capability: all of them take half a minute (docs/capabilities.md)."""
 REPORTING_S: Final = 20.0
 """Table, charts and report after the last step."""
 
@@ -164,13 +166,10 @@ def units(plan: Plan, complete: Collection[StepKey] = ()) -> list[WorkUnit]:
     if durability is None:
         return found
     tried = [Visit(layout=one.name, repeat=0) for one in plan.layouts if one.name not in plan.twins]
-    cuts = durability.cuts + (CONTROL_CUTS if durability.control else 0)
+    guess_s = (durability.cuts + (CONTROL_CUTS if durability.control else 0)) * CUT_S
     return [
         *found,
-        *(
-            WorkUnit("cut power", one, planned_s=durability.load, guess_s=cuts * CUT_S)
-            for one in tried
-        ),
+        *(WorkUnit("cut power", one, planned_s=durability.load, guess_s=guess_s) for one in tried),
     ]
 
 
@@ -200,20 +199,25 @@ def _of_visit(plan: Plan, visit: Visit, complete: Collection[StepKey]) -> list[W
     start_s = starting_s(plan.hardware, plan.suite, attest=plan.attested(visit))
     # How long aging takes is not known before the first time.
     aging = [WorkUnit("age", visit)] if plan.suite.age is not None else []
-    stop_s = STOPPING_S if plan.hardware.of.measurable else 0.1
     return [
         WorkUnit("start", visit, guess_s=start_s),
         *aging,
         *work,
-        WorkUnit("stop", visit, guess_s=stop_s),
+        WorkUnit("stop", visit, guess_s=stopping_s(plan.hardware)),
     ]
 
 
-def starting_s(hardware: Hardware, suite: Suite, *, attest: bool) -> float:
-    """A guess of the time to start a layout, in seconds."""
+def starting_s(hardware: Hardware, suite: Suite | None = None, *, attest: bool = False) -> float:
+    """A guess of the time to start a layout, in seconds; None: for no suite."""
     if not hardware.of.measurable:
         return 0.5
-    return STARTING_S + (ATTESTING_S if asked_of_hosts(suite, sameness=attest) else 0.0)
+    asked = suite is not None and asked_of_hosts(suite, sameness=attest)
+    return STARTING_S + (ATTESTING_S if asked else 0.0)
+
+
+def stopping_s(hardware: Hardware) -> float:
+    """A guess of the time to stop a layout, in seconds."""
+    return STOPPING_S if hardware.of.measurable else 0.1
 
 
 def _of_turns(

@@ -46,7 +46,7 @@ from weighbridge.results.record.driver_traits import driver_label
 from weighbridge.results.record.durability import FINDINGS
 from weighbridge.results.record.durability import Finding as CutFinding
 from weighbridge.results.report.study_section import StudySection
-from weighbridge.screen.terminal import new_table, print_grid, print_line
+from weighbridge.screen.terminal import new_table, print_grid, print_line, print_table
 
 
 def print_durability(found: Sequence[LayoutDurability], console: Console) -> None:
@@ -327,10 +327,7 @@ def _print_rates(found: Found, console: Console) -> None:
         print_line(console, sentence, "bold")
     # The sentences have the notes.
     head, lines = RATE_HEAD[:-1], [line[:-1] for line in rate_lines(found)]
-    table = new_table(*head, right=head[2:])
-    for line in lines:
-        table.add_row(*map(escape, line))
-    console.print(table)
+    print_table(console, head, lines, right=head[2:])
     print_line(console, "The closed loop before each search:", "dim")
 
 

@@ -12,11 +12,12 @@ from typing import Any, Final
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.markup import escape
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from weighbridge.common.escaping import escape_controls
+from weighbridge.common.escaping import as_started, escape_controls
 
 WIDTH_ELSEWHERE = 120
 """Characters in a line where there is no terminal (a pipe, a log) and $COLUMNS is not set."""
@@ -65,9 +66,11 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def print_line(console: Console, text: str, style: str = "") -> None:
-    """Print a text as it is: no markup, no highlighting. On a terminal, lines that are too long are
-    broken between words and go on below where their text begins; elsewhere they stay whole.
+    """Print a text as it is, but for commands, which can be pasted: no markup, no highlighting. On
+    a terminal, lines that are too long are broken between words and go on below where their text
+    begins; elsewhere they stay whole.
     """
+    text = as_started(text)
     shown = _wrapped(text, console.width) if console.is_terminal else text
     console.print(shown, style=style or None, markup=False, highlight=False, soft_wrap=True)
 
@@ -111,6 +114,24 @@ def new_table(*columns: str, right: Collection[str] = (), **options: Any) -> Tab
     for name in columns:
         table.add_column(name, justify="right" if name in right else "left", overflow="fold")
     return table
+
+
+def print_table(
+    console: Console,
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    right: Collection[str] = (),
+    whole: bool = False,
+) -> None:
+    """Print rows of texts, no markup; `right` names columns on the right, and `whole` leaves the
+    first column unbroken however narrow the others get.
+    """
+    table = new_table(*head, right=right)
+    table.columns[0].no_wrap = whole
+    for row in rows:
+        table.add_row(*map(escape, row))
+    console.print(table)
 
 
 def print_grid(

@@ -14,7 +14,7 @@ from made_rows import altered
 from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.export.export import export
-from weighbridge.results.export.formats import OF_TUNINGS
+from weighbridge.results.export.formats import OF_TUNINGS, TABLES
 from weighbridge.results.export.hgrm_format import distribution, hgrm_files, hlog_files
 from weighbridge.results.export.query import VIEWS, ask, read_runs, schema_words
 from weighbridge.results.record.histogram import Histogram, rank_of
@@ -63,6 +63,10 @@ def test_every_view_has_the_columns_that_are_described(
         assert re.search(rf"^  {column} +[A-Z\[\]]+ +\S", described, re.MULTILINE)
 
 
+def test_a_table_has_one_name_in_exports_and_in_queries() -> None:
+    assert {name: VIEWS[name].fill for name in TABLES} == dict(TABLES)
+
+
 def test_a_query_reads_all_runs(two: tuple[RunData, ...]) -> None:
     counts = ask("select run, count(*) from steps group by run order by count(*)", two).lines
     assert counts == ((two[1].manifest.run_id, 4), (two[0].manifest.run_id, 8))
@@ -83,8 +87,8 @@ def test_a_query_reads_all_runs(two: tuple[RunData, ...]) -> None:
         ("select count(*) from steps", 12),
         ("select count(*) from query_table('st' || 'eps')", 12),  # a view of a computed name
         ("select * from query('select count(*) from st' || 'eps')", 12),
-        ("select count(*) from rows where p99_low_ms is null", 8),
-        ("select avg(p99_low_ms) from rows", None),  # unknown values count in no mean
+        ("select count(*) from summary where p99_low_ms is null", 8),
+        ("select avg(p99_low_ms) from summary", None),  # unknown values count in no mean
     ],
 )
 def test_a_query_is_answered_with_what_was_recorded(
@@ -138,7 +142,7 @@ def test_sql_changes_nothing(two: tuple[RunData, ...], tmp_path: Path, sql: str)
     [
         ("select * from stepz", "did you mean 'steps'"),
         ("select p95_ms from steps", r"p95_ms(.|\n)*p90_ms(.|\n)*steps has run, layout"),
-        ("selec 1", r"syntax error at or near(.|\n)*The views are runs, rows, steps"),
+        ("selec 1", r"syntax error at or near(.|\n)*The views are runs, summary, steps"),
         ("select 1; select 2", "expected one query, not 2"),
         ("", "expected one query, not 0"),
     ],
@@ -155,10 +159,10 @@ def test_an_invalid_query_is_answered_with_the_views(
     "sql",
     [
         "describe steps",
-        "summarize rows",
+        "summarize summary",
         "from runs",
-        "with a as (from rows) from a",
-        "explain from rows",
+        "with a as (from summary) from a",
+        "explain from summary",
     ],
 )
 def test_every_statement_that_only_reads_is_allowed(two: tuple[RunData, ...], sql: str) -> None:

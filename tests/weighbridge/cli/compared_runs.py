@@ -8,7 +8,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from fake_run import WORKLOADS, fake_run
 from made_up import fake_measurement
@@ -74,10 +74,13 @@ def attested(
     return store.folder
 
 
-def run(*arguments: object) -> Result:
-    return CliRunner(env={"COLUMNS": "140"}).invoke(
+def run(code: int, *arguments: object) -> str:
+    """What `compare-runs` prints, which has to end with this code."""
+    done = CliRunner(env={"COLUMNS": "140"}).invoke(
         weighbridge,
         ["compare-runs", *map(str, arguments)],
         catch_exceptions=False,
         standalone_mode=False,
     )
+    assert done.return_value == code, done.output
+    return done.output

@@ -11,7 +11,6 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from click.testing import Result
 from markdown_it import MarkdownIt
 
 from fake_run import StepFaults, fake_run
@@ -19,9 +18,9 @@ from tests.weighbridge.cli.compared_runs import SMALL, another, attested, run, s
 from weighbridge.common.errors import UsageError
 
 
-def judged(*words: object) -> Result:
+def judged(code: int, *words: object) -> str:
     """Compared for a regression, as CI does."""
-    return run(*words, "--fail-on", "regression")
+    return run(code, *words, "--fail-on", "regression")
 
 
 BETTER = "swift=rgw-beast"
@@ -57,13 +56,10 @@ def changed(run_folder: Path, tmp_path: Path) -> Callable[..., Path]:
 def test_a_run_compared_with_itself_has_no_difference_and_passes_all_tests(
     run_folder: Path, earlier: tuple[str, ...], tmp_path: Path
 ) -> None:
-    done = run(run_folder, run_folder, *earlier, *asked(tmp_path))
-    assert done.return_value == 0
-    assert "What differs between the runs" not in done.output
-    assert "intervals include it, from A and 4 earlier runs of the same thing." in done.output
-    lines = [
-        line.split() for line in done.output.splitlines() if line.strip().startswith("1 MB reads")
-    ]
+    said = run(0, run_folder, run_folder, *earlier, *asked(tmp_path))
+    assert "What differs between the runs" not in said
+    assert "intervals include it, from A and 4 earlier runs of the same thing." in said
+    lines = [line.split() for line in said.splitlines() if line.strip().startswith("1 MB reads")]
     assert [line[3:5] for line in lines] == [
         ["rgw-beast", "1"],
         ["rgw-beast", "32"],
@@ -73,7 +69,7 @@ def test_a_run_compared_with_itself_has_no_difference_and_passes_all_tests(
     assert re.search(
         r"Of \d+ cells compared with A: "
         r"(\d+ (too small to matter|not significant|not comparable)(, )?)+\.",
-        done.output,
+        said,
     )
     assert set(outcomes(tmp_path / "junit.xml").values()) == {"passed"}
     table = MarkdownIt("gfm-like", {"linkify": False}).render((tmp_path / "summary.md").read_text())
@@ -83,39 +79,32 @@ def test_a_run_compared_with_itself_has_no_difference_and_passes_all_tests(
 def test_a_regression_exits_with_1_only_if_asked_about(
     run_folder: Path, earlier: tuple[str, ...]
 ) -> None:
-    assert run(run_folder, run_folder, "--layouts", WORSE, *earlier).return_value == 0
-    done = judged(run_folder, run_folder, "--layouts", WORSE, *earlier)
-    assert done.return_value == 1
-    assert "B is worse than A: " in done.output
-    assert "rgw-beast (A) serves" in done.output
+    run(0, run_folder, run_folder, "--layouts", WORSE, *earlier)
+    said = judged(1, run_folder, run_folder, "--layouts", WORSE, *earlier)
+    assert "B is worse than A: " in said
+    assert "rgw-beast (A) serves" in said
 
 
 def test_an_improvement_is_not_a_regression(run_folder: Path, earlier: tuple[str, ...]) -> None:
-    done = judged(run_folder, run_folder, "--layouts", BETTER, *earlier)
-    assert done.return_value == 0
-    assert "rgw-beast (B) serves" in done.output
-    assert "swift → rgw-beast" in done.output
+    said = judged(0, run_folder, run_folder, "--layouts", BETTER, *earlier)
+    assert "rgw-beast (B) serves" in said
+    assert "swift → rgw-beast" in said
 
 
 @pytest.mark.parametrize(("named", "times"), [(0, "twice"), (1, "once")])
 def test_without_two_earlier_runs_a_regression_is_neither_found_nor_ruled_out(
     run_folder: Path, earlier: tuple[str, ...], named: int, times: str
 ) -> None:
-    done = judged(run_folder, run_folder, "--layouts", WORSE, *earlier[: 2 * named])
-    assert done.return_value == 4
+    said = judged(4, run_folder, run_folder, "--layouts", WORSE, *earlier[: 2 * named])
     assert (
         "Whether B is worse cannot be judged: that needs 3 runs of the same thing, A included, "
-        "which show how far such runs differ." in done.output
+        "which show how far such runs differ." in said
     )
-    assert (
-        f"Measure the same as A {times} more: weighbridge compare --suite made-up.yaml"
-        in done.output
-    )
-    assert "B is worse than A" not in done.output
-    plain = run(run_folder, run_folder, "--layouts", WORSE, *earlier[: 2 * named])
-    assert plain.return_value == 0
-    assert "provisional" in plain.output
-    assert " worse" not in plain.output
+    assert f"Measure the same as A {times} more: weighbridge compare --suite made-up.yaml" in said
+    assert "B is worse than A" not in said
+    plain = run(0, run_folder, run_folder, "--layouts", WORSE, *earlier[: 2 * named])
+    assert "provisional" in plain
+    assert " worse" not in plain
 
 
 @pytest.mark.long
@@ -123,12 +112,7 @@ def test_the_scatter_between_runs_is_part_of_every_interval(
     run_folder: Path, earlier: tuple[str, ...], tmp_path: Path
 ) -> None:
     for name, history in (("alone", ()), ("known", earlier)):
-        assert (
-            run(
-                run_folder, run_folder, "--layouts", WORSE, *history, "--out", tmp_path / name
-            ).return_value
-            == 0
-        )
+        run(0, run_folder, run_folder, "--layouts", WORSE, *history, "--out", tmp_path / name)
     alone, known = (
         {
             (one["workers"], one["metric"]): one["ratio"]
@@ -146,15 +130,15 @@ def test_earlier_runs_of_something_else_are_refused(
     run_folder: Path, earlier: tuple[str, ...], tmp_path: Path
 ) -> None:
     with pytest.raises(UsageError, match="is A and also given as an earlier run"):
-        run(run_folder, earlier[1], "--history", run_folder)
+        run(0, run_folder, earlier[1], "--history", run_folder)
     with pytest.raises(UsageError, match="is B and also given as an earlier run"):
-        run(run_folder, earlier[1], *earlier)
+        run(0, run_folder, earlier[1], *earlier)
     with pytest.raises(UsageError, match="one of the earlier runs and also given as an earlier"):
-        run(run_folder, run_folder, *earlier[:2], *earlier[:2])
+        run(0, run_folder, run_folder, *earlier[:2], *earlier[:2])
     with pytest.raises(
         UsageError, match=r"not an earlier run of the same thing as A: (.|\n)*cache"
     ):
-        run(run_folder, run_folder, "--history", another(tmp_path / "cache", 5, cache="none"))
+        run(0, run_folder, run_folder, "--history", another(tmp_path / "cache", 5, cache="none"))
     other = another(tmp_path / "settings", 6)
     plan = json.loads((other / "plan.resolved.json").read_text())
     plan["layouts"][1]["settings"] = {"proxy": {"workers": 4}}
@@ -162,66 +146,62 @@ def test_earlier_runs_of_something_else_are_refused(
     with pytest.raises(
         UsageError, match=r"not an earlier run of the same thing as A:\n.*proxy\.workers"
     ):
-        run(run_folder, run_folder, "--history", other)
+        run(0, run_folder, run_folder, "--history", other)
     # The settings of B may differ: they are what is tried.
-    assert run(run_folder, other, *earlier).return_value == 0
+    run(0, run_folder, other, *earlier)
     lone = fake_run(
         tmp_path / "lone", layouts=("swift",), workloads=[SMALL], telemetry=False
     ).folder
     with pytest.raises(UsageError, match="has no layout 'rgw-beast'"):
-        run(run_folder, run_folder, "--history", lone)
+        run(0, run_folder, run_folder, "--history", lone)
 
 
 def test_too_few_repeats_for_a_claim_do_not_pass_as_no_regression(tmp_path: Path) -> None:
     few = fake_run(tmp_path, workloads=[SMALL], repeats=2, telemetry=False).folder
-    assert run(few, few).return_value == 0
+    run(0, few, few)
     others = [another(tmp_path / str(seed), seed, repeats=2) for seed in (1, 2)]
-    done = judged(few, few, "--history", others[0], "--history", others[1])
-    assert done.return_value == 4
-    assert "No comparison has 5 repeats on each side and no doubt" in done.output
+    said = judged(4, few, few, "--history", others[0], "--history", others[1])
+    assert "No comparison has 5 repeats on each side and no doubt" in said
 
 
 def test_a_claimed_regression_exits_with_1_whatever_else_is_open(
     run_folder: Path, earlier: tuple[str, ...], tmp_path: Path
 ) -> None:
-    done = judged(run_folder, slowed(run_folder, tmp_path / "b", ()), *earlier)
-    assert (done.return_value, "provisional" in done.output) == (1, False)
-    done = judged(run_folder, slowed(run_folder, tmp_path / "c", {2}), "--layouts", WORSE, *earlier)
-    assert (done.return_value, "provisional" in done.output) == (1, True)
+    said = judged(1, run_folder, slowed(run_folder, tmp_path / "b", ()), *earlier)
+    assert "provisional" not in said
+    slow = slowed(run_folder, tmp_path / "c", {2})
+    assert "provisional" in judged(1, run_folder, slow, "--layouts", WORSE, *earlier)
 
 
 def test_a_regression_with_a_repeat_that_stalls_does_not_pass(
     run_folder: Path, earlier: tuple[str, ...], tmp_path: Path
 ) -> None:
     slow = slowed(run_folder, tmp_path / "b", {2})
-    done = judged(run_folder, slow, *earlier)
-    assert done.return_value == 4
-    assert "B is worse than A" not in done.output
+    said = judged(4, run_folder, slow, *earlier)
+    assert "B is worse than A" not in said
     open_cells = "Provisional or not comparable: 2 comparisons that A has results for."
-    assert open_cells in done.output
-    _, _, named = done.output.partition("B may be worse.")
+    assert open_cells in said
+    _, _, named = said.partition("B may be worse.")
     assert re.findall(r"Provisional: .* at (\d+) workers", named) == ["32", "32"]
     assert "1 of 5 repeats were not steady" in named
-    assert run(run_folder, slow, *earlier).return_value == 0
+    run(0, run_folder, slow, *earlier)
 
 
 def test_a_regression_that_stalls_in_all_repeats_does_not_pass(
     run_folder: Path, earlier: tuple[str, ...], tmp_path: Path
 ) -> None:
-    done = judged(run_folder, slowed(run_folder, tmp_path / "b", range(5)), *earlier)
-    assert done.return_value == 4
-    assert "comparable in A and not in B: swift (B), small-read, 32 workers: " in done.output
-    assert "Provisional or not comparable: 2 comparisons that A has" in done.output
-    assert "cannot be compared at 32 workers" in done.output
+    said = judged(4, run_folder, slowed(run_folder, tmp_path / "b", range(5)), *earlier)
+    assert "comparable in A and not in B: swift (B), small-read, 32 workers: " in said
+    assert "Provisional or not comparable: 2 comparisons that A has" in said
+    assert "cannot be compared at 32 workers" in said
 
 
 def test_what_was_not_comparable_in_a_does_not_keep_b_from_passing(
     run_folder: Path, earlier: tuple[str, ...], tmp_path: Path
 ) -> None:
     stalling = slowed(run_folder, tmp_path / "a", range(5))
-    done = judged(stalling, run_folder, *earlier)
-    assert done.return_value == 0
-    assert "not comparable" in done.output
+    said = judged(0, stalling, run_folder, *earlier)
+    assert "not comparable" in said
 
 
 def test_different_runs_are_refused_unless_accepted_and_reported(
@@ -230,45 +210,40 @@ def test_different_runs_are_refused_unless_accepted_and_reported(
     suite = json.loads((run_folder / "plan.resolved.json").read_text())["suite"]
     other = changed("plan.resolved.json", suite={**suite, "seed": 7})
     with pytest.raises(UsageError, match="seed: 2014 in A, 7 in B"):
-        run(run_folder, other)
-    done = run(run_folder, other, "--despite", "seed")
-    assert done.return_value == 0
-    assert "compared despite a difference: seed: 2014 in A, 7 in B" in done.output
+        run(0, run_folder, other)
+    said = run(0, run_folder, other, "--despite", "seed")
+    assert "compared despite a difference: seed: 2014 in A, 7 in B" in said
 
 
 def test_an_incomplete_run_is_reported_as_such(
     run_folder: Path, changed: Callable[..., Path]
 ) -> None:
-    assert (
-        "interrupted: incomplete"
-        in run(run_folder, changed("manifest.json", state="interrupted")).output
-    )
+    stopped = changed("manifest.json", state="interrupted")
+    assert "interrupted: incomplete" in run(0, run_folder, stopped)
 
 
 def test_a_folder_that_is_not_a_run_is_refused(run_folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is not the folder of a run"):
-        run(run_folder, tmp_path)
+        run(0, run_folder, tmp_path)
 
 
 def test_an_aa_control_of_either_run_gives_the_noise_floor(
     run_folder: Path, changed: Callable[..., Path]
 ) -> None:
     twice = changed("plan.resolved.json", twins={"swift": "rgw-beast"})
-    done = run(run_folder, twice)
-    assert done.return_value == 0
+    said = run(0, run_folder, twice)
     assert (
-        "Noise floor of throughput: rgw-beast vs itself, 10 pairs of repeats in 2 cells: "
-        in done.output
+        "Noise floor of throughput: rgw-beast vs itself, 10 pairs of repeats in 2 cells: " in said
     )
-    assert "treat every verdict with care" in done.output
-    assert "swift (B)" not in done.output
+    assert "treat every verdict with care" in said
+    assert "swift (B)" not in said
 
 
 def test_effects_comparison_and_maps_are_written_to_the_output_folder(
     run_folder: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "deep" / "out"
-    done = run(run_folder, run_folder, "--layouts", BETTER, "--out", out)
+    said = run(0, run_folder, run_folder, "--layouts", BETTER, "--out", out)
     names = {path.name for path in out.iterdir()}
     assert {
         "effects.csv",
@@ -278,7 +253,7 @@ def test_effects_comparison_and_maps_are_written_to_the_output_folder(
         "recap-map-p90.svg",
     } <= names
     assert json.loads((out / "comparison.json").read_text())["subjects"] == ["rgw-beast (B)"]
-    assert str(out / "effects.csv") in done.output
+    assert str(out / "effects.csv") in said
 
 
 def test_settings_that_only_one_layout_has_are_listed_or_counted_if_many(
@@ -287,12 +262,8 @@ def test_settings_that_only_one_layout_has_are_listed_or_counted_if_many(
     layouts = json.loads((run_folder / "plan.resolved.json").read_text())["layouts"]
     layouts[0]["settings"] = {"radosgw": {f"key-{number}": number for number in range(13)}}
     layouts[1]["settings"] = {"proxy": {"workers": 4}}
-    lines = [
-        line.split()
-        for line in run(
-            run_folder, changed("plan.resolved.json", layouts=layouts)
-        ).output.splitlines()
-    ]
+    said = run(0, run_folder, changed("plan.resolved.json", layouts=layouts))
+    lines = [line.split() for line in said.splitlines()]
     assert ["rgw-beast", "recorded", "in", "one", "run", "only", "0", "13"] in lines
     assert ["swift", "proxy.workers", "not", "recorded", "4"] in lines
 
@@ -301,19 +272,17 @@ def test_a_layout_whose_hosts_could_do_less_in_b_is_not_compared(
     run_folder: Path, earlier: tuple[str, ...], tmp_path: Path
 ) -> None:
     fast, slow = (attested(run_folder, tmp_path / str(value), value) for value in (1395, 245))
-    done = judged(fast, slow, *earlier)
-    assert done.return_value == 4
+    said = judged(4, fast, slow, *earlier)
     differ = (
         "(hosts differ: CPU of gateway-1 gave 245 events/s under swift (B) and 1,395 "
         "events/s under swift (A) (82 % apart"
     )
-    lines = [line for line in done.output.splitlines() if line.startswith("•")]
+    lines = [line for line in said.splitlines() if line.startswith("•")]
     assert [differ in line for line in lines] == ["swift" in line for line in lines]
-    assert "Provisional or not comparable: 4 comparisons that A has" in done.output
-    done = run(fast, slow, "--layouts", "swift")
-    assert (done.return_value, "Nothing could be compared." in done.output) == (4, True)
+    assert "Provisional or not comparable: 4 comparisons that A has" in said
+    assert "Nothing could be compared." in run(4, fast, slow, "--layouts", "swift")
     near = attested(run_folder, tmp_path / "near", 1300)
-    assert judged(fast, near, *earlier).return_value == 0
+    judged(0, fast, near, *earlier)
 
 
 def test_an_earlier_run_on_different_hosts_gives_no_scatter(
@@ -324,9 +293,9 @@ def test_an_earlier_run_on_different_hosts_gives_no_scatter(
     with pytest.raises(
         UsageError, match="same thing as A: its hosts differ: CPU of gateway-1 gave "
     ):
-        run(fast, fast, "--history", before)
-    assert run(slow, slow, "--history", before).return_value == 0
-    assert run(fast, fast, "--layouts", "rgw-beast", "--history", before).return_value == 0
+        run(0, fast, fast, "--history", before)
+    run(0, slow, slow, "--history", before)
+    run(0, fast, fast, "--layouts", "rgw-beast", "--history", before)
 
 
 def test_different_osd_rates_are_a_result_and_no_reason_not_to_compare(
@@ -336,17 +305,15 @@ def test_different_osd_rates_are_a_result_and_no_reason_not_to_compare(
         attested(run_folder, tmp_path / str(v), v, kind="osd", what="osd.0 write", unit="B/s")
         for v in (100e6, 400e6)
     )
-    done = run(before, after)
-    assert (done.return_value, "hosts differ" in done.output) == (0, False)
+    assert "hosts differ" not in run(0, before, after)
 
 
 def test_a_layout_that_was_attested_in_only_one_run_is_compared_provisionally(
     run_folder: Path, earlier: tuple[str, ...], tmp_path: Path
 ) -> None:
-    done = judged(attested(run_folder, tmp_path / "a", 1395), run_folder, *earlier)
-    assert done.return_value == 4
-    assert "swift (B) was not attested: whether its hosts were equal is unknown" in done.output
-    assert "worse" not in done.output.partition("B may be worse")[0]
+    said = judged(4, attested(run_folder, tmp_path / "a", 1395), run_folder, *earlier)
+    assert "swift (B) was not attested: whether its hosts were equal is unknown" in said
+    assert "worse" not in said.partition("B may be worse")[0]
 
 
 def asked(to: Path) -> tuple[str, ...]:
@@ -372,9 +339,8 @@ def test_a_regression_fails_its_tests_and_heads_page_and_summary(
     run_folder: Path, earlier: tuple[str, ...], tmp_path: Path
 ) -> None:
     slow = slowed(run_folder, tmp_path / "b", ())
-    done = run(run_folder, slow, *earlier, *asked(tmp_path))
-    assert done.return_value == 1
-    answer = next(line for line in done.output.splitlines() if line.startswith("B is worse"))
+    said = run(1, run_folder, slow, *earlier, *asked(tmp_path))
+    answer = next(line for line in said.splitlines() if line.startswith("B is worse"))
     page = (tmp_path / "deep" / "page.html").read_text()
     assert f"<h1>{answer}</h1>" in page
     assert 'data-spec="recap-map-throughput"' in page
@@ -402,8 +368,7 @@ def test_what_could_not_be_judged_is_skipped_and_the_verdict_an_error(
         telemetry=False,
         spoilt=StepFaults(absent=(("swift", "small-read", 32),)),
     ).folder
-    done = run(run_folder, broken, *earlier, *asked(tmp_path))
-    assert done.return_value == 4
+    said = run(4, run_folder, broken, *earlier, *asked(tmp_path))
     found = outcomes(tmp_path / "junit.xml")
     swift = "swift (B) vs swift (A): throughput of 1 MB reads at"
     assert found[f"{swift} 32 workers"] == "skipped"
@@ -412,8 +377,8 @@ def test_what_could_not_be_judged_is_skipped_and_the_verdict_an_error(
     assert lost in (tmp_path / "junit.xml").read_text()
     assert lost in (tmp_path / "deep" / "page.html").read_text()
     assert lost in (tmp_path / "summary.md").read_text()
-    assert f"comparable in A and not in B: {lost}" in done.output
-    assert run(run_folder, broken).return_value == 0
+    assert f"comparable in A and not in B: {lost}" in said
+    run(0, run_folder, broken)
 
 
 @pytest.fixture
@@ -427,10 +392,9 @@ def lone(tmp_path: Path) -> Path:
 def test_what_b_no_longer_measures_does_not_pass_as_no_regression(
     run_folder: Path, earlier: tuple[str, ...], lone: Path, tmp_path: Path
 ) -> None:
-    done = run(run_folder, lone, *earlier, *asked(tmp_path))
-    assert done.return_value == 4
+    said = run(4, run_folder, lone, *earlier, *asked(tmp_path))
     answer = "Not measured in B: 2 cells that A has results for. B may be worse."
-    assert answer in done.output
+    assert answer in said
     found = outcomes(tmp_path / "junit.xml")
     assert {name: found[name] for name in found if name.startswith("swift")} == {
         "swift (A): 1 MB reads at 1 worker": "skipped",
@@ -447,8 +411,7 @@ def test_layouts_that_were_not_chosen_are_not_missing(
     run_folder: Path, earlier: tuple[str, ...], lone: Path
 ) -> None:
     chosen = ("--layouts", "rgw-beast", "--fail-on", "regression")
-    done = run(run_folder, lone, *earlier, *chosen)
-    assert (done.return_value, "swift" in done.output.partition("Of ")[2]) == (0, False)
+    assert "swift" not in run(0, run_folder, lone, *earlier, *chosen).partition("Of ")[2]
 
 
 def test_a_worker_count_that_b_lacks_does_not_pass_as_no_regression(
@@ -456,17 +419,15 @@ def test_a_worker_count_that_b_lacks_does_not_pass_as_no_regression(
 ) -> None:
     fewer = [SMALL.model_copy(update={"workers": (1,)})]
     less = fake_run(tmp_path / "less", workloads=fewer, telemetry=False).folder
-    done = judged(run_folder, less, *earlier, "--despite", "all")
-    assert done.return_value == 4
-    assert "swift (A), 1 MB reads of small-read, 32 workers: B has no result of it" in done.output
+    said = judged(4, run_folder, less, *earlier, "--despite", "all")
+    assert "swift (A), 1 MB reads of small-read, 32 workers: B has no result of it" in said
 
 
 def test_summaries_without_an_opinion_on_regressions_have_only_open_tests(
     run_folder: Path, tmp_path: Path
 ) -> None:
     junit, summary = tmp_path / "junit.xml", tmp_path / "summary.md"
-    done = run(run_folder, run_folder, "--junit", junit, "--markdown", summary)
-    assert done.return_value == 0
+    run(0, run_folder, run_folder, "--junit", junit, "--markdown", summary)
     assert summary.read_text().startswith("### Of ")
     assert set(outcomes(tmp_path / "junit.xml").values()) == {"skipped"}
     suite = ET.parse(tmp_path / "junit.xml").getroot()[0]
@@ -477,7 +438,7 @@ def test_what_a_passed_test_says_and_what_was_allowed_to_differ_are_in_the_xml(
     run_folder: Path, earlier: tuple[str, ...], tmp_path: Path
 ) -> None:
     other = another(tmp_path / "other", 3, cache="none")
-    run(run_folder, other, *earlier, "--despite", "cache", "--junit", tmp_path / "junit.xml")
+    run(0, run_folder, other, *earlier, "--despite", "cache", "--junit", tmp_path / "junit.xml")
     root = ET.parse(tmp_path / "junit.xml").getroot()
     (allowed,) = (one for one in root.iter("property") if one.get("name") == "compared despite")
     assert (allowed.get("value") or "").startswith("cache: ")
@@ -503,7 +464,7 @@ def test_texts_of_runs_are_inert_in_all_summaries(
     run_folder: Path, earlier: tuple[str, ...], tmp_path: Path, renamed: Callable[[str], Path]
 ) -> None:
     bad = renamed("</h1><script>alert(1)</script>\x00\x1b[31m|`*")
-    assert run(run_folder, bad, *earlier, *asked(tmp_path)).return_value == 0
+    run(0, run_folder, bad, *earlier, *asked(tmp_path))
     assert "<script>alert" not in (tmp_path / "deep" / "page.html").read_text()
     summary = (tmp_path / "summary.md").read_text()
     assert "<script>" not in summary
@@ -520,7 +481,7 @@ def test_names_of_runs_make_no_links_and_no_mentions(
     run_folder: Path, tmp_path: Path, renamed: Callable[[str], Path]
 ) -> None:
     bad = renamed("@admin http://evil.example WWW.evil.example _www.evil.example a@evil.example")
-    run(run_folder, bad, "--markdown", tmp_path / "summary.md")
+    run(0, run_folder, bad, "--markdown", tmp_path / "summary.md")
     summary = (tmp_path / "summary.md").read_text()
     assert "evil" in summary
     for live in ("@admin", "://", "WWW.", "www.", "a@evil"):
@@ -542,7 +503,7 @@ def test_summaries_that_would_overwrite_each_other_or_a_run_are_refused_before_a
         (("--markdown", out / "effects.csv", "--out", out), "is also effects.csv of --out"),
     ):
         with pytest.raises(UsageError, match=fault):
-            run(run_folder, other, *arguments)
+            run(0, run_folder, other, *arguments)
     assert (other / "manifest.json").read_text() == manifest
     assert not same.exists()
     assert not out.exists()

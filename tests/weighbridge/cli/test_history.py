@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from fake_run import WORKLOADS, fake_run
 from tests.weighbridge import command_line
-from weighbridge.cli.baseline import command, sizes_of
+from weighbridge.cli.machine import baseline_verb, sizes_of
 from weighbridge.common.errors import UsageError
 from weighbridge.documents import HistoryDocument
 from weighbridge.results.export.history_database import LARGEST_RECORD_BYTES
@@ -54,7 +54,7 @@ def past_runs(
     ]
 
 
-RunCli = Callable[..., tuple[int, str, str]]
+RunCli = Callable[..., tuple[str, str]]
 STEP_AT = 12
 
 
@@ -77,10 +77,9 @@ def runs(folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 def kept(folders: Path) -> Path:
     """What the command keeps of all runs, made beside them."""
     out = folders.parent / "history"
-    done = command_line.weighbridge(
-        "history", folders, "--no-charts", "--out", out, folder=folders.parent
+    command_line.weighbridge(
+        "history", folders, "--no-charts", "--out", out, folder=folders.parent, code=0
     )
-    assert done.returncode == 0, done.stderr
     return out
 
 
@@ -103,9 +102,9 @@ def test_fifty_runs_with_one_planted_step_of_10_percent_are_told_rightly(
 ) -> None:
     past_runs(tmp_path / "runs", range(50), 30, 1 / 0.9)
     out = tmp_path / "out"
-    code, printed, _ = run_cli("history", tmp_path / "runs", "--out", out, "--no-charts", "--json")
+    printed, _ = run_cli(0, "history", tmp_path / "runs", "--out", out, "--no-charts", "--json")
     found = HistoryDocument.model_validate_json(printed).history
-    assert (code, len(found.runs)) == (0, 50)
+    assert len(found.runs) == 50
     (change,) = found.changes
     assert (change.label, change.run) == ("rgw-beast@none-0", "day-030")
     throughput = next(one for one in change.changes if one.metric == "throughput")
@@ -114,8 +113,8 @@ def test_fifty_runs_with_one_planted_step_of_10_percent_are_told_rightly(
 
 
 def test_a_step_is_told_in_table_page_data_and_database(runs: Path, run_cli: RunCli) -> None:
-    code, out, err = run_cli("history", "--no-charts")
-    assert (code, err) == (0, "")
+    out, err = run_cli(0, "history", "--no-charts")
+    assert err == ""
     assert out.startswith("1 change in 2 cells of 18 runs; the last: p90 of 1 MB reads on ")
     said = "rgw-beast@none-0 from day-012 on (2026-01-13): throughput −3"
     assert said in out
@@ -141,27 +140,25 @@ def test_a_step_is_told_in_table_page_data_and_database(runs: Path, run_cli: Run
 def test_ci_is_told_by_the_exit_code_that_the_latest_run_is_worse(
     runs: Path, run_cli: RunCli
 ) -> None:
-    code, out, _ = run_cli("history", "--no-charts", "--fail-on", "regression")
-    assert code == 1
+    out, _ = run_cli(1, "history", "--no-charts", "--fail-on", "regression")
     assert "day-017 is worse than the runs before it: 2 of 2 figures." in out
     for folder in sorted(runs.iterdir())[STEP_AT:]:
         shutil.rmtree(folder)
     words = ("--no-charts", "--out", "fresh", "--fail-on", "regression", "--json")
-    code, out, _ = run_cli("history", *words)
-    assert (code, HistoryDocument.model_validate_json(out).exit_code) == (0, 0)
+    out, _ = run_cli(0, "history", *words)
+    assert HistoryDocument.model_validate_json(out).exit_code == 0
     for folder in sorted(runs.iterdir())[3:]:
         shutil.rmtree(folder)
-    code, out, said = run_cli("history", *words[:1], "--out", "few", *words[3:])
-    assert (code, HistoryDocument.model_validate_json(out).exit_code) == (4, 4)
+    out, said = run_cli(4, "history", *words[:1], "--out", "few", *words[3:])
+    assert HistoryDocument.model_validate_json(out).exit_code == 4
     assert "3 comparable runs of the 7 that are needed" in said
 
 
 def test_a_run_whose_folder_is_deleted_is_kept(judged: Path, run_cli: RunCli) -> None:
-    before = run_cli("history", "--no-charts", "--json")[1]
+    before = run_cli(0, "history", "--no-charts", "--json")[0]
     for folder in sorted(judged.iterdir())[:10]:
         shutil.rmtree(folder)
-    code, after, said = run_cli("history", "--no-charts", "--json")
-    assert code == 0
+    after, said = run_cli(0, "history", "--no-charts", "--json")
     assert json.loads(after)["history"] == json.loads(before)["history"]
     assert len(json.loads(after)["gone"]) == 10
     assert "10 runs are kept as judged; not in the folders read." in said
@@ -179,13 +176,13 @@ def test_a_run_is_judged_once_until_its_folder_changes(
         "read_compared_run",
         lambda folder: (read.append(folder.name), real(folder))[1],
     )
-    run_cli("history", "--no-charts")
+    run_cli(0, "history", "--no-charts")
     assert len(read) == 18
     read.clear()
-    run_cli("history", "--no-charts")
+    run_cli(0, "history", "--no-charts")
     assert read == []
     os.utime(runs / "day-003" / "steps.jsonl", (0, 0))
-    run_cli("history", "--no-charts")
+    run_cli(0, "history", "--no-charts")
     assert read == ["day-003"]
 
 
@@ -193,16 +190,16 @@ def test_named_runs_alone_are_read_and_the_same_run_once(
     runs: Path, run_cli: RunCli, tmp_path: Path
 ) -> None:
     copy = shutil.copytree(runs / "day-001", tmp_path / "copy")
-    code, out, _ = run_cli(
-        "history", runs / "day-000", runs / "day-001", copy, "--no-charts", "--json"
+    out, _ = run_cli(
+        0, "history", runs / "day-000", runs / "day-001", copy, "--no-charts", "--json"
     )
     document = HistoryDocument.model_validate_json(out)
-    assert (code, [one.run for one in document.history.runs]) == (0, ["day-000", "day-001"])
+    assert [one.run for one in document.history.runs] == ["day-000", "day-001"]
     assert document.left_out == (f"left out: {copy}: the same run as {runs / 'day-001'}",)
 
 
 def test_charts_are_drawn_as_those_of_a_run(runs: Path, run_cli: RunCli) -> None:
-    assert run_cli("history", *sorted(runs.iterdir())[:7])[0] == 0
+    run_cli(0, "history", *sorted(runs.iterdir())[:7])
     names = {path.name for path in Path("history", "charts").iterdir()}
     assert {"history-throughput.png", "history-throughput.csv", "history-p90.svg"} <= names
 
@@ -211,19 +208,19 @@ def test_without_a_run_nothing_is_drawn(
     tmp_path: Path, run_cli: RunCli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code, _, err = run_cli("history")
-    assert (code, "runs: No such file or directory" in err) == (2, True)
+    _, err = run_cli(2, "history")
+    assert "runs: No such file or directory" in err
     Path("runs", "notes").mkdir(parents=True)
-    code, _, err = run_cli("history")
-    assert (code, "there is no run that can be read" in err) == (2, True)
+    _, err = run_cli(2, "history")
+    assert "there is no run that can be read" in err
     assert not Path("history", "history.html").exists()
 
 
 def test_an_unknown_guard_fact_is_refused_before_anything_is_read(
     runs: Path, run_cli: RunCli
 ) -> None:
-    code, _, err = run_cli("history", "--despite", "seeds")
-    assert (code, "no guard fact 'seeds'" in err) == (2, True)
+    _, err = run_cli(2, "history", "--despite", "seeds")
+    assert "no guard fact 'seeds'" in err
     assert not Path("history").exists()
 
 
@@ -231,7 +228,7 @@ def test_what_runs_may_differ_in_is_said_on_terminal_and_page_and_in_json(
     runs: Path, run_cli: RunCli
 ) -> None:
     arguments = ("history", *sorted(runs.iterdir())[:2], "--despite", "kernel", "--no-charts")
-    _, out, said = run_cli(*arguments, "--json")
+    out, said = run_cli(0, *arguments, "--json")
     words = "Runs are compared although they may differ in kernel."
     assert words in said
     assert words in Path("history", "history.html").read_text().partition("What is compared")[2]
@@ -243,9 +240,9 @@ def test_a_tuning_is_left_out(runs: Path, run_cli: RunCli, tmp_path: Path) -> No
 
     short = FakeCourse(rounds=1, confirmed=None, choose=False)
     tuning = fake_tuning(tmp_path / "tunings", course=short).folder
-    code, out, _ = run_cli("history", runs / "day-000", tuning, "--no-charts", "--json")
+    out, _ = run_cli(0, "history", runs / "day-000", tuning, "--no-charts", "--json")
     document = HistoryDocument.model_validate_json(out)
-    assert (code, len(document.history.runs)) == (0, 1)
+    assert len(document.history.runs) == 1
     assert document.left_out == (
         f"left out: {tuning}: is a tuning, whose trials are not runs of a suite",
     )
@@ -271,9 +268,9 @@ def test_a_folder_that_cannot_be_read_is_named_and_left_out(
     for name, file in (("day-005", "manifest.json"), ("day-006", "plan.resolved.json")):
         with (runs / name / file).open("a") as text:
             text.write(" " * LARGEST_RECORD_BYTES)
-    code, out, err = run_cli("history", "--no-charts", "--json")
+    out, err = run_cli(0, "history", "--no-charts", "--json")
     document = HistoryDocument.model_validate_json(out)
-    assert (code, len(document.history.runs)) == (0, 11)
+    assert len(document.history.runs) == 11
     whys = ("is a link", "is a link", "Invalid JSON", "is a pipe", "is not a time")
     whys += ("manifest.json: is larger than ", "plan.resolved.json: is larger than ")
     assert len(document.left_out) == len(whys)
@@ -289,8 +286,8 @@ def test_names_and_texts_of_a_run_are_inert_everywhere(runs: Path, run_cli: RunC
         manifest["run_id"] = f"{bad}{folder.name}"
         manifest["weighbridge_version"] = bad if folder.name >= "day-012" else "0.1"
         path.write_text(json.dumps(manifest))
-    code, out, _ = run_cli("history", "--no-charts")
-    assert (code, "\x1b[31m" in out) == (0, False)
+    out, _ = run_cli(0, "history", "--no-charts")
+    assert "\x1b[31m" not in out
     page = Path("history", "history.html").read_text()
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
@@ -313,8 +310,8 @@ def test_a_database_that_is_none_is_left_alone(
         path.symlink_to(elsewhere)
     else:
         path.mkdir()
-    code, _, err = run_cli("history", "--no-charts")
-    assert (code, str(path) in err) == (2, True)
+    _, err = run_cli(2, "history", "--no-charts")
+    assert str(path) in err
     assert not elsewhere.exists()
     assert make != "nonsense" or path.read_text() == "nonsense" * 1000
 
@@ -322,18 +319,18 @@ def test_a_database_that_is_none_is_left_alone(
 def test_what_cannot_be_read_of_a_kept_run_is_judged_again_or_left_out_without_its_folder(
     judged: Path, run_cli: RunCli
 ) -> None:
-    before = run_cli("history", "--no-charts", "--json")[1]
+    before = run_cli(0, "history", "--no-charts", "--json")[0]
     with duckdb.connect("history/history.duckdb") as database:
         database.execute("update kept set document = '{}' where run in ('day-000', 'day-002')")
         database.execute("update kept set document = null where run = 'day-001'")
         database.execute("update kept set state = '' where run = 'day-002'")
-    assert run_cli("history", "--no-charts", "--json")[1] == before
+    assert run_cli(0, "history", "--no-charts", "--json")[0] == before
     with duckdb.connect("history/history.duckdb") as database:
         database.execute("update kept set document = '{}' where run = 'day-000'")
     shutil.rmtree(judged / "day-000")
-    code, out, _ = run_cli("history", "--no-charts", "--json")
+    out, _ = run_cli(0, "history", "--no-charts", "--json")
     document = HistoryDocument.model_validate_json(out)
-    assert (code, len(document.history.runs)) == (0, 17)
+    assert len(document.history.runs) == 17
     (text,) = document.left_out
     assert text.startswith("left out: day-000: is kept in a form that cannot be read")
 
@@ -342,7 +339,7 @@ def test_what_cannot_be_read_of_a_kept_run_is_judged_again_or_left_out_without_i
 def test_a_document_under_the_name_of_another_run_is_no_run(run_cli: RunCli) -> None:
     with duckdb.connect("history/history.duckdb") as database:
         database.execute("insert into kept select 'x' || run, state, document from kept limit 3")
-    _, out, _ = run_cli("history", "--no-charts", "--json")
+    out, _ = run_cli(0, "history", "--no-charts", "--json")
     document = HistoryDocument.model_validate_json(out)
     assert len(document.history.runs) == 18
     assert len(document.left_out) == 3
@@ -362,8 +359,8 @@ def test_a_table_of_runs_that_others_made_is_refused(
     Path("history").mkdir()
     with duckdb.connect("history/history.duckdb") as database:
         database.execute(f"create {made}")
-    code, _, err = run_cli("history", "--no-charts")
-    assert (code, "another program made its table of kept runs" in err) == (2, True)
+    _, err = run_cli(2, "history", "--no-charts")
+    assert "another program made its table of kept runs" in err
 
 
 @pytest.mark.usefixtures("judged")
@@ -373,14 +370,14 @@ def test_a_log_of_the_database_that_is_a_link_is_left_alone(
     target = tmp_path / "target"
     target.write_text("precious")
     Path("history", "history.duckdb.wal").symlink_to(target)
-    code, _, err = run_cli("history", "--no-charts")
-    assert (code, "history.duckdb.wal: is not a plain file" in err) == (2, True)
+    _, err = run_cli(2, "history", "--no-charts")
+    assert "history.duckdb.wal: is not a plain file" in err
     assert target.read_text() == "precious"
 
 
 def test_a_late_run_is_one_more_in_the_same_history(judged: Path, run_cli: RunCli) -> None:
     past_run(judged, 18, slower=1.5)
-    _, out, _ = run_cli("history", judged / "day-018", "--no-charts", "--json")
+    out, _ = run_cli(0, "history", judged / "day-018", "--no-charts", "--json")
     found = HistoryDocument.model_validate_json(out).history
     assert len(found.runs) == 19
     assert found.changes[0].changes[0].runs_after == 7
@@ -406,7 +403,7 @@ def test_bad_input_is_refused_and_makes_no_folder(
     tmp_path: Path, hardware: str, sizes: str, why: str
 ) -> None:
     asked = [hardware, "--sizes", sizes, "--out", str(tmp_path / "out")]
-    done = CliRunner().invoke(command, asked, standalone_mode=False)
+    done = CliRunner().invoke(baseline_verb, asked, standalone_mode=False)
     assert isinstance(done.exception, UsageError)
     assert why in str(done.exception)
     assert not (tmp_path / "out").exists()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from stub_run import SUITE, Run, Seen, StubGateway, fake_driver_settings
 from two_drivers import BOTH, TwoDrivers
-from weighbridge.cli.compare import command
+from weighbridge.cli.compare import compare_verb
 from weighbridge.common.errors import UsageError
 from weighbridge.conductor import pass_runner
 from weighbridge.conductor.conductor import Conductor
@@ -145,7 +145,7 @@ def test_layers_that_are_left_out_are_reported(run: Run) -> None:
 
 
 def test_the_help_of_compare_names_every_layer_that_a_suite_may_have() -> None:
-    (option,) = (one for one in command.params if one.name == "layers")
+    (option,) = (one for one in compare_verb.params if one.name == "layers")
     assert all(layer in str(option.to_info_dict()["help"]) for layer in get_args(Layer))
 
 

@@ -1,9 +1,8 @@
+"""The documents that verbs print with `--json`, and their exit codes."""
+
 from __future__ import annotations
 
-import io
-import json
 import re
-import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,18 +10,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from pptx import Presentation
 
-from fake_influx import FakeInflux
 from fake_run import WORKLOADS, fake_run
 from made_up import fake_measurement
 from tests.weighbridge.cli.compared_runs import SMALL, another
 from weighbridge import documents, plan_outline
 from weighbridge.cli.compare import exit_code
-from weighbridge.cli.slides import command
-from weighbridge.cli.sql import EXAMPLES
 from weighbridge.command import weighbridge
-from weighbridge.common.errors import UsageError
 from weighbridge.common.record import JsonDocument, Record
 from weighbridge.documents import (
     ComparedRunsDocument,
@@ -40,182 +34,7 @@ from weighbridge.run import Ran
 from weighbridge.suites.loader import shipped
 from weighbridge.topologies.parameters import field_texts
 
-RunCli = Callable[..., tuple[int, str, str]]
-
-
-def test_schemas_are_printed_without_any_run(run_cli: RunCli) -> None:
-    ended, out, _ = run_cli("export", "--schema")
-    assert (ended, json.loads(out)["title"]) == (0, "A run of Weighbridge")
-    ended, out, _ = run_cli("sql", "--schema")
-    assert ended == 0
-    assert "attestation: " in out
-
-
-def test_every_example_query_of_the_help_runs(folder: Path, run_cli: RunCli) -> None:
-    _, shown, _ = run_cli("sql", "--help")
-    for words, query in EXAMPLES:
-        assert words in shown
-        for line in query.splitlines():
-            assert f"      {line}\n" in shown
-        ended, out, err = run_cli("sql", query, folder)
-        assert (ended, err, out[-2:]) == (0, "", ")\n")
-
-
-def test_standard_output_takes_one_file(folder: Path, run_cli: RunCli) -> None:
-    ended, out, _ = run_cli(
-        "export", folder, "--to", "parquet", "--out", "-", "--table", "steps", "--table", "summary"
-    )
-    assert (ended, out) == (2, "")
-    ended, _, err = run_cli("export", folder, "--to", "influx")
-    assert (ended, "--influx URL" in err) == (2, True)
-    ended, _, err = run_cli("export", folder, "--to", "csv", "--influx", "http://127.0.0.1:1")
-    assert ended == 2
-
-
-def test_a_run_is_sent_to_an_influxdb(
-    folder: Path, run_cli: RunCli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("WEIGHBRIDGE_INFLUX_TOKEN", "")
-    with FakeInflux() as server:
-        ended, out, err = run_cli("export", folder, "--to", "influx", "--influx", server.url)
-    assert (ended, err) == (0, "")
-    assert out == f"{len(server.taken)} points of 2 steps sent\n"
-    assert any("swift" in line for line in server.taken)
-
-
-def test_the_slides_of_a_run_open(folder: Path, run_cli: RunCli, tmp_path: Path) -> None:
-    ended, out, err = run_cli("export", folder, "--to", "pptx", "--out", tmp_path / "talk.pptx")
-    assert (ended, out) == (0, f"{tmp_path / 'talk.pptx'}\n")
-    assert "the slides are set in Arial" in err
-    assert len(Presentation(io.BytesIO((tmp_path / "talk.pptx").read_bytes())).slides) > 3
-
-
-def test_existing_files_are_replaced_only_on_request_and_a_close_format_is_suggested(
-    folder: Path, run_cli: RunCli
-) -> None:
-    assert run_cli("export", folder, "--to", "csv") == (
-        0,
-        f"{folder}/derived/exports/summary.csv\n",
-        "",
-    )
-    ended, _, err = run_cli("export", folder, "--to", "csv")
-    assert (ended, "exists already" in err) == (2, True)
-    assert run_cli("export", folder, "--to", "csv", "--force")[0] == 0
-    ended, _, err = run_cli("export", folder, "--to", "cvs")
-    assert (ended, "did you mean 'csv'" in err) == (2, True)
-
-
-def slides(*arguments: str | Path) -> str:
-    return (
-        CliRunner().invoke(command, [str(one) for one in arguments], catch_exceptions=False).output
-    )
-
-
-def test_a_talk_is_written_beside_the_other_derived_files(folder: Path) -> None:
-    output = slides(folder)
-    path = folder / "derived" / "slides.pptx"
-    count = len(Presentation(io.BytesIO(path.read_bytes())).slides)
-    assert output.startswith(f"{path}: {count} slides, set in Arial")
-
-
-def test_a_dark_talk_has_a_dark_background(folder: Path, tmp_path: Path) -> None:
-    slides(folder, "--out", tmp_path / "talk.pptx", "--dark")
-    with zipfile.ZipFile(tmp_path / "talk.pptx") as archive:
-        assert b"14161A" in archive.read("ppt/theme/theme1.xml").upper()
-
-
-def test_an_existing_deck_is_replaced_only_with_force(folder: Path, tmp_path: Path) -> None:
-    path = tmp_path / "talk.pptx"
-    path.write_text("worked on")
-    with pytest.raises(UsageError, match="already exists"):
-        slides(folder, "--out", path)
-    assert path.read_text() == "worked on"
-    slides(folder, "--out", path, "--force")
-    assert path.read_bytes().startswith(b"PK")
-
-
-def test_a_missing_folder_and_one_that_is_no_run_are_refused(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="there is no folder"):
-        slides(folder, "--out", tmp_path / "none" / "talk.pptx")
-    with pytest.raises(UsageError):
-        slides(tmp_path)
-
-
-@pytest.fixture(scope="module")
-def small_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    small = WORKLOADS[0].model_copy(update={"runtime": 2.0, "workers": (1, 4)})
-    return fake_run(tmp_path_factory.mktemp("runs"), workloads=[small], repeats=2).folder
-
-
-def run(*arguments: str) -> str:
-    result = CliRunner().invoke(
-        weighbridge, ["charts", *arguments], catch_exceptions=False, standalone_mode=False
-    )
-    return result.output
-
-
-def test_charts_are_written_into_the_run_with_data_and_sentence(small_run: Path) -> None:
-    out = run(str(small_run), "--only", "recap-map,throughput-bars")
-    charts = small_run / "derived" / "charts"
-    assert out.splitlines() == [str(charts / "recap-map.png"), str(charts / "throughput-bars.png")]
-    assert {path.suffix for path in charts.glob("recap-map.*")} == {
-        ".png",
-        ".svg",
-        ".pdf",
-        ".csv",
-        ".txt",
-    }
-
-
-def test_dark_charts_are_written_beside_the_light_ones(small_run: Path, tmp_path: Path) -> None:
-    words = ("--dark", "--only", "throughput-bars")
-    run(str(small_run), *words)
-    assert (
-        "#14161a" in (small_run / "derived" / "charts" / "dark" / "throughput-bars.svg").read_text()
-    )
-    run(str(small_run), *words, "--out", str(tmp_path / "talk"))
-    assert (tmp_path / "talk" / "throughput-bars.png").exists()
-
-
-def test_the_bound_on_p90_is_a_time(small_run: Path) -> None:
-    assert "p90 of 40 ms" in run(
-        str(small_run), "--list", "--only", "hockey-stick", "--slo", "40ms"
-    )
-
-
-def test_charts_are_listed(small_run: Path) -> None:
-    before = sorted(small_run.rglob("*"))
-    names = [line.partition(":")[0] for line in run(str(small_run), "--list").splitlines()]
-    assert names[:2] == ["throughput-by-workers", "latency-by-workers"]
-    assert sorted(small_run.rglob("*")) == before
-
-
-def test_an_unknown_chart_is_refused_with_the_closest_name(small_run: Path) -> None:
-    with pytest.raises(UsageError, match=r"did you mean .*hockey-stick"):
-        run(str(small_run), "--only", "hockeystick")
-
-
-def test_failed_charts_keep_table_report_and_exit_code(
-    small_run: Path, run_cli: RunCli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    code_without_charts, *_ = run_cli("report", "--no-charts", small_run)
-
-    early = RenderingError("a process that draws charts ended early")
-    errors = [early, MemoryError(), OSError(12, "no memory")]
-
-    def fails(*_: object) -> None:
-        raise errors.pop()
-
-    monkeypatch.setattr("weighbridge.results_output.write_charts", fails)
-    while errors:
-        (small_run / "derived" / "report.html").unlink()
-        code, output, _ = run_cli("report", small_run)
-        assert code == code_without_charts
-        assert (small_run / "derived" / "report.html").is_file()
-        assert 0 < output.index("small-read") < output.index("the charts could not be drawn (")
-        assert f"nothing else is lost; to try again: weighbridge charts {small_run}" in output
-
-
+RunCli = Callable[..., tuple[str, str]]
 ROOT = Path(__file__).parents[3]
 IN_A_SENTENCE = (documents.ListedSuite, documents.ListedHardware)
 """Records whose fields have no lines of their own on the page."""
@@ -242,9 +61,9 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def test_compared_runs_are_one_document_with_all_else_on_stderr(
     pair: tuple[Path, Path], run_cli: RunCli
 ) -> None:
-    code, out, said = run_cli("compare-runs", *pair, "--json")
+    out, said = run_cli(0, "compare-runs", *pair, "--json")
     found = ComparedRunsDocument.model_validate_json(out)
-    assert (code, found.exit_code) == (0, 0)
+    assert found.exit_code == 0
     assert (found.a, found.b) == tuple(folder.name for folder in pair)
     assert found.comparison.effects
     assert "The same in both" in said
@@ -252,9 +71,8 @@ def test_compared_runs_are_one_document_with_all_else_on_stderr(
 
 def test_a_plan_is_one_document(run_cli: RunCli, tmp_path: Path) -> None:
     ends = ("--s3", "a=http://a.example", "--s3", "b=http://b.example")
-    code, out, said = run_cli("compare", *ends, "--dry-run", "--json", "--out", tmp_path)
+    out, said = run_cli(0, "compare", *ends, "--dry-run", "--json", "--out", tmp_path)
     found = PlanOutline.model_validate_json(out)
-    assert code == 0
     assert [one.about for one in found.layouts] == [
         "S3 at http://a.example",
         "S3 at http://b.example",
@@ -274,44 +92,40 @@ def test_a_plan_has_the_workloads_of_the_layouts_and_not_only_those_of_the_contr
     text = shipped()["endpoints"].read_text()
     file.write_text(text.replace("repeats: 1", "repeats: 5\ncontrol: [read-64kb]"))
     ends = ("--s3", "a=http://a.example", "--s3", "b=http://b.example", "--suite", file)
-    code, out, _ = run_cli("compare", *ends, "--dry-run", "--json", "--out", tmp_path)
+    out, _ = run_cli(0, "compare", *ends, "--dry-run", "--json", "--out", tmp_path)
     found = PlanOutline.model_validate_json(out)
-    assert code == 0
     assert [one.control_of for one in found.layouts] == [None, None, "a"]
     assert [one.name for one in found.workloads] == ["read-64kb", "write-64kb"]
 
 
 def test_layouts_and_requirements_are_documents(run_cli: RunCli) -> None:
-    code, out, _ = run_cli("topologies", "swift", "--json")
+    out, _ = run_cli(0, "topologies", "swift", "--json")
     found = TopologiesDocument.model_validate_json(out)
-    assert code == 0
     releases = {one.name: one.releases for one in found.layouts}
     assert releases["swift"][0] == "swift-2.30", "its own comes first"
     assert {"swift-2.26", "swift-2.38"} <= {*releases["swift"]}
     assert "rgw-beast" not in releases
     assert {one.gateway for one in found.parameters} == {"swift"}
-    code, out, said = run_cli("doctor", "--hardware", "this-machine", "--json")
+    out, said = run_cli(0, "doctor", "--hardware", "this-machine", "--json")
     needed = DoctorDocument.model_validate_json(out)
-    assert (code, needed.exit_code, needed.hardware) == (0, 0, "this-machine")
+    assert (needed.exit_code, needed.hardware) == (0, "this-machine")
     assert [one.name for one in needed.requirements if one.optional] == ["perf"]
     assert "this machine can run this-machine" in said
 
 
 def test_images_are_a_document(run_cli: RunCli) -> None:
-    code, out, _ = run_cli("images", "ceph-16", "tools", "--json")
+    out, _ = run_cli(0, "images", "ceph-16", "tools", "--json")
     found = ImagesDocument.model_validate_json(out)
-    assert code == 0
     assert (found.images[0].name, found.images[0].debian) == ("ceph-16", "bookworm")
     assert all(bool(one.built) == bool(one.packages) for one in found.images)
-    code, out, said = run_cli("images", "ceph-15", "--json")
-    assert (code, out) == (2, "")
+    out, said = run_cli(2, "images", "ceph-15", "--json")
+    assert out == ""
     assert "ceph-15" in said
 
 
 def test_the_plan_of_a_study_is_one_document(run_cli: RunCli) -> None:
-    code, out, said = run_cli("study", "ornl-2013", "--dry-run", "--json")
+    out, said = run_cli(0, "study", "ornl-2013", "--dry-run", "--json")
     found = PlanOutline.model_validate_json(out)
-    assert code == 0
     assert found.steps > 0
     assert "ornl-2013" in said
 
@@ -320,14 +134,14 @@ def test_the_plan_of_a_study_is_one_document(run_cli: RunCli) -> None:
     "words", [("study", "--list"), ("tune", "--list"), ("tune", "haproxy", "--dry-run")]
 )
 def test_what_has_no_document_is_refused_with_json(run_cli: RunCli, words: tuple[str, ...]) -> None:
-    code, out, said = run_cli(*words, "--json")
-    assert (code, out) == (2, "")
+    out, said = run_cli(2, *words, "--json")
+    assert out == ""
     assert "--json" in said
 
 
 def test_a_refusal_prints_no_document(run_cli: RunCli) -> None:
-    code, out, said = run_cli("compare", "--s3", "a=nowhere", "--json")
-    assert (code, out) == (2, "")
+    out, said = run_cli(2, "compare", "--s3", "a=nowhere", "--json")
+    assert out == ""
     assert "give a URL such as" in said
 
 

@@ -1,19 +1,32 @@
+"""Verbs about several runs: two are compared, or many followed over time."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from weighbridge.cli.options import RUN_FOLDER, as_json, fail_on, named, split
-from weighbridge.common.errors import UsageError
+from weighbridge.cli.options import (
+    FOLDER,
+    RUN_FOLDER,
+    as_json,
+    fail_on,
+    names_option,
+    pictures,
+    shown,
+    split,
+)
+from weighbridge.common.errors import EXIT_FINE, UsageError, need
 
 if TYPE_CHECKING:
     from weighbridge.results.analysis.across_runs.guard import Guarded
     from weighbridge.results.analysis.across_runs.runs_summary import RunsSummary
     from weighbridge.results.analysis.comparison import Comparison
+
 
 WRITTEN: Final = ("effects.csv", "differences.csv", "comparison.json")
 
@@ -27,17 +40,13 @@ def _summary(name: str, what: str) -> Callable[[click.decorators.FC], click.deco
 @click.command("compare-runs")
 @click.argument("a", type=RUN_FOLDER)
 @click.argument("b", type=RUN_FOLDER)
-@click.option(
+@names_option(
     "--layouts",
-    metavar="A=B,...",
-    callback=named,
-    help="Which layout of A to compare with which of B (default: those of the same name).",
+    "A=B,...",
+    "Which layout of A to compare with which of B (default: those of the same name).",
 )
-@click.option(
-    "--despite",
-    metavar="FACT,...",
-    callback=named,
-    help="Guard facts in which the runs may differ anyway; `all`: any of them.",
+@names_option(
+    "--despite", "FACT,...", "Guard facts in which the runs may differ anyway; `all`: any of them."
 )
 @click.option(
     "--history",
@@ -50,14 +59,14 @@ def _summary(name: str, what: str) -> Callable[[click.decorators.FC], click.deco
 @fail_on("B is worse than A anywhere (needs two --history)")
 @click.option(
     "--out",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     help="Folder for effects.csv, differences.csv, comparison.json and the maps of what changed.",
 )
 @_summary("--html", "a page: the answer, every test, maps of what changed, what differs.")
 @_summary("--markdown", "a summary for a page or a comment of CI.")
 @_summary("--junit", "each comparison as a test, in JUnit's XML: worse fails, open is skipped.")
 @as_json
-def command(
+def compare_runs_verb(
     a: Path,
     b: Path,
     layouts: str | None,
@@ -78,7 +87,6 @@ def command(
     driver ... Exits with 0; with --fail-on regression 1 if B is worse; 4 if nothing could be
     compared, or if a throughput or a p90 of A could not be judged in B.
     """
-    from weighbridge.common.errors import need
     from weighbridge.documents import ComparedRunsDocument
     from weighbridge.results.analysis.across_runs.guard import guard, read_compared_run
     from weighbridge.results.analysis.across_runs.runs_comparison import (
@@ -116,11 +124,7 @@ def command(
     for text in gone:
         print_line(screen, f"comparable in A and not in B: {text}", "yellow")
     verdict = runs_verdict(
-        comparison,
-        before,
-        len(earlier),
-        fail_on_regression=fail_on is not None,
-        gone=absent,
+        comparison, before, len(earlier), fail_on_regression=fail_on is not None, gone=absent
     )
     print_verdict(verdict, screen)
     summary = RunsSummary(
@@ -213,3 +217,102 @@ def _write(comparison: Comparison, guarded: Guarded, out: Path) -> tuple[Path, .
         *(out / name for name in texts),
         *draw(change_maps(comparison), out, partial(click.echo, err=True)),
     )
+
+
+RUNS = Path("runs")
+
+
+@click.command("history")
+@click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
+@names_option(
+    "--despite",
+    "FACT,...",
+    "Guard facts in which comparable runs may differ anyway; `all`: any of them.",
+)
+@shown(
+    "--out",
+    default="history",
+    type=FOLDER,
+    help="Folder for the page, the tables, the charts, and the database that keeps the figures.",
+)
+@pictures
+@fail_on("the latest run is worse than those before it anywhere")
+@as_json
+def history_verb(
+    runs: tuple[Path, ...],
+    despite: str | None,
+    out: Path,
+    fail_on: str | None,
+    *,
+    pictures: bool,
+    as_json: bool,
+) -> int:
+    """Draw the figures of many runs over time, and find where they changed.
+
+    RUNS are run folders, or folders of runs (default: runs). The judged figures of each run are
+    kept in a DuckDB database, so a run is read only once, and is still known when its folder is
+    deleted. Changes are found by Apache Otava in throughput and p90 of each cell, among comparable
+    runs: those that `compare-runs --history` would take. Exits with 0; with --fail-on regression 1
+    if the latest run is at a level that a change for the worse began, 4 if its throughput or p90
+    could not be judged somewhere. Needs the extra `history`.
+    """
+    from weighbridge.documents import HistoryDocument, run_folders
+    from weighbridge.results.analysis.across_runs.guard import refuse_unknown
+    from weighbridge.results.analysis.across_runs.runs_summary import RunsVerdict
+    from weighbridge.results.analysis.history.change_points import OTAVA
+    from weighbridge.results.analysis.history.history import history_of, latest_verdict
+    from weighbridge.results.charts.history_chart import history_charts
+    from weighbridge.results.charts.pictures import DRAWING
+    from weighbridge.results.export.csv_format import csv_file
+    from weighbridge.results.export.file import ExportFile
+    from weighbridge.results.export.history_database import (
+        DATABASE,
+        history_database,
+        keep_runs,
+        replace_table,
+    )
+    from weighbridge.results.export.history_tables import history_tables
+    from weighbridge.results.record.writing import make_folder, write_atomically
+    from weighbridge.results.report.history_page import history_page
+    from weighbridge.results_output import draw, print_document
+    from weighbridge.screen.comparison_outcome import print_history, print_verdict
+    from weighbridge.screen.terminal import console, print_line
+
+    need(OTAVA, "duckdb", DRAWING)
+    facts, program = split(despite), version("weighbridge")
+    refuse_unknown(facts)
+    folders = [each for path in runs or (RUNS,) for each in run_folders(path)]
+    make_folder(out)
+    with history_database(out / DATABASE) as database:
+        kept = keep_runs(database, folders, program)
+        if not kept.runs:
+            raise UsageError(
+                "\n".join(("there is no run that can be read", *kept.left_out)),
+                advice="Name run folders, or a folder of runs.",
+            )
+        history = history_of(kept.runs, facts)
+        tables = history_tables(history)
+        for table in tables:
+            replace_table(database, table)
+    figures = history_charts(history)
+    screen = console(stderr=as_json)
+    print_history(history, screen, gone=kept.gone, left_out=kept.left_out)
+    page = history_page(history, figures, version=program, gone=kept.gone, left_out=kept.left_out)
+    for one in (ExportFile(name="history.html", content=page.encode()), *map(csv_file, tables)):
+        write_atomically(out / one.name, one.content)
+        print_line(screen, str(out / one.name))
+    if pictures:
+        draw(figures, out / "charts", partial(print_line, screen))
+    verdict = RunsVerdict(exit_code=EXIT_FINE) if fail_on is None else latest_verdict(history)
+    print_verdict(verdict, screen)
+    if as_json:
+        print_document(
+            HistoryDocument(
+                exit_code=verdict.exit_code,
+                answer=history.headline,
+                history=history,
+                gone=kept.gone,
+                left_out=kept.left_out,
+            )
+        )
+    return verdict.exit_code

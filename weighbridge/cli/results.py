@@ -1,0 +1,390 @@
+"""Verbs about the folder of a run: what it answers, in which form it is shown or written."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from weighbridge.cli.options import (
+    FOLDER,
+    RUN_FOLDER,
+    as_json,
+    names_option,
+    pictures,
+    shown,
+    split,
+    time_option,
+)
+from weighbridge.common.errors import EXIT_FINE, UsageError, need
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from weighbridge.results.charts.panels import Figure
+
+
+@click.command("runs")
+@click.argument("folder", default="runs", type=FOLDER)
+@as_json
+def runs_verb(folder: Path, *, as_json: bool) -> None:
+    """List the runs in FOLDER (default: runs): date, suite, layouts, state and answer."""
+    from weighbridge.documents import runs_below
+    from weighbridge.results_output import print_document
+    from weighbridge.screen.terminal import console, print_line
+
+    found = runs_below(folder)
+    if as_json:
+        print_document(found)
+        return
+    screen = console()
+    for one in found.runs:
+        begun = one.created_at[:16].replace("T", " ")
+        print_line(screen, f"{begun} UTC  {one.suite}, {one.state}: {', '.join(one.layouts)}")
+        print_line(screen, f"  {one.folder}", "dim")
+        if one.answer:
+            print_line(screen, f"  {one.answer}", "bold")
+    if not found.runs:
+        print_line(screen, f"no runs that can be read in {folder}")
+    for text in found.unreadable:
+        print_line(screen, text, "yellow")
+
+
+_SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+"""Without any of these variables there is no browser to open, but perhaps one in the terminal."""
+
+
+@click.command("open")
+@click.argument("run", required=False, type=RUN_FOLDER)
+def open_verb(run: Path | None) -> None:
+    """Open the report of RUN (default: the newest in runs) in a browser, and print its path."""
+    import webbrowser
+
+    from weighbridge.documents import newest_below, report_of
+
+    report = report_of(run or newest_below(Path("runs"))).absolute()
+    click.echo(str(report))
+    if any(os.environ.get(name) for name in _SCREENS):
+        webbrowser.open(report.as_uri())
+
+
+@click.command("report")
+@click.argument("run", type=RUN_FOLDER)
+@pictures
+@as_json
+def report_verb(run: Path, *, pictures: bool, as_json: bool) -> None:
+    """Make summary.csv, charts and report.html of a RUN folder again, and print the table.
+
+    What the folder lacks is printed, too.
+    """
+    from weighbridge.results import derive
+    from weighbridge.results.charts.pictures import DRAWING
+    from weighbridge.results.record.store import RunStore, gaps
+    from weighbridge.results_output import show_results
+    from weighbridge.screen.terminal import console
+
+    need(DRAWING)
+    derived, screen = derive(run, pictures=False), console(stderr=as_json)
+    show_results(derived, screen, EXIT_FINE, pictures=pictures, as_json=as_json)
+    store = RunStore.open(run)
+    for gap in gaps(store, store.plan(), store.latest().values()):
+        click.echo(f"weighbridge: {gap}", err=True)
+
+
+@click.command("charts")
+@click.argument("run", type=RUN_FOLDER)
+@click.option("--dark", is_flag=True, help="For a dark room: light on dark.")
+@names_option("--only", "NAME,...", "Only these, by file name; --list prints the names.")
+@time_option(
+    "--slo", "Bound on p90 in the hockey stick, such as 50ms (default: one that separates layouts)."
+)
+@click.option(
+    "--out",
+    type=FOLDER,
+    help="Output folder (default: derived/charts in the run's folder; charts/dark with --dark).",
+)
+@click.option("--list", "listed", is_flag=True, help="List the charts of this run and draw none.")
+def charts_verb(
+    run: Path, dark: bool, only: str | None, slo: float | None, out: Path | None, listed: bool
+) -> None:
+    """Draw the charts of a RUN folder as PNG (2x), SVG and PDF, each with its CSV and finding."""
+    from weighbridge.results.charts.chart_theme import DARK, LIGHT
+    from weighbridge.results.charts.gallery import gallery_of
+    from weighbridge.results.charts.pictures import write_charts
+    from weighbridge.results.record.store import RunStore
+
+    gallery = gallery_of(run, slo_ms=None if slo is None else slo * 1000)
+    for reason in gallery.left_out:
+        click.echo(reason, err=True)
+    chosen = choose(gallery.figures, only)
+    if listed:
+        for figure in chosen:
+            click.echo(f"{figure.name}: {figure.finding}")
+        return
+    folder = out or RunStore.open(run).make_derived("charts/dark" if dark else "charts")
+    for path in write_charts(chosen, folder, DARK if dark else LIGHT):
+        if path.suffix == ".png":
+            click.echo(str(path))
+
+
+def choose(figures: Sequence[Figure], only: str | None) -> list[Figure]:
+    """The figures named in `only`, in that order; without it all. Raises UsageError."""
+    from weighbridge.common.document import did_you_mean
+
+    by_name = {figure.name: figure for figure in figures}
+    names = tuple(by_name) if only is None else split(only)
+    for name in names:
+        if name not in by_name:
+            raise UsageError(
+                f"no chart {name!r} in this run{did_you_mean(name, list(by_name))}",
+                advice="--list names the charts and their findings.",
+            )
+    return [by_name[name] for name in dict.fromkeys(names)]
+
+
+@click.command("slides")
+@click.argument("run", type=RUN_FOLDER)
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Output file (default: derived/slides.pptx in the run's folder).",
+)
+@click.option("--force", is_flag=True, help="Replace the file of --out even if it exists.")
+@click.option("--dark", is_flag=True, help="Light on dark, for dark rooms.")
+def slides_verb(run: Path, out: Path | None, *, force: bool, dark: bool) -> None:
+    """Make a talk of a RUN folder: slides with editable charts and tables, numbers in the notes."""
+    need("pptx", "lxml", "PIL")
+    from weighbridge.results.charts.chart_theme import DARK, LIGHT
+    from weighbridge.results.record.store import RunStore
+    from weighbridge.results.record.writing import write_atomically
+    from weighbridge.results.slides.evidence import evidence
+    from weighbridge.results.slides.powerpoint import powerpoint
+    from weighbridge.results.slides.talk import talk
+    from weighbridge.results.slides.typeface import shown_here
+
+    store = RunStore.open(run)
+    path = store.derived / "slides.pptx" if out is None else out
+    if out is None:
+        store.make_derived()
+    elif not path.absolute().parent.is_dir():
+        raise UsageError(
+            f"{path}: there is no folder {path.parent}",
+            advice="Make it, or choose another file with --out.",
+        )
+    elif path.exists() and not force:
+        raise UsageError(
+            f"{path} already exists",
+            advice="It may have been edited: choose another file, or replace it with --force.",
+        )
+    deck = talk(evidence(store), DARK if dark else LIGHT)
+    write_atomically(path, powerpoint(deck))
+    click.echo(f"{path}: {len(deck.slides)} slides, {shown_here()}")
+
+
+STANDARD_OUTPUT: Final = "-"
+INFLUX: Final = "influx"
+_INFLUX: Final = "every point, to the InfluxDB that --influx names"
+
+
+def _schema(
+    words: str, text: Callable[[], str]
+) -> Callable[[click.decorators.FC], click.decorators.FC]:
+    """`--schema`, which prints a text, whatever else is given; `words` are its help."""
+
+    def show(context: click.Context, _parameter: click.Parameter, asked: bool) -> None:
+        if asked and not context.resilient_parsing:
+            click.echo(text())
+            context.exit()
+
+    return click.option(
+        "--schema", is_flag=True, is_eager=True, expose_value=False, callback=show, help=words
+    )
+
+
+def _json_schema() -> str:
+    import json
+
+    from weighbridge.results.export.json_format import json_schema
+
+    return json.dumps(json_schema(), indent=1, ensure_ascii=False)
+
+
+class _Export(click.Command):
+    """Lists the formats in its help, those of other packages included."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from weighbridge.results.export.formats import FORMATS
+
+        with formatter.section("Formats"):
+            formatter.write_dl(
+                [*((name, one.about) for name, one in FORMATS.items()), (INFLUX, _INFLUX)]
+            )
+
+
+@click.command("export", cls=_Export)
+@click.argument("run", type=RUN_FOLDER)
+@click.option("--to", "form", metavar="FORMAT", required=True, help="One of the formats below.")
+@click.option(
+    "--table",
+    "tables",
+    metavar="TABLE",
+    multiple=True,
+    help="summary, steps, seconds, effects; of a tuning also `ledger`, `trials`; may be repeated "
+    "(default: summary; for json all).",
+)
+@click.option(
+    "--out",
+    metavar="PATH",
+    help="A file, or a folder for several; - is standard output (default: derived/exports in the "
+    "run's folder).",
+)
+@click.option("--force", is_flag=True, help="Replace existing files.")
+@click.option(
+    "--influx",
+    metavar="URL",
+    help="Where --to influx sends the points: http://HOST:8086[?bucket=B&org=O], token in "
+    "$WEIGHBRIDGE_INFLUX_TOKEN.",
+)
+@_schema("Print the JSON Schema of json.", _json_schema)
+def export_verb(
+    run: Path, form: str, tables: tuple[str, ...], out: str | None, force: bool, influx: str | None
+) -> None:
+    """Write a RUN folder in another FORMAT.
+
+    Tables: summary has a line for each layout, kind of request and worker count; steps one for
+    each repeat; seconds the time series; effects the differences from the first layout, with the
+    tests behind them. For a tuning, `ledger` has a line for each setting and objective, `trials`
+    one for each trial. What the run's folder lacks is printed.
+    """
+    from weighbridge.results.export.export import export, produce, single
+
+    if (form == INFLUX) != (influx is not None):
+        raise UsageError(
+            "--to influx and --influx URL go together",
+            advice="The URL says where the points are sent.",
+        )
+    if influx is not None:
+        if tables or out or force:
+            raise UsageError(
+                "influx takes the entire run and makes no files",
+                advice="Leave out --table, --out and --force.",
+            )
+        click.echo(_send(run, influx))
+        return
+    if out == STANDARD_OUTPUT:
+        _, produced = produce(run, form, tables)
+        click.echo(single(form, produced).content, nl=False)
+        remarks = produced.remarks
+    else:
+        done = export(run, form, tables, out=None if out is None else Path(out), force=force)
+        remarks = done.remarks
+        for path in done.paths:
+            click.echo(str(path))
+    for remark in remarks:
+        click.echo(f"weighbridge: {remark}", err=True)
+
+
+def _send(run: Path, url: str) -> str:
+    from weighbridge.results.influx.export import send_run
+    from weighbridge.results.influx.server import InfluxServer
+    from weighbridge.results.record.store import RunStore
+
+    return send_run(RunStore.open(run), InfluxServer.parse(url)).words
+
+
+RUNS = Path("runs")
+
+EXAMPLES: Final = (
+    (
+        "The fastest layout for each kind of request, where layouts may be ranked:",
+        """select workload, operation, arg_max(layout, throughput_ops_s) as layout,
+max(throughput_ops_s) as ops_s
+from summary where ranked and layer is null group by all""",
+    ),
+    (
+        "How far the repeats of a step differ:",
+        """select run, layout, api, driver, layer, workload, operation, workers,
+max(throughput_ops_s) / min(throughput_ops_s) as ratio from steps where ranked
+group by all order by ratio desc limit 10""",
+    ),
+    (
+        "The same step in all runs:",
+        """select created_at, layout, p90_ms from summary join runs using (run)
+where workload = 'small-read' and workers = 8 order by created_at""",
+    ),
+    (
+        "What was worse than the first layout, and how sure that is:",
+        "select about, metric, workers, subject, ratio, q from effects where verdict = 'worse'",
+    ),
+    (
+        "Seconds in which nothing succeeded:",
+        "select run, layout, workload, repeat, second from seconds where operations = 0",
+    ),
+    (
+        "CPU use of the gateways while steps were measured, as a share of 1:",
+        """select layout, workers, avg(cpu_s / span_s / cpus) as share from hosts
+where tier = 'gateway' and phase = 'measure' group by all order by all""",
+    ),
+)
+
+
+def _epilog() -> str:
+    """The examples for the help, each with click's mark that keeps its lines."""
+    parts = []
+    for words, query in EXAMPLES:
+        lines = "\n".join(f"    {line}" for line in query.splitlines())
+        parts.append(f"\b\n{words}\n{lines}")
+    return "\n\n".join(parts)
+
+
+def _views() -> str:
+    from weighbridge.results.export.query import schema_words
+
+    return schema_words()
+
+
+@click.command("sql", epilog=_epilog())
+@click.argument("query")
+@click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
+@shown(
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv", "json"]),
+    default="table",
+    help="Output format.",
+)
+@_schema("Print the views and their columns.", _views)
+def sql_verb(query: str, runs: tuple[Path, ...], form: str) -> None:
+    """Run a QUERY in DuckDB's SQL on the folders RUNS (default: all of runs/).
+
+    Views: runs, summary (the table of the report), steps (every repeat), seconds (time series),
+    effects (differences from the first layout), attestation (what hosts could do), hosts (what they
+    did, second by second), events and facts. NULL is unknown. Only the views that a query names are
+    read; it can change nothing and reach no file.
+    """
+    from weighbridge.results.export.query import ask, read_runs
+    from weighbridge.screen.answer import ANSWERS
+
+    found, left_out = read_runs(runs or _all_runs())
+    for sentence in left_out:
+        click.echo(f"weighbridge: {sentence}", err=True)
+    if not found:
+        raise UsageError(
+            "none of these folders is a run that can be read",
+            advice="Name run folders after the query.",
+        )
+    for one in found:
+        for gap in one.gaps:
+            click.echo(f"weighbridge: {one.manifest.run_id}: {gap}", err=True)
+    click.echo(ANSWERS[form](ask(query, found)), nl=False)
+
+
+def _all_runs() -> tuple[Path, ...]:
+    try:
+        return tuple(sorted(path for path in RUNS.iterdir() if path.is_dir()))
+    except OSError as error:
+        raise UsageError(
+            f"{RUNS}: {error.strerror}", advice="Name run folders after the query."
+        ) from error
