@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from command_lines import CommandLines
@@ -27,7 +28,6 @@ LISTENERS = {
         "swift-account-s",
         "swift-container",
         "swift-object-se",
-        "rsync",
         "iperf3",
     },
     "store-2": {
@@ -35,7 +35,6 @@ LISTENERS = {
         "swift-account-s",
         "swift-container",
         "swift-object-se",
-        "rsync",
         "iperf3",
     },
 }
@@ -184,10 +183,8 @@ def shown_by(words: str, out: Path) -> Shown:
     return Shown(run, (done.stdout + done.stderr).encode(), watch, lines.seen)
 
 
-def check_listeners(shown: Shown, *more: str) -> None:
-    """All listen on the address of their host in the deployment's network alone, and `more` on the
-    gateway.
-    """
+def check_listeners(shown: Shown, more: Mapping[str, set[str]] = MappingProxyType({})) -> None:
+    """All listen on the address of their host in the deployment's network alone; `more` by host."""
     watch = shown.watch
     wrong = sorted(
         f"{host}: {socket} by "
@@ -201,7 +198,7 @@ def check_listeners(shown: Shown, *more: str) -> None:
         seen = " ".join(
             name for (_, at, inode), name in watch.names.items() if at == host and inode in inodes
         )
-        wanted = {*listeners, *more} if host == "gateway-1" else listeners
+        wanted = listeners | more.get(host, set())
         assert {name for name in wanted if name not in seen} == set(), seen
     # Nothing of the run listens in the machine's own network.
     assert watch.here == set()
