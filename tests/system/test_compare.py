@@ -173,7 +173,7 @@ def test_fronts_and_daemons_that_are_restarted_show_no_more(tmp_path: Path) -> N
     ("number", "when"),
     [
         pytest.param(signal.SIGTERM, "starting", marks=pytest.mark.test_all),
-        (signal.SIGINT, "attesting"),
+        pytest.param(signal.SIGINT, "attesting", marks=pytest.mark.test_all),
         (signal.SIGTERM, "step 1/"),
         *(pytest.param(*one, marks=pytest.mark.test_all) for one in OTHER_ENDS),
     ],
@@ -271,7 +271,7 @@ def _hosts_go(printed: str) -> bool:
     [
         (_hosts_come, signal.SIGKILL, 0),
         pytest.param(_hosts_go, signal.SIGKILL, 1, marks=pytest.mark.test_all),
-        (_hosts_go, signal.SIGTERM, 1),
+        pytest.param(_hosts_go, signal.SIGTERM, 1, marks=pytest.mark.test_all),
     ],
 )
 def test_what_was_left_is_torn_down_and_only_what_is_missing_is_measured(
