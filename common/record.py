@@ -15,11 +15,7 @@ class Record(BaseModel):
     """
 
     model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        allow_inf_nan=False,
-        hide_input_in_errors=True,
-        defer_build=True,
+        frozen=True, extra="forbid", allow_inf_nan=False, hide_input_in_errors=True
     )
 
 

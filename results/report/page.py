@@ -41,7 +41,7 @@ def render(
 ) -> str:
     """A template with the plots of these figures in every look; `colours` name layouts' colours."""
     return (
-        _environment()
+        environment()
         .get_template(template)
         .render(
             **fields,
@@ -57,9 +57,9 @@ def render(
 
 
 @lru_cache(maxsize=1)
-def _environment() -> Environment:
+def environment() -> Environment:
     """The templates and their filters; made once per process, since it keeps what it compiled."""
-    environment = Environment(
+    templates = Environment(
         loader=PackageLoader("weighbridge.results"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -67,11 +67,11 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_finalized,
     )
-    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
-    environment.filters["bytes"] = show_bytes
-    environment.filters["breakable"] = _breakable
-    environment.filters["capital"] = upper
-    return environment
+    templates.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
+    templates.filters["bytes"] = show_bytes
+    templates.filters["breakable"] = _breakable
+    templates.filters["capital"] = upper
+    return templates
 
 
 def layout_colour(number: int) -> str:

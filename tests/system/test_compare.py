@@ -16,6 +16,7 @@ import pytest
 
 from deaths import left_behind, soon_nothing_left
 from deployed_layouts import written_once
+from exposure import Shown, check_credentials, check_listeners, check_secrets, shown_by
 from suite_command import measured, printed, started, trial, weighbridge
 from summary_columns import COLUMNS
 from weighbridge.environment import place
@@ -60,11 +61,15 @@ def nothing_stays() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
     folder = tmp_path_factory.mktemp("compare")
     (folder / "trial.yaml").write_text(SUITE)
-    done = weighbridge(f"compare --suite {folder}/trial.yaml --out {folder}/runs")
-    return measured(done, folder / "runs")
+    return shown_by(f"--suite {folder}/trial.yaml", folder / "runs")
+
+
+@pytest.fixture(scope="module")
+def finished(shown: Shown) -> RunStore:
+    return shown.run
 
 
 def test_a_comparison_measures_every_step_on_both_gateways_and_finds_them_valid(
@@ -143,11 +148,32 @@ def test_a_comparison_leaves_nothing_behind(finished: RunStore) -> None:
     soon_nothing_left(finished)
 
 
+def test_everything_listens_on_the_address_of_its_host_and_credentials_are_new_and_found_nowhere(
+    shown: Shown,
+) -> None:
+    check_listeners(shown)
+    check_credentials(shown)
+    check_secrets(shown)
+
+
+@pytest.mark.test_all
+def test_fronts_and_daemons_that_are_restarted_show_no_more(tmp_path: Path) -> None:
+    mix = "{read: 50, write: 50}"
+    suite = trial("[swift, s3]", mix, "1s", size="64KiB", suite="cache: before-step")
+    (tmp_path / "suite.yaml").write_text(suite)
+    layouts = "rgw-haproxy,swift-s3api:background=true"
+    words = f"--suite {tmp_path}/suite.yaml --layouts {layouts} --no-charts"
+    shown = shown_by(words, tmp_path / "runs")
+    check_listeners(shown, {"gateway-1": {"haproxy"}, "store-1": {"rsync"}, "store-2": {"rsync"}})
+    check_credentials(shown)
+    check_secrets(shown)
+
+
 @pytest.mark.parametrize(
     ("number", "when"),
     [
         pytest.param(signal.SIGTERM, "starting", marks=pytest.mark.test_all),
-        (signal.SIGINT, "attesting"),
+        pytest.param(signal.SIGINT, "attesting", marks=pytest.mark.test_all),
         (signal.SIGTERM, "step 1/"),
         *(pytest.param(*one, marks=pytest.mark.test_all) for one in OTHER_ENDS),
     ],
@@ -245,7 +271,7 @@ def _hosts_go(printed: str) -> bool:
     [
         (_hosts_come, signal.SIGKILL, 0),
         pytest.param(_hosts_go, signal.SIGKILL, 1, marks=pytest.mark.test_all),
-        (_hosts_go, signal.SIGTERM, 1),
+        pytest.param(_hosts_go, signal.SIGTERM, 1, marks=pytest.mark.test_all),
     ],
 )
 def test_what_was_left_is_torn_down_and_only_what_is_missing_is_measured(

@@ -103,9 +103,8 @@ def by_port(measurement: Measurement) -> dict[int, EndpointTally]:
     return found
 
 
-@pytest.mark.parametrize(
-    "spread", ["round-robin", pytest.param("per-worker", marks=pytest.mark.test_all)]
-)
+@pytest.mark.test_all
+@pytest.mark.parametrize("spread", ["round-robin", "per-worker"])
 def test_two_radosgw_share_the_requests_as_their_own_counters_say(
     spread: str, tmp_path: Path
 ) -> None:

@@ -106,6 +106,7 @@ def test_a_client_is_small(environment: Path) -> None:
     assert not (site / "scipy").exists()
 
 
+@pytest.mark.test_all
 def test_an_installed_suite_compares_and_draws_from_anywhere(
     environment: Path, tmp_path: Path
 ) -> None:

@@ -111,6 +111,7 @@ def test_a_coded_pool_keeps_one_and_a_half_bytes_a_byte_and_compressed_ones_less
         assert osd.resident_bytes == pytest.approx(resident, rel=0.1)
 
 
+@pytest.mark.test_all
 def test_coded_objects_of_swift_are_fragment_archives_on_each_host(tmp_path: Path) -> None:
     with deployed("swift-ec", tmp_path, change_hardware=unlimited) as deployment:
         gateway = deployment.running_gateway

@@ -133,6 +133,7 @@ def test_every_osd_reports_what_it_writes_by_itself(ceph: Deployment) -> None:
     assert all(one.request_bytes == SIZE and one.unit == "B/s" for one in figures)
 
 
+@pytest.mark.test_all
 def test_a_bench_that_is_killed_fails_its_step_and_the_gateway_goes_on(
     ceph: Deployment, tmp_path: Path
 ) -> None:

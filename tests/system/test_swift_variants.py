@@ -122,6 +122,7 @@ def three_disks(hardware: str) -> str:
     )
 
 
+@pytest.mark.test_all
 def test_with_servers_per_port_each_disk_has_servers_of_its_own(tmp_path: Path) -> None:
     def change(text: str) -> str:
         text = text.replace("background: false", "background: true\n  background_interval: 1h")

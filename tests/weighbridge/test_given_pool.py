@@ -185,6 +185,7 @@ def test_a_run_that_is_asked_to_end_ends_its_bench_and_names_what_it_cannot_dele
     assert cluster.server.all_ended()
 
 
+@pytest.mark.test_all
 def test_what_a_killed_run_left_goes_with_its_resumption_which_needs_the_pools_as_they_were(
     cluster: Cluster,
 ) -> None:

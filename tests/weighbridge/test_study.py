@@ -442,6 +442,7 @@ def controller(tmp_path: Path) -> Iterator[Any]:
         yield running
 
 
+@pytest.mark.test_all
 def test_results_of_cosbench_are_kept_beside_failures_which_exit_with_3(
     compared: Any, controller: Any, tmp_path: Path
 ) -> None:

@@ -1,6 +1,4 @@
-"""What real deployments show while a run weighs them: where they listen, and where the credentials
-made for them stand.
-"""
+"""Where real deployments listen while a run weighs them, and where their credentials stand."""
 
 from __future__ import annotations
 
@@ -11,23 +9,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
-
-import pytest
 
 from command_lines import CommandLines
 from secret_search import find_secrets, secrets_in
 from sockets import Socket, held, open_sockets
-from suite_command import measured, trial, weighbridge
+from suite_command import measured, weighbridge
 from weighbridge.environment import place
+from weighbridge.results.record.store import RunStore
 
-pytestmark = [pytest.mark.system, pytest.mark.long]
-
-SUITE = trial("[swift]", "{read: 50, write: 50}", "1s", size="64KiB", suite="cache: before-step")
-"""Both APIs are used anyway when a deployment is verified."""
-LAYOUTS = ("rgw-haproxy", "swift-s3api:background=true")
 LISTENERS = {
-    "gateway-1": {"radosgw", "haproxy", "memcached", "swift-proxy-ser"},
+    "gateway-1": {"radosgw", "memcached", "swift-proxy-ser"},
     "store-1": {
         "ceph-mon",
         "ceph-mgr",
@@ -35,7 +28,6 @@ LISTENERS = {
         "swift-account-s",
         "swift-container",
         "swift-object-se",
-        "rsync",
         "iperf3",
     },
     "store-2": {
@@ -43,12 +35,11 @@ LISTENERS = {
         "swift-account-s",
         "swift-container",
         "swift-object-se",
-        "rsync",
         "iperf3",
     },
 }
-"""By host, what must have been seen to listen, by a word of its name or command: a look that saw
-nothing proves nothing.
+"""By host, what must have been seen to listen in a run of RGW and Swift, by a word of its name or
+command: a look that saw nothing proves nothing.
 """
 KEYS = re.compile(
     r"^\s*(?:key|swift_hash_path_prefix|swift_hash_path_suffix) = (\S+)$", re.MULTILINE
@@ -160,98 +151,86 @@ class Watch:
 
 
 @dataclass(frozen=True)
-class Compared:
-    run: Path
+class Shown:
+    """What a run of two layouts showed."""
+
+    run: RunStore
     said: bytes
     watch: Watch
     listed: set[bytes]
 
 
-@pytest.fixture(scope="module")
-def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
-    folder = tmp_path_factory.mktemp("exposure")
-    (folder / "suite.yaml").write_text(SUITE)
-    words = f"--suite {folder}/suite.yaml --layouts {','.join(LAYOUTS)} --out {folder}/runs"
+def shown_by(words: str, out: Path) -> Shown:
+    """Run a comparison of two layouts into this folder, and watch it."""
     watch = Watch()
     with watch.watching(), CommandLines() as lines:
         done = weighbridge(
-            f"compare {words} --no-charts",
+            f"compare {words} --out {out}",
             env={
                 "WEIGHBRIDGE_HOME": str(place().home),
                 "WEIGHBRIDGE_STATE": str(place().state),
             },
         )
-    run = measured(done, folder / "runs").folder
+    run = measured(done, out)
     assert not watch.faults, watch.faults
     # Hosts that were raised for a check of configuration alone have what their packages bring.
     labels = {label for label, _ in watch.addresses}
+    assert len(labels) == 2
     watch.secrets = {
         name: value for name, value in watch.secrets.items() if name.split()[0] in labels
     }
     watch.modes = {name: mode for name, mode in watch.modes.items() if name.split()[0] in labels}
-    return Compared(run, (done.stdout + done.stderr).encode(), watch, lines.seen)
+    return Shown(run, (done.stdout + done.stderr).encode(), watch, lines.seen)
 
 
-def test_everything_listens_on_the_address_of_its_host_in_the_deployments_network_alone(
-    compared: Compared,
-) -> None:
-    watch = compared.watch
+def check_listeners(shown: Shown, more: Mapping[str, set[str]] = MappingProxyType({})) -> None:
+    """All listen on the address of their host in the deployment's network alone; `more` by host."""
+    watch = shown.watch
     wrong = sorted(
-        f"{host}: {one} by "
-        f"{watch.names.get((label, host, one.inode), 'one that was gone too soon')}"
-        for label, host, one in watch.sockets
-        if not one.loopback and one.address != watch.addresses.get((label, host))
+        f"{host}: {socket} by "
+        f"{watch.names.get((label, host, socket.inode), 'a process that was gone too soon')}"
+        for label, host, socket in watch.sockets
+        if not socket.loopback and socket.address != watch.addresses.get((label, host))
     )
     assert wrong == []
-    for host, wanted in LISTENERS.items():
+    for host, listeners in LISTENERS.items():
+        inodes = {socket.inode for _, name, socket in watch.sockets if name == host}
         seen = " ".join(
-            name
-            for (_, one, inode), name in watch.names.items()
-            if one == host and inode in _inodes(watch, host)
+            name for (_, at, inode), name in watch.names.items() if at == host and inode in inodes
         )
+        wanted = listeners | more.get(host, set())
         assert {name for name in wanted if name not in seen} == set(), seen
+    # Nothing of the run listens in the machine's own network.
+    assert watch.here == set()
 
 
-def test_nothing_of_a_run_listens_in_the_machines_own_network(compared: Compared) -> None:
-    assert compared.watch.here == set()
-
-
-def test_credentials_are_new_for_each_deployment_and_kept_by_their_owner_alone(
-    compared: Compared,
-) -> None:
-    watch = compared.watch
+def check_credentials(shown: Shown) -> None:
+    """Credentials are new for each deployment and kept by their owner alone."""
+    watch = shown.watch
     labels = {label for label, _ in watch.addresses}
-    assert len(labels) == len(LAYOUTS)
-    of = {
-        label: {value for name, value in watch.secrets.items() if name.startswith(label)}
+    first, second = (
+        {value for name, value in watch.secrets.items() if name.startswith(label)}
         for label in labels
-    }
-    first, second = of.values()
+    )
     assert min(len(first), len(second)) >= 3
     assert not first & second
     assert {name: oct(mode) for name, mode in watch.modes.items() if mode & 0o077} == {}
 
 
-def test_credentials_made_for_a_deployment_are_found_nowhere_in_its_run_nor_in_the_process_list(
-    compared: Compared,
-) -> None:
-    secrets = compared.watch.secrets
+def check_secrets(shown: Shown) -> None:
+    """Credentials made for a deployment are nowhere in its run, nor in the process list."""
+    secrets = shown.watch.secrets
     assert len(set(secrets.values())) >= 10
-    assert secrets_in(compared.said, secrets) == []
-    assert [name for line in compared.listed for name in secrets_in(line, secrets)] == []
-    assert any(b"radosgw-admin" in line or b"ceph-mon" in line for line in compared.listed), (
+    assert secrets_in(shown.said, secrets) == []
+    assert [name for line in shown.listed for name in secrets_in(line, secrets)] == []
+    assert any(b"radosgw-admin" in line or b"ceph-mon" in line for line in shown.listed), (
         "the hosts' processes are in the list"
     )
-    assert list(compared.run.rglob("*radosgw*")), "the hosts' logs are kept"
-    assert find_secrets(compared.run, secrets) == []
+    folder = shown.run.folder
+    assert list(folder.rglob("*radosgw*")), "the hosts' logs are kept"
+    assert find_secrets(folder, secrets) == []
     tokens = [
-        path
-        for path in compared.run.rglob("*")
-        if path.is_file() and TOKENS.search(path.read_bytes())
+        path for path in folder.rglob("*") if path.is_file() and TOKENS.search(path.read_bytes())
     ]
     assert tokens == []
-    assert TOKENS.search(compared.said) is None
-
-
-def _inodes(watch: Watch, host: str) -> set[int]:
-    return {one.inode for _, name, one in watch.sockets if name == host}
+    assert TOKENS.search(shown.said) is None
