@@ -168,6 +168,8 @@ class FileStore(Gateway):
     """
     copied_by: ClassVar[Literal["gateway", "store"]] = "gateway"
     """As of `Structure`."""
+    health_path: ClassVar[str] = "/health"
+    """Of S3's port: answers when it is ready."""
     says_version: ClassVar[tuple[str, ...]] = ("--version",)
     """What its program is asked for its version."""
 
@@ -204,12 +206,13 @@ class FileStore(Gateway):
         """Its daemons; `endpoint` has the user and key that they are to know."""
 
     @abstractmethod
-    def ready(self, hosts: Hosts) -> tuple[Readiness, ...]:
-        """What says that it is ready."""
-
-    @abstractmethod
     def facts(self, structure: Structure) -> dict[str, str]:
         """Sentences of the report's table, without program and verification."""
+
+    def ready(self, hosts: Hosts) -> tuple[Readiness, ...]:
+        """What says that it is ready."""
+        host = hosts[self.entrance]
+        return (Readiness(host, f"{base_url(host.address, self.port)}{self.health_path}"),)
 
     def fragments(self, disks: int) -> Fragments | None:
         """How it cuts objects over so many disks; None: it does not."""

@@ -85,17 +85,13 @@ class Versitygw(FileStore):
         disk = disk_folders(host)[0]
         iam, data = f"{disk}/iam", f"{disk}/data"
         at = host_port(host.address, self.port)
-        options = ("--port", at, "--iam-dir", iam, "--health", "/health", "--quiet")
+        options = ("--port", at, "--iam-dir", iam, "--health", self.health_path, "--quiet")
         argv = ("versitygw", *options, "posix", data)
         keys = {
             "ROOT_ACCESS_KEY": endpoint.user,
             "ROOT_SECRET_KEY": endpoint.key.get_secret_value(),
         }
         return [[folder_daemon(host, "versitygw", self.port, argv, (iam, data), keys)]]
-
-    def ready(self, hosts: Hosts) -> tuple[Readiness, ...]:
-        host = hosts[self.place.server]
-        return (Readiness(host, f"{base_url(host.address, self.port)}/health"),)
 
     def facts(self, structure: Structure) -> dict[str, str]:
         return {
@@ -146,6 +142,7 @@ class Minio(FileStore):
     )
     roles: ClassVar[Mapping[str, Tier]] = {"server": "shared"}
     port = 9000
+    health_path = "/minio/health/cluster"
     answers: Answers = "data on disk"
 
     def lacks(self, disks: Mapping[str, int]) -> tuple[Unfit, ...]:
@@ -184,10 +181,6 @@ class Minio(FileStore):
             folders = [f"{folder}/minio" for folder in disk_folders(server)]
             daemons.append(folder_daemon(server, "minio", self.port, argv, folders, environment))
         return [daemons]
-
-    def ready(self, hosts: Hosts) -> tuple[Readiness, ...]:
-        first = hosts[self.entrance]
-        return (Readiness(first, f"{base_url(first.address, self.port)}/minio/health/cluster"),)
 
     def facts(self, structure: Structure) -> dict[str, str]:
         return {
@@ -262,6 +255,7 @@ class Seaweedfs(FileStore):
         "s3": "gateway",
     }
     port = 8333
+    health_path = "/healthz"
     copied = ("replicas", "volume servers")
     copied_by = "store"
 
@@ -306,12 +300,10 @@ class Seaweedfs(FileStore):
         ]
 
     def ready(self, hosts: Hosts) -> tuple[Readiness, ...]:
-        master, s3 = hosts[self.place.master], hosts[self.place.s3]
+        master = hosts[self.place.master]
         servers = f"{base_url(master.address, _MASTER)}/dir/status"
-        return (
-            Readiness(master, servers, text='"Url"', times=len(self.place.volume)),
-            Readiness(s3, f"{base_url(s3.address, self.port)}/healthz"),
-        )
+        known = Readiness(master, servers, text='"Url"', times=len(self.place.volume))
+        return (known, *super().ready(hosts))
 
     def set_up(self, running: RunningFileStore, hosts: Hosts) -> None:
         """Have it sync, which it remembers."""

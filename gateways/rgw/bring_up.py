@@ -22,10 +22,9 @@ from weighbridge.gateways.gateway import Below, CephBelow, RunningGateway, Say
 from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.rgw import ceph_state, data_pool, objectstore
 from weighbridge.gateways.rgw.ceph_roster import CephRoster, Osd, Radosgw
-from weighbridge.gateways.rgw.ceph_state import CephState, conf_of, front_files_of
+from weighbridge.gateways.rgw.ceph_state import CephState, Media, conf_of, front_files_of
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import DATA_POOL, pools
-from weighbridge.gateways.rgw.facts import Media
 from weighbridge.gateways.rgw.monitor import CephDaemon, Monitor
 from weighbridge.gateways.rgw.running_rgw import (
     MGR_INTERVALS_S,

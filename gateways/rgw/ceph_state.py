@@ -6,23 +6,19 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 from weighbridge.common.host import Host, Service
 from weighbridge.gateways.certificates import SERVER_FILE, Certificates
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.gateway import words
 from weighbridge.gateways.probe import Probe
-from weighbridge.gateways.rgw import config
 from weighbridge.gateways.rgw.ceph_roster import MON_PORTS, CephRoster, Mon
 from weighbridge.gateways.rgw.cluster import CephCluster
 from weighbridge.gateways.rgw.config import CONF, KEYRING, Files, HostFile
 from weighbridge.gateways.rgw.data_pool import DataPool
-from weighbridge.gateways.rgw.facts import Media, facts
 from weighbridge.gateways.rgw.monitor import CephDaemon, Monitor
-from weighbridge.gateways.rgw.releases import RELEASES
-from weighbridge.gateways.verify import OperationCheck
 
+Media = Literal["hdd", "ssd"]
 _QUORUM_WITHIN_S: Final = 120.0
 _POLL_S: Final = 0.05
 
@@ -103,6 +99,7 @@ class CephState:
     """The mon, the mgr and the OSDs, which changes leave alone."""
     osds: tuple[CephDaemon, ...]
     media: tuple[Media, ...]
+    """The kind of disk that each OSD believes it has."""
     primaries: Mapping[int, int]
     """For how many placement groups of the data pool each OSD, by number, answers reads."""
     data_pool: DataPool
@@ -137,35 +134,6 @@ class CephState:
     @property
     def mgrs(self) -> tuple[CephDaemon, ...]:
         return tuple(mgrs(self.roster.mons, self.hosts))
-
-    def facts(self, checks: Sequence[OperationCheck]) -> dict[str, str]:
-        """What decides results, in words, by the daemons; `checks` passed at the last start."""
-        cluster = self.cluster
-        found = facts(
-            cluster,
-            self.osds,
-            tuple(self.radosgws),
-            self.mon_host,
-            native=self.native,
-            media=self.media,
-            primaries=self.primaries,
-            data_pool=self.data_pool,
-        )
-        front = cluster.front(native=self.native)
-        if front is not None and cluster.place.front is not None:
-            found |= front.facts(self.hosts[cluster.place.front])
-        return {**found, **self._taken_as()} | {
-            "verified": f"{len(checks)} operations over S3 and Swift, reads byte for byte"
-        }
-
-    def _taken_as(self) -> dict[str, str]:
-        """Which release's settings it has, if not its own, and what its programs say of them."""
-        other = RELEASES[self.cluster.release].settings_of
-        if not other:
-            return {}
-        host, release = self.hosts[self.cluster.place.radosgw[0]], self.cluster.release
-        ignored = config.unknown_options(host, release, conf_of(self.files))
-        return {"release settings": words(release, other, [*ignored.values()])}
 
     def probes(self) -> tuple[Probe, ...]:
         """The probes of each radosgw, OSD and the front; their programs are put on the hosts."""

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Literal
+from collections.abc import Callable, Mapping
+from typing import Final
 
 from weighbridge.common.endpoint import bracketed
 from weighbridge.common.host import Host
 from weighbridge.common.quantities import show_bytes
-from weighbridge.gateways.gateway import package_versions
+from weighbridge.gateways.gateway import package_versions, words
 from weighbridge.gateways.rgw import objectstore
-from weighbridge.gateways.rgw.cluster import CephCluster
-from weighbridge.gateways.rgw.config import DATA_POOL, INDEX_POOL, pools
-from weighbridge.gateways.rgw.data_pool import DataPool, compression
+from weighbridge.gateways.rgw.ceph_state import CephState, Media, conf_of
+from weighbridge.gateways.rgw.config import DATA_POOL, INDEX_POOL, pools, unknown_options
+from weighbridge.gateways.rgw.data_pool import compression
 from weighbridge.gateways.rgw.monitor import CephDaemon, running_values
+from weighbridge.gateways.rgw.releases import RELEASES
 from weighbridge.gateways.rgw.settings import RgwSettings
 
-Media = Literal["hdd", "ssd"]
 _MEDIA: Mapping[Media, str] = {"hdd": "spinning (rotational)", "ssd": "solid state"}
 
 _RGW_OPTIONS = (
@@ -62,25 +62,13 @@ _BYTES = (
 )
 
 
-def facts(
-    cluster: CephCluster,
-    osds: Sequence[CephDaemon],
-    gateways: Sequence[CephDaemon],
-    mon: Host,
-    *,
-    native: bool,
-    media: Sequence[Media],
-    primaries: Mapping[int, int],
-    data_pool: DataPool,
-) -> dict[str, str]:
+def facts(state: CephState) -> dict[str, str]:
     """What decides results, in words; values of options as the running daemons report them.
-
-    `media` are the kinds of disk that the OSDs believe they have, one each; `primaries` are the
-    numbers of placement groups whose reads each answers; `data_pool` is what the mon says of it.
 
     Raises ServiceFailed when a daemon does not know an option that the layout sets.
     """
-    settings = cluster.settings
+    cluster, data_pool, osds = state.cluster, state.data_pool, state.osds
+    settings, gateways = cluster.settings, tuple(state.radosgws)
     pool = settings.pools
     rgw_host = gateways[0].host
     packages = ("radosgw", "ceph-osd", "ceph-mon")
@@ -111,34 +99,43 @@ def facts(
             if name in (DATA_POOL, INDEX_POOL)
         )
         + f", others {pool.other_pg_num}",
-        "reads by OSD": spread(primaries),
+        "reads by OSD": spread(state.primaries),
         **_background(settings),
     }
-    front = cluster.front(native=native)
+    front = cluster.front(native=state.native)
     if front is not None and front.wants_fastcgi:
         found["FastCGI of radosgw"] = (
             f"yes: {front.label} speaks to it directly"
-            if native
+            if state.native
             else "none in this release's program"
         )
     wanted = (*_OSD_OPTIONS, *_STORE_OPTIONS[settings.osd.objectstore])
     for what, ceph, names in (("rgw", gateways[0], _RGW_OPTIONS), ("osd", osds[0], wanted)):
         for name, value in running_values(ceph, [name for name in names if knows(name)]).items():
             shown = f"{value} ({show_bytes(int(value))})" if name in _BYTES else value
-            # Facts are compared, and an address belongs to one deployment: the host's name replaces
-            # it.
-            found[f"{what}: {name}"] = shown.replace(
-                f"{bracketed(ceph.host.address)}:", f"{ceph.host.name}:"
-            )
-    if len(gateways) > 1:
-        for one in gateways[1:]:
-            value = running_values(one, ["rgw_frontends"])["rgw_frontends"]
-            found[f"{one.name}: rgw_frontends"] = value.replace(
-                f"{bracketed(one.host.address)}:", f"{one.host.name}:"
-            )
-    found |= _queue(osds, media, settings.osd.objectstore, knows)
-    found |= _extra(settings, osds, gateways, mon)
-    return found
+            found[f"{what}: {name}"] = _with_name(shown, ceph.host)
+    for one in gateways[1:]:
+        value = running_values(one, ["rgw_frontends"])["rgw_frontends"]
+        found[f"{one.name}: rgw_frontends"] = _with_name(value, one.host)
+    found |= _queue(state, knows) | _extra(state)
+    if front is not None and cluster.place.front is not None:
+        found |= front.facts(state.hosts[cluster.place.front])
+    return found | _taken_as(state)
+
+
+def _with_name(value: str, host: Host) -> str:
+    """Facts are compared, and an address belongs to one deployment: the host's name replaces it."""
+    return value.replace(f"{bracketed(host.address)}:", f"{host.name}:")
+
+
+def _taken_as(state: CephState) -> dict[str, str]:
+    """Which release's settings it has, if not its own, and what its programs say of them."""
+    release, place = state.cluster.release, state.cluster.place
+    other = RELEASES[release].settings_of
+    if not other:
+        return {}
+    ignored = unknown_options(state.hosts[place.radosgw[0]], release, conf_of(state.files))
+    return {"release settings": words(release, other, [*ignored.values()])}
 
 
 def _compression(settings: RgwSettings, host: Host) -> str:
@@ -172,25 +169,23 @@ def uneven(primaries: Mapping[int, int]) -> tuple[str, ...]:
     )
 
 
-def _queue(
-    osds: Sequence[CephDaemon], media: Sequence[Media], store: str, knows: Callable[[str], bool]
-) -> dict[str, str]:
+def _queue(state: CephState, knows: Callable[[str], bool]) -> dict[str, str]:
     """How OSDs queue requests and which writes they defer, which depends on their kind of disk.
 
     They ask the kernel, which calls loop disks rotational. BlueStore then writes data up to
     `bluestore_prefer_deferred_size_hdd` to its log first; the option
     `bluestore_debug_enforce_settings` overrides the kind.
     """
-    each = Counter(media)
+    each = Counter(state.media)
     found = {
         "disks as Ceph takes them": ", ".join(
             f"{count} {_MEDIA[one]}" for one, count in sorted(each.items())
         )
     }
-    one, osd = media[0], osds[0]
+    one, osd = state.media[0], state.osds[0]
     names = ("osd_op_queue", f"osd_op_num_shards_{one}", f"osd_op_num_threads_per_shard_{one}")
     values = running_values(osd, [name for name in names if knows(name)])
-    if store == "bluestore":
+    if state.cluster.settings.osd.objectstore == "bluestore":
         names = (
             f"bluestore_prefer_deferred_size_{one}",
             f"bluestore_min_alloc_size_{one}",
@@ -224,19 +219,17 @@ def _background(settings: RgwSettings) -> dict[str, str]:
     }
 
 
-def _extra(
-    settings: RgwSettings, osds: Sequence[CephDaemon], gateways: Sequence[CephDaemon], mon: Host
-) -> dict[str, str]:
+def _extra(state: CephState) -> dict[str, str]:
     """Values of the layout's own options, from the daemons: Ceph ignores unknown ones."""
     daemons = {
-        "mon": CephDaemon(mon, "mon.a"),
-        "mgr": CephDaemon(mon, "mgr.a"),
-        "osd": osds[0],
-        "client": gateways[0],
-        "global": osds[0],
+        "mon": CephDaemon(state.mon_host, "mon.a"),
+        "mgr": CephDaemon(state.mon_host, "mgr.a"),
+        "osd": state.osds[0],
+        "client": next(iter(state.radosgws)),
+        "global": state.osds[0],
     }
     found: dict[str, str] = {}
-    for section, options in settings.options.items():
+    for section, options in state.cluster.settings.options.items():
         if options:
             values = running_values(daemons[section], tuple(options))
             found |= {f"option [{section}] {name}": value for name, value in values.items()}

@@ -50,50 +50,38 @@ class SwiftBringUp:
     def __init__(
         self, cluster: SwiftCluster, hosts: Mapping[str, Host], client: Host, say: Say
     ) -> None:
-        self.cluster = cluster
         self.settings = cluster.settings
-        self.hosts = hosts
-        self.client = client
         self.say = say
         self.roster = SwiftRoster(cluster.place, cluster.settings, hosts)
         self.stores = [hosts[name] for name in cluster.place.storage]
         self.caches = [hosts[name] for name in cluster.place.proxy]
         self.front = cluster.front()
-        self.secret = Secrets.of(cluster, hosts)
-        self.files = files(cluster.release, cluster.settings, self.roster, self.secret, self.front)
-        self.started: list[Daemon] = []
+        secret = Secrets.of(cluster, hosts)
+        texts = files(cluster.release, cluster.settings, self.roster, secret, self.front)
+        self.state = SwiftState(cluster, hosts, client, secret, texts)
 
     def run(self) -> RunningGateway:
         """Start it all. Raises ServiceFailed, CommandFailed or VerificationFailed."""
+        state = self.state
         self.say("creating file systems, configuration and rings")
-        trust(self.hosts, self.secret.certificates)
+        trust(state.hosts, state.secret.certificates)
         stores: list[Callable[[], None]] = [partial(self._make_store, host) for host in self.stores]
         caches: list[Callable[[], None]] = [partial(self._make_proxy, host) for host in self.caches]
         together([self._make_rings, *caches, *stores])
         self._start_servers()
         self._start_front()
-        endpoints = self._endpoints()
-        with daemon.blaming(self.started):
-            checks = verify(self.client, endpoints)
-        verified = verified_text(checks, endpoints)
-        self.say(f"verified: {verified}")
+        state.endpoints = self._endpoints()
+        with daemon.blaming(state.daemons):
+            checks = verify(state.client, state.endpoints)
+        state.verified = verified_text(checks, state.endpoints)
+        self.say(f"verified: {state.verified}")
         if self.settings.background:
             self._start_background()
-        state = SwiftState(
-            cluster=self.cluster,
-            hosts=self.hosts,
-            client=self.client,
-            secret=self.secret,
-            files=self.files,
-            daemons=self.started,
-            endpoints=endpoints,
-            verified=verified,
-        )
         return RunningSwift(state, self._below)
 
     def _prepare(self, host: Host, script: Sequence[str] = ()) -> None:
         """Set a host up, run `script` there, and return when its syslog listens."""
-        for path, text in self.files[host.name].items():
+        for path, text in self.state.files[host.name].items():
             put(host, path, text)
         argv = program.ship(host, "weighbridge.gateways.swift.write_syslog")
         syslog = Service(SYSLOG, (*argv, f"/var/log/host/{LOG}"))
@@ -117,7 +105,7 @@ class SwiftBringUp:
     def _start_servers(self) -> None:
         proxies = [
             Daemon(
-                self.hosts[one.host],
+                self.state.hosts[one.host],
                 Service(one.service, ("swift-proxy-server", one.conf), _ENVIRONMENT),
                 one.port,
                 (LOG,),
@@ -132,9 +120,8 @@ class SwiftBringUp:
         # A server with a port for each disk is still one daemon.
         self._start([*proxies, *(ports[0] for ports in stores)])
         self.say("waiting for the storage servers and the proxies")
-        await_ports(
-            self.client, [*self.started, *(one for ports in stores for one in ports[1:])], self.say
-        )
+        further = [one for ports in stores for one in ports[1:]]
+        await_ports(self.state.client, [*self.state.daemons, *further], self.say)
 
     @staticmethod
     def _server(host: Host, server: str, port: int) -> Daemon:
@@ -144,13 +131,13 @@ class SwiftBringUp:
     def _start_front(self) -> None:
         if self.front is None or self.roster.front is None:
             return
-        host = self.hosts[self.roster.front.name]
+        host = self.state.hosts[self.roster.front.name]
         if host.name not in {one.name for one in (*self.caches, *self.stores)}:
-            for path, text in self.files[host.name].items():
+            for path, text in self.state.files[host.name].items():
                 put(host, path, text)
         daemons = self.front.daemons(host)
         self._start(daemons)
-        await_ports(self.client, daemons, self.say)
+        await_ports(self.state.client, daemons, self.say)
 
     def _make_rings(self) -> None:
         devices: dict[str, list[dict[str, str | int]]] = {server: [] for server in SERVERS}
@@ -177,11 +164,12 @@ class SwiftBringUp:
         together([partial(put_rings, host) for host in (*self.caches, *self.stores)])
 
     def _endpoints(self) -> tuple[Endpoint, ...]:
-        front = front_url(self.cluster.place, self.settings, self.hosts)
+        front = front_url(self.state.cluster.place, self.settings, self.state.hosts)
         if front is not None:
-            return running_swift.endpoints_below(front, self.secret.key, self.settings)
+            return running_swift.endpoints_below(front, self.state.secret.key, self.settings)
         first, *rest = self.roster.proxies
-        found = running_swift.direct_proxy(first, self.secret.key, self.settings, fronted=False)
+        key = self.state.secret.key
+        found = running_swift.direct_proxy(first, key, self.settings, fronted=False)
         if self.settings.endpoints is None:
             return found
         others = tuple(running_swift.url_of(one, self.settings) for one in rest)
@@ -193,10 +181,10 @@ class SwiftBringUp:
         gateway: tuple[Endpoint, ...] = ()
         if self.front is not None:
             gateway = running_swift.direct_proxy(
-                self.roster.proxies[0], self.secret.key, self.settings, fronted=True
+                self.roster.proxies[0], self.state.secret.key, self.settings, fronted=True
             )
         servers = running_swift.object_servers(
-            self.caches[0], self.stores, self.secret, self.settings.replicas
+            self.caches[0], self.stores, self.state.secret, self.settings.replicas
         )
         return Below(gateway=gateway, swift=servers)
 
@@ -213,8 +201,8 @@ class SwiftBringUp:
                     )
         self._start(daemons)
         self.say(f"started {len(daemons)} background daemons")
-        await_ports(self.client, [one for one in daemons if one.port], self.say)
+        await_ports(self.state.client, [one for one in daemons if one.port], self.say)
 
     def _start(self, daemons: Sequence[Daemon]) -> None:
-        self.started += daemons
+        self.state.daemons += daemons
         daemon.start(daemons)

@@ -84,10 +84,10 @@ class SwiftState:
     secret: Secrets
     files: dict[str, dict[str, str]]
     """File texts by path, by host, as they are on the hosts."""
-    daemons: list[Daemon]
+    daemons: list[Daemon] = field(default_factory=list)
     """All daemons in start order."""
-    endpoints: tuple[Endpoint, ...]
-    verified: str
+    endpoints: tuple[Endpoint, ...] = ()
+    verified: str = ""
     """What was verified last, in words."""
     doubtful: set[tuple[str, str]] = field(default_factory=set)
     """Host and service of daemons that a failed change may have left dead or changed."""

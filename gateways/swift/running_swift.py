@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from pydantic import SecretStr
 
@@ -48,16 +48,10 @@ def endpoints_below(
     base: str, key: str, settings: SwiftSettings, *, storage_url: str | None = None
 ) -> tuple[Endpoint, ...]:
     """The endpoints at a URL of proxies, for the user with `key`."""
-    user, secret, ca_file = f"{config.ACCOUNT}:{config.USER}", SecretStr(key), ca_file_of(base)
-    swift = Endpoint(
-        api="swift",
-        url=f"{base}/auth/v1.0",
-        user=user,
-        key=secret,
-        storage_url=storage_url,
-        ca_file=ca_file,
-    )
-    s3 = Endpoint(api="s3", url=base, user=user, key=secret, ca_file=ca_file)
+    user = f"{config.ACCOUNT}:{config.USER}"
+    own: dict[str, Any] = {"user": user, "key": SecretStr(key), "ca_file": ca_file_of(base)}
+    swift = Endpoint(api="swift", url=f"{base}/auth/v1.0", storage_url=storage_url, **own)
+    s3 = Endpoint(api="s3", url=base, **own)
     return (swift, s3) if settings.s3api else (swift,)
 
 

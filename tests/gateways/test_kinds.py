@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -360,8 +361,10 @@ PLACE = NullPlacement(target="gateway-1")
 
 @pytest.fixture
 def hosts(tmp_path: Path) -> Iterator[dict[str, Host]]:
+    # Its port is fixed: no two processes of tests have the same addresses.
+    net = f"127.{os.getpid() >> 8 & 0x7F}.{os.getpid() & 0xFF}"
     both = {
-        name: FakeHost(name, f"127.78.{len(name)}.1", tmp_path / name)
+        name: FakeHost(name, f"{net}.{len(name)}", tmp_path / name)
         for name in ("client-1", "gateway-1")
     }
     yield dict(both)
