@@ -37,12 +37,11 @@ class LayoutAnswers(Record):
     left: tuple[str, ...] = ()
     """What could not be deleted."""
 
-    def count(self, outcome: Outcome) -> int:
-        return sum(one.outcome == outcome for one in self.answers.values())
-
     @property
     def summary(self) -> str:
-        return ", ".join(f"{self.count(one)} {one}" for one in MARKS)
+        """How many answers have each outcome."""
+        outcomes = [answer.outcome for answer in self.answers.values()]
+        return ", ".join(f"{outcomes.count(outcome)} {outcome}" for outcome in MARKS)
 
 
 class CapabilityMatrix(Record):
