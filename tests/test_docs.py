@@ -112,6 +112,14 @@ def texts_of_code() -> Iterator[tuple[str, str]]:
         yield path.name, re.sub(r"\{[{%#].*?[}%#]\}", "", path.read_text(), flags=re.DOTALL)
 
 
+def test_the_tutorial_that_needs_no_root_begins_without_it() -> None:
+    page = (ROOT / "docs" / "tutorial" / "own-endpoints.md").read_text(encoding="utf-8")
+    first = page.partition("```sh\n")[2].partition("```")[0]
+    # Each target of make that builds something installs packages of the system first.
+    assert not re.search(r"\b(make|sudo|apt|apt-get|docker)\b", first)
+    assert "weighbridge" in first
+
+
 def test_lines_of_the_readme_are_not_too_long_for_a_screen() -> None:
     lines = README.read_text(encoding="utf-8").splitlines()
     assert [line for line in lines if len(line) > 120 and line[0] != "|"] == []
