@@ -24,7 +24,7 @@ _USER = "null:user"
 _SERVICE = "null-target"
 _EFFECTIVE_SCOPES: frozenset[Scope] = frozenset({"restart", "buckets"})
 _ADVICE = "Tear it down and start it with the other settings."
-_REFUSED = "the null target refuses what is more than a whole object or a list (501)"
+_REFUSED = "the null target refuses what is more than a complete object or a list (501)"
 _IGNORED = "the null target ignores ranges and conditions"
 _LACKS: Mapping[str, str] = MappingProxyType(
     {

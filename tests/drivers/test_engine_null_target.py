@@ -188,7 +188,7 @@ def test_requests_are_understood_in_any_pieces(null: Make, cut: int) -> None:
         "DELETE /v1/AUTH_test/b/o?version-id=1",
     ],
 )
-def test_what_is_more_than_a_whole_object_is_refused(null: Make, line: str) -> None:
+def test_what_is_more_than_a_complete_object_is_refused(null: Make, line: str) -> None:
     served = null()
     ask(served, b"PUT /b HTTP/1.1\r\n\r\n", until=b"\r\n\r\n")
     head = f"{line} HTTP/1.1\r\nX-Auth-Token: {swift(served).get_auth()[1]}\r\n\r\n".encode()

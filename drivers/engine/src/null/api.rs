@@ -82,7 +82,7 @@ pub(super) fn is_swift(path: &str) -> bool {
     path.starts_with("/v1/AUTH_") || path == "/auth/v1.0"
 }
 
-/// Keys of queries that ask for more than a whole object or a listing, and are refused.
+/// Keys of queries that ask for more than a complete object or a listing, and are refused.
 const REFUSED: [&str; 12] = [
     "acl",
     "bulk-delete",

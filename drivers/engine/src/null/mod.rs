@@ -1,7 +1,7 @@
 //! The null target: an S3 and Swift server that costs next to nothing, for calibrating drivers. It
 //! stores names, sizes and, of bodies that differ from the content of its seed, the first 64 KiB;
-//! the rest is served as the seed's content. Objects are written, read, listed and deleted as
-//! wholes: copies, parts, versions and whatever else a query asks for are refused, and conditions
+//! the rest is served as the seed's content. Complete objects are written, read, listed and
+//! deleted: copies, parts, versions and whatever else a query asks for are refused, and conditions
 //! and ranges are ignored.
 
 mod api;
