@@ -7,6 +7,7 @@ import inspect
 import re
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
@@ -275,25 +276,28 @@ def load_layout(path: Path, hardware: Hardware, reference: Reference | None = No
 
     Raises DocumentError with all faults at once; UsageError when the file cannot be read.
     """
-    document = Document.read(path)
-    if reference is not None:
-        for change in reference.changes:
+    document, faults = Document.read(path), list[Fault]()
+    if reference is None or not reference.changes:
+        return _checked(document, hardware, faults)
+    for change in reference.changes:
+        try:
             document.change(change.path, change.value, reference.fault(change))
-    layout = document.into(Layout)
-    if reference is not None and reference.changes:
-        layout = layout.model_copy(update={"name": reference.renamed(layout.name)})
-    return _checked(document, layout, hardware)
+        except DocumentError as error:
+            faults += error.faults
+    found = _checked(document, hardware, faults)
+    name = reference.renamed(found.layout.name)
+    return replace(found, layout=found.layout.model_copy(update={"name": name}))
 
 
 def changed_document(document: Document, hardware: Hardware) -> Planned:
     """Check a layout changed by `Document.change`. Raises DocumentError with all faults."""
-    found = _checked(document, document.into(Layout), hardware)
+    found = _checked(document, hardware, [])
     return replace(found, text=_text(found.layout))
 
 
 def checked_again(layout: Layout, hardware: Hardware, where: str) -> Planned:
     """Check a layout of a plan, `where` for messages. Raises DocumentError with all faults."""
-    return _checked(Document(f"{where}: layout {layout.name}", _text(layout)), layout, hardware)
+    return _checked(Document(f"{where}: layout {layout.name}", _text(layout)), hardware, [])
 
 
 def changed_layout(
@@ -330,14 +334,7 @@ def changed_layout(
             document.change(("settings", *path_of(key, kind.Settings)), value, where)
         except DocumentError as error:
             faults += error.faults
-    try:
-        found = _checked(document, document.into(Layout), hardware)
-    except DocumentError as error:
-        faults += error.faults
-    if faults:
-        raise DocumentError(
-            sorted(dict.fromkeys(faults), key=lambda fault: (fault.file, fault.line, fault.column))
-        )
+    found = _checked(document, hardware, faults)
     return replace(found, text=_text(found.layout))
 
 
@@ -366,60 +363,96 @@ def _text(layout: Layout) -> str:
     return yaml.safe_dump(layout.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
 
 
-def _checked(document: Document, layout: Layout, hardware: Hardware) -> Planned:
+def _checked(document: Document, hardware: Hardware, faults: list[Fault]) -> Planned:
+    """A layout that has these faults already. Raises DocumentError with those and all others."""
+    layout: Layout | None = None
+    gateway: Gateway | None = None
+    sizing: tuple[Sized, ...] = ()
     try:
-        kind = STORES[STORES.known(layout.gateway)]
-    except ValueError as error:
-        raise DocumentError([document.fault_at(("gateway",), str(error))]) from None
-    faults = []
-    if layout.release not in kind.releases:
-        hint = did_you_mean(layout.release, list(kind.releases))
-        message = f"no release {layout.release!r} of {layout.gateway}{hint}"
-        message += f"; known: {', '.join(kind.releases)}"
-        faults.append(document.fault_at(("release",), message))
-    place = _part(document, layout.place, kind.Placement, "place", faults)
-    settings = _part(document, layout.settings, kind.Settings, "settings", faults)
-    if faults:
-        raise DocumentError(sorted(faults, key=lambda fault: (fault.line, fault.column)))
-    try:
-        gateway = kind(layout.release, place, settings)
-        sizing = left_open(settings, gateway.by_size(hardware.sizes))
-        gateway = kind(layout.release, place, with_sizes(settings, sizing))
-    except ValueError as error:
-        at = error.at if isinstance(error, Unfit) else ("place",)
-        raise DocumentError([document.fault_at(at, str(error))]) from error
-    faults = _misplaced(document, layout, gateway, hardware)
-    if faults:
-        raise DocumentError(faults)
+        layout = document.into(Layout)
+    except DocumentError as error:
+        faults += error.faults
+    given = document.data if isinstance(document.data, dict) else {}
+    kind = _kind(document, given, faults)
+    if kind is not None:
+        release = given.get("release")
+        if isinstance(release, str) and release not in kind.releases:
+            hint = did_you_mean(release, list(kind.releases))
+            message = f"no release {release!r} of {kind.kind}{hint}"
+            message += f"; known: {', '.join(kind.releases)}"
+            faults.append(document.fault_at(("release",), message))
+        place = _part(document, given.get("place"), kind.Placement, "place", faults)
+        settings = _part(document, given.get("settings", {}), kind.Settings, "settings", faults)
+        whole = place is not None and settings is not None
+        if whole and isinstance(release, str) and release in kind.releases:
+            try:
+                gateway = kind(release, place, settings)
+                sizing = left_open(settings, gateway.by_size(hardware.sizes))
+                gateway = kind(release, place, with_sizes(settings, sizing))
+                faults += _misplaced(document, given, gateway, hardware)
+            except ValueError as error:
+                at = error.at if isinstance(error, Unfit) else ("place",)
+                faults.append(document.fault_at(at, str(error)))
+    if layout is None or gateway is None or faults:
+        raise DocumentError(
+            sorted(dict.fromkeys(faults), key=lambda fault: (fault.file, fault.line, fault.column))
+        )
     return Planned(layout, gateway, "\n".join(document.lines) + "\n", sizing)
 
 
-def _part(
-    document: Document, data: dict[str, Any], model: Any, under: str, faults: list[Fault]
-) -> Any:
+def _kind(
+    document: Document, given: Mapping[str, Any], faults: list[Fault]
+) -> type[Gateway] | None:
+    name = given.get("gateway")
+    if not isinstance(name, str):
+        return None  # a fault of the layout, which was said
+    try:
+        return STORES[STORES.known(name)]
+    except ValueError as error:
+        faults.append(document.fault_at(("gateway",), str(error)))
+        return None
+
+
+def _part(document: Document, data: object, model: Any, under: str, faults: list[Fault]) -> Any:
+    """The record of a part of the file, as far as the file says something of it; unknown keys hide
+    no other fault.
+    """
+    if not isinstance(data, dict):
+        return None  # a fault of the layout, which was said
     try:
         return model.model_validate(data)
     except ValidationError as error:
         faults += document.faults_of(error, model, (under,))
-        return None
+        unknown = [one["loc"] for one in error.errors() if one["type"] == "extra_forbidden"]
+        if len(unknown) < error.error_count():
+            return None
+    known = deepcopy(data)
+    for *path, key in unknown:
+        inner: Any = known
+        for part in path:
+            # Names of union members that pydantic adds are not in the file.
+            if not isinstance(inner, dict) or part in inner:
+                inner = inner[part]
+        inner.pop(key, None)
+    return None if known == data else _part(document, known, model, under, faults)
 
 
 def _misplaced(
-    document: Document, layout: Layout, gateway: Gateway, hardware: Hardware
+    document: Document, given: Mapping[str, Any], gateway: Gateway, hardware: Hardware
 ) -> list[Fault]:
     known = f"hardware {hardware.name!r}"
     if gateway.already_runs and hardware.of.contained:
         message = f"{known} has its own network, from which a running gateway cannot be reached"
         return [document.fault_at(("gateway",), f"{message}: choose --hardware this-machine")]
     if not gateway.already_runs and hardware.of.for_running_gateways:
-        message = f"{known} is for gateways that already run, and {layout.gateway} must be started"
+        message = f"{known} is for gateways that already run, and {gateway.kind} must be started"
         advice = "choose other hardware, such as lab-cpu"
         return [document.fault_at(("gateway",), f"{message}: {advice}")]
     pool = gateway.pool
     if pool is not None and pool.host not in hardware.observed:
         hint = did_you_mean(pool.host, list(hardware.observed))
         message = f"{known} has no host {pool.host!r} among those that are `observed`{hint}"
-        where = _path_of(layout.settings, pool.host) or ()
+        where = _path_of(given.get("settings"), pool.host) or ()
         return [document.fault_at(("settings", *where), message)]
     faults = []
     for name, need in gateway.needs().items():
@@ -434,7 +467,7 @@ def _misplaced(
             message += f"of {known} has {show_bytes(has)}"
         else:
             continue
-        path = _path_of(layout.place, name) or ()
+        path = _path_of(given.get("place"), name) or ()
         faults.append(document.fault_at(("place", *path), message))
     if not faults:
         disks = {name: len(spec.disks) for name, spec in hardware.hosts.items()}

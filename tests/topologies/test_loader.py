@@ -91,6 +91,23 @@ def test_faults_of_a_layout_are_reported_at_their_lines_with_the_closest_known_n
             assert f"trial.yaml:{fault}" in said
 
 
+def test_all_faults_of_a_layout_are_said_at_once_also_behind_unknown_keys(tmp_path: Path) -> None:
+    path, text = tmp_path / "own.yaml", loader.shipped_layouts()["swift"].read_text()
+    text = re.sub("(?m)^about: .*\n", "", text)
+    path.write_text(text.replace("replicas: 3", "replicas: 4\n  replica: 4"))
+    with pytest.raises(DocumentError) as error:
+        loader.load_layout(path, LAB, parse("own:proxy.worker=2:log_level.more=1"))
+    said = str(error.value)
+    for fault in (
+        "'about' is missing",
+        "unknown key 'replica' (did you mean 'replicas'?)",
+        "4 replicas, each in its own zone",
+        "layout:1:5: unknown key 'worker' (did you mean 'workers'?)",
+        "layout:1:20: settings.log_level.more: there is nothing of that name to change",
+    ):
+        assert fault in said
+
+
 def test_a_host_without_the_disks_a_service_needs_is_refused(tmp_path: Path) -> None:
     path = loader.shipped_layouts()["rgw-beast"]
     names = {
