@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import re
 import typing
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -216,6 +217,16 @@ class Document:
         elif isinstance(node, yaml.SequenceNode):
             for index, value in enumerate(node.value):
                 self._walk(value, (*path, index), depth + 1)
+        elif isinstance(node, yaml.ScalarNode) and not node.style:
+            self._refuse_cut(node.end_mark)
+
+    def _refuse_cut(self, end: yaml.Mark) -> None:
+        """Refuse a text without quotes of which YAML takes the number of an issue for a comment."""
+        line = self.lines[end.line] if end.line < len(self.lines) else ""
+        cut = re.match(r"\s+(#\d.*)", line[end.column :])
+        if cut is not None:
+            message = f"to YAML {cut[1]!r} is a comment: put the text before it and it in quotes"
+            self._fault(end.line + 1, end.column + cut.start(1) + 1, message)
 
     def fault_at(self, path: Path_, message: str, *, key: bool = False) -> Fault:
         """A fault at the value, or with `key` at the key, of a path: ("workloads", 0, "name")."""

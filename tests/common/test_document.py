@@ -60,6 +60,25 @@ def test_a_duplicate_key_is_a_fault_that_names_the_first() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("name: ceph/ceph#1, #23 and #4  # see\n", "f.yaml:1:20"),
+        ("name: x\ninner: [{size: 1MB #2\n}]\n", "f.yaml:2:20"),
+        ("name:  #7\n", "f.yaml:1:8"),
+    ],
+)
+def test_a_reference_that_yaml_takes_for_a_comment_is_a_fault(text: str, place: str) -> None:
+    fault, *_ = faults_of(text)
+    assert fault.startswith(f"{place}: to YAML '#")
+    assert "in quotes" in fault
+
+
+def test_comments_and_references_in_quotes_are_read() -> None:
+    text = "a: ceph/ceph#1  # see #2\nb: 'c, #3'  #4\n# - d: e #5\nf: |\n  g #6\n"
+    assert Document("f.yaml", text).data == {"a": "ceph/ceph#1", "b": "c, #3", "f": "g #6\n"}
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "a: [1, 2",
