@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,13 @@ def test_every_shipped_suite_is_valid() -> None:
     assert shipped
     for name, path in shipped.items():
         assert loader.load(path).name == name
+
+
+def test_no_shipped_suite_says_of_itself_how_often_it_is_measured() -> None:
+    """`--repeats`, `--budget` and `resume` change it, and results say it."""
+    for path in loader.shipped().values():
+        about = loader.load(path).about
+        assert not re.search(r"\b(once|twice|times|repeats?|claims?)\b", about), path.name
 
 
 def test_a_missing_file_in_another_folder_is_no_shipped_suite(
