@@ -63,7 +63,7 @@ def print_comparison(
     for line in dict.fromkeys((*verdict_words(comparison), *noise_words(comparison.noise))):
         print_line(console, line, "dim")
     print_line(console, "Values are geometric means of the repeats.", "dim")
-    print_line(console, drift_words(earlier), "dim")
+    print_line(console, drift_words(a, b, earlier), "dim")
 
 
 def print_verdict(verdict: RunsVerdict, console: Console) -> None:

@@ -58,11 +58,13 @@ class RunsSummary(Record):
     @property
     def drift_words(self) -> str:
         """What it means that the runs were not interleaved."""
-        return drift_words(self.earlier)
+        return drift_words(self.a, self.b, self.earlier)
 
 
-def drift_words(earlier: int) -> str:
+def drift_words(a: ComparedRun, b: ComparedRun, earlier: int) -> str:
     """What it means that two runs were not interleaved, with so many earlier runs known."""
+    if a.folder.resolve() == b.folder.resolve():
+        return "A and B are the same run: a layout compared with itself there cannot differ."
     if earlier + 1 < RUNS:
         return f"{DRIFT}; two earlier runs of A (--history) are needed to tell how much."
     return f"{DRIFT}; intervals include it, from A and {earlier} earlier runs of the same thing."
