@@ -13,7 +13,7 @@ from typing import Final
 
 from weighbridge.common.record import Record
 from weighbridge.gateways.front import FRONTS
-from weighbridge.gateways.gateway import STORES, Rendered
+from weighbridge.gateways.gateway import STORES, Rendered, Site
 from weighbridge.gateways.probe import FileGrammar, OtherGrammar
 
 _SECRET = "***"  # noqa: S105 - a placeholder
@@ -76,6 +76,14 @@ def fragments(
         for name, places in files.items()
         if places
     )
+
+
+def without_addresses(text: str, sites: Mapping[str, Site]) -> str:
+    """A text that has `ADDRESS-OF-gateway-1` for the address of each host: only a lab has those."""
+    for name, site in sites.items():
+        own = rf"(?<![\w.]){re.escape(site.address)}(?![\w.]*\w)"
+        text = re.sub(own, f"ADDRESS-OF-{name}", text)
+    return text
 
 
 def _grammar(name: str) -> FileGrammar:

@@ -154,6 +154,7 @@ class Tunable(Gateway):
         text = "[client]\n" + "".join(
             f"{key} = {value}\n" for key, value in self.settings.model_dump().items()
         )
+        text += f"listen = {sites['gateway-1'].address}:80 x{self.settings.speed:g}\n"
         return (Rendered(host="gateway-1", path="/etc/ceph/ceph.conf", text=text),)
 
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:

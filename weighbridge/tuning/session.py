@@ -23,7 +23,7 @@ from weighbridge.conductor.plan import make_plan
 from weighbridge.conductor.step_runner import StepRunner
 from weighbridge.conductor.time_estimate import TimeAllowance, show_duration
 from weighbridge.environment import require
-from weighbridge.gateways.fragments import fragments
+from weighbridge.gateways.fragments import fragments, without_addresses
 from weighbridge.results import derive
 from weighbridge.results.analysis.steps.visit import (
     JudgedStep,
@@ -93,10 +93,13 @@ def choose(
     evidence = [effect.text for entry in chosen for effect in entry.effects]
     where, before, after = prepared.hardware.sites, prepared.baseline.planned, one.planned
     pasted = fragments(before.gateway.render(where), after.gateway.render(where), evidence)
+    lab = {} if prepared.hardware.of.by_ssh else where
     return one, Winner(
         arm=one.variant,
         reason=reason,
-        fragments=tuple(Fragment(name=part.name, text=part.text) for part in pasted),
+        fragments=tuple(
+            Fragment(name=part.name, text=without_addresses(part.text, lab)) for part in pasted
+        ),
     )
 
 

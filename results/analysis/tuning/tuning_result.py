@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -13,7 +14,7 @@ from weighbridge.common.structure import Scope, widest
 from weighbridge.results.analysis.cards import FigureCard
 from weighbridge.results.analysis.comparing import did, judge, opening, strength
 from weighbridge.results.analysis.comparison import Comparison, Effect
-from weighbridge.results.analysis.contrast import effect_of, with_test
+from weighbridge.results.analysis.contrast import comparable, effect_of, reason, with_test
 from weighbridge.results.analysis.durability import LayoutDurability
 from weighbridge.results.analysis.kinds import kind_of, subjects
 from weighbridge.results.analysis.power_mark import PowerMark, not_tried
@@ -56,6 +57,13 @@ class Confirmation(Record):
     @property
     def known(self) -> tuple[Effect, ...]:
         return tuple(one for one in self.effects if one is not None and one.ratio is not None)
+
+    @property
+    def without_results(self) -> str:
+        """Why nothing is known of any objective."""
+        why = "; ".join(one.text.rstrip(".") for one in self.effects if one is not None)
+        nothing = f"its run ({self.state}) has nothing that can be compared"
+        return f"{nothing}: {why}" if why else nothing
 
     @property
     def confirmed(self) -> bool:
@@ -162,9 +170,12 @@ def _within(
         }
     )
     if not before or not after:
+        side = sides[0] if not before else sides[1]
+        of_side = [row for row in mine if row.layout == side]
+        doubted = list(dict.fromkeys(reason(row) for row in of_side if not comparable(row)))
         text = (
-            f"{about}: no visit of {sides[0] if not before else sides[1]} keeps p90 within "
-            f"{bound_ms:g} ms."
+            f"{about}: no visit of {side} {'counts and ' * bool(doubted)}keeps p90 within "
+            f"{bound_ms:g} ms{f' ({listed(doubted)})' if doubted else ''}."
         )
         return made.model_copy(update={"verdict": "not comparable", "text": text})
     measure, lone = ratio(after, before), few(min(len(before), len(after)))
@@ -243,8 +254,17 @@ class TuningResult(Record):
 
     @property
     def to_paste(self) -> tuple[Fragment, ...]:
-        """The winner's configuration; empty without one, and if it lost acknowledged writes."""
-        return () if self.winner is None or self._lost_writes else self.winner.fragments
+        """The winner's configuration, with whether it is confirmed as a comment; empty without a
+        winner, and if it lost acknowledged writes.
+        """
+        if self.winner is None or self._lost_writes:
+            return ()
+        said = [f"# {line}" for line in textwrap.wrap(self.confirmation_words, 98)]
+        pieces = []
+        for one in self.winner.fragments:
+            head, _, rest = one.text.partition("\n")
+            pieces.append(one.model_copy(update={"text": "\n".join((head, *said, rest))}))
+        return tuple(pieces)
 
     # ---- sentences
 
@@ -312,7 +332,7 @@ class TuningResult(Record):
         if found is None:
             return "Not confirmed: it was not compared with the baseline on fresh deployments."
         if not found.known:
-            return f"Not confirmed: its run ({found.state}) has nothing that can be compared."
+            return f"Not confirmed: {found.without_results}."
         effects = "; ".join(
             self._versus(number, one) for number, one in enumerate(found.effects) if one is not None
         )
@@ -460,7 +480,7 @@ def _confirmed(result: TuningResult) -> Iterator[FigureCard]:
     found, names = result.confirmation, result.named(result.winner.arm)
     chosen = names[0] if len(names) == 1 else f"{len(names)} settings together"
     if found is None or not found.known:
-        why = "no run on fresh deployments" if found is None else f"its run is {found.state}"
+        why = "no run on fresh deployments" if found is None else found.without_results
         yield FigureCard(
             figure=UNKNOWN, about="Not confirmed yet", text=chosen, detail=why, colour=GREY
         )

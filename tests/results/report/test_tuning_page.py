@@ -86,6 +86,23 @@ def test_a_winner_that_is_no_better_on_fresh_deployments_is_not_confirmed(tmp_pa
     )
     assert "× Not confirmed" in section(page, "confirmation")
     assert "▲ Confirmed" not in section(page, "confirmation")
+    for file in (run.derived / "winner").iterdir():
+        assert file.read_text().splitlines()[1].startswith("# Not confirmed: throughput of 64 kB")
+
+
+def test_why_a_confirmation_has_nothing_to_compare_is_said(tmp_path: Path) -> None:
+    run = fake_tuning(tmp_path, knobs=FEW)
+    folder = confirmation_folder(run.folder / CONFIRMATION)
+    assert folder is not None
+    store = RunStore.open(folder)
+    for step in store.steps():
+        why = {"valid": False, "spoilt": True, "notes": ("radosgw on gateway-1 died",)}
+        store.append(step.model_copy(update=why))
+    result, page = tuned(run), page_of(run)
+    assert result.confirmation_words.startswith(
+        "Not confirmed: its run (done) has nothing that can be compared: 64 kB reads: "
+    )
+    assert "radosgw on gateway-1 died" in section(page, "confirmation")
 
 
 def test_why_a_confirmation_claims_no_difference_is_said_as_in_comparisons(
@@ -247,12 +264,15 @@ def test_settings_that_broke_a_constraint_or_did_not_start_are_listed_with_the_r
 def test_fragments_are_on_the_page_and_in_files_exactly_as_chosen(
     tuned_run: RunStore, page: str
 ) -> None:
-    winner = tuned(tuned_run).winner
-    assert winner is not None
-    for fragment in winner.fragments:
+    result = tuned(tuned_run)
+    assert result.winner is not None
+    for fragment, chosen in zip(result.to_paste, result.winner.fragments, strict=True):
         assert (tuned_run.derived / WINNERS / fragment.name).read_text() == fragment.text
-        assert fragment.text.splitlines()[-1] in section(page, "winner")
-    assert page.count('class="copy') == len(winner.fragments)
+        head, said, *rest = fragment.text.splitlines()
+        assert said.startswith("# Confirmed on fresh deployments: ")
+        assert [head, *rest[-len(chosen.text.splitlines()) + 1 :]] == chosen.text.splitlines()
+        assert rest[-1] in section(page, "winner")
+    assert page.count('class="copy') == len(result.to_paste)
 
 
 def test_texts_of_a_tuning_cannot_become_a_script(tmp_path: Path) -> None:

@@ -305,6 +305,11 @@ def test_settings_that_are_better_alone_are_combined_and_written_as_a_file_to_pa
     assert "speed = 2" in fragment.text
     assert "dummy" not in fragment.text
     assert "# speed 1 → 2: " in fragment.text.replace("\n# ", " # ")
+    assert "# replaces: listen = ADDRESS-OF-gateway-1:80 x1\n" in fragment.text
+    assert "\nlisten = ADDRESS-OF-gateway-1:80 x2\n" in fragment.text
+    pasted = (bed.run_folder() / "derived" / "winner" / "ceph.conf").read_text()
+    not_compared = "it was not compared with the baseline on fresh deployments."
+    assert pasted.startswith(f"# ceph.conf\n# Not confirmed: {not_compared}\n")
 
 
 def test_if_settings_cannot_be_combined_the_best_one_wins(
