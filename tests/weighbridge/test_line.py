@@ -8,15 +8,15 @@ import csv
 import itertools
 import json
 import os
+import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,8 @@ from swiftclient.client import Connection
 
 from secret_search import find_secrets, secrets_in
 from ssh_server import Server
+from tests.drivers.conftest import Reply, always, serving
+from tests.drivers.good_answers import answer
 from tests.weighbridge import command_line
 from tests.weighbridge.command_line import (
     DELAY_MS,
@@ -109,6 +111,9 @@ def test_two_s3_endpoints_are_compared_by_one_line_without_root_and_without_file
     line = ("compare", "--s3", f"fast={targets[0]}", "--s3", f"slow={targets[1]}")
     done = nobody(*line, *SHORT, **keys)
     assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search("checking fast\n(.*\n)+.*fast answers, verified after", done.stdout)
+    assert "leaving fast" in done.stdout
+    assert not re.search("(starting|stopping) (fast|slow)", done.stdout)
     (run,) = (nobody.folder / "runs").iterdir()
     steps = RunStore.open(run).steps()
     assert {(step.key.layout, step.key.workload, step.key.workers) for step in steps} == {
@@ -459,60 +464,44 @@ PAGE = (
 )
 
 
-class Repeating(BaseHTTPRequestHandler):
+TOKENS = itertools.count()
+
+
+def repeating(connection: socket.socket, head: bytes) -> bool:
     """A store whose lists never end: each page is followed by the same one again."""
-
-    tokens = itertools.count()
-
-    def do_GET(self) -> None:
-        body = json.dumps([{"name": BUCKET if self.path.startswith("/v1?") else "object-1"}])
-        if self.path == "/":
-            body = f"<R><Buckets><Bucket><Name>{BUCKET}</Name></Bucket></Buckets></R>"
-        elif "list-type" in self.path:
-            body = PAGE.format(next(self.tokens))
-        elif "versioning" in self.path:
-            body = "<R/>"
-        self.answer(body)
-
-    def do_HEAD(self) -> None:
-        self.answer("")
-
-    def answer(self, body: str) -> None:
-        self.send_response(200)
-        self.send_header("X-Storage-Url", f"http://127.0.0.1:{self.server.server_address[1]}/v1")
-        self.send_header("X-Auth-Token", "t")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body.encode())
-
-    def log_message(self, *_: object) -> None:
-        pass
+    path = head.split()[1].decode()
+    body = json.dumps([{"name": BUCKET if path.startswith("/v1?") else "object-1"}])
+    if path == "/":
+        body = f"<R><Buckets><Bucket><Name>{BUCKET}</Name></Bucket></Buckets></R>"
+    elif "list-type" in path:
+        body = PAGE.format(next(TOKENS))
+    elif "versioning" in path:
+        body = "<R/>"
+    if head.startswith(b"HEAD"):
+        body = ""
+    account = f"X-Storage-Url: http://127.0.0.1:{connection.getsockname()[1]}/v1"
+    connection.sendall(answer("200 OK", body.encode(), account, "X-Auth-Token: t"))
+    return True
 
 
-class Talking(Repeating):
-    """A store whose status line is as long as a line may be."""
-
-    def answer(self, body: str) -> None:
-        self.wfile.write(b"HTTP/1.1 " + b"x" * 51_000 + b"\r\n\r\n")
+TALKING = b"HTTP/1.1 " + b"x" * 51_000 + b"\r\n\r\n"
+"""A status line that is as long as a line may be."""
 
 
 @pytest.mark.parametrize(
-    ("kind", "word", "path", "said"),
+    ("store", "word", "path", "said"),
     [
-        (Repeating, "--s3", "", "its list does not go on after 'object-1'"),
-        (Repeating, "--swift", "/auth/v1.0", f"its list does not go on after '{BUCKET}'"),
-        (Talking, "--s3", "", "no answer: BadStatusLine('HTTP/1.1 xxx"),
-        (Talking, "--swift", "/auth/v1.0", "no answer: BadStatusLine('HTTP/1.1 xxx"),
+        (repeating, "--s3", "", "its list does not go on after 'object-1'"),
+        (repeating, "--swift", "/auth/v1.0", f"its list does not go on after '{BUCKET}'"),
+        (always(TALKING, keep=False), "--s3", "", "what it sends is not HTTP"),
+        (always(TALKING, keep=False), "--swift", "/auth/v1.0", "what it sends is not HTTP"),
     ],
 )
 def test_what_a_store_sends_without_an_end_ends_in_a_short_message(
-    environment: dict[str, str], kind: type[Repeating], word: str, path: str, said: str
+    environment: dict[str, str], store: Reply, word: str, path: str, said: str
 ) -> None:
-    with ThreadingHTTPServer(("127.0.0.1", 0), kind) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        url = f"a=http://127.0.0.1:{server.server_address[1]}{path}"
-        done = command_line.run("clean", word, url, env=environment)
-        server.shutdown()
+    with serving(store) as served:
+        done = command_line.run("clean", word, f"a={served.url}{path}", env=environment)
     assert done.returncode == 3, done.stderr
     assert said in done.stderr
     assert len(done.stderr) < 1000

@@ -375,7 +375,9 @@ class Conductor:
         """Measure what is left of a visit on its `nth` deployment; whether it needs another one."""
         say = self._display.say
         number = self._plan.visits.index(visit) + 1
-        say(f"starting {visit.layout}{' again' if nth > 1 else ''}")
+        planned = self._planned[visit.layout]
+        runs = planned.gateway.already_runs
+        say(f"{'checking' if runs else 'starting'} {visit.layout}{' again' if nth > 1 else ''}")
         text = (
             f"visit {number} of {len(self._plan.visits)}: repeat {visit.repeat + 1} of "
             f"{self._plan.suite.repeats}"
@@ -401,16 +403,16 @@ class Conductor:
                 self._clear(deployment)
             say_cleared = self._runner.announcing("cleared", visit.layout)
             cleared = clearing(deployment, self._buckets, say_cleared, self._sweep(deployment))
-            planned = self._planned[visit.layout]
             with cleared, self._runner.watching(planned, deployment) as watch:
                 again = self._aged(deployment, visit) and self._measure(visit, deployment, watch)
             if not again:
                 self._ask_capabilities(visit, deployment)
-            say(f"stopping {visit.layout}")
+            say(f"{'leaving' if runs else 'stopping'} {visit.layout}")
             # In the plan a visit is stopped once: at its end.
             with nullcontext() if again else self._estimate.doing("stop", visit):
                 stack.close()
-        self._store.event("down", f"{deployment.label} is torn down", layout=visit.layout)
+        gone = "left running" if runs else "torn down"
+        self._store.event("down", f"{deployment.label} is {gone}", layout=visit.layout)
         return again
 
     def _measure(self, visit: Visit, deployment: Deployment, watch: Watch) -> bool:
@@ -447,7 +449,10 @@ class Conductor:
         with deploy(
             planned, self._plan.hardware, self._place, say, logs=logs, attest=asked, tools=tools
         ) as deployment:
-            say(f"{visit.layout} is running and verified after {deployment.took_s:.1f} s")
+            does = (
+                "answers, verified" if planned.gateway.already_runs else "is running and verified"
+            )
+            say(f"{visit.layout} {does} after {deployment.took_s:.1f} s")
             self._store.event(
                 "up",
                 f"{deployment.label} is running after {deployment.took_s:.2f} s",
