@@ -230,10 +230,8 @@ def test_each_object_is_imported_separately(install: Install) -> None:
 
 def test_an_unknown_name_is_refused_with_the_closest_one_and_the_list() -> None:
     there = shapes(square=2.0, circle=1.0)
-    with pytest.raises(
-        UsageError,
-        match=r"^no shape 'squar' \(did you mean 'square'\?\)\nChoose one of square, circle\.$",
-    ):
+    why = r"^no shape 'squar' \(did you mean 'square'\?\)\nChoose one of square, circle\.$"
+    with pytest.raises(UsageError, match=why):
         there.get_or_refuse("squar")
     with pytest.raises(ValueError, match=r"^no shape 'x' \(known: square, circle\)$"):
         there.known("x")
@@ -245,17 +243,15 @@ def test_an_unknown_name_is_refused_with_the_closest_one_and_the_list() -> None:
 def test_two_packages_with_one_name_are_refused_with_the_names_of_both(install: Install) -> None:
     install("acme", "arc = acme_shapes:ARC", module="ARC = 4.0")
     install("zeta", "arc = zeta_shapes:ARC", module="ARC = 5.0")
-    with pytest.raises(
-        UsageError, match="two packages have a shape 'arc': acme and zeta\nRename one of them"
-    ):
+    why = "two packages have a shape 'arc': acme and zeta\nRename one of them"
+    with pytest.raises(UsageError, match=why):
         list(shapes())
 
 
 def test_another_package_cannot_replace_an_own_object(install: Install) -> None:
     install("acme", "square = acme_shapes:SQUARE", module="SQUARE = 4.0")
-    with pytest.raises(
-        UsageError, match="two packages have a shape 'square': weighbridge and acme\n"
-    ):
+    why = "two packages have a shape 'square': weighbridge and acme\n"
+    with pytest.raises(UsageError, match=why):
         shapes(square=2.0)["square"]
 
 

@@ -170,9 +170,7 @@ def quietly(line: str) -> None:
     pass
 
 
-def test_each_limit_is_on_only_while_its_resource_is_measured(
-    hosts: RecordedHosts,
-) -> None:
+def test_each_limit_is_on_only_while_its_resource_is_measured(hosts: RecordedHosts) -> None:
     attest(hosts, HARDWARE, NEEDS, quietly)
     assert (
         set(hosts.limits_during("--events=100"))
@@ -220,7 +218,7 @@ def test_every_host_disk_and_path_gets_figures_with_the_limits_of_the_hardware(
             "network to client-1",
             "network from gateway-1",
             "network to gateway-1",
-        ),
+        )
     }
     # The slower NIC limits a pair.
     assert found["gateway-1", "network from client-1"].promised == 10**9
@@ -283,9 +281,7 @@ def test_a_failing_tool_leaves_no_limits_empty_disks_and_no_servers(
     assert breaks != "--client" or hosts.servers
 
 
-def test_real_hosts_measure_their_own_cpus_and_small_requests(
-    hosts: RecordedHosts,
-) -> None:
+def test_real_hosts_measure_their_own_cpus_and_small_requests(hosts: RecordedHosts) -> None:
     specs = {
         name: {"address": f"10.0.0.{index + 1}", "cpus": 0.5}
         for index, name in enumerate(HARDWARE.hosts)
@@ -343,9 +339,7 @@ def test_a_host_without_tools_says_so(tmp_path: Path) -> None:
         FakeHost("client-1", "127.0.0.1", tmp_path).tool("fio")
 
 
-def test_disks_alone_are_measured_at_the_sizes_of_a_suite(
-    sized: RecordedHosts,
-) -> None:
+def test_disks_alone_are_measured_at_the_sizes_of_a_suite(sized: RecordedHosts) -> None:
     ceilings = attest(sized, HARDWARE, NEEDS, quietly, SIZES).ceilings
     assert {
         (one.what, one.value, one.unit)
@@ -366,9 +360,7 @@ def test_disks_alone_are_measured_at_the_sizes_of_a_suite(
     assert not sized.servers
 
 
-def test_a_limit_promises_object_bytes_not_block_bytes(
-    sized: RecordedHosts,
-) -> None:
+def test_a_limit_promises_object_bytes_not_block_bytes(sized: RecordedHosts) -> None:
     found = {one.what: one for one in attest(sized, HARDWARE, NEEDS, quietly, SIZES).ceilings}
     assert found["disk wb0 sequential write of 64 kB"].promised == pytest.approx(
         100e6 * 64_000 / 65_536
@@ -415,9 +407,7 @@ def test_every_client_is_measured_with_all_hosts_that_are_no_clients(hosts: Reco
     assert found == {frozenset((client, name)) for client in (first, second) for name in others}
 
 
-def test_disks_are_measured_alone_and_then_all_of_a_host_together(
-    sized: RecordedHosts,
-) -> None:
+def test_disks_are_measured_alone_and_then_all_of_a_host_together(sized: RecordedHosts) -> None:
     found = measure(sized, HARDWARE, [64_000], quietly)
     alone = [one for one in found if one.group == "disk"]
     assert [one.what for one in alone[::4]] == [

@@ -103,10 +103,8 @@ def test_an_invalid_record_is_an_error_that_names_its_file(run: Run) -> None:
         record = run.place.deployments / deployment.label / "deployment.json"
         for content in (record.read_bytes()[:40], b"", b"[]"):
             record.write_bytes(content)
-            with pytest.raises(
-                TargetError,
-                match=r"deployment\.json: is not a valid record.*\n.*weighbridge down",
-            ):
+            why = r"deployment\.json: is not a valid record.*\n.*weighbridge down"
+            with pytest.raises(TargetError, match=why):
                 running_deployments(run.place)
 
 
@@ -172,9 +170,7 @@ def test_the_tail_of_a_log_is_not_read_through_a_link(run: Run, tmp_path: Path) 
         assert host.read_log("osd.out", 4) == b"two\nthree\n"
 
 
-def test_the_tail_of_a_log_has_what_was_said_before_a_crash_instead_of_its_stack(
-    run: Run,
-) -> None:
+def test_the_tail_of_a_log_has_what_was_said_before_a_crash_instead_of_its_stack(run: Run) -> None:
     frames = "".join(f" {number}: (librados::IoCtx::close()+0x6e) [0x7f]\n" for number in range(30))
     dump = f"ERROR: failed to bind: Address already in use\n*** Caught signal (Abort) **\n{frames}"
     with run.deployed() as deployment:

@@ -331,9 +331,7 @@ def test_a_zombie_is_no_process(tmp_path: Path, state: str) -> None:
     assert LabProcess.of(7, tmp_path) is None
 
 
-def test_a_process_with_a_reused_pid_gets_no_signal(
-    sleeper: subprocess.Popen[bytes],
-) -> None:
+def test_a_process_with_a_reused_pid_gets_no_signal(sleeper: subprocess.Popen[bytes]) -> None:
     found = LabProcess.of(sleeper.pid)
     assert found is not None
     earlier = LabProcess(found.pid, found.parent, found.session, found.started - 1)

@@ -354,9 +354,7 @@ def test_the_machines_cpu_seconds_leave_out_idle_time_and_guests(tmp_path: Path)
         LabMachine(tmp_path / "none").counters()
 
 
-def test_the_kernels_own_cpu_time_is_counted_separately_and_never_decreases(
-    tmp_path: Path,
-) -> None:
+def test_the_kernels_own_cpu_time_is_counted_separately_and_never_decreases(tmp_path: Path) -> None:
     ticks_per_s = os.sysconf("SC_CLK_TCK")
 
     def process(pid: int, name: str, flags: int, ticks: int) -> None:
@@ -434,10 +432,8 @@ HARDWARE = Hardware(name="two", kind="lab", hosts={"client-1": HostSpec(), "stor
 
 def test_a_second_claim_is_refused_naming_the_first(tmp_path: Path) -> None:
     claim = Claim("labtest-a", tmp_path / "a", tmp_path)
-    with pytest.raises(
-        UsageError,
-        match=rf"labtest-a has been running on this machine since .*process {os.getpid()}",
-    ) as refused:
+    why = rf"labtest-a has been running on this machine since .*process {os.getpid()}"
+    with pytest.raises(UsageError, match=why) as refused:
         Claim("labtest-b", tmp_path / "b", tmp_path)
     assert "weighbridge down" in refused.value.advice
     claim.release()
@@ -586,10 +582,7 @@ def test_a_claim_is_released_whatever_its_folder_does(
     ],
 )
 def test_a_claim_of_what_is_not_a_deployments_folder_removes_nothing(
-    tmp_path: Path,
-    deployment: str,
-    folder: str,
-    says: str,
+    tmp_path: Path, deployment: str, folder: str, says: str
 ) -> None:
     home, state, victim = (tmp_path / name for name in ("home", "state", "victim"))
     (state / "claims").mkdir(parents=True, mode=0o700)
@@ -732,9 +725,7 @@ def test_a_run_holds_the_machine_between_its_deployments_and_is_named_with_its_f
     running.release()
 
 
-def test_of_two_simultaneous_claims_one_succeeds_and_the_other_is_refused(
-    tmp_path: Path,
-) -> None:
+def test_of_two_simultaneous_claims_one_succeeds_and_the_other_is_refused(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path\n"
         "from weighbridge.common.errors import UsageError; from weighbridge.topologies.lab.claim "

@@ -97,9 +97,8 @@ def test_a_host_without_the_disks_a_service_needs_is_refused(tmp_path: Path) -> 
         f"{kind}-{number}": {} for kind in ("client", "gateway", "store") for number in (1, 2, 3)
     }
     diskless = Hardware.model_validate({"name": "diskless", "kind": "fake", "hosts": names})
-    with pytest.raises(
-        DocumentError, match=r"needs 1 disk\(s\); host 'store-1' of hardware 'diskless' has 0"
-    ):
+    why = r"needs 1 disk\(s\); host 'store-1' of hardware 'diskless' has 0"
+    with pytest.raises(DocumentError, match=why):
         loader.load_layout(path, diskless)
 
 
@@ -107,9 +106,8 @@ def test_running_gateways_cannot_be_reached_from_the_lab_and_none_are_started_on
     None
 ):
     layouts, hardware = loader.shipped_layouts(), loader.shipped_hardware()
-    with pytest.raises(
-        DocumentError, match=r"existing\.yaml:7:10: hardware 'lab-cpu' has its own network"
-    ):
+    why = r"existing\.yaml:7:10: hardware 'lab-cpu' has its own network"
+    with pytest.raises(DocumentError, match=why):
         loader.load_layout(layouts["existing"], loader.load_hardware(hardware["lab-cpu"]))
     with pytest.raises(DocumentError, match=r"gateways that already run, and null must be started"):
         loader.load_layout(layouts["null"], loader.load_hardware(hardware["this-machine"]))
@@ -337,11 +335,7 @@ def faults(text: str, changes: Mapping[str, object]) -> list[str]:
         (RgwSettings, "radosgw.threads", "radosgw threads"),
         (RgwSettings, "log", "log"),
         (RgwSettings, "options.client.rgw_x", "options client rgw_x"),
-        (
-            RgwSettings,
-            "options.client.rgw.gateway-1.rgw_x",
-            "options client.rgw.gateway-1 rgw_x",
-        ),
+        (RgwSettings, "options.client.rgw.gateway-1.rgw_x", "options client.rgw.gateway-1 rgw_x"),
         (
             RgwSettings,
             "apache.options.clients.LimitRequestBody",
@@ -412,8 +406,7 @@ def test_each_changed_layout_has_its_own_name_and_long_ones_differ_by_a_hash() -
     assert names == {"swift-proxy-node-timeout-20s", "swift-object-node-timeout-20s"}
     long = {
         changed(
-            "swift:replicas=2",
-            {"object.keep_cache_size": size, "object.keep_cache_private": True},
+            "swift:replicas=2", {"object.keep_cache_size": size, "object.keep_cache_private": True}
         ).layout.name
         for size in (2**20, 2**21)
     }
@@ -458,9 +451,8 @@ def test_what_a_change_breaks_elsewhere_is_reported_at_the_change() -> None:
 
 
 def test_one_origin_can_serve_all_changes(tmp_path: Path) -> None:
-    with pytest.raises(
-        DocumentError, match=r"^t:7:3: unknown key 'delay' \(did you mean 'delay_ms'\?\)"
-    ):
+    why = r"^t:7:3: unknown key 'delay' \(did you mean 'delay_ms'\?\)"
+    with pytest.raises(DocumentError, match=why):
         loader.changed_layout(base("null"), LAB, {"delay": 1}, Fault("t", 7, 3, "", "x"))
 
 
@@ -525,9 +517,7 @@ def hosts(tmp_path: Path) -> Iterator[FakeHosts]:
         yield hosts
 
 
-def test_only_requested_hosts_are_started_each_with_its_own_address(
-    hosts: FakeHosts,
-) -> None:
+def test_only_requested_hosts_are_started_each_with_its_own_address(hosts: FakeHosts) -> None:
     assert list(hosts.hosts) == ["client-1", "gateway-1"]
     assert len({host.address for host in hosts.hosts.values()}) == 2
     assert all(host.address.startswith("127.") for host in hosts.hosts.values())

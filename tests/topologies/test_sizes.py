@@ -451,9 +451,8 @@ def test_iperf3_reports_what_the_receiving_end_received(name: str) -> None:
 
 
 def test_iperf3_without_a_server_is_an_error_despite_its_status_0() -> None:
-    with pytest.raises(
-        TargetError, match="iperf3: unable to connect to server: Connection refused"
-    ):
+    why = "iperf3: unable to connect to server: Connection refused"
+    with pytest.raises(TargetError, match=why):
         ceilings.bits_per_s(recorded("iperf3-3.12-refused.json"))
 
 

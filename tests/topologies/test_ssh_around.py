@@ -211,9 +211,8 @@ def test_data_on_a_disk_can_be_wiped_if_the_file_says_so_but_never_a_disk_in_use
 
 def test_a_disk_that_could_not_be_cleared_is_named_with_its_host() -> None:
     disk = disks.RealDisk(id="/dev/a", path="/dev/sdb", device="8:16", size_bytes=5)
-    with pytest.raises(
-        TargetError, match=r"store-1 \(192.0.2.31\): disk /dev/a: it is no longer there"
-    ):
+    why = r"store-1 \(192.0.2.31\): disk /dev/a: it is no longer there"
+    with pytest.raises(TargetError, match=why):
         disks.clear(AnsweringShell(["/dev/a: it is no longer there"]), [disk])
 
 

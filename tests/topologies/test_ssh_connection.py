@@ -92,10 +92,8 @@ def test_a_shell_that_does_not_run_the_command_is_quoted(
     host: SshConnection, server: Server, tmp_path: Path
 ) -> None:
     server.profile = "echo This account is currently not available.; exit 0"
-    with pytest.raises(
-        TargetError,
-        match=r"its shell did not run the command, and printed 'This account is currently not ",
-    ):
+    why = r"its shell did not run the command, and printed 'This account is currently not "
+    with pytest.raises(TargetError, match=why):
         host.sh("echo x")
     with spawned(host, ("cat",), str(tmp_path / "err")) as program:
         assert program.stdout.read() == b""
@@ -109,10 +107,8 @@ def test_a_remote_program_whose_answer_is_not_json_is_an_error_that_quotes_it(
     (tmp_path / "python3").chmod(0o755)
     odd = connect(host.loop, tmp_path, server.port, python=str(tmp_path / "python3"))
     try:
-        with pytest.raises(
-            TargetError,
-            match=r"store-1 \(10\.0\.0\.4\): means_program\.py: .* is not JSON .*no such option",
-        ):
+        why = r"store-1 \(10\.0\.0\.4\): means_program\.py: .* is not JSON .*no such option"
+        with pytest.raises(TargetError, match=why):
             run_remote(odd, "means", str(tmp_path))
     finally:
         odd.close()
@@ -200,9 +196,8 @@ def test_an_unknown_host_key_is_refused_with_how_to_add_it(
     server: Server, loop: EventLoop, tmp_path: Path
 ) -> None:
     (tmp_path / "known").write_text("")
-    with pytest.raises(
-        MissingPrerequisite, match=r"store-1 \(127.0.0.1 port \d+\): its host key is not in .*known"
-    ) as caught:
+    why = r"store-1 \(127.0.0.1 port \d+\): its host key is not in .*known"
+    with pytest.raises(MissingPrerequisite, match=why) as caught:
         connect(loop, tmp_path, server.port).open()
     assert f"ssh-keyscan -p {server.port} 127.0.0.1 >>" in caught.value.advice
     (tmp_path / "known").unlink()
@@ -214,9 +209,8 @@ def test_another_host_key_than_the_known_one_is_refused_as_that(
     server: Server, loop: EventLoop, tmp_path: Path
 ) -> None:
     server.know(tmp_path, asyncssh.generate_private_key("ssh-ed25519"))
-    with pytest.raises(
-        MissingPrerequisite, match=r"has another host key than in .*known"
-    ) as caught:
+    why = r"has another host key than in .*known"
+    with pytest.raises(MissingPrerequisite, match=why) as caught:
         connect(loop, tmp_path, server.port).open()
     assert f"-R '[127.0.0.1]:{server.port}'" in caught.value.advice
 
@@ -349,10 +343,8 @@ def test_a_user_other_than_root_needs_sudo_without_a_password(
     sudo.write_text("#!/bin/sh\necho 'sudo: a password is required' >&2; exit 1\n")
     sudo.chmod(0o755)
     host = connect(loop, tmp_path, server.port, user="somebody")
-    with pytest.raises(
-        MissingPrerequisite,
-        match="somebody is not root, and sudo says: sudo: a password is required",
-    ):
+    why = "somebody is not root, and sudo says: sudo: a password is required"
+    with pytest.raises(MissingPrerequisite, match=why):
         host.open()
     host.close()
     sudo.write_text(
@@ -457,19 +449,15 @@ def test_a_log_with_a_path_that_leads_elsewhere_is_not_written(tmp_path: Path, n
     victim = tmp_path / "victim"
     victim.write_text("mine\n")
     telemetry = telemetry_of(tmp_path, news((name.format(tmp_path), 0, b"theirs\n")))
-    with pytest.raises(
-        TargetError,
-        match=r"store-1 \(10.0.0.4\): its log .* cannot be copied .* plain path",
-    ) as error:
+    why = r"store-1 \(10.0.0.4\): its log .* cannot be copied .* plain path"
+    with pytest.raises(TargetError, match=why) as error:
         telemetry.copy_logs("", tmp_path / "logs")
     assert error.value.message.isprintable()
     assert victim.read_text() == "mine\n"
     assert list((tmp_path / "logs").rglob("*")) == []
 
 
-def test_a_log_is_not_copied_through_a_link_in_the_folder_of_copies(
-    tmp_path: Path,
-) -> None:
+def test_a_log_is_not_copied_through_a_link_in_the_folder_of_copies(tmp_path: Path) -> None:
     telemetry = telemetry_of(tmp_path, news(("stolen", 0, b"theirs\n")))
     (tmp_path / "victim").write_text("mine\n")
     (tmp_path / "logs" / "stolen").symlink_to(tmp_path / "victim")
@@ -478,20 +466,15 @@ def test_a_log_is_not_copied_through_a_link_in_the_folder_of_copies(
     assert (tmp_path / "victim").read_text() == "mine\n"
 
 
-def test_a_log_that_continues_where_it_never_ended_makes_no_sparse_file(
-    tmp_path: Path,
-) -> None:
+def test_a_log_that_continues_where_it_never_ended_makes_no_sparse_file(tmp_path: Path) -> None:
     telemetry = telemetry_of(tmp_path, news(("a.log", 2**60, b"end\n")))
-    with pytest.raises(
-        TargetError, match=r"'a\.log' continues at byte 1152921504606846976, not at 0"
-    ):
+    why = r"'a\.log' continues at byte 1152921504606846976, not at 0"
+    with pytest.raises(TargetError, match=why):
         telemetry.copy_logs("", tmp_path / "logs")
     assert not (tmp_path / "logs" / "a.log").exists()
 
 
-def test_a_host_that_promises_more_logs_without_data_is_not_asked_for_ever(
-    tmp_path: Path,
-) -> None:
+def test_a_host_that_promises_more_logs_without_data_is_not_asked_for_ever(tmp_path: Path) -> None:
     telemetry = telemetry_of(tmp_path, *[news(("a.log", 0, b""), more=True)] * 2)
     telemetry.copy_logs("", tmp_path / "logs")
     assert (tmp_path / "logs" / "a.log").read_bytes() == b""
@@ -626,11 +609,7 @@ def test_an_endless_answer_is_given_up(tmp_path: Path, monkeypatch: pytest.Monke
 def hardware(server: Server, folder: Path, **more: Any) -> Hardware:
     """Hardware with one observed host, whose user is not root."""
     reach = {"host": "127.0.0.1", "port": server.port}
-    access = {
-        "user": "somebody",
-        "key": str(folder / "key"),
-        "known_hosts": str(folder / "known"),
-    }
+    access = {"user": "somebody", "key": str(folder / "key"), "known_hosts": str(folder / "known")}
     return Hardware.model_validate(
         {
             "name": "cluster",

@@ -193,10 +193,7 @@ CEPH = RootImage(
             "packages\nradosgw 18.2.7-1\nceph-osd 18.2.7-1\n",
             ("radosgw is 18.2.7-1, and the layout needs ceph-16",),
         ),
-        (
-            "packages\nceph-osd 16.2.15\n",
-            ("packages are missing: radosgw. `weighbridge doctor",),
-        ),
+        ("packages\nceph-osd 16.2.15\n", ("packages are missing: radosgw. `weighbridge doctor",)),
         ("", ("has no packages of Debian or Ubuntu",)),
     ],
 )
@@ -277,11 +274,7 @@ def test_counters_of_version_2_are_those_of_the_slice(kernel: Path) -> None:
         found["network_received_bytes"],
         found["network_sent_bytes"],
         found["network_faults"],
-    ) == (
-        1000,
-        2000,
-        10,
-    )
+    ) == (1000, 2000, 10)
     assert found["disks"] == [
         {
             "read_bytes": 8192,
@@ -332,9 +325,7 @@ def test_without_a_cgroup_a_host_reports_its_own_counters_and_unknown_ones_stay_
     assert used.disk_written_bytes == 0
 
 
-def test_the_program_answers_line_by_line_and_detects_reused_pids(
-    tmp_path: Path,
-) -> None:
+def test_the_program_answers_line_by_line_and_detects_reused_pids(tmp_path: Path) -> None:
     words = json.dumps({"group": None, "nic": None, "disks": ["999:999"], "log": str(tmp_path)})
     started = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
     mine = os.getpid()
@@ -357,9 +348,7 @@ def test_the_program_answers_line_by_line_and_detects_reused_pids(
     assert third == {"answer": []}
 
 
-def test_only_additions_to_logs_are_copied_and_a_new_file_from_its_start(
-    tmp_path: Path,
-) -> None:
+def test_only_additions_to_logs_are_copied_and_a_new_file_from_its_start(tmp_path: Path) -> None:
     def new(known: dict[str, list[int]], name: str = "") -> dict[str, tuple[int, bytes]]:
         found = telemetry_program.added(str(tmp_path), name, known)
         for path, one in found["files"].items():

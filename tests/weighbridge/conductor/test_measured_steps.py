@@ -431,10 +431,8 @@ def test_fragments_are_not_called_replicas_whatever_they_add_up_to() -> None:
 
 def test_too_many_objects_are_refused_with_the_limit() -> None:
     room = DiskSpace(bytes=3 * 10**15, free_bytes=3 * 10**15, kept=COPIES)
-    with pytest.raises(
-        TargetError,
-        match="aging: these are 200,000,000,000 objects; at most 100,000,000 are written",
-    ):
+    why = "aging: these are 200,000,000,000 objects; at most 100,000,000 are written"
+    with pytest.raises(TargetError, match=why):
         aging.order_of(suite(), room)
 
 

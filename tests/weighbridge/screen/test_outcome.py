@@ -361,9 +361,7 @@ def tuned(run: RunStore) -> Derived:
     return derive(run.folder, pictures=False)
 
 
-def test_the_table_of_trials_fits_a_terminal_of_100_columns(
-    tuned: Derived,
-) -> None:
+def test_the_table_of_trials_fits_a_terminal_of_100_columns(tuned: Derived) -> None:
     text = "\n".join(printed(tuned, 100))
     table = text[: text.index("failed: ")].splitlines()[1:]
     assert max(map(len, table)) <= 100
@@ -373,9 +371,7 @@ def test_the_table_of_trials_fits_a_terminal_of_100_columns(
         assert entry.verdict in text
 
 
-def test_winner_confirmation_and_settings_without_effect_are_sentences(
-    tuned: Derived,
-) -> None:
+def test_winner_confirmation_and_settings_without_effect_are_sentences(tuned: Derived) -> None:
     text = "\n".join(printed(tuned, 100))
     assert "▲ Chosen: radosgw.max_concurrent_requests 1024 → 64." in text
     assert "▲ Confirmed on fresh deployments: " in text

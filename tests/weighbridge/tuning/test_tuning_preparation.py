@@ -134,9 +134,8 @@ def test_a_scope_that_is_not_enough_is_refused_and_a_wider_one_accepted(tmp_path
 
 def test_a_grid_with_too_many_combinations_is_refused_with_their_number(tmp_path: Path) -> None:
     many = {"range": {"low": 1, "high": 100, "steps": 30}}
-    with pytest.raises(
-        UsageError, match="960 combinations, each tried 5 times at least: 4800 trials, 13:20:00"
-    ):
+    why = "960 combinations, each tried 5 times at least: 4800 trials, 13:20:00"
+    with pytest.raises(UsageError, match=why):
         TuningFixture(
             tmp_path,
             strategy="grid",

@@ -280,9 +280,8 @@ def test_a_budget_too_short_for_one_setting_is_refused_before_anything_starts(
     tmp_path: Path,
 ) -> None:
     bed = TuningFixture(tmp_path, budget="1s", confirm=5)
-    with pytest.raises(
-        UsageError, match="is too short for one setting between two trials of the baseline"
-    ):
+    why = "is too short for one setting between two trials of the baseline"
+    with pytest.raises(UsageError, match=why):
         bed.tune()
     assert not bed.out.exists()
 
@@ -429,9 +428,8 @@ def test_trials_of_another_tuning_are_refused(tmp_path: Path) -> None:
     killed(bed, "step", 5)
     path = bed.run_folder() / "tuning.json"
     path.write_text(path.read_text().replace('"seed": 2014', '"seed": 5'))
-    with pytest.raises(
-        UsageError, match=r"trial \d was of tunable-\S+ in round 1, and now it would be"
-    ):
+    why = r"trial \d was of tunable-\S+ in round 1, and now it would be"
+    with pytest.raises(UsageError, match=why):
         session.resume(bed.run_folder(), bed.doing())
 
 

@@ -54,10 +54,7 @@ def judged(
 
 
 def played(
-    what: Tuning,
-    many: int,
-    judge: Judge,
-    heard: Callable[[TrialTurn], object] = lambda turn: None,
+    what: Tuning, many: int, judge: Judge, heard: Callable[[TrialTurn], object] = lambda turn: None
 ) -> list[TrialTurn]:
     """All turns, each with a trial."""
     turns = rounds([TrialCount(one) for one in settings(many)], what, BASELINE, judge)
