@@ -33,13 +33,8 @@ def test_all_faults_of_a_file_are_reported_at_once_in_file_order_with_line_and_c
     faults = faults_of(
         "name: x\nlength: 10\ninner:\n  - {size: 4 Kob, often: 0}\n  - {szie: 1MB}\n"
     )
-    assert [fault.split(": ")[0] for fault in faults] == [
-        "f.yaml:2:9",
-        "f.yaml:4:12",
-        "f.yaml:4:26",
-        "f.yaml:5:5",
-        "f.yaml:5:6",
-    ]
+    places = [fault.split(": ")[0].removeprefix("f.yaml:") for fault in faults]
+    assert places == ["2:9", "4:12", "4:26", "5:5", "5:6"]
     assert faults[0].splitlines()[1:] == ["    length: 10", "            ^"]
     assert "write 10s, 10m or 10h" in faults[0]
     assert "'4 Kob' is not a quantity" in faults[1]
@@ -59,18 +54,13 @@ def test_a_duplicate_key_is_a_fault_that_names_the_first() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a: [1, 2",
-        "\t- x",
-        "a: !!python/object:os.system {}",
-        "? [a, b]\n: c",
-        "{a: &x [*x]}",
-        "a: 2024-99-99",
-        "[" * 100 + "]" * 100,
-    ],
+MALFORMED = (
+    *("a: [1, 2", "\t- x", "a: !!python/object:os.system {}", "? [a, b]\n: c"),
+    *("{a: &x [*x]}", "a: 2024-99-99", "[" * 100 + "]" * 100),
 )
+
+
+@pytest.mark.parametrize("text", MALFORMED)
 def test_malformed_yaml_is_a_fault_with_a_position_and_never_a_traceback(text: str) -> None:
     with pytest.raises(DocumentError) as error:
         Document("f.yaml", text).into(Outer)

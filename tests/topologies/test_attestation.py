@@ -172,21 +172,18 @@ def quietly(line: str) -> None:
 
 def test_each_limit_is_on_only_while_its_resource_is_measured(hosts: RecordedHosts) -> None:
     attest(hosts, HARDWARE, NEEDS, quietly)
-    assert (
-        set(hosts.limits_during("--events=100"))
-        == set(hosts.limits_during("--events=200"))
-        == {frozenset()}
-    )
-    assert (
-        set(hosts.limits_during("--events=63"))
-        == set(hosts.limits_during("--events=94"))
-        == {frozenset({"cpu"})}
-    )
-    assert set(hosts.limits_during("--name=fill")) == {frozenset()}
-    assert set(hosts.limits_during("--name=write")) == {frozenset({"disk"})}
-    assert set(hosts.limits_during("--name=random read")) == {frozenset({"disk"})}
-    assert set(hosts.limits_during("--client")) == {frozenset({"nic"})}
-    assert set(hosts.limits_during("blkdiscard")) == {frozenset()}
+    for word, *limits in (
+        ("--events=100",),
+        ("--events=200",),
+        ("--events=63", "cpu"),
+        ("--events=94", "cpu"),
+        ("--name=fill",),
+        ("--name=write", "disk"),
+        ("--name=random read", "disk"),
+        ("--client", "nic"),
+        ("blkdiscard",),
+    ):
+        assert set(hosts.limits_during(word)) == {frozenset(limits)}, word
     assert hosts.limited == set()
 
 
@@ -197,10 +194,8 @@ def test_every_host_disk_and_path_gets_figures_with_the_limits_of_the_hardware(
     found = {(one.host, one.what): one for one in attestation.ceilings}
     assert len(found) == len(attestation.ceilings)
     # They are one machine, and store-1 has as many threads as client-1.
-    assert {host for host, what in found if what == "CPU without its quota"} == {
-        "client-1",
-        "gateway-1",
-    }
+    free = {host for host, what in found if what == "CPU without its quota"}
+    assert free == {"client-1", "gateway-1"}
     # store-1 has no quota: there is nothing to measure under it.
     assert {host: found[host, "CPU"].promised for host in ("client-1", "gateway-1")} == {
         "client-1": 626.75 * 0.5,
@@ -213,12 +208,8 @@ def test_every_host_disk_and_path_gets_figures_with_the_limits_of_the_hardware(
     assert found["store-1", "disk wb1 write"].promised is None
     assert found["store-1", "disk wb1 random read"].promised == 500
     assert {what for host, what in found if host == "store-1" and what.startswith("network")} == {
-        *(
-            "network from client-1",
-            "network to client-1",
-            "network from gateway-1",
-            "network to gateway-1",
-        )
+        *("network from client-1", "network to client-1"),
+        *("network from gateway-1", "network to gateway-1"),
     }
     # The slower NIC limits a pair.
     assert found["gateway-1", "network from client-1"].promised == 10**9
@@ -256,13 +247,9 @@ def test_a_host_is_promised_all_that_the_cpus_of_its_own_do_alone(hosts: Recorde
     own = Hardware.model_validate({"name": "own", "kind": "lab", "hosts": specs})
     found = {(one.host, one.what): one for one in cpus(hosts, own)}
     # One measurement for those with CPUs of their own, and one for the host without.
-    assert {host for host, what in found if what == "CPU without its quota"} == {
-        "client-1",
-        "store-1",
-    }
-    assert {host: found[host, "CPU"].promised for host in own.hosts} == dict.fromkeys(
-        own.hosts, 626.75
-    )
+    free = {host for host, what in found if what == "CPU without its quota"}
+    assert free == {"client-1", "store-1"}
+    assert {found[host, "CPU"].promised for host in own.hosts} == {626.75}
 
 
 @pytest.mark.parametrize(
@@ -286,10 +273,8 @@ def test_real_hosts_measure_their_own_cpus_and_small_requests(hosts: RecordedHos
         name: {"address": f"10.0.0.{index + 1}", "cpus": 0.5}
         for index, name in enumerate(HARDWARE.hosts)
     }
-    specs["store-1"]["disks"] = [
-        {"id": "/dev/disk/by-id/a", "bandwidth": "100MB"},
-        {"id": "/dev/disk/by-id/b"},
-    ]
+    limited = {"id": "/dev/disk/by-id/a", "bandwidth": "100MB"}
+    specs["store-1"]["disks"] = [limited, {"id": "/dev/disk/by-id/b"}]
     real = Hardware.model_validate({"name": "real", "kind": "ssh", "hosts": specs})
     found = {(one.host, one.what) for one in attest(hosts, real, NEEDS, quietly).ceilings}
     assert {host for host, what in found if what == "CPU without its quota"} == set(HARDWARE.hosts)
@@ -314,15 +299,10 @@ def test_a_cpu_is_probed_several_times_by_one_command_and_the_median_counts(
 ) -> None:
     figures = (400.0, 100.0, 410.0, 390.0, 405.0)
     hosts.answers["sysbench"] = "".join(f"    events per second:  {one}\n" for one in figures)
-    found = {
-        (one.host, one.what): one.value for one in attest(hosts, HARDWARE, NEEDS, quietly).ceilings
-    }
-    assert found["client-1", "CPU"] == 400.0
-    asked = [
-        command
-        for host, command, _ in hosts.asked
-        if "sysbench" in command and "--version" not in command
-    ]
+    ceilings = attest(hosts, HARDWARE, NEEDS, quietly).ceilings
+    assert {(one.host, one.what): one.value for one in ceilings}["client-1", "CPU"] == 400.0
+    commands = [command for _, command, _ in hosts.asked if "sysbench" in command]
+    asked = [command for command in commands if "--version" not in command]
     assert len(asked) == 4, "two without a quota, two under it"
     assert all("for _ in $(seq 5)" in command for command in asked)
 

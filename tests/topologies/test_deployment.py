@@ -40,13 +40,8 @@ class Doomed(StubGateway):
         host.start([Service("doomed", ("sh", "-c", "echo no more room"))])
         while host.alive("doomed"):
             pass
-        raise ServiceFailed(
-            host.name,
-            "doomed",
-            "ended",
-            log=str(host.log("doomed.out")),
-            tail=host.log_tail("doomed.out"),
-        )
+        log, tail = str(host.log("doomed.out")), host.log_tail("doomed.out")
+        raise ServiceFailed(host.name, "doomed", "ended", log=log, tail=tail)
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -409,9 +404,8 @@ def test_layouts_that_differ_in_settings_share_hosts_and_each_gets_its_own_refus
     run: Run, started: list[str]
 ) -> None:
     run.gateways["swift-b"].unknown_option = "mode"
-    assert preflight_all(run.planned, run.hardware, run.place, print) == {
-        "swift-b": "no option 'mode'"
-    }
+    refusals = preflight_all(run.planned, run.hardware, run.place, print)
+    assert refusals == {"swift-b": "no option 'mode'"}
     assert [gateway.did for gateway in run.gateways.values()] == [["preflight"], ["preflight"]]
     assert len(started) == 1
     assert not list(run.place.deployments.iterdir())

@@ -72,13 +72,11 @@ def test_loop_devices_that_others_keep_taking_are_given_up(
         return 0
 
     real = os.open
-    monkeypatch.setattr(
-        disk.os,
-        "open",
-        lambda path, flags, *more: real(
-            "/dev/null" if str(path).startswith("/dev/loop") else path, flags, *more
-        ),
-    )
+
+    def opened(path: str | Path, flags: int, *more: int) -> int:
+        return real("/dev/null" if str(path).startswith("/dev/loop") else path, flags, *more)
+
+    monkeypatch.setattr(disk.os, "open", opened)
     monkeypatch.setattr(disk.os, "mknod", lambda *_: None)
     monkeypatch.setattr(disk.fcntl, "ioctl", ioctl)
     before = open_descriptors()
