@@ -14,7 +14,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, ClassVar, cast
 
@@ -129,10 +129,8 @@ def test_a_failing_script_is_reported_with_its_output_and_a_signal_as_one(
     with pytest.raises(CommandFailed) as caught:
         host.sh("echo why >&2; exit 7")
     assert (caught.value.host, caught.value.code, caught.value.output) == ("store-1", 7, "why\n")
-    assert host.run(("/bin/sh", "-c", "kill -TERM $$")).code in {
-        -signal.SIGTERM,
-        128 + signal.SIGTERM,
-    }
+    code = host.run(("/bin/sh", "-c", "kill -TERM $$")).code
+    assert code in {-signal.SIGTERM, 128 + signal.SIGTERM}
 
 
 def test_a_program_of_one_file_gets_its_words(host: SshConnection) -> None:
@@ -393,14 +391,15 @@ class AnsweringProgram:
         return 0
 
 
+def telemetry_by(folder: Path, start: Callable[[], AnsweringProgram]) -> HostTelemetry:
+    started = cast("Callable[[], RemoteProgram]", start)
+    return HostTelemetry(started, "store-1 (10.0.0.4)", errors=folder / "telemetry.err")
+
+
 def telemetry_of(folder: Path, *lines: bytes) -> HostTelemetry:
     """The telemetry of such a program. Copies of logs go to `folder`/logs."""
     (folder / "logs").mkdir()
-    return HostTelemetry(
-        lambda: cast("RemoteProgram", AnsweringProgram(*lines)),
-        "store-1 (10.0.0.4)",
-        errors=folder / "telemetry.err",
-    )
+    return telemetry_by(folder, lambda: AnsweringProgram(*lines))
 
 
 def line(answer: Any) -> bytes:
@@ -431,20 +430,10 @@ def test_logs_are_copied_as_they_grow_and_from_the_start_where_they_are_new(
     assert (tmp_path / "logs/a/b.log").read_text() == "new\n"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "../victim",
-        "../../victim",
-        "/{}/victim",
-        "a/../../victim",
-        "",
-        ".",
-        "a\x1b[2Jb",
-        "a\0b",
-        "\ud800",
-    ],
-)
+ELSEWHERE = ("../victim", "../../victim", "/{}/victim", "a/../../victim")
+
+
+@pytest.mark.parametrize("name", [*ELSEWHERE, "", ".", "a\x1b[2Jb", "a\0b", "\ud800"])
 def test_a_log_with_a_path_that_leads_elsewhere_is_not_written(tmp_path: Path, name: str) -> None:
     victim = tmp_path / "victim"
     victim.write_text("mine\n")
@@ -526,7 +515,7 @@ def test_invalid_counters_and_processes_are_an_error_of_that_host(tmp_path: Path
             telemetry.running([HostProcess(1, 2)])
 
 
-DISK = {"reads": 1, "writes": 1, "busy_s": 0.5, "waited_s": 0.5}
+DISK = {"reads": 1, "writes": 1, "busy_s": 0.5, "waited_s": 0.5, "read_bytes": 1}
 
 
 @pytest.mark.parametrize(
@@ -539,13 +528,10 @@ DISK = {"reads": 1, "writes": 1, "busy_s": 0.5, "waited_s": 0.5}
         ({"cpu_s": math.inf}, "cpu_s"),
         ({"memory_bytes": 10**400}, "memory_bytes"),
         ({"disks": {}}, "disks"),
-        ({"disks": [{**DISK, "read_bytes": 1}]}, "written_bytes"),
+        ({"disks": [DISK]}, "written_bytes"),
         ({"disks": [{**DISK, "read_bytes": -1, "written_bytes": 1}]}, "read_bytes"),
         ({"memory_bytes": 5}, "not those of the first reading"),
-        (
-            {"cpu_s": 2.0, "disks": [{**DISK, "read_bytes": 1, "written_bytes": 1}]},
-            "of the first reading",
-        ),
+        ({"cpu_s": 2.0, "disks": [{**DISK, "written_bytes": 1}]}, "of the first reading"),
     ],
 )
 def test_invalid_counters_are_an_error_of_that_host(
@@ -566,9 +552,7 @@ def test_a_host_that_stops_answering_is_given_up_and_asked_again_where_it_matter
     lines = [(line({"cpu_s": 1.0}),), (line([True]), line({"cpu_s": 5.0}))]
     programs = [AnsweringProgram(*some, silent=True) for some in lines]
     waiting = iter(programs)
-    telemetry = HostTelemetry(
-        lambda: cast("RemoteProgram", next(waiting)), "store-1", errors=tmp_path / "err"
-    )
+    telemetry = telemetry_by(tmp_path, lambda: next(waiting))
     telemetry.counters()
     for _ in range(3):  # a sampler asks each second: one that does not answer costs it one deadline
         with pytest.raises(TargetError, match="telemetry program was silent for"):
@@ -580,9 +564,7 @@ def test_a_host_that_stops_answering_is_given_up_and_asked_again_where_it_matter
 
 def test_whoever_waits_for_a_host_stops_when_its_telemetry_is_closed(tmp_path: Path) -> None:
     program = AnsweringProgram(line({}), silent=True)
-    telemetry = HostTelemetry(
-        lambda: cast("RemoteProgram", program), "store-1", errors=tmp_path / "err"
-    )
+    telemetry = telemetry_by(tmp_path, lambda: program)
     telemetry.counters()
     ends: list[TargetError] = []
 
@@ -610,15 +592,9 @@ def hardware(server: Server, folder: Path, **more: Any) -> Hardware:
     """Hardware with one observed host, whose user is not root."""
     reach = {"host": "127.0.0.1", "port": server.port}
     access = {"user": "somebody", "key": str(folder / "key"), "known_hosts": str(folder / "known")}
-    return Hardware.model_validate(
-        {
-            "name": "cluster",
-            "kind": "existing",
-            "hosts": {"client-1": {}},
-            "ssh": access,
-            "observed": {"store-1": {"ssh": reach, **more}},
-        }
-    )
+    kind = {"name": "cluster", "kind": "existing", "hosts": {"client-1": {}}}
+    observed = {"store-1": {"ssh": reach, **more}}
+    return Hardware.model_validate({**kind, "ssh": access, "observed": observed})
 
 
 @pytest.fixture
