@@ -135,15 +135,13 @@ def test_an_ssh_url_that_may_contain_a_secret_is_refused_and_not_repeated(place:
     assert "planted" not in str(error.value)
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "http://h",
-        "https://store.example:8443",
-        "http://10.0.0.1:19088/controller",
-        "http://[::1]:80/a",
-    ],
+PLAIN_URLS = (
+    *("http://h", "https://store.example:8443", "http://10.0.0.1:19088/controller"),
+    "http://[::1]:80/a",
 )
+
+
+@pytest.mark.parametrize("url", PLAIN_URLS)
 def test_a_url_without_query_is_accepted_unchanged(url: str) -> None:
     assert without_query(url) == url
 
@@ -160,12 +158,8 @@ UNSENDABLE = (
     "a\udcff",
 )  # fmt: skip
 FORMS = (
-    SECRET,
-    repr(SECRET),
-    json.dumps(SECRET),
-    quote(SECRET),
-    quote(SECRET, safe=""),
-    escape(SECRET),
+    *(SECRET, repr(SECRET), json.dumps(SECRET)),
+    *(quote(SECRET), quote(SECRET, safe=""), escape(SECRET)),
 )
 
 

@@ -24,13 +24,8 @@ from weighbridge.conductor.time_estimate import show_duration
 @pytest.mark.parametrize(
     ("text", "count"),
     [
-        ("1MB", 10**6),
-        ("1MiB", 2**20),
-        ("4 KiB", 4096),
-        ("1.5GiB", 3 * 2**29),
-        ("7", 7),
-        ("1gb", 10**9),
-        (12, 12),
+        *(("1MB", 10**6), ("1MiB", 2**20), ("4 KiB", 4096), ("1.5GiB", 3 * 2**29)),
+        *(("7", 7), ("1gb", 10**9), (12, 12)),
     ],
 )
 def test_mega_is_10_to_the_6_and_mebi_2_to_the_20(text: object, count: int) -> None:
@@ -84,12 +79,8 @@ def test_network_rates_are_powers_of_a_thousand() -> None:
 @pytest.mark.parametrize(
     ("count", "text"),
     [
-        (10**6, "1 MB"),
-        (2**20, "1 MiB"),
-        (4096, "4 KiB"),
-        (64 * 2**20, "64 MiB"),
-        (1234567, "1.23 MB"),
-        (12, "12 B"),
+        *((10**6, "1 MB"), (2**20, "1 MiB"), (4096, "4 KiB"), (64 * 2**20, "64 MiB")),
+        *((1234567, "1.23 MB"), (12, "12 B")),
     ],
 )
 def test_sizes_are_shown_in_the_shorter_unit(count: int, text: str) -> None:
@@ -152,10 +143,8 @@ PARTS = (
 
 def test_a_role_means_all_that_have_it_and_may_die() -> None:
     assert targets(PARTS, "storage-host") == (Target("store-2"), Target("store-3"))
-    assert [str(one) for one in targets(PARTS, "gateway-daemon")] == [
-        "gateway-1/radosgw.0",
-        "gateway-1/radosgw.1",
-    ]
+    daemons = [str(one) for one in targets(PARTS, "gateway-daemon")]
+    assert daemons == ["gateway-1/radosgw.0", "gateway-1/radosgw.1"]
     assert Target("store-1", "osd.0") in targets(PARTS, "storage-daemon")
 
 

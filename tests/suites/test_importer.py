@@ -571,10 +571,7 @@ LEFT_OUT: Mapping[str, tuple[str, str]] = {
         '<auth type="swauth" config="username=u;password=geheim;auth_url=http://h"/>',
         "auth 'swauth' is left out",
     ),
-    "delay": (
-        f'<workstage name="delay" closuredelay="60">{DELAY}</workstage>',
-        "pause of 60 s",
-    ),
+    "delay": (f'<workstage name="delay" closuredelay="60">{DELAY}</workstage>', "pause of 60 s"),
     "cleanup": (f'<workstage name="c">{CLEANUP}</workstage>', "cleanup"),
     "attribute": (with_attribute('rampUp="9"'), "no attribute 'rampUp' (did you mean 'rampup'?)"),
     "key": (with_key("hashcheck=true"), "no key 'hashcheck' (did you mean 'hashCheck'?)"),

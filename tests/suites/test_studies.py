@@ -141,15 +141,13 @@ def test_suites_that_a_study_names_must_exist_and_differ_in_workloads_only(tmp_p
     path = tmp_path / "trial.yaml"
     start = STUDY[: STUDY.index("    suite:\n")].replace("none", '"none"')
     path.write_text(start + "    suites: [small-objects, large-objcts]\n")
-    with pytest.raises(
-        DocumentError, match=r"no suite 'large-objcts' \(did you mean 'large-objects'"
-    ):
+    why = r"no suite 'large-objcts' \(did you mean 'large-objects'"
+    with pytest.raises(DocumentError, match=why):
         loader.load(path)
     path.write_text(start + "    suites: [small-objects, quick]\n")
     _, study = loader.load(path)
-    with pytest.raises(
-        UsageError, match="suites small-objects and quick differ in more than their workloads"
-    ):
+    why = "suites small-objects and quick differ in more than their workloads"
+    with pytest.raises(UsageError, match=why):
         loader.suite_of(study, "lab")
 
 

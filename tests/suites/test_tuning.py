@@ -63,6 +63,7 @@ parameters:
 
 
 AT_16 = "small-read, workers: 16"
+TWICE = "  - {workload: mixed, operation: read}\n"
 SCOPE_WORDS = "'nothing', 'reload', 'restart', 'buckets' or 'cluster'"
 
 
@@ -137,14 +138,7 @@ def test_a_fault_of_a_value_is_about_the_type_it_was_meant_to_be() -> None:
         (AT_16, "mixed, operation: delete", "18:5 mixed has no delete; it has read, write"),
         ("of: throughput,", "of: p90, p90_within: 5ms,", "applies to throughput only, not to p90"),
         (AT_16, f"{AT_16}, p90_within: 5ms", "workers: not allowed with p90_within"),
-        (
-            "  - {of",
-            (
-                "  - {workload: mixed, operation: read}\n"
-                "  - {workload: mixed, operation: read}\n  - {of"
-            ),
-            "the same objective twice",
-        ),
+        ("  - {of", f"{TWICE}{TWICE}  - {{of", "the same objective twice"),
         ("- name: mixed", "- name: small-read", "two workloads are named small-read"),
         (
             "  - {key",

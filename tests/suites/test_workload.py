@@ -134,32 +134,26 @@ def test_a_fault_that_cannot_be_seen_is_refused(fault: object, why: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("more", "why"),
+    ("load", "more", "why"),
     [
-        ({"rate_per_s": 100, "overload": {"within": "1s"}}, "cannot be combined with `overload`"),
-        ({"operations": {"delete": 1}}, "only deletes ends when no objects are left"),
+        (
+            {"rate_per_s": 100, "overload": {"within": "1s"}},
+            {},
+            "cannot be combined with `overload`",
+        ),
+        ({"operations": {"delete": 1}}, {}, "only deletes ends when no objects are left"),
+        ({}, {"users": "sdk"}, "only the engine measures how long its workers wait"),
+        ({}, {"cache": "every 10s"}, "hosts that are gone have no caches to drop"),
     ],
 )
-def test_a_fault_needs_a_load_that_goes_on(more: dict[str, object], why: str) -> None:
-    with pytest.raises(ValidationError, match=why):
-        workload({"at": "30s", "kill": "store-3"}, **more)
-
-
-@pytest.mark.parametrize(
-    ("more", "why"),
-    [
-        ({"users": "sdk"}, "only the engine measures how long its workers wait"),
-        ({"cache": "every 10s"}, "hosts that are gone have no caches to drop"),
-    ],
-)
-def test_a_suite_with_a_fault_uses_the_engine_and_drops_no_caches_meanwhile(
-    more: dict[str, object], why: str
+def test_a_fault_needs_a_load_that_goes_on_the_engine_and_caches_that_are_kept(
+    load: dict[str, object], more: dict[str, object], why: str
 ) -> None:
-    fault = {"at": "30s", "kill": "store-3"}
-    given = {"name": "trial", "about": "A trial", "workloads": [{**WORKLOAD, "fault": fault}]}
+    faulty = {**WORKLOAD, "fault": {"at": "30s", "kill": "store-3"}}
+    given = {"name": "trial", "about": "A trial", "workloads": [faulty]}
     assert Suite.model_validate(given)
     with pytest.raises(ValidationError, match=why):
-        Suite.model_validate({**given, **more})
+        Suite.model_validate({**given, "workloads": [{**faulty, **load}], **more})
 
 
 BOTH = "    encryption: [none, sse-c]\n    signing: [{}, {payload: signed}]\n"
@@ -189,17 +183,27 @@ def test_faults_after_such_lists_have_their_own_place(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("    encryption: sse-kms\n", "encryption"),
-        ("    encryption: [sse-c, sse-c]\n", "two workloads are named write-sse-c"),
-        ("    encryption: []\n", "encryption"),
-        ("    encryption: sse-c\nusers: sdk\n", "encryption of write: only the engine asks for it"),
-        ("    encryption: sse-c\n    signing: {auth: query}\n", "needs `auth: header`"),
-        ("    encryption: [none, sse-c]\n    signing: [{}, {auth: none}]\n", "needs `auth: head"),
+        ("encryption: sse-kms", "encryption"),
+        ("encryption: [sse-c, sse-c]", "two workloads are named write-sse-c"),
+        ("encryption: []", "encryption"),
+        ("encryption: sse-c\nusers: sdk", "encryption of write: only the engine asks for it"),
+        ("encryption: sse-c\n    signing: {auth: query}", "needs `auth: header`"),
+        ("encryption: [none, sse-c]\n    signing: [{}, {auth: none}]", "needs `auth: header`"),
+        ("signing: {payload: trailer}", "a trailer is a checksum: say which"),
+        ("signing: {payload: signed, auth: query}", "with `auth: query` the payload is unsigned"),
+        ("signing: {checksum: crc32, auth: none}", "with `auth: none` the payload is unsigned"),
+        ("signing: {payload: hashed}", "payload"),
+        ("signing: {checksum: md5}", "checksum"),
+        ("signing: [{}, {}]", "two workloads are named write-unsigned"),
+        ("signing: []", "signing"),
+        ("signing: sdk-default", "sdk-default is for `users: sdk`"),
     ],
 )
-def test_what_cannot_be_encrypted_so_is_refused_with_its_place(text: str, fault: str) -> None:
+def test_what_cannot_be_encrypted_or_signed_so_is_refused_with_its_place(
+    text: str, fault: str
+) -> None:
     with pytest.raises(DocumentError) as faults:
-        suite_of(GOOD + text)
+        suite_of(f"{GOOD}    {text}\n")
     assert fault in str(faults.value)
     assert "trial.yaml:" in str(faults.value)
 
@@ -239,26 +243,6 @@ def test_a_list_stands_for_a_workload_each() -> None:
     assert "write-presigned: presigned URLs, unsigned payload" in suite.signing_words
     assert Suite.model_validate_json(suite.model_dump_json()) == suite
     assert suite.changed(repeats=3).workloads == suite.workloads
-
-
-@pytest.mark.parametrize(
-    ("written", "fault"),
-    [
-        ("{payload: trailer}", "a trailer is a checksum: say which"),
-        ("{payload: signed, auth: query}", "with `auth: query` the payload is unsigned"),
-        ("{checksum: crc32, auth: none}", "with `auth: none` the payload is unsigned"),
-        ("{payload: hashed}", "payload"),
-        ("{checksum: md5}", "checksum"),
-        ("[{}, {}]", "two workloads are named write-unsigned"),
-        ("[]", "signing"),
-        ("sdk-default", "sdk-default is for `users: sdk`"),
-    ],
-)
-def test_what_cannot_be_signed_so_is_refused_with_its_place(written: str, fault: str) -> None:
-    with pytest.raises(DocumentError) as faults:
-        suite_of(f"{GOOD}    signing: {written}\n")
-    assert fault in str(faults.value)
-    assert "trial.yaml:" in str(faults.value)
 
 
 def test_a_name_that_would_get_too_long_is_refused() -> None:

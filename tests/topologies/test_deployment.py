@@ -40,13 +40,8 @@ class Doomed(StubGateway):
         host.start([Service("doomed", ("sh", "-c", "echo no more room"))])
         while host.alive("doomed"):
             pass
-        raise ServiceFailed(
-            host.name,
-            "doomed",
-            "ended",
-            log=str(host.log("doomed.out")),
-            tail=host.log_tail("doomed.out"),
-        )
+        log, tail = str(host.log("doomed.out")), host.log_tail("doomed.out")
+        raise ServiceFailed(host.name, "doomed", "ended", log=log, tail=tail)
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -103,10 +98,8 @@ def test_an_invalid_record_is_an_error_that_names_its_file(run: Run) -> None:
         record = run.place.deployments / deployment.label / "deployment.json"
         for content in (record.read_bytes()[:40], b"", b"[]"):
             record.write_bytes(content)
-            with pytest.raises(
-                TargetError,
-                match=r"deployment\.json: is not a valid record.*\n.*weighbridge down",
-            ):
+            why = r"deployment\.json: is not a valid record.*\n.*weighbridge down"
+            with pytest.raises(TargetError, match=why):
                 running_deployments(run.place)
 
 
@@ -172,9 +165,7 @@ def test_the_tail_of_a_log_is_not_read_through_a_link(run: Run, tmp_path: Path) 
         assert host.read_log("osd.out", 4) == b"two\nthree\n"
 
 
-def test_the_tail_of_a_log_has_what_was_said_before_a_crash_instead_of_its_stack(
-    run: Run,
-) -> None:
+def test_the_tail_of_a_log_has_what_was_said_before_a_crash_instead_of_its_stack(run: Run) -> None:
     frames = "".join(f" {number}: (librados::IoCtx::close()+0x6e) [0x7f]\n" for number in range(30))
     dump = f"ERROR: failed to bind: Address already in use\n*** Caught signal (Abort) **\n{frames}"
     with run.deployed() as deployment:
@@ -413,9 +404,8 @@ def test_layouts_that_differ_in_settings_share_hosts_and_each_gets_its_own_refus
     run: Run, started: list[str]
 ) -> None:
     run.gateways["swift-b"].unknown_option = "mode"
-    assert preflight_all(run.planned, run.hardware, run.place, print) == {
-        "swift-b": "no option 'mode'"
-    }
+    refusals = preflight_all(run.planned, run.hardware, run.place, print)
+    assert refusals == {"swift-b": "no option 'mode'"}
     assert [gateway.did for gateway in run.gateways.values()] == [["preflight"], ["preflight"]]
     assert len(started) == 1
     assert not list(run.place.deployments.iterdir())

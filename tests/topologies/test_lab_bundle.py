@@ -51,20 +51,11 @@ def test_a_written_bundle_is_labelled_and_has_its_own_namespaces(bundle: Bundle)
     config = json.loads((bundle.folder / "config.json").read_text())
     assert config["annotations"] == {DEPLOYMENT: "labtest-a", HOST: "store-1"}
     assert config["linux"]["cgroupsPath"] == "/weighbridge/labtest-a/store-1"
-    assert {one["type"] for one in config["linux"]["namespaces"]} == {
-        "pid",
-        "network",
-        "ipc",
-        "uts",
-        "mount",
-    }
+    kinds = {one["type"] for one in config["linux"]["namespaces"]}
+    assert kinds == {"pid", "network", "ipc", "uts", "mount"}
     assert not any("path" in one for one in config["linux"]["namespaces"])
-    assert {path.name for path in bundle.folder.iterdir()} == {
-        "config.json",
-        "rootfs",
-        "upper",
-        "work",
-    }
+    names = {path.name for path in bundle.folder.iterdir()}
+    assert names == {"config.json", "rootfs", "upper", "work"}
     assert bundle.logs.is_dir()
 
 
@@ -73,9 +64,8 @@ def test_a_host_may_use_its_own_disks_and_no_other_device(
 ) -> None:
     monkeypatch.setattr("weighbridge.topologies.lab.bundle.FUSE", Path("/dev/no-fuse"))
     linux = bundle.config()["linux"]
-    assert [(one["path"], one["major"], one["minor"]) for one in linux["devices"]] == [
-        ("/dev/wb0", 7, 9)
-    ]
+    (device,) = linux["devices"]
+    assert (device["path"], device["major"], device["minor"]) == ("/dev/wb0", 7, 9)
     assert linux["resources"]["devices"] == [
         {"allow": False, "access": "rwm"},
         {"allow": True, "type": "b", "major": 7, "minor": 9, "access": "rwm"},
@@ -85,14 +75,12 @@ def test_a_host_may_use_its_own_disks_and_no_other_device(
 def test_a_host_with_an_image_may_use_fuse_where_this_machine_has_it(
     bundle: Bundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "weighbridge.topologies.lab.bundle.FUSE", Path("/dev/null")
-    )  # a character device that every machine has
+    # A character device that every machine has.
+    monkeypatch.setattr("weighbridge.topologies.lab.bundle.FUSE", Path("/dev/null"))
     linux = bundle.config()["linux"]
     assert [(one["major"], one["minor"]) for one in linux["devices"]] == [(7, 9), (10, 229)]
-    assert {"allow": True, "type": "c", "major": 10, "minor": 229, "access": "rwm"} in linux[
-        "resources"
-    ]["devices"]
+    allowed = {"allow": True, "type": "c", "major": 10, "minor": 229, "access": "rwm"}
+    assert allowed in linux["resources"]["devices"]
     assert len(replace(bundle, image=None).config()["linux"]["devices"]) == 1
 
 
@@ -119,10 +107,8 @@ def test_a_host_cannot_change_the_machine_or_its_own_limits_nor_mount_on_this_ma
     bundle: Bundle,
 ) -> None:
     on_image, on_root = capabilities(bundle), capabilities(replace(bundle, image=None, disks=()))
-    for forbidden in (
-        *("SYS_MODULE", "SYS_TIME", "SYS_BOOT", "SYS_RESOURCE", "SYS_RAWIO"),
-        *("MKNOD", "DAC_READ_SEARCH", "NET_ADMIN"),
-    ):
+    of_system = ("SYS_MODULE", "SYS_TIME", "SYS_BOOT", "SYS_RESOURCE", "SYS_RAWIO")
+    for forbidden in (*of_system, "MKNOD", "DAC_READ_SEARCH", "NET_ADMIN"):
         assert f"CAP_{forbidden}" not in on_image | on_root
     assert "CAP_SYS_ADMIN" in on_image - on_root
 
@@ -131,22 +117,16 @@ def test_system_calls_that_change_the_machine_are_denied(bundle: Bundle) -> None
     seccomp = bundle.config()["linux"]["seccomp"]
     assert seccomp["defaultAction"] == "SCMP_ACT_ALLOW"
     denied = {name: one for one in seccomp["syscalls"] for name in one["names"]}
-    assert (
-        set(denied) - {"unshare", "clone", "clone3"}
-        == set(DENIED)
-        >= {"bpf", "init_module", "kexec_load", "open_by_handle_at", "clock_settime"}
-    )
+    assert set(denied) - {"unshare", "clone", "clone3"} == set(DENIED)
+    assert {"bpf", "init_module", "kexec_load", "open_by_handle_at", "clock_settime"} <= {*DENIED}
     # Of these only a new user namespace, in which anybody may mount.
-    assert {one["value"] for name in ("unshare", "clone") for one in denied[name]["args"]} == {
-        0x10000000
-    }
+    values = {one["value"] for name in ("unshare", "clone") for one in denied[name]["args"]}
+    assert values == {0x10000000}
 
 
 def test_an_image_is_mounted_through_an_overlay(bundle: Bundle) -> None:
-    assert (
-        f"lowerdir=/images/ceph,upperdir={bundle.folder}/upper,workdir={bundle.folder}/work"
-        in bundle.script()
-    )
+    folders = f"upperdir={bundle.folder}/upper,workdir={bundle.folder}/work"
+    assert f"lowerdir=/images/ceph,{folders}" in bundle.script()
     assert bundle.config()["root"] == {"path": "rootfs", "readonly": False}
 
 
@@ -163,9 +143,8 @@ def test_this_machines_root_is_read_only_also_where_file_systems_are_mounted_in_
     assert own.config()["root"]["readonly"] is True
     assert "protect rootfs/home" in own.script(["/home"]).splitlines()
     # Or runc would make a mount point in this machine's log folder.
-    assert own.script().splitlines()[-1] == (
-        "mount -t tmpfs -o mode=755 weighbridge rootfs/var/log"
-    )
+    last = own.script().splitlines()[-1]
+    assert last == "mount -t tmpfs -o mode=755 weighbridge rootfs/var/log"
 
 
 def test_a_checkout_below_tmp_or_run_is_visible_on_this_machines_root_but_not_on_an_image(
@@ -182,30 +161,14 @@ def test_a_checkout_below_tmp_or_run_is_visible_on_this_machines_root_but_not_on
 
 
 def test_submounts_leave_out_the_root_and_a_hosts_own_folders() -> None:
-    points = [
-        "/",
-        "/proc",
-        "/sys/fs/cgroup",
-        "/dev/shm",
-        "/run/lock",
-        "/tmp",
-        "/home",
-        r"/mnt/a\040b",
-        "/home",
-        "/runner",
-    ]
-    points += ["/srv/größe", r"/srv/back\134slash\0117"]
+    points = ["/", "/proc", "/sys/fs/cgroup", "/dev/shm", "/run/lock", "/tmp", "/home"]
+    points += [r"/mnt/a\040b", "/home", "/runner", "/srv/größe", r"/srv/back\134slash\0117"]
     mountinfo = "\n".join(
         f"{number} 1 0:{number} / {point} rw - ext4 /dev/x rw"
         for number, point in enumerate(points)
     )
-    assert submounts(mountinfo.encode()) == (
-        "/home",
-        "/mnt/a b",
-        "/runner",
-        "/srv/größe",
-        "/srv/back\\slash\t7",
-    )
+    inner = ("/home", "/mnt/a b", "/runner", "/srv/größe", "/srv/back\\slash\t7")
+    assert submounts(mountinfo.encode()) == inner
     (found,) = submounts(b"1 1 0:1 / /mnt/\xff rw - ext4 /dev/x rw")
     assert os.fsencode(found) == b"/mnt/\xff"
 
@@ -331,12 +294,10 @@ def test_a_zombie_is_no_process(tmp_path: Path, state: str) -> None:
     assert LabProcess.of(7, tmp_path) is None
 
 
-def test_a_process_with_a_reused_pid_gets_no_signal(
-    sleeper: subprocess.Popen[bytes],
-) -> None:
+def test_a_process_with_a_reused_pid_gets_no_signal(sleeper: subprocess.Popen[bytes]) -> None:
     found = LabProcess.of(sleeper.pid)
     assert found is not None
-    earlier = LabProcess(found.pid, found.parent, found.session, found.started - 1)
+    earlier = replace(found, started=found.started - 1)
     send(earlier, signal.SIGKILL)
     assert wait_end(earlier, 0)
     assert not wait_end(found, 0.05)
@@ -448,14 +409,9 @@ def test_a_daemon_is_alive_as_long_as_its_first_process(tmp_path: Path) -> None:
     running = subprocess.Popen(["sleep", "60"])
     now = LabProcess.of(running.pid)
     assert now is not None
-    later = LabProcess(
-        now.pid, now.parent, now.session, now.started - 1
-    )  # another one had the number
-    keep_daemon(
-        host(tmp_path, "gateway-1"),
-        "gateway-1",
-        {"radosgw": now, "haproxy": later, "apache2": None},
-    )
+    later = replace(now, started=now.started - 1)  # another one had the number
+    kept = {"radosgw": now, "haproxy": later, "apache2": None}
+    keep_daemon(host(tmp_path, "gateway-1"), "gateway-1", kept)
     try:
         assert [(one.host, one.service, one.alive) for one in daemons(tmp_path)] == [
             ("gateway-1", "radosgw", True),
@@ -473,10 +429,8 @@ def test_the_last_record_counts_and_hosts_are_separate(tmp_path: Path) -> None:
     keep_daemon(here, "store-1", {"osd.0": None, "mon": None})
     keep_daemon(there, "store-2", {"osd.1": None})
     keep_daemon(here, "store-1", {"osd.0": None})
-    assert [(one.host, one.service) for one in daemons(tmp_path)] == [
-        ("store-1", "osd.0"),
-        ("store-2", "osd.1"),
-    ]
+    last = [(one.host, one.service) for one in daemons(tmp_path)]
+    assert last == [("store-1", "osd.0"), ("store-2", "osd.1")]
     assert daemons(tmp_path / "none") == ()
 
 

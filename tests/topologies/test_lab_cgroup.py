@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -109,14 +110,10 @@ def test_a_quota_has_periods_of_the_length_in_the_hardware_file(v1: Cgroups, v2:
     """Version 1 removes the quota first: the kernel refuses a period in which the quota that is
     there would be more than it can hand out, or less.
     """
-    assert [one.text for one in v1.limits(GROUP, SPEC, DEVICES, {"cpu"}, period_s=0.02)] == [
-        "-1",
-        "20000",
-        "10000",
-    ]
-    assert [one.text for one in v2.limits(GROUP, SPEC, DEVICES, {"cpu"}, period_s=0.005)] == [
-        "2500 5000"
-    ]
+    first = v1.limits(GROUP, SPEC, DEVICES, {"cpu"}, period_s=0.02)
+    assert [one.text for one in first] == ["-1", "20000", "10000"]
+    (second,) = v2.limits(GROUP, SPEC, DEVICES, {"cpu"}, period_s=0.005)
+    assert second.text == "2500 5000"
 
 
 @pytest.mark.parametrize(
@@ -219,9 +216,7 @@ def test_a_cgroup_is_removed_in_every_hierarchy_with_those_below_it(v1: Cgroups)
     (v1.mount / "cpu/weighbridge/other").mkdir()
     assert v1.remove("/weighbridge/d") == ()
     v1.remove_tree_if_empty()
-    assert [str(path.relative_to(v1.mount)) for path in v1.mount.glob("*/weighbridge")] == [
-        "cpu/weighbridge"
-    ]
+    assert [*v1.mount.glob("*/weighbridge")] == [v1.mount / "cpu/weighbridge"]
     assert v1.remove("/weighbridge/d") == ()
 
 
@@ -265,13 +260,8 @@ def test_counters_of_version_1_have_units(v1: Cgroups, monkeypatch: pytest.Monke
     )
     monkeypatch.setattr("weighbridge.topologies.lab.cgroup.nic_use", lambda table: NicUse(5, 6, 7))
     used = counters(v1, GROUP, 1, (), ())
-    assert (
-        used.cpu_s,
-        used.throttled_s,
-        used.memory_bytes,
-        used.memory_peak_bytes,
-        used.oom_kills,
-    ) == (1.5, 2.5, 1000, 2000, 3)
+    assert (used.cpu_s, used.throttled_s, used.oom_kills) == (1.5, 2.5, 3)
+    assert (used.memory_bytes, used.memory_peak_bytes) == (1000, 2000)
     assert (used.network_received_bytes, used.network_sent_bytes, used.network_faults) == (5, 6, 7)
     assert (used.cpu_periods, used.throttled_periods, used.memory_held_bytes) == (9, 4, 600)
     assert used.disk_read_bytes is None
@@ -292,13 +282,8 @@ def test_counters_of_version_2_have_units_and_leave_out_what_an_older_kernel_lac
     )
     monkeypatch.setattr("weighbridge.topologies.lab.cgroup.nic_use", lambda table: NicUse(5, 6, 7))
     used = counters(v2, GROUP, 1, (), ())
-    assert (
-        used.cpu_s,
-        used.throttled_s,
-        used.memory_bytes,
-        used.memory_peak_bytes,
-        used.oom_kills,
-    ) == (1.5, 2.5, 1000, None, 3)
+    assert (used.cpu_s, used.throttled_s, used.oom_kills) == (1.5, 2.5, 3)
+    assert (used.memory_bytes, used.memory_peak_bytes) == (1000, None)
     assert (used.cpu_periods, used.throttled_periods, used.memory_held_bytes) == (None, None, 600)
 
 
@@ -323,14 +308,7 @@ def test_each_disk_counts_bytes_requests_and_times_since_it_was_attached(
     )
     used = counters(v1, GROUP, 1, (3, 4), (half, zero))
     assert used.disks == (
-        DiskCounters(
-            read_bytes=50 * 512,
-            written_bytes=100 * 512,
-            reads=5,
-            writes=10,
-            busy_s=0.5,
-            waited_s=0.5,
-        ),
+        replace(half, busy_s=0.5),
         DiskCounters(read_bytes=512, written_bytes=1024, reads=1, writes=2, busy_s=0, waited_s=0),
     )
     assert (used.disk_read_bytes, used.disk_written_bytes) == (51 * 512, 102 * 512)
@@ -354,9 +332,7 @@ def test_the_machines_cpu_seconds_leave_out_idle_time_and_guests(tmp_path: Path)
         LabMachine(tmp_path / "none").counters()
 
 
-def test_the_kernels_own_cpu_time_is_counted_separately_and_never_decreases(
-    tmp_path: Path,
-) -> None:
+def test_the_kernels_own_cpu_time_is_counted_separately_and_never_decreases(tmp_path: Path) -> None:
     ticks_per_s = os.sysconf("SC_CLK_TCK")
 
     def process(pid: int, name: str, flags: int, ticks: int) -> None:
@@ -434,10 +410,8 @@ HARDWARE = Hardware(name="two", kind="lab", hosts={"client-1": HostSpec(), "stor
 
 def test_a_second_claim_is_refused_naming_the_first(tmp_path: Path) -> None:
     claim = Claim("labtest-a", tmp_path / "a", tmp_path)
-    with pytest.raises(
-        UsageError,
-        match=rf"labtest-a has been running on this machine since .*process {os.getpid()}",
-    ) as refused:
+    why = rf"labtest-a has been running on this machine since .*process {os.getpid()}"
+    with pytest.raises(UsageError, match=why) as refused:
         Claim("labtest-b", tmp_path / "b", tmp_path)
     assert "weighbridge down" in refused.value.advice
     claim.release()
@@ -471,9 +445,8 @@ def test_what_a_killed_conductor_left_refuses_a_new_claim_until_it_is_removed(
         "Claim; "
         "Claim('labtest-a', Path(sys.argv[1]) / 'a', Path(sys.argv[1])); os._exit(9)"
     )
-    assert (
-        subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False).returncode == 9
-    )
+    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False)
+    assert done.returncode == 9
     with pytest.raises(UsageError, match="labtest-a: left running") as refused:
         Claim("labtest-b", tmp_path / "b", tmp_path)
     assert "weighbridge down" in refused.value.advice
@@ -586,10 +559,7 @@ def test_a_claim_is_released_whatever_its_folder_does(
     ],
 )
 def test_a_claim_of_what_is_not_a_deployments_folder_removes_nothing(
-    tmp_path: Path,
-    deployment: str,
-    folder: str,
-    says: str,
+    tmp_path: Path, deployment: str, folder: str, says: str
 ) -> None:
     home, state, victim = (tmp_path / name for name in ("home", "state", "victim"))
     (state / "claims").mkdir(parents=True, mode=0o700)
@@ -624,10 +594,8 @@ def test_the_folder_of_a_running_process_is_kept_and_named_until_it_ends(tmp_pat
     gone = owned_by(2**30, home / "deployments/null-3", started=0)
     try:
         assert [one.deployment for one in ending.lab_at_work(home=home, state=state)] == ["null-1"]
-        assert [one.deployment for one in ending.remove_leftovers(home=home, state=state)] == [
-            "null-2",
-            "null-3",
-        ]
+        removed = ending.remove_leftovers(home=home, state=state)
+        assert [one.deployment for one in removed] == ["null-2", "null-3"]
         assert [path.exists() for path in (mine, older, gone)] == [True, False, False]
         assert ending.find_leftovers(home=home, state=state) == ()
     finally:
@@ -706,15 +674,16 @@ OTHER_RUN = (
 )
 
 
+def piped(script: str, folder: Path) -> subprocess.Popen[str]:
+    """A program in this Python that is given the folder."""
+    argv, pipe = [sys.executable, "-c", script, str(folder)], subprocess.PIPE
+    return subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True)
+
+
 def test_a_run_holds_the_machine_between_its_deployments_and_is_named_with_its_folder(
     tmp_path: Path,
 ) -> None:
-    other = subprocess.Popen(
-        [sys.executable, "-c", OTHER_RUN, str(tmp_path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    other = piped(OTHER_RUN, tmp_path)
     try:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
@@ -732,9 +701,7 @@ def test_a_run_holds_the_machine_between_its_deployments_and_is_named_with_its_f
     running.release()
 
 
-def test_of_two_simultaneous_claims_one_succeeds_and_the_other_is_refused(
-    tmp_path: Path,
-) -> None:
+def test_of_two_simultaneous_claims_one_succeeds_and_the_other_is_refused(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path\n"
         "from weighbridge.common.errors import UsageError; from weighbridge.topologies.lab.claim "
@@ -748,15 +715,7 @@ def test_of_two_simultaneous_claims_one_succeeds_and_the_other_is_refused(
         "    except UsageError as error:\n"
         "        print(str(error).splitlines()[0], flush=True)\n"
     )
-    pair = [
-        subprocess.Popen(
-            [sys.executable, "-c", script, str(tmp_path)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(2)
-    ]
+    pair = [piped(script, tmp_path) for _ in range(2)]
     try:
         lines = [(one.stdin, one.stdout) for one in pair]
         assert [out.readline() for _, out in lines if out] == ["ready\n"] * 2

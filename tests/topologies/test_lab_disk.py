@@ -52,9 +52,8 @@ def test_missing_loop_devices_are_reported_with_advice_and_leave_no_file(
     monkeypatch.setattr(disk, "_attach_free", refuse)
     monkeypatch.setattr(disk, "FEWEST_DEVICES", 10**6)
     before = open_descriptors()
-    with pytest.raises(
-        MissingPrerequisite, match=f"no loop device for /dev/wb0: {os.strerror(number)}"
-    ) as refused:
+    why = f"no loop device for /dev/wb0: {os.strerror(number)}"
+    with pytest.raises(MissingPrerequisite, match=why) as refused:
         LoopDisk.attach("/dev/wb0", 4096, tmp_path)
     assert advice in refused.value.advice
     assert list(tmp_path.iterdir()) == []
@@ -73,19 +72,16 @@ def test_loop_devices_that_others_keep_taking_are_given_up(
         return 0
 
     real = os.open
-    monkeypatch.setattr(
-        disk.os,
-        "open",
-        lambda path, flags, *more: real(
-            "/dev/null" if str(path).startswith("/dev/loop") else path, flags, *more
-        ),
-    )
+
+    def opened(path: str | Path, flags: int, *more: int) -> int:
+        return real("/dev/null" if str(path).startswith("/dev/loop") else path, flags, *more)
+
+    monkeypatch.setattr(disk.os, "open", opened)
     monkeypatch.setattr(disk.os, "mknod", lambda *_: None)
     monkeypatch.setattr(disk.fcntl, "ioctl", ioctl)
     before = open_descriptors()
-    with pytest.raises(
-        MissingPrerequisite, match=f"other programs took {disk.ATTEMPTS} free loop devices in a row"
-    ):
+    why = f"other programs took {disk.ATTEMPTS} free loop devices in a row"
+    with pytest.raises(MissingPrerequisite, match=why):
         LoopDisk.attach("/dev/wb0", 4096, tmp_path)
     assert asked.count(disk.LOOP_CONFIGURE) == disk.ATTEMPTS
     assert open_descriptors() == before

@@ -97,10 +97,8 @@ def test_a_host_of_forty_cpus_gets_the_settings_of_its_size_in_both_stores() -> 
         assert "workers = 40" in texts["store-1", f"{server}-server.conf"]
     assert {"    nbthread 40", "    maxconn 40960"} <= set(texts["gateway-1", "haproxy.cfg"])
     why = {one.key: (one.value, one.why) for one in (*ceph.sizing, *swift.sizing)}
-    assert why["pools.data_pg_num"] == (
-        512,
-        "64 % of 100 per disk, of 36 disks, by 3 copies: 768, as a power of two",
-    )
+    words = "64 % of 100 per disk, of 36 disks, by 3 copies: 768, as a power of two"
+    assert why["pools.data_pg_num"] == (512, words)
     assert why["part_power"] == (12, "2^12 is at least 100 for each of 36 disks")
     assert why["proxy.workers"] == (20, "one per CPU: gateway-1 has 40, for 2 daemons")
     assert size_remark(hosts) == ""
@@ -120,10 +118,8 @@ def test_limits_of_a_host_go_before_what_its_machine_has() -> None:
     for name in (*STORES, "gateway-1"):
         hosts["hosts"][name] |= {"cpus": 4, "memory": "64GiB"}
     found = planned("swift", Hardware.model_validate(hosts))
-    assert settings_of(found, {"proxy.workers": 4, "object.workers": 4}) == {
-        "proxy.workers": 4,
-        "object.workers": 4,
-    }
+    wanted = {"proxy.workers": 4, "object.workers": 4}
+    assert settings_of(found, wanted) == wanted
 
 
 def test_a_host_whose_memory_is_too_little_for_its_osds_is_refused() -> None:
@@ -135,6 +131,17 @@ def test_a_machine_is_only_of_real_hosts() -> None:
     hosts = {"client-1": {"machine": {"cpus": 4, "memory": "8GiB"}}}
     with pytest.raises(ValueError, match=r"is only for real hosts \(kind: ssh\)"):
         Hardware.model_validate({"name": "lab", "kind": "lab", "hosts": hosts})
+
+
+KERNEL = kernel.KernelState(
+    kernel="6.1",
+    boot="b",
+    cpu="a CPU",
+    cpus=40,
+    memory_bytes=384 * 2**30 - 5_000_000,
+    nic="eth1",
+    sysctls={},
+)
 
 
 @dataclasses.dataclass
@@ -155,15 +162,7 @@ def cpus(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     found: dict[str, int] = {}
 
     def look(shell: Answering, _hardware: Hardware) -> kernel.KernelState:
-        return kernel.KernelState(
-            kernel="6.1",
-            boot="b",
-            cpu="a CPU",
-            cpus=shell.cpus,
-            memory_bytes=384 * 2**30 - 5_000_000,
-            nic="eth1",
-            sysctls={},
-        )
+        return KERNEL.model_copy(update={"cpus": shell.cpus})
 
     class Shells:
         def __init__(self, hosts: Hardware) -> None:
@@ -210,16 +209,7 @@ def test_hosts_with_less_than_the_file_says_are_refused(tmp_path: Path) -> None:
     class Shell:
         name, address = "store-1", "192.0.2.30"
 
-    state = kernel.KernelState(
-        kernel="6.1",
-        boot="b",
-        cpu="",
-        cpus=40,
-        memory_bytes=512 * 2**30,
-        nic="eth1",
-        mtu=1500,
-        sysctls={},
-    )
+    state = KERNEL.model_copy(update={"cpu": "", "memory_bytes": 512 * 2**30, "mtu": 1500})
     (fault,) = kernel.faults(Shell(), hosts, state)  # type: ignore[arg-type]
     assert "it has 40 CPUs and 512 GiB of memory, not 64 and 384 GiB" in fault
 
@@ -451,9 +441,8 @@ def test_iperf3_reports_what_the_receiving_end_received(name: str) -> None:
 
 
 def test_iperf3_without_a_server_is_an_error_despite_its_status_0() -> None:
-    with pytest.raises(
-        TargetError, match="iperf3: unable to connect to server: Connection refused"
-    ):
+    why = "iperf3: unable to connect to server: Connection refused"
+    with pytest.raises(TargetError, match=why):
         ceilings.bits_per_s(recorded("iperf3-3.12-refused.json"))
 
 
@@ -496,11 +485,8 @@ def test_what_was_written_is_flushed_before_each_job_that_reads(words: tuple[str
 
 def test_requests_are_complete_blocks_and_large_objects_are_split_as_stores_split_them() -> None:
     asked = ceilings.pieces([1_000_000, 1, 64 * 10**6, 2**30, 0])
-    assert [one.name for one in asked[::4]] == [
-        "sequential write of 1 B",
-        "sequential write of 1 MB",
-        "sequential write of 4 MiB",
-    ]
+    names = [f"sequential write of {size}" for size in ("1 B", "1 MB", "4 MiB")]
+    assert [one.name for one in asked[::4]] == names
     assert [one.block_bytes for one in asked[::4]] == [4096, 1_003_520, 2**22]
     assert len({one.name for one in ceilings.pieces([1_000_001, 1_000_002])}) == 8
 

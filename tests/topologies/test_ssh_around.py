@@ -91,15 +91,9 @@ class Here(AnsweringShell):
 
 
 def hardware(**more: object) -> Hardware:
-    return Hardware.model_validate(
-        {
-            "name": "real",
-            "kind": "ssh",
-            "clients": ["store-1"],
-            "hosts": {"store-1": {"address": "192.0.2.31"}},
-            **more,
-        }
-    )
+    hosts = {"store-1": {"address": "192.0.2.31"}}
+    real = {"name": "real", "kind": "ssh", "clients": ["store-1"], "hosts": hosts}
+    return Hardware.model_validate({**real, **more})
 
 
 BAD = """\
@@ -185,23 +179,15 @@ def test_all_faults_of_a_hosts_disks_are_reported_at_once_with_advice() -> None:
     specs = [Disk(id=f"/dev/disk/by-id/{name}") for name in "abcdefg"]
     _, lines = disks.look(AnsweringShell(answer), specs)
     assert len(lines) == 7
-    for word in (
-        "there is no such disk",
-        "mounted at /home",
-        "set `wipe: true`",
-        "is read only",
-        "are needed",
-        "complete disks",
-    ):
+    words = ("there is no such disk", "mounted at /home", "set `wipe: true`", "is read only")
+    for word in (*words, "are needed", "complete disks"):
         assert sum(word in line for line in lines) == 1, word
     assert "the same disk as /dev/disk/by-id/f" in lines[-1]
 
 
 def test_data_on_a_disk_can_be_wiped_if_the_file_says_so_but_never_a_disk_in_use() -> None:
-    holds, used = (
-        {**FINE, "holds": ["swap space"]},
-        {**FINE, "used": ["sdb is swapped to"], "holds": ["swap space"]},
-    )
+    holds = {**FINE, "holds": ["swap space"]}
+    used = {**holds, "used": ["sdb is swapped to"]}
     (found,), faults = disks.look(AnsweringShell([holds]), [Disk(id="/dev/a", wipe=True)])
     assert (found.holds, faults) == ("swap space", ())
     none, (fault,) = disks.look(AnsweringShell([used]), [Disk(id="/dev/a", wipe=True)])
@@ -211,26 +197,18 @@ def test_data_on_a_disk_can_be_wiped_if_the_file_says_so_but_never_a_disk_in_use
 
 def test_a_disk_that_could_not_be_cleared_is_named_with_its_host() -> None:
     disk = disks.RealDisk(id="/dev/a", path="/dev/sdb", device="8:16", size_bytes=5)
-    with pytest.raises(
-        TargetError, match=r"store-1 \(192.0.2.31\): disk /dev/a: it is no longer there"
-    ):
+    why = r"store-1 \(192.0.2.31\): disk /dev/a: it is no longer there"
+    with pytest.raises(TargetError, match=why):
         disks.clear(AnsweringShell(["/dev/a: it is no longer there"]), [disk])
 
 
 def test_another_mtu_is_refused_with_host_nic_and_both_values() -> None:
-    (fault,) = kernel.faults(
-        AnsweringShell(), hardware(network={"mtu": 9000}), kernel.KernelState.model_validate(LOOKED)
-    )
+    looked = kernel.KernelState.model_validate(LOOKED)
+    (fault,) = kernel.faults(AnsweringShell(), hardware(network={"mtu": 9000}), looked)
     for word in ("store-1", "eth1", "1500", "9000", "set: true"):
         assert word in fault
-    assert (
-        kernel.faults(
-            AnsweringShell(),
-            hardware(network={"mtu": 9000, "set": True}),
-            kernel.KernelState.model_validate(LOOKED),
-        )
-        == ()
-    )
+    set_to = hardware(network={"mtu": 9000, "set": True})
+    assert kernel.faults(AnsweringShell(), set_to, looked) == ()
 
 
 def test_a_setting_that_a_kernel_lacks_is_refused_and_named() -> None:
@@ -247,12 +225,8 @@ def test_only_differing_settings_are_changed_and_restored() -> None:
         sysctl={"net.ipv4.tcp_rmem": "4096 87380 16777216", "net.ipv4.tcp_sack": "0"},
         network={"mtu": 9000, "set": True},
     )
-    looked = kernel.KernelState.model_validate(
-        {
-            **LOOKED,
-            "sysctls": {"net.ipv4.tcp_rmem": "4096\t87380\t16777216", "net.ipv4.tcp_sack": "1"},
-        }
-    )
+    sysctls = {"net.ipv4.tcp_rmem": "4096\t87380\t16777216", "net.ipv4.tcp_sack": "1"}
+    looked = kernel.KernelState.model_validate({**LOOKED, "sysctls": sysctls})
     before = kernel.former(wanted, looked)
     assert (before.mtu, dict(before.sysctls)) == (1500, {"net.ipv4.tcp_sack": "1"})
     host = AnsweringShell([], [])
@@ -260,23 +234,17 @@ def test_only_differing_settings_are_changed_and_restored() -> None:
     kernel.restore(host, before)
     (_, set_to), (_, put_back) = host.given
     assert (set_to["mtu"], set_to["sysctls"]) == (9000, {"net.ipv4.tcp_sack": "0"})
-    assert (put_back["mtu"], put_back["sysctls"], put_back["nic"]) == (
-        1500,
-        {"net.ipv4.tcp_sack": "1"},
-        "eth1",
-    )
+    assert (put_back["mtu"], put_back["nic"]) == (1500, "eth1")
+    assert put_back["sysctls"] == {"net.ipv4.tcp_sack": "1"}
 
 
 def test_settings_of_another_boot_are_not_restored() -> None:
     # Restoring would fail: there is no such setting.
-    kernel.restore(
-        Here(), kernel.FormerSettings(boot="another", sysctls={"net.no_such_setting": "1"})
-    )
+    former = kernel.FormerSettings(boot="another", sysctls={"net.no_such_setting": "1"})
+    kernel.restore(Here(), former)
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     with pytest.raises(TargetError, match="no_such_setting"):
-        kernel.restore(
-            Here(), kernel.FormerSettings(boot=boot, sysctls={"net.no_such_setting": "1"})
-        )
+        kernel.restore(Here(), former.model_copy(update={"boot": boot}))
 
 
 def test_a_second_claim_of_a_host_is_refused_naming_the_first(tmp_path: Path) -> None:
@@ -289,14 +257,8 @@ def test_a_second_claim_of_a_host_is_refused_naming_the_first(tmp_path: Path) ->
     assert first.boot
     with pytest.raises(UsageError) as error:
         claim.take(host, claim.new_claim("swift-1", folder, since="2026-01-02T00:00:00+00:00"))
-    for word in (
-        "rgw-1",
-        "2026-01-01T00:00:00+00:00",
-        str(os.getpid()),
-        socket.gethostname(),
-        "/runs/a",
-        "weighbridge down",
-    ):
+    words = ("rgw-1", "2026-01-01T00:00:00+00:00", "/runs/a", "weighbridge down")
+    for word in (*words, str(os.getpid()), socket.gethostname()):
         assert word in str(error.value)
     claim.release(host, first.model_copy(update={"deployment": "swift-1"}))
     assert claim.read(host, folder) == first
@@ -312,12 +274,10 @@ def test_a_second_claim_of_a_host_is_refused_naming_the_first(tmp_path: Path) ->
 def test_a_conductor_is_running_only_as_the_same_process_that_made_the_claim() -> None:
     mine = claim.new_claim("rgw-1", "/opt/x", since="2026-01-01T00:00:00+00:00")
     assert ClaimedDeployment(mine, ("store-1",)).at_work
-    assert not ClaimedDeployment(
-        mine.model_copy(update={"started": mine.started - 1}), ("store-1",)
-    ).at_work
-    elsewhere = ClaimedDeployment(
-        mine.model_copy(update={"conductor": "another-machine"}), ("store-1",)
-    )
+    older = mine.model_copy(update={"started": mine.started - 1})
+    assert not ClaimedDeployment(older, ("store-1",)).at_work
+    other = mine.model_copy(update={"conductor": "another-machine"})
+    elsewhere = ClaimedDeployment(other, ("store-1",))
     assert (elsewhere.at_work, elsewhere.elsewhere) == (False, True)
 
 
@@ -335,9 +295,8 @@ def test_a_conductor_is_running_only_as_the_same_process_that_made_the_claim() -
 def test_a_claim_with_names_that_lead_elsewhere_or_have_several_lines_is_invalid(
     wrong: dict[str, str],
 ) -> None:
-    mine = claim.new_claim("rgw-1", "/opt/x", since="2026-01-01T00:00:00+00:00").model_dump(
-        mode="json"
-    )
+    claimed = claim.new_claim("rgw-1", "/opt/x", since="2026-01-01T00:00:00+00:00")
+    mine = claimed.model_dump(mode="json")
     with pytest.raises(TargetError, match=r"store-1 .*claim\.json is not a claim of a deployment"):
         claim.read(AnsweringShell({"claim": json.dumps({**mine, **wrong})}), "/opt/x")
 
@@ -349,12 +308,8 @@ def left_on(host: AnsweringShell, monkeypatch: pytest.MonkeyPatch) -> leftovers.
 
 def test_names_that_are_no_labels_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     folders = ["..", "../../../home", "/etc", "left-1\n", "left-1", "Left", ""]
-    answer = {
-        "claim": None,
-        "processes": {"/etc": 1, "killed-abc123": 2, "a/../..": 1},
-        "folders": folders,
-        "suites": [],
-    }
+    processes = {"/etc": 1, "killed-abc123": 2, "a/../..": 1}
+    answer = {"claim": None, "processes": processes, "folders": folders, "suites": []}
     found = left_on(AnsweringShell(answer), monkeypatch)
     assert found.failed == {}
     assert [(one.deployment, one.kind) for one in found.found] == [
@@ -380,23 +335,13 @@ def test_a_host_with_an_impossible_answer_is_named(
     answer = {"claim": None, "processes": {}, "folders": [], "suites": [], **wrong}
     found = left_on(AnsweringShell(answer), monkeypatch)
     assert found.found == ()
-    assert (
-        found.failed["store-1"].message
-        == "store-1 (192.0.2.31): invalid list of what deployments have there"
-    )
+    message = "store-1 (192.0.2.31): invalid list of what deployments have there"
+    assert found.failed["store-1"].message == message
 
 
-HARDWARE = Hardware.model_validate(
-    {
-        "name": "real",
-        "kind": "ssh",
-        "hosts": {
-            "client-1": {"address": "10.0.0.1"},
-            "gateway-1": {"address": "10.0.0.2"},
-            "store-1": {"address": "fd00::3"},
-        },
-    }
-)
+ADDRESSES = {"client-1": "10.0.0.1", "gateway-1": "10.0.0.2", "store-1": "fd00::3"}
+HOSTS = {name: {"address": address} for name, address in ADDRESSES.items()}
+HARDWARE = Hardware.model_validate({"name": "real", "kind": "ssh", "hosts": HOSTS})
 
 
 def seen(*, selinux: bool = False, firewalld: list[str] | None = None) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, ClassVar, cast
 
@@ -92,10 +92,8 @@ def test_a_shell_that_does_not_run_the_command_is_quoted(
     host: SshConnection, server: Server, tmp_path: Path
 ) -> None:
     server.profile = "echo This account is currently not available.; exit 0"
-    with pytest.raises(
-        TargetError,
-        match=r"its shell did not run the command, and printed 'This account is currently not ",
-    ):
+    why = r"its shell did not run the command, and printed 'This account is currently not "
+    with pytest.raises(TargetError, match=why):
         host.sh("echo x")
     with spawned(host, ("cat",), str(tmp_path / "err")) as program:
         assert program.stdout.read() == b""
@@ -109,10 +107,8 @@ def test_a_remote_program_whose_answer_is_not_json_is_an_error_that_quotes_it(
     (tmp_path / "python3").chmod(0o755)
     odd = connect(host.loop, tmp_path, server.port, python=str(tmp_path / "python3"))
     try:
-        with pytest.raises(
-            TargetError,
-            match=r"store-1 \(10\.0\.0\.4\): means_program\.py: .* is not JSON .*no such option",
-        ):
+        why = r"store-1 \(10\.0\.0\.4\): means_program\.py: .* is not JSON .*no such option"
+        with pytest.raises(TargetError, match=why):
             run_remote(odd, "means", str(tmp_path))
     finally:
         odd.close()
@@ -133,10 +129,8 @@ def test_a_failing_script_is_reported_with_its_output_and_a_signal_as_one(
     with pytest.raises(CommandFailed) as caught:
         host.sh("echo why >&2; exit 7")
     assert (caught.value.host, caught.value.code, caught.value.output) == ("store-1", 7, "why\n")
-    assert host.run(("/bin/sh", "-c", "kill -TERM $$")).code in {
-        -signal.SIGTERM,
-        128 + signal.SIGTERM,
-    }
+    code = host.run(("/bin/sh", "-c", "kill -TERM $$")).code
+    assert code in {-signal.SIGTERM, 128 + signal.SIGTERM}
 
 
 def test_a_program_of_one_file_gets_its_words(host: SshConnection) -> None:
@@ -200,9 +194,8 @@ def test_an_unknown_host_key_is_refused_with_how_to_add_it(
     server: Server, loop: EventLoop, tmp_path: Path
 ) -> None:
     (tmp_path / "known").write_text("")
-    with pytest.raises(
-        MissingPrerequisite, match=r"store-1 \(127.0.0.1 port \d+\): its host key is not in .*known"
-    ) as caught:
+    why = r"store-1 \(127.0.0.1 port \d+\): its host key is not in .*known"
+    with pytest.raises(MissingPrerequisite, match=why) as caught:
         connect(loop, tmp_path, server.port).open()
     assert f"ssh-keyscan -p {server.port} 127.0.0.1 >>" in caught.value.advice
     (tmp_path / "known").unlink()
@@ -214,9 +207,8 @@ def test_another_host_key_than_the_known_one_is_refused_as_that(
     server: Server, loop: EventLoop, tmp_path: Path
 ) -> None:
     server.know(tmp_path, asyncssh.generate_private_key("ssh-ed25519"))
-    with pytest.raises(
-        MissingPrerequisite, match=r"has another host key than in .*known"
-    ) as caught:
+    why = r"has another host key than in .*known"
+    with pytest.raises(MissingPrerequisite, match=why) as caught:
         connect(loop, tmp_path, server.port).open()
     assert f"-R '[127.0.0.1]:{server.port}'" in caught.value.advice
 
@@ -349,10 +341,8 @@ def test_a_user_other_than_root_needs_sudo_without_a_password(
     sudo.write_text("#!/bin/sh\necho 'sudo: a password is required' >&2; exit 1\n")
     sudo.chmod(0o755)
     host = connect(loop, tmp_path, server.port, user="somebody")
-    with pytest.raises(
-        MissingPrerequisite,
-        match="somebody is not root, and sudo says: sudo: a password is required",
-    ):
+    why = "somebody is not root, and sudo says: sudo: a password is required"
+    with pytest.raises(MissingPrerequisite, match=why):
         host.open()
     host.close()
     sudo.write_text(
@@ -401,14 +391,15 @@ class AnsweringProgram:
         return 0
 
 
+def telemetry_by(folder: Path, start: Callable[[], AnsweringProgram]) -> HostTelemetry:
+    started = cast("Callable[[], RemoteProgram]", start)
+    return HostTelemetry(started, "store-1 (10.0.0.4)", errors=folder / "telemetry.err")
+
+
 def telemetry_of(folder: Path, *lines: bytes) -> HostTelemetry:
     """The telemetry of such a program. Copies of logs go to `folder`/logs."""
     (folder / "logs").mkdir()
-    return HostTelemetry(
-        lambda: cast("RemoteProgram", AnsweringProgram(*lines)),
-        "store-1 (10.0.0.4)",
-        errors=folder / "telemetry.err",
-    )
+    return telemetry_by(folder, lambda: AnsweringProgram(*lines))
 
 
 def line(answer: Any) -> bytes:
@@ -439,37 +430,23 @@ def test_logs_are_copied_as_they_grow_and_from_the_start_where_they_are_new(
     assert (tmp_path / "logs/a/b.log").read_text() == "new\n"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "../victim",
-        "../../victim",
-        "/{}/victim",
-        "a/../../victim",
-        "",
-        ".",
-        "a\x1b[2Jb",
-        "a\0b",
-        "\ud800",
-    ],
-)
+ELSEWHERE = ("../victim", "../../victim", "/{}/victim", "a/../../victim")
+
+
+@pytest.mark.parametrize("name", [*ELSEWHERE, "", ".", "a\x1b[2Jb", "a\0b", "\ud800"])
 def test_a_log_with_a_path_that_leads_elsewhere_is_not_written(tmp_path: Path, name: str) -> None:
     victim = tmp_path / "victim"
     victim.write_text("mine\n")
     telemetry = telemetry_of(tmp_path, news((name.format(tmp_path), 0, b"theirs\n")))
-    with pytest.raises(
-        TargetError,
-        match=r"store-1 \(10.0.0.4\): its log .* cannot be copied .* plain path",
-    ) as error:
+    why = r"store-1 \(10.0.0.4\): its log .* cannot be copied .* plain path"
+    with pytest.raises(TargetError, match=why) as error:
         telemetry.copy_logs("", tmp_path / "logs")
     assert error.value.message.isprintable()
     assert victim.read_text() == "mine\n"
     assert list((tmp_path / "logs").rglob("*")) == []
 
 
-def test_a_log_is_not_copied_through_a_link_in_the_folder_of_copies(
-    tmp_path: Path,
-) -> None:
+def test_a_log_is_not_copied_through_a_link_in_the_folder_of_copies(tmp_path: Path) -> None:
     telemetry = telemetry_of(tmp_path, news(("stolen", 0, b"theirs\n")))
     (tmp_path / "victim").write_text("mine\n")
     (tmp_path / "logs" / "stolen").symlink_to(tmp_path / "victim")
@@ -478,20 +455,15 @@ def test_a_log_is_not_copied_through_a_link_in_the_folder_of_copies(
     assert (tmp_path / "victim").read_text() == "mine\n"
 
 
-def test_a_log_that_continues_where_it_never_ended_makes_no_sparse_file(
-    tmp_path: Path,
-) -> None:
+def test_a_log_that_continues_where_it_never_ended_makes_no_sparse_file(tmp_path: Path) -> None:
     telemetry = telemetry_of(tmp_path, news(("a.log", 2**60, b"end\n")))
-    with pytest.raises(
-        TargetError, match=r"'a\.log' continues at byte 1152921504606846976, not at 0"
-    ):
+    why = r"'a\.log' continues at byte 1152921504606846976, not at 0"
+    with pytest.raises(TargetError, match=why):
         telemetry.copy_logs("", tmp_path / "logs")
     assert not (tmp_path / "logs" / "a.log").exists()
 
 
-def test_a_host_that_promises_more_logs_without_data_is_not_asked_for_ever(
-    tmp_path: Path,
-) -> None:
+def test_a_host_that_promises_more_logs_without_data_is_not_asked_for_ever(tmp_path: Path) -> None:
     telemetry = telemetry_of(tmp_path, *[news(("a.log", 0, b""), more=True)] * 2)
     telemetry.copy_logs("", tmp_path / "logs")
     assert (tmp_path / "logs" / "a.log").read_bytes() == b""
@@ -543,7 +515,7 @@ def test_invalid_counters_and_processes_are_an_error_of_that_host(tmp_path: Path
             telemetry.running([HostProcess(1, 2)])
 
 
-DISK = {"reads": 1, "writes": 1, "busy_s": 0.5, "waited_s": 0.5}
+DISK = {"reads": 1, "writes": 1, "busy_s": 0.5, "waited_s": 0.5, "read_bytes": 1}
 
 
 @pytest.mark.parametrize(
@@ -556,13 +528,10 @@ DISK = {"reads": 1, "writes": 1, "busy_s": 0.5, "waited_s": 0.5}
         ({"cpu_s": math.inf}, "cpu_s"),
         ({"memory_bytes": 10**400}, "memory_bytes"),
         ({"disks": {}}, "disks"),
-        ({"disks": [{**DISK, "read_bytes": 1}]}, "written_bytes"),
+        ({"disks": [DISK]}, "written_bytes"),
         ({"disks": [{**DISK, "read_bytes": -1, "written_bytes": 1}]}, "read_bytes"),
         ({"memory_bytes": 5}, "not those of the first reading"),
-        (
-            {"cpu_s": 2.0, "disks": [{**DISK, "read_bytes": 1, "written_bytes": 1}]},
-            "of the first reading",
-        ),
+        ({"cpu_s": 2.0, "disks": [{**DISK, "written_bytes": 1}]}, "of the first reading"),
     ],
 )
 def test_invalid_counters_are_an_error_of_that_host(
@@ -583,9 +552,7 @@ def test_a_host_that_stops_answering_is_given_up_and_asked_again_where_it_matter
     lines = [(line({"cpu_s": 1.0}),), (line([True]), line({"cpu_s": 5.0}))]
     programs = [AnsweringProgram(*some, silent=True) for some in lines]
     waiting = iter(programs)
-    telemetry = HostTelemetry(
-        lambda: cast("RemoteProgram", next(waiting)), "store-1", errors=tmp_path / "err"
-    )
+    telemetry = telemetry_by(tmp_path, lambda: next(waiting))
     telemetry.counters()
     for _ in range(3):  # a sampler asks each second: one that does not answer costs it one deadline
         with pytest.raises(TargetError, match="telemetry program was silent for"):
@@ -597,9 +564,7 @@ def test_a_host_that_stops_answering_is_given_up_and_asked_again_where_it_matter
 
 def test_whoever_waits_for_a_host_stops_when_its_telemetry_is_closed(tmp_path: Path) -> None:
     program = AnsweringProgram(line({}), silent=True)
-    telemetry = HostTelemetry(
-        lambda: cast("RemoteProgram", program), "store-1", errors=tmp_path / "err"
-    )
+    telemetry = telemetry_by(tmp_path, lambda: program)
     telemetry.counters()
     ends: list[TargetError] = []
 
@@ -626,20 +591,10 @@ def test_an_endless_answer_is_given_up(tmp_path: Path, monkeypatch: pytest.Monke
 def hardware(server: Server, folder: Path, **more: Any) -> Hardware:
     """Hardware with one observed host, whose user is not root."""
     reach = {"host": "127.0.0.1", "port": server.port}
-    access = {
-        "user": "somebody",
-        "key": str(folder / "key"),
-        "known_hosts": str(folder / "known"),
-    }
-    return Hardware.model_validate(
-        {
-            "name": "cluster",
-            "kind": "existing",
-            "hosts": {"client-1": {}},
-            "ssh": access,
-            "observed": {"store-1": {"ssh": reach, **more}},
-        }
-    )
+    access = {"user": "somebody", "key": str(folder / "key"), "known_hosts": str(folder / "known")}
+    kind = {"name": "cluster", "kind": "existing", "hosts": {"client-1": {}}}
+    observed = {"store-1": {"ssh": reach, **more}}
+    return Hardware.model_validate({**kind, "ssh": access, "observed": observed})
 
 
 @pytest.fixture

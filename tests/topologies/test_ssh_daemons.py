@@ -264,10 +264,7 @@ def test_an_unreachable_host_is_reported_and_the_others_are_examined(
     deployed: Deployed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deployed.start(RADOSGW)
-    lost, free = (
-        Host("store-2", tmp_path, lost=True),
-        Host("store-3", tmp_path),
-    )
+    lost, free = (Host("store-2", tmp_path, lost=True), Host("store-3", tmp_path))
     found = report(monkeypatch, deployed.host, lost, free)
     assert [(one.host, one.alive) for one in found.daemons] == [("store-1", True)]
     assert list(found.failed) == ["store-2"]

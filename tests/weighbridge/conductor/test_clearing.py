@@ -174,10 +174,8 @@ def test_a_sweep_that_a_signal_ends_gets_a_few_more_seconds() -> None:
             raise Interrupted(2)
         return ("deleted 3 objects",)
 
-    with (
-        pytest.raises(Interrupted),
-        clearing(standing(kept), ["wb-1-small-0"], kept.said.append, sweep),
-    ):
+    swept = clearing(standing(kept), ["wb-1-small-0"], kept.said.append, sweep)
+    with pytest.raises(Interrupted), swept:
         pass
     assert asked == [None, SOON_S]
     assert kept.said[-1] == "deleted 3 objects"
@@ -280,12 +278,8 @@ def test_each_layout_is_asked_once_after_its_last_step(
     assert sorted(asked) == sorted((one.layout.name, 6) for one in run.planned)
     sheets = {one.layout: one.facts for one in store.manifest.sheets if one.title == SHEET}
     assert set(sheets) == {one.layout.name for one in run.planned}
-    for facts in sheets.values():
-        assert list(facts.values()) == [
-            "works",
-            "wrong: 200: ignored",
-            "refused: 501 NotImplemented",
-        ]
+    said = ["works", "wrong: 200: ignored", "refused: 501 NotImplemented"]
+    assert [list(facts.values()) for facts in sheets.values()] == [said] * 2
 
 
 def test_nothing_is_asked_unless_the_run_wants_to_know(

@@ -195,10 +195,8 @@ def test_a_step_in_which_a_daemon_died_is_not_valid_and_the_next_workload_gets_a
     visits = [
         event.text for event in store.events() if event.kind == "visit" and event.layout == "rgw-a"
     ]
-    assert [text.rpartition(", ")[2] for text in visits] == [
-        "visit 1 of 2: repeat 1 of 1",
-        "on deployment 2",
-    ]
+    last = [text.rpartition(", ")[2] for text in visits]
+    assert last == ["visit 1 of 2: repeat 1 of 1", "on deployment 2"]
     assert all(step.valid for step in store.steps() if step.key.layout == "swift-b")
     assert len(seen.results) == 6
     assert {path.name for path in store.logs.iterdir()} >= {"rgw-a-0", "rgw-a-0-again-1"}
@@ -269,10 +267,8 @@ def test_an_osd_that_cannot_be_measured_is_reported_and_ends_no_run(
     store, seen = conduct(run)
     assert all(step.valid for step in store.steps())
     assert len(store.steps()) == 6
-    assert [event.layout for event in store.events() if "osd.0 answers no bench" in event.text] == [
-        "rgw-a",
-        "swift-b",
-    ]
+    said = [event for event in store.events() if "osd.0 answers no bench" in event.text]
+    assert [event.layout for event in said] == ["rgw-a", "swift-b"]
     assert "layer osd: store-1: osd.0 answers no bench" in seen.said
     assert store.attested() == ()
 
@@ -343,20 +339,14 @@ def test_a_driver_gets_the_timeout_of_its_suite(
     monkeypatch.setattr(type(KINDS[driver]), "opened", opened)
     monkeypatch.setattr(opening, "_target", lambda *_: (TARGET, None))
     suite = loader.load(loader.find("quick")).model_copy(update={"timeout": 90.0})
-    deployment = cast(
-        "Deployment",
-        SimpleNamespace(
-            clients=(SimpleNamespace(name="client-1"),), layout=SimpleNamespace(name="one")
-        ),
-    )
+    client, layout = SimpleNamespace(name="client-1"), SimpleNamespace(name="one")
+    deployment = cast("Deployment", SimpleNamespace(clients=(client,), layout=layout))
     one = Pass(api="s3", workloads=suite.workloads, driver=driver)
     with opening.opened(deployment, suite, one, prefix="wb-one", log=tmp_path / "log"):
         pass
     (site,) = sites
-    assert (
-        site.setup(kind, **({"site": SITE} if kind is CosbenchSetup else {})).request_timeout_s
-        == 90.0
-    )
+    setup = site.setup(kind, **({"site": SITE} if kind is CosbenchSetup else {}))
+    assert setup.request_timeout_s == 90.0
 
 
 def test_an_option_of_a_driver_that_a_run_does_not_use_is_refused() -> None:
@@ -455,12 +445,10 @@ def test_no_block_follows_without_time_for_it_and_the_run_reports_that(tmp_path:
 
 
 def test_no_block_follows_if_the_suite_allows_none_or_nothing_is_compared(tmp_path: Path) -> None:
-    for name, run in (
-        ("none", Run(tmp_path / "none", repeats=2, workloads=SMALL)),
-        ("alone", Run(tmp_path / "alone", repeats=2, further=FURTHER_BLOCKS, workloads=SMALL)),
-    ):
-        if name == "alone":
-            del run.planned[1]
+    none = Run(tmp_path / "none", repeats=2, workloads=SMALL)
+    alone = Run(tmp_path / "alone", repeats=2, further=FURTHER_BLOCKS, workloads=SMALL)
+    del alone.planned[1]
+    for run in (none, alone):
         store, grown = conduct_further(run)
         assert grown == []
         assert not [event for event in store.events() if event.kind == FURTHER]
@@ -475,20 +463,15 @@ def test_the_looks_use_the_comparison_of_the_report(
     assert seen == [RunData(store.folder).comparison]
 
 
+def workload(name: str, operations: dict[str, int], **more: Any) -> dict[str, Any]:
+    return {**SUITE["workloads"][0], "name": name, "operations": operations, **more}
+
+
 WORKLOADS = [
-    {
-        "name": name,
-        "objects": {"size": size},
-        "operations": operations,
-        "workers": [1],
-        "runtime": 1.0,
-    }
-    for name, size, operations in (
-        ("fixed", 64_000, {"read": 1}),
-        ("again", 64_000, {"write": 1}),
-        ("drawn", {"uniform": [1000, 3000]}, {"write": 1, "delete": 1}),
-        ("listed", 77, {"list": 1}),
-    )
+    workload("fixed", {"read": 1}, objects={"size": 64_000}),
+    workload("again", {"write": 1}, objects={"size": 64_000}),
+    workload("drawn", {"write": 1, "delete": 1}, objects={"size": {"uniform": [1000, 3000]}}),
+    workload("listed", {"list": 1}, objects={"size": 77}),
 ]
 
 
@@ -506,14 +489,11 @@ def test_disks_are_measured_once_for_each_size_and_for_the_mean_of_random_sizes(
     assert not asked.sameness
 
 
-def test_tools_are_needed_for_fio() -> None:
+def test_tools_are_needed_for_fio_which_cannot_load_gateways() -> None:
     assert wants_tools(suite(layers=["rbd"]))
     assert wants_tools(suite(layers=["cephfs"]))
     assert wants_tools(suite(api=["rbd"]))
     assert not wants_tools(suite(layers=["rados", "disk"]))
-
-
-def test_a_driver_that_cannot_load_gateways_is_refused() -> None:
     with pytest.raises(UsageError, match="fio cannot load swift"):
         passes_of(suite(driver="fio"), ())
 
@@ -531,10 +511,6 @@ def trial(**more: Any) -> Suite:
     return Suite.model_validate({**SUITE, **more})
 
 
-def workload(name: str, operations: dict[str, int], **more: Any) -> dict[str, Any]:
-    return {**SUITE["workloads"][0], "name": name, "operations": operations, **more}
-
-
 def test_reads_and_writes_are_searched_at_their_largest_worker_count_once() -> None:
     found = finding(trial(repeats=5, control=True, further={"blocks": 1, "within": "5m"}))
     assert [(one.name, one.workers) for one in found.workloads] == [
@@ -545,7 +521,7 @@ def test_reads_and_writes_are_searched_at_their_largest_worker_count_once() -> N
     assert finding(trial(), repeats=3).repeats == 3
 
 
-def test_other_workloads_are_left_out_and_named() -> None:
+def test_other_workloads_are_left_out_and_named_and_a_suite_of_no_others_is_refused() -> None:
     given = trial(
         workloads=[
             workload("reads", {"read": 1}),
@@ -558,9 +534,6 @@ def test_other_workloads_are_left_out_and_named() -> None:
     assert [one.name for one in found.workloads] == ["reads"]
     assert "deletes, lists, paced" in left_out_of_search(given, found)
     assert left_out_of_search(found, found) == ""
-
-
-def test_a_suite_without_reads_and_writes_is_refused() -> None:
     with pytest.raises(UsageError, match="has no reads or writes"):
         finding(trial(workloads=[workload("deletes", {"delete": 1})]))
 

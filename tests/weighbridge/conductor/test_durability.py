@@ -92,13 +92,14 @@ def test_only_a_control_has_disks_that_ignore_flushes(
     assert obeyed == [not control]
 
 
+SCRIPT = ["sh", "-ec", "mkdir a\nmount b"]
+
+
 @pytest.mark.parametrize(
     ("error", "said"),
     [
         (
-            CommandFailed(
-                "store-1", ["sh", "-ec", "mkdir a\nmount b"], 32, "first\nno such disk\n"
-            ),
+            CommandFailed("store-1", SCRIPT, 32, "first\nno such disk\n"),
             "store-1: a command ended with 32: no such disk",
         ),
         (CommandFailed("store-1", ["sh"], None, ""), "store-1: a command took too long"),

@@ -76,10 +76,7 @@ def test_what_is_sent_live_is_what_is_sent_afterwards(
     ],
 )
 def test_a_server_that_comes_back_gets_everything_in_order_and_an_outage_is_reported_once(
-    store: RunStore,
-    steps: tuple[StepResult, ...],
-    lines: list[str],
-    trouble: list[InfluxReply],
+    store: RunStore, steps: tuple[StepResult, ...], lines: list[str], trouble: list[InfluxReply]
 ) -> None:
     with FakeInflux(*trouble) as influx:
         sending = sent(store, influx, *steps)

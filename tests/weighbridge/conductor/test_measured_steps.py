@@ -105,11 +105,7 @@ def test_each_step_is_ordered_with_its_own_workers_and_the_number_of_its_repeat(
 ) -> None:
     driver = Asked()
     steps = measured(tmp_path, monkeypatch, driver, repeats=3)
-    ordered = {
-        (command.workers, command.repeat)
-        for command in driver.commands
-        if isinstance(command, Step)
-    }
+    ordered = {(one.workers, one.repeat) for one in driver.commands if isinstance(one, Step)}
     assert ordered == {(step.key.workers, step.key.repeat) for step in steps}
     assert ordered == {(workers, repeat) for workers in (1, 4) for repeat in range(3)}
 
@@ -119,10 +115,8 @@ def test_what_a_step_wrote_is_deleted_after_it_and_all_objects_after_the_workloa
 ) -> None:
     driver = Asked()
     measured(tmp_path, monkeypatch, driver)
-    did = [
-        command.what if isinstance(command, Cleanup) else command.kind
-        for command in driver.commands
-    ]
+    orders = driver.commands
+    did = [one.what if isinstance(one, Cleanup) else one.kind for one in orders]
     assert did[: len(did) // 2] == ["prepare", "step", "written", "step", "written", "all"]
 
 
@@ -150,12 +144,8 @@ def test_idle_workers_are_a_fault_in_a_closed_loop_and_not_at_a_rate(
             update={"workers": command.workers}
         )
     )
-    steps = measured(
-        tmp_path,
-        monkeypatch,
-        idle,
-        workloads=[{**WORKLOAD, "workers": [4], "rate_per_s": rate_per_s}],
-    )
+    workload = {**WORKLOAD, "workers": [4], "rate_per_s": rate_per_s}
+    steps = measured(tmp_path, monkeypatch, idle, workloads=[workload])
     assert [step.valid for step in steps] == [valid], [step.notes for step in steps]
 
 
@@ -313,9 +303,8 @@ def test_the_message_of_a_perf_that_may_not_record_is_quoted(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     refusing = tmp_path / "perf"
-    refusing.write_text(
-        "#!/bin/sh\necho 'Error: Access to performance monitoring is limited' >&2\nexit 255\n"
-    )
+    said = "Error: Access to performance monitoring is limited"
+    refusing.write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 255\n")
     refusing.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     found = able()
@@ -326,15 +315,8 @@ def test_the_message_of_a_perf_that_may_not_record_is_quoted(
 
 
 def workload(size: str = "4MiB", **objects: Any) -> Workload:
-    return Workload.model_validate(
-        {
-            "name": "w",
-            "objects": {"size": size, **objects},
-            "operations": {"read": 1},
-            "workers": [1],
-            "runtime": "1s",
-        }
-    )
+    known = {"name": "w", "operations": {"read": 1}, "workers": [1], "runtime": "1s"}
+    return Workload.model_validate({**known, "objects": {"size": size, **objects}})
 
 
 def record(before: KeptBytes | None, after: KeptBytes | None, objects: int = 2) -> Any:
@@ -431,26 +413,16 @@ def test_fragments_are_not_called_replicas_whatever_they_add_up_to() -> None:
 
 def test_too_many_objects_are_refused_with_the_limit() -> None:
     room = DiskSpace(bytes=3 * 10**15, free_bytes=3 * 10**15, kept=COPIES)
-    with pytest.raises(
-        TargetError,
-        match="aging: these are 200,000,000,000 objects; at most 100,000,000 are written",
-    ):
+    why = "aging: these are 200,000,000,000 objects; at most 100,000,000 are written"
+    with pytest.raises(TargetError, match=why):
         aging.order_of(suite(), room)
 
 
 def test_what_was_done_is_described_with_the_fill() -> None:
     order = aging.order_of(suite(), ROOM)
-    rounds = (
-        AgeRound(number=0, deleted=50, deleted_bytes=50_000, written=50, written_bytes=50_000),
-    )
-    aged = Aged(
-        objects=100,
-        bytes=100_000,
-        filled_bytes=100_000,
-        rounds=rounds,
-        seconds=1.5,
-        fingerprint="f00",
-    )
+    once = AgeRound(number=0, deleted=50, deleted_bytes=50_000, written=50, written_bytes=50_000)
+    sizes = {"objects": 100, "bytes": 100_000, "filled_bytes": 100_000}
+    aged = Aged.model_validate({**sizes, "rounds": (once,), "seconds": 1.5, "fingerprint": "f00"})
     assert aging.describe(order, aged, ROOM) == [
         "filled with 100 objects, 100 kB, 10.00% of 3 MB with 3 replicas",
         "round 1 of churn: 50 objects deleted (50 kB), 50 written (50 kB)",
@@ -477,9 +449,7 @@ def test_each_deployment_is_aged_before_its_first_step_and_records_that(tmp_path
         kinds = [event.kind for event in store.events() if event.layout == layout]
         assert kinds.index("aged") < kinds.index("prepared")
     sheets = RunStore.open(store.folder).manifest.sheets
-    facts = [
-        sheet.facts["age"] for sheet in sheets if sheet.layout is not None and "age" in sheet.facts
-    ]
+    facts = [one.facts["age"] for one in sheets if one.layout is not None and "age" in one.facts]
     assert facts == ["filled with 1000 objects, 1 MB"] * 2
     assert all(step.valid for step in store.steps())
 
@@ -523,19 +493,17 @@ class Clock:
         return QuietMachine(look=self.look, clock=lambda: self.now_s, patience_s=patience_s)
 
 
-def test_a_quiet_machine_is_checked_once_and_not_reported() -> None:
-    said: list[str] = []
-    clock = Clock(lambda _: IDLE)
-    assert clock.quiet().wait(said.append) is None
-    assert (clock.now_s, said) == (1.0, [])
+WAITED = [f"{BUSY.words}; waiting up to 60 s for a quiet machine", "the machine is quiet"]
 
 
-def test_a_run_waits_until_a_busy_machine_is_quiet() -> None:
+@pytest.mark.parametrize(("quiet_at", "words"), [(1, []), (10, WAITED)])
+def test_a_quiet_machine_is_checked_once_and_a_busy_one_until_it_is_quiet(
+    quiet_at: int, words: list[str]
+) -> None:
     said: list[str] = []
-    clock = Clock(lambda at: BUSY if at < 10 else IDLE)
+    clock = Clock(lambda at: BUSY if at < quiet_at else IDLE)
     assert clock.quiet().wait(said.append) is None
-    assert clock.now_s == 10.0
-    assert said == [f"{BUSY.words}; waiting up to 60 s for a quiet machine", "the machine is quiet"]
+    assert (clock.now_s, said) == (quiet_at, words)
 
 
 def test_a_machine_that_stays_busy_is_reported_after_a_minute() -> None:

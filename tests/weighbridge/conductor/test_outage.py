@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from stub_run import Run, StubGateway, StubRunning
+from stub_run import SUITE, Run, StubGateway, StubRunning
 from weighbridge.common.errors import ServiceFailed, UsageError
 from weighbridge.common.host import Host, Service
 from weighbridge.common.structure import Part
@@ -36,14 +36,8 @@ HOSTS = ("gateway-1", "store-1", "store-2")
 
 
 def fault_workload(name: str, fault: Mapping[str, str]) -> dict[str, Any]:
-    return {
-        "name": name,
-        "objects": {"size": "4KiB"},
-        "operations": {"read": 1},
-        "workers": [4],
-        "runtime": "100s",
-        "fault": fault,
-    }
+    changes = {"name": name, "workers": [4], "runtime": "100s", "fault": fault}
+    return {**SUITE["workloads"][0], **changes}
 
 
 # The fake driver says at once that a quarter of the window is over, so that all of it is due.
@@ -128,9 +122,8 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run
     def make(*workloads: Mapping[str, Any], **suite: Any) -> Run:
         run = Run(tmp_path, workloads=list(workloads), **suite)
         names = {"client-1": {}, **{name: {} for name in HOSTS}}
-        run.hardware = Hardware.model_validate(
-            {"name": "pretended", "kind": "fake", "hosts": names}
-        )
+        named = {"name": "pretended", "kind": "fake", "hosts": names}
+        run.hardware = Hardware.model_validate(named)
         run.gateways = {name: BreakableGateway() for name in run.gateways}
         run.planned = [
             type(one)(one.layout, gateway, "")
@@ -287,10 +280,8 @@ def test_faults_that_no_layout_can_have_are_refused_before_anything_starts(
         broken(fault_workload("dies", fault)).plan()
     lines = caught.value.message.splitlines()
     way = "silence" if "silence" in fault else "kill"
-    assert [line.split(": ")[:4] for line in lines] == [
-        ["dies", "fault", way, "rgw-a"],
-        ["dies", "fault", way, "swift-b"],
-    ]
+    places = [line.split(": ")[:4] for line in lines]
+    assert places == [["dies", "fault", way, layout] for layout in ("rgw-a", "swift-b")]
     assert why in lines[0]
 
 

@@ -94,10 +94,8 @@ def test_two_drivers_take_turns_step_by_step_and_each_goes_first_as_often(tmp_pa
 
 def test_a_run_of_one_repeat_keeps_the_order_asked_for_whatever_its_seed(tmp_path: Path) -> None:
     for seed in range(8):
-        assert [visit.layout for visit in Run(tmp_path, seed=seed).plan().visits] == [
-            "rgw-a",
-            "swift-b",
-        ]
+        visits = Run(tmp_path, seed=seed).plan().visits
+        assert [visit.layout for visit in visits] == ["rgw-a", "swift-b"]
 
 
 def test_a_plan_counts_its_steps_and_seconds(tmp_path: Path) -> None:
@@ -241,12 +239,9 @@ def test_what_releases_are_said_to_lack_are_operations() -> None:
 
 def test_only_s3_is_signed_and_only_by_drivers_that_do_as_they_are_told(run: Run) -> None:
     chunks = signed(run, {"payload": "chunks"})
+    swift = Suite.model_validate({**chunks.model_dump(), "api": ["swift"]})
     with pytest.raises(UsageError, match="only S3 requests are signed: over swift"):
-        make_plan(
-            Suite.model_validate({**chunks.model_dump(), "api": ["swift"]}),
-            run.hardware,
-            run.planned,
-        )
+        make_plan(swift, run.hardware, run.planned)
     with pytest.raises(UsageError, match=r"COSBench signs in its own way: leave `signing`"):
         passes_of(chunks.changed(driver="cosbench"), ())
 
@@ -379,16 +374,13 @@ def test_a_control_writes_the_objects_of_later_workloads_where_its_layout_does_s
     work = [
         (unit.kind, unit.work.split(" ")[0]) for unit in units(plan) if unit.visit.layout == AGAIN
     ]
-    assert work[1:5] == [("prepare", name) for name in ("small", "mixed", "late")] + [
-        ("step", "small")
-    ]
+    first = [("prepare", name) for name in ("small", "mixed", "late")]
+    assert work[1:5] == [*first, ("step", "small")]
     store = conduct(run)
     written = [one.layout for one in store.events() if one.kind == "prepared"]
     assert written.count(AGAIN) == written.count("rgw-a") == 3
-    assert [step.key.workload for step in store.steps() if step.key.layout == AGAIN] == [
-        "small",
-        "small",
-    ]
+    mine = [step.key.workload for step in store.steps() if step.key.layout == AGAIN]
+    assert mine == ["small", "small"]
 
 
 def test_a_control_goes_through_whole_passes_before_the_last_with_a_named_workload(
@@ -502,23 +494,16 @@ def test_a_unit_is_estimated_from_the_same_unit_of_the_last_repeat(clock: Clock)
     assert one.repeat_s(1) == 20
 
 
-def test_a_guess_is_corrected_by_the_error_of_similar_guesses(clock: Clock) -> None:
-    todo = [
-        WorkUnit("prepare", FIRST, "small", guess_s=2),
-        WorkUnit("prepare", FIRST, "large", guess_s=50),
-    ]
-    one = TimeEstimate(todo)
-    do(one, clock, todo[0], 6)
+def test_a_guess_is_corrected_by_the_error_of_similar_ones_and_of_steps_beyond_their_window(
+    clock: Clock,
+) -> None:
+    small = WorkUnit("prepare", FIRST, "small", guess_s=2)
+    one = TimeEstimate([small, WorkUnit("prepare", FIRST, "large", guess_s=50)])
+    do(one, clock, small, 6)
     assert one.left_s() == 150
-
-
-def test_only_what_a_step_takes_beyond_its_window_is_learned(clock: Clock) -> None:
-    todo = [
-        WorkUnit("step", FIRST, "small", 1, planned_s=10, guess_s=2),
-        WorkUnit("step", FIRST, "long", 1, planned_s=100, guess_s=2),
-    ]
-    one = TimeEstimate(todo)
-    do(one, clock, todo[0], 13)
+    step = WorkUnit("step", FIRST, "small", 1, planned_s=10, guess_s=2)
+    one = TimeEstimate([step, WorkUnit("step", FIRST, "long", 1, planned_s=100, guess_s=2)])
+    do(one, clock, step, 13)
     assert one.left_s() == 103
 
 
@@ -584,11 +569,8 @@ def test_attested_hosts_take_longer_to_start_and_only_in_the_lab(tmp_path: Path)
         return units(one.model_copy(update={"attest": attest}))[0].guess_s
 
     real = plan.model_copy(update={"hardware": lab})
-    assert (
-        starting_s(real, attest=True)
-        > starting_s(real, attest=False)
-        > starting_s(plan, attest=True)
-    )
+    bare_s = starting_s(real, attest=False)
+    assert starting_s(real, attest=True) > bare_s > starting_s(plan, attest=True)
 
 
 @pytest.mark.parametrize(("seconds", "shown"), [(7, "0:07"), (425.4, "7:05"), (4025, "1:07:05")])

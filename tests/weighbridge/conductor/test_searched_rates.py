@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import fake_driver
-from stub_run import Run
+from stub_run import SUITE, Run
 from tests.weighbridge.killed_runs import Answering, Watched, conduct, go_on, killed, opened
 from weighbridge.common.errors import DriverError
 from weighbridge.conductor import pass_runner
@@ -20,15 +20,7 @@ from weighbridge.results.record import LatencyBound, StepResult
 from weighbridge.results.record.store import RunStore
 
 BOUND = LatencyBound(metric="p90", most_ms=20.0)
-ONE = [
-    {
-        "name": "small",
-        "objects": {"size": "4KiB"},
-        "operations": {"read": 1},
-        "workers": [4],
-        "runtime": "5s",
-    }
-]
+ONE = [{**SUITE["workloads"][0], "workers": [4]}]
 
 
 @pytest.fixture(autouse=True)
@@ -47,11 +39,8 @@ def searched(run: Run) -> RunStore:
 
 
 def at_rates(store: RunStore, layout: str = "rgw-a") -> list[StepResult]:
-    return [
-        step
-        for step in store.steps()
-        if step.key.rate_per_s is not None and step.key.layout == layout
-    ]
+    steps = [step for step in store.steps() if step.key.layout == layout]
+    return [step for step in steps if step.key.rate_per_s is not None]
 
 
 def found_in(store: RunStore) -> Found:
@@ -160,11 +149,8 @@ def test_a_search_whose_driver_fails_is_given_up_and_goes_on_when_the_run_is_res
     monkeypatch.setattr(Answering, "step", step)
     run = searching(tmp_path)
     store = searched(run)
-    first, lost, lost_too = (
-        at_rates(store)[0],
-        *[one for one in store.steps() if one.measurement is None],
-    )
-    assert first.complete
+    lost, lost_too = (one for one in store.steps() if one.measurement is None)
+    assert at_rates(store)[0].complete
     assert (lost.key.layout, lost_too.key.layout) == ("rgw-a", "swift-b")
     assert "the search is not finished: out of file descriptors" in found_in(store).sentences[0]
     closed = [step for step in store.steps() if step.key.rate_per_s is None]
@@ -223,6 +209,5 @@ def test_time_and_number_of_steps_include_the_searches_at_most(tmp_path: Path) -
     assert run.plan().steps == 8 * plain.plan().steps
     kinds = [unit.kind for unit in units(run.plan())]
     assert kinds.count("search") == plain.plan().steps
-    assert sum(unit.planned_s for unit in units(run.plan())) > sum(
-        unit.planned_s for unit in units(plain.plan())
-    )
+    with_s, without_s = (sum(one.planned_s for one in units(each.plan())) for each in (run, plain))
+    assert with_s > without_s

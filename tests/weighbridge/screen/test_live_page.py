@@ -75,9 +75,8 @@ def test_the_page_shows_what_is_measured_and_the_report_as_far_as_it_is(run: Run
         assert "<!doctype html>" in fetch(f"{at}report")[1]
         assert "live.js" in fetch(at)[1]
         assert "fetch" in fetch(f"{at}live.js")[1]
-    assert [one for one in seen.said if not one.startswith("watch")] == [
-        "begins 1", "measure", "ended",
-    ]  # fmt: skip
+    others = [one for one in seen.said if not one.startswith("watch")]
+    assert others == ["begins 1", "measure", "ended"]
     with pytest.raises(urllib.error.URLError):
         fetch(at)
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -16,6 +17,7 @@ from weighbridge.common.errors import UsageError
 from weighbridge.results import derive
 from weighbridge.results.analysis.durability import durability_of
 from weighbridge.results.analysis.reasons import reasons
+from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.derivation import Derived
 from weighbridge.results.export.query import QueryResult
 from weighbridge.results.record.durability import PowerCut
@@ -29,22 +31,19 @@ from weighbridge.screen.terminal import InertConsole
 SMALL = WORKLOADS[0].model_copy(update={"workers": (1, 32), "runtime": 2.0})
 
 
+def derived_run(runs: Path, **how: Any) -> Derived:
+    """What is derived of a made-up run, of small reads unless it is said how."""
+    return derive(fake_run(runs, **{"workloads": [SMALL], **how}).folder, pictures=False)
+
+
 @pytest.fixture(scope="module")
 def derived(tmp_path_factory: pytest.TempPathFactory) -> Derived:
-    return derive(
-        fake_run(tmp_path_factory.mktemp("runs"), workloads=[SMALL], repeats=1).folder,
-        pictures=False,
-    )
+    return derived_run(tmp_path_factory.mktemp("runs"), repeats=1)
 
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Derived:
-    return derive(
-        fake_run(
-            tmp_path_factory.mktemp("runs"), workloads=[SMALL], repeats=1, driver="locust,cosbench"
-        ).folder,
-        pictures=False,
-    )
+    return derived_run(tmp_path_factory.mktemp("runs"), repeats=1, driver="locust,cosbench")
 
 
 def printed(derived: Derived, width: int) -> list[str]:
@@ -53,9 +52,13 @@ def printed(derived: Derived, width: int) -> list[str]:
     return screen.getvalue().splitlines()
 
 
+def beginning(lines: list[str], *words: str) -> list[str]:
+    """The lines that begin with these words."""
+    return [line for line in lines if line.split()[: len(words)] == [*words]]
+
+
 def test_a_wide_terminal_shows_rates_and_costs_in_one_line(derived: Derived) -> None:
-    lines = printed(derived, 140)
-    (line,) = [line for line in lines if line.split()[:3] == ["small-read", "rgw-beast", "32"]]
+    (line,) = beginning(printed(derived, 140), "small-read", "rgw-beast", "32")
     row = next(row for row in derived.rows if (row.layout, row.workers) == ("rgw-beast", 32))
     assert row.value("gateway-cpu") is not None
     assert f"{row.value('gateway-cpu'):.3f}" in line
@@ -67,7 +70,7 @@ def test_a_narrow_terminal_shows_them_in_two_tables_without_cutting_names(
     derived: Derived, width: int
 ) -> None:
     lines = printed(derived, width)
-    mine = [line for line in lines if line.split()[:3] == ["small-read", "swift", "32"]]
+    mine = beginning(lines, "small-read", "swift", "32")
     assert len(mine) == 2
     assert "store-" in mine[1]
     assert not [line for line in lines if "…" in line and not line.startswith("•")]
@@ -79,29 +82,17 @@ def test_the_driver_has_a_column_only_where_there_are_two(derived: Derived, both
     assert [line.split()[:3] for line in lines if "workload" in line] == [
         ["workload", "driver", "layout"]
     ]
-    assert (
-        len(
-            [
-                line
-                for line in lines
-                if line.split()[:4] == ["small-read", "COSBench", "swift", "32"]
-            ]
-        )
-        == 1
-    )
+    assert len(beginning(lines, "small-read", "COSBench", "swift", "32")) == 1
 
 
 def test_bins_are_shown_as_intervals_and_how_far_two_drivers_agree_in_a_sentence(
     both: Derived,
 ) -> None:
     lines = printed(both, 150)
-    (line,) = [
-        line for line in lines if line.split()[:4] == ["small-read", "COSBench", "rgw-beast", "1"]
-    ]
+    (line,) = beginning(lines, "small-read", "COSBench", "rgw-beast", "1")
     assert "(0, 10]" in line
-    assert [
-        line for line in lines if line.startswith("≈ Locust and COSBench agree within the bins in ")
-    ]
+    agree = "≈ Locust and COSBench agree within the bins in "
+    assert any(line.startswith(agree) for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -111,20 +102,14 @@ def test_two_drivers_and_intervals_fit_a_narrow_terminal(
     both: Derived, width: int, before: list[str], tables: int
 ) -> None:
     lines = printed(both, width)
-    assert (
-        len(
-            [
-                line
-                for line in lines
-                if line.split()[: len(before) + 2] == ["small-read", *before, "32"]
-            ]
-        )
-        == tables
-    )
-    assert [line for line in lines if line.startswith("By ")] == (
-        ["By Locust:", "By COSBench:"] if width == 80 else []
-    )
+    assert len(beginning(lines, "small-read", *before, "32")) == tables
+    heads = ["By Locust:", "By COSBench:"] if width == 80 else []
+    assert [line for line in lines if line.startswith("By ")] == heads
     assert not [line for line in lines if "…" in line and not line.startswith("•")]
+
+
+def with_rows(derived: Derived, *rows: Row) -> Derived:
+    return derived.model_copy(update={"rows": rows, "reasons": reasons(rows, derived.comparison)})
 
 
 def test_the_reason_for_an_invalid_step_leaves_out_remarks_on_its_driver(derived: Derived) -> None:
@@ -139,18 +124,9 @@ def test_the_reason_for_an_invalid_step_leaves_out_remarks_on_its_driver(derived
         point.model_copy(update={"remarks": ("means are 0.5 ms low",)}) for point in first.points
     )
     spoilt = first.model_copy(update={"valid": False, "notes": notes, "points": points})
-    lost = first.model_copy(
-        update={
-            "valid": False,
-            "notes": ("no COSBench there\nName its folder.",),
-            "points": (),
-            "workers": 9,
-        }
-    )
-    rows = (spoilt, lost)
-    changed = derived.model_copy(
-        update={"rows": rows, "reasons": reasons(rows, derived.comparison)}
-    )
+    why = {"valid": False, "notes": ("no COSBench there\nName its folder.",)}
+    lost = first.model_copy(update={**why, "points": (), "workers": 9})
+    changed = with_rows(derived, spoilt, lost)
     assert [line for line in printed(changed, 200) if " not valid: " in line] == [
         f"{mark}  not valid: {words} ({where})"
         for mark, words, where in (
@@ -161,12 +137,7 @@ def test_the_reason_for_an_invalid_step_leaves_out_remarks_on_its_driver(derived
 
 
 def test_verdicts_are_counted_and_a_missing_noise_floor_is_reported(tmp_path: Path) -> None:
-    text = "\n".join(
-        printed(
-            derive(fake_run(tmp_path, workloads=[SMALL], telemetry=False).folder, pictures=False),
-            140,
-        )
-    )
+    text = "\n".join(printed(derived_run(tmp_path, telemetry=False), 140))
     assert "Of 8 cells of swift compared with rgw-beast: " in text
     assert text.splitlines()[0] == "rgw-beast leads in the requests replayed, by 1.5×."
     assert "The noise floor of this machine was not measured: compare --aa." in text
@@ -174,20 +145,23 @@ def test_verdicts_are_counted_and_a_missing_noise_floor_is_reported(tmp_path: Pa
 
 
 def test_doubts_are_said_once_and_named_by_their_letters_after_that(tmp_path: Path) -> None:
-    store = fake_run(tmp_path, repeats=2, workloads=[SMALL], telemetry=False)
-    lines = printed(derive(store.folder, pictures=False), 400)
+    lines = printed(derived_run(tmp_path, repeats=2, telemetry=False), 400)
     assert any(line.startswith("b  provisional: few repeats: a claim needs 5") for line in lines)
     (finding,) = [line for line in lines if line.startswith("• ")]
     assert finding.endswith("; n = 2 (see a, b).")
 
 
+def with_control(store: RunStore) -> Derived:
+    """What is derived of a run in which swift-again is the control of swift."""
+    path = store.folder / "plan.resolved.json"
+    plan = json.loads(path.read_text())
+    path.write_text(json.dumps({**plan, "twins": {"swift-again": "swift"}}))
+    return derive(store.folder, pictures=False)
+
+
 def test_a_layout_compared_with_itself_gives_a_noise_floor_and_no_finding(tmp_path: Path) -> None:
     store = fake_run(tmp_path, layouts=["swift", "swift-again"], workloads=[SMALL], telemetry=False)
-    plan = json.loads((store.folder / "plan.resolved.json").read_text())
-    (store.folder / "plan.resolved.json").write_text(
-        json.dumps({**plan, "twins": {"swift-again": "swift"}})
-    )
-    derived = derive(store.folder, pictures=False)
+    derived = with_control(store)
     assert derived.comparable
     text = "\n".join(printed(derived, 140))
     assert "Noise floor of throughput: swift vs itself, 10 pairs of repeats in 2 cells: " in text
@@ -200,30 +174,17 @@ def test_a_layout_compared_with_itself_gives_a_noise_floor_and_no_finding(tmp_pa
 
 
 def test_a_failed_control_is_not_reported_as_missing(tmp_path: Path) -> None:
-    store = fake_run(
-        tmp_path,
-        layouts=["swift", "rgw-beast", "swift-again"],
-        workloads=[SMALL],
-        telemetry=False,
-        spoilt=StepFaults(
-            absent=tuple(("swift-again", "small-read", workers) for workers in SMALL.workers)
-        ),
-    )
-    plan = json.loads((store.folder / "plan.resolved.json").read_text())
-    (store.folder / "plan.resolved.json").write_text(
-        json.dumps({**plan, "twins": {"swift-again": "swift"}})
-    )
-    derived = derive(store.folder, pictures=False)
+    absent = tuple(("swift-again", "small-read", workers) for workers in SMALL.workers)
+    layouts, spoilt = ["swift", "rgw-beast", "swift-again"], StepFaults(absent=absent)
+    store = fake_run(tmp_path, layouts=layouts, workloads=[SMALL], telemetry=False, spoilt=spoilt)
+    derived = with_control(store)
     said = (
         "The noise floor of this machine is unknown: swift-again, the A/A control of swift, "
         "could not be used (swift-again: not measured)"
     )
     first = talk(evidence(store)).slides[0]
-    for text in (
-        "\n".join(printed(derived, 140)),
-        derived.report.read_text(),
-        "\n".join(first.lines),
-    ):
+    shown = "\n".join(printed(derived, 140))
+    for text in (shown, derived.report.read_text(), "\n".join(first.lines)):
         assert said in text
         for denied in ("compare --aa", "no A/A control was measured"):
             assert denied not in text
@@ -237,9 +198,7 @@ def test_a_row_that_was_not_steady_is_shown_as_not_ranked_with_the_reason(derive
         else row
         for row in derived.rows
     )
-    changed = derived.model_copy(
-        update={"rows": rows, "reasons": reasons(rows, derived.comparison)}
-    )
+    changed = with_rows(derived, *rows)
     assert f"a  not comparable: {falls} (swift: 1 MB reads at 32 workers)" in printed(changed, 140)
 
 
@@ -248,12 +207,9 @@ WRITES = WORKLOADS[1].model_copy(update={"workers": (1, 32), "runtime": 2.0})
 
 @pytest.fixture(scope="module")
 def with_cuts(tmp_path_factory: pytest.TempPathFactory) -> Derived:
-    store = fake_run(
-        tmp_path_factory.mktemp("runs"),
-        layouts=("rgw-beast", "swift", "rgw"),
-        workloads=[WRITES],
-        repeats=1,
-    )
+    layouts = ("rgw-beast", "swift", "rgw")
+    runs = tmp_path_factory.mktemp("runs")
+    store = fake_run(runs, layouts=layouts, workloads=[WRITES], repeats=1)
     record_made_cuts(store.folder)
     return derive(store.folder, pictures=False)
 
@@ -302,9 +258,7 @@ def test_the_outcome_of_a_run_has_the_cuts_that_lost_beside_each_write(
 
 
 def test_the_outcome_of_a_run_without_power_cuts_has_no_such_column(tmp_path: Path) -> None:
-    made = derive(
-        fake_run(tmp_path, workloads=[WRITES], repeats=1, telemetry=False).folder, pictures=False
-    )
+    made = derived_run(tmp_path, workloads=[WRITES], repeats=1, telemetry=False)
     assert "cuts" not in "\n".join(printed(made, 150))
 
 
@@ -324,9 +278,8 @@ def test_a_text_answer_is_aligned_and_has_no_control_characters() -> None:
     assert set(rule) == {"-", " "}
     assert first == r'a\x1b[31m\nb  1,234.57  ["x", null]'
     assert second.split() == ["–", "inf", "[]"]
-    assert third.index("-0.5") + len("-0.5") + 2 == first.index("57") + len(
-        "57"
-    )  # two characters are two columns wide each
+    # Two characters are two columns wide each.
+    assert third.index("-0.5") + len("-0.5") + 2 == first.index("57") + len("57")
     assert footer == "(3 lines)"
 
 
@@ -361,9 +314,7 @@ def tuned(run: RunStore) -> Derived:
     return derive(run.folder, pictures=False)
 
 
-def test_the_table_of_trials_fits_a_terminal_of_100_columns(
-    tuned: Derived,
-) -> None:
+def test_the_table_of_trials_fits_a_terminal_of_100_columns(tuned: Derived) -> None:
     text = "\n".join(printed(tuned, 100))
     table = text[: text.index("failed: ")].splitlines()[1:]
     assert max(map(len, table)) <= 100
@@ -373,9 +324,7 @@ def test_the_table_of_trials_fits_a_terminal_of_100_columns(
         assert entry.verdict in text
 
 
-def test_winner_confirmation_and_settings_without_effect_are_sentences(
-    tuned: Derived,
-) -> None:
+def test_winner_confirmation_and_settings_without_effect_are_sentences(tuned: Derived) -> None:
     text = "\n".join(printed(tuned, 100))
     assert "▲ Chosen: radosgw.max_concurrent_requests 1024 → 64." in text
     assert "▲ Confirmed on fresh deployments: " in text
@@ -409,24 +358,17 @@ def test_a_tuning_that_was_cut_off_chose_nothing_yet(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("verb", "options", "shown"),
     [
-        ("report", "--no-charts"),
-        ("slides",),
-        ("charts", "--list"),
-        ("export", "--to", "csv", "--table", "ledger", "--out", "-"),
+        ("report", "--no-charts", "ledger  "),
+        ("slides", "", "slides.pptx"),
+        ("charts", "--list", "tornado-p90: "),
+        ("export", "--to csv --table ledger --out -", "run,tuning,arm"),
     ],
-    ids=lambda words: words[0],
 )
 def test_every_verb_about_runs_takes_the_run_of_a_tuning(
-    run: RunStore, words: tuple[str, ...]
+    run: RunStore, verb: str, options: str, shown: str
 ) -> None:
-    verb, *rest = words
-    done = CliRunner().invoke(weighbridge, [verb, str(run.folder), *rest])
+    done = CliRunner().invoke(weighbridge, [verb, str(run.folder), *options.split()])
     assert done.exit_code == 0, done.output
-    assert {
-        "report": "ledger  ",
-        "slides": "slides.pptx",
-        "charts": "tornado-p90: ",
-        "export": "run,tuning,arm",
-    }[verb] in done.output
+    assert shown in done.output

@@ -88,10 +88,8 @@ def test_tables_break_no_word_and_have_their_labels_in_each_part(width: int) -> 
 def test_a_table_of_labels_alone_is_one() -> None:
     screen = io.StringIO()
     print_grid(InertConsole(width=80, file=screen), ["a", "b"], [["1", "2"]], labels=2)
-    assert [line.split() for line in screen.getvalue().splitlines()[::2]] == [
-        ["a", "b"],
-        ["1", "2"],
-    ]
+    lines = [line.split() for line in screen.getvalue().splitlines()[::2]]
+    assert lines == [["a", "b"], ["1", "2"]]
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
@@ -120,11 +118,9 @@ def test_a_display_shows_steps_errors_and_names_with_brackets_as_they_are(
     with display_for(run.plan(), console, TimeEstimate.of(run.plan())) as display:
         display.say("starting [rgw]")
         display.begins(KEY, 1)
-        display.progress(
-            Progress(
-                phase="measure", done=1, total=5, operations_per_s=100, bytes_per_s=1e8, errors=2
-            )
-        )
+        rates = {"operations_per_s": 100, "bytes_per_s": 1e8, "errors": 2}
+        window = {"phase": "measure", "done": 1, "total": 5}
+        display.progress(Progress.model_validate({**window, **rates}))
         display.ended(GOOD)
         display.begins(KEY, 2)
         display.ended(LOST)
@@ -167,14 +163,9 @@ def test_bins_and_missing_percentiles_are_shown_as_such(run: Run) -> None:
     measured = fake_measurement(
         workload="small", mean_ms=14.5, spread=0.001, operations={"read": 1, "write": 1}, bins=True
     )
-    bench = measured.model_copy(
-        update={
-            "tallies": tuple(
-                tally.model_copy(update={"bins": None, "max_us": 90_000})
-                for tally in measured.tallies
-            )
-        }
-    )
+    unbinned = {"bins": None, "max_us": 90_000}
+    tallies = tuple(tally.model_copy(update=unbinned) for tally in measured.tallies)
+    bench = measured.model_copy(update={"tallies": tallies})
     with plain(run) as (display, text):
         for measurement in (measured, bench):
             display.begins(key, 1)

@@ -55,11 +55,8 @@ def test_every_step_of_a_trial_is_on_the_disk_before_the_trial(tmp_path: Path) -
         assert step.valid
     assert len(latest) == len(trials(bed))
     assert store.manifest.state == "done"
-    assert {sheet.layout for sheet in store.manifest.sheets if sheet.title == "deployment"} == {
-        "tunable",
-        "tunable-speed-2-0",
-        "tunable-dummy-1",
-    }
+    sheets = {sheet.layout for sheet in store.manifest.sheets if sheet.title == "deployment"}
+    assert sheets == {"tunable", "tunable-speed-2-0", "tunable-dummy-1"}
 
 
 def test_all_trials_use_one_deployment_and_restart_only_what_a_change_needs(tmp_path: Path) -> None:
@@ -78,13 +75,9 @@ def test_all_trials_use_one_deployment_and_restart_only_what_a_change_needs(tmp_
 def test_new_buckets_are_made_only_for_settings_that_need_them(tmp_path: Path) -> None:
     bed = TuningFixture(tmp_path, parameters=values(speed=[2.0], shards=[2]))
     done(bed)
-    events = [
-        event
-        for event in RunStore.open(bed.run_folder()).events()
-        if event.kind in ("prepared", "trial")
-    ]
+    kinds = [event.kind for event in RunStore.open(bed.run_folder()).events()]
     new = sum(trial.scope in ("buckets", "cluster") for trial in trials(bed))
-    assert sum(event.kind == "prepared" for event in events) == new < len(trials(bed))
+    assert kinds.count("prepared") == new < len(trials(bed))
 
 
 def test_a_setting_of_the_cluster_is_tried_on_a_new_cluster(tmp_path: Path) -> None:
@@ -95,14 +88,7 @@ def test_a_setting_of_the_cluster_is_tried_on_a_new_cluster(tmp_path: Path) -> N
     found = trials(bed)
     assert entry(table, "pools", 2).gain == pytest.approx(1, abs=0.15)
     assert [trial.deployment for trial in found] == [0, 1, 2, 2, 3, 4]
-    assert [trial.scope for trial in found] == [
-        "cluster",
-        "cluster",
-        "cluster",
-        "nothing",
-        "cluster",
-        "cluster",
-    ]
+    assert [trial.scope for trial in found] == [*["cluster"] * 3, "nothing", *["cluster"] * 2]
 
 
 # ---- grids and searches
@@ -226,9 +212,8 @@ def test_a_baseline_that_fails_ends_the_run_with_its_error_and_leaves_nothing(
         bed.tune()
     assert RunStore.open(bed.run_folder()).manifest.state == "failed"
     assert not list(bed.place.deployments.iterdir())
-    assert f"weighbridge tune {bed.run_folder()} --resume" in bed.screen.getvalue().replace(
-        "\n", ""
-    )
+    shown = bed.screen.getvalue().replace("\n", "")
+    assert f"weighbridge tune {bed.run_folder()} --resume" in shown
 
 
 def test_what_running_daemons_refuse_is_reported_for_all_candidates_before_the_first_trial(
@@ -280,9 +265,8 @@ def test_a_budget_too_short_for_one_setting_is_refused_before_anything_starts(
     tmp_path: Path,
 ) -> None:
     bed = TuningFixture(tmp_path, budget="1s", confirm=5)
-    with pytest.raises(
-        UsageError, match="is too short for one setting between two trials of the baseline"
-    ):
+    why = "is too short for one setting between two trials of the baseline"
+    with pytest.raises(UsageError, match=why):
         bed.tune()
     assert not bed.out.exists()
 
@@ -378,18 +362,13 @@ def die(what: str, at: int, number: signal.Signals = signal.SIGKILL) -> None:
     PlainDisplay.say = say  # type: ignore[method-assign]
 
 
-@pytest.mark.parametrize(
-    ("what", "at"),
-    [
-        ("starting", 1),
-        ("preparing", 1),
-        ("step", 1),
-        ("step", 2),
-        ("changing", 3),
-        ("step", 9),
-        ("    ", 12),
-    ],
+PLACES = (
+    *(("starting", 1), ("preparing", 1), ("step", 1), ("step", 2)),
+    *(("changing", 3), ("step", 9), ("    ", 12)),
 )
+
+
+@pytest.mark.parametrize(("what", "at"), PLACES)
 def test_a_killed_tuning_loses_only_its_last_trial(tmp_path: Path, what: str, at: int) -> None:
     bed = TuningFixture(tmp_path)
     killed(bed, what, at)
@@ -434,9 +413,8 @@ def test_trials_of_another_tuning_are_refused(tmp_path: Path) -> None:
     killed(bed, "step", 5)
     path = bed.run_folder() / "tuning.json"
     path.write_text(path.read_text().replace('"seed": 2014', '"seed": 5'))
-    with pytest.raises(
-        UsageError, match=r"trial \d was of tunable-\S+ in round 1, and now it would be"
-    ):
+    why = r"trial \d was of tunable-\S+ in round 1, and now it would be"
+    with pytest.raises(UsageError, match=why):
         session.resume(bed.run_folder(), bed.doing())
 
 

@@ -54,10 +54,7 @@ def judged(
 
 
 def played(
-    what: Tuning,
-    many: int,
-    judge: Judge,
-    heard: Callable[[TrialTurn], object] = lambda turn: None,
+    what: Tuning, many: int, judge: Judge, heard: Callable[[TrialTurn], object] = lambda turn: None
 ) -> list[TrialTurn]:
     """All turns, each with a trial."""
     turns = rounds([TrialCount(one) for one in settings(many)], what, BASELINE, judge)
@@ -66,17 +63,10 @@ def played(
     while turn is not None:
         found.append(turn)
         heard(turn)
-        trial = Trial.model_validate(
-            {
-                "number": len(found),
-                "arm": turn.variant,
-                "repeat": 0,
-                "round": turn.round,
-                "scope": "restart",
-            }
-        )
+        known = {"number": len(found), "repeat": 0, "scope": "restart"}
+        trial = {**known, "arm": turn.variant, "round": turn.round}
         try:
-            turn = turns.send(trial)
+            turn = turns.send(Trial.model_validate(trial))
         except StopIteration:
             turn = None
     return found
@@ -127,10 +117,8 @@ def test_nothing_is_judged_before_the_least_number_of_trials() -> None:
 
 @pytest.mark.parametrize("verdict", ["not allowed", "failed"])
 def test_a_setting_that_may_not_be_chosen_drops_out(verdict: EntryVerdict) -> None:
-    tried = [
-        turn.variant.name
-        for turn in played(tuning(least=2, most=4), 2, judged(verdicts={"setting-0": verdict}))
-    ]
+    found = played(tuning(least=2, most=4), 2, judged(verdicts={"setting-0": verdict}))
+    tried = [turn.variant.name for turn in found]
     assert [tried.count("setting-0"), tried.count("setting-1")] == [2, 4]
 
 
