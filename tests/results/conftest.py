@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from importlib import import_module
@@ -38,9 +36,7 @@ def stats() -> Any:
 
 @pytest.fixture(scope="session")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
-    """Two layouts, two repeats, one step that failed, one with errors beyond the bound, one never
-    measured. Not to be changed.
-    """
+    """Two layouts and repeats; steps that failed, erred and were absent. Not to be changed."""
     return fake_run(tmp_path_factory.mktemp("runs"), workloads=SHORT, repeats=2, spoilt=SPOILT)
 
 

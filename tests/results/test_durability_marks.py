@@ -1,7 +1,5 @@
 """What power cuts did stands beside all that is written: in every output of a run."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Iterator
@@ -12,7 +10,7 @@ import pytest
 
 from fake_run import WORKLOADS, fake_run
 from made_cuts import dead_cut, kept_cuts, made_cut, record_made_cuts
-from made_rows import altered
+from made_rows import altered, present
 from talks import slide, text_of
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results import derive
@@ -99,18 +97,14 @@ def test_sentences_and_cards_of_writes_have_the_marks_of_both_sides_and_reads_ha
     assert marked == set(LAYOUTS)
 
 
-def test_the_loss_is_a_reason_with_a_letter_that_is_beside_its_cells_alone(
-    derived: Derived,
-) -> None:
+def test_the_loss_is_a_reason_with_a_letter_beside_its_cells_alone(derived: Derived) -> None:
     (reason,) = [one for one in derived.reasons if one.status == "not durable"]
     assert reason.text.startswith(f"not durable: {LOST}; 4,041 not listed (swift: 1 MB writes")
     assert {layout for layout, _, _ in reason.cells} == {"swift"}
     assert {kind[1] for _, kind, _ in reason.cells} == {"write"}
 
 
-def test_the_table_of_results_has_the_words_beside_the_layout_of_each_write(
-    derived: Derived,
-) -> None:
+def test_the_table_of_results_has_words_beside_the_layout_of_each_write(derived: Derived) -> None:
     table = results_table(derived.rows, derived.reasons)
     titles = [one.title for one in table.columns]
     place = titles.index("Power cuts")
@@ -125,9 +119,7 @@ def test_the_table_of_results_has_the_words_beside_the_layout_of_each_write(
     assert all("power cuts that lost writes: " in line.cells[-1] for line in writes)
 
 
-def test_the_report_has_the_section_with_controls_apart_and_its_charts(
-    page: str, derived: Derived
-) -> None:
+def test_a_report_has_a_section_with_controls_apart_and_charts(page: str, derived: Derived) -> None:
     assert page.count('id="durability"') == 1
     assert 'href="#durability"' in page
     section = page[page.index('id="durability"') : page.index('id="keeping"')]
@@ -152,9 +144,7 @@ def test_captions_of_charts_that_may_show_writes_have_the_marks(figures: dict[st
     assert not own & said
 
 
-def test_the_chart_has_a_mark_for_each_cut_losses_and_listings_apart(
-    figures: dict[str, Figure],
-) -> None:
+def test_the_chart_has_marks_for_cuts_losses_and_listings_apart(figures: dict[str, Figure]) -> None:
     beast, swift = figures["power-cuts"].panels
     shown = [{mark.kind: len(mark.spots) for mark in one.marks} for one in (beast, swift)]
     assert shown == [{"dot": 20, "hollow": 0, "cross": 0}, {"dot": 17, "hollow": 20, "cross": 3}]
@@ -247,9 +237,7 @@ def test_that_nothing_can_be_told_is_said_wherever_a_figure_would_be(tmp_path: P
     assert "not run" in text_of(own)
 
 
-def test_if_nothing_was_lost_the_slide_says_so_and_nothing_is_marked_as_lost(
-    tmp_path: Path,
-) -> None:
+def test_if_nothing_was_lost_the_slide_says_so_and_nothing_is_marked_lost(tmp_path: Path) -> None:
     store = fake_run(tmp_path, workloads=SHORT, telemetry=False)
     for cut in (*kept_cuts("rgw-beast"), *kept_cuts("swift")):
         record_cut(store.folder, cut)
@@ -280,8 +268,7 @@ def test_examples_are_named_up_to_a_bound_and_the_rest_counted(tmp_path: Path) -
         one = {"finding": "lost", "api": "s3", "container": "c", "what": "404"}
         examples = tuple({**one, "name": f"{number}-{each}"} for each in range(MOST_EXAMPLES))
         record_cut(store.folder, made_cut("swift", number, lost=20, examples=examples))
-    section = durability_section(RunData(store.folder).durability)
-    assert section is not None
+    section = present(durability_section(RunData(store.folder).durability))
     assert len(section.examples.lines) == 20
     assert section.more == ("swift: 20 more, in durability.jsonl of the run folder",)
 
@@ -424,9 +411,7 @@ def test_the_last_reading_of_a_visit_counts(tmp_path: Path) -> None:
         read_kept(tmp_path)
 
 
-def test_the_report_and_the_exports_show_it_and_runs_without_it_have_no_section(
-    tmp_path: Path,
-) -> None:
+def test_the_report_and_exports_show_it_and_runs_without_it_have_no_section(tmp_path: Path) -> None:
     store = fake_run(tmp_path, layouts=("rgw", "swift"), repeats=1)
     (store.folder / "kept.jsonl").unlink()
     assert "What it costs to keep" not in derive(store.folder, pictures=False).report.read_text()

@@ -1,12 +1,9 @@
 """Without claims nothing that is shown claims anything: terminal, page, slides, papers, data."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re
 from functools import cache
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -14,7 +11,8 @@ from rich.console import Console
 
 from fake_outages import AT, BACK, KEY, SILENT, fake_outage, outage_run
 from fake_run import WORKLOADS, StepFaults, fake_run
-from made_rows import altered
+from made_rows import altered, present
+from web_pages import WebPage
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results import derive
 from weighbridge.results.analysis.outages import OutageKind, OutageRow, Outages
@@ -38,27 +36,6 @@ CLAIMS = re.compile(
     r"\b(leads|led|faster than|slower than|wins|beats|same hosts|are valid|is faster|is slower)\b"
 )
 CHOSEN = tuple(altered(one, workers=(1, 16)) for one in WORKLOADS[:2])
-
-
-class Words(HTMLParser):
-    """Everything readable on a page: its texts, and those for screen readers."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.words: list[str] = []
-        self._raw = False
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._raw = tag in ("script", "style")
-        self.words += [value for name, value in attrs if name in ("aria-label", "title") and value]
-
-    def handle_endtag(self, tag: str) -> None:
-        self._raw = False
-
-    def handle_data(self, data: str) -> None:
-        if not self._raw:
-            self.words.append(data)
 
 
 def made(folder: Path, *, repeats: int, gave: dict[str, float]) -> RunStore:
@@ -106,16 +83,14 @@ def shown(store: RunStore) -> dict[str, str]:
     print_outcome(derived, Console(file=screen, width=140))
     return {
         "terminal": screen.getvalue(),
-        "page": " ".join(Words(derived.report.read_text()).words),
+        "page": WebPage(derived.report.read_text()).readable,
         "slides": deck_of(store).model_dump_json(),
         "markdown": produce(store.folder, "markdown")[1].files[0].content.decode(),
     }
 
 
 @pytest.mark.parametrize("state", ["grave", "provisional", "below"])
-def test_a_run_without_claims_claims_nothing_anywhere(
-    state: str, request: pytest.FixtureRequest
-) -> None:
+def test_a_run_without_claims_claims_nothing(state: str, request: pytest.FixtureRequest) -> None:
     words = "not comparable" if state == "grave" else "provisional"
     for place, text in shown(request.getfixturevalue(state)).items():
         found = CLAIMS.search(text)
@@ -154,9 +129,7 @@ def test_a_provisional_card_has_no_layouts_colour_and_says_why(provisional: RunS
     assert not {card.colour for card in deck.slides[0].cards} & set(deck.colours)
 
 
-def test_the_setup_slide_has_the_verdict_of_attestation(
-    grave: RunStore, provisional: RunStore
-) -> None:
+def test_the_setup_slide_has_attestations_verdict(grave: RunStore, provisional: RunStore) -> None:
     differing, unknown = (deck_of(store).slides[1].title for store in (grave, provisional))
     assert differing.endswith("differs beyond its bound, as for swift and rgw-beast")
     assert unknown.endswith("not attested")
@@ -237,8 +210,7 @@ def test_layouts_are_compared_by_their_stalls_and_nothing_else(run: RunStore) ->
     )
     ceph, swift = kind.rows
     assert ceph.what == ("store-2 silent",)
-    assert ceph.noticed_s is not None
-    assert (ceph.noticed_by, ceph.noticed_s.middle) == ("the store", pytest.approx(20.5))
+    assert (ceph.noticed_by, present(ceph.noticed_s).middle) == ("the store", pytest.approx(20.5))
     assert ceph.clean_s is not None
     assert (swift.noticed_s, swift.clean_s) == (None, None)
     assert ceph.errors == {"timeout": 2 * 5 * 20}
@@ -292,9 +264,7 @@ def test_the_report_has_their_section_charts_and_table(run: RunStore) -> None:
     assert (derived.folder / "outages.csv").read_text().count("\n") == 3
 
 
-def test_the_report_says_what_its_figures_rest_on_and_every_sign_leads_somewhere(
-    run: RunStore,
-) -> None:
+def test_the_report_says_what_figures_rest_on_and_every_sign_leads_somewhere(run: RunStore) -> None:
     page = derive(run.folder, pictures=False).report.read_text()
     assert 'class="trust"' in page
     signs = page.partition('class="trust"')[2].partition("</ul>")[0]
@@ -376,13 +346,10 @@ def test_a_rate_that_was_not_steady_until_the_fault_is_told(data: RunData) -> No
         assert (found.state, found.words) == sign
 
 
-def test_what_the_seconds_before_the_fault_were_like_decides_whether_it_was_steady(
-    tmp_path: Path,
-) -> None:
+def test_the_seconds_before_the_fault_decide_whether_it_was_steady(tmp_path: Path) -> None:
     store = outage_run(tmp_path)
     for step in store.steps():
-        measured = step.measurement
-        assert measured is not None
+        measured = present(step.measurement)
         seconds = tuple(
             altered(one, count=one.count // 4) if one.second < AT / 3 else one
             for one in measured.seconds
@@ -393,9 +360,7 @@ def test_what_the_seconds_before_the_fault_were_like_decides_whether_it_was_stea
     assert (found.state, found.words) == ("bad", "not in 2 of 2")
 
 
-def test_requests_that_failed_before_the_fault_are_a_doubt_and_later_ones_are_not(
-    data: RunData,
-) -> None:
+def test_requests_that_failed_before_the_fault_are_a_doubt_and_later_are_not(data: RunData) -> None:
     (kind,) = data.outages.kinds
     (first, *_) = kind.rows
     early = tuple(altered(one, errors_s=0.4) if one.second == 3 else one for one in first.seconds)
@@ -405,9 +370,7 @@ def test_requests_that_failed_before_the_fault_are_a_doubt_and_later_ones_are_no
     assert (found.state, found.words) == ("unknown", "not recorded in 1 of 2")
 
 
-def test_what_was_not_measured_is_an_error_and_without_any_figure_there_is_no_sign(
-    tmp_path: Path,
-) -> None:
+def test_what_was_not_measured_is_an_error_and_without_figures_is_no_sign(tmp_path: Path) -> None:
     lost = StepFaults(absent=(("swift", "host-silent", 8),))
     store: RunStore = fake_run(tmp_path, workloads=[SILENT], spoilt=lost)
     found = signs(RunData(store.folder).outages)["Errors"]

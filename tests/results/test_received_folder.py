@@ -1,7 +1,5 @@
 """A received run folder: whatever is in it, nothing outside is read or changed or hangs."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -12,9 +10,8 @@ from types import FrameType
 import pytest
 
 from fake_knobs import FEW
-from fake_run import WORKLOADS, fake_run
+from fake_run import short_run
 from fake_tuning import fake_tuning
-from made_rows import altered
 from tests.weighbridge import command_line
 from weighbridge.common import host, paths
 from weighbridge.common.errors import InvalidMeasurement, UsageError, WeighbridgeError
@@ -53,8 +50,7 @@ def _no_longer() -> Iterator[None]:
 @pytest.fixture
 def store(runs: Path) -> RunStore:
     """One step per layout."""
-    workload = altered(WORKLOADS[0], workers=(2,), runtime=1.0)
-    return fake_run(runs, workloads=[workload], repeats=1)
+    return short_run(runs, workers=(2,), repeats=1)
 
 
 @pytest.fixture
@@ -87,9 +83,7 @@ def instead(path: Path, make: Callable[[Path], None]) -> None:
 
 
 @pytest.mark.parametrize("name", [*FILES, "study.json", "tuning.json"])
-def test_a_link_in_place_of_a_file_is_named_and_not_read(
-    store: RunStore, secret: Path, name: str
-) -> None:
+def test_a_link_for_a_file_is_named_and_not_read(store: RunStore, secret: Path, name: str) -> None:
     instead(store.folder / name, lambda path: path.symlink_to(secret))
     with pytest.raises(
         WeighbridgeError, match=rf"{name}: is a link, which is not followed"
@@ -174,9 +168,7 @@ def test_a_report_is_not_written_through_a_link(store: RunStore, secret: Path, n
     assert not (store.derived / "report.html").is_symlink()
 
 
-def test_a_link_in_place_of_the_derived_folder_is_named_and_not_written_into(
-    store: RunStore, secret: Path
-) -> None:
+def test_a_link_for_derived_is_named_and_not_written_into(store: RunStore, secret: Path) -> None:
     drawings = gallery_of(store.folder).figures[:1]
     for path in store.derived.iterdir():
         path.unlink()
@@ -227,9 +219,7 @@ def test_slides_of_a_received_run_use_only_its_own_files(store: RunStore, secret
 @pytest.mark.parametrize(
     "name", ["holders.jsonl", "logs/driver-swift-0.log", "latency", "derived/x"]
 )
-def test_a_run_is_not_resumed_in_a_folder_with_links(
-    store: RunStore, secret: Path, name: str
-) -> None:
+def test_no_run_is_resumed_in_a_folder_with_links(store: RunStore, secret: Path, name: str) -> None:
     path = store.folder / name
     if path.is_dir():
         path.rename(path.with_name("moved"))

@@ -1,7 +1,5 @@
 """A metric and a format of another package, found by entry points, appear wherever our own do."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os
@@ -12,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fake_run import WORKLOADS, fake_run
-from made_rows import altered
+from fake_run import short_run
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.store import RunStore
 
@@ -55,8 +52,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     Not to be changed.
     """
-    workload = altered(WORKLOADS[0], workers=(4,), runtime=3.0)
-    store = fake_run(tmp_path_factory.mktemp("runs"), workloads=[workload], repeats=2)
+    store = short_run(tmp_path_factory.mktemp("runs"), workers=(4,), runtime=3.0, repeats=2)
     weighbridge("report", "--no-charts", store.folder)
     return store.folder
 

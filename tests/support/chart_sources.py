@@ -1,7 +1,5 @@
 """Chart sources of a run folder, also with other rows in its table, and what a chart shows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rows to compare, with repeats that can be computed on paper."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The parameters of a made-up gateway: their values, and what each does to it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final

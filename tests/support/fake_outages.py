@@ -1,7 +1,5 @@
 """A made-up run in whose steps a host fell silent."""
 
-from __future__ import annotations
-
 import math
 import random
 from pathlib import Path

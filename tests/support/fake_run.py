@@ -177,6 +177,14 @@ def fake_run(
     return store
 
 
+def short_run(
+    runs: Path, *, kind: int = 0, workers: tuple[int, ...] = (1,), runtime: float = 1.0, **more: Any
+) -> RunStore:
+    """A run of one of `WORKLOADS` for a second by one worker; `more` as of `fake_run`."""
+    workload = WORKLOADS[kind].model_copy(update={"workers": workers, "runtime": runtime})
+    return fake_run(runs, workloads=[workload], **more)
+
+
 def _step(
     key: StepKey, workload: Workload, number: int, seed: int, wrong: StepFaults, slower: float
 ) -> StepResult:

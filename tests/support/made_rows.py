@@ -19,6 +19,7 @@ from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.suites import DEFAULT_DRIVER, Suite, Workload
 
 Of = TypeVar("Of", bound=Figures)
+Kept = TypeVar("Kept")
 READS = {
     "api": "swift",
     "workload": "small-read",
@@ -94,6 +95,12 @@ Some = TypeVar("Some", bound=BaseModel)
 def altered(record: Some, /, **given: Any) -> Some:
     """A copy with other values, which are not validated: what is there may be as wrong."""
     return record.model_copy(update=given)
+
+
+def present(value: Kept | None) -> Kept:
+    """The value, which may not be None."""
+    assert value is not None
+    return value
 
 
 def _by_metric(

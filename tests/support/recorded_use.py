@@ -1,7 +1,5 @@
 """Telemetry with known figures: what hosts used in each second of a step."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from weighbridge.gateways.apache.front import COUNTERS as APACHE

@@ -1,7 +1,5 @@
 """Made-up compared runs for tests of histories: rows without a run folder."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Talks of made-up runs, and how tests read them."""
 
-from __future__ import annotations
-
 from fake_run import WORKLOADS, StepFaults
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.slides.slide import Deck, Slide

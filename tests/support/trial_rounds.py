@@ -1,7 +1,5 @@
 """Rounds of made-up trials, and the table of trials that comes of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from fake_trials import TrialMaker, fake_variant

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -18,27 +16,10 @@ from weighbridge.results.doubt import PairDoubt
 from weighbridge.results.record.telemetry import Attested, Kind, Unit
 
 
-def figure(
-    layout: str,
-    value: float,
-    *,
-    host: str = "store-2",
-    what: str = "disk wb0 write",
-    kind: Kind = "disk",
-    unit: Unit = "B/s",
-    promised: float | None = 1.0,
-    repeat: int = 0,
-) -> Attested:
-    return Attested(
-        layout=layout,
-        repeat=repeat,
-        host=host,
-        kind=kind,
-        what=what,
-        value=value,
-        unit=unit,
-        promised=promised,
-    )
+def figure(layout: str, value: float, **more: Any) -> Attested:
+    disk = {"host": "store-2", "what": "disk wb0 write", "kind": "disk", "unit": "B/s"}
+    about = {"layout": layout, "repeat": 0, "value": value, "promised": 1.0}
+    return Attested.model_validate({**disk, **about, **more})
 
 
 APART = (figure("rgw-beast", 197e6), figure("swift", 142e6))

@@ -1,7 +1,5 @@
 """What complete runs claim: fewer runs of the program behind the tables of docs/statistics.md."""
 
-from __future__ import annotations
-
 import math
 import sys
 from pathlib import Path

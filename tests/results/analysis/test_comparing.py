@@ -1,7 +1,5 @@
 """Verdicts and their sentences, on cases that can be computed on paper, and error rates."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable
@@ -11,7 +9,7 @@ import numpy as np
 import pytest
 
 from compared_rows import FIVE, GRAVE, MILD, WIDE, cell, row, times
-from made_rows import altered, changed, made_point, made_points
+from made_rows import altered, changed, made_point, made_points, present
 from weighbridge.results.analysis.comparing import compare, judge
 from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
 from weighbridge.results.analysis.contrast import TOGETHER, at_workers, over_all, paired, together
@@ -46,9 +44,7 @@ ABOVE = Doubt(what="above its ceiling", grade="grave", words="more than the disk
         (row("b", rates=times(2.0), p90s=[5, 5, 5, 5, None], p90_ms=5), "better", "not comparable"),
     ],
 )
-def test_every_verdict_is_reached_as_documented(
-    subject: Row, verdict: Verdict, of_p90: Verdict
-) -> None:
+def test_every_verdict_is_that_documented(subject: Row, verdict: Verdict, of_p90: Verdict) -> None:
     found = compare([row("a"), subject])
     assert (cell(found).verdict, cell(found, "p90").verdict) == (verdict, of_p90)
     assert cell(found, workers=None).verdict == verdict
@@ -106,9 +102,7 @@ def test_a_difference_lost_by_correction_is_not_claimed() -> None:
     ]
     rows[0], rows[1] = row("a", 1, FIVE), row("b", 1, times(1.12, (0.97, 1.02, 1.0, 0.98, 1.04)))
     found = cell(compare(rows), workers=1)
-    assert found.p is not None
-    assert found.q is not None
-    assert found.p < 0.05 < found.q
+    assert present(found.p) < 0.05 < present(found.q)
     assert found.verdict == "not significant"
     assert "No difference found after correction for 48 comparisons: " in found.text
     assert cell(compare(rows[:2]), workers=1).verdict == "better"
@@ -123,8 +117,7 @@ def test_rank_statistics_are_reported_and_decide_nothing() -> None:
 
 def test_a_single_repeat_has_a_ratio_and_nothing_else() -> None:
     found = cell(compare([row("a", rates=[100.0]), row("b", rates=[180.0])]))
-    assert found.ratio is not None
-    assert found.ratio.low is None
+    assert present(found.ratio).low is None
     assert (found.p, found.q, found.smallest, found.verdict) == (None, None, None, "provisional")
     assert find([]) == ()
     with pytest.raises(ValueError, match="no rows to compare"):
@@ -132,9 +125,7 @@ def test_a_single_repeat_has_a_ratio_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("side", [0, 1])
-def test_mild_doubts_make_cells_provisional_and_grave_ones_not_comparable_on_either_side(
-    side: int,
-) -> None:
+def test_mild_doubts_make_cells_provisional_and_grave_not_comparable_on_any_side(side: int) -> None:
     def rows(doubt: Doubt) -> list[Row]:
         return [
             row(name, rates=times(rate), doubts=(doubt,) * (place == side))
@@ -467,9 +458,7 @@ def cells(draw: np.random.Generator, blocks: float) -> list[tuple[list[float], l
 
 
 @pytest.mark.parametrize("blocks", [0.0, 0.05, 0.1])
-def test_intervals_chosen_by_the_rule_hold_the_truth_in_95_of_100_whatever_the_blocks_do(
-    blocks: float,
-) -> None:
+def test_intervals_by_the_rule_hold_truth_in_95_of_100_whatever_blocks_do(blocks: float) -> None:
     held = []
     for run in range(150):
         for one in by_rule(cells(np.random.default_rng([4, run]), blocks)):

@@ -1,15 +1,13 @@
 """Findings over several layouts and worker counts: who leads, and effects as CSV."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Sequence
 
 import pytest
 
 from compared_rows import FIVE, GRAVE, MILD, WIDE, cell, row, times
-from fake_run import WORKLOADS, fake_run
-from made_rows import altered, made_point, made_points, made_row
+from fake_run import short_run
+from made_rows import altered, made_point, made_points, made_row, present
 from made_up import fake_measurement
 from weighbridge.results.analysis.cards import card_words
 from weighbridge.results.analysis.comparing import compare
@@ -31,9 +29,7 @@ from weighbridge.results.statistics import Ratio
 from weighbridge.suites import ENCRYPTION, SIGNING, Suite
 
 
-def test_between_two_layouts_that_were_both_compared_with_a_third_a_lead_needs_their_own_test() -> (
-    None
-):
+def test_between_two_layouts_that_were_compared_with_a_third_a_lead_needs_their_own_test() -> None:
     rows = [
         row("a", rates=times(100)),
         row("b", rates=times(150, WIDE)),
@@ -129,10 +125,7 @@ def overalls(found: Sequence[Finding]) -> list[Finding]:
 
 def test_one_repeat_gives_a_ratio_and_says_that_it_makes_no_claim() -> None:
     _, cell = find(
-        [
-            row_of("rgw-beast", 8, [180.0], p90_ms=20),
-            row_of("swift", 8, [100.0], p90_ms=34),
-        ]
+        [row_of("rgw-beast", 8, [180.0], p90_ms=20), row_of("swift", 8, [100.0], p90_ms=34)]
     )
     assert cell.text == (
         "Provisional: rgw-beast served 1.8× swift’s 1 MB reads at 8 workers, p90 20 ms vs 34 ms; "
@@ -162,10 +155,7 @@ def test_five_repeats_give_an_interval_and_a_verdict() -> None:
 def test_a_p90_set_by_a_cpu_limit_is_not_compared_and_lower_bounds_have_a_sign() -> None:
     held = Doubt(what="set by the CPU limit", grade="grave", words="held", metrics=("p90",))
     _, limited = find(
-        [
-            row_of("a", 8, [180.0], p90_ms=11),
-            row_of("b", 8, [100.0], p90_ms=17, doubts=(held,)),
-        ]
+        [row_of("a", 8, [180.0], p90_ms=11), row_of("b", 8, [100.0], p90_ms=17, doubts=(held,))]
     )
     assert limited.text.startswith("Provisional: a served 1.8× b’s 1 MB reads at 8 workers;")
     _, stalled = find(
@@ -207,8 +197,7 @@ def test_over_worker_counts_the_ratio_is_the_geometric_mean_of_the_comparable_on
         row_of("b", 4, [100.0]),
     ]
     total = find([*few, row_of("a", 8, [9.0]), row_of("b", 8, [])])[0]
-    assert total.ratio is not None
-    assert total.ratio.value == pytest.approx(4)
+    assert present(total.ratio).value == pytest.approx(4)
     assert "at 1 to 4 workers (2.0× to 8.0× by worker count)" in total.text
     assert total.text.endswith("; not comparable at 8 workers.")
     assert total.text.count("not comparable") == 1
@@ -228,13 +217,7 @@ def test_the_worker_counts_where_the_slower_one_is_ahead_are_named() -> None:
 
 
 def test_every_layout_is_compared_with_the_first() -> None:
-    findings = find(
-        [
-            row_of("a", 1, [100.0]),
-            row_of("b", 1, [200.0]),
-            row_of("c", 1, [300.0]),
-        ]
-    )
+    findings = find([row_of("a", 1, [100.0]), row_of("b", 1, [200.0]), row_of("c", 1, [300.0])])
     found = overalls(findings)
     assert [(one.faster, one.slower) for one in found] == [("b", "a"), ("c", "a")]
     assert headline(findings) == f"Provisional: c does more in the requests replayed, by 1.5×{FEW}"
@@ -309,10 +292,7 @@ def test_latencies_reported_in_bins_are_ranked_only_if_the_bins_do_not_touch(
     fast: tuple[int, int], slow: tuple[int, int], text: str
 ) -> None:
     _, cell = find(
-        [
-            row_of("a", 8, [180.0], **binned(*fast)),
-            row_of("b", 8, [100.0], **binned(*slow)),
-        ]
+        [row_of("a", 8, [180.0], **binned(*fast)), row_of("b", 8, [100.0], **binned(*slow))]
     )
     assert f"at 8 workers, {text}; n = 1" in cell.text
 
@@ -359,10 +339,7 @@ ARGV = ("weighbridge", "compare", "--layouts", "a,b", "--repeats", "2", "--budge
 
 @pytest.fixture(scope="module")
 def plan(tmp_path_factory: pytest.TempPathFactory) -> ResolvedPlan:
-    workload = altered(WORKLOADS[0], workers=(1,), runtime=1.0)
-    return fake_run(
-        tmp_path_factory.mktemp("runs"), workloads=[workload], repeats=2, telemetry=False
-    ).plan()
+    return short_run(tmp_path_factory.mktemp("runs"), repeats=2, telemetry=False).plan()
 
 
 def comparison(
@@ -436,8 +413,7 @@ HARDLY = Ratio(value=1.0501, low=0.9, high=1.2, repeats=5)
 def test_what_is_inconclusive_needs_a_command_that_would_settle_it(
     plan: ResolvedPlan, found: Comparison, argv: tuple[str, ...], says: str, command: str
 ) -> None:
-    advice = remedy(found, plan, argv)
-    assert advice is not None
+    advice = present(remedy(found, plan, argv))
     assert says in advice.says
     assert advice.command == command
 
@@ -459,8 +435,7 @@ def test_steps_that_are_not_valid_are_not_repeated(
     open_one = comparison("not comparable", "few repeats")
     sides = tuple(made_row(layout=one, repeats=1, valid=False, notes=notes) for one in "ab")
     effect = altered(open_one.effects[0], sides=sides)
-    found = remedy(altered(open_one, effects=(effect,)), plan, ARGV[:4])
-    assert found is not None
+    found = present(remedy(altered(open_one, effects=(effect,)), plan, ARGV[:4]))
     assert says in found.says
     assert found.command == ""
 
@@ -468,8 +443,7 @@ def test_steps_that_are_not_valid_are_not_repeated(
 def test_windows_that_are_long_already_are_not_advised_to_be_longer(plan: ResolvedPlan) -> None:
     workload = altered(plan.suite.workloads[0], runtime=20.0)
     long = altered(plan, suite=altered(plan.suite, workloads=(workload,)))
-    found = remedy(comparison("provisional", "repeats left out"), long, ARGV[:4])
-    assert found is not None
+    found = present(remedy(comparison("provisional", "repeats left out"), long, ARGV[:4]))
     assert "windows" not in found.says
     assert found.command == ""
 
@@ -491,12 +465,10 @@ def test_steps_that_were_still_warming_up_need_the_longest_warm_up_that_one_of_t
         for layout, warmup_s in (("a", 14.0), ("b", 19.0))
     )
     effect = altered(open_one.effects[0], sides=sides)
-    found = remedy(altered(open_one, effects=(effect,)), plan, ARGV[:4])
-    assert found is not None
+    found = present(remedy(altered(open_one, effects=(effect,)), plan, ARGV[:4]))
     assert found.says.endswith("They need a warm-up of 19 s")
     assert found.command == "weighbridge compare --layouts a,b --warmup 19s"
-    study = remedy(altered(open_one, effects=(effect,)), plan, ("w", "study", "x"))
-    assert study is not None
+    study = present(remedy(altered(open_one, effects=(effect,)), plan, ("w", "study", "x")))
     assert study.says.endswith("a longer warm-up, which a copy of the study's file can have.")
 
 
@@ -504,13 +476,11 @@ def test_a_line_with_short_windows_needs_longer_ones_by_its_own_option(plan: Res
     line = ("weighbridge", "compare", "--s3", "a=http://a", "--s3", "b=http://b")
     short = comparison("provisional", "steadiness not known")
     for argv in (line, (*line, "--duration", "5s")):
-        found = remedy(short, plan, argv)
-        assert found is not None
+        found = present(remedy(short, plan, argv))
         assert found.command == f"{' '.join(line)} --duration 20s"
     long = altered(plan.suite.workloads[0], runtime=20.0)
     suite = altered(plan.suite, workloads=(long,))
-    again = remedy(short, altered(plan, suite=suite), line)
-    assert again is not None
+    again = present(remedy(short, altered(plan, suite=suite), line))
     assert again.command == ""
 
 
@@ -592,13 +562,10 @@ def test_each_way_is_compared_with_the_first_per_operation() -> None:
     assert first.client_us == pytest.approx(51, rel=0.01)
     assert first.gateway_us == pytest.approx(510, rel=0.01)
     assert (first.client, first.label, first.beside) == (None, "unsigned", "unsigned")
-    assert signed.client is not None
-    assert signed.client.value == pytest.approx(2)
-    assert signed.client.shown
-    assert signed.gateway is not None
-    assert signed.gateway.value == pytest.approx(2)
-    assert chunks.client is not None
-    assert not chunks.client.shown
+    assert present(signed.client).value == pytest.approx(2)
+    assert present(signed.client).shown
+    assert present(signed.gateway).value == pytest.approx(2)
+    assert not present(chunks.client).shown
     lines = factor_lines((first, signed, chunks))
     assert [line[3] for line in lines] == ["unsigned", "signed", "chunks"]
     assert lines[0][5] == "1"
@@ -612,8 +579,7 @@ def test_each_way_is_compared_with_the_first_per_operation() -> None:
 
 def test_one_repeat_has_no_interval_and_what_is_not_ranked_no_factor() -> None:
     _, signed, _ = costs(1)
-    assert signed.client is not None
-    assert signed.client.low is None
+    assert present(signed.client).low is None
     assert "one repeat: no interval" in factor_sentences([signed])[0]
     few = factor_sentences(costs(3))[0]
     assert "; 3 repeats are too few for a claim)" in few

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,16 +8,11 @@ import pytest
 from pydantic import ValidationError
 
 from chart_sources import fake_chart_source, texts_of
-from fake_run import WORKLOADS, fake_run
-from made_rows import altered, made_point, made_row
+from fake_run import WORKLOADS, fake_run, short_run
+from made_rows import altered, made_point, made_row, present
 from made_up import fake_measurement
 from weighbridge.results import derive
-from weighbridge.results.analysis.baseline import (
-    Baseline,
-    HostFigure,
-    baseline_csv,
-    oddities,
-)
+from weighbridge.results.analysis.baseline import Baseline, HostFigure, baseline_csv, oddities
 from weighbridge.results.analysis.endpoint_use import endpoint_text, endpoint_use
 from weighbridge.results.analysis.listing import CompleteListing, complete_listings
 from weighbridge.results.analysis.overload import KEPT, GoodputCurve, overload_of
@@ -87,9 +80,7 @@ def test_without_overload_nothing_is_said_of_goodput() -> None:
     assert not {"goodput", "refused", "not-sent"} & set(found.figures)
 
 
-def test_what_is_not_served_makes_a_step_of_overload_no_less_valid_a_saturated_driver_does() -> (
-    None
-):
+def test_what_is_not_served_makes_an_overload_no_less_valid_a_saturated_driver_does() -> None:
     measured = altered(fake_measurement(errors={"http-503": 4_000}), begun=100)
     usual = judge(measured, Bounds(), rate_per_s=1000)
     beyond = judge(measured, Bounds(), rate_per_s=1000, may_fail=True)
@@ -185,9 +176,7 @@ def test_the_chart_has_a_line_of_the_judged_points_and_a_csv_of_all(tmp_path: Pa
     assert len(figure.csv.splitlines()) == 4
 
 
-def test_the_report_has_the_sentences_and_the_chart_instead_of_charts_by_workers(
-    tmp_path: Path,
-) -> None:
+def test_the_report_has_sentences_and_a_chart_instead_of_charts_by_workers(tmp_path: Path) -> None:
     workloads = [altered(read_at(100), runtime=2.0)]
     run = fake_run(tmp_path, layouts=("swift",), workloads=workloads, repeats=1, telemetry=False)
     derived = derive(run.folder, pictures=False)
@@ -426,9 +415,7 @@ def test_an_endpoints_counts_must_be_coherent(name: str, wrong: dict[str, Any]) 
 @pytest.mark.parametrize(
     ("names", "why"), [("aa", "two tallies of one endpoint"), (range(65), "at most 64")]
 )
-def test_endpoints_of_a_measurement_are_few_and_have_different_names(
-    names: Iterable[object], why: str
-) -> None:
+def test_endpoints_are_few_and_have_different_names(names: Iterable[object], why: str) -> None:
     endpoints = [{"name": str(name), "count": 0} for name in names]
     with pytest.raises(ValidationError, match=why):
         Measurement.model_validate({**fake_measurement().model_dump(), "endpoints": endpoints})
@@ -460,15 +447,13 @@ def test_few_samples_have_no_p90_and_an_unreadable_histogram_is_named() -> None:
 
 
 def test_report_and_exported_steps_have_the_endpoints(tmp_path: Path) -> None:
-    small = altered(WORKLOADS[0], workers=(4,), runtime=2.0)
-    run = fake_run(tmp_path, workloads=[small], repeats=1, telemetry=False)
+    run = short_run(tmp_path, workers=(4,), runtime=2.0, repeats=1, telemetry=False)
     plain = derive(run.folder, pictures=False).report.read_text()
     assert 'id="endpoints"' not in plain
     for one in run.steps():
-        assert one.measurement is not None
         endpoints = (tally("10.0.0.1:8000", 60), tally("10.0.0.1:8001", 20, errors={"reset": 2}))
         update = {"endpoints": endpoints, "connections": 7}
-        changed = one.measurement.model_copy(update=update)
+        changed = present(one.measurement).model_copy(update=update)
         run.append(altered(one, measurement=changed))
     page = derive(run.folder, pictures=False).report.read_text()
     assert 'id="endpoints"' in page

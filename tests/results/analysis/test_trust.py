@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -220,11 +218,7 @@ def test_digits_in_names_are_not_numbers() -> None:
 
 def test_reasons_have_letters_by_gravity_and_rows_have_theirs() -> None:
     grave = altered(busy(52), grade="grave")
-    rows = [
-        row_of("a", 1, busy(12)),
-        row_of("b", 1, busy(12), grave),
-        row_of("b", 4),
-    ]
+    rows = [row_of("a", 1, busy(12)), row_of("b", 1, busy(12), grave), row_of("b", 4)]
     found = reasons(rows, NONE)
     assert [(one.mark, one.status) for one in found] == [
         ("a", "not comparable"),
@@ -243,8 +237,7 @@ def test_a_doubt_about_one_metric_names_it() -> None:
 
 def test_an_invalid_row_has_a_reason() -> None:
     (found,) = reasons(
-        [row_of("a", 1, valid=False, notes=("not valid", "3 % failed")), row_of("b", 1)],
-        NONE,
+        [row_of("a", 1, valid=False, notes=("not valid", "3 % failed")), row_of("b", 1)], NONE
     )
     assert (found.status, found.words, found.where) == ("not valid", "3 % failed", "all of a")
 

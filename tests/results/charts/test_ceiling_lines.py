@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import csv
 import io
 import math
@@ -11,7 +9,7 @@ import vl_convert as vlc
 
 from chart_sources import fake_chart_source, texts_of
 from fake_run import WORKLOADS, StepFaults, fake_run
-from made_rows import altered
+from made_rows import altered, present
 from weighbridge.common.structure import Level
 from weighbridge.results.analysis.kinds import Kind
 from weighbridge.results.analysis.layers.staircase import LayerStep, Staircase
@@ -89,9 +87,7 @@ def test_a_near_ceiling_extends_the_scale_and_a_far_one_does_not() -> None:
     assert top_with_ceilings(100, [line(60)]) == 100
 
 
-def test_near_ceilings_are_lines_with_labels_and_far_ones_are_words_above_the_panel(
-    run: RunStore,
-) -> None:
+def test_near_ceilings_are_labelled_lines_and_far_ones_words_above_the_panel(run: RunStore) -> None:
     source = fake_chart_source(run)
     largest = max(
         row.value("throughput") or 0 for row in source.rows if row.workload == "small-read"
@@ -152,8 +148,7 @@ def test_bars_of_different_layouts_do_not_overlap() -> None:
 def test_a_bin_that_is_narrow_on_the_scale_is_visible() -> None:
     ((bar,),) = drawn(panel_of(mark("a", 9990, 10_000)), (1, 10_000))
     assert isinstance(bar.y, float)
-    assert bar.y2 is not None
-    assert math.log(bar.y2 / bar.y) / math.log(10_000) * 260 == pytest.approx(LEAST_PX)
+    assert math.log(present(bar.y2) / bar.y) / math.log(10_000) * 260 == pytest.approx(LEAST_PX)
 
 
 def test_an_invalid_bar_is_not_drawn_and_maxima_are_a_separate_layer() -> None:
@@ -196,9 +191,7 @@ def test_each_kind_of_requests_is_drawn_where_asked_or_where_most_layouts_can_be
     assert [group.workers for group in bar_groups(rows, 16)] == [16, 16, 4]
 
 
-def test_what_is_not_ranked_has_a_reason_instead_of_a_bar(
-    rows: tuple[Row, ...], run: RunStore
-) -> None:
+def test_what_is_not_ranked_has_a_reason_and_no_bar(rows: tuple[Row, ...], run: RunStore) -> None:
     (figure,) = grouped_bars(fake_chart_source(run, rows, workers=8))
     bars = {bar.layout: bar for bar in bar_groups(rows, 8)[2].bars}
     assert (bars["swift"].value, bars["swift"].why) == (None, "not measured")
@@ -279,9 +272,7 @@ SPOILT = StepFaults(erring=(("swift", "small-read", 32),))
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
-    """One repeat of two layouts; swift has too many errors at 32 workers, and there are too few
-    large reads for a p90.
-    """
+    """One repeat; swift has many errors at 32 workers, and large reads are too few for a p90."""
     return fake_run(
         tmp_path_factory.mktemp("hockey_data"),
         workloads=[READS, FEW],
@@ -315,9 +306,7 @@ def test_the_finding_is_what_two_layouts_serve_within_the_bound(store: RunStore)
     assert served == {"rgw-beast": "15", "swift": "15"}
 
 
-def test_a_bound_is_chosen_and_requests_without_a_p90_and_invalid_points_are_named(
-    store: RunStore,
-) -> None:
+def test_a_bound_is_chosen_and_what_has_no_p90_or_is_invalid_is_named(store: RunStore) -> None:
     figure = hockey_drawn(store)
     assert "chosen to separate the layouts" in figure.caption
     assert [plot.title for plot in figure.panels] == ["1 MB reads"]
@@ -331,9 +320,7 @@ def test_a_bound_is_chosen_and_requests_without_a_p90_and_invalid_points_are_nam
     assert compose(figure, DARK)["config"]["background"] == DARK.background
 
 
-def test_bins_are_bars_and_give_no_figures_and_without_a_p90_nothing_is_drawn(
-    tmp_path: Path,
-) -> None:
+def test_bins_are_bars_without_figures_and_without_a_p90_nothing_is_drawn(tmp_path: Path) -> None:
     binned = fake_run(tmp_path, workloads=[READS], repeats=1, telemetry=False, driver="cosbench")
     figure = hockey_drawn(binned)
     assert "the bin that holds p90" in figure.caption

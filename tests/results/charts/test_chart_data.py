@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -12,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chart_sources import fake_chart_source
-from fake_run import WORKLOADS, fake_run
+from fake_run import WORKLOADS, fake_run, short_run
 from made_rows import altered, changed
 from weighbridge.results.analysis.findings import find
 from weighbridge.results.analysis.steps.summary import Row, summarize
@@ -112,9 +110,7 @@ def test_a_line_is_broken_where_a_step_is_missing_or_invalid(run: RunStore) -> N
     assert beast == {0}
 
 
-def test_a_figure_that_is_not_comparable_is_off_the_line_of_p90_but_on_that_of_throughput(
-    run: RunStore,
-) -> None:
+def test_an_incomparable_figure_is_off_the_line_of_p90_and_not_of_throughput(run: RunStore) -> None:
     held = Doubt(what="set by the CPU limit", grade="grave", words="throttled", metrics=("p90",))
     rows = with_one(run, doubts=(held,))
     latency, *_ = latency_panels(rows, find(rows))
@@ -339,10 +335,8 @@ def test_the_dark_look_has_the_same_charts(drawn: Gallery) -> None:
 
 
 def test_an_a_a_control_is_in_no_picture(runs: Path) -> None:
-    small = altered(WORKLOADS[0], runtime=2.0, workers=(1, 4))
-    run = fake_run(
-        runs, workloads=[small], layouts=("rgw-beast", "swift", "rgw-beast-again"), repeats=2
-    )
+    names = ("rgw-beast", "swift", "rgw-beast-again")
+    run = short_run(runs, runtime=2.0, workers=(1, 4), layouts=names, repeats=2)
     path = run.folder / "plan.resolved.json"
     plan = json.loads(path.read_text())
     path.write_text(json.dumps({**plan, "twins": {"rgw-beast-again": "rgw-beast"}}))
@@ -353,8 +347,7 @@ def test_an_a_a_control_is_in_no_picture(runs: Path) -> None:
 
 
 def test_a_run_of_which_nothing_was_measured_has_charts_and_claims_nothing(runs: Path) -> None:
-    short = altered(WORKLOADS[0], runtime=1.0, workers=(1,))
-    run = fake_run(runs, workloads=[short], repeats=1, telemetry=False)
+    run = short_run(runs, repeats=1, telemetry=False)
     (run.folder / "steps.jsonl").unlink()
     found = gallery_of(run.folder)
     names = [drawing.name for drawing in found.figures]
@@ -362,9 +355,7 @@ def test_a_run_of_which_nothing_was_measured_has_charts_and_claims_nothing(runs:
     assert found.figures[0].finding == "Nothing could be compared"
 
 
-def test_first_bytes_have_a_chart_of_p90_and_median_only_where_they_were_timed(
-    run: RunStore,
-) -> None:
+def test_first_bytes_have_a_chart_of_p90_and_median_only_where_timed(run: RunStore) -> None:
     rows = summarize(run.plan(), run.steps())
     assert first_byte_by_workers(fake_chart_source(run, rows)) == ()
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import csv
 import re
 import shutil
@@ -12,7 +10,7 @@ import vl_convert as vlc
 from click.testing import CliRunner
 
 from chart_sources import fake_chart_source
-from fake_run import WORKLOADS, fake_run
+from fake_run import WORKLOADS, fake_run, short_run
 from made_rows import altered
 from weighbridge.command import weighbridge
 from weighbridge.common.registry import Registry
@@ -93,8 +91,7 @@ def test_the_title_is_the_finding_and_lines_are_labelled_directly(drawn: Path) -
 
 
 def test_a_layout_that_was_never_measured_is_labelled_as_such(runs: Path) -> None:
-    workload = altered(WORKLOADS[0], workers=(1, 4), runtime=1.0)
-    run = fake_run(runs, workloads=[workload], repeats=1)
+    run = short_run(runs, workers=(1, 4), repeats=1)
     path = run.folder / "steps.jsonl"
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(line for line in lines if '"layout":"swift"' not in line))
@@ -111,17 +108,12 @@ def test_a_run_without_any_step_still_has_charts(runs: Path) -> None:
 
 
 def test_one_layout_at_one_worker_count_has_charts(runs: Path) -> None:
-    workload = altered(WORKLOADS[0], workers=(512,), runtime=1.0)
-    run = fake_run(
-        runs, layouts=("a-layout-with-a-name-of-forty-characters",), workloads=[workload], repeats=1
-    )
-    words = drawn_words(charts_of(run)[1])
-    assert {"512", "a-layout-with-a-name-of-forty-characters"} <= set(words)
+    name = "a-layout-with-a-name-of-forty-characters"
+    run = short_run(runs, workers=(512,), layouts=(name,), repeats=1)
+    assert {"512", name} <= set(drawn_words(charts_of(run)[1]))
 
 
-def test_resources_have_a_chart_with_a_row_for_each_kind_of_requests_and_a_legend(
-    run: RunStore,
-) -> None:
+def test_resources_have_a_chart_with_a_row_for_each_kind_and_a_legend(run: RunStore) -> None:
     (chart,) = resources_of(run)
     words = drawn_words(chart)
     assert words.count("Gateway CPU") == words.count("Driver CPU") == words.count("100 %") / 5 == 3
@@ -175,8 +167,7 @@ TOY = Path(__file__).parents[2] / "support" / "toy_chart"
 
 @pytest.fixture
 def small(runs: Path) -> RunStore:
-    workload = altered(WORKLOADS[0], runtime=2.0, workers=(1, 4))
-    return fake_run(runs, workloads=[workload], repeats=2, telemetry=False)
+    return short_run(runs, runtime=2.0, workers=(1, 4), repeats=2, telemetry=False)
 
 
 def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,9 +314,7 @@ def test_rows_of_layers_are_in_their_own_table_with_driver_and_layer(derived: De
     assert {line["api"] for line in summary} == {"swift"}
 
 
-def test_page_and_terminal_show_the_staircase_and_the_layers_beside_the_gateways(
-    derived: Derived,
-) -> None:
+def test_page_and_terminal_show_the_staircase_and_layers_beside_gateways(derived: Derived) -> None:
     page = derived.report.read_text()
     assert 'id="staircase"' in page
     assert 'href="#staircase"' in page

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Callable
@@ -10,7 +8,7 @@ import pytest
 
 from chart_sources import fake_chart_source, texts_of
 from fake_run import WORKLOADS, StepFaults, fake_run
-from made_rows import altered
+from made_rows import altered, present
 from weighbridge.results.analysis.steps.summary import summarize
 from weighbridge.results.charts.chart_source import ChartSource
 from weighbridge.results.charts.latencies import KindLatencies, LayoutLatencies, RepeatLatencies
@@ -83,9 +81,7 @@ def second(number: int, count: int, *, errors: int = 0, band: int = 40) -> Secon
     return Second.model_validate({"second": number, "operation": "read", **figures, "bands": bands})
 
 
-def test_a_run_has_all_figures_and_a_map_for_each_kind_of_requests(
-    figures: dict[str, Figure],
-) -> None:
+def test_a_run_has_all_figures_and_a_map_for_each_kind(figures: dict[str, Figure]) -> None:
     maps = ["latency-over-time-small-read", "latency-over-time-small-write"]
     assert list(figures) == ["hockey-stick", "percentiles", "latency-shares", *maps]
     assert all(
@@ -97,9 +93,7 @@ def test_a_run_has_all_figures_and_a_map_for_each_kind_of_requests(
 @pytest.mark.parametrize(
     "name", ["hockey-stick", "percentiles", "latency-shares", "latency-over-time-small-write"]
 )
-def test_every_figure_has_the_names_of_all_layouts_in_it(
-    figures: dict[str, Figure], name: str
-) -> None:
+def test_every_figure_has_the_names_of_all_layouts(figures: dict[str, Figure], name: str) -> None:
     assert {"rgw-beast", "swift"} <= set(texts_of(figures[name]))
     lines = list(csv.DictReader(io.StringIO(figures[name].csv)))
     assert {cell["layout"] for cell in lines} == {"rgw-beast", "swift"}
@@ -108,8 +102,7 @@ def test_every_figure_has_the_names_of_all_layouts_in_it(
 
 
 def test_percentiles_are_solid_as_far_as_samples_lie_beyond_and_dashed_to_the_last() -> None:
-    figure = percentiles([kind_with(repeat_of(list(range(1000, 3000))))])
-    assert figure is not None
+    figure = present(percentiles([kind_with(repeat_of(list(range(1000, 3000))))]))
     drawn = {mark.kind: mark.traces for mark in figure.panels[0].marks}
     (solid,), (dashed,) = drawn["line"], drawn["dashed line"]
     assert solid.x[-1] == pytest.approx(100)
@@ -117,33 +110,28 @@ def test_percentiles_are_solid_as_far_as_samples_lie_beyond_and_dashed_to_the_la
 
 
 def test_the_table_gives_only_percentiles_with_enough_samples() -> None:
-    figure = percentiles([kind_with(repeat_of([1000] * 300))])
-    assert figure is not None
+    figure = present(percentiles([kind_with(repeat_of([1000] * 300))]))
     (line,) = figure.panels[0].lines
     assert line[:2] == ("swift", "1")
     assert line[3:] == ("1.00", "1.00", "–", "–", "1.00")
 
 
 def test_only_a_single_repeat_has_a_band_of_what_chance_explains() -> None:
-    one = percentiles([kind_with(repeat_of(list(range(1000, 3000))))])
-    two = percentiles([kind_with(*[repeat_of(list(range(1000, 3000)))] * 2)])
-    assert one is not None
-    assert two is not None
+    one = present(percentiles([kind_with(repeat_of(list(range(1000, 3000))))]))
+    two = present(percentiles([kind_with(*[repeat_of(list(range(1000, 3000)))] * 2)]))
     assert "band: how far chance" in one.caption
     assert "Bold: the geometric mean of the repeats’ percentiles" in two.caption
 
 
 def test_two_groups_of_requests_are_distinguished_from_a_wide_spread() -> None:
     grouped = kind_with(repeat_of([*range(1000, 1600), *range(40_000, 40_400)]))
-    found = gap(grouped.layouts[0])
-    assert found is not None
+    found = present(gap(grouped.layouts[0]))
     assert 56 <= found.percent <= 60
     assert found.low_us < 1700
     assert found.high_us >= 40_000
     wide = kind_with(repeat_of([round(1000 * 1.01**power) for power in range(800)]))
     assert gap(wide.layouts[0]) is None
-    figure = shares([grouped])
-    assert figure is not None
+    figure = present(shares([grouped]))
     assert figure.finding.startswith("64 kB reads on swift form two groups: ")
     medians = [cell for cell in csv.DictReader(io.StringIO(figure.csv)) if not cell["repeat"]]
     assert [int(cell["percent"]) for cell in medians] == list(SHARES)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import csv
 import errno
 import io
@@ -18,7 +16,7 @@ import pytest
 import vl_convert as vlc
 
 from fake_run import WORKLOADS, StepFaults, fake_run
-from made_rows import altered
+from made_rows import altered, present
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results.analysis.steps.summary import summarize
 from weighbridge.results.charts import pictures as rendering
@@ -83,9 +81,7 @@ def empty_svg() -> str:
 
 @pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
 @pytest.mark.parametrize("kind", get_args(MarkKind))
-def test_every_kind_of_mark_is_a_valid_vega_lite_spec_and_is_drawn(
-    kind: MarkKind, look: Look
-) -> None:
+def test_every_kind_of_mark_is_a_valid_vega_lite_spec_and_drawn(kind: MarkKind, look: Look) -> None:
     spot = Spot(x=2.0, x2=4.0, y=3.0, y2=5.0, layout="swift", text="here", tip="told")
     trace = Trace(x=(1.0, 2.0), y=(3.0, 4.0), y2=(5.0, 6.0), layout="swift")
     mark = Mark(kind=kind, traces=(trace,)) if kind in OF_TRACES else Mark(kind=kind, spots=(spot,))
@@ -223,9 +219,8 @@ def read(store: RunStore, workers: int | None = None) -> tuple[KindLatencies, ..
 
 
 def with_latency(step: StepResult, latency: str) -> StepResult:
-    assert step.measurement is not None
-    tallies = tuple(altered(tally, latency=latency) for tally in step.measurement.tallies)
-    return altered(step, measurement=altered(step.measurement, tallies=tallies))
+    tallies = tuple(altered(tally, latency=latency) for tally in present(step.measurement).tallies)
+    return altered(step, measurement=altered(present(step.measurement), tallies=tallies))
 
 
 def test_percentiles_are_those_of_the_histogram_and_never_above_the_max() -> None:
@@ -276,15 +271,12 @@ def test_the_interval_of_a_percentile_holds_the_true_one_about_95_times_in_100()
             "max_us": values[-1],
         }
         one = RepeatLatencies(repeat=0, ranked=True, **each)
-        interval = one.interval_us(90)
-        assert interval is not None
+        interval = present(one.interval_us(90))
         held += interval[0] <= 1_900_000 <= interval[1]
     assert 0.94 <= held / 1000 <= 0.98
 
 
-def test_latencies_are_read_at_the_largest_worker_count_at_which_most_layouts_count(
-    tmp_path: Path,
-) -> None:
+def test_latencies_are_read_at_the_most_workers_at_which_most_layouts_count(tmp_path: Path) -> None:
     given: dict[str, Any] = {"workloads": SHORT, "repeats": 1, "telemetry": False}
     whole = fake_run(tmp_path / "whole", **given)
     absent = StepFaults(absent=(("swift", "small-read", 8),))

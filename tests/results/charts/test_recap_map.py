@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import csv
 import io
 import re
@@ -102,9 +100,7 @@ def test_what_is_not_comparable_is_an_empty_frame_and_not_a_0() -> None:
     ("low", "high", "words"),
     [(1.25, 4.0, "(≥ +25 %)"), (0.2, 0.8, "(≤ −20 %)"), (0.5, 2.0, "(~)"), (1.0, 3.0, "(~)")],
 )
-def test_latencies_in_bins_show_only_the_change_that_the_bins_allow(
-    low: float, high: float, words: str
-) -> None:
+def test_bins_show_only_the_change_that_they_allow(low: float, high: float, words: str) -> None:
     binned = altered(
         effect(1.7, "provisional", metric="p90"),
         ratio=Ratio(value=1.7, low=low, high=high, repeats=1),

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import csv
 import io
 from typing import Any
@@ -8,7 +6,7 @@ import pytest
 
 from chart_sources import texts_of
 from compared_rows import made_effect as effect
-from made_rows import altered
+from made_rows import altered, present
 from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.charts.chart_theme import DARK, LIGHT, Look, diverging
@@ -52,21 +50,18 @@ def bars_of(figure: Figure | None, look: Look = LIGHT) -> list[dict[str, Any]]:
 
 
 def test_the_largest_change_is_on_top_whichever_way_it_goes() -> None:
-    figure = tornado(MANY)
-    assert figure is not None
+    figure = present(tornado(MANY))
     order = [MANY[place].setting for place in (2, 0, 1, 3)]
     assert [line[0] for line in figure.panels[0].lines] == order
     assert figure.finding == "shards 11 → 32 changes throughput most: +90 % in 64 kB reads"
     halved = SettingChange(setting="halved", effect=effect("e", 0.5, "worse"))
-    figure = tornado([MANY[2], halved])
-    assert figure is not None
+    figure = present(tornado([MANY[2], halved]))
     assert figure.finding.startswith("halved"), "a half is as far from no change as a double"
 
 
 @pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
 def test_what_has_no_significant_effect_is_grey_and_listed(look: Look) -> None:
-    figure = tornado(MANY)
-    assert figure is not None
+    figure = present(tornado(MANY))
     assert {one["y"] for one in bars_of(figure, look) if one["c"].lower() == look.axis.lower()} == {
         "chunk 4MiB → 1MiB"
     }
@@ -74,8 +69,7 @@ def test_what_has_no_significant_effect_is_grey_and_listed(look: Look) -> None:
 
 
 def test_what_is_not_comparable_has_no_bar_and_no_figure() -> None:
-    figure = tornado(MANY)
-    assert figure is not None
+    figure = present(tornado(MANY))
     words = texts_of(figure)
     assert "× not comparable" in words
     assert "0 %" not in words
@@ -88,8 +82,7 @@ def test_an_infinite_interval_does_not_squeeze_the_bars() -> None:
     wide = altered(
         effect("w", 1.1, "provisional"), ratio=Ratio(value=1.1, low=1e-6, high=1e6, repeats=2)
     )
-    figure = tornado([MANY[0], SettingChange(setting="wide", effect=wide)])
-    assert figure is not None
+    figure = present(tornado([MANY[0], SettingChange(setting="wide", effect=wide)]))
     assert figure.panels[0].x.high <= 38 * WIDEST * ROOM + 1
 
 
@@ -157,8 +150,7 @@ def test_a_tuning_is_shown_over_all_worker_counts_or_at_the_only_one() -> None:
 def test_a_tuning_has_a_figure_for_each_objective_with_colours_by_its_direction(
     tuned_data: RunData, look: Look
 ) -> None:
-    result = tuned_data.tuned
-    assert result is not None
+    result = present(tuned_data.tuned)
     throughput, p90 = tornados(result)
     assert [one.name for one in (throughput, p90)] == ["tornado", "tornado-p90"]
     best = result.table.entries[0].name
@@ -171,11 +163,8 @@ def test_a_tuning_has_a_figure_for_each_objective_with_colours_by_its_direction(
     assert "widened for 4 looks" in throughput.caption
 
 
-def test_with_many_settings_a_figure_has_the_largest_and_its_data_has_all(
-    tuned_data: RunData,
-) -> None:
-    result = tuned_data.tuned
-    assert result is not None
+def test_with_many_settings_a_figure_has_the_largest_and_its_data_all(tuned_data: RunData) -> None:
+    result = present(tuned_data.tuned)
     entries = [one for one in result.table.entries if one.effects[0].ratio is not None]
     many = [altered(entry, name=f"{entry.name} {turn}") for turn in range(3) for entry in entries]
     figure = tornados(altered(result, table=altered(result.table, entries=tuple(many))))[0]
@@ -185,8 +174,7 @@ def test_with_many_settings_a_figure_has_the_largest_and_its_data_has_all(
 
 
 def test_combinations_with_long_names_have_shortened_keys(tuned_data: RunData) -> None:
-    result = tuned_data.tuned
-    assert result is not None
+    result = present(tuned_data.tuned)
     first = altered(
         result.table.entries[0],
         name="options.client.rgw_max_concurrent_requests 1024 → 64, "

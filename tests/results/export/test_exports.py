@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -9,7 +7,6 @@ import xml.etree.ElementTree as ET
 import zipfile
 from collections.abc import Sequence
 from datetime import datetime
-from html.parser import HTMLParser
 from pathlib import Path
 
 import duckdb
@@ -20,9 +17,10 @@ from pptx import Presentation
 from rich.console import Console
 
 from fake_outages import outage_run
-from fake_run import WORKLOADS, fake_run
+from fake_run import WORKLOADS, fake_run, short_run
 from made_cuts import record_made_cuts
-from made_rows import altered, changed, csv_of
+from made_rows import altered, changed, csv_of, present
+from web_pages import WebPage
 from weighbridge.common import csv_text
 from weighbridge.common.csv_text import plain
 from weighbridge.common.errors import InvalidMeasurement, UsageError
@@ -73,8 +71,7 @@ def tables(
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
     """The folder of a run with one step per layout."""
-    workload = altered(WORKLOADS[0], workers=(1,), runtime=1.0)
-    return fake_run(tmp_path / "runs", workloads=[workload], repeats=1).folder
+    return short_run(tmp_path / "runs", repeats=1).folder
 
 
 def hostile() -> DataTable:
@@ -193,19 +190,16 @@ def test_a_second_in_which_nothing_succeeded_has_no_latency(data: RunData) -> No
 
 
 def test_effects_are_those_of_the_comparison(data: RunData, tables: dict[str, DataTable]) -> None:
-    assert data.comparison is not None
     assert tables["effects"].column("text") == tuple(
-        effect.text for effect in data.comparison.effects
+        effect.text for effect in present(data.comparison).effects
     )
     assert tables["effects"].column("ratio") == tuple(
-        effect.ratio.value if effect.ratio else None for effect in data.comparison.effects
+        effect.ratio.value if effect.ratio else None for effect in present(data.comparison).effects
     )
     assert None in tables["effects"].column("workers")
 
 
-def test_a_json_document_is_valid_by_the_printed_schema_unless_a_field_is_not_documented(
-    data: RunData,
-) -> None:
+def test_json_is_valid_by_the_printed_schema_unless_a_field_is_undocumented(data: RunData) -> None:
     _, made = produce(data.store.folder, "json")
     document = json.loads(made.files[0].content)
     jsonschema.Draft202012Validator.check_schema(json_schema())
@@ -273,20 +267,14 @@ def test_an_unknown_format_or_table_is_answered_with_the_closest_one(
 
 @pytest.mark.parametrize("name", [name for name in FORMATS if name != "pptx"])
 def test_every_format_makes_something_of_a_run_of_one_layout(tmp_path: Path, name: str) -> None:
-    workload = altered(WORKLOADS[0], workers=(1,), runtime=1.0)
-    alone = fake_run(
-        tmp_path / "runs", layouts=("swift",), workloads=[workload], repeats=1, telemetry=False
-    )
+    alone = short_run(tmp_path / "runs", layouts=("swift",), repeats=1, telemetry=False)
     done = export(alone.folder, name)
     assert all(path.stat().st_size for path in done.paths)
     assert done.remarks == ()
 
 
-def test_a_run_of_bins_has_intervals_for_figures_and_nothing_to_export_as_hgrm(
-    tmp_path: Path,
-) -> None:
-    workload = altered(WORKLOADS[0], workers=(4,), runtime=3.0)
-    binned = fake_run(tmp_path / "runs", workloads=[workload], repeats=1, driver="cosbench")
+def test_a_run_of_bins_has_intervals_for_figures_and_nothing_for_hgrm(tmp_path: Path) -> None:
+    binned = short_run(tmp_path / "runs", workers=(4,), runtime=3.0, repeats=1, driver="cosbench")
     (summary,) = produce(binned.folder, "csv")[1].files
     line = next(csv.DictReader(io.StringIO(summary.content.decode())))
     assert (line["p90_ms"], line["max_ms"]) == ("", "")
@@ -347,8 +335,7 @@ def test_a_percentile_with_too_few_samples_says_how_many_it_needs(data: RunData)
 
 
 def test_what_is_not_ranked_is_marked_and_a_note_says_why(tmp_path: Path) -> None:
-    workload = altered(WORKLOADS[1], workers=(1,), runtime=2.0)
-    store = fake_run(tmp_path / "runs", workloads=[workload], repeats=1)
+    store = short_run(tmp_path / "runs", kind=1, runtime=2.0, repeats=1)
     steps = store.folder / "steps.jsonl"
     first, second = steps.read_text().splitlines()
     first = first.replace('"valid":true,"notes":[]', '"valid":false,"notes":["it broke"]')
@@ -374,8 +361,7 @@ def test_an_a_a_control_is_in_a_note_and_not_in_the_table(tmp_path: Path) -> Non
     assert [line[2] for line in summary_paper(data).groups[0]] == ["swift °", "rgw-beast °"]
     left_out = "swift-again is left out: an A/A control of swift"
     assert any(note.startswith(left_out) for note in summary_paper(data).notes)
-    assert data.comparison is not None
-    effects = effects_paper(data, data.comparison)
+    effects = effects_paper(data, present(data.comparison))
     assert {line[3] for group in effects.groups for line in group} == {"rgw-beast"}
     assert any(
         note.startswith("Noise floor of throughput: swift vs itself") for note in effects.notes
@@ -383,8 +369,7 @@ def test_an_a_a_control_is_in_a_note_and_not_in_the_table(tmp_path: Path) -> Non
 
 
 def test_effects_are_grouped_by_requests_and_metric_with_their_intervals(data: RunData) -> None:
-    assert data.comparison is not None
-    table = effects_paper(data, data.comparison)
+    table = effects_paper(data, present(data.comparison))
     assert [(group[0][0], group[0][1]) for group in table.groups][:2] == [
         ("1 MB reads", "throughput"),
         ("1 MB reads", "p90"),
@@ -448,13 +433,9 @@ OBEYED = set(
 @pytest.fixture(scope="module")
 def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
     """A run in which every text that may come from elsewhere is hostile."""
-    workload = altered(WORKLOADS[0], workers=(1, 4), runtime=1.0)
-    made = fake_run(tmp_path_factory.mktemp("runs"), workloads=[workload], repeats=2, about=REASON)
-    steps = made.steps()
-    spoilt = [
-        altered(step, valid=False, notes=(REASON,)) if not number else step
-        for number, step in enumerate(steps)
-    ]
+    made = short_run(tmp_path_factory.mktemp("runs"), workers=(1, 4), repeats=2, about=REASON)
+    first, *others = made.steps()
+    spoilt = [altered(first, valid=False, notes=(REASON,)), *others]
     write_atomically(
         made.folder / "steps.jsonl", "".join(f"{one.model_dump_json()}\n" for one in spoilt)
     )
@@ -472,25 +453,9 @@ def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
     return RunStore.open(made.folder)
 
 
-class Elements(HTMLParser):
-    """What a browser makes elements of."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.words: list[str] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.words.append(data)
-
-
 def test_a_report_shows_hostile_names_only_as_text(hostile_run: RunStore) -> None:
     text = derive(hostile_run.folder, pictures=False).report.read_text()
-    page = Elements(text)
+    page = WebPage(text)
     assert not OBEYED & set(text), (
         "neither what a terminal obeys nor what turns the order of letters"
     )

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from fake_influx import FakeInflux, InfluxReply
 from fake_run import WORKLOADS, StepFaults, fake_run
 from grafana_boards import BOARD, TARGETS, asked_for
-from made_rows import altered
+from made_rows import altered, present
 from made_up import fake_measurement
 from weighbridge.common.errors import InvalidMeasurement, TargetError, UsageError
 from weighbridge.conductor.plan import AGAIN
@@ -173,8 +173,7 @@ def test_points_are_reproducible_and_unique(store: RunStore) -> None:
 
 def test_a_host_without_a_limit_of_cpus_has_cpus_used_and_no_share(store: RunStore) -> None:
     step, _ = measured_step(store)
-    telemetry = store.telemetry(step.key)
-    assert telemetry is not None
+    telemetry = present(store.telemetry(step.key))
     hosts = tuple(altered(one, cpus=None) for one in telemetry.head.hosts)
     copy = fake_run(
         store.folder.parent.parent / "unlimited",
@@ -202,8 +201,7 @@ def test_a_second_in_which_nothing_succeeded_has_counts_and_no_latency(store: Ru
 def test_samples_without_a_window_have_no_point(tmp_path: Path) -> None:
     copy = fake_run(tmp_path, layouts=("rgw-beast",), workloads=SMALL, repeats=1)
     step = copy.steps()[0]
-    telemetry = copy.telemetry(step.key)
-    assert telemetry is not None
+    telemetry = present(copy.telemetry(step.key))
     with copy.record_telemetry(telemetry.head) as file:
         file.write(altered(one, phase="unplaced") for one in telemetry.hosts)
     names = {split(line)[0] for line in RunPoints(copy).step(step)}
@@ -291,8 +289,7 @@ def test_a_field_that_is_not_a_number_is_refused(value: float) -> None:
     )
 )
 def test_every_tag_is_read_back_as_it_was(text: str) -> None:
-    line = point(tags={"tag": text}).line
-    assert line is not None
+    line = present(point(tags={"tag": text}).line)
     tag, _, rest = line.removeprefix("m,tag=").rpartition(" ops=")
     assert rest == "3i 1415102400000"
     assert not re.search(r"(?<!\\)[,= ]", tag)
@@ -359,9 +356,7 @@ def test_a_server_that_stays_away_is_an_error_with_the_number_of_points_sent(
     }
 
 
-def test_a_refusal_is_an_error_at_once(
-    sent_store: RunStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_refusals_are_errors_at_once(sent_store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(influx_server, "BATCH", 7)
     with (
         FakeInflux(InfluxReply(401, '{"error":"authorization failed"}')) as influx,
@@ -385,12 +380,9 @@ def test_refused_lines_do_not_block_others_and_are_an_error(
     assert f"{len(sent_lines) - 7} points were sent; of 7 others" in at.value.message
 
 
-def test_of_a_step_that_was_measured_again_only_the_last_result_is_sent(
-    sent_store: RunStore,
-) -> None:
+def test_of_a_step_measured_again_only_the_last_result_is_sent(sent_store: RunStore) -> None:
     first = sent_store.steps()[0]
-    assert first.measurement is not None
-    later = altered(first.measurement, started_at="2014-11-05T12:00:00Z")
+    later = altered(present(first.measurement), started_at="2014-11-05T12:00:00Z")
     sent_store.append(altered(first, measurement=later))
     with FakeInflux() as influx:
         send_run(sent_store, server(influx))
@@ -414,9 +406,7 @@ def test_a_query_uses_only_measurements_fields_and_tags_that_are_written(query: 
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: str(target["query"][:60]))
-def test_a_panel_draws_a_series_of_gateways_only_for_each_set_of_tags(
-    target: dict[str, str],
-) -> None:
+def test_a_panel_draws_series_of_gateways_only_for_each_set_of_tags(target: dict[str, str]) -> None:
     query = target["query"]
     name, field, _ = asked_for(query)
     assert field in FIELDS[name]
@@ -455,8 +445,7 @@ def lost(reply: InfluxReply, deadline_s: float = 5.0) -> Away | WriteRefused:
     with FakeInflux(otherwise=reply) as influx:
         connection = sent(influx.url, deadline_s=deadline_s)
     assert connection.lost == 2
-    assert connection.error is not None
-    return connection.error
+    return present(connection.error)
 
 
 def test_a_write_is_one_request_in_milliseconds_with_bucket_organization_and_token() -> None:
@@ -488,9 +477,7 @@ def test_with_an_empty_token_no_header_is_sent() -> None:
         (InfluxReply(how="hang"), "timed out"),
     ],
 )
-def test_a_server_that_cannot_write_now_is_tried_again_and_then_away(
-    reply: InfluxReply, words: str
-) -> None:
+def test_a_server_that_cannot_write_is_retried_then_away(reply: InfluxReply, words: str) -> None:
     error = lost(reply, deadline_s=0.2 if reply.how == "hang" else 5.0)
     assert isinstance(error, Away)
     assert re.search(words, error.message)
@@ -505,9 +492,7 @@ def test_a_server_that_cannot_write_now_is_tried_again_and_then_away(
         *((status, True, "") for status in (400, 413, 422)),
     ],
 )
-def test_a_server_that_refuses_to_write_is_an_error_with_its_reason(
-    status: int, batch: bool, advice: str
-) -> None:
+def test_a_refusal_is_an_error_with_its_reason(status: int, batch: bool, advice: str) -> None:
     error = lost(InfluxReply(status, '{"error":"partial write: input field \\"ops\\" dropped=1"}'))
     assert isinstance(error, WriteRefused)
     assert f'answered {status}: partial write: input field "ops"' in error.message
@@ -587,9 +572,7 @@ def test_a_token_is_in_no_error_no_text_and_no_log(
         ("http://planted-secret\u2100@h", "its host or port is invalid"),
     ],
 )
-def test_an_invalid_url_or_one_with_a_secret_is_refused_without_repeating_it(
-    url: str, words: str
-) -> None:
+def test_invalid_urls_and_those_with_secrets_are_refused_unrepeated(url: str, words: str) -> None:
     with pytest.raises(UsageError, match=words) as at:
         InfluxServer.parse(url, ENVIRONMENT)
     assert "planted-secret" not in str(at.value)

@@ -1,7 +1,5 @@
 """Every file of a run folder, corrupted on purpose: it gives a valid record or our own error."""
 
-from __future__ import annotations
-
 import base64
 import json
 import shutil

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import fcntl
 import json
 import os
@@ -14,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from fake_run import WORKLOADS, fake_run
-from made_rows import altered
+from fake_run import WORKLOADS, fake_run, short_run
+from made_rows import altered, present
 from made_up import fake_measurement
 from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.results.analysis.run_data import RunData
@@ -40,8 +38,7 @@ def step(order: int, *, workers: int = 4, notes: tuple[str, ...] = ()) -> StepRe
 @pytest.fixture
 def store(runs: Path) -> RunStore:
     """One step, of 2 s."""
-    workload = altered(WORKLOADS[0], workers=(1,), runtime=2.0)
-    return fake_run(runs, layouts=("swift",), workloads=[workload], repeats=1)
+    return short_run(runs, runtime=2.0, layouts=("swift",), repeats=1)
 
 
 def test_a_run_is_read_back_as_it_was_written(run: RunStore) -> None:
@@ -78,9 +75,7 @@ def test_any_other_broken_line_is_refused_with_file_and_line(store: RunStore) ->
         store.steps()
 
 
-def test_both_results_of_a_step_measured_again_are_kept_and_the_last_counts(
-    store: RunStore,
-) -> None:
+def test_results_of_a_step_measured_again_are_kept_and_the_last_counts(store: RunStore) -> None:
     store.append(step(1, notes=("first",)))
     store.append(step(1, notes=("second",)))
     assert len(store.steps()) == 3
@@ -220,24 +215,19 @@ with lock_run_folder(Path(sys.argv[1])):
 """
 
 
-def test_no_other_user_can_open_the_lock_file_and_earlier_holders_are_reported(
-    tmp_path: Path,
-) -> None:
+def test_no_other_user_can_open_the_lock_file_and_earlier_holders_are_named(tmp_path: Path) -> None:
     for times in range(3):
         with lock_run_folder(tmp_path) as before:
             assert stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
             assert [one.pid for one in before] == [os.getpid()] * times
 
 
-def test_a_second_process_is_refused_with_the_pid_of_the_first_until_that_is_killed(
-    tmp_path: Path,
-) -> None:
+def test_a_second_process_is_refused_with_the_firsts_pid_until_it_is_killed(tmp_path: Path) -> None:
     command = [sys.executable, "-c", HOLDER, str(tmp_path)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as first:
-        assert first.stdout is not None
-        assert first.stdout.readline() == "holds\n"
+        assert present(first.stdout).readline() == "holds\n"
         with (
             pytest.raises(
                 UsageError, match=f"process {first.pid}, since .* is writing to this run"
@@ -269,8 +259,7 @@ IGNORED = "their last lines were ignored"
 @pytest.fixture
 def whole(runs: Path) -> RunStore:
     """Four steps: two layouts, two repeats."""
-    workload = altered(WORKLOADS[0], workers=(1,), runtime=1.0)
-    return fake_run(runs, workloads=[workload], repeats=2)
+    return short_run(runs, repeats=2)
 
 
 def gaps(store: RunStore) -> tuple[str, ...]:
@@ -340,8 +329,7 @@ def test_cpu_seconds_of_a_step_without_telemetry_are_unknown_not_zero(whole: Run
 @pytest.fixture(scope="module")
 def complete(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
     """A run of two steps whose files end in lines short enough to be cut at every byte."""
-    workload = altered(WORKLOADS[0], workers=(1,), runtime=1.0)
-    store = fake_run(tmp_path_factory.mktemp("runs"), workloads=[workload], repeats=1)
+    store = short_run(tmp_path_factory.mktemp("runs"), repeats=1)
     short = [_short(step) for step in store.steps()]
     (store.folder / "steps.jsonl").unlink()
     for step in short:
@@ -424,8 +412,7 @@ def test_a_torn_line_of_other_files_is_dropped_and_the_next_is_complete(
 def test_a_torn_line_of_telemetry_is_dropped_and_reported(torn_store: RunStore) -> None:
     key = torn_store.steps()[-1].key
     path = torn_store.folder / "telemetry" / f"{key.file_name}.jsonl"
-    before = torn_store.telemetry(key)
-    assert before is not None
+    before = present(torn_store.telemetry(key))
     assert before.tail is not None
     for left in cuts(path):
         path.write_bytes(left)

@@ -1,8 +1,5 @@
-from __future__ import annotations
-
 import csv
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -11,6 +8,7 @@ import vl_convert as vlc
 from compared_rows import MILD, made_effect, row, times
 from fake_run import WORKLOADS, fake_run
 from made_rows import altered, changed
+from web_pages import WebPage
 from weighbridge.results import derive
 from weighbridge.results.analysis.comparing import compare
 from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
@@ -31,34 +29,9 @@ HOSTILE = (
 )
 
 
-class Page(HTMLParser):
-    """The elements of a page, and the texts outside scripts and styles."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.words: list[str] = []
-        self._raw = False
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
-        self._raw = tag in ("script", "style")
-
-    def handle_endtag(self, tag: str) -> None:
-        self._raw = False
-
-    def handle_data(self, data: str) -> None:
-        if not self._raw and data.strip():
-            self.words.append(data.strip())
-
-    def all(self, tag: str) -> list[dict[str, str | None]]:
-        return [attrs for name, attrs in self.found if name == tag]
-
-
 @pytest.fixture(scope="module")
-def page(run: RunStore) -> Page:
-    return Page(derive(run.folder, pictures=False).report.read_text())
+def page(run: RunStore) -> WebPage:
+    return WebPage(derive(run.folder, pictures=False).report.read_text())
 
 
 @pytest.mark.long
@@ -77,7 +50,7 @@ def test_all_derived_files_can_be_rebuilt_from_the_run_folder(runs: Path) -> Non
     assert len(list(csv.reader(first.splitlines()))) == 3
 
 
-def test_the_page_fetches_nothing(page: Page) -> None:
+def test_the_page_fetches_nothing(page: WebPage) -> None:
     policy = next(
         attrs["content"]
         for attrs in page.all("meta")
@@ -92,7 +65,7 @@ def test_the_page_fetches_nothing(page: Page) -> None:
             assert value is None or value.startswith("#")
 
 
-def test_findings_come_before_charts_and_charts_before_the_table(page: Page) -> None:
+def test_findings_come_before_charts_and_charts_before_the_table(page: WebPage) -> None:
     order = [attrs["id"] for attrs in page.all("section")]
     assert order == [
         *("doubts", "figures", "findings", "certainty"),
@@ -107,7 +80,7 @@ def test_findings_come_before_charts_and_charts_before_the_table(page: Page) -> 
 def test_all_sections_between_the_table_and_the_hosts_are_in_the_navigation(runs: Path) -> None:
     listed = altered(SHORT, name="list-all", operations={"list-all": 1.0})
     store = fake_run(runs, workloads=[listed], repeats=1)
-    page = Page(derive(store.folder, pictures=False).report.read_text())
+    page = WebPage(derive(store.folder, pictures=False).report.read_text())
     ids = [str(attrs["id"]) for attrs in page.all("section")]
     there = ids[ids.index("table") : ids.index("hosts")]
     assert "listing" in there
@@ -115,7 +88,7 @@ def test_all_sections_between_the_table_and_the_hosts_are_in_the_navigation(runs
     assert [f"#{one}" for one in there if f"#{one}" not in links] == []
 
 
-def test_the_page_has_the_command_and_the_seed_to_reproduce_the_run(page: Page) -> None:
+def test_the_page_has_the_command_and_the_seed_to_reproduce_the_run(page: WebPage) -> None:
     assert "weighbridge compare --suite made-up.yaml" in page.words
     assert any(word.startswith("Seed 2014; run ") for word in page.words)
     assert "The hosts were not attested." in page.words
@@ -131,13 +104,13 @@ def test_hosts_that_differ_between_layouts_are_reported_with_the_results(tmp_pat
     said = "isk wb0 write of store-2 gave 142 MB/s under swift and 197 MB/s under rgw-beast (28 %"
     assert derived.hosts[0].startswith("1 of 1 figures of the hosts differ beyond their bound")
     assert derived.hosts[1].startswith(f"d{said}")
-    words = Page(derived.report.read_text()).words
+    words = WebPage(derived.report.read_text()).words
     assert any(word.startswith(f"D{said}") for word in words)
     at = words.index("disk wb0 write")
     assert words[at + 1 : at + 5] == ["100 MB/s", "197 MB/s", "142 MB/s", "28 %"]
 
 
-def test_every_table_has_a_caption_and_every_chart_an_accessible_description(page: Page) -> None:
+def test_every_table_has_a_caption_and_every_chart_an_accessible_description(page: WebPage) -> None:
     assert len(page.all("caption")) == len(page.all("table")) >= 10
     plots = [attrs for attrs in page.all("div") if attrs.get("class") == "plot"]
     assert len(plots) == 6
@@ -146,7 +119,7 @@ def test_every_table_has_a_caption_and_every_chart_an_accessible_description(pag
     )
 
 
-def test_resources_are_drawn_under_each_chart_and_also_given_as_a_table(page: Page) -> None:
+def test_resources_are_drawn_under_each_chart_and_also_given_as_a_table(page: WebPage) -> None:
     cells = [attrs["data-spec"] for attrs in page.all("div") if attrs.get("class") == "cell"]
     assert len(cells) == 2 * 3 * 5  # charts, kinds of requests, resources
     assert "resources-by-workers-small-read-read-swift-locust-gateway-cpu" in cells
@@ -158,7 +131,7 @@ def test_resources_are_drawn_under_each_chart_and_also_given_as_a_table(page: Pa
     assert "Show resources as a table, and what the daemons reported" in page.words
 
 
-def test_the_saturated_resource_of_each_step_is_named(page: Page) -> None:
+def test_the_saturated_resource_of_each_step_is_named(page: WebPage) -> None:
     start = page.words.index("Bottlenecks", page.words.index("Findings") + 20)
     said = " ".join(page.words[start : page.words.index("Throughput, latency and errors", start)])
     assert "Gateway CPU ran out on rgw-beast (4 of 11 steps); storage CPU" in said
@@ -170,7 +143,7 @@ def test_a_run_without_telemetry_says_that_resources_were_not_recorded(runs: Pat
     old = fake_run(runs, workloads=[SHORT], repeats=1, telemetry=False)
     (old.folder / "telemetry").rmdir()
     derived = derive(old.folder, pictures=False)
-    page = Page(derived.report.read_text())
+    page = WebPage(derived.report.read_text())
     assert "Not recorded: this run has no telemetry of its hosts." in page.words
     assert page.words.count("Resources: not recorded.") == 2
     assert not [attrs for attrs in page.all("div") if attrs.get("class") in ("cell", "strip")]
@@ -190,7 +163,7 @@ def test_background_work_has_its_own_table_and_cache_drops_are_counted(runs: Pat
     for count in (3, 1):
         run.event("caches", f"memcached: {count} entries dropped on 2 hosts #1", layout="swift")
     run.event("telemetry", "the probe osd.0 ended by itself", layout="rgw-beast")
-    words = Page(derive(run.folder, pictures=False).report.read_text()).words
+    words = WebPage(derive(run.folder, pictures=False).report.read_text()).words
     at = words.index("background work")
     assert words[at + 4 : at + 10] == ["scrub", "off", "–", "auditors", "–", "do not run"]
     at = words.index("memcached: 1 to 3 entries dropped on 2 hosts #1")
@@ -199,7 +172,7 @@ def test_background_work_has_its_own_table_and_cache_drops_are_counted(runs: Pat
     assert "rgw-beast: the probe osd.0 ended by itself" in words
 
 
-def test_steps_not_measured_or_left_out_are_listed_with_the_reason(page: Page) -> None:
+def test_steps_not_measured_or_left_out_are_listed_with_the_reason(page: WebPage) -> None:
     start = page.words.index(
         "Errors, invalid and unsteady steps", page.words.index("Findings") + 20
     )
@@ -209,7 +182,7 @@ def test_steps_not_measured_or_left_out_are_listed_with_the_reason(page: Page) -
     assert "not measured" in said
 
 
-def test_every_column_of_the_table_is_defined(page: Page, run: RunStore) -> None:
+def test_every_column_of_the_table_is_defined(page: WebPage, run: RunStore) -> None:
     columns = results_table(()).columns
     assert all(column.about for column in columns)
     assert {
@@ -224,7 +197,7 @@ def test_names_and_texts_from_users_are_inert(runs: Path) -> None:
         [ConfigFile(layout=HOSTILE, host=HOSTILE, path=HOSTILE, text=HOSTILE)],
     )
     text = derive(run.folder, pictures=False).report.read_text()
-    page = Page(text)
+    page = WebPage(text)
     assert page.all("img") == []
     assert len(page.all("script")) == 3
     assert "document.title='owned'</script>" not in text
@@ -234,7 +207,7 @@ def test_names_and_texts_from_users_are_inert(runs: Path) -> None:
 def test_an_interrupted_run_says_so_before_the_findings(runs: Path) -> None:
     run = fake_run(runs, workloads=[SHORT], repeats=1)
     run.set_state("interrupted", error="stopped by SIGINT")
-    words = Page(derive(run.folder, pictures=False).report.read_text()).words
+    words = WebPage(derive(run.folder, pictures=False).report.read_text()).words
     said = next(word for word in words if "not complete" in word)
     assert said == "This run is not complete: interrupted. stopped by SIGINT"
     assert words.index(said) < words.index("Findings")
@@ -351,9 +324,7 @@ def bundled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     return snippets
 
 
-def test_the_script_is_bundled_once_and_read_from_the_cache_after(
-    bundled: list[str], tmp_path: Path
-) -> None:
+def test_the_script_is_bundled_once_and_then_cached(bundled: list[str], tmp_path: Path) -> None:
     assert vega_bundle() == vega_bundle() == "vega();window.vegaEmbed=vegaEmbed;"
     assert len(bundled) == 1
     (kept,) = (tmp_path / "cache" / "weighbridge").iterdir()

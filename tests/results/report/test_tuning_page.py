@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import csv
 import re
 from functools import cache
@@ -12,7 +10,7 @@ import pytest
 from fake_knobs import BASELINE, FEW
 from fake_tuning import KNOBS, OBJECTIVES, WORKLOADS, FakeCourse, fake_tuning
 from made_cuts import kept_cuts, made_cut
-from made_rows import altered
+from made_rows import altered, present
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult, confirmation_folder
 from weighbridge.results.derivation import WINNERS, derive
@@ -27,9 +25,7 @@ WINNER = f"{BASELINE}-tuned"
 
 @cache
 def tuned(run: RunStore) -> TuningResult:
-    result = RunData(run.folder).tuned
-    assert result is not None
-    return result
+    return present(RunData(run.folder).tuned)
 
 
 def page_of(run: RunStore) -> str:
@@ -53,9 +49,7 @@ def page(tuned_run: RunStore) -> str:
     return page_of(tuned_run)
 
 
-def test_the_headline_says_what_helps_by_how_much_and_that_it_was_confirmed(
-    tuned_run: RunStore,
-) -> None:
+def test_the_headline_says_what_helps_how_much_and_it_was_confirmed(tuned_run: RunStore) -> None:
     result = tuned(tuned_run)
     # The interval of p90 reaches into the 10 % that do not matter: the headline leaves it out.
     gain = r"gives \d+ % more throughput, confirmed on fresh deployments"
@@ -65,16 +59,13 @@ def test_the_headline_says_what_helps_by_how_much_and_that_it_was_confirmed(
     )
 
 
-def test_the_headline_has_the_figures_of_the_confirmation_not_those_of_the_trials(
-    tmp_path: Path,
-) -> None:
+def test_the_headline_has_figures_of_the_confirmation_not_of_the_trials(tmp_path: Path) -> None:
     one: dict[str, Any] = {"objectives": OBJECTIVES[:1], "workloads": WORKLOADS[:1]}
     result = tuned(fake_tuning(tmp_path, FakeCourse(confirmed=2.0), knobs=FEW, **one))
-    assert result.confirmation is not None
-    (effect,) = result.confirmation.known
-    assert effect.ratio is not None
-    assert effect.ratio.value > 1.8
-    assert f"gives {(effect.ratio.value - 1) * 100:.0f} % more throughput" in result.headline
+    (effect,) = present(result.confirmation).known
+    ratio = present(effect.ratio).value
+    assert ratio > 1.8
+    assert f"gives {(ratio - 1) * 100:.0f} % more throughput" in result.headline
 
 
 def test_a_winner_that_is_no_better_on_fresh_deployments_is_not_confirmed(tmp_path: Path) -> None:
@@ -105,21 +96,16 @@ def test_why_a_confirmation_has_nothing_to_compare_is_said(tmp_path: Path) -> No
     assert "radosgw on gateway-1 died" in section(page, "confirmation")
 
 
-def test_why_a_confirmation_claims_no_difference_is_said_as_in_comparisons(
-    tuned_run: RunStore,
-) -> None:
+def test_why_a_confirmation_claims_no_difference_is_said_as_elsewhere(tuned_run: RunStore) -> None:
     result = tuned(tuned_run)
-    assert result.confirmation is not None
     sure = next(one for one in result.confirmation.effects if one is not None)
     noisy = altered(sure, verdict="not significant", noise=9.0)
-    unsure = altered(result.confirmation, effects=(noisy,))
+    unsure = altered(present(result.confirmation), effects=(noisy,))
     words = altered(result, confirmation=unsure).confirmation_words
     assert "), no difference found beyond the noise floor of this machine, " in words
 
 
-def test_settings_that_could_not_be_judged_are_not_said_to_have_an_effect(
-    tuned_run: RunStore,
-) -> None:
+def test_settings_that_cannot_be_judged_are_not_said_to_have_an_effect(tuned_run: RunStore) -> None:
     result = tuned(tuned_run)
 
     def words(verdict: str) -> str:
@@ -150,8 +136,7 @@ def test_a_winner_that_may_lose_nothing_is_confirmed_only_by_cuts_in_which_it_lo
     tmp_path: Path, cuts: tuple[PowerCut, ...], words: str, *, pasted: bool
 ) -> None:
     run = fake_tuning(tmp_path, knobs=FEW, constraints=Constraints(lost=0))
-    folder = confirmation_folder(run.folder / CONFIRMATION)
-    assert folder is not None
+    folder = present(confirmation_folder(run.folder / CONFIRMATION))
     for cut in cuts:
         record_cut(folder, cut)
     result, page = tuned(run), page_of(run)
@@ -171,17 +156,14 @@ def test_a_winner_that_was_not_measured_again_is_not_called_confirmed(tmp_path: 
     )
 
 
-def test_confirming_a_bounded_objective_uses_only_worker_counts_within_the_bound(
-    tmp_path: Path,
-) -> None:
+def test_confirming_a_bounded_objective_uses_only_workers_within_the_bound(tmp_path: Path) -> None:
     workload = altered(WORKLOADS[0], workers=(8, 16))
     bounded = Objective(workload="small-read", p90_within=0.012)
     result = tuned(fake_tuning(tmp_path, knobs=FEW, objectives=(bounded,), workloads=(workload,)))
-    assert result.confirmation is not None
-    (effect,) = result.confirmation.effects
+    (effect,) = present(result.confirmation).effects
     assert effect is not None
     assert effect.workers is None
-    data = RunData(result.confirmation.folder)
+    data = RunData(present(result.confirmation).folder)
     base = [row for row in data.rows if row.layout == "rgw-beast"]
     assert {row.workers: (row.value("p90") or 0) <= 12 for row in base} == {8: True, 16: False}
     at_8 = next(row.value("throughput") for row in base if row.workers == 8)
@@ -205,9 +187,7 @@ def test_without_a_better_setting_the_page_says_so_and_has_no_winner(tmp_path: P
 
 
 @pytest.mark.parametrize(("rounds", "state"), [(0, "failed"), (1, "running"), (2, "interrupted")])
-def test_the_page_of_an_incomplete_tuning_claims_nothing(
-    tmp_path: Path, rounds: int, state: str
-) -> None:
+def test_pages_of_incomplete_tunings_claim_nothing(tmp_path: Path, rounds: int, state: str) -> None:
     some = (*FEW, *KNOBS[-2:])
     run = fake_tuning(tmp_path, FakeCourse(rounds=rounds, state=state, choose=False), knobs=some)  # type: ignore[arg-type]  # as they are
     page = page_of(run)
@@ -239,34 +219,27 @@ def test_every_setting_is_in_the_table_with_a_sign_and_not_a_colour_alone(
         assert verdict in text
 
 
-def test_settings_without_effect_are_listed_with_the_detectable_effect(
-    tuned_run: RunStore, page: str
-) -> None:
+def test_settings_without_effect_say_what_was_detectable(tuned_run: RunStore, page: str) -> None:
     text = section(page, "no-effect")
     none = tuned(tuned_run).table.without_effect
     assert len(none) >= 5
     for entry in none:
-        smallest = entry.effects[0].smallest
-        assert smallest is not None
+        smallest = present(entry.effects[0].smallest)
         assert re.search(
             rf"{re.escape(entry.name)}.*?{(smallest - 1) * 100:.0f} %", re.sub(r"\s+", " ", text)
         )
 
 
-def test_settings_that_broke_a_constraint_or_did_not_start_are_listed_with_the_reason(
-    page: str,
-) -> None:
+def test_settings_that_broke_a_constraint_or_did_not_start_are_listed_and_why(page: str) -> None:
     text = section(page, "refused")
     assert "ended with 22: invalid argument" in text
     assert "operations failed, beyond the bound" in text
 
 
-def test_fragments_are_on_the_page_and_in_files_exactly_as_chosen(
-    tuned_run: RunStore, page: str
-) -> None:
+def test_fragments_are_on_the_page_and_in_files_as_chosen(tuned_run: RunStore, page: str) -> None:
     result = tuned(tuned_run)
-    assert result.winner is not None
-    for fragment, chosen in zip(result.to_paste, result.winner.fragments, strict=True):
+    winner = present(result.winner)
+    for fragment, chosen in zip(result.to_paste, winner.fragments, strict=True):
         assert (tuned_run.derived / WINNERS / fragment.name).read_text() == fragment.text
         head, said, *rest = fragment.text.splitlines()
         assert said.startswith("# Confirmed on fresh deployments: ")
@@ -297,8 +270,7 @@ def test_the_csv_files_have_the_same_results_as_the_page(tuned_run: RunStore, pa
     lines = table(tuned_run, "ledger.csv")
     assert len(lines) == 2 * len(result.table.entries)
     best = lines[0]
-    ratio = result.table.entries[0].effects[0].ratio
-    assert ratio is not None
+    ratio = present(result.table.entries[0].effects[0].ratio)
     assert float(best["ratio"]) == ratio.value
     assert (best["verdict"], best["chosen"], best["scope"]) == ("better", "true", "restart")
     effects = table(tuned_run, "effects.csv")

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import io
 import re
 import subprocess
@@ -17,7 +15,7 @@ from pptx.enum.chart import XL_CHART_TYPE
 from pptx.util import Pt
 
 from fake_run import WORKLOADS, StepFaults, fake_run
-from made_rows import altered
+from made_rows import altered, present
 from weighbridge.results.charts.chart_theme import DARK, LIGHT
 from weighbridge.results.charts.panels import AxisScale
 from weighbridge.results.record.store import RunStore
@@ -84,9 +82,7 @@ def native(shown: Any) -> Iterator[tuple[int, Any]]:
         yield from ((number, shape.chart) for shape in slide.shapes if shape.has_chart)
 
 
-def test_each_slide_has_its_title_as_a_title_and_its_figures_as_notes(
-    shown: Any, planned: Deck
-) -> None:
+def test_each_slide_has_its_title_as_title_and_figures_as_notes(shown: Any, planned: Deck) -> None:
     assert (shown.slide_width, shown.slide_height) == (Pt(960), Pt(540))
     assert [slide.shapes.title.text for slide in shown.slides] == [
         bound(one.title) for one in planned.slides
@@ -95,9 +91,7 @@ def test_each_slide_has_its_title_as_a_title_and_its_figures_as_notes(
         assert slide.notes_slide.notes_text_frame.text == "\n".join(one.notes)
 
 
-def test_the_notes_of_the_last_slide_say_for_which_font_the_texts_are_fitted(
-    shown: Any, planned: Deck
-) -> None:
+def test_the_last_notes_say_for_which_font_the_texts_are_fitted(shown: Any, planned: Deck) -> None:
     last = shown.slides[-1].notes_slide.notes_text_frame.text
     assert last == "\n".join((*planned.slides[-1].notes, FITTED))
     assert {"Arial", "Liberation Sans"} <= {*re.findall("Arial|Liberation Sans", FITTED)}
@@ -105,9 +99,7 @@ def test_the_notes_of_the_last_slide_say_for_which_font_the_texts_are_fitted(
     assert {*re.findall(r'<a:latin typeface="([^"]+)"', theme)} == {TYPEFACE}
 
 
-def test_charts_are_native_and_their_workbooks_have_the_figures_of_the_deck(
-    shown: Any, planned: Deck
-) -> None:
+def test_charts_are_native_and_workbooks_have_the_decks_figures(shown: Any, planned: Deck) -> None:
     charts = [
         (number, one.chart) for number, one in enumerate(planned.slides) if one.chart is not None
     ]
@@ -124,9 +116,7 @@ def test_charts_are_native_and_their_workbooks_have_the_figures_of_the_deck(
         assert {float(f"{point.y:.9g}") for one in expected.series for point in one.points} <= cells
 
 
-def test_whiskers_reach_the_lowest_and_the_highest_repeat_inside_the_axis(
-    shown: Any, planned: Deck
-) -> None:
+def test_whiskers_reach_lowest_and_highest_repeats_in_the_axis(shown: Any, planned: Deck) -> None:
     for number, chart in native(shown):
         expected = planned.slides[number].chart
         assert isinstance(expected, SeriesChart)
@@ -161,15 +151,12 @@ def test_every_chart_has_an_alternative_text(shown: Any) -> None:
                 )
 
 
-def test_tables_are_native_with_the_texts_of_the_deck_in_readable_type(
-    shown: Any, planned: Deck
-) -> None:
+def test_tables_are_native_with_the_decks_texts_in_readable_type(shown: Any, planned: Deck) -> None:
     for slide, one in zip(shown.slides, planned.slides, strict=True):
         tables = [shape.table for shape in slide.shapes if shape.has_table]
         assert len(tables) == (one.grid is not None)
         for table in tables:
-            assert one.grid is not None
-            for row, line in enumerate(one.grid.lines):
+            for row, line in enumerate(present(one.grid).lines):
                 for column, cell in enumerate(line):
                     place = table.cell(row, column)
                     assert place.is_spanned == cell.covered

@@ -1,7 +1,5 @@
 """The search for the highest rate, against simulated servers of known capacity."""
 
-from __future__ import annotations
-
 import math
 import random
 import re
@@ -11,7 +9,7 @@ from typing import Any
 import pytest
 
 from fake_run import WORKLOADS
-from made_rows import altered
+from made_rows import altered, present
 from made_up import fake_measurement
 from weighbridge.common.errors import UsageError
 from weighbridge.results.analysis.find.answers import Found, FoundRate, found_rates
@@ -79,17 +77,13 @@ AWAY = (1500.0, 300.0, 100.0, 45.0, 12.0)
 
 
 @pytest.mark.parametrize("capacity", [*NEAR, *AWAY])
-def test_a_capacity_is_enclosed_and_confirmed_and_one_near_the_closed_loop_to_5_per_cent(
-    capacity: float,
-) -> None:
+def test_a_capacity_is_enclosed_and_confirmed_and_a_near_one_to_5_per_cent(capacity: float) -> None:
     search = ended(serving(capacity))
-    assert search.low is not None
-    assert search.high is not None
-    assert search.low <= capacity < search.high
+    assert present(search.low) <= capacity < present(search.high)
     assert search.confirmed
     if capacity in NEAR:
         assert search.resolved
-        assert search.high <= RESOLVED * search.low
+        assert present(search.high) <= RESOLVED * present(search.low)
     else:
         assert len(search.trials) == MOST_AT_A_RATE
 
@@ -105,8 +99,7 @@ def test_a_bound_that_no_rate_meets_ends_at_the_lowest_rate_that_a_step_can_judg
 def test_a_bound_that_no_rate_misses_has_no_upper_end() -> None:
     search = ended(serving(math.inf))
     assert search.high is None
-    assert search.low is not None
-    assert search.low > 10_000
+    assert present(search.low) > 10_000
     assert search.confirmed
 
 
@@ -128,8 +121,7 @@ def first(verdict: str, capacity_per_s: float) -> RateSearch:
 def test_one_failure_by_chance_does_not_set_the_answer() -> None:
     """The answer of such a search may be wide, and encloses the capacity."""
     search = first("not served", 950.0)
-    assert search.low is not None
-    assert search.low >= 690
+    assert present(search.low) >= 690
     at_first = search.trials[0].rate_per_s
     again = [one.verdict for one in search.trials if one.rate_per_s == at_first]
     assert again[0] == "not served"
@@ -147,16 +139,14 @@ def test_a_step_that_says_nothing_is_repeated_once_at_the_same_rate_and_is_no_ev
     search = first("cannot tell", 900.0)
     assert search.trials[0].rate_per_s == search.trials[1].rate_per_s
     assert search.blocked is None
-    assert search.low is not None
-    assert search.low <= 900
+    assert present(search.low) <= 900
 
 
 def test_two_steps_that_say_nothing_end_the_search_without_an_answer() -> None:
     search = ended(lambda rate: trial(rate, "cannot tell", "the driver was saturated"))
     assert len(search.trials) == 2
     assert (search.low, search.high) == (None, None)
-    assert search.blocked is not None
-    assert search.blocked.why == "the driver was saturated"
+    assert present(search.blocked).why == "the driver was saturated"
 
 
 def test_beyond_what_a_driver_can_do_the_rate_below_is_confirmed_and_the_reason_kept() -> None:
@@ -166,13 +156,11 @@ def test_beyond_what_a_driver_can_do_the_rate_below_is_confirmed_and_the_reason_
     search = ended(server)
     assert search.high is None
     assert search.confirmed
-    assert search.blocked is not None
-    assert search.blocked.rate_per_s == 1000
+    assert present(search.blocked).rate_per_s == 1000
 
 
 def test_the_last_step_is_kept_for_an_answer_that_was_measured_once() -> None:
     search = ended(serving(30.0))
-    assert search.low is not None
     assert search.trials[-1].rate_per_s == search.low
     assert not search.resolved
 
@@ -266,9 +254,8 @@ def test_the_upper_end_of_an_interval_decides() -> None:
     few = {"window_s": 1.0, "spread": 0.3, "workers": 4}  # 100 samples: p90 has an interval
     loose = judged(begun=100, bound=LatencyBound(metric="p90", most_ms=200.0), **few)
     assert loose.verdict == "served"
-    assert loose.latency_ms is not None
     close = judged(
-        begun=100, bound=LatencyBound(metric="p90", most_ms=loose.latency_ms * 1.01), **few
+        begun=100, bound=LatencyBound(metric="p90", most_ms=present(loose.latency_ms) * 1.01), **few
     )
     assert close.verdict == "not served"
     assert " to " in close.why
@@ -382,9 +369,7 @@ def test_five_searches_give_their_geometric_mean_and_its_interval_without_a_doub
     found = answers(searches, repeats=5)
     rate = only(found)
     assert rate.rate_per_s == pytest.approx(912.8 * 1.0199, rel=1e-3)
-    assert rate.low_per_s is not None
-    assert rate.high_per_s is not None
-    assert rate.low_per_s < 912.8 * 1.02 < rate.high_per_s < 955.4 * 1.02
+    assert present(rate.low_per_s) < 912.8 * 1.02 < present(rate.high_per_s) < 955.4 * 1.02
     assert "provisional" not in found.sentences[0]
 
 
@@ -394,16 +379,8 @@ def test_five_searches_give_their_geometric_mean_and_its_interval_without_a_doub
         ([(10.0, MISSED)] * 2, False, "not even 10.0 requests/s"),
         ([(833.3 * 1.2**n, SERVED) for n in range(7)], True, "no higher rate was tried"),
         ([(833.3, UNKNOWN)] * 2, False, "two steps at 833 requests/s were inconclusive: slow"),
-        (
-            APART,
-            False,
-            "not known: steps at 694 requests/s disagree, 761 are not served",
-        ),
-        (
-            WIDE,
-            True,
-            "7 steps were not enough for 5 %",
-        ),
+        (APART, False, "not known: steps at 694 requests/s disagree, 761 are not served"),
+        (WIDE, True, "7 steps were not enough for 5 %"),
         (GOOD[:3], True, "the search is not finished"),
     ],
 )

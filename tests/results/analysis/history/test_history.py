@@ -1,7 +1,5 @@
-from __future__ import annotations
-
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -37,6 +35,11 @@ BUSY = Doubt(what="machine busy", grade="mild", words="other programs used 12 %"
 DIFFER = Doubt(what="hosts differ", grade="grave", words="one host was slower")
 
 
+def of_rates(rates: Iterable[float], **more: Any) -> list[ComparedRun]:
+    """A run a day with these throughputs."""
+    return [made_run(day, {"rgw-beast": rate}, **more) for day, rate in enumerate(rates)]
+
+
 def quiet(count: int, **more: Any) -> list[ComparedRun]:
     return stepped(count, count, 1.0, **more)
 
@@ -44,9 +47,7 @@ def quiet(count: int, **more: Any) -> list[ComparedRun]:
 def at_levels(*levels: tuple[int, float]) -> list[ComparedRun]:
     """Runs at these levels: so many, at this share of the first throughput."""
     shares = [share for count, share in levels for _ in range(count)]
-    return [
-        made_run(day, {"rgw-beast": 1000 * share + day % 3}) for day, share in enumerate(shares)
-    ]
+    return of_rates([1000 * share + day % 3 for day, share in enumerate(shares)])
 
 
 def stepped(
@@ -112,12 +113,8 @@ def test_an_improvement_is_told_as_one() -> None:
 def test_a_step_below_the_practical_threshold_and_one_odd_run_are_no_change() -> None:
     ratio = 0.97
     assert 1 / ratio < Bounds().throughput_ratio
-    rates = [1000.0 + 0.01 * day for day in range(30)]
-    runs = [
-        made_run(day, {"rgw-beast": rate * (ratio if day >= 15 else 1.0)})
-        for day, rate in enumerate(rates)
-    ]
-    assert told(history_of(runs)) == []
+    rates = [(1000.0 + 0.01 * day) * (ratio if day >= 15 else 1.0) for day in range(30)]
+    assert told(history_of(of_rates(rates))) == []
     for odd in (3, 15, 29):
         runs = quiet(30)
         runs[odd] = made_run(odd, {"rgw-beast": 500})
@@ -249,9 +246,7 @@ def test_runs_that_differ_in_a_fact_can_be_compared_despite_it() -> None:
 @pytest.mark.parametrize(
     ("despite", "words"), [("seed", "differ in seed."), ("all", "differ in any guard fact.")]
 )
-def test_what_was_allowed_to_differ_is_named_beside_the_change_and_in_charts(
-    despite: str, words: str
-) -> None:
+def test_what_may_differ_is_named_beside_the_change_and_in_charts(despite: str, words: str) -> None:
     runs = stepped(30, 20, 0.8, seed=0, since={"seed": 1})
     history = history_of(runs, [despite])
     assert [one.differs_words for one in history.changes] == ["seed: 0 before, 1 now"]
@@ -300,19 +295,12 @@ def test_a_run_without_a_time_is_refused() -> None:
         history_of([altered(run, manifest=manifest)])
 
 
-def verdict(*levels: tuple[int, float], **more: object) -> RunsVerdict:
+def verdict(*levels: tuple[int, float], **more: Any) -> RunsVerdict:
     """On runs at these levels: so many, at this share of the first throughput."""
     shares = [share for count, share in levels for _ in range(count)]
-    return latest_verdict(
-        history_of(
-            [
-                made_run(day, {"rgw-beast": rate * share}, **more)  # type: ignore[arg-type]
-                for day, (rate, share) in enumerate(
-                    zip(scattered(len(shares), 5), shares, strict=True)
-                )
-            ]
-        )
-    )
+    rates = scattered(len(shares), 5)
+    rates = [rate * share for rate, share in zip(rates, shares, strict=True)]
+    return latest_verdict(history_of(of_rates(rates, **more)))
 
 
 def test_quiet_runs_an_improvement_and_one_slow_run_pass() -> None:
@@ -344,7 +332,7 @@ def test_what_cannot_be_judged_has_not_passed() -> None:
 
 
 def test_a_run_that_begins_a_new_series_is_not_judged_by_the_old_one() -> None:
-    runs = [made_run(day, {"rgw-beast": rate}) for day, rate in enumerate(scattered(20, 5))]
+    runs = of_rates(scattered(20, 5))
     runs += [made_run(20, {"rgw-beast": 500.0}, release="ceph-18")]
     found = latest_verdict(history_of(runs))
     assert found.exit_code == EXIT_INVALID
@@ -444,14 +432,10 @@ def test_a_change_over_a_passing_level_must_be_larger_than_the_threshold() -> No
     assert [one.at for one in change_points(figures, 0.05)] == [24]
 
 
-def history(off: dict[int, float], count: int = 30, **more: object) -> History:
+def history(off: dict[int, float], count: int = 30, **more: Any) -> History:
     """Quiet runs, of which some are off by a factor."""
-    return history_of(
-        [
-            made_run(day, {"rgw-beast": rate * off.get(day, 1.0)}, **more)  # type: ignore[arg-type]
-            for day, rate in enumerate(scattered(count, 5))
-        ]
-    )
+    rates = [rate * off.get(day, 1.0) for day, rate in enumerate(scattered(count, 5))]
+    return history_of(of_rates(rates, **more))
 
 
 def found(history: History) -> list[tuple[str, str, str, str]]:

@@ -1,11 +1,9 @@
-from __future__ import annotations
-
 import csv
 from typing import Any
 
 import pytest
 
-from made_rows import altered, made_row, made_workload
+from made_rows import altered, made_row, made_workload, present
 from weighbridge.common.structure import Redundancy, Structure
 from weighbridge.results.analysis.layers.staircase import (
     Ceiling,
@@ -119,6 +117,9 @@ def only(
     return stair
 
 
+BELOW = {"disk": (300, None), "network": (1000, None)}
+
+
 def levels(stair: Staircase) -> dict[str, tuple[float | None, float | None]]:
     """Rate and share of what is below, by layer."""
     return {step.level: (step.throughput_ops_s, step.of_below) for step in stair.steps}
@@ -126,12 +127,7 @@ def levels(stair: Staircase) -> dict[str, tuple[float | None, float | None]]:
 
 def test_each_layer_is_a_share_of_the_one_below_and_of_the_disks() -> None:
     stair = only(plan(), [row(20, 1), row(60, 8)], [below("rados", 150)], hosts())
-    assert levels(stair) == {
-        "disk": (300, None),
-        "network": (1000, None),
-        "rados": (150, 0.5),
-        "gateway": (60, 0.4),
-    }
+    assert levels(stair) == {**BELOW, "rados": (150, 0.5), "gateway": (60, 0.4)}
     assert [step.of_disks for step in stair.steps] == [None, pytest.approx(10 / 3), 0.5, 0.2]
     assert stair.words == (
         "rgw-beast, 1 MB reads: disks 300 op/s → network 1,000 → RADOS 150 (50 % of its disks) → "
@@ -151,12 +147,8 @@ def test_the_gateways_best_valid_worker_count_counts() -> None:
 
 def test_writes_are_counted_after_replication() -> None:
     stair = only(plan(), [row(20, **WRITES)], [below("rados", 80, **WRITES)], hosts())
-    assert levels(stair) == {
-        "disk": (100, None),
-        "network": (1000, None),
-        "rados": (80, 0.8),
-        "gateway": (20, 0.25),
-    }
+    below_writes = {**BELOW, "disk": (100, None)}
+    assert levels(stair) == {**below_writes, "rados": (80, 0.8), "gateway": (20, 0.25)}
 
 
 def test_writes_to_single_disks_of_object_servers_are_divided_by_the_replicas() -> None:
@@ -178,8 +170,7 @@ def test_writes_to_single_disks_of_object_servers_are_divided_by_the_replicas() 
 
 def test_a_store_is_a_share_of_its_network_if_that_is_slower_than_its_disks() -> None:
     stair = only(plan(), [row(20)], [below("rados", 90)], hosts(disk_mb=1000, link_mb=100))
-    step = stair.step("rados")
-    assert step is not None
+    step = present(stair.step("rados"))
     # Three stores send a bench on the gateway's host no more than its own link carries.
     assert (step.below, step.of_below) == ("network", 0.9)
 
@@ -205,8 +196,7 @@ def test_a_front_is_a_share_of_the_gateway_behind_it() -> None:
         hosts(layout="rgw-haproxy"),
     )
     assert levels(stair) == {
-        "disk": (300, None),
-        "network": (1000, None),
+        **BELOW,
         "rados": (80, pytest.approx(80 / 300)),
         "gateway": (40, 0.5),
         "front": (60, 1.5),
@@ -246,9 +236,8 @@ def test_reads_above_their_disks_came_from_memory_and_are_believed() -> None:
     stair = only(plan(), [row(400)], [below("rados", 900)], hosts())
     for step, times in ((stair.step("rados"), "3.0 times"), (stair.top, "1.3 times")):
         assert step is not None
-        assert step.doubt is not None
-        assert (step.doubt.verdict, step.believable) == ("from memory", True)
-        assert step.doubt.text.startswith(times)
+        assert (present(step.doubt).verdict, step.believable) == ("from memory", True)
+        assert present(step.doubt).text.startswith(times)
 
 
 def test_writes_above_their_disks_are_not_believable() -> None:
@@ -266,11 +255,9 @@ def test_a_figure_above_a_ceiling_within_the_bound_is_not_doubted() -> None:
 
 def test_a_gateway_above_its_store_or_its_network_is_not_believable() -> None:
     above_store = only(plan(), [row(60)], [below("rados", 50)], hosts())
-    assert above_store.top.doubt is not None
-    assert above_store.top.doubt.verdict == "not believable"
+    assert present(above_store.top.doubt).verdict == "not believable"
     above_network = only(plan(), [row(60)], [], hosts(link_mb=40))
-    assert above_network.top.doubt is not None
-    assert "1.5 times what its network can do" in above_network.top.doubt.text
+    assert "1.5 times what its network can do" in present(above_network.top.doubt).text
 
 
 def cpu(host: str, tier: str, share: float = 0.99) -> Resource:
@@ -282,15 +269,12 @@ def cpu(host: str, tier: str, share: float = 0.99) -> Resource:
 def test_a_layer_whose_load_generator_ran_out_of_cpu_is_a_lower_bound() -> None:
     held = below("rados", 50, resources=(cpu("gateway-1", "gateway"),))
     stair = only(plan(), [row(60)], [held], hosts())
-    rados = stair.step("rados")
-    assert rados is not None
-    assert rados.doubt is not None
+    rados = present(stair.step("rados"))
     assert rados.held == "CPU of gateway-1 (99 % of 0.6)"
-    assert rados.doubt.verdict == "at least"
+    assert present(rados.doubt).verdict == "at least"
     assert "RADOS at least 50.0" in stair.words
     # Figures above it are then not surprising.
-    assert stair.top.doubt is not None
-    assert (stair.top.doubt.verdict, stair.top.believable) == ("held below", True)
+    assert (present(stair.top.doubt).verdict, stair.top.believable) == ("held below", True)
 
 
 def test_a_gateway_out_of_cpu_was_not_limited_by_its_load_generator() -> None:
@@ -339,7 +323,7 @@ def test_a_mix_notes_that_other_operations_shared_the_layers() -> None:
 
 def test_a_suite_about_rados_itself_has_rados_on_top() -> None:
     stair = only(plan(), [row(60, api="rados", driver="rados")], [], hosts())
-    assert levels(stair) == {"disk": (300, None), "network": (1000, None), "rados": (60, 0.2)}
+    assert levels(stair) == {**BELOW, "rados": (60, 0.2)}
 
 
 def test_rbd_and_cephfs_are_listed_separately() -> None:
@@ -398,8 +382,7 @@ def test_a_gateway_is_a_share_of_a_pool_that_keeps_objects_as_its_own() -> None:
     found = stair(100, 40)
     assert levels(found)["rados"] == (100, None)
     assert levels(found)["gateway"] == (40, 0.4)
-    rados = found.step("rados")
-    assert rados is not None
+    rados = present(found.step("rados"))
     assert rados.note == (
         "pool bench: 3 replicas, 32 placement groups, CRUSH rule 0; from gateway-1"
     )
@@ -425,9 +408,8 @@ def test_a_gateway_above_a_pool_unlike_its_own_is_believed() -> None:
 
 def test_a_gateway_above_a_pool_like_its_own_may_be_on_more_hosts_and_is_ranked() -> None:
     found = stair(100, 140)
-    assert found.top.doubt is not None
-    assert found.top.doubt.verdict == "held below"
-    assert found.top.doubt.text == (
+    assert present(found.top.doubt).verdict == "held below"
+    assert present(found.top.doubt).text == (
         "1.4 times what RADOS can do, which was measured from one host, gateway-1: it may do more"
     )
     (ranked,) = with_ceilings([row(140, **MINE)], [found])
@@ -436,8 +418,7 @@ def test_a_gateway_above_a_pool_like_its_own_may_be_on_more_hosts_and_is_ranked(
 
 def test_a_bench_whose_host_ran_out_of_cpu_is_a_lower_bound() -> None:
     found = stair(100, 40, resources=(cpu("gateway-1", "gateway"),))
-    rados = found.step("rados")
-    assert rados is not None
+    rados = present(found.step("rados"))
     assert rados.held.startswith("CPU of gateway-1")
     assert "RADOS at least 100" in found.words
 
@@ -445,8 +426,7 @@ def test_a_bench_whose_host_ran_out_of_cpu_is_a_lower_bound() -> None:
 def test_what_else_is_known_of_a_pool_is_beside_its_figure() -> None:
     made = planned(remark="it is in use by rbd")
     found = only(made, [row(40, **MINE)], [below("rados", 100, **MINE)], [])
-    rados = found.step("rados")
-    assert rados is not None
+    rados = present(found.step("rados"))
     assert rados.note.endswith("from gateway-1; it is in use by rbd")
 
 
@@ -649,10 +629,7 @@ def network(
 ) -> Ceiling | CeilingGap:
     attested, limits = hosts
     return ceiling(
-        "network",
-        attested,
-        structure_of(**changes),
-        altered(asked(operation), nics_bit_s=limits),
+        "network", attested, structure_of(**changes), altered(asked(operation), nics_bit_s=limits)
     )
 
 

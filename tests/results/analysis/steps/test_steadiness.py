@@ -1,14 +1,12 @@
 """The rules of steadiness on series with known answers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
-from made_rows import altered
+from made_rows import altered, present
 from made_up import fake_measurement
 from weighbridge.results.analysis.steps.steadiness import (
     MOST,
@@ -28,6 +26,12 @@ TRIALS = 200
 BASE = fake_measurement(mean_ms=100)
 
 
+def done(second: int, operation: str, count: int, sum_us: float) -> Second:
+    """So many of an operation in a second, which took so long together."""
+    about = {"second": second, "operation": operation, "count": count, "sum_us": round(sum_us)}
+    return Second.model_validate({**about, "bytes": 0, "errors": 0, "max_us": 0})
+
+
 def series(
     counts: Sequence[float],
     *,
@@ -36,15 +40,7 @@ def series(
 ) -> Measurement:
     """A step with these reads per second; seconds without any are left out, as drivers do."""
     seconds = tuple(
-        Second(
-            second=second,
-            operation="read",
-            count=round(count),
-            bytes=0,
-            errors=0,
-            max_us=0,
-            sum_us=round(sums_us[second]) if sums_us is not None else 0,
-        )
+        done(second, "read", round(count), sums_us[second] if sums_us is not None else 0)
         for second, count in enumerate(counts)
         if round(count)
     )
@@ -67,9 +63,7 @@ def level(shape: str, length: int, draw: np.random.Generator) -> np.ndarray:
 
 
 def verdicts(shape: str, length: int, mean: float, spread: float) -> list[bool | None]:
-    """Verdicts on many made-up steps: counts of a Poisson process whose rate scatters from second
-    to second.
-    """
+    """Verdicts on many made-up steps: counts of a Poisson process whose rate scatters."""
     draw = np.random.default_rng([2014, length, round(mean), round(spread * 100)])
     found = []
     for _ in range(TRIALS):
@@ -183,9 +177,7 @@ def test_stalls_and_dips_every_30_s_of_300_are_found(depth: float, why: str) -> 
         (altered(BASE, seconds=(altered(BASE.seconds[0], count=0, errors=9),)), "nothing was done"),
     ],
 )
-def test_undecidable_steadiness_is_unknown_with_its_reason(
-    measurement: Measurement, why: str
-) -> None:
+def test_undecidable_steadiness_is_unknown_and_why(measurement: Measurement, why: str) -> None:
     found = steadiness(measurement)
     assert found.steady is None
     assert why in found.notes[0]
@@ -212,15 +204,7 @@ def alternating(
 ) -> Measurement:
     """A step with these reads per second of two alternating operations."""
     seconds = tuple(
-        Second(
-            second=second,
-            operation=operation,
-            count=part,
-            bytes=0,
-            errors=0,
-            max_us=0,
-            sum_us=0 if sums_us is None else sums_us[second] // 2,
-        )
+        done(second, operation, part, 0 if sums_us is None else sums_us[second] // 2)
         for second, count in enumerate(counts)
         for operation, part in (("read", count // 2), ("write", count - count // 2))
         if part
@@ -237,9 +221,7 @@ def windows(
     draw: np.random.Generator,
     window_s: float,
 ) -> list[float]:
-    """Moves of windows whose rate drifts by a share of its mean, with noise per second and of
-    counting.
-    """
+    """Moves of windows whose rate drifts by a share of its mean, with noise and counting."""
     lengths = np.array([1.0] * math.floor(window_s) + ([window_s % 1] if window_s % 1 else []))
     places = np.cumsum(lengths) - lengths / 2
     moves = []
@@ -405,8 +387,7 @@ def test_workers_in_step_are_no_drift_however_equal_the_repeats(
             for second in range(math.ceil(window_s))
         ]
         one = altered(alternating(counts, window_s), workers=workers)
-        move = window_move(one)
-        assert move is not None
+        move = present(window_move(one))
         assert abs(move) <= window_grain(one)
         assert steady_over_repeats([move] * 5, grain=window_grain(one)).steady is not False
     # Larger drifts are found.
@@ -417,9 +398,7 @@ def test_workers_in_step_are_no_drift_however_equal_the_repeats(
 def stalling(
     length: int, rate: float, noise: float, draw: np.random.Generator, *, kept: float = 0.0
 ) -> list[float]:
-    """Counts of a Poisson process with a scattering rate, of which `kept` carries over to the next
-    second.
-    """
+    """Counts of a Poisson process with a rate of whose scatter `kept` carries over to the next."""
     rest = draw.normal(size=length)
     for place in range(1, length):
         rest[place] = kept * rest[place - 1] + np.sqrt(1 - kept**2) * rest[place]
@@ -482,9 +461,7 @@ def test_stalls_are_described_with_length_and_period() -> None:
     ("period", "width", "depth", "noise"),
     [(30, 3, 0.3, 0.05), (30, 15, 0.2, 0.1), (10, 2, 0.5, 0.1), (60, 6, 0.5, 0.05)],
 )
-def test_periodic_dips_are_found_with_their_period(
-    period: int, width: int, depth: float, noise: float
-) -> None:
+def test_dips_are_found_with_a_period(period: int, width: int, depth: float, noise: float) -> None:
     draw = np.random.default_rng([3, period])
     level = 1 - depth * (np.arange(300) % period < width)
     found = [

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import csv
 import io
 import math
@@ -10,7 +8,7 @@ from typing import Any
 import pytest
 
 from fake_run import fake_run
-from made_rows import altered, changed, csv_of, made_row, made_workload, plan_of, step_of
+from made_rows import altered, changed, csv_of, made_row, made_workload, plan_of, present, step_of
 from made_up import fake_measurement
 from summary_columns import COLUMNS
 from weighbridge.results.analysis.steps.service_level import (
@@ -61,9 +59,7 @@ def test_there_is_a_row_for_everything_planned_in_the_order_of_the_plan(run: Run
     assert [(row.layout, row.workload, row.workers) for row in rows] == wanted
 
 
-def test_percentiles_are_geometric_means_max_the_largest_and_mean_that_of_all_samples(
-    run: RunStore,
-) -> None:
+def test_percentiles_are_geometric_means_max_the_largest_mean_of_all_samples(run: RunStore) -> None:
     row = rows_by(run)["rgw-beast", "small-read", 4]
     tallies = [
         (step.measurement.tallies[0], step.measurement.window_s)
@@ -176,9 +172,7 @@ def test_cpu_seconds_are_per_1000_successes_of_all_kinds_over_repeats() -> None:
         assert row.saturated is None
 
 
-def test_the_csv_has_exactly_the_columns_of_the_study_and_empty_cells_for_unknown(
-    run: RunStore,
-) -> None:
+def test_the_csv_has_exactly_the_studys_columns_and_empty_cells_for_unknown(run: RunStore) -> None:
     rows = summarize(run.plan(), run.steps())
     text = csv_of(rows)
     lines = list(csv.DictReader(io.StringIO(text)))
@@ -396,17 +390,12 @@ def test_a_percentile_of_few_digits_is_not_above_the_exact_maximum() -> None:
 
 
 @pytest.mark.parametrize("rate_per_s", [None, 400.0])
-def test_growing_latencies_count_only_at_a_constant_rate(
-    tmp_path: Path, rate_per_s: float | None
-) -> None:
-    """In a closed loop they cannot grow alone; at a rate only they show that a gateway falls
-    behind.
-    """
+def test_growing_latencies_count_only_at_a_rate(tmp_path: Path, rate_per_s: float | None) -> None:
+    """In a closed loop they cannot grow alone; at a rate they show that a gateway falls behind."""
     workload = altered(WORKLOAD, name="small-read", rate_per_s=rate_per_s)
     run = fake_run(tmp_path, layouts=("swift",), workloads=(workload,), repeats=1, telemetry=False)
     key = StepKey(layout="swift", api="swift", workload="small-read", workers=4, repeat=0)
-    complete = run.latest()[key].measurement
-    assert complete is not None
+    complete = present(run.latest()[key].measurement)
     growing = tuple(
         altered(one, sum_us=one.sum_us * (1 if one.second < 10 else 2)) for one in complete.seconds
     )
@@ -502,9 +491,7 @@ def test_a_row_that_is_not_ranked_or_whose_p90_is_not_comparable_serves_nothing(
     assert not any(one.joined for one in path(rows))
 
 
-def test_unmeasured_rows_are_not_on_the_path_and_without_all_p90s_there_is_no_figure(
-    tmp_path: Path,
-) -> None:
+def test_unmeasured_rows_are_on_no_path_and_without_all_p90s_have_no_figure(tmp_path: Path) -> None:
     row = rows_of(tmp_path)[0]
     gone = changed(row, points=(), throughput_ops_s=None, p90_ms=None, valid=False)
     assert path([gone]) == ()

@@ -1,12 +1,10 @@
 """What limited a step, from telemetry with known figures."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
-from made_rows import altered
+from made_rows import altered, present
 from recorded_use import CLIENT, GATEWAY, IDLE, STORE, recorded, used
 from weighbridge.results.analysis.steps.bottleneck import (
     NOTHING_SEEN,
@@ -91,8 +89,7 @@ def test_throttling_is_recorded_for_each_host_with_a_quota_and_period_counters()
         throttled.stall_ms,
     ) == pytest.approx((0.8, 0.4, 5.0))
     assert throttled.stalls == 800
-    touched = quota_touches(use, 90, 8.0)
-    assert touched is not None
+    touched = present(quota_touches(use, 90, 8.0))
     assert "throttled in 80 % of its periods of 10 ms, 5.00 ms each time" in touched
     assert quota_touches(use, 90, 11.0) is None
     words = limit_words(use.resources)
@@ -134,9 +131,7 @@ def test_the_most_used_resource_is_named_first_and_only_if_saturated_as_a_limit(
         ({"busy_s": 1.0, "waited_s": 0.04, "writes": 200}, 0.2, "1000 writes/s"),
     ],
 )
-def test_disk_use_is_relative_to_the_nearest_limit(
-    what: dict[str, Any], share: float, limit: str
-) -> None:
+def test_disk_use_is_of_the_nearest_limit(what: dict[str, Any], share: float, limit: str) -> None:
     found = resources(used(STORE, disks=disk(**what)), hosts=(STORE,))["disk of store-1"]
     assert (found.share, found.limit) == (pytest.approx(share), limit)
 
@@ -472,9 +467,7 @@ UNCHANGED = {"get_hits": 5.0, "get_misses": 1.0}
         ],
     ],
 )
-def test_what_cannot_be_known_gives_no_figure(
-    lines: list[tuple[str, float, dict[str, float]]],
-) -> None:
+def test_what_is_unknown_gives_no_figure(lines: list[tuple[str, float, dict[str, float]]]) -> None:
     assert by_label(telemetry(*lines)) == {}
 
 

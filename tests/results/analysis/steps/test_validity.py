@@ -1,20 +1,12 @@
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from made_rows import altered
+from made_rows import altered, present
 from made_up import fake_measurement
 from weighbridge.results.analysis.steps.validity import enough_samples, judge, samples_needed
-from weighbridge.results.record.measurement import (
-    RAN_OUT,
-    ClientLoad,
-    Load,
-    Measurement,
-    Tally,
-)
+from weighbridge.results.record.measurement import RAN_OUT, ClientLoad, Load, Measurement, Tally
 from weighbridge.suites import Bounds
 
 QUIET = fake_measurement()
@@ -85,8 +77,7 @@ def test_the_busiest_of_several_clients_is_judged_and_named() -> None:
 
     half = 0.5 * fake_measurement().window_s
     busy = used(0.1 * half, 0.93 * half, 0.1 * half)
-    assert busy.load is not None
-    assert busy.load.share == pytest.approx(0.93)
+    assert present(busy.load).share == pytest.approx(0.93)
     verdict = judge(busy, Bounds())
     assert not verdict.valid
     assert verdict.notes[0].startswith("the driver on client-2 used 93% of its CPU limit")

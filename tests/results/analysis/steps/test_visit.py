@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fake_run import WORKLOADS, fake_run
-from made_rows import altered
+from made_rows import altered, present
 from made_up import fake_measurement
 from weighbridge.results.analysis.steps.summary import rows_of, summarize
 from weighbridge.results.analysis.steps.use import Resource, StepUse
@@ -49,8 +47,7 @@ def nic(share: float, tier: str = "client") -> StepUse:
 def unreadable(measurement: Measurement) -> Measurement:
     """The same with a truncated histogram."""
     (tally,) = measurement.tallies
-    assert tally.latency is not None
-    return altered(measurement, tallies=(altered(tally, latency=tally.latency[:100]),))
+    return altered(measurement, tallies=(altered(tally, latency=present(tally.latency)[:100]),))
 
 
 @pytest.mark.parametrize(
@@ -99,9 +96,7 @@ def test_an_unreadable_histogram_spoils_its_step_and_leaves_no_percentile() -> N
 
 @pytest.fixture
 def spoilt(runs: Path) -> RunStore:
-    """Two repeats of one step on each of two layouts, with a bad histogram in line 2 of
-    `steps.jsonl`.
-    """
+    """Two repeats of one step on two layouts, with a bad histogram in line 2 of `steps.jsonl`."""
     run = fake_run(runs, workloads=ONE, repeats=2)
     path = run.folder / "steps.jsonl"
     steps = [StepResult.model_validate_json(line) for line in path.read_text().splitlines()]
@@ -115,9 +110,7 @@ def by_layout(run: RunStore) -> dict[tuple[str, int], JudgedStep]:
     return {(key.layout, key.repeat): one for key, one in read_visits(run, run.plan()).items()}
 
 
-def test_an_unreadable_histogram_spoils_nothing_else_and_the_run_gets_its_report(
-    spoilt: RunStore,
-) -> None:
+def test_an_unreadable_histogram_spoils_nothing_else_and_a_report_is_made(spoilt: RunStore) -> None:
     found = by_layout(spoilt)
     assert [place for place, one in found.items() if not one.valid] == [("swift", 0)]
     assert len(found) == 4
@@ -202,9 +195,7 @@ def test_requests_in_flight_make_maximum_and_percentiles_lower_bounds(runs: Path
 
 
 def stalling(share: float) -> Measurement:
-    """Reads whose first byte takes all of their latency; so many more by share were in flight
-    for 5 s at the end.
-    """
+    """Reads that are all first byte; so many more by share were in flight for 5 s at the end."""
     complete = fake_measurement(mean_ms=10)
     (tally,) = complete.tallies
     more: dict[str, object] = {"first_byte": tally.latency}
@@ -227,9 +218,7 @@ def test_the_time_to_first_byte_is_a_lower_bound_if_requests_in_flight_could_mov
     assert point.value("first-byte") < usual_ms if bound else point.value("first-byte") == usual_ms
 
 
-def test_a_stalling_gateway_puts_the_time_to_first_byte_in_doubt_or_makes_it_unknown(
-    runs: Path,
-) -> None:
+def test_a_stalling_gateway_puts_first_bytes_in_doubt_or_makes_them_unknown(runs: Path) -> None:
     plan = fake_run(runs, layouts=("swift",), workloads=ONE, repeats=1, telemetry=False).plan()
     (row,) = summarize(plan, [step_of(stalling(0.13))])
     assert ("first-byte",) in [one.metrics for one in row.doubts if one.what == "lower bound"]
@@ -268,9 +257,7 @@ def outage(
 ) -> OutageFigures:
     """Of a fault at 10.2 s, after ten seconds of some 100 op/s."""
     counted = seconds([*BEFORE, *after], errors)
-    found = figures(counted, 40.0, "read", Times(fault_s=AT, back_s=back_s))
-    assert found is not None
-    return found
+    return present(figures(counted, 40.0, "read", Times(fault_s=AT, back_s=back_s)))
 
 
 def test_a_rate_that_never_falls_is_back_within_a_second() -> None:
@@ -359,9 +346,7 @@ def test_a_percentile_is_the_product_limit_estimate(
 
 @settings(deadline=None)
 @given(st.lists(SMALL_US, min_size=1, max_size=200), st.sampled_from([1, 50, 90, 99, 99.9, 100]))
-def test_without_requests_in_flight_it_is_the_plain_percentile(
-    latencies: list[int], percent: float
-) -> None:
+def test_with_nothing_in_flight_it_is_the_plain_one(latencies: list[int], percent: float) -> None:
     wanted_ms = float(np.percentile(latencies, percent, method="inverted_cdf")) / 1000
     for none in (None, Histogram()):
         assert bounded(Histogram.of(latencies), none, percent) == (wanted_ms, wanted_ms)

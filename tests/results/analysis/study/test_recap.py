@@ -1,7 +1,5 @@
 """The recap of a study, on cases that can be computed on paper."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -12,7 +10,7 @@ import pytest
 
 from chart_sources import texts_of
 from compared_rows import GRAVE, MILD
-from made_rows import altered, changed, made_point, made_points, made_row, made_workload
+from made_rows import altered, changed, made_point, made_points, made_row, made_workload, present
 from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.study import study_conclusions
@@ -125,8 +123,7 @@ def test_a_change_is_the_ratio_of_geometric_means_if_it_is_certain_and_matters(
 def test_a_cell_significant_only_without_correction_is_no_change() -> None:
     before, after = [100.0, 101.0, 99.0, 100.0, 100.0], [107.0, 127.0, 109.0, 125.0, 117.0]
     (lone,) = one_map([row("old-xfs", "write-4k", before), row("new-xfs", "write-4k", after)]).cells
-    assert lone.p is not None
-    assert 0.01 < lone.p == lone.q < 0.05
+    assert 0.01 < present(lone.p) == lone.q < 0.05
     assert lone.verdict == "changed"
     others = [
         row(f"{release}-{store}", workload, before, workers=workers)
@@ -142,8 +139,7 @@ def test_a_cell_significant_only_without_correction_is_no_change() -> None:
     wanted = ("new-xfs", "write-4k", 16)
     (cell,) = (one for one in found.cells if (one.layout, one.workload, one.workers) == wanted)
     assert cell.p == lone.p
-    assert cell.q is not None
-    assert cell.q > 0.05
+    assert present(cell.q) > 0.05
     assert (cell.verdict, cell.text) == ("same", "~")
 
 
@@ -167,9 +163,7 @@ def test_one_repeat_makes_no_claim_and_says_so_in_every_cell() -> None:
         (96.0, "~"),
     ],
 )
-def test_a_cell_reads_as_a_change_in_whole_per_cent_or_as_a_multiple(
-    after: float, text: str
-) -> None:
+def test_a_cell_reads_as_a_change_in_whole_per_cent_or_a_multiple(after: float, text: str) -> None:
     five = [0.999, 1.0, 1.001, 1.0, 1.0]
     rows = [
         row("old-xfs", "write-4k", [100.0 * one for one in five]),
@@ -200,8 +194,7 @@ def test_cells_are_arranged_by_store_and_operation_and_by_size_and_workers() -> 
         for kind in ("write", "read, sequential", "read, random")
     }
     assert len(found.cells) == 10
-    cell = found.cell("XFS · read, random", "4 KiB × 16")
-    assert cell is not None
+    cell = present(found.cell("XFS · read, random", "4 KiB × 16"))
     assert (cell.baseline, cell.layout, cell.workload) == ("old-xfs", "new-xfs", "rand-4k")
 
 
@@ -453,9 +446,7 @@ def test_requests_of_other_sizes_are_compared_by_their_bytes() -> None:
     assert concluded(unknown, larger).why.endswith("bandwidth unknown.")
 
 
-def test_all_cells_of_the_conclusions_are_corrected_together(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_all_cells_of_conclusions_are_corrected_together(monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[int] = []
     compare = study_conclusions.compare
 

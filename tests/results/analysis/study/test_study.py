@@ -1,7 +1,5 @@
 """The results of a replayed study: its published lines with ours, and its tables as printed."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fake_run import fake_run
-from made_rows import altered, made_points, made_row
+from made_rows import altered, made_points, made_row, present
 from weighbridge.common.errors import UsageError
 from weighbridge.results import derive
 from weighbridge.results.analysis.steps.summary import Row
@@ -257,8 +255,7 @@ def test_a_replays_section_chart_and_tables_are_rebuilt_from_its_folder(tmp_path
 def test_what_hosts_lacked_is_beside_the_parameters_that_were_replayed() -> None:
     study = STUDIES["swift-vs-rgw-read-2014"]
     lacking = "ten disks on each storage host (Hardware, T2): store-1 has 1"
-    grid = parameter_table(study.scales["full"], [lacking])
-    assert grid is not None
+    grid = present(parameter_table(study.scales["full"], [lacking]))
     here = {line[0]: line[2] for line in grid.lines}
     assert here["ten disks on each storage host"] == "not here: store-1 has 1"
     assert here["frames of 9000 bytes"] == "as the hosts have"

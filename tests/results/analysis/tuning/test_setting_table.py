@@ -1,7 +1,5 @@
 """The table of trials of a tuning on made-up trials: effects and verdicts."""
 
-from __future__ import annotations
-
 import json
 import math
 import random
@@ -11,7 +9,7 @@ from typing import Any
 import pytest
 
 from fake_trials import TRIAL_S, TrialMaker, fake_variant, tuning_run
-from made_rows import altered, changed
+from made_rows import altered, changed, present
 from trial_rounds import FEW, MANY, P90, READ, book, entry, rounds, values
 from weighbridge.common.errors import UsageError
 from weighbridge.results.analysis.run_data import RunData
@@ -29,8 +27,7 @@ from weighbridge.suites.tuning import Constraints, Objective, Parameter, Range, 
 def test_a_linear_drift_is_removed_completely() -> None:
     drifting = TrialMaker(tuning_run(), level=lambda at_s: 1000 * 1.2 ** (at_s / 3600))
     maker = rounds(drifting, (MANY, 1.0), (FEW, 1.2))
-    ratio = entry(maker).effects[0].ratio
-    assert ratio is not None
+    ratio = present(entry(maker).effects[0].ratio)
     assert (ratio.low, ratio.value, ratio.high) == pytest.approx((1.2, 1.2, 1.2))
     assert entry(maker).verdict == "better"
     assert entry(maker, MANY).verdict == "too small to matter"
@@ -49,11 +46,9 @@ def test_p_is_multiplied_by_the_number_of_looks_and_the_interval_is_wider() -> N
     def once(looks: int) -> tuple[float, float, float]:
         run = tuning_run(trials=Trials(least=8 - looks + 1, most=8))
         effect = entry(rounds(TrialMaker(run, scatter=0.05, seed=3), (FEW, 1.05))).effects[0]
-        assert effect.p is not None
-        assert effect.ratio is not None
         assert effect.ratio.low is not None
         assert effect.ratio.high is not None
-        return effect.p, effect.ratio.low, effect.ratio.high
+        return present(effect.p), present(effect.ratio).low, present(effect.ratio).high
 
     (p, low, high), (p_of_4, low_of_4, high_of_4) = once(1), once(4)
     assert p_of_4 == pytest.approx(min(1.0, 4 * p))
@@ -68,9 +63,8 @@ def test_effects_of_all_settings_are_corrected_together_and_too_few_trials_help_
     rounds(maker, *((one, 3.0) for one in others), count=3)
     among = entry(maker).effects[0]
     assert alone.p == among.p
-    assert alone.p is not None
-    assert alone.q == pytest.approx(2 * alone.p)
-    assert among.q == pytest.approx(14 * alone.p)
+    assert alone.q == pytest.approx(2 * present(alone.p))
+    assert among.q == pytest.approx(14 * present(alone.p))
     assert {entry(maker, one).verdict for one in others} == {"provisional"}
     assert {entry(maker, one).effects[0].q for one in others} == {None}
 
@@ -128,8 +122,8 @@ def test_cpu_is_compared_with_the_baseline_next_to_each_trial_too() -> None:
         maker.visit(maker.baseline, round=number, gateway_cpu_s_per_1000_ops=2.0 + number)
         maker.visit(FEW, round=number, gateway_cpu_s_per_1000_ops=(2.0 + number) * 0.5)
     found = entry(maker)
-    assert found.gateway_cpu is not None
-    assert (found.gateway_cpu.value, found.gateway_cpu.repeats) == (pytest.approx(0.5), 3)
+    cpu = present(found.gateway_cpu)
+    assert (cpu.value, cpu.repeats) == (pytest.approx(0.5), 3)
     assert found.storage_cpu is None
 
 
@@ -251,11 +245,8 @@ def test_any_compared_metric_can_be_an_objective() -> None:
     assert many.verdict == "too small to matter"
 
 
-def test_lines_are_sorted_by_gain_and_a_shorter_p90_is_better_and_shown_as_less(
-    tuned_data: RunData,
-) -> None:
-    result = tuned_data.tuned
-    assert result is not None
+def test_lines_are_sorted_by_gain_and_a_shorter_p90_is_better_and_less(tuned_data: RunData) -> None:
+    result = present(tuned_data.tuned)
     lines = setting_lines(result)
     gains = [line.gain for line in lines]
     known = [gain for gain in gains if gain is not None]
@@ -305,9 +296,7 @@ def test_json_has_the_settings_and_every_trial_with_null_for_unknowns(tuned_run:
 
 
 @pytest.mark.parametrize("form", ["csv", "json", "markdown"])
-def test_the_settings_table_of_a_run_that_is_not_a_tuning_is_refused(
-    run: RunStore, form: str
-) -> None:
+def test_the_settings_table_of_a_run_that_is_no_tuning_is_refused(run: RunStore, form: str) -> None:
     with pytest.raises(UsageError, match="not a tuning"):
         produce(Path(run.folder), form, ["ledger"])
 
@@ -404,9 +393,7 @@ def test_a_setting_insignificant_only_by_correction_says_so() -> None:
     maker = TrialMaker(tuning_run(), scatter=0.05, seed=21)
     rounds(maker, (FEW, 1.1), *((fake_variant(number), 1.0) for number in range(1, 30)))
     effect = entry(maker).effects[0]
-    assert effect.p is not None
-    assert effect.q is not None
-    assert effect.p <= 0.05 < effect.q
+    assert present(effect.p) <= 0.05 < present(effect.q)
     assert " found after correction for 30 tests: " in effect.text
 
 
@@ -478,8 +465,7 @@ def test_a_trial_with_an_invalid_or_unsteady_step_has_no_figure_and_says_why() -
         (1000, ""),
     ]
     effect = entry(maker).effects[0]
-    assert effect.ratio is not None
-    assert effect.ratio.repeats == 1
+    assert present(effect.ratio).repeats == 1
     assert any(
         note.startswith("1 of 3 trials have no figure: small-read at 16 workers: not steady")
         for note in entry(maker).notes
@@ -589,8 +575,7 @@ def test_each_deployment_has_its_own_height_so_a_new_one_is_no_drift() -> None:
         tuning_run(), level=lambda at_s: 1000.0 if at_s < 20 * TRIAL_S else 2000.0, scatter=0.01
     )
     found = drift(baselines(baselines(maker, 20), 20, deployment=1))
-    assert found.p is not None
-    assert found.p > 0.05
+    assert present(found.p) > 0.05
     assert found.range == pytest.approx(2.0, rel=0.1)
     assert found.spread == pytest.approx(0.01, rel=0.4)
     assert "no significant drift of the baseline" in found.words

@@ -1,7 +1,5 @@
 """Error rates of tunings by simulation with fixed seeds (more in benchmarks/tuning_claims.py)."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -43,9 +41,7 @@ def screen(
 @pytest.mark.parametrize(
     ("scatter", "walk"), [pytest.param(0.03, 0.0, marks=pytest.mark.test_all), (0.08, 0.01)]
 )
-def test_tunings_without_effects_rarely_claim_one_however_often_they_look(
-    scatter: float, walk: float
-) -> None:
+def test_tunings_without_effects_rarely_claim_one_at_any_look(scatter: float, walk: float) -> None:
     false, inside, intervals = 0, 0, 0
     for seed in range(60):
         found, _ = screen(seed, [1.0] * 15, scatter, walk)
