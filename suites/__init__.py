@@ -12,7 +12,6 @@ from weighbridge.suites.factors import (
     signing_label,
     signing_needs,
 )
-from weighbridge.suites.fault import Fault, FaultWay
 from weighbridge.suites.operations import (
     OPERATIONS,
     PARTS,
@@ -41,6 +40,8 @@ from weighbridge.suites.workload import (
     VERSIONS,
     CachePolicy,
     Every,
+    Fault,
+    FaultWay,
     Objects,
     Overload,
     SizeBar,

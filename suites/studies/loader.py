@@ -6,7 +6,7 @@ from weighbridge.common.document import Document, DocumentError, did_you_mean
 from weighbridge.common.errors import UsageError
 from weighbridge.suites import loader as suite_files
 from weighbridge.suites.loader import ShippedFiles
-from weighbridge.suites.studies.study import ScaleName, Study
+from weighbridge.suites.studies import ScaleName, Study
 from weighbridge.suites.suite import Suite
 
 _STUDIES = ShippedFiles(
