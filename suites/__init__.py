@@ -48,7 +48,6 @@ from weighbridge.suites.workload import (
     SizeHistogram,
     Uniform,
     Workload,
-    Zipf,
     kernel_alone,
 )
 
@@ -86,7 +85,6 @@ __all__ = [
     "Suite",
     "Uniform",
     "Workload",
-    "Zipf",
     "continues",
     "deleted_indexes",
     "encryption_needs",

@@ -94,7 +94,6 @@ LAYOUTS = {"swift": ("rgw-beast", "swift"), "s3": ("rgw-beast", "swift-s3api")}
 AFR_UNIT = 1_000_000
 """COSBench's `afr` is failures per million."""
 
-
 PREPARATION = {
     "init": "the suite creates containers itself",
     "prepare": "the suite creates objects itself",

@@ -586,10 +586,7 @@ class ShapeBuilder:
     def _size_of(
         self, first: WorkOperation, base: ObjectRange, writes: dict[WorkOperation, Size]
     ) -> Size | None:
-        if first.kind in WRITES:
-            size: Size | None = writes[first]
-        else:
-            size = self._size_before(first, base)
+        size = writes[first] if first.kind in WRITES else self._size_before(first, base)
         for operation, written in writes.items():
             if size is not None and written != size:
                 self.remarks.change(

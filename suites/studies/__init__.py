@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt, field_validator, model_validator
@@ -427,12 +428,8 @@ class Study(Record):
             if one.factor not in self.factors:
                 faults.append(f"no factor {one.factor!r}{did_you_mean(one.factor, self.factors)}")
                 continue
-            known = self.levels(one.factor)
-            faults += [
-                f"no variant has {one.factor} {level!r}{did_you_mean(level, known)}"
-                for level in (one.baseline, *one.against)
-                if level not in known
-            ]
+            levels = (one.baseline, *one.against)
+            faults += _unknown(f"no variant has {one.factor}", levels, self.levels(one.factor))
         return faults
 
     def _unknown_workloads(self, one: FactorComparison) -> list[str]:
@@ -448,28 +445,20 @@ class Study(Record):
                 *scale.tools,
             )
         ]
-        return [
-            f"no workload {name!r}{did_you_mean(name, known)}"
-            for name in (one.baseline, *one.against)
-            if name not in known
-        ]
+        return _unknown("no workload", (one.baseline, *one.against), known)
 
     def _unknown_dimensions(self) -> list[str]:
         known = (*OWN_DIMENSIONS, *self.factors)
-        return [
-            f"table {table.title!r} has no dimension {name!r}{did_you_mean(name, known)}"
-            for table in self.tables
-            for name in (*table.down, *table.across, *table.where)
-            if name not in known
-        ]
+        faults = []
+        for table in self.tables:
+            names = (*table.down, *table.across, *table.where)
+            faults += _unknown(f"table {table.title!r} has no dimension", names, known)
+        return faults
 
     def _unknown_rules(self) -> list[str]:
         known = [variant.name for variant in self.variants]
-        named = {rule.beside.variant for one in self.published for rule in one.rules} - {None}
-        return [
-            f"no variant {name!r}{did_you_mean(str(name), known)}"
-            for name in sorted(named - set(known), key=str)
-        ]
+        named = {rule.beside.variant for one in self.published for rule in one.rules}
+        return _unknown("no variant", sorted(name for name in named if name is not None), known)
 
     def _unknown_cells(self) -> list[str]:
         """Conclusions about variants that the study does not have."""
@@ -479,29 +468,26 @@ class Study(Record):
             if count > 1
         ]
         variants = [variant.name for variant in self.variants]
-        faults += [
-            f"conclusion {one.id}: no variant {name!r}{did_you_mean(name, variants)}"
-            for one in self.conclusions
-            for check in one.checks
-            for name in (*check.of.variants, *check.than.variants)
-            if name not in variants
-        ]
+        for one in self.conclusions:
+            for check in one.checks:
+                names = (*check.of.variants, *check.than.variants)
+                faults += _unknown(f"conclusion {one.id}: no variant", names, variants)
         return faults
 
     def _unknown_variants(self) -> list[str]:
         """Variants of scales, parameters and tools that the study does not have."""
         variants = [variant.name for variant in self.variants]
-        named = {
-            name: [
-                *scale.variants,
-                *(variant for one in scale.parameters for variant in one.variants),
-                *(variant for one in scale.beside for variant in one.variants),
-            ]
-            for name, scale in self.scales.items()
-        }
-        return [
-            f"scale {name}: no variant {variant!r}{did_you_mean(variant, variants)}"
-            for name, some in named.items()
-            for variant in some
-            if variant not in variants
-        ]
+        faults = []
+        for name, scale in self.scales.items():
+            named = list(scale.variants)
+            for parameter in scale.parameters:
+                named += parameter.variants
+            for tool in scale.beside:
+                named += tool.variants
+            faults += _unknown(f"scale {name}: no variant", named, variants)
+        return faults
+
+
+def _unknown(what: str, names: Iterable[str], known: Sequence[str]) -> list[str]:
+    """A fault for each name that is not known, which begins with `what`."""
+    return [f"{what} {name!r}{did_you_mean(name, known)}" for name in names if name not in known]

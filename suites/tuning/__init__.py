@@ -362,15 +362,8 @@ class Tuning(Record):
 
     @field_validator("parameters")
     @classmethod
-    def _different_parameters(cls, parameters: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
-        twice = _twice([one.key for one in parameters])
-        if twice:
-            raise ValueError(f"two parameters are {', '.join(twice)}")
-        return parameters
-
-    @field_validator("parameters")
-    @classmethod
-    def _not_too_many(cls, parameters: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
+    def _tryable(cls, parameters: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
+        _refuse_twice("two parameters are", [one.key for one in parameters])
         count = sum(len(one.levels) for one in parameters)
         if count > MOST_VALUES:
             why = "five trials of 10 s each take seven hours"
@@ -380,17 +373,13 @@ class Tuning(Record):
     @field_validator("objectives")
     @classmethod
     def _different_objectives(cls, objectives: tuple[Objective, ...]) -> tuple[Objective, ...]:
-        twice = _twice([one.words for one in objectives])
-        if twice:
-            raise ValueError(f"the same objective twice: {', '.join(twice)}")
+        _refuse_twice("the same objective twice:", [one.words for one in objectives])
         return objectives
 
     @field_validator("workloads")
     @classmethod
     def _different_workloads(cls, workloads: tuple[Workload, ...]) -> tuple[Workload, ...]:
-        twice = _twice([one.name for one in workloads])
-        if twice:
-            raise ValueError(f"two workloads are named {', '.join(twice)}")
+        _refuse_twice("two workloads are named", [one.name for one in workloads])
         return workloads
 
     @model_validator(mode="after")
@@ -479,5 +468,7 @@ class Tuning(Record):
         return replayed.model_copy(update={"repeats": self.confirm, "durability": durability})
 
 
-def _twice(names: Sequence[str]) -> list[str]:
-    return sorted({name for name in names if names.count(name) > 1})
+def _refuse_twice(words: str, names: Sequence[str]) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"{words} {', '.join(twice)}")
