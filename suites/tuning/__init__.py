@@ -185,11 +185,10 @@ class Range(Record):
             for share in shares
         ]
         # The ends are exactly as given: low**0 * high**1 could be off by rounding.
-        return tuple(
-            dict.fromkeys(
-                round(value) if self.is_integral else value for value in (low, *between, high)
-            )
-        )
+        values = [low, *between, high]
+        if self.is_integral:
+            return tuple(dict.fromkeys(round(value) for value in values))
+        return tuple(dict.fromkeys(values))
 
 
 class Parameter(Record):
