@@ -16,7 +16,7 @@ from weighbridge.gateways.gateway import STORES
 from weighbridge.results.metrics import METRICS
 from weighbridge.suites import Suite
 from weighbridge.suites.operations import OPERATIONS, TRAITS
-from weighbridge.suites.tuning.tuning import Tuning
+from weighbridge.suites.tuning import Tuning
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Layout
 from weighbridge.topologies.parameters import LayoutParameter, parameters

@@ -12,7 +12,6 @@ from weighbridge.suites.factors import (
     signing_label,
     signing_needs,
 )
-from weighbridge.suites.fault import Fault, FaultWay
 from weighbridge.suites.operations import (
     OPERATIONS,
     PARTS,
@@ -41,13 +40,14 @@ from weighbridge.suites.workload import (
     VERSIONS,
     CachePolicy,
     Every,
+    Fault,
+    FaultWay,
     Objects,
     Overload,
     SizeBar,
     SizeHistogram,
     Uniform,
     Workload,
-    Zipf,
     kernel_alone,
 )
 
@@ -85,7 +85,6 @@ __all__ = [
     "Suite",
     "Uniform",
     "Workload",
-    "Zipf",
     "continues",
     "deleted_indexes",
     "encryption_needs",

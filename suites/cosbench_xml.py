@@ -7,7 +7,7 @@ and their expansion; and files that are too large or nested too deeply.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
@@ -61,27 +61,20 @@ class Element:
     """An element with its attributes and children in file order, and their positions."""
 
     tag: str
-    attributes: tuple[tuple[str, str], ...]
+    attributes: Mapping[str, str]
     place: XmlPlace
-    places: tuple[XmlPlace, ...]
-    """Of the attributes, in their order."""
+    places: Mapping[str, XmlPlace]
+    """Of the attributes."""
     children: list[Element] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
     """Text between the tags, without blanks."""
 
     def get(self, name: str) -> str | None:
-        return next((value for key, value in self.attributes if key == name), None)
+        return self.attributes.get(name)
 
     def at(self, name: str) -> XmlPlace:
         """The position of an attribute; of the element if there is no such attribute."""
-        return next(
-            (
-                place
-                for (key, _), place in zip(self.attributes, self.places, strict=True)
-                if key == name
-            ),
-            self.place,
-        )
+        return self.places.get(name, self.place)
 
     def all(self, tag: str) -> Iterator[Element]:
         return (child for child in self.children if child.tag == tag)
@@ -118,7 +111,6 @@ class _Reader:
         self.root: Element | None = None
         self.count = 0
         self.parser = expat.ParserCreate()
-        self.parser.ordered_attributes = True
         self.parser.StartDoctypeDeclHandler = self._doctype
         self.parser.EntityDeclHandler = self._doctype
         self.parser.ExternalEntityRefHandler = self._doctype
@@ -130,50 +122,45 @@ class _Reader:
         try:
             self.parser.Parse(self.data, True)  # noqa: FBT003 - the parameter has no name
         except expat.ExpatError as error:
-            place = self._place(error.lineno, error.offset + 1)
             message = f"not XML: {expat.ErrorString(error.code)}"
-            raise DocumentError([place.fault(message)]) from None
+            raise self._refused(message, error.lineno, error.offset + 1) from None
         except (LookupError, ValueError) as error:  # an unknown or a multi-byte encoding
-            raise DocumentError([self._place(1, 1).fault(f"not XML: {error}")]) from None
+            raise self._refused(f"not XML: {error}", 1, 1) from None
         if self.root is None:
-            raise DocumentError([self._place(1, 1).fault("not XML: no element")])
+            raise self._refused("not XML: no element", 1, 1)
         return self.root
 
-    def _place(self, line: int, column: int) -> XmlPlace:
-        """A position outside any known tag, shown with the tags that begin on its line."""
-        return XmlPlace(
-            self.file, line, column, " ".join(self.tags.get(line, ()))[:LONGEST_SHOWN], 0
-        )
+    def _refused(self, message: str, line: int, column: int) -> DocumentError:
+        """A fault outside any known tag, shown with the tags that begin on its line."""
+        shown = " ".join(self.tags.get(line, ()))[:LONGEST_SHOWN]
+        return DocumentError([Fault(self.file, line, column, message, shown, 0)])
 
-    def _here(self) -> XmlPlace:
-        return self._place(self.parser.CurrentLineNumber, self.parser.CurrentColumnNumber + 1)
-
-    def _refuse(self, message: str) -> DocumentError:
-        return DocumentError([self._here().fault(message)])
+    def _here(self) -> tuple[int, int]:
+        return self.parser.CurrentLineNumber, self.parser.CurrentColumnNumber + 1
 
     def _doctype(self, *_: object) -> int:
-        raise self._refuse(
+        message = (
             "a document type or an entity: no workload needs one, and it may expand to anything; "
             "remove it"
         )
+        raise self._refused(message, *self._here())
 
-    def _start(self, tag: str, attributes: list[str]) -> None:
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
         self.count += 1
         if self.count > MOST_ELEMENTS:
-            raise self._refuse(f"more than {MOST_ELEMENTS} elements")
+            raise self._refused(f"more than {MOST_ELEMENTS} elements", *self._here())
         if len(self.open) >= DEEPEST:
-            raise self._refuse(f"nested deeper than {DEEPEST} elements")
-        pairs = tuple(zip(attributes[::2], attributes[1::2], strict=True))
-        line, column = self.parser.CurrentLineNumber, self.parser.CurrentColumnNumber + 1
+            raise self._refused(f"nested deeper than {DEEPEST} elements", *self._here())
+        line, column = self._here()
         # Never show the file's own text: there a secret may be encoded in many ways.
-        text, carets = _tag_shown(tag, pairs)
+        text, carets = _tag_shown(tag, attributes)
         self.tags.setdefault(line, []).append(text)
-        found = self._attributes(line, column, len(pairs))
-        places = tuple(
-            XmlPlace(self.file, *found.get(name, (line, column)), text, caret)
-            for (name, _), caret in zip(pairs, carets, strict=True)
-        )
-        element = Element(tag, pairs, XmlPlace(self.file, line, column, text, 1), places)
+        found = self._attributes(line, column, len(attributes))
+        places = {
+            name: XmlPlace(self.file, *found.get(name, (line, column)), text, caret)
+            for name, caret in carets.items()
+        }
+        element = Element(tag, attributes, XmlPlace(self.file, line, column, text, 1), places)
         if self.open:
             self.open[-1].children.append(element)
         else:
@@ -204,11 +191,11 @@ class _Reader:
             self.open[-1].words.append(text.strip())
 
 
-def _tag_shown(tag: str, pairs: Sequence[tuple[str, str]]) -> tuple[str, list[int]]:
+def _tag_shown(tag: str, attributes: Mapping[str, str]) -> tuple[str, dict[str, int]]:
     """A tag with its attributes as they may be shown, and the column of each in it, from 1."""
-    text, carets = f"<{tag}", []
-    for name, value in pairs:
-        carets.append(len(text) + 2)
+    text, carets = f"<{tag}", {}
+    for name, value in attributes.items():
+        carets[name] = len(text) + 2
         if name == "config":
             shown = ";".join(_pair_shown(*part.partition("=")) for part in value.split(";"))
         else:

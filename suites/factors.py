@@ -63,21 +63,17 @@ _PLAIN_ONLY: Final[frozenset[Operation]] = frozenset(
 that is known; conditional writes and reads by part number with a key were not tried.
 """
 
-_WORDS: Final[dict[Encryption, str]] = {
+ENCRYPTION_WORDS: Final[Mapping[Encryption, str]] = {
     PLAIN: "not asked for",
     "sse-c": "with a key that each request brings (SSE-C)",
     "sse-s3": "with a key of the store's (SSE-S3)",
 }
+"""How objects are encrypted."""
 
 
 def encryption_label(encryption: Encryption) -> str:
     """A short name of it, which is also part of a workload's."""
     return "plain" if encryption == PLAIN else encryption
-
-
-def encryption_words(encryption: Encryption) -> str:
-    """How objects are encrypted, in words."""
-    return _WORDS[encryption]
 
 
 def unfit_encryption(

@@ -13,7 +13,7 @@ from weighbridge.common.document import DocumentError
 from weighbridge.common.errors import UsageError
 from weighbridge.suites import cosbench_xml, loader
 from weighbridge.suites.importer_shapes import NAME_KEYS, NAMES, ShapeBuilder, Size, WorkloadShape
-from weighbridge.suites.importer_works import APIS, Remark, Remarks, Stage, Work, stages
+from weighbridge.suites.importer_works import APIS, Remark, Remarks, Stage, StageReader, Work
 from weighbridge.suites.suite import Suite
 from weighbridge.suites.workload import Uniform
 
@@ -82,14 +82,10 @@ def _size(size: Size) -> object:
 
 def _bytes(count: int) -> str | int:
     """A number of bytes, exactly, in the largest unit that divides it."""
-    return next(
-        (
-            f"{count // scale}{unit}"
-            for unit, scale in _UNITS.items()
-            if count and not count % scale
-        ),
-        count,
-    )
+    for unit, scale in _UNITS.items():
+        if count and not count % scale:
+            return f"{count // scale}{unit}"
+    return count
 
 
 LAYOUTS = {"swift": ("rgw-beast", "swift"), "s3": ("rgw-beast", "swift-s3api")}
@@ -97,7 +93,6 @@ LAYOUTS = {"swift": ("rgw-beast", "swift"), "s3": ("rgw-beast", "swift-s3api")}
 
 AFR_UNIT = 1_000_000
 """COSBench's `afr` is failures per million."""
-
 
 PREPARATION = {
     "init": "the suite creates containers itself",
@@ -134,7 +129,7 @@ def from_cosbench(
     """
     remarks = Remarks()
     root = cosbench_xml.read(path)
-    works = _works(stages(root, remarks), remarks)
+    works = _works(StageReader(remarks).stages(root), remarks)
     api = _api(works, remarks)
     builder = ShapeBuilder(remarks, size=size, runtime_s=runtime_s)
     steps = _steps(works, builder)

@@ -20,9 +20,6 @@ from weighbridge.suites.importer_works import (
 from weighbridge.suites.operations import SMALLEST_PART_BYTES, Operation
 from weighbridge.suites.workload import SizeBar, SizeHistogram, Uniform
 
-# COSBench's selectors of numbers: c(n), u(a,b), r(a,b), s(a,b), h(low|high|weight,...).
-
-
 Size = int | Uniform | SizeHistogram
 """As a workload has it."""
 
@@ -35,10 +32,15 @@ BINARY_UNITS = {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10}
 LARGEST = 2**31 - 1
 """COSBench's numbers are Java's int."""
 
+# COSBench's selectors of numbers: c(n), u(a,b), r(a,b), s(a,b), h(low|high|weight,...).
 _SPAN = re.compile(r"\s*([cursh])\(([^()]*)\)\s*")
 _OLD_RANGE = re.compile(r"\s*([0-9]{1,10})-([0-9]{1,10})\s*")
 """`1-32`, which COSBench still takes for r(1,32) (`RangeIntGenerator`)."""
 _SIZES = re.compile(r"\s*([cursh]\([^()]*\))\s*([A-Za-z]*)\s*")
+
+
+Order = Literal["constant", "uniform", "range", "sequential"]
+_ORDERS: Mapping[str, Order] = {"c": "constant", "u": "uniform", "r": "range", "s": "sequential"}
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Span:
     (`sequential`), or always the same one (`constant`).
     """
 
-    order: Literal["constant", "uniform", "range", "sequential"]
+    order: Order
     first: int
     last: int
 
@@ -75,16 +77,9 @@ def selector_span(text: str) -> Span:
         raise Inexpressible(
             f"{text} picks by a weighted histogram: a suite has only uniform, sequential and zipf"
         )
-    if letter == "c":
-        return Span("constant", numbers[0], numbers[0])
-    if len(numbers) == 1:
+    if letter != "c" and len(numbers) == 1:
         raise Inexpressible(f"{text} has no end: a suite needs a known number of objects")
-    order: dict[str, Literal["uniform", "range", "sequential"]] = {
-        "u": "uniform",
-        "r": "range",
-        "s": "sequential",
-    }
-    return Span(order[letter], numbers[0], numbers[1])
+    return Span(_ORDERS[letter], numbers[0], numbers[-1])
 
 
 def selector_sizes(text: str) -> tuple[Size, tuple[tuple[Severity, str], ...]]:
@@ -114,12 +109,8 @@ def _drawn(text: str, word: str, unit: int) -> tuple[Size, str]:
     """The sizes of a selector in units, and how they are drawn here (or "")."""
     letter, numbers = _parsed(text)
     if letter == "h":
-        bars = [
-            SizeBar(size=(low * unit, high * unit) if low != high else low * unit, weight=weight)
-            for low, high, weight in _bars(text)
-        ]
         note = "weights are exact here: COSBench gives the first bar one more and the last one less"
-        return SizeHistogram(histogram=tuple(bars)), note
+        return SizeHistogram(histogram=tuple(_bars(text, unit))), note
     if letter == "c" or numbers[0] == numbers[-1]:
         return numbers[0] * unit, ""
     if len(numbers) == 1:
@@ -152,7 +143,7 @@ def _parsed(text: str) -> tuple[str, tuple[int, ...]]:
     return match[1], numbers
 
 
-def _bars(text: str) -> list[tuple[int, int, int]]:
+def _bars(text: str, unit: int) -> list[SizeBar]:
     bars = []
     for bar in text[text.index("(") + 1 : text.index(")")].split(","):
         match = re.fullmatch(r"\s*([0-9]{1,10})\|([0-9]{0,10})\|([0-9]{1,10})\s*", bar)
@@ -169,7 +160,8 @@ def _bars(text: str) -> list[tuple[int, int, int]]:
                 f"{text!r}: {bar.strip()!r}: needs sizes of at least 1, the smallest first, and a "
                 "weight above 0"
             )
-        bars.append((low, high, weight))
+        size = low * unit if low == high else (low * unit, high * unit)
+        bars.append(SizeBar(size=size, weight=weight))
     return bars
 
 
@@ -196,6 +188,21 @@ DEFAULT_PART_BYTES, DEFAULT_FILE_BYTES, DEFAULT_CHUNK_BYTES = 5 * 2**20, 4_000_0
 """Of `part_size`, `file_length` and `chunk_length`."""
 
 READS, WRITES = ("read", "head"), ("write", "mwrite")
+OTHERWISE = {
+    **dict.fromkeys(WRITES, "writes create new objects; COSBench overwrites those of its range"),
+    "delete": "COSBench counts a delete of a missing object, or one that fails, as a success; "
+    "here each object is deleted once, the oldest first",
+    "list": "COSBench's s3 storage lists nothing and counts it as a success; here lists are "
+    "requested",
+}
+"""What operations do otherwise here."""
+HASH_CHECK = {
+    **dict.fromkeys(
+        WRITES, "adds a hash to what is written; here reads are compared with what was written"
+    ),
+    "read": "becomes verify: every byte of what is read is checked",
+}
+"""What becomes of `hashCheck`, by the operation that has it."""
 _DEFINING = (*READS, *WRITES, "delete", "list")
 """The operation that comes first decides which objects a workload has."""
 
@@ -421,39 +428,18 @@ class ShapeBuilder:
                     settings[key].place,
                     f"{key} is left out: a suite has one figure for each kind of operation anyway",
                 )
+        if operation.kind in OTHERWISE:
+            self.remarks.note(place, OTHERWISE[operation.kind])
+        if operation.kind in HASH_CHECK and _true(settings, "hashCheck"):
+            message = f"hashCheck {HASH_CHECK[operation.kind]}"
+            self.remarks.note(settings["hashCheck"].place, message)
         if operation.kind in WRITES:
-            self.remarks.note(
-                place, "writes create new objects; COSBench overwrites those of its range"
-            )
             if _true(settings, "chunked"):
                 self.remarks.change(
                     settings["chunked"].place,
                     "chunked uploads do not declare their length; here every upload does",
                 )
-            if _true(settings, "hashCheck"):
-                self.remarks.note(
-                    settings["hashCheck"].place,
-                    "hashCheck adds a hash to what is written; here reads are compared with what "
-                    "was written",
-                )
             self._content(settings)
-        if operation.kind == "read" and _true(settings, "hashCheck"):
-            self.remarks.note(
-                settings["hashCheck"].place,
-                "hashCheck becomes verify: every byte of what is read is checked",
-            )
-        if operation.kind == "delete":
-            self.remarks.note(
-                place,
-                "COSBench counts a delete of a missing object, or one that fails, as a success; "
-                "here each object is deleted once, the oldest first",
-            )
-        if operation.kind == "list":
-            self.remarks.note(
-                place,
-                "COSBench's s3 storage lists nothing and counts it as a success; here lists are "
-                "requested",
-            )
 
     def _content(self, settings: Settings) -> None:
         if "content" in settings and settings["content"].value != "random":
@@ -482,34 +468,30 @@ class ShapeBuilder:
             return None
         place = element.at(limits[0])
         if self.runtime_s is None:
-            self.remarks.change(
-                place, f"{limits[0]} ends the work; a suite needs a runtime: give one by --runtime"
-            )
-            return None
-        self.remarks.note(
-            place, f"{limits[0]} is replaced by the given runtime of {self.runtime_s} s"
-        )
+            message = f"{limits[0]} ends the work; a suite needs a runtime: give one by --runtime"
+            self.remarks.change(place, message)
+        else:
+            message = f"{limits[0]} is replaced by the given runtime of {self.runtime_s} s"
+            self.remarks.note(place, message)
         return self.runtime_s
 
     def _range(
         self, settings: Settings, place: XmlPlace, *, lists: bool = False
     ) -> ObjectRange | None:
+        if lists and "objects" not in settings:
+            if "containers" not in settings:
+                message = "list without containers lists the account; a suite lists containers"
+                self.remarks.change(place, message)
+                return None
+            # COSBench lists a container whatever is in it.
+            settings = {**settings, "objects": ConfigValue("u(1,1)", place)}
         spans: list[Span] = []
         for key in ("containers", "objects"):
             if key not in settings:
-                if lists and key == "objects":  # COSBench lists a container whatever is in it
-                    spans.append(Span("uniform", 1, 1))
-                    continue
-                if lists and "objects" not in settings:
-                    self.remarks.change(
-                        place, "list without containers lists the account; a suite lists containers"
-                    )
-                    return None
                 self.remarks.fault(place, f"config must say which {key}: such as {key}=u(1,100)")
                 return None
-            value = settings[key].value
             try:
-                spans.append(selector_span(value))
+                spans.append(selector_span(settings[key].value))
             except ValueError as error:
                 self._not_taken(settings[key].place, key, error)
                 return None
@@ -604,10 +586,7 @@ class ShapeBuilder:
     def _size_of(
         self, first: WorkOperation, base: ObjectRange, writes: dict[WorkOperation, Size]
     ) -> Size | None:
-        if first.kind in WRITES:
-            size: Size | None = writes[first]
-        else:
-            size = self._size_before(first, base)
+        size = writes[first] if first.kind in WRITES else self._size_before(first, base)
         for operation, written in writes.items():
             if size is not None and written != size:
                 self.remarks.change(
@@ -642,11 +621,11 @@ class ShapeBuilder:
                 f"no earlier stage writes all objects of {first.kind}, so their size is not "
                 "known: give one by --size",
             )
-            return None
-        self.remarks.note(
-            first.place,
-            f"this file does not write the objects of {first.kind}: they have the given size",
-        )
+        else:
+            message = (
+                f"this file does not write the objects of {first.kind}: they have the given size"
+            )
+            self.remarks.note(first.place, message)
         return self.size
 
 

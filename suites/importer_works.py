@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Literal
 
 from weighbridge.common.document import did_you_mean
@@ -51,11 +50,8 @@ class Remarks:
 
     def of(self, *severities: Severity) -> tuple[Remark, ...]:
         """Those of some severities, in file order."""
-        return tuple(
-            one
-            for _, one in sorted(self._all.items(), key=itemgetter(0))
-            if one.severity in severities
-        )
+        ordered = [self._all[key] for key in sorted(self._all)]
+        return tuple(one for one in ordered if one.severity in severities)
 
     def _add(self, remark: Remark) -> None:
         self._all.setdefault((remark.place.line, remark.place.column, remark.message), remark)
@@ -186,16 +182,14 @@ class Stage:
     place: XmlPlace
 
 
-def stages(root: Element, remarks: Remarks) -> tuple[Stage, ...]:
+class StageReader:
     """The stages of a file, in order; remarks on what COSBench ignores or refuses."""
-    return _StageReader(remarks).workload(root)
 
-
-class _StageReader:
     def __init__(self, remarks: Remarks) -> None:
         self.remarks = remarks
 
-    def workload(self, root: Element) -> tuple[Stage, ...]:
+    def stages(self, root: Element) -> tuple[Stage, ...]:
+        """Those below the file's root element."""
         if root.tag != "workload":
             message = f"a workload file begins with <workload>, not <{root.tag}>"
             self.remarks.fault(root.place, message)
@@ -213,12 +207,12 @@ class _StageReader:
         self._note_unknown(workflow)
         settings = self._settings(workflow, self._settings(root, {}))
         storage = self._storage(root, Storage("none", {}, root.place))
-        found = [self.stage(element, settings, storage) for element in workflow.all("workstage")]
+        found = [self._stage(element, settings, storage) for element in workflow.all("workstage")]
         if not found:
             self.remarks.fault(workflow.place, "the workflow has no <workstage>")
         return tuple(found)
 
-    def stage(self, element: Element, inherited: Settings, storage: Storage) -> Stage:
+    def _stage(self, element: Element, inherited: Settings, storage: Storage) -> Stage:
         self._note_unknown(element)
         name = element.get("name") or ""
         if not name:
@@ -233,12 +227,12 @@ class _StageReader:
             )
         settings = self._settings(element, inherited)
         storage = self._storage(element, storage)
-        works = tuple(self.work(one, name, settings, storage) for one in element.all("work"))
+        works = tuple(self._work(one, name, settings, storage) for one in element.all("work"))
         if not works:
             self.remarks.fault(element.place, f"stage {name!r} has no <work>")
         return Stage(name, works, element.place)
 
-    def work(self, element: Element, stage: str, inherited: Settings, storage: Storage) -> Work:
+    def _work(self, element: Element, stage: str, inherited: Settings, storage: Storage) -> Work:
         self._note_unknown(element)
         kind = self._kind(element)
         settings = self._settings(element, inherited, measured=kind == "normal")
@@ -261,7 +255,7 @@ class _StageReader:
                 )
         operations: tuple[WorkOperation, ...] = ()
         if kind == "normal":
-            operations = tuple(self.operation(one, settings) for one in element.all("operation"))
+            operations = tuple(self._operation(one, settings) for one in element.all("operation"))
             self._division(element, [operation.kind for operation in operations])
         return Work(
             stage=stage,
@@ -296,7 +290,7 @@ class _StageReader:
             self.remarks.fault(element.at("type"), f"{message}, and needs an operation{hint}")
         return "normal"
 
-    def operation(self, element: Element, inherited: Settings) -> WorkOperation:
+    def _operation(self, element: Element, inherited: Settings) -> WorkOperation:
         self._note_unknown(element)
         kind = element.get("type") or ""
         ratio = self._number(element, "ratio", 100)
@@ -328,7 +322,7 @@ class _StageReader:
 
     def _note_unknown(self, element: Element) -> None:
         known = ATTRIBUTES[element.tag]
-        for name, _ in element.attributes:
+        for name in element.attributes:
             if name not in known:
                 hint = did_you_mean(name, known)
                 self.remarks.note(

@@ -14,13 +14,13 @@ from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
 from weighbridge.common.structure import LAYERS, Layer
 from weighbridge.suites.factors import (
+    ENCRYPTION_WORDS,
     LONGEST_NAME,
     PLAIN,
     SDK_DEFAULT,
     SIGNING,
     UNSIGNED,
     Factor,
-    encryption_words,
     signing_label,
     signing_words,
 )
@@ -414,7 +414,7 @@ class Suite(Record):
         """How S3 objects are encrypted, by workload where they differ; empty if none are."""
         if all(one.encrypted == PLAIN for one in self.workloads):
             return ""
-        return _by_workload({one.name: encryption_words(one.encrypted) for one in self.workloads})
+        return _by_workload({one.name: ENCRYPTION_WORDS[one.encrypted] for one in self.workloads})
 
     def factor_label(self, factor: Factor, workload: Workload) -> str:
         """A short name of a workload's way of a factor."""

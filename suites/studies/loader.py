@@ -6,7 +6,7 @@ from weighbridge.common.document import Document, DocumentError, did_you_mean
 from weighbridge.common.errors import UsageError
 from weighbridge.suites import loader as suite_files
 from weighbridge.suites.loader import ShippedFiles
-from weighbridge.suites.studies.study import ScaleName, Study
+from weighbridge.suites.studies import ScaleName, Study
 from weighbridge.suites.suite import Suite
 
 _STUDIES = ShippedFiles(
@@ -23,14 +23,12 @@ def load(path: Path) -> tuple[Document, Study]:
     document = Document.read(path)
     study = document.into(Study)
     known = list(suite_files.shipped())
-    faults = [
-        document.fault_at(
-            ("scales", name, "suites", number), f"no suite {one!r}{did_you_mean(one, known)}"
-        )
-        for name, scale in study.scales.items()
-        for number, one in enumerate(scale.suites)
-        if one not in known
-    ]
+    faults = []
+    for name, scale in study.scales.items():
+        for number, one in enumerate(scale.suites):
+            if one not in known:
+                message = f"no suite {one!r}{did_you_mean(one, known)}"
+                faults.append(document.fault_at(("scales", name, "suites", number), message))
     if faults:
         raise DocumentError(faults)
     return document, study

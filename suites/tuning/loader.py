@@ -7,7 +7,7 @@ from weighbridge.common.errors import UsageError
 from weighbridge.suites import loader as suite_files
 from weighbridge.suites.loader import ShippedFiles
 from weighbridge.suites.suite import Suite
-from weighbridge.suites.tuning.tuning import Tuning
+from weighbridge.suites.tuning import Tuning
 
 _TUNINGS = ShippedFiles(
     "weighbridge.suites.tuning",

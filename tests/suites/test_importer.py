@@ -139,7 +139,7 @@ def test_no_secret_is_shown_with_a_fault_whatever_its_key_or_encoding(
     shown = [
         str(place.fault("wrong"))
         for one in (root, *root.children)
-        for place in (one.place, *one.places)
+        for place in (one.place, *one.places.values())
     ]
     with pytest.raises(DocumentError) as broken:
         cosbench_xml.parse("w.xml", mark + f"{complete}<".encode(utf))

@@ -22,10 +22,9 @@ from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.trial import Trial, TuningStore
 from weighbridge.tuning.course import Course
 from weighbridge.tuning.preparation import PreparedTuning
-from weighbridge.tuning.proposals import OptunaSearch
 from weighbridge.tuning.space import Candidate, scope_between
 from weighbridge.tuning.trial_deployment import Switched, TrialDeployment
-from weighbridge.tuning.turns import TrialCount, TrialTurn, Turns, rounds
+from weighbridge.tuning.turns import OptunaSearch, TrialCount, TrialTurn, Turns, rounds
 
 LEFT_OUT: Final = "left out"
 

@@ -1,6 +1,6 @@
 """A study's conclusions checked by its replay: supported, contradicted, or undecided, and why.
 
-A conclusion consists of checks, each comparing cells with other cells (suites.studies.study).
+A conclusion consists of checks, each comparing cells with other cells (suites.studies).
 It is supported if every cell agrees, contradicted if one says the opposite, and else undecided.
 Cells are judged by the function that compares layouts (`results.analysis.comparing.compare`), for
 all conclusions of the study at once, so that p-values are corrected for all of them. A verdict that
