@@ -28,18 +28,10 @@ _REFUSED = "the null target refuses what is more than a complete object or a lis
 _IGNORED = "the null target ignores ranges and conditions"
 _LACKS: Mapping[str, str] = MappingProxyType(
     {
-        "copy": _REFUSED,
-        "delete-many": _REFUSED,
-        "write-multipart": _REFUSED,
-        "read-part": _REFUSED,
-        "update-metadata": _REFUSED,
-        "tag": _REFUSED,
-        "versions": _REFUSED,
-        "read-range": _IGNORED,
-        "read-if-match": _IGNORED,
-        "read-if-none-match": _IGNORED,
-        "write-if-none-match": _IGNORED,
-        "rewrite-if-none-match": _IGNORED,
+        **dict.fromkeys(("copy", "delete-many", "write-multipart", "read-part"), _REFUSED),
+        **dict.fromkeys(("update-metadata", "tag", "versions"), _REFUSED),
+        **dict.fromkeys(("read-range", "read-if-match", "read-if-none-match"), _IGNORED),
+        **dict.fromkeys(("write-if-none-match", "rewrite-if-none-match"), _IGNORED),
     }
 )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import lzma
 import re
+import socket
 import threading
 import time
 import xml.etree.ElementTree as ET
@@ -17,9 +18,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email import message_from_bytes
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
+
+from tests.drivers.conftest import NOW, serving
+from tests.drivers.good_answers import answer
 
 DATA = Path(__file__).parents[2] / "data" / "cosbench"
 
@@ -234,50 +237,24 @@ def _log(text: str, renamed: Mapping[str, str]) -> str:
     return text
 
 
-class Handler(BaseHTTPRequestHandler):
-    controller: Recorded
-
-    def do_GET(self) -> None:
-        self._serve(b"")
-
-    def do_POST(self) -> None:
-        self._serve(self.rfile.read(int(self.headers.get("Content-Length", 0))))
-
-    def log_message(self, *_args: object) -> None:
-        """Log nothing."""
-
-    def _serve(self, body: bytes) -> None:
-        place = urlsplit(self.path)
-        action = re.fullmatch(r"/controller/cli/(\w+)\.action", place.path)
-        if action is None:
-            page = b"<html><head><title>Apache Tomcat/6.0.16 - Error report</title></head></html>"
-            self._send(404, page)
-            return
-        kind = self.headers.get("Content-Type", "")
-        script, form = None, {}
-        if kind.startswith("multipart/form-data"):
-            parts = message_from_bytes(
-                f"Content-Type: {kind}\r\n\r\n".encode() + body
-            ).get_payload()
-            assert isinstance(parts, list)
-            for part in parts:
-                if getattr(part, "get_param")("name", header="content-disposition") == "config":  # noqa: B009 - of any message
-                    payload = getattr(part, "get_payload")(decode=True)  # noqa: B009
-                    script = payload.decode()
-        else:
-            form = parse_qs(body.decode(), keep_blank_values=True)
-        self._send(
-            200,
-            self.controller.answer(
-                action[1], parse_qs(place.query, keep_blank_values=True), form, script
-            ).encode(),
-        )
-
-    def _send(self, status: int, body: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+def _answered(controller: Recorded, head: str, body: bytes) -> bytes:
+    place = urlsplit(head.split(" ")[1])
+    action = re.fullmatch(r"/controller/cli/(\w+)\.action", place.path)
+    if action is None:
+        page = b"<html><head><title>Apache Tomcat/6.0.16 - Error report</title></head></html>"
+        return answer("404 Not Found", page)
+    kind = re.search("(?im)^Content-Type: (.*)\r$", head)
+    script, form = None, {}
+    if kind is not None and kind[1].startswith("multipart/form-data"):
+        parts = message_from_bytes(f"{kind[0]}\n\r\n".encode() + body).get_payload()
+        assert isinstance(parts, list)
+        for part in parts:
+            if getattr(part, "get_param")("name", header="content-disposition") == "config":  # noqa: B009 - of any message
+                script = getattr(part, "get_payload")(decode=True).decode()  # noqa: B009
+    else:
+        form = parse_qs(body.decode(), keep_blank_values=True)
+    query = parse_qs(place.query, keep_blank_values=True)
+    return answer("200 OK", controller.answer(action[1], query, form, script).encode())
 
 
 @contextmanager
@@ -285,15 +262,15 @@ def recorded_controller(root: Path) -> Iterator[Recorded]:
     """A controller on loopback with an archive below `root`."""
     controller = Recorded(root)
     controller.archive.mkdir(parents=True)
-    handler = type("Bound", (Handler,), {"controller": controller})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        controller.url = f"http://127.0.0.1:{server.server_address[1]}/controller"
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
+
+    def reply(connection: socket.socket, head: bytes) -> bool:
+        connection.sendall(_answered(controller, head.decode(), NOW.body))
+        return False
+
+    with serving(reply) as served:
+        controller.url = f"{served.url}/controller"
         try:
             yield controller
         finally:
-            server.shutdown()
-            thread.join()
             for writer in controller.writers:
                 writer.join()
