@@ -249,17 +249,11 @@ class CephBringUp:
         return base_url(one.address, one.port, tls=self.settings.radosgw.tls)
 
     def _both(self, base: str, *, storage_url: str | None = None) -> tuple[Endpoint, ...]:
-        ca_file = ca_file_of(base)
-        swift = Endpoint(
-            api="swift",
-            url=f"{base}/auth/v1.0",
-            user=_SUBUSER,
-            key=SecretStr(self.swift_key),
-            storage_url=storage_url,
-            ca_file=ca_file,
-        )
-        secret_key = SecretStr(self.secret_key)
-        s3 = Endpoint(api="s3", url=base, user=self.access_key, key=secret_key, ca_file=ca_file)
+        ca_file, url = ca_file_of(base), f"{base}/auth/v1.0"
+        s3_key, swift_key = SecretStr(self.secret_key), SecretStr(self.swift_key)
+        more = {"storage_url": storage_url, "ca_file": ca_file}
+        swift = Endpoint(api="swift", url=url, user=_SUBUSER, key=swift_key, **more)
+        s3 = Endpoint(api="s3", url=base, user=self.access_key, key=s3_key, ca_file=ca_file)
         return swift, s3
 
     def _below(self) -> Below:

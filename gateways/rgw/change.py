@@ -69,12 +69,11 @@ def apply_options(daemon: CephDaemon, wanted: Mapping[str, str]) -> None:
         for name, answer in answers.items()
         if _NOT_OBSERVED in answer and name not in _READ_EACH_TIME
     ]
-    flagged = {
-        name
-        for name, answer in ask_options(daemon, "config help", not_observed).items()
-        if "runtime" in _flags(answer)
-    }
-    uncertain = [name for name in not_observed if name not in flagged]
+    uncertain = []
+    for name, answer in ask_options(daemon, "config help", not_observed).items():
+        flags = _help(answer).get("flags")
+        if not isinstance(flags, list) or "runtime" not in flags:
+            uncertain.append(name)
     if uncertain:
         for name, value in before.items():
             _set(daemon, name, value)
@@ -105,11 +104,6 @@ def beyond_default(daemon: CephDaemon, names: Sequence[str]) -> dict[str, str]:
 
 def _set(daemon: CephDaemon, name: str, value: str) -> str:
     return ask([daemon], {"prefix": "config set", "var": name, "val": [value]})[daemon][0]
-
-
-def _flags(answer: str) -> Sequence[object]:
-    flags = _help(answer).get("flags", ())
-    return flags if isinstance(flags, list) else ()
 
 
 def _help(answer: str) -> Mapping[str, object]:

@@ -128,7 +128,9 @@ class Monitor:
             answers = json.loads(self._lines.next(_ANSWER_WITHIN_S, self._watch))
         except NoLine as error:
             self._watch()
-            raise self._failed(error) from None
+            code = error.code if isinstance(error, ProgramEnded) else None
+            output = "\n".join(self._host.log_tail(self._log.name))
+            raise CommandFailed(self._host.name, self._argv, code, output) from None
         for command, (code, output, message) in zip(commands, answers, strict=True):
             if code:
                 raise CommandFailed(
@@ -140,11 +142,6 @@ class Monitor:
         """The output of `ceph status`."""
         found: dict[str, Any] = json.loads(self.ask({"prefix": "status", "format": "json"})[0])
         return found
-
-    def _failed(self, error: NoLine) -> CommandFailed:
-        code = error.code if isinstance(error, ProgramEnded) else None
-        output = "\n".join(self._host.log_tail(self._log.name))
-        return CommandFailed(self._host.name, self._argv, code, output)
 
     def __enter__(self) -> Self:
         return self

@@ -68,27 +68,15 @@ class Rgw(Gateway):
         self.release = release
         self.place, self.settings = place, settings
         self.cluster = CephCluster(release=release, place=place, settings=settings)
-        self._fit_release(release)
-        self._fit_place()
-        self._fit_ports()
-
-    @classmethod
-    def settings_elsewhere(cls, release: str) -> str | None:
-        return RELEASES[release].settings_of or None
-
-    def _fit_release(self, release: str) -> None:
-        wanted = self.settings.radosgw.frontend
+        wanted = settings.radosgw.frontend
         if wanted not in RELEASES[release].frontends:
             have = [name for name, one in RELEASES.items() if wanted in one.frontends]
             raise ValueError(
                 f"radosgw of {release} has no front end {wanted}; {', '.join(have)} have it"
             )
-        if self.settings.osd.objectstore == "filestore" and not RELEASES[release].filestore:
+        if settings.osd.objectstore == "filestore" and not RELEASES[release].filestore:
             have = [name for name, one in RELEASES.items() if one.filestore]
             raise ValueError(f"the OSDs of {release} have no FileStore; {', '.join(have)} have it")
-
-    def _fit_place(self) -> None:
-        place, settings = self.place, self.settings
         pools = settings.pools
         if pools.failure_domain == "host" and len(place.osd) < pools.most_parts:
             needed = f"{pools.part_words} on separate hosts need {pools.most_parts} osd hosts"
@@ -97,18 +85,21 @@ class Rgw(Gateway):
                 raise Unfit(found)
             less = "lower k or m, or set failure_domain to osd"
             raise Unfit(f"{found}: {less}", ("settings", "pools", "ec"))
-        daemons = len(place.radosgw) * settings.radosgw.daemons
-        refuse_unfit(place, settings, daemons, "radosgw", tls=settings.radosgw.tls)
-
-    def _fit_ports(self) -> None:
-        daemons = range(self.settings.radosgw.daemons)
-        wanted = [(name, port, "the mon") for name in self.place.mon for port in MON_PORTS]
-        wanted += [
-            (name, self.settings.radosgw.port + index, "radosgw")
-            for name in self.place.radosgw
-            for index in daemons
+        daemons = settings.radosgw.daemons
+        refuse_unfit(
+            place, settings, len(place.radosgw) * daemons, "radosgw", tls=settings.radosgw.tls
+        )
+        ports = [(name, port, "the mon") for name in place.mon for port in MON_PORTS]
+        ports += [
+            (name, settings.radosgw.port + index, "radosgw")
+            for name in place.radosgw
+            for index in range(daemons)
         ]
-        refuse_shared_ports(self.place, self.cluster.front(), wanted)
+        refuse_shared_ports(place, self.cluster.front(), ports)
+
+    @classmethod
+    def settings_elsewhere(cls, release: str) -> str | None:
+        return RELEASES[release].settings_of or None
 
     def apis(self) -> tuple[ObjectApi, ...]:
         return ("swift", "s3")
