@@ -81,7 +81,7 @@ def disk_usage(mounted: Sequence[tuple[Host, Sequence[str]]]) -> tuple[int, int,
         return known
 
     size_bytes = used_bytes = free_bytes = 0
-    for rows in together([partial(rows_of, *one) for one in mounted]):
+    for rows in together([partial(rows_of, host, folders) for host, folders in mounted]):
         for size, used, free in rows:
             size_bytes += size
             used_bytes += used
@@ -133,8 +133,8 @@ def folder_daemon(
     env: Mapping[str, str] | None = None,
 ) -> Daemon:
     """A daemon that makes its folders first."""
-    made = f"mkdir -p {shlex.join(folders)}; " if folders else ""
-    command = ("sh", "-ec", f"{made}exec {shlex.join(argv)}")
+    before = f"mkdir -p {shlex.join(folders)}; " if folders else ""
+    command = ("sh", "-ec", f"{before}exec {shlex.join(argv)}")
     return Daemon(host, Service(name, command, env or {}), port)
 
 
@@ -335,7 +335,7 @@ class RunningFileStore(RunningGateway):
         Raises ServiceFailed or CommandFailed.
         """
         for stage in self._stages:
-            mine = [one for one in stage if names is None or one.host.name in names]
+            mine = [each for each in stage if names is None or each.host.name in names]
             daemon.start(mine)
             await_ports(self._client, mine, say)
         self._store.meet(self._hosts)
@@ -374,7 +374,7 @@ class RunningFileStore(RunningGateway):
         daemon.check(self.daemons())
 
     def daemons(self) -> tuple[Daemon, ...]:
-        return tuple(one for stage in self._stages for one in stage)
+        return tuple(daemon for stage in self._stages for daemon in stage)
 
     def disk_space(self) -> DiskSpace:
         size, _, free = disk_usage([(host, disk_folders(host)) for host in self._keepers])
