@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import gzip
-import re
 import socket
 import ssl
 import threading
 from collections import deque
-from contextlib import ExitStack
 from dataclasses import dataclass, field
-from http import HTTPStatus
-from typing import Self
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
-
-from tests.drivers.conftest import NOW, serving
-from tests.drivers.good_answers import answer
 
 
 @dataclass(frozen=True)
@@ -55,7 +50,7 @@ class FakeInflux:
         self.asked = threading.Condition()
         self.ended = threading.Event()
         self._tls = tls
-        self._listening = ExitStack()
+        self._server: _Server | None = None
         self._port = 0
 
     @property
@@ -73,13 +68,22 @@ class FakeInflux:
     def up(self) -> None:
         """Listen, always on the same port."""
         self.ended.clear()
-        place = ("127.0.0.1", self._port)
-        self._port = self._listening.enter_context(serving(self._reply, self._tls, place)).port
+        self._server = _Server(("127.0.0.1", self._port), self)
+        self._port = int(self._server.server_address[1])
+        if self._tls is not None:
+            self._server.socket = self._tls.wrap_socket(self._server.socket, server_side=True)
+        threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        ).start()
 
     def down(self) -> None:
         """Refuse new connections and close the open ones."""
-        self.ended.set()
-        self._listening.close()
+        if self._server is not None:
+            self.ended.set()
+            self._server.shutdown()
+            self._server.server_close()
+            self._server.cut()
+            self._server = None
 
     def wait_for(self, writes: int) -> bool:
         """Wait for this many writes; whether they arrived in time."""
@@ -89,32 +93,68 @@ class FakeInflux:
     def took(self, write: InfluxWrite) -> InfluxReply:
         """Record a request and return its reply."""
         with self.asked:
-            reply = self.answers.popleft() if self.answers else self.otherwise
+            answer = self.answers.popleft() if self.answers else self.otherwise
             self.writes.append(write)
-            if reply.status == 204 and reply.how == "answer":
+            if answer.status == 204 and answer.how == "answer":
                 self.taken += write.lines
             self.asked.notify_all()
-        return reply
+        return answer
 
-    def _reply(self, connection: socket.socket, head: bytes) -> bool:
-        text, body = head.decode(), NOW.body
-        if re.search("(?im)^content-encoding: gzip", text):
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, address: tuple[str, int], fake: FakeInflux) -> None:
+        super().__init__(address, _Handler)
+        self.fake = fake
+        self.open: list[socket.socket] = []
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self.open.append(request)
+        super().process_request(request, client_address)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log nothing: broken connections are intended here."""
+
+    def cut(self) -> None:
+        for one in self.open:
+            try:
+                one.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue  # the client has closed it
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.headers.get("Content-Encoding") == "gzip":
             body = gzip.decompress(body)
-        parts = urlsplit(text.split(" ")[1])
-        token = re.search(r"(?im)^authorization: (.*)\r$", text)
-        lines = body.decode().split("\n")
-        reply = self.took(
-            InfluxWrite(parts.path, dict(parse_qsl(parts.query)), token and token[1], lines)
+        parts = urlsplit(self.path)
+        write = InfluxWrite(
+            parts.path,
+            dict(parse_qsl(parts.query)),
+            self.headers.get("Authorization"),
+            body.decode().split("\n"),
         )
-        if reply.how == "hang":
-            self.ended.wait()
-        elif reply.how == "torn":
-            connection.sendall(b"HTTP/1.1 20")
+        answer = self.server.fake.took(write)
+        if answer.how == "hang":
+            self.server.fake.ended.wait()
+            self.close_connection = True
+        elif answer.how == "torn":
+            self.wfile.write(b"HTTP/1.1 20")
+            self.close_connection = True
         else:
-            fields = [f"{name}: {value}" for name, value in reply.fields]
-            status = f"{reply.status} {HTTPStatus(reply.status).phrase}"
-            sent = answer(status, reply.body.encode(), *fields)
-            if reply.status == 204:
-                sent = sent.replace(b"Content-Length: 0\r\n", b"")
-            connection.sendall(sent)
-        return reply.how == "answer"
+            self.send_response(answer.status)
+            for name, value in answer.fields:
+                self.send_header(name, value)
+            if answer.status != 204:
+                self.send_header("Content-Length", str(len(answer.body.encode())))
+            self.end_headers()
+            self.wfile.write(answer.body.encode())
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
+        """Log nothing."""

@@ -450,8 +450,7 @@ def test_bars_are_the_effects_of_the_ledger(tuned: Evidence, deck: Deck) -> None
 def test_the_notes_have_the_files_to_paste_and_every_figure(tuned: Evidence, deck: Deck) -> None:
     fragments = present(tuned.tuned).to_paste
     assert fragments
-    notes = "
-".join(note for one in deck.slides for note in one.notes)
+    notes = "\n".join(note for one in deck.slides for note in one.notes)
     for fragment in fragments:
         assert fragment.text in notes
     for entry in present(tuned.tuned).table.entries:
