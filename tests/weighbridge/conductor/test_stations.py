@@ -228,7 +228,7 @@ class Killing:
 
 
 def drivers() -> list[psutil.Process]:
-    return [one for one in psutil.Process().children() if words(one)[1:] == ["-m", *ODD]]
+    return [one for one in psutil.Process().children() if words(one)[-2:] == ["-m", *ODD]]
 
 
 # The driver's own worker processes are its children, those of the other client are ours.
