@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from html import unescape
 from xml.parsers import expat
 
 LARGEST_BYTES = 32 * 1024 * 1024
@@ -28,22 +29,19 @@ def parse(data: bytes) -> ET.Element:
     return _Reader().read(data)
 
 
-_PAGE_TITLE = re.compile(rb"<title>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+_PAGE_TITLE = re.compile(r"<title>(.*?)</title>", re.IGNORECASE | re.DOTALL)
+_TOLD = re.compile(r"<(?:\w+:)?(?:Code|Message)>(.*?)(?:</|\Z)", re.DOTALL)
 _LONGEST_WORDS = 200
 
 
 def error_words(body: bytes) -> str:
     """What the body of an error says, on one line: S3's code and message, the title of a page, or
-    its beginning.
+    its beginning. The body may be cut off.
     """
-    text = body[:LONGEST_ERROR_BYTES]
-    try:
-        root = parse(text)
-        told = [(root.findtext(f"{{*}}{name}") or "").strip() for name in ("Code", "Message")]
-    except NotPlain:
-        told = []
+    text = body[:LONGEST_ERROR_BYTES].decode(errors="replace")
     title = _PAGE_TITLE.search(text)
-    words = ": ".join(filter(None, told)) or (title[1] if title else text).decode(errors="replace")
+    told = [unescape(words) for words in _TOLD.findall(text)]
+    words = ": ".join(filter(None, told)) or (title[1] if title else text)
     words = " ".join("".join(one if one.isprintable() else " " for one in words).split())
     return words if len(words) <= _LONGEST_WORDS else f"{words[: _LONGEST_WORDS - 4]} ..."
 

@@ -11,6 +11,7 @@ from typing import Protocol
 import gevent
 from pydantic import Field, NonNegativeFloat, NonNegativeInt
 
+from weighbridge.common import plain_xml
 from weighbridge.common.record import Record
 from weighbridge.drivers.engine._native import Engine
 from weighbridge.drivers.locust.account import Account
@@ -124,9 +125,11 @@ class NativeWorkerGroup:
         self._engine.renew_keys(account.keys)
 
     def progress(self) -> WorkerProgress:
-        return WorkerProgress.model_validate(
-            {**json.loads(self._engine.progress()), "started": self._engine.started()}
-        )
+        progress = {**json.loads(self._engine.progress()), "started": self._engine.started()}
+        if said := progress["last_error"]:
+            status, mark, body = said.partition("<")  # of an answer in XML
+            progress["last_error"] = status + plain_xml.error_words((mark + body).encode())
+        return WorkerProgress.model_validate(progress)
 
     def snapshot(self) -> Window:
         return Window.model_validate_json(self._engine.snapshot())

@@ -224,6 +224,9 @@ def test_objects_that_cannot_be_written_fail_the_preparation_with_their_classes(
     fault = fault_of(full, Prepare(workload=workload({"read": 1})))
     assert "only 0 of 40 objects of tried" in fault
     assert "http-507 x" in fault
+    busy = setup_for(null(fail_share=1.0, fail_status=503).target("s3"))
+    fault = fault_of(busy, Prepare(workload=workload({"read": 1})))
+    assert fault.endswith(": 503: InjectedFailure: InjectedFailure")  # and no XML
 
 
 def test_objects_that_exist_are_not_written_again(null: Callable[..., Null], kept: Kept) -> None:
