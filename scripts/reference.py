@@ -35,8 +35,8 @@ FILES: Mapping[str, tuple[type[BaseModel], str, str]] = {
 HEAD = """# Keys, operations and metrics
 
 Every key of every file, every operation and every metric, written by `make reference` from what
-validates and computes them. Times are written `500ms`, `30s`, `2h`; sizes `64kB`, `4MiB`; rates of
-NICs `10Gbit`. A key with `[]` is of each item of a list, one with `NAME` of each of a mapping.
+validates and computes them. Times are written `500ms`, `2h`, `9m30s`, `9:30`; sizes `64kB`, `4MiB`;
+rates of NICs `10Gbit`. A key with `[]` is of each item of a list, one with `NAME` of each of a map.
 The command line is in [Verbs](verbs.md), layouts that ship are in [Layouts](layouts.md).
 """
 

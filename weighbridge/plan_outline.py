@@ -10,7 +10,13 @@ from weighbridge.budget import RepeatScatter, claim
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import JsonDocument, Record
 from weighbridge.conductor.plan import NO_CONTROLS, Plan
-from weighbridge.conductor.time_estimate import REPORTING_S, TimeEstimate, show_duration
+from weighbridge.conductor.time_estimate import (
+    REPORTING_S,
+    TimeEstimate,
+    show_duration,
+    starting_s,
+    stopping_s,
+)
 from weighbridge.gateways.sizing import Sized
 from weighbridge.results.figures import UNKNOWN, counted
 from weighbridge.screen.terminal import print_line, print_table
@@ -196,13 +202,16 @@ def print_trial(
     planned: Sequence[Planned],
     hardware: Hardware,
     screen: Console,
-    asked: Iterable[str],
-    seconds: float,
+    asked: Iterable[tuple[str, float]],
 ) -> None:
-    """Print what would be started, what would be `asked` of it, and about how long that takes."""
+    """Print what would be started, and about how long all of it takes; `asked` says for each
+    deployment what would be done with it, and for how many seconds.
+    """
     print_layouts(outline_layouts(planned, hardware), screen)
-    for text in asked:
+    seconds = 0.0
+    for text, asked_s in asked:
         print_line(screen, text)
+        seconds += starting_s(hardware) + asked_s + stopping_s(hardware)
     layouts = counted(len(planned), "layout")
     print_line(screen, f"{layouts} on {hardware.name}: about {show_duration(seconds)} in all")
 

@@ -384,6 +384,7 @@ class AnsweringProgram:
             for line in lines:
                 self._answers.write(line)
                 self._answers.flush()
+        with contextlib.suppress(BrokenPipeError):
             if not silent:
                 self._answers.close()
 

@@ -479,8 +479,8 @@ def test_an_advised_command_works_as_it_is_printed(
 def test_a_terminal_that_is_gone_is_a_hangup(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     os.close(ours)
-    done = subprocess.run(
-        [sys.executable, "-m", "weighbridge", "status"],
+    done = subprocess.run(  # also where these tests ignore it, as under nohup
+        ["env", "--default-signal=HUP", sys.executable, "-m", "weighbridge", "status"],
         stdout=theirs,
         stderr=subprocess.PIPE,
         text=True,

@@ -97,7 +97,8 @@ def test_a_store_and_a_front_of_other_packages_are_compared_reported_and_exporte
     # Reading the run does not need what made it.
     (run / "derived" / "report.html").unlink()
     without = {**environment, "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
-    command_line.run("report", "--no-charts", run, env=without, code=0)
+    again = command_line.run("report", "--no-charts", run, env=without)
+    assert again.returncode == 0, again.stderr
     assert "toy front on gateway-1" in (run / "derived" / "report.html").read_text()
 
 
@@ -203,13 +204,14 @@ def test_its_run_has_a_report_and_exports_even_if_it_is_not_installed(
 ) -> None:
     assert "heads" in (compared.derived / "report.html").read_text()
     for place in ({}, {"PYTHONPATH": str(TOY)}):
-        weighbridge("report", compared.folder, **place, code=0)
+        assert weighbridge("report", compared.folder, **place).returncode == 0
         out = tmp_path / str(len(place))
         out.mkdir()
         for form in ("json", "csv"):
             done = weighbridge(
-                "export", compared.folder, "--to", form, "--out", out / form, **place, code=0
+                "export", compared.folder, "--to", form, "--out", out / form, **place
             )
+            assert done.returncode == 0, done.stderr
         rows = [
             row
             for path in map(Path, done.stdout.split())

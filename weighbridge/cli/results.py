@@ -271,7 +271,11 @@ def export_verb(
                 "influx takes the entire run and makes no files",
                 advice="Leave out --table, --out and --force.",
             )
-        click.echo(_send(run, influx))
+        from weighbridge.results.influx.export import send_run
+        from weighbridge.results.influx.server import InfluxServer
+        from weighbridge.results.record.store import RunStore
+
+        click.echo(send_run(RunStore.open(run), InfluxServer.parse(influx)).words)
         return
     if out == STANDARD_OUTPUT:
         _, produced = produce(run, form, tables)
@@ -284,14 +288,6 @@ def export_verb(
             click.echo(str(path))
     for remark in remarks:
         click.echo(f"weighbridge: {remark}", err=True)
-
-
-def _send(run: Path, url: str) -> str:
-    from weighbridge.results.influx.export import send_run
-    from weighbridge.results.influx.server import InfluxServer
-    from weighbridge.results.record.store import RunStore
-
-    return send_run(RunStore.open(run), InfluxServer.parse(url)).words
 
 
 RUNS = Path("runs")

@@ -193,20 +193,18 @@ def _print_asking(
     screen: Console,
 ) -> None:
     """Print what would be `asked` of each layout."""
-    from weighbridge.conductor.time_estimate import ASKING_S, starting_s, stopping_s
+    from weighbridge.conductor.time_estimate import ASKING_S
     from weighbridge.plan_outline import print_trial
     from weighbridge.results.figures import counted
 
     introduce(hosts, screen)
-    lines = []
-    seconds = 0.0
+    trials = []
     for layout, mine in zip(planned, asked, strict=True):
         apis = layout.gateway.apis()
         count = sum(one.api in apis for one in mine)
-        asks = counted(count, "question")
-        lines.append(f"{layout.layout.name}: {asks} over {' and '.join(apis)}")
-        seconds += starting_s(hosts) + count * ASKING_S + stopping_s(hosts)
-    print_trial(planned, hosts, screen, lines, seconds)
+        words = f"{layout.layout.name}: {counted(count, 'question')} over {' and '.join(apis)}"
+        trials.append((words, count * ASKING_S))
+    print_trial(planned, hosts, screen, trials)
 
 
 def print_list(capabilities: tuple[Capability, ...], screen: Console) -> None:
@@ -373,20 +371,19 @@ def _print_cutting(
 ) -> None:
     """Print which power cuts would be made of layouts: those that a folder lacks."""
     from weighbridge.conductor.durability import cuts_of, missing
-    from weighbridge.conductor.time_estimate import CUT_S, starting_s, stopping_s
+    from weighbridge.conductor.time_estimate import CUT_S
     from weighbridge.plan_outline import print_trial
     from weighbridge.results.figures import counted
 
     introduce(hosts, screen)
-    lines = []
-    seconds = 0.0
+    trials = []
     for name, is_control in missing(out, [one.layout.name for one in planned], wanted):
         cuts, load_s = cuts_of(wanted, control=is_control)
         what = f"{name}, control" if is_control else name
-        workers = counted(wanted.workers, "worker")
-        lines.append(f"{what}: {workers} write for {load_s:g} s, {counted(cuts, 'power cut')}")
-        seconds += starting_s(hosts) + load_s + cuts * CUT_S + stopping_s(hosts)
-    print_trial(planned, hosts, screen, lines or ["every cut is made"], seconds)
+        load = f"{counted(wanted.workers, 'worker')} write for {load_s:g} s"
+        words = f"{what}: {load}, {counted(cuts, 'power cut')}"
+        trials.append((words, load_s + cuts * CUT_S))
+    print_trial(planned, hosts, screen, trials)
 
 
 def chosen(given: tuple[str, ...] | None) -> tuple[ObjectApi, ...] | None:
