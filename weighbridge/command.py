@@ -174,8 +174,8 @@ def _code() -> int:
         return _said(error)
     except Interrupted as error:
         left = "; ".join(dict.fromkeys(getattr(error, "__notes__", ())))
-        rest = f"{left}; all else is torn down" if left else "everything is torn down"
-        _complain(f"ended by {error.signal.name}; {rest}")
+        rest = f"{left}; all else" if left else "all"
+        _complain(f"ended by {error.signal.name}; {rest} that was started is ended")
         return 128 + error.signal
     except (KeyboardInterrupt, click.Abort):
         return 130

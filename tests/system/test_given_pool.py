@@ -214,7 +214,7 @@ def test_a_run_that_is_asked_to_end_leaves_nothing(site: Site, number: signal.Si
         process.send_signal(number)
         said = process.communicate(timeout=120)[0]
     assert process.returncode == 128 + number, said
-    assert "everything is torn down" in said
+    assert "all that was started is ended" in said
     assert (site.objects, site.benches) == (before, [])
 
 

@@ -222,14 +222,14 @@ def test_signals_after_the_first_do_not_disturb_the_teardown_and_handlers_come_b
 @pytest.mark.parametrize(
     ("notes", "said"),
     [
-        ((), "everything is torn down"),
+        ((), "all that was started is ended"),
         (
             ("buckets that may be left: wb-1-a-0",) * 2,
-            "buckets that may be left: wb-1-a-0; all else is torn down",
+            "buckets that may be left: wb-1-a-0; all else that was started is ended",
         ),
     ],
 )
-def test_a_command_that_a_signal_ends_says_that_all_is_torn_down_only_if_nothing_is_left(
+def test_a_command_that_a_signal_ends_says_that_all_is_ended_only_if_nothing_is_left(
     monkeypatch: pytest.MonkeyPatch,
     run_cli: Callable[..., tuple[str, str]],
     notes: tuple[str, ...],
