@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from botocore.credentials import Credentials
 
 
-HIDDEN = "***"
+HIDDEN: Final = "***"
+"""For secrets, where texts are shown."""
 SHORT: Final = 8
 """A secret with less characters is short, see `_where`."""
 

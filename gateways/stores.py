@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
+from weighbridge.common.credential import HIDDEN
 from weighbridge.common.endpoint import Endpoint, ObjectApi, S3Way, base_url, host_port
 from weighbridge.common.host import Host
 from weighbridge.common.quantities import Bytes
@@ -16,7 +17,6 @@ from weighbridge.common.record import Record
 from weighbridge.common.structure import Answers, Fragments, Structure
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.file_store import (
-    HIDDEN,
     FileStore,
     HostNames,
     Hosts,
