@@ -154,10 +154,10 @@ def connect(connection: http.client.HTTPConnection, within_s: float) -> None:
 def _each_s(connection: http.client.HTTPConnection, within_s: float) -> float:
     """An equal part of the time for each address of its name. Raises OSError."""
     try:
-        found = socket.getaddrinfo(connection.host, connection.port, type=socket.SOCK_STREAM)
+        addresses = socket.getaddrinfo(connection.host, connection.port, type=socket.SOCK_STREAM)
     except UnicodeError:  # an empty label, or one of more than 63 letters
         raise socket.gaierror(socket.EAI_NONAME, "not a host name") from None
-    return max(within_s, _LEAST_S) / len(found)
+    return max(within_s, _LEAST_S) / len(addresses)
 
 
 def _left_s(deadline_s: float) -> float:
@@ -176,14 +176,14 @@ def parts_of(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
         is_web = parts.scheme in ("http", "https") and parts.port != 0
-        found = is_web and _is_host(parts.hostname or "")
+        usable = is_web and _is_host(parts.hostname or "")
     except ValueError:
         raise ValueError(
             "not of the form http://HOST[:PORT][/PATH]: its host or port is invalid"
         ) from None
     if "@" in parts.netloc:
         raise ValueError("contains a user or a password")
-    if not found or not url.isascii() or not url.isprintable() or " " in url:
+    if not usable or not url.isascii() or not url.isprintable() or " " in url:
         raise ValueError("not of the form http://HOST[:PORT][/PATH]")
     return parts
 

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from botocore.credentials import Credentials
 
 
-HIDDEN = "***"
+HIDDEN: Final = "***"
+"""For secrets, where texts are shown."""
 SHORT: Final = 8
 """A secret with less characters is short, see `_where`."""
 
@@ -62,10 +63,10 @@ def _where(form: str) -> str:
     """A pattern of a secret. A short one may be part of words that say what is wrong, so that it
     counts only as a word, and a single character only where values are: `='x'`.
     """
-    found = re.escape(form)
+    escaped = re.escape(form)
     if len(form) == 1:
-        return rf"""(?<='){found}(?=')|(?<="){found}(?=")|(?<=[=>]){found}(?!\w)"""
-    return found if len(form) >= SHORT else rf"(?<!\w){found}(?!\w)"
+        return rf"""(?<='){escaped}(?=')|(?<="){escaped}(?=")|(?<=[=>]){escaped}(?!\w)"""
+    return escaped if len(form) >= SHORT else rf"(?<!\w){escaped}(?!\w)"
 
 
 def _forms(secret: str) -> tuple[str, ...]:
@@ -489,8 +490,8 @@ def aws_session(source: KeySource) -> Any:
 
 def profile_of(session: Any, name: str) -> Mapping[str, Any]:
     """What both of its files say of a profile. Raises BotoCoreError."""
-    found: Mapping[str, Any] = session.full_config.get("profiles", {}).get(name, {})
-    return found
+    profile: Mapping[str, Any] = session.full_config.get("profiles", {}).get(name, {})
+    return profile
 
 
 def load(source: KeySource, known: Sequence[str] = ()) -> Keys | None:

@@ -30,8 +30,8 @@ def escape_controls(text: str) -> str:
 def mask_urls(text: str) -> str:
     """The text with stars for what may be a secret in URLs: user, query and fragment; as long."""
 
-    def masked(found: re.Match[str]) -> str:
-        user, place, query = found.groups()
+    def masked(match: re.Match[str]) -> str:
+        user, place, query = match.groups()
         return f"//{'*' * len(user)}{place}{query[:1]}{'*' * len(query[1:])}"
 
     return _URL.sub(masked, text)

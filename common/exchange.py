@@ -310,19 +310,19 @@ _SKEW: Final = timedelta(minutes=5)
 
 
 def skew(answer: HttpAnswer) -> str:
-    """How far this machine's clock is off, where a refusal is for that; "" where it is not."""
+    """How far this machine's clock is off, where a refusal is or may be for that; else ""."""
     if answer.status != _FORBIDDEN:
         return ""
-    try:
-        theirs = parsedate_to_datetime(answer.headers["date"])
-        off = datetime.now(UTC) - theirs
-    except (KeyError, ValueError, TypeError):  # TypeError: without a zone
-        off = timedelta()
+    off = timedelta()
+    with contextlib.suppress(KeyError, ValueError, TypeError):  # TypeError: without a zone
+        off = datetime.now(UTC) - parsedate_to_datetime(answer.headers["date"])
     told = b"RequestTimeTooSkewed" in answer.body[: plain_xml.LONGEST_ERROR_BYTES]
-    if not told and abs(off) < _SKEW:
+    how = "off from"
+    if abs(off) >= _SKEW:
+        how = f"{str(abs(off)).partition('.')[0]} {'ahead of' if off > timedelta() else 'behind'}"
+    elif not told:
         return ""
-    how = f"{str(abs(off)).partition('.')[0]} {'ahead of' if off > timedelta() else 'behind'}"
     return (
-        f"refused since this machine's clock is {how if abs(off) >= _SKEW else 'off from'} the "
-        "store's, and requests are signed with the time; set the clock that is wrong (timedatectl)"
+        f"refused{' since' if told else ', and'} this machine's clock is {how} the store's; S3's "
+        "requests are signed with the time: set the clock that is wrong (timedatectl)"
     )

@@ -42,7 +42,7 @@ def error_words(body: bytes) -> str:
     title = _PAGE_TITLE.search(text)
     told = [unescape(words) for words in _TOLD.findall(text)]
     words = ": ".join(filter(None, told)) or (title[1] if title else text)
-    words = " ".join("".join(one if one.isprintable() else " " for one in words).split())
+    words = " ".join("".join(sign if sign.isprintable() else " " for sign in words).split())
     return words if len(words) <= _LONGEST_WORDS else f"{words[: _LONGEST_WORDS - 4]} ..."
 
 

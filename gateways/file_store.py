@@ -89,8 +89,6 @@ def disk_usage(mounted: Sequence[tuple[Host, Sequence[str]]]) -> tuple[int, int,
     return size_bytes, used_bytes, free_bytes
 
 
-HIDDEN: Final = "***"
-"""For secrets, where files are shown."""
 READY_S: Final = 120.0
 """How long a store may take until it says that it is ready: three-host stores took 8 s here."""
 

@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
+from weighbridge.common.credential import HIDDEN
 from weighbridge.common.endpoint import Endpoint, ObjectApi, S3Way, base_url, host_port
 from weighbridge.common.host import Host
 from weighbridge.common.quantities import Bytes
@@ -16,7 +17,6 @@ from weighbridge.common.record import Record
 from weighbridge.common.structure import Answers, Fragments, Structure
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.file_store import (
-    HIDDEN,
     FileStore,
     HostNames,
     Hosts,
@@ -273,7 +273,7 @@ class Seaweedfs(FileStore):
     def stages(self, hosts: Hosts, endpoint: Endpoint) -> Stages:
         place = self.place
         master, filer, s3 = hosts[place.master], hosts[place.filer], hosts[place.s3]
-        known = f"-master={host_port(master.address, _MASTER)}"
+        to_master = f"-master={host_port(master.address, _MASTER)}"
         volumes, names = f"{disk_folders(master)[0]}/master", f"{disk_folders(filer)[0]}/filer"
         of_master = (
             f"-mdir={volumes}",
@@ -284,7 +284,7 @@ class Seaweedfs(FileStore):
         )
         of_filer = (
             f"-defaultStoreDir={names}",
-            known,
+            to_master,
             f"-maxMB={self.settings.chunk_size // MIB}",
         )
         of_s3 = (
@@ -294,7 +294,7 @@ class Seaweedfs(FileStore):
         )
         return [
             [_weed(master, "master", _MASTER, of_master, [volumes])],
-            [_volume_server(hosts[name], known) for name in place.volume],
+            [_volume_server(hosts[name], to_master) for name in place.volume],
             [_weed(filer, "filer", _FILER, of_filer, [names])],
             [_weed(s3, "s3", self.port, of_s3)],
         ]
@@ -302,8 +302,8 @@ class Seaweedfs(FileStore):
     def ready(self, hosts: Hosts) -> tuple[Readiness, ...]:
         master = hosts[self.place.master]
         servers = f"{base_url(master.address, _MASTER)}/dir/status"
-        known = Readiness(master, servers, text='"Url"', times=len(self.place.volume))
-        return (known, *super().ready(hosts))
+        volumes = Readiness(master, servers, text='"Url"', times=len(self.place.volume))
+        return (volumes, *super().ready(hosts))
 
     def set_up(self, running: RunningFileStore, hosts: Hosts) -> None:
         """Have it sync, which it remembers."""
@@ -348,20 +348,20 @@ def _weed(
     return folder_daemon(host, role, port, argv, folders)
 
 
-def _volume_server(host: Host, known: str) -> Daemon:
+def _volume_server(host: Host, to_master: str) -> Daemon:
     folders = [f"{folder}/volume" for folder in disk_folders(host)]
     most = ",".join("0" for _ in folders)
-    options = (f"-dir={','.join(folders)}", f"-max={most}", known)
+    options = (f"-dir={','.join(folders)}", f"-max={most}", to_master)
     return _weed(host, "volume", _VOLUME, options, folders)
 
 
 def _weed_keys(user: str, key: str) -> str:
-    known = {
+    identity = {
         "name": user,
         "credentials": [{"accessKey": user, "secretKey": key}],
         "actions": ["Admin", "Read", "Write", "List", "Tagging"],
     }
-    return json.dumps({"identities": [known]}, indent=2) + "\n"
+    return json.dumps({"identities": [identity]}, indent=2) + "\n"
 
 
 class Garage(FileStore):
@@ -472,12 +472,12 @@ class Garage(FileStore):
         return (f"{disks[0]}/meta", *(f"{disk}/data" for disk in disks))
 
     def _toml(self, site: Site, secret: str, token: str) -> str:
-        settings, (known, *blocks) = self.settings, self._folders(site)
+        settings, (meta, *blocks) = self.settings, self._folders(site)
         data = ", ".join(f'{{ path = "{folder}", capacity = "1T" }}' for folder in blocks)
         rpc = host_port(site.address, _RPC)
         s3 = f'api_bind_addr = "{host_port(site.address, self.port)}"\n'
         return f"""\
-metadata_dir = "{known}"
+metadata_dir = "{meta}"
 data_dir = [{data}]
 db_engine = "lmdb"
 metadata_fsync = {json.dumps(settings.metadata_fsync)}

@@ -166,12 +166,13 @@ class ApacheSettings(FrontSettings):
     @field_validator("options")
     @classmethod
     def _addable(cls, options: dict[Section, dict[str, Value]]) -> dict[Section, dict[str, Value]]:
+        mpm = {key.replace("_", ""): f"mpm: {key}" for key in MpmSettings.model_fields}
+        settings = {**_OWN, **mpm}
         for section, directives in options.items():
             for name, value in directives.items():
                 if value == "":
                     raise ValueError(f"{section}: the value of {name} is not one line: it is empty")
-                mpm = {key.replace("_", ""): f"mpm: {key}" for key in MpmSettings.model_fields}
-                own = {**_OWN, **mpm}.get(name.lower())
+                own = settings.get(name.lower())
                 if own is not None:
                     raise ValueError(f"{section}: {name} is set by `{own}`")
         return options

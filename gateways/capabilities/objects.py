@@ -15,7 +15,6 @@ from weighbridge.common.exchange import HttpAnswer
 from weighbridge.gateways.capabilities.capability import (
     BOTH,
     Answer,
-    Capability,
     Unknown,
     Wrong,
     both,
@@ -252,9 +251,8 @@ def _ranged(
 
 
 RANGES: Final = tuple(
-    Capability(
-        *(f"{api}-range-{key}", api, "ranges", title, f"GET with Range: {ranges}"),
-        partial(_ranged, ranges, judge),
+    capability(api, "ranges", title, f"GET with Range: {ranges}", key=f"range-{key}")(
+        partial(_ranged, ranges, judge)
     )
     for api in BOTH
     for key, title, ranges, judge in (

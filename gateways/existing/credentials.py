@@ -79,11 +79,11 @@ def _swift_on_line(
     """Keystone or auth v1 at this URL; with nothing but a token the storage there."""
     own = f"_{name.upper().replace('-', '_')}"
     user, key = (one + own if environment.get(one + own) else one for one in (USER, KEY))
-    has_own = any(environment.get(one + own) for one in KEYSTONE_SECRETS)
+    has_own = any(environment.get(secret + own) for secret in KEYSTONE_SECRETS)
     # Keystone's URL may be without its version; auth v1's has one.
-    asks_keystone = (has_own or any(environment.get(one) for one in KEYSTONE_SECRETS)) and not (
-        environment.get(key) or environment.get(TOKEN) or "/v1" in url
-    )
+    has_secret = has_own or any(environment.get(secret) for secret in KEYSTONE_SECRETS)
+    of_auth_v1 = environment.get(key) or environment.get(TOKEN) or "/v1" in url
+    asks_keystone = has_secret and not of_auth_v1
     if identity_url(url) or asks_keystone:
         return {"keystone": {"auth_url": url, "suffix": own if has_own else ""}}
     if environment.get(TOKEN) and not environment.get(key):
@@ -290,7 +290,7 @@ def with_profile(s3: S3, environment: Mapping[str, str]) -> S3:
         "addressing": style if style == "virtual" and s3.named else None,
         "ca_file": profile.get("ca_bundle") if s3.urls[0].startswith("https:") else None,
     }
-    said = {name: one for name, one in told.items() if one and getattr(s3, name) is None}
+    said = {name: value for name, value in told.items() if value and getattr(s3, name) is None}
     try:
         return S3.model_validate({**s3.model_dump(exclude_unset=True), **said})
     except ValidationError as error:
@@ -301,13 +301,13 @@ def with_profile(s3: S3, environment: Mapping[str, str]) -> S3:
 
 def _sources(s3: S3, environment: Mapping[str, str]) -> tuple[KeySource, ...]:
     """Where a profile's temporary keys may come from, by PROVIDERS."""
-    profile = s3.credentials.removeprefix("profile ") * s3.credentials.startswith("profile ")
+    profile = s3.credentials.partition(" ")[2]
     named = profile or environment.get("AWS_PROFILE") or "default"
     shared = environment.get("AWS_SHARED_CREDENTIALS_FILE") or "~/.aws/credentials"
     config = environment.get("AWS_CONFIG_FILE") or "~/.aws/config"
     return tuple(
-        KeySource(provider=one, profile=named, config_file=config, credentials_file=shared)
-        for one in PROVIDERS
+        KeySource(provider=provider, profile=named, config_file=config, credentials_file=shared)
+        for provider in PROVIDERS
     )
 
 
@@ -347,7 +347,7 @@ def _refuse_shared_file(path: Path) -> None:
 
 
 def _refuse_unreadable(*files: str) -> None:
-    """Raise UsageError for a file that botocore would wait for, such as a pipe."""
+    """Raise UsageError for what botocore takes for no file, such as a pipe, or is too large."""
     for file in files:
         try:
             safe_files.read_given(Path(file).expanduser(), largest_bytes=LARGEST_FILE_BYTES)

@@ -349,6 +349,7 @@ class Existing(Gateway):
         part = self.settings.s3 if failed.api == "s3" else self.settings.swift
         assert part is not None  # noqa: S101 - the endpoint was made from it
         used = f"The request used the credentials of {credentials.source(part)}"
-        regions = [one.region for one in endpoints if one.api == "s3" == failed.api]
-        signed = f", signed for the region {regions[0]}" if regions else ""
-        return f"{used}{signed}: check them."
+        if failed.api == "s3":
+            region = next(endpoint.region for endpoint in endpoints if endpoint.api == "s3")
+            used += f", signed for the region {region}"
+        return f"{used}: check them."

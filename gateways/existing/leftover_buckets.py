@@ -156,12 +156,12 @@ def _objects(exchange: Exchange, api: str, bucket: str) -> Iterator[tuple[str, d
         answer = _get(exchange, "LIST", f"/{bucket}?list-type=2&max-keys=1000{resume}")
         root = _xml(answer)
         page = list(root.iterfind("./{*}Contents"))
-        for one in page:
-            yield _dated(one.findtext("{*}Key"), one.findtext("{*}LastModified"))
+        for entry in page:
+            yield _dated(entry.findtext("{*}Key"), entry.findtext("{*}LastModified"))
         token = root.findtext("./{*}NextContinuationToken") or ""
         if (root.findtext("./{*}IsTruncated") or "") != "true" or not token:
             return
-        last = _onward("LIST", last, [one.findtext("{*}Key") or "" for one in page], answer)
+        last = _onward("LIST", last, [entry.findtext("{*}Key") or "" for entry in page], answer)
 
 
 def _named_pages(exchange: Exchange, operation: str, path: str) -> Iterator[tuple[str, datetime]]:

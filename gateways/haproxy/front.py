@@ -101,7 +101,7 @@ _TLS = f" ssl crt {SERVER_FILE} ssl-min-ver TLSv1.2 alpn http/1.1"
 _COUNTERS_PROGRAM = "weighbridge.gateways.haproxy.haproxy_counters"
 _REFUSED = 1
 _FAULT = re.compile(rf"parsing \[{re.escape(PATH)}:(?P<line>\d+)\]\s*:\s*(?P<words>.*)")
-_ALERT = re.compile(r"^\[(?:ALERT|WARNING)\][^:]*:\s*(?:config\s*:\s*)?(?P<words>.*)$")
+_MESSAGE = re.compile(r"^\[(?:ALERT|WARNING)\][^:]*:\s*(?:config\s*:\s*)?(?P<words>.*)$")
 _IGNORED = re.compile(r"already specified|ignored")
 _UNKNOWN = re.compile(r"unknown (?:keyword|option) '([^']+)'")
 _WORDS = "grep -aoE '[a-z][a-z0-9-]*[.]?[a-z0-9-]{3,}' \"$(command -v haproxy)\" | sort -u"
@@ -248,12 +248,11 @@ class Haproxy(Front):
                 line + (did_you_mean(word, words, known=False) if (word := unknown(line)) else "")
                 for line in found
             ]
-        raise UsageError(
-            "\n".join(found),
-            advice=f"HAProxy {'refuses this configuration' if refused else 'ignores these lines'}; "
-            "the layout's own are under `haproxy: options`"
-            + (", and `haproxy` has settings of its own." if not refused else "."),
-        )
+        own = "the layout's own lines are under `haproxy: options`"
+        advice = f"HAProxy refuses this configuration; {own}."
+        if not refused:
+            advice = f"HAProxy ignores these lines; {own}, and `haproxy` has settings of its own."
+        raise UsageError("\n".join(found), advice=advice)
 
     def daemons(self, host: Host) -> tuple[Daemon, ...]:
         return (Daemon(host, Service(SERVICE, ("haproxy", "-db", "-f", PATH)), self.port),)
@@ -265,6 +264,11 @@ class Haproxy(Front):
         servers = [row for row in output["rows"] if row["svname"] not in {"FRONTEND", "BACKEND"}]
         names = ", ".join(row["svname"] for row in servers)
         total = next(row for row in output["rows"] if row["svname"] == "BACKEND")
+        health = f"GET {self.health_path} every {settings.health_interval:g} s: "
+        health += ", ".join(f"{row['svname']} {_COUNT.sub('', row['status'])}" for row in servers)
+        checked = [row for row in servers if "check_fall" in row]
+        for fall, rise in dict.fromkeys((row["check_fall"], row["check_rise"]) for row in checked):
+            health += f"; out after {fall} failed, in after {rise}"
         return {
             "path": f"clients -> HAProxy on {host.name} -> {len(servers)} backends",
             "haproxy": f"HAProxy {info['Version']}, {info['Nbthread']} thread(s), at most "
@@ -272,14 +276,7 @@ class Haproxy(Front):
             "haproxy balance": f"{total['algo']} over {names}",
             "haproxy reuse": f"http-reuse {settings.http_reuse}, keep-alive on both sides; "
             f"{settings.retries} retries to connect",
-            "haproxy health check": f"GET {self.health_path} every {settings.health_interval:g} s: "
-            + ", ".join(f"{row['svname']} {_COUNT.sub('', row['status'])}" for row in servers)
-            + "".join(
-                f"; out after {fall} failed, in after {rise}"
-                for fall, rise in dict.fromkeys(
-                    (row["check_fall"], row["check_rise"]) for row in servers if "check_fall" in row
-                )
-            ),
+            "haproxy health check": health,
             "haproxy timeouts": ", ".join(
                 f"{name} {wait_s:g} s" for name, wait_s in settings.timeouts
             ),
@@ -306,8 +303,8 @@ class Haproxy(Front):
         """How many checks take a backend out (`fall`), or in again (`rise`)."""
         options = self.settings.options
         own = "\n".join((*options.get("defaults", ()), *options.get("backend", ())))
-        found = re.findall(rf"^default-server .*\b{what} (\d+)", own, re.MULTILINE)
-        return int(found[-1]) if found else otherwise
+        counts = re.findall(rf"^default-server .*\b{what} (\d+)", own, re.MULTILINE)
+        return int(counts[-1]) if counts else otherwise
 
     def probes(self, host: Host) -> tuple[Probe, ...]:
         return (
@@ -342,7 +339,7 @@ def faults(output: str, lines: Sequence[str], *, refused: bool = True) -> list[s
     """
     found = []
     for line in output.splitlines():
-        match = _ALERT.match(line)
+        match = _MESSAGE.match(line)
         if not match or not (line.startswith("[ALERT]") if refused else _IGNORED.search(line)):
             continue
         words = match["words"]

@@ -114,9 +114,9 @@ def facts(state: CephState) -> dict[str, str]:
         for name, value in running_values(ceph, [name for name in names if knows(name)]).items():
             shown = f"{value} ({show_bytes(int(value))})" if name in _BYTES else value
             found[f"{what}: {name}"] = _with_name(shown, ceph.host)
-    for one in gateways[1:]:
-        value = running_values(one, ["rgw_frontends"])["rgw_frontends"]
-        found[f"{one.name}: rgw_frontends"] = _with_name(value, one.host)
+    for radosgw in gateways[1:]:
+        value = running_values(radosgw, ["rgw_frontends"])["rgw_frontends"]
+        found[f"{radosgw.name}: rgw_frontends"] = _with_name(value, radosgw.host)
     found |= _queue(state, knows) | _extra(state)
     if front is not None and cluster.place.front is not None:
         found |= front.facts(state.hosts[cluster.place.front])

@@ -129,7 +129,8 @@ class Monitor:
         except NoLine as error:
             self._watch()
             code = error.code if isinstance(error, ProgramEnded) else None
-            output = "\n".join(self._host.log_tail(self._log.name))
+            what = [str(error)] if code is None else []
+            output = "\n".join((*what, *self._host.log_tail(self._log.name)))
             raise CommandFailed(self._host.name, self._argv, code, output) from None
         for command, (code, output, message) in zip(commands, answers, strict=True):
             if code:

@@ -201,7 +201,7 @@ class SwiftBringUp:
                     )
         self._start(daemons)
         self.say(f"started {len(daemons)} background daemons")
-        await_ports(self.state.client, [one for one in daemons if one.port], self.say)
+        await_ports(self.state.client, daemons, self.say)
 
     def _start(self, daemons: Sequence[Daemon]) -> None:
         self.state.daemons += daemons

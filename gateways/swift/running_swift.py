@@ -323,7 +323,7 @@ class RunningSwift(RunningGateway):
         mounted = []
         for host in self._stores:
             folders = [folder for places in roster.folders(host) for folder in places]
-            mounted.append((host, [one for one in folders if one.startswith(f"{below}/")]))
+            mounted.append((host, [folder for folder in folders if folder.startswith(f"{below}/")]))
         return file_store.disk_usage(mounted)
 
     def probes(self) -> tuple[Probe, ...]:

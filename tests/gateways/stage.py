@@ -79,7 +79,6 @@ class Mon:
         up_from = done["osd dump"]
         output: object = {
             "osd dump": {"osds": [{"osd": one, "up": 1, "up_from": up_from} for one in range(24)]},
-            "osd stat": {"num_up_osds": osds},
             "osd metadata": [{"rotational": "0"}] * osds,
             "status": {"health": health, "pgmap": PGS},
             "quorum_status": {"quorum_names": ["a", "b", "c"][: done["quorum_status"]]},

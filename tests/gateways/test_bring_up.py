@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.gateways.rgw.planned_rgw import rgw
-from tests.gateways.stage import FAILED, NAMES, STORES, Stage, swift
+from tests.gateways.stage import FAILED, NAMES, STORES, Mon, Stage, swift
 from tests.gateways.stub_host import StubHost
 from weighbridge.common import program_lines
 from weighbridge.common.errors import CommandFailed, ServiceFailed, VerificationFailed
@@ -360,7 +360,7 @@ def test_a_mon_that_died_is_told_and_not_waited_for(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running = stage.rgw()
-    monkeypatch.setattr(program_lines, "LOOK_S", 0.0)
+    monkeypatch.setattr(Mon, "__call__", lambda _, commands, __: len(list(commands)))  # no answer
     stage.hosts["store-1"].kill("mon")
     dead = [one for one in running.daemons() if one.service.name == "osd.2"]
     with pytest.raises(ServiceFailed, match="mon"):

@@ -221,10 +221,10 @@ PAGE = b"HTTP/1.1 400 No\r\nConnection: close\r\n\r\n<title>400 plain HTTP to an
         (
             refusal("403 F", "RequestTimeTooSkewed", hours=-2),
             "http",
-            r"this machine's clock is 2:0\d:\d\d ahead of the store's.*timedatectl.*\nRequestTime",
+            r"refused since .* clock is 2:0\d:\d\d ahead of the store.*timedatectl.*\nRequestTime",
             "",
         ),
-        (refusal("403 F", "AccessDenied", hours=3), "http", r"clock is 2:\d\d:\d\d behind the", ""),
+        (refusal("403 F", "AccessDenied", hours=3), "http", r"refused, and .* 2:\d\d:\d\d be", ""),
         (refusal("403 F", "RequestTimeTooSkewed"), "http", "this machine's clock is off from", ""),
         (
             refusal("403 F", "InvalidAccessKeyId", "no such key"),
