@@ -38,23 +38,25 @@ class Remarks:
 
     def note(self, place: XmlPlace, message: str) -> None:
         """Note what is left out, or handled otherwise by every suite."""
-        self._add(Remark(place, message, "note"))
+        self.add(place, message, "note")
 
     def change(self, place: XmlPlace, message: str) -> None:
         """Note what would make the suite measure something else than the file."""
-        self._add(Remark(place, message, "change"))
+        self.add(place, message, "change")
 
     def fault(self, place: XmlPlace, message: str) -> None:
         """Note what COSBench itself would refuse."""
-        self._add(Remark(place, message, "fault"))
+        self.add(place, message, "fault")
 
     def of(self, *severities: Severity) -> tuple[Remark, ...]:
         """Those of some severities, in file order."""
         ordered = [self._all[key] for key in sorted(self._all)]
         return tuple(one for one in ordered if one.severity in severities)
 
-    def _add(self, remark: Remark) -> None:
-        self._all.setdefault((remark.place.line, remark.place.column, remark.message), remark)
+    def add(self, place: XmlPlace, message: str, severity: Severity) -> None:
+        """Note a difference, unless this place has the same remark already."""
+        remark = Remark(place, message, severity)
+        self._all.setdefault((place.line, place.column, message), remark)
 
 
 ATTRIBUTES = {
