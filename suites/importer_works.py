@@ -209,10 +209,10 @@ class StageReader:
         self._note_unknown(workflow)
         settings = self._settings(workflow, self._settings(root, {}))
         storage = self._storage(root, Storage("none", {}, root.place))
-        found = [self._stage(element, settings, storage) for element in workflow.all("workstage")]
-        if not found:
+        stages = [self._stage(element, settings, storage) for element in workflow.all("workstage")]
+        if not stages:
             self.remarks.fault(workflow.place, "the workflow has no <workstage>")
-        return tuple(found)
+        return tuple(stages)
 
     def _stage(self, element: Element, inherited: Settings, storage: Storage) -> Stage:
         self._note_unknown(element)
