@@ -1,6 +1,7 @@
 #!/bin/sh
-# Update requirements.lock (to run), requirements-history.lock (what `history` needs besides), requirements-test.lock (also
-# to test) and requirements-docs.lock (only the site): every Python package with its version and hashes, as pyproject.toml's ranges resolve today, for all platforms and without addresses. Run by `make lock`.
+# Update requirements.lock (to run), requirements-history.lock (what `history` needs besides), requirements-test.lock
+# (also to test) and requirements-docs.lock (only the site): every Python package with its version and hashes, as
+# pyproject.toml's ranges resolve today, for all platforms and without addresses. Run by `make lock`.
 set -eu
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)

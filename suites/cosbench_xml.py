@@ -155,9 +155,9 @@ class _Reader:
         # Never show the file's own text: there a secret may be encoded in many ways.
         text, carets = _tag_shown(tag, attributes)
         self.tags.setdefault(line, []).append(text)
-        found = self._attributes(line, column, len(attributes))
+        positions = self._attributes(line, column, len(attributes))
         places = {
-            name: XmlPlace(self.file, *found.get(name, (line, column)), text, caret)
+            name: XmlPlace(self.file, *positions.get(name, (line, column)), text, caret)
             for name, caret in carets.items()
         }
         element = Element(tag, attributes, XmlPlace(self.file, line, column, text, 1), places)

@@ -89,7 +89,8 @@ def selector_sizes(text: str) -> tuple[Size, tuple[tuple[Severity, str], ...]]:
         raise ValueError(f"{text!r} is not a selector of sizes such as c(64)KB")
     unit, doubt = _unit(match[2])
     size, note = _drawn(match[1], match[2], unit)
-    return size, (*((("change", doubt),) if doubt else ()), *((("note", note),) if note else ()))
+    remarks: list[tuple[Severity, str]] = [("change", doubt), ("note", note)]
+    return size, tuple((severity, words) for severity, words in remarks if words)
 
 
 def _unit(word: str) -> tuple[int, str]:
@@ -99,10 +100,10 @@ def _unit(word: str) -> tuple[int, str]:
             f"{word} is {BINARY_UNITS[word]} bytes in some versions of COSBench, as here; 0.4.2 "
             "takes it for bytes"
         )
-    found = next((one for one in UNITS if word.endswith(one)), None)
-    if found is None:
-        raise ValueError(f"{word!r} is not a unit of COSBench (known: {', '.join(UNITS)})")
-    return UNITS[found], "" if found == word else f"COSBench takes {word!r} for {found}"
+    for unit, scale in UNITS.items():
+        if word.endswith(unit):
+            return scale, "" if unit == word else f"COSBench takes {word!r} for {unit}"
+    raise ValueError(f"{word!r} is not a unit of COSBench (known: {', '.join(UNITS)})")
 
 
 def _drawn(text: str, word: str, unit: int) -> tuple[Size, str]:
@@ -240,9 +241,9 @@ class ObjectRange:
         )
 
 
-def _joined(one: Span, other: Span) -> Span:
-    order = "uniform" if one.order == "constant" and one != other else one.order
-    return Span(order, min(one.first, other.first), max(one.last, other.last))
+def _joined(span: Span, other: Span) -> Span:
+    order = "uniform" if span.order == "constant" and span != other else span.order
+    return Span(order, min(span.first, other.first), max(span.last, other.last))
 
 
 @dataclass(frozen=True)
@@ -316,9 +317,10 @@ class ShapeBuilder:
         # Reads define the objects; without any, what is written, deleted or listed does.
         first = min(operations, key=lambda one: _DEFINING.index(one.kind))
         base = ranges[first]
-        for operation, one in ranges.items():
-            if operation.kind in READS and first.kind in READS and one.naming == base.naming:
-                base = base.joined(one)
+        if first.kind in READS:
+            for operation, objects in ranges.items():
+                if operation.kind in READS and objects.naming == base.naming:
+                    base = base.joined(objects)
         self._check_ranges(first, base, ranges)
         size_of_objects = self._size_of(first, base, sizes)
         for operation, size in sizes.items():
@@ -514,13 +516,12 @@ class ShapeBuilder:
             self._not_taken(settings["sizes"].place, "sizes", error)
             return None
         for severity, words in remarks:
-            report = self.remarks.change if severity == "change" else self.remarks.note
-            report(settings["sizes"].place, f"sizes: {words}")
+            self.remarks.add(settings["sizes"].place, f"sizes: {words}", severity)
         return size
 
     def _not_taken(self, place: XmlPlace, key: str, error: ValueError) -> None:
-        own = isinstance(error, Inexpressible)
-        (self.remarks.change if own else self.remarks.fault)(place, f"{key}: {error}")
+        severity: Severity = "change" if isinstance(error, Inexpressible) else "fault"
+        self.remarks.add(place, f"{key}: {error}", severity)
 
     def _check_ranges(
         self, first: WorkOperation, base: ObjectRange, ranges: dict[WorkOperation, ObjectRange]

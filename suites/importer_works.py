@@ -38,23 +38,25 @@ class Remarks:
 
     def note(self, place: XmlPlace, message: str) -> None:
         """Note what is left out, or handled otherwise by every suite."""
-        self._add(Remark(place, message, "note"))
+        self.add(place, message, "note")
 
     def change(self, place: XmlPlace, message: str) -> None:
         """Note what would make the suite measure something else than the file."""
-        self._add(Remark(place, message, "change"))
+        self.add(place, message, "change")
 
     def fault(self, place: XmlPlace, message: str) -> None:
         """Note what COSBench itself would refuse."""
-        self._add(Remark(place, message, "fault"))
+        self.add(place, message, "fault")
 
     def of(self, *severities: Severity) -> tuple[Remark, ...]:
         """Those of some severities, in file order."""
         ordered = [self._all[key] for key in sorted(self._all)]
         return tuple(one for one in ordered if one.severity in severities)
 
-    def _add(self, remark: Remark) -> None:
-        self._all.setdefault((remark.place.line, remark.place.column, remark.message), remark)
+    def add(self, place: XmlPlace, message: str, severity: Severity) -> None:
+        """Note a difference, unless this place has the same remark already."""
+        remark = Remark(place, message, severity)
+        self._all.setdefault((place.line, place.column, message), remark)
 
 
 ATTRIBUTES = {
@@ -207,10 +209,10 @@ class StageReader:
         self._note_unknown(workflow)
         settings = self._settings(workflow, self._settings(root, {}))
         storage = self._storage(root, Storage("none", {}, root.place))
-        found = [self._stage(element, settings, storage) for element in workflow.all("workstage")]
-        if not found:
+        stages = [self._stage(element, settings, storage) for element in workflow.all("workstage")]
+        if not stages:
             self.remarks.fault(workflow.place, "the workflow has no <workstage>")
-        return tuple(found)
+        return tuple(stages)
 
     def _stage(self, element: Element, inherited: Settings, storage: Storage) -> Stage:
         self._note_unknown(element)

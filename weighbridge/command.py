@@ -148,7 +148,7 @@ def main() -> None:
     except OSError:
         # Its reader, such as a terminal, has gone: Python's own last flush must not complain.
         sys.stdout = None
-    sys.exit(code or (died[0] if died else code))
+    sys.exit(code or next(iter(died), code))
 
 
 def _interrupt(_number: int) -> None:

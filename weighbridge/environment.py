@@ -117,20 +117,20 @@ def _refuse_foreign(folder: Path, variable: str) -> None:
     """Raise MissingPrerequisite where another user can change what a folder has: claims in it are
     obeyed, and images in it are started, by root as well.
     """
-    own = {folder, folder.resolve()}
-    for path in (one for each in own for one in (each, *each.parents)):
+    own = (folder, folder.resolve())
+    for path in (*own, *own[0].parents, *own[1].parents):
         try:
-            found = path.lstat()
+            status = path.lstat()
         except FileNotFoundError:
             continue
-        mode = 0 if stat.S_ISLNK(found.st_mode) else found.st_mode
+        mode = 0 if stat.S_ISLNK(status.st_mode) else status.st_mode
         # In a folder such as /tmp nobody can replace what is another's.
         safe = not mode & 0o022 if path in own else not mode & 0o002 or mode & stat.S_ISVTX
-        if found.st_uid in (0, os.geteuid()) and safe:
+        if status.st_uid in (0, os.geteuid()) and safe:
             continue
         raise MissingPrerequisite(
-            f"{folder}: others could write to it: {path} belongs to uid {found.st_uid}, with mode "
-            f"{stat.S_IMODE(found.st_mode):04o}",
+            f"{folder}: others could write to it: {path} belongs to uid {status.st_uid}, with "
+            f"mode {stat.S_IMODE(status.st_mode):04o}",
             advice=f"Set {variable} to a folder that, like all above it, only this user or root "
             "may write to.",
         )

@@ -81,19 +81,12 @@ class LayoutsOutline(Record):
     """What is allowed in a layout, and seldom meant."""
 
 
-class PlanOutline(JsonDocument):
+class PlanOutline(LayoutsOutline, JsonDocument):
     """What `compare --dry-run` prints."""
 
     document: Literal["plan"] = "plan"
     suite: str
     hardware: str
-    layouts: tuple[OutlinedLayout, ...]
-    by_size: tuple[OutlinedSetting, ...]
-    """What follows the size of the hosts."""
-    size_remark: str
-    """What to know of it; empty: nothing."""
-    advice: tuple[str, ...]
-    """What is allowed in a layout, and seldom meant."""
     workloads: tuple[OutlinedWorkload, ...]
     repeats: PositiveInt
     deployments: PositiveInt
@@ -173,7 +166,7 @@ def outline(plan: Plan, planned: Sequence[Planned], spread: RepeatScatter) -> Pl
     )
 
 
-def print_layouts(found: LayoutsOutline | PlanOutline, screen: Console) -> None:
+def print_layouts(found: LayoutsOutline, screen: Console) -> None:
     """Print the layouts of an outline, and what to know of them."""
     controls = {one.name for one in found.layouts if one.control_of is not None}
     rows = []

@@ -211,12 +211,6 @@ def remedy(comparison: Comparison, plan: ResolvedPlan, command: Sequence[str]) -
     needs = []
     rerun = True
     wanted = _wanted(sound, plan.suite.bounds)
-    rows = (row for one in open_ones for row in one.sides or ())
-    if any(RAN_OUT in note for row in rows for note in row.notes):
-        return Remedy(
-            says=f"{head}. They need more objects to delete, `per_container` in a suite, or fewer "
-            "workers."
-        )
     if whats & set(_QUIET):
         needs.append("a quiet machine")
     if "hosts not attested" in whats:
@@ -241,6 +235,11 @@ def remedy(comparison: Comparison, plan: ResolvedPlan, command: Sequence[str]) -
         repeats = max(one for one in wanted if one <= MOST_REPEATS)
         changes["--repeats"] = str(repeats)
         needs.append(f"about {repeats} repeats")
+    rows = (row for one in open_ones for row in one.sides or ())
+    if any(RAN_OUT in note for row in rows for note in row.notes):
+        # No option of a run adds objects.
+        needs.append("more objects to delete (`per_container` in a suite) or fewer workers")
+        rerun = False
     if not needs and wanted:
         return Remedy(
             says=f"{head}; settling those that are not significant would take more than "

@@ -114,13 +114,13 @@ def _add_process(
 
 
 def _start(fonts: str, log: IO[bytes]) -> subprocess.Popen[bytes]:
-    found = os.pathsep.join(path for path in sys.path if path)
+    folders = os.pathsep.join(path for path in sys.path if path)
     return subprocess.Popen(
         [*PYTHON, "-c", _CODE, fonts],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=log,
-        env={**program_environment(), "PYTHONPATH": found},
+        env={**program_environment(), "PYTHONPATH": folders},
     )
 
 

@@ -12,11 +12,12 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC
 from itertools import accumulate
 from typing import Final
 
 from weighbridge.common.errors import InvalidMeasurement
+from weighbridge.common.quantities import utc
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.export.file import ExportFile, Produced
 from weighbridge.results.record.histogram import DIGITS, HIGHEST_US, Histogram, rank_of
@@ -49,9 +50,8 @@ def hgrm_files(data: RunData) -> Produced:
                 text = distribution(histogram, latencies.max_us, latencies.sum_us)
                 name = f"{key.file_name}.{latencies.name}.hgrm"
                 files.append(ExportFile(name=name, content=text.encode()))
-    return Produced(
-        files=tuple(files), remarks=(*remarks, *_without_histogram(data)), folder="hgrm"
-    )
+    remarks += _without_histogram(data)
+    return Produced(files=tuple(files), remarks=tuple(remarks), folder="hgrm")
 
 
 def hlog_files(data: RunData) -> Produced:
@@ -70,11 +70,14 @@ def hlog_files(data: RunData) -> Produced:
                 window = f"0.000,{step.measurement.window_s:.3f},{top_us / 1000:.3f}"
                 lines.append(f"Tag={latencies.name},{window},{latencies.encoded}\n")
         if lines and step.measurement is not None:
-            text = "".join([_log_header(key, step.measurement.started_at), *lines])
+            try:
+                text = "".join([_log_header(step.measurement.started_at), *lines])
+            except InvalidMeasurement as error:
+                remarks.append(f"{key}: {error.message}; left out")
+                continue
             files.append(ExportFile(name=f"{key.file_name}.hlog", content=text.encode()))
-    return Produced(
-        files=tuple(files), remarks=(*remarks, *_without_histogram(data)), folder="hlog"
-    )
+    remarks += _without_histogram(data)
+    return Produced(files=tuple(files), remarks=tuple(remarks), folder="hlog")
 
 
 def _readable(latencies: _Latencies, key: StepKey, remarks: list[str]) -> Histogram | None:
@@ -100,12 +103,9 @@ def _without_histogram(data: RunData) -> tuple[str, ...]:
     return (f"{len(without)} of {len(data.steps)} steps have no histogram: {some}",)
 
 
-def _log_header(key: StepKey, started_at: str) -> str:
+def _log_header(started_at: str) -> str:
     """Raises InvalidMeasurement if it is no time."""
-    try:
-        start_s = datetime.fromisoformat(started_at).timestamp()
-    except ValueError as error:
-        raise InvalidMeasurement(f"{key}: {started_at!r} is not a time in ISO 8601") from error
+    start_s = utc(started_at).replace(tzinfo=UTC).timestamp()
     return (
         "#[Latencies in microseconds, Interval_Max in milliseconds, times in seconds]\n"
         "#[Histogram log format version 1.3]\n"

@@ -25,9 +25,9 @@ def load(path: Path) -> tuple[Document, Study]:
     known = list(suite_files.shipped())
     faults = []
     for name, scale in study.scales.items():
-        for number, one in enumerate(scale.suites):
-            if one not in known:
-                message = f"no suite {one!r}{did_you_mean(one, known)}"
+        for number, suite in enumerate(scale.suites):
+            if suite not in known:
+                message = f"no suite {suite!r}{did_you_mean(suite, known)}"
                 faults.append(document.fault_at(("scales", name, "suites", number), message))
     if faults:
         raise DocumentError(faults)

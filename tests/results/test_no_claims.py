@@ -370,7 +370,7 @@ def test_requests_that_failed_before_the_fault_are_a_doubt_and_later_are_not(dat
     assert (found.state, found.words) == ("unknown", "not recorded in 1 of 2")
 
 
-def test_what_was_not_measured_is_an_error_and_without_figures_is_no_sign(tmp_path: Path) -> None:
+def test_the_unmeasured_is_an_error_and_without_figures_there_is_no_sign(tmp_path: Path) -> None:
     lost = StepFaults(absent=(("swift", "host-silent", 8),))
     store: RunStore = fake_run(tmp_path, workloads=[SILENT], spoilt=lost)
     found = signs(RunData(store.folder).outages)["Errors"]

@@ -251,7 +251,7 @@ def test_the_next_claim_needs_the_level_of_its_rank_and_no_less() -> None:
             next_level(tests, claims)
 
 
-def test_repeats_without_spread_have_an_interval_of_one_value_and_show_any_difference() -> None:
+def test_repeats_without_spread_have_an_interval_of_one_value_and_find_any_difference() -> None:
     measure = ratio([2, 2], [1, 1])
     assert (measure.low, measure.value, measure.high) == pytest.approx((2, 2, 2))
     assert welch([2, 2], [1, 1]).p == 0.0
@@ -466,7 +466,7 @@ def within(low_ms: float, high_ms: float | None) -> Interval:
 
 
 @given(latencies_us, st.floats(0.5, 100))
-def test_a_percentiles_interval_has_the_exact_one(values_us: list[int], percent: float) -> None:
+def test_a_percentiles_interval_holds_the_exact_one(values_us: list[int], percent: float) -> None:
     exact_us = sorted(values_us)[max(1, math.ceil(round(len(values_us) * percent / 100, 6))) - 1]
     found = percentile(binned(values_us), percent)
     assert found.low_ms * 1000 <= exact_us <= found.top_ms * 1000

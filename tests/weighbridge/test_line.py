@@ -450,8 +450,8 @@ def test_clean_names_what_it_could_not_sweep_and_sweeps_the_rest(
     with existing_null_target() as place:
         for number in (0, 1):
             left_by(place, bucket=f"wb-0123abcd-small-{number}")
-        known = s3_of(place)
-        (fault,) = deployments._clean(known, datetime.now(UTC), said.append, deleting=True)
+        account = s3_of(place)
+        (fault,) = deployments._clean(account, datetime.now(UTC), said.append, deleting=True)
         assert "403: not swept: wb-0123abcd-small-0" in fault
         assert list(containers(place)) == ["wb-0123abcd-small-0"]
     assert "1 buckets with 1 objects deleted, 0 kept" in said[-1]

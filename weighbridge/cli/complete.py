@@ -25,8 +25,8 @@ def _shipped(
     def complete(
         _context: click.Context, _parameter: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        known = getattr(importlib.import_module(module), function)()
-        return _names((*before, *known), incomplete, listed=listed, files=True)
+        names = getattr(importlib.import_module(module), function)()
+        return _names((*before, *names), incomplete, listed=listed, files=True)
 
     return complete
 

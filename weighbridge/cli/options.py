@@ -277,7 +277,7 @@ def drivers_own(verb: click.Command) -> click.Command:
 def endpoints(verb: click.Command) -> click.Command:
     """Add the options that name endpoints; the verb gets them as a record `line`."""
 
-    def made(given: dict[str, Any]) -> EndpointLine:
+    def endpoint_line(given: dict[str, Any]) -> EndpointLine:
         from weighbridge.selection import EndpointLine
 
         line = EndpointLine(**given)
@@ -288,35 +288,35 @@ def endpoints(verb: click.Command) -> click.Command:
             )
         return line
 
-    return _bundled(verb, _ENDPOINTS, "line", made)
+    return _bundled(verb, _ENDPOINTS, "line", endpoint_line)
 
 
 def overrides(verb: click.Command) -> click.Command:
     """Add the options that replace parts of a suite, as a record `overrides`."""
 
-    def made(given: dict[str, Any]) -> object:
+    def suite_overrides(given: dict[str, Any]) -> object:
         from weighbridge.suites.overrides import Overrides
 
         return Overrides(**{one.name: given[one.name] for one in fields(Overrides)})
 
-    return _bundled(verb, _OVERRIDES, "overrides", made)
+    return _bundled(verb, _OVERRIDES, "overrides", suite_overrides)
 
 
 def _bundled(
     verb: click.Command,
     options: Sequence[click.Option],
     name: str,
-    made: Callable[[dict[str, Any]], object],
+    record: Callable[[dict[str, Any]], object],
     *,
     at: int = 0,
 ) -> click.Command:
-    """Add options before the one with the number `at`; the verb gets what is made of them."""
+    """Add options before the one with the number `at`; the verb gets a `record` of them."""
     run = verb.callback
 
     @functools.wraps(run or _bundled)
     def called(**given: Any) -> Any:
         own = {str(one.name): given.pop(str(one.name)) for one in options}
-        return None if run is None else run(**given, **{name: made(own)})
+        return None if run is None else run(**given, **{name: record(own)})
 
     verb.params[at:at] = options
     verb.callback = called

@@ -429,6 +429,7 @@ class StepTelemetry:
 
     def __enter__(self) -> Self:
         self._watch.inbox.taken()  # lines from the end of the last step belong to no step
+        self._watch.inbox.overflown = False
         self._watch.inbox.open.set()
         self._thread.start()
         return self

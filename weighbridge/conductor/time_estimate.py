@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final, Literal
 
-from weighbridge.conductor.durability import CONTROL_CUTS
+from weighbridge.conductor.durability import cuts_of
 from weighbridge.conductor.passes import asked_of_hosts
 from weighbridge.conductor.plan import Plan, StepTurn, Visit, step_seconds
 from weighbridge.results.analysis.find.searches import MOST_AT_A_RATE, SHORTEST_S
@@ -166,7 +166,10 @@ def units(plan: Plan, complete: Collection[StepKey] = ()) -> list[WorkUnit]:
     if durability is None:
         return found
     tried = [Visit(layout=one.name, repeat=0) for one in plan.layouts if one.name not in plan.twins]
-    guess_s = (durability.cuts + (CONTROL_CUTS if durability.control else 0)) * CUT_S
+    cuts, _ = cuts_of(durability, control=False)
+    if durability.control:
+        cuts += cuts_of(durability, control=True)[0]
+    guess_s = cuts * CUT_S
     return [
         *found,
         *(WorkUnit("cut power", one, planned_s=durability.load, guess_s=guess_s) for one in tried),

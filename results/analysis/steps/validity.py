@@ -109,8 +109,8 @@ def judge(
     done = measurement.done
     failed = sum(tally.failed for tally in measurement.complete)
     if done + failed == 0:
-        out = [f"{note}: " for note in measurement.notes if RAN_OUT in note][:1]
-        faults.append("".join((*out, "nothing was done inside the window")))
+        cause = next((f"{note}: " for note in measurement.notes if RAN_OUT in note), "")
+        faults.append(f"{cause}nothing was done inside the window")
     unserved += [_lone(tally) for tally in measurement.complete if tally.failed and not tally.count]
     if done and failed:
         share = failed / (done + failed)
@@ -184,15 +184,15 @@ def _unlike_its_seconds(measurement: Measurement, tally: Tally) -> list[str]:
     """That a driver which keeps seconds counted something else in them than in all."""
     if not measurement.seconds:
         return []
-    seconds = [one for one in measurement.seconds if one.operation == tally.operation]
+    seconds = [second for second in measurement.seconds if second.operation == tally.operation]
     # Requests that never ended did so in no second.
     ended = tally.failed - tally.errors.get("unfinished", 0)
     return [
         f"the seconds of {tally.operation} have {in_seconds} {what} where {in_all} were counted"
         for what, in_seconds, in_all in (
-            ("successes", sum(one.count for one in seconds), tally.count),
-            ("bytes", sum(one.bytes for one in seconds), tally.bytes),
-            ("failures", sum(one.errors for one in seconds), ended),
+            ("successes", sum(second.count for second in seconds), tally.count),
+            ("bytes", sum(second.bytes for second in seconds), tally.bytes),
+            ("failures", sum(second.errors for second in seconds), ended),
         )
         if in_seconds != in_all
     ]

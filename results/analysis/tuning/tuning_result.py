@@ -173,10 +173,10 @@ def _within(
         side = sides[0] if not before else sides[1]
         of_side = [row for row in mine if row.layout == side]
         doubted = list(dict.fromkeys(reason(row) for row in of_side if not comparable(row)))
-        text = (
-            f"{about}: no visit of {side} {'counts and ' * bool(doubted)}keeps p90 within "
-            f"{bound_ms:g} ms{f' ({listed(doubted)})' if doubted else ''}."
-        )
+        kept = f"keeps p90 within {bound_ms:g} ms"
+        if doubted:
+            kept = f"counts and {kept} ({listed(doubted)})"
+        text = f"{about}: no visit of {side} {kept}."
         return made.model_copy(update={"verdict": "not comparable", "text": text})
     measure, lone = ratio(after, before), few(min(len(before), len(after)))
     made = made.model_copy(update={"ratio": measure, "doubts": () if lone is None else (lone,)})
@@ -260,11 +260,12 @@ class TuningResult(Record):
         if self.winner is None or self._lost_writes:
             return ()
         said = [f"# {line}" for line in textwrap.wrap(self.confirmation_words, 98)]
-        pieces = []
-        for one in self.winner.fragments:
-            head, _, rest = one.text.partition("\n")
-            pieces.append(one.model_copy(update={"text": "\n".join((head, *said, rest))}))
-        return tuple(pieces)
+        fragments = []
+        for fragment in self.winner.fragments:
+            head, _, rest = fragment.text.partition("\n")
+            text = "\n".join((head, *said, rest))
+            fragments.append(fragment.model_copy(update={"text": text}))
+        return tuple(fragments)
 
     # ---- sentences
 

@@ -566,7 +566,7 @@ def runs(
 
 @pytest.mark.parametrize("count", [3, pytest.param(4, marks=pytest.mark.test_all), 8])
 @pytest.mark.parametrize("between", [0.0, pytest.param(0.03, marks=pytest.mark.test_all), 0.1])
-def test_runs_of_the_same_are_called_different_at_most_5_in_100(count: int, between: float) -> None:
+def test_runs_alike_are_called_different_at_most_5_in_100(count: int, between: float) -> None:
     draw, called, alone = random.Random(6), 0, 0
     for _ in range(1000):
         tested, means = runs(draw, count, between)

@@ -426,7 +426,7 @@ def test_a_comparison_with_only_claims_needs_nothing(plan: ResolvedPlan) -> None
     ("notes", "says"),
     [
         (("4.0% of operations failed",), "neither more repeats nor a quieter machine"),
-        ((f"{RAN_OUT} in the warm-up",), "They need more objects to delete, `per_container` in a"),
+        ((f"{RAN_OUT} in the warm-up",), "They need more objects to delete (`per_container`"),
     ],
 )
 def test_steps_that_are_not_valid_are_not_repeated(

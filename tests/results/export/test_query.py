@@ -15,7 +15,7 @@ from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.export.export import export
 from weighbridge.results.export.formats import OF_TUNINGS, TABLES
-from weighbridge.results.export.hgrm_format import distribution, hgrm_files, hlog_files
+from weighbridge.results.export.hgrm_format import distribution, hlog_files
 from weighbridge.results.export.query import VIEWS, ask, read_runs, schema_words
 from weighbridge.results.record.histogram import Histogram, rank_of
 from weighbridge.results.record.manifest import Sheet
@@ -71,10 +71,8 @@ def test_a_query_reads_all_runs(two: tuple[RunData, ...]) -> None:
     counts = ask("select run, count(*) from steps group by run order by count(*)", two).lines
     assert counts == ((two[1].manifest.run_id, 4), (two[0].manifest.run_id, 8))
     mean = "exp(avg(ln(throughput_ops_s)))"
-    means = ask(
-        f"select layout, {mean} from steps where workers = 4 group by layout order by layout",
-        (two[0],),
-    )
+    sql = f"select layout, {mean} from steps where workers = 4 group by layout order by layout"
+    means = ask(sql, (two[0],))
     assert dict(means.lines) == pytest.approx(
         {row.layout: row.value("throughput") for row in two[0].rows if row.workers == 4}
     )
@@ -267,18 +265,20 @@ def test_each_step_and_operation_has_a_file_and_a_step_without_a_histogram_is_na
         (tally,) = measurement.tallies
         lines = parsed((tmp_path / f"{key.file_name}.{tally.operation}.hgrm").read_text())
         assert lines[-1] == (present(tally.max_us) / 1000, 1.0, tally.count)
-    assert any(
-        "1 of 42 steps have no histogram: swift, swift, small-read, 16 workers, repeat 1" in one
-        for one in done.remarks
-    )
+    says = "1 of 42 steps have no histogram: swift, swift, small-read, 16 workers, repeat 1"
+    assert any(says in remark for remark in done.remarks)
 
 
-def test_a_histogram_that_cannot_be_read_is_left_out_and_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("key", "form", "what"), [("latency", "hgrm", ", read: "), ("started_at", "hlog", ": 'no ")]
+)
+def test_what_cannot_be_read_is_left_out_and_named(
+    tmp_path: Path, key: str, form: str, what: str
+) -> None:
     store = short_run(tmp_path / "runs", repeats=1)
     steps = store.folder / "steps.jsonl"
-    text = steps.read_text()
-    steps.write_text(text.replace('"latency":"HIST', '"latency":"MIST', 1))
-    made = hgrm_files(RunData(store.folder))
-    assert [file.name for file in made.files] == ["swift.swift.small-read.w1.r0.read.hgrm"]
-    assert len(made.remarks) == 1
-    assert "rgw-beast, swift, small-read, 1 workers, repeat 1, read" in made.remarks[0]
+    steps.write_text(steps.read_text().replace(f'"{key}":"', f'"{key}":"no ', 1))
+    done = export(store.folder, form, out=tmp_path)
+    assert [path.name.startswith("swift.swift.small-read.w1.r0.") for path in done.paths] == [True]
+    (remark,) = done.remarks
+    assert f"rgw-beast, swift, small-read, 1 workers, repeat 1{what}" in remark

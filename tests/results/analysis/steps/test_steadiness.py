@@ -461,7 +461,7 @@ def test_stalls_are_described_with_length_and_period() -> None:
     ("period", "width", "depth", "noise"),
     [(30, 3, 0.3, 0.05), (30, 15, 0.2, 0.1), (10, 2, 0.5, 0.1), (60, 6, 0.5, 0.05)],
 )
-def test_dips_are_found_with_a_period(period: int, width: int, depth: float, noise: float) -> None:
+def test_periodic_dips_are_found(period: int, width: int, depth: float, noise: float) -> None:
     draw = np.random.default_rng([3, period])
     level = 1 - depth * (np.arange(300) % period < width)
     found = [
