@@ -18,7 +18,6 @@ from tests.gateways.capabilities.memory_objects import (
     Bucket,
     Stored,
     false_condition,
-    form_of,
     listing,
     ranged,
 )
@@ -219,7 +218,7 @@ class MemoryS3:
         return _xml("DeleteResult", "")
 
     def _form(self, request: Request, bucket: Bucket) -> Response:
-        fields = form_of(request)
+        fields = request.form
         _, date, region, *_ = fields["x-amz-credential"].decode().split("/")
         right = sign(date, region, fields["policy"].decode())
         if right != fields["x-amz-signature"].decode():
