@@ -9,10 +9,8 @@ import socket
 import struct
 import termios
 import threading
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -20,6 +18,7 @@ import pytest
 
 from made_up import fake_measurement
 from stub_run import Run, Seen
+from tests.weighbridge.sent_runs import until
 from weighbridge.conductor.interruption import Interrupted, interruptible
 from weighbridge.conductor.time_estimate import TimeEstimate
 from weighbridge.drivers.protocol import Progress
@@ -150,20 +149,13 @@ def test_pages_that_go_away_are_no_events_and_leave_nothing_on_the_terminal(
                     page.sendall(text.encode("latin-1"))
                     page.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         assert fetch(f"{address(seen)}now")[0] == 200
-        until_none(handlers)
+        until(lambda: not handlers())
     assert len(seen.said) == 1
     assert capfd.readouterr() == ("", "")
 
 
 def handlers() -> list[str]:
     return [one.name for one in threading.enumerate() if "process_request_thread" in one.name]
-
-
-def until_none(look: Callable[[], Sequence[object]]) -> None:
-    deadline_s = time.monotonic() + 60
-    while look():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.01)
 
 
 def test_connections_of_others_take_few_threads_and_keep_nobody_from_the_page(run: Run) -> None:
@@ -176,7 +168,7 @@ def test_connections_of_others_take_few_threads_and_keep_nobody_from_the_page(ru
         for _ in range(4 * live_page.MAX_OPEN):
             others.enter_context(socket.create_connection((at.hostname, at.port)))
         assert fetch(f"{address(seen)}now")[0] == 200
-        until_none(lambda: handlers()[live_page.MAX_OPEN :])
+        until(lambda: len(handlers()) <= live_page.MAX_OPEN)
 
 
 def test_a_run_without_a_report_yet_says_why_and_goes_on(run: Run, tmp_path: Path) -> None:
