@@ -127,8 +127,8 @@ class FakeHost(Host):
     def variables(self, endpoints: Collection[Endpoint]) -> Mapping[str, str]:
         if any(one.key_source for one in endpoints):
             return dict(os.environ)
-        known = {secret for one in endpoints for secret in one.secrets}
-        return {name: "" for name, value in program_environment().items() if value in known}
+        theirs = {secret for one in endpoints for secret in one.secrets}
+        return {name: "" for name, value in program_environment().items() if value in theirs}
 
     def counters(self) -> Counters:
         return Counters()

@@ -284,15 +284,15 @@ def load_layout(path: Path, hardware: Hardware, reference: Reference | None = No
             document.change(change.path, change.value, reference.fault(change))
         except DocumentError as error:
             faults += error.faults
-    found = _checked(document, hardware, faults)
-    name = reference.renamed(found.layout.name)
-    return replace(found, layout=found.layout.model_copy(update={"name": name}))
+    planned = _checked(document, hardware, faults)
+    name = reference.renamed(planned.layout.name)
+    return replace(planned, layout=planned.layout.model_copy(update={"name": name}))
 
 
 def changed_document(document: Document, hardware: Hardware) -> Planned:
     """Check a layout changed by `Document.change`. Raises DocumentError with all faults."""
-    found = _checked(document, hardware, [])
-    return replace(found, text=_text(found.layout))
+    planned = _checked(document, hardware, [])
+    return replace(planned, text=_text(planned.layout))
 
 
 def checked_again(layout: Layout, hardware: Hardware, where: str) -> Planned:
@@ -334,8 +334,8 @@ def changed_layout(
             document.change(("settings", *path_of(key, kind.Settings)), value, where)
         except DocumentError as error:
             faults += error.faults
-    found = _checked(document, hardware, faults)
-    return replace(found, text=_text(found.layout))
+    planned = _checked(document, hardware, faults)
+    return replace(planned, text=_text(planned.layout))
 
 
 class _Changed(Document):
@@ -426,15 +426,15 @@ def _part(document: Document, data: object, model: Any, under: str, faults: list
         unknown = [one["loc"] for one in error.errors() if one["type"] == "extra_forbidden"]
         if len(unknown) < error.error_count():
             return None
-    known = deepcopy(data)
+    rest = deepcopy(data)
     for *path, key in unknown:
-        inner: Any = known
+        inner: Any = rest
         for part in path:
             # Names of union members that pydantic adds are not in the file.
             if not isinstance(inner, dict) or part in inner:
                 inner = inner[part]
         inner.pop(key, None)
-    return None if known == data else _part(document, known, model, under, faults)
+    return None if rest == data else _part(document, rest, model, under, faults)
 
 
 def _misplaced(

@@ -44,7 +44,8 @@ class AccountAnswer:
     """What the request carried, which an answer may repeat."""
 
     def __str__(self) -> str:
-        return f"HTTP {self.status}: {redacted(plain_xml.error_words(self.body), self.secrets)}"
+        text = redacted(self.body[:4096].decode(errors="replace"), self.secrets)  # before words cut
+        return f"HTTP {self.status}: {plain_xml.error_words(text.encode())}"
 
 
 @dataclass(frozen=True)
@@ -182,8 +183,7 @@ def by_v1(target: Endpoint, request: Request) -> credential.Granted:
     try:
         return credential.Granted(storage_url_of(storage_url), token, math.inf)
     except ValueError as error:
-        what = f"its X-Storage-Url cannot be used: {error}"
-        raise DriverError(f"{target.url}: {what}") from None
+        raise DriverError(f"{target.url}: its X-Storage-Url cannot be used: {error}") from None
 
 
 def by_keystone(target: Endpoint, request: Request) -> credential.Granted:
@@ -379,14 +379,15 @@ class Account:
         if not self.tls:
             return
         # A certificate for virtual hosts may be valid for these only.
-        host = "wb-check." * (self._target.addressing == "virtual") + self.host
-        where = host_port(host, self.port)
+        host = f"wb-check.{self.host}" if self._target.addressing == "virtual" else self.host
+        what = host
         try:
-            found = socket.getaddrinfo(host, self.port, type=socket.SOCK_STREAM)
-            address = host_port(str(found[0][4][0]), self.port)
+            addresses = socket.getaddrinfo(host, self.port, type=socket.SOCK_STREAM)
+            what = f"{host_port(host, self.port)}: the engine refuses its TLS"
+            address = host_port(str(addresses[0][4][0]), self.port)
             shake_hands(address, host, self._target.ca_file, min(self._timeout_s, REACH_S))
         except OSError as error:
-            raise _failure(f"{where}: the engine refuses its TLS", error) from error
+            raise _failure(what, error) from error
 
     def _is_good(self) -> bool:
         if not self.renewable or not (self.token or self._target.api == "s3"):

@@ -134,8 +134,9 @@ class HostCommands:
             look()
             try:
                 line = lines.next(math.inf, look)
-            except NoLine:
-                raise self._failure(ran, "was ended with the program that started it") from None
+            except NoLine as error:
+                why = f"was ended with the program that started it, which {error}"
+                raise self._failure(ran, why) from None
             read_bytes, read_lines = read_bytes + len(line), read_lines + 1
             if read_bytes > MOST_BYTES:
                 raise self._failure(ran, f"printed more than {show_bytes(MOST_BYTES)}")
@@ -149,9 +150,7 @@ class HostCommands:
         try:
             lines.send(text, END_S)
         except NoLine as error:
-            raise DriverError(
-                f"{self._machine.name}: {PROGRAM} ended before it had read the commands: it {error}"
-            ) from error
+            raise DriverError(f"{self._machine.name}: {PROGRAM} took no order: {error}") from error
 
     def _failure(self, ran: Sequence[CommandOutput], what: str) -> DriverFailure:
         # The first that failed: those killed because of it do not say why.

@@ -23,8 +23,6 @@ SEED = 5
 Reply = Callable[[socket.socket, bytes], bool]
 """What a server does with a connection and the head of a request; True keeps the connection."""
 
-NOW = threading.local()
-"""`body` is of the request that this thread of a server answers."""
 HELD: list[socket.socket] = []
 """Bound and not listening: connections to them are refused, and nobody else gets their ports."""
 
@@ -95,8 +93,7 @@ def serving(
                         for row in head.splitlines()
                         if row.lower().startswith(b"content-length:")
                     ]
-                    NOW.body = stream.read(sum(lengths))
-                    served.bodies.append(NOW.body)
+                    served.bodies.append(stream.read(sum(lengths)))
                     served.asked.append(head)
                     if not answer(connection, head):
                         return

@@ -250,10 +250,10 @@ def test_no_module_in_a_received_folder_is_imported(store: RunStore, tmp_path: P
 def test_every_program_in_this_python_starts_without_the_working_folder() -> None:
     """By `host.PYTHON`, or isolated."""
     started = re.compile(r'sys\.executable,\s*"(?!-I")')
-    found = [
+    unsafe = [
         str(path)
         for room in (*paths.ROOMS, ".")
         for path in (paths.PACKAGE / room).glob("*.py" if room == "." else "**/*.py")
         if started.search(path.read_text()) and path.resolve() != Path(host.__file__).resolve()
     ]
-    assert found == []
+    assert unsafe == []

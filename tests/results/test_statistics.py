@@ -466,7 +466,7 @@ def within(low_ms: float, high_ms: float | None) -> Interval:
 
 
 @given(latencies_us, st.floats(0.5, 100))
-def test_a_percentiles_interval_holds_the_exact_one(values_us: list[int], percent: float) -> None:
+def test_an_interval_holds_the_exact_percentile(values_us: list[int], percent: float) -> None:
     exact_us = sorted(values_us)[max(1, math.ceil(round(len(values_us) * percent / 100, 6))) - 1]
     found = percentile(binned(values_us), percent)
     assert found.low_ms * 1000 <= exact_us <= found.top_ms * 1000

@@ -409,10 +409,12 @@ def s3(config: str = "", kind: str = "s3") -> str:
 
 def measured(found: Import) -> dict[str, object]:
     """Operations, objects and parts of a single workload."""
-    (one,) = found.suite.workloads
-    count = one.objects.containers * one.objects.per_container
-    part = one.range.bytes if one.range else one.multipart.part if one.multipart else None
-    return {"operations": one.operations, "objects": count, "part": part}
+    (workload,) = found.suite.workloads
+    count = workload.objects.containers * workload.objects.per_container
+    part = workload.multipart.part if workload.multipart else None
+    if workload.range:
+        part = workload.range.bytes
+    return {"operations": workload.operations, "objects": count, "part": part}
 
 
 ARCHIVED = (

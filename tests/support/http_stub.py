@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from email import message_from_bytes
 from typing import TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -50,6 +51,16 @@ class Request:
         """Bucket and key of an S3 path."""
         bucket, _, key = self.path.lstrip("/").partition("/")
         return bucket, key
+
+    @property
+    def form(self) -> dict[str, bytes]:
+        """The fields of a posted form (RFC 7578)."""
+        head = f"Content-Type: {self.headers['content-type']}\r\n\r\n".encode()
+        fields: dict[str, bytes] = {}
+        for part in message_from_bytes(head + self.body).get_payload():
+            name = part.get_param("name", header="content-disposition")  # type: ignore[union-attr]
+            fields[str(name)] = part.get_payload(decode=True)  # type: ignore[union-attr,assignment]
+        return fields
 
     def without(self, *names: str) -> Request:
         """The request without headers whose names begin so."""

@@ -8,13 +8,13 @@ class WebPage(HTMLParser):
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.words: list[str] = []
         self._raw = False
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
+        self.elements.append((tag, dict(attrs)))
         self._raw = tag in ("script", "style")
 
     def handle_endtag(self, tag: str) -> None:
@@ -26,10 +26,10 @@ class WebPage(HTMLParser):
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
         """The attributes of each element of this kind."""
-        return [attrs for name, attrs in self.found if name == tag]
+        return [attrs for name, attrs in self.elements if name == tag]
 
     @property
     def readable(self) -> str:
         """Its texts, and those that only screen readers say."""
-        labels = [attrs.get(name) for _, attrs in self.found for name in ("aria-label", "title")]
+        labels = [attrs.get(name) for _, attrs in self.elements for name in ("aria-label", "title")]
         return " ".join([*self.words, *(label for label in labels if label)])

@@ -509,7 +509,7 @@ def test_an_invalid_answer_is_an_error_of_that_host(tmp_path: Path, answer: byte
     assert len(error.value.message) < 1000
 
 
-def test_invalid_counters_and_processes_are_an_error_of_that_host(tmp_path: Path) -> None:
+def test_an_invalid_list_of_processes_is_an_error_of_that_host(tmp_path: Path) -> None:
     telemetry = telemetry_of(tmp_path, line({}), line([True, True]))
     for _ in range(2):
         with pytest.raises(TargetError, match="does not say which processes"):

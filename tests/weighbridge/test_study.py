@@ -329,14 +329,8 @@ def test_bad_usage_is_refused_with_exit_code_2(
 
 def test_a_study_runs_to_its_report_which_can_be_made_again(tmp_path: Path) -> None:
     (tmp_path / "nulls.yaml").write_text(NULLS)
-    done = weighbridge(
-        "study",
-        str(tmp_path / "nulls.yaml"),
-        "--out",
-        str(tmp_path / "runs"),
-        folder=tmp_path,
-        code=0,
-    )
+    words = ("study", tmp_path / "nulls.yaml", "--out", tmp_path / "runs")
+    done = weighbridge(*words, folder=tmp_path, code=0)
     (run,) = (tmp_path / "runs").iterdir()
     assert study_of(run) is not None
     assert [

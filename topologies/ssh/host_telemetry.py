@@ -37,7 +37,7 @@ LONGEST_ANSWER_BYTES: Final = 64 * 2**20
 """An answer has 2 MiB of logs at most, and the names of new files."""
 MOST_COUNTED: Final = 2**63
 _COUNTERS: Final = TypeAdapter(Counters)
-_DISK: Final = frozenset(one.name for one in fields(DiskCounters)) - {"model"}
+_DISK: Final = tuple(field.name for field in fields(DiskCounters) if field.name != "model")
 
 
 class Added(Record):
@@ -79,11 +79,11 @@ class HostTelemetry:
     def counters(self) -> Counters:
         """What was used since the first reading; memory as it is now. Raises TargetError."""
         answer = self._ask({"ask": "counters"}, again=self._first is None)
-        found = counters_of(self._name, answer)
-        self._first = self._first or found
-        if _known(found) != _known(self._first):
+        now = counters_of(self._name, answer)
+        self._first = self._first or now
+        if _known(now) != _known(self._first):
             raise TargetError(f"{self._name}: its counters are not those of the first reading")
-        return since(found, self._first)
+        return since(now, self._first)
 
     def running(self, processes: Sequence[HostProcess]) -> list[bool]:
         """Which of these processes are still running. Raises TargetError."""
@@ -205,15 +205,15 @@ def source() -> str:
 def counters_of(name: str, answer: object) -> Counters:
     """What a host answered. Raises TargetError with its name."""
     try:
-        found = _COUNTERS.validate_python(answer)
+        counters = _COUNTERS.validate_python(answer)
     except ValidationError as error:
         raise TargetError(f"{name}: invalid counters: {_fault_of(error)}") from None
-    for one in (found, *(found.disks or ())):
-        for key, value in vars(one).items():
+    for record in (counters, *(counters.disks or ())):
+        for key, value in vars(record).items():
             # Of NaN no comparison is true.
             if isinstance(value, int | float) and not 0 <= value < MOST_COUNTED:
                 raise TargetError(f"{name}: invalid counters: {key}: {printable(value)}")
-    return found
+    return counters
 
 
 def _fault_of(error: ValidationError) -> str:
@@ -236,14 +236,8 @@ def since(now: Counters, before: Counters) -> Counters:
         if (value := getattr(now, name)) is not None
     }
     disks = tuple(
-        DiskCounters(
-            **{
-                name: value - getattr(then, name)
-                for name, value in vars(one).items()
-                if name in _DISK
-            }
-        )
-        for one, then in zip(now.disks or (), before.disks or (), strict=True)
+        DiskCounters(**{name: getattr(disk, name) - getattr(then, name) for name in _DISK})
+        for disk, then in zip(now.disks or (), before.disks or (), strict=True)
     )
     if not disks:
         return replace(now, disks=None, **used)

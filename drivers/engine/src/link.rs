@@ -115,7 +115,7 @@ pub fn shake_hands(
     let mut tls = ClientConnection::new(config, name).map_err(|error| error.to_string())?;
     let until = Instant::now() + within;
     let left = || until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-    let mut made = || -> io::Result<()> {
+    let mut handshake = || -> io::Result<()> {
         let mut socket = TcpStream::connect_timeout(&address, left())?;
         while tls.is_handshaking() {
             socket.set_write_timeout(Some(left()))?;
@@ -133,7 +133,7 @@ pub fn shake_hands(
         }
         Ok(())
     };
-    made().map_err(|error| match error.kind() {
+    handshake().map_err(|error| match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => {
             format!("no TLS within {:.3} s", within.as_secs_f64())
         }

@@ -9,7 +9,6 @@ from __future__ import annotations
 import gzip
 import lzma
 import re
-import socket
 import threading
 import time
 import xml.etree.ElementTree as ET
@@ -17,12 +16,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from email import message_from_bytes
+from functools import partial
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-from tests.drivers.conftest import NOW, serving
-from tests.drivers.good_answers import answer
+from http_stub import Request, Response, Server
 
 DATA = Path(__file__).parents[2] / "data" / "cosbench"
 
@@ -237,24 +235,18 @@ def _log(text: str, renamed: Mapping[str, str]) -> str:
     return text
 
 
-def _answered(controller: Recorded, head: str, body: bytes) -> bytes:
-    place = urlsplit(head.split(" ")[1])
-    action = re.fullmatch(r"/controller/cli/(\w+)\.action", place.path)
+def _answered(controller: Recorded, request: Request) -> Response:
+    action = re.fullmatch(r"/controller/cli/(\w+)\.action", request.path)
     if action is None:
         page = b"<html><head><title>Apache Tomcat/6.0.16 - Error report</title></head></html>"
-        return answer("404 Not Found", page)
-    kind = re.search("(?im)^Content-Type: (.*)\r$", head)
+        return Response(404, page)
     script, form = None, {}
-    if kind is not None and kind[1].startswith("multipart/form-data"):
-        parts = message_from_bytes(f"{kind[0]}\n\r\n".encode() + body).get_payload()
-        assert isinstance(parts, list)
-        for part in parts:
-            if getattr(part, "get_param")("name", header="content-disposition") == "config":  # noqa: B009 - of any message
-                script = getattr(part, "get_payload")(decode=True).decode()  # noqa: B009
+    if request.headers.get("content-type", "").startswith("multipart/form-data"):
+        script = request.form["config"].decode()
     else:
-        form = parse_qs(body.decode(), keep_blank_values=True)
-    query = parse_qs(place.query, keep_blank_values=True)
-    return answer("200 OK", controller.answer(action[1], query, form, script).encode())
+        form = parse_qs(request.body.decode(), keep_blank_values=True)
+    query = parse_qs(urlsplit(request.target).query, keep_blank_values=True)
+    return Response(200, controller.answer(action[1], query, form, script).encode())
 
 
 @contextmanager
@@ -262,13 +254,8 @@ def recorded_controller(root: Path) -> Iterator[Recorded]:
     """A controller on loopback with an archive below `root`."""
     controller = Recorded(root)
     controller.archive.mkdir(parents=True)
-
-    def reply(connection: socket.socket, head: bytes) -> bool:
-        connection.sendall(_answered(controller, head.decode(), NOW.body))
-        return False
-
-    with serving(reply) as served:
-        controller.url = f"{served.url}/controller"
+    with Server(partial(_answered, controller)).serving() as server:
+        controller.url = f"{server.url}/controller"
         try:
             yield controller
         finally:

@@ -11,6 +11,7 @@ import ssl
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from http.client import HTTPMessage
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,7 +33,7 @@ from weighbridge.common.errors import DriverError, UsageError
 from weighbridge.drivers.cosbench.bench import StopRequest
 from weighbridge.drivers.cosbench.site import CosbenchSetup, CosbenchSite
 from weighbridge.drivers.engine._native import content
-from weighbridge.drivers.locust.account import Account, NotServing
+from weighbridge.drivers.locust.account import Account, AccountAnswer, NotServing
 from weighbridge.drivers.locust.client import Client, S3Client, SwiftClient
 from weighbridge.drivers.locust.live_load import refuse_unfit
 from weighbridge.drivers.locust.prepared_objects import PreparedObjects
@@ -262,6 +263,12 @@ def test_a_storage_url_that_cannot_be_one_is_refused_in_words(scripted: Make, ur
         Account(target, 10.0).authenticate()
     assert str(error.value).startswith(f"{place}: its X-Storage-Url cannot be used: ")
     assert "planted" not in str(error.value)
+
+
+def test_no_beginning_of_a_secret_is_in_an_answer_that_is_cut() -> None:
+    secret = "planted-secret-" * 4
+    answer = AccountAnswer(403, HTTPMessage(), f"{'x ' * 80}{secret}".encode(), (secret,))
+    assert "planted" not in str(answer)
 
 
 def test_what_an_account_cannot_do_is_said_without_its_token(scripted: Make) -> None:
@@ -546,10 +553,10 @@ def test_a_librarys_message_is_reported_without_keys(
     assert "planted" not in failed.message + caplog.text
 
 
-def trusting(certificate: Path, port: int) -> Account:
+def trusting(certificate: Path, port: int, host: str = "localhost") -> Account:
     target = Endpoint(
         api="s3",
-        url=f"https://localhost:{port}",
+        url=f"https://{host}:{port}",
         user="ben:ch",
         key=SecretStr("k"),
         ca_file=str(certificate),
@@ -587,6 +594,12 @@ def test_what_the_engine_refuses_is_said_before_anything_is_made(
         objects = PreparedObjects(Setup(target=target, bucket_prefix="wb-tls", seed=1))
         with pytest.raises(DriverError, match=why):
             objects.reach()
+
+
+def test_a_name_that_does_not_resolve_is_not_said_to_refuse_tls(tmp_path: Path) -> None:
+    account = trusting(self_signed(tmp_path / "own.pem", ""), 443, host="store.invalid")
+    with pytest.raises(DriverError, match=r"^store\.invalid: "):
+        account.shake_hands()
 
 
 def test_a_server_that_never_answers_tls_is_given_up(tmp_path: Path) -> None:

@@ -46,9 +46,9 @@ def seen(store: MemoryStore) -> list[tuple[int, int]]:
     """How many versions and delete markers each bucket has."""
     counts = []
     for bucket in BUCKETS:
-        kept = [one for each in store.s3.buckets[bucket].objects.values() for one in each]
-        markers = sum(one.deleted for one in kept)
-        counts.append((len(kept) - markers, markers))
+        objects = store.s3.buckets[bucket].objects.values()
+        markers = sum(version.deleted for versions in objects for version in versions)
+        counts.append((sum(map(len, objects)) - markers, markers))
     return counts
 
 

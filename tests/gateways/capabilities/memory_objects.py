@@ -6,7 +6,6 @@ import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from email import message_from_bytes
 from email.utils import parsedate_to_datetime
 
 from http_stub import Request, Response
@@ -86,16 +85,6 @@ def ranged(request: Request, body: bytes, headers: Mapping[str, str]) -> Respons
     pieces = [b"--b\r\n\r\n" + body[begin:until] + b"\r\n" for begin, until in spans]
     kind = {"Content-Type": "multipart/byteranges; boundary=b"}
     return Response(206, b"".join(pieces) + b"--b--", {**headers, **kind})
-
-
-def form_of(request: Request) -> dict[str, bytes]:
-    """The fields of a posted form (RFC 7578)."""
-    head = f"Content-Type: {request.headers['content-type']}\r\n\r\n".encode()
-    fields: dict[str, bytes] = {}
-    for part in message_from_bytes(head + request.body).get_payload():
-        name = part.get_param("name", header="content-disposition")  # type: ignore[union-attr]
-        fields[str(name)] = part.get_payload(decode=True)  # type: ignore[union-attr,assignment]
-    return fields
 
 
 def listing(

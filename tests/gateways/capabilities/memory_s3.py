@@ -18,7 +18,6 @@ from tests.gateways.capabilities.memory_objects import (
     Bucket,
     Stored,
     false_condition,
-    form_of,
     listing,
     ranged,
 )
@@ -149,9 +148,9 @@ class MemoryS3:
         if "x-amz-copy-source" in headers:
             source = self._source(headers["x-amz-copy-source"])
             new = headers.get("x-amz-metadata-directive") == "REPLACE"
-            made = Stored(source.body, _kept(headers) if new else dict(source.headers))
-            _store(bucket, key, made)
-            return _xml("CopyObjectResult", f'<ETag>"{made.etag}"</ETag>')
+            copy = Stored(source.body, _kept(headers) if new else dict(source.headers))
+            _store(bucket, key, copy)
+            return _xml("CopyObjectResult", f'<ETag>"{copy.etag}"</ETag>')
         body = verified(request)
         made = Stored(body, _kept(headers), secret=headers.get(CUSTOMER, ""))
         made.headers |= {f"x-amz-checksum-{n}": v for n, v in trailer(request).items()}
@@ -219,7 +218,7 @@ class MemoryS3:
         return _xml("DeleteResult", "")
 
     def _form(self, request: Request, bucket: Bucket) -> Response:
-        fields = form_of(request)
+        fields = request.form
         _, date, region, *_ = fields["x-amz-credential"].decode().split("/")
         right = sign(date, region, fields["policy"].decode())
         if right != fields["x-amz-signature"].decode():
@@ -321,15 +320,15 @@ def _list(query: Mapping[str, str], bucket: Bucket) -> Response:
 
 def _versions(query: Mapping[str, str], bucket: Bucket) -> Response:
     """By name, and of each name the newest first."""
-    kept = [(key, one) for key in sorted(bucket.objects) for one in bucket.objects[key][::-1]]
-    places = [(key, one.version) for key, one in kept]
+    kept = [(key, each) for key in sorted(bucket.objects) for each in bucket.objects[key][::-1]]
+    places = [(key, stored.version) for key, stored in kept]
     after = (query.get("key-marker", ""), query.get("version-id-marker", ""))
     first = places.index(after) + 1 if after[0] else 0
     last = first + min(1000, int(query.get("max-keys", 1000)))
     rows = ""
-    for key, one in kept[first:last]:
-        tag = "DeleteMarker" if one.deleted else "Version"
-        rows += f"<{tag}><Key>{key}</Key><VersionId>{one.version}</VersionId></{tag}>"
+    for key, stored in kept[first:last]:
+        tag = "DeleteMarker" if stored.deleted else "Version"
+        rows += f"<{tag}><Key>{key}</Key><VersionId>{stored.version}</VersionId></{tag}>"
     more = str(last < len(kept)).lower()
     return _xml("ListVersionsResult", f"{rows}<IsTruncated>{more}</IsTruncated>")
 

@@ -15,7 +15,6 @@ from tests.gateways.capabilities.memory_objects import (
     Bucket,
     Stored,
     false_condition,
-    form_of,
     listing,
     ranged,
 )
@@ -206,7 +205,7 @@ def _container(request: Request, bucket: Bucket) -> Response:
 
 
 def _form(request: Request, bucket: Bucket, prefix: str) -> Response:
-    fields = form_of(request)
+    fields = request.form
     names = ("redirect", "max_file_size", "max_file_count", "expires")
     text = "\n".join((request.path, *(fields[name].decode() for name in names)))
     if fields["signature"].decode() != _signature(bucket, text, "sha1"):

@@ -460,18 +460,18 @@ def test_a_report_shows_hostile_names_only_as_text(hostile_run: RunStore) -> Non
         "neither what a terminal obeys nor what turns the order of letters"
     )
     assert "\\u202e" in "".join(page.words), "shown by its number"
-    assert [tag for tag, _ in page.found].count("script") == 3, (
+    assert [tag for tag, _ in page.elements].count("script") == 3, (
         "the data, the library, and the program of the page"
     )
-    assert not [attrs for _, attrs in page.found for name in attrs if name.startswith("on")]
+    assert not [attrs for _, attrs in page.elements for name in attrs if name.startswith("on")]
     assert not [
         attrs
-        for tag, attrs in page.found
+        for tag, attrs in page.elements
         if tag in ("img", "iframe", "object", "base", "link", "form")
     ]
     assert not [
         value
-        for _, attrs in page.found
+        for _, attrs in page.elements
         for value in attrs.values()
         if value and value.strip().startswith("javascript:")
     ]
@@ -479,7 +479,7 @@ def test_a_report_shows_hostile_names_only_as_text(hostile_run: RunStore) -> Non
     assert "{{ 7*7 }}" in text
     policy = next(
         attrs["content"]
-        for tag, attrs in page.found
+        for tag, attrs in page.elements
         if attrs.get("http-equiv") == "Content-Security-Policy"
     )
     assert policy is not None

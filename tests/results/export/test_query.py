@@ -199,7 +199,7 @@ LINE = re.compile(r"^ *([0-9.]+) ([01]\.[0-9]{12}) +([0-9]+)(?: +([0-9.]+))?$")
 
 
 def parsed(text: str) -> list[tuple[float, float, int]]:
-    """(value in ms, percentile of 1, count at or below) of each line, as its plotter takes them."""
+    """(value in ms, percentile of 1, count at or below) of each line, as HdrHistogram plots it."""
     head, empty, *lines = text.splitlines()
     assert (head.split(), empty) == (["Value", "Percentile", "TotalCount", "1/(1-Percentile)"], "")
     found = [LINE.match(line) for line in lines if not line.startswith("#")]

@@ -59,7 +59,7 @@ def test_the_page_fetches_nothing(page: WebPage) -> None:
     assert policy is not None
     assert policy.startswith("default-src 'none'")
     assert "http" not in policy
-    for _, attrs in page.found:
+    for _, attrs in page.elements:
         for name in ("src", "href", "action", "srcset", "poster"):
             value = attrs.get(name)
             assert value is None or value.startswith("#")

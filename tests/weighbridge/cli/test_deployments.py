@@ -17,9 +17,7 @@ from tests.weighbridge.command_line import weighbridge
 from weighbridge.cli.deployments import status_verb
 from weighbridge.common.endpoint import Endpoint, ObjectApi
 from weighbridge.common.errors import TargetError
-from weighbridge.documents import (
-    StatusDocument,
-)
+from weighbridge.documents import StatusDocument
 from weighbridge.environment import place
 from weighbridge.screen.deployments import dead_here, describe
 from weighbridge.selection import fitting

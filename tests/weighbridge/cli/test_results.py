@@ -20,9 +20,7 @@ from fake_run import WORKLOADS, fake_run
 from weighbridge.cli.results import EXAMPLES, slides_verb
 from weighbridge.command import weighbridge
 from weighbridge.common.errors import UsageError
-from weighbridge.documents import (
-    RunsDocument,
-)
+from weighbridge.documents import RunsDocument
 from weighbridge.results import derive
 from weighbridge.results.charts.pictures import RenderingError
 from weighbridge.results.record.store import RunStore, lock_run_folder
@@ -133,23 +131,12 @@ def test_every_example_query_of_the_help_runs(folder: Path, run_cli: RunCli) -> 
 
 
 def test_standard_output_takes_one_file(folder: Path, run_cli: RunCli) -> None:
-    out, _ = run_cli(
-        2,
-        "export",
-        folder,
-        "--to",
-        "parquet",
-        "--out",
-        "-",
-        "--table",
-        "steps",
-        "--table",
-        "summary",
-    )
+    tables = ("--table", "steps", "--table", "summary")
+    out, _ = run_cli(2, "export", folder, "--to", "parquet", "--out", "-", *tables)
     assert out == ""
     _, err = run_cli(2, "export", folder, "--to", "influx")
     assert "--influx URL" in err
-    _, err = run_cli(2, "export", folder, "--to", "csv", "--influx", "http://127.0.0.1:1")
+    run_cli(2, "export", folder, "--to", "csv", "--influx", "http://127.0.0.1:1")
 
 
 def test_a_run_is_sent_to_an_influxdb(
@@ -183,11 +170,8 @@ def test_existing_files_are_replaced_only_on_request_and_a_close_format_is_sugge
 
 
 def slides(*arguments: str | Path) -> str:
-    return (
-        CliRunner()
-        .invoke(slides_verb, [str(one) for one in arguments], catch_exceptions=False)
-        .output
-    )
+    words = [str(argument) for argument in arguments]
+    return CliRunner().invoke(slides_verb, words, catch_exceptions=False).output
 
 
 def test_a_talk_is_written_beside_the_other_derived_files(folder: Path) -> None:
@@ -293,9 +277,6 @@ def test_failed_charts_keep_table_report_and_exit_code(
         assert f"nothing else is lost; to try again: weighbridge charts {small_run}" in output
 
 
-Told = tuple[str, str]
-
-
 def change(path: Path, old: str, new: str) -> None:
     text = path.read_text()
     assert old in text
@@ -350,7 +331,7 @@ NEWER_MEASUREMENT = '"measurement":{"schema_version":1 -> "measurement":{"schema
     ],
 )
 def test_an_unreadable_run_is_one_clear_error_of_every_verb(
-    folder: Path, run_cli: Callable[..., Told], damaged: tuple[str, ...], code: int, words: str
+    folder: Path, run_cli: RunCli, damaged: tuple[str, ...], code: int, words: str
 ) -> None:
     name, *how = damaged
     damage(folder / name, *how)
@@ -366,7 +347,7 @@ def test_an_unreadable_run_is_one_clear_error_of_every_verb(
 
 
 def test_an_unfinished_run_is_read_as_far_as_it_is_and_every_verb_says_so(
-    folder: Path, run_cli: Callable[..., Told], monkeypatch: pytest.MonkeyPatch
+    folder: Path, run_cli: RunCli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Charts take long, and have their own tests.
     monkeypatch.setattr("weighbridge.results_output.write_charts", lambda _drawings, _folder: ())
@@ -390,31 +371,21 @@ def test_an_unfinished_run_is_read_as_far_as_it_is_and_every_verb_says_so(
     assert (folder / "derived" / "report.html").is_file()
 
 
-def test_a_run_without_any_step_has_no_figures_in_any_table(
-    folder: Path, run_cli: Callable[..., Told]
-) -> None:
+def test_a_run_without_any_step_has_no_figures_in_any_table(folder: Path, run_cli: RunCli) -> None:
     (folder / "steps.jsonl").write_bytes(b"")
     out, err = run_cli(0, "export", folder, "--to", "markdown", "--out", "-")
     assert "| 1 MB reads | 1 | swift † | – | – | – | – | – | – | – | 0 |" in out
     assert "0 of 2 steps have a result" in err
-    assert (
-        run_cli(
-            0,
-            "sql",
-            "select count(throughput_ops_s), count(*) from summary",
-            folder,
-            "--format",
-            "csv",
-        )[0].splitlines()[1]
-        == "0,2"
-    )
+    query = "select count(throughput_ops_s), count(*) from summary"
+    out, _ = run_cli(0, "sql", query, folder, "--format", "csv")
+    assert out.splitlines()[1] == "0,2"
     _, err = run_cli(4, "export", folder, "--to", "hgrm")
     assert "nothing to export as hgrm" in err
 
 
 @pytest.mark.parametrize("where", ["derived", "derived/exports"])
 def test_a_file_in_place_of_a_folder_is_reported_and_kept(
-    folder: Path, run_cli: Callable[..., Told], where: str
+    folder: Path, run_cli: RunCli, where: str
 ) -> None:
     path = folder / where
     shutil.rmtree(path, ignore_errors=True)
@@ -425,9 +396,7 @@ def test_a_file_in_place_of_a_folder_is_reported_and_kept(
     assert path.read_text() == "mine"
 
 
-def test_a_report_is_not_made_where_it_cannot_be_written(
-    folder: Path, run_cli: Callable[..., Told]
-) -> None:
+def test_a_report_is_not_made_where_it_cannot_be_written(folder: Path, run_cli: RunCli) -> None:
     shutil.rmtree(folder / "derived")
     (folder / "derived").write_text("mine")
     _, err = run_cli(3, "report", folder)
@@ -435,7 +404,7 @@ def test_a_report_is_not_made_where_it_cannot_be_written(
 
 
 def test_sql_reads_all_runs_and_names_folders_that_are_not(
-    folder: Path, run_cli: Callable[..., Told], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, run_cli: RunCli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     _, err = run_cli(2, "sql", "select 1")

@@ -221,7 +221,7 @@ def windows(
     draw: np.random.Generator,
     window_s: float,
 ) -> list[float]:
-    """Moves of windows whose rate drifts by a share of its mean, with noise and counting."""
+    """Moves of windows whose rate drifts by a share, with noise per second and of counting."""
     lengths = np.array([1.0] * math.floor(window_s) + ([window_s % 1] if window_s % 1 else []))
     places = np.cumsum(lengths) - lengths / 2
     moves = []
@@ -398,7 +398,7 @@ def test_workers_in_step_are_no_drift_however_equal_the_repeats(
 def stalling(
     length: int, rate: float, noise: float, draw: np.random.Generator, *, kept: float = 0.0
 ) -> list[float]:
-    """Counts of a Poisson process with a rate of whose scatter `kept` carries over to the next."""
+    """Counts of a Poisson process whose rate scatters; `kept` of that stays in the next second."""
     rest = draw.normal(size=length)
     for place in range(1, length):
         rest[place] = kept * rest[place - 1] + np.sqrt(1 - kept**2) * rest[place]

@@ -346,7 +346,7 @@ def test_a_percentile_is_the_product_limit_estimate(
 
 @settings(deadline=None)
 @given(st.lists(SMALL_US, min_size=1, max_size=200), st.sampled_from([1, 50, 90, 99, 99.9, 100]))
-def test_with_nothing_in_flight_it_is_the_percentile(latencies: list[int], percent: float) -> None:
+def test_with_none_in_flight_percentiles_are_plain(latencies: list[int], percent: float) -> None:
     wanted_ms = float(np.percentile(latencies, percent, method="inverted_cdf")) / 1000
     for none in (None, Histogram()):
         assert bounded(Histogram.of(latencies), none, percent) == (wanted_ms, wanted_ms)
