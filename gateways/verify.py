@@ -114,11 +114,12 @@ def verify(
         if failed["status"] is not None:
             message += f" (status {failed['status']})"
         where = {name: failed[name] for name in ("api", "operation", "status", "skewed")}
-        # It quotes the server, which may repeat what it was sent.
-        raise OperationFailed(
-            endpoint_program.without_secrets(message + f"\n{failed['said']}".rstrip(), endpoints),
-            **where,
-        )
+        # They quote the server, which may repeat what it was sent. A secret is looked for before
+        # words are cut.
+        message = endpoint_program.without_secrets(message, endpoints)
+        body = endpoint_program.without_secrets(failed["body"], endpoints)
+        said = plain_xml.error_words(body.encode())
+        raise OperationFailed(f"{message}\n{said}".rstrip(), **where)
     return tuple(OperationCheck(**check) for check in answer["checks"])
 
 
@@ -251,13 +252,14 @@ def run_order(order: Mapping[str, Any]) -> dict[str, Any]:
                 rows = check_operations(exchange, body, order, endpoint)
         except WrongAnswer as wrong:
             answer = wrong.answer
+            head = answer.body[: plain_xml.LONGEST_ERROR_BYTES] if answer else b""
             failed = {
                 "api": api,
                 "url": endpoint["url"],
                 "operation": wrong.operation,
                 "what": wrong.what,
                 "status": answer.status if answer else None,
-                "said": plain_xml.error_words(answer.body) if answer else "",
+                "body": head.decode(errors="replace"),
                 "skewed": bool(answer and skew(answer)),
             }
             return {"failed": failed}

@@ -34,7 +34,7 @@ FAILED = {
         "operation": "GET",
         "what": "200 was expected",
         "status": 503,
-        "said": "busy",
+        "body": "busy",
         "skewed": False,
     }
 }

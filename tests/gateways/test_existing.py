@@ -199,6 +199,18 @@ def saying(answer: bytes) -> Iterator[tuple[str, int]]:
         yield "127.0.0.1", server.server_address[1]
 
 
+@pytest.mark.usefixtures("environment")
+def test_words_that_are_cut_do_not_begin_a_key(client: ThisHost) -> None:
+    body = f"<Error><Code>Denied</Code><Message>{'x' * 180} {KEY}</Message></Error>".encode()
+    head = b"HTTP/1.1 403 Forbidden\r\nContent-Length: %d\r\n\r\n" % len(body)
+    with (
+        saying(head + body) as place,
+        pytest.raises(VerificationFailed, match=r"Denied: x+") as refused,
+    ):
+        start(client, settings(place))
+    assert f" {KEY[:4]}" not in refused.value.message
+
+
 def refusal(status: str, code: str, said: str = "", *, hours: float = 0) -> Callable[[], bytes]:
     """What makes an answer of S3, by a clock that is ahead of this one."""
 
