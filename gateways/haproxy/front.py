@@ -90,6 +90,15 @@ class HaproxySettings(FrontSettings):
             for section, lines in options.items()
         }
 
+    @field_validator("options")
+    @classmethod
+    def _one_interval(cls, options: dict[Section, tuple[Line, ...]]) -> object:
+        # What waits for backends and what is said of failures know that one.
+        for line in (line for lines in options.values() for line in lines):
+            if match := re.search(r"\b(?:fast|down)?inter\b", line):
+                raise ValueError(f"`{line}`: not `{match[0]}`, but the setting `health_interval`")
+        return options
+
 
 PATH = "/etc/haproxy/haproxy.cfg"
 SOCKET = "/run/haproxy-stats.sock"

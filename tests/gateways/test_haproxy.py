@@ -118,6 +118,13 @@ def test_a_layouts_lines_come_after_the_suites_and_before_servers_in_either_form
     assert written["global"][-1] == "spread-checks 5"
 
 
+@pytest.mark.parametrize("word", ["inter", "fastinter", "downinter"])
+def test_the_interval_of_checks_is_a_setting_and_no_line_of_its_own(word: str) -> None:
+    line = f"default-server fall 2 {word} 30s"
+    with pytest.raises(ValidationError, match=f"`{word}`, but the setting `health_interval`"):
+        HaproxySettings.model_validate({"options": {"backend": line}})
+
+
 @pytest.mark.parametrize(
     ("said", "fault"),
     [
