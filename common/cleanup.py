@@ -13,6 +13,8 @@ TERMINATION_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals by which a person, a service manager or a closing terminal ends a program."""
 
 
+SECOND: Final = 2
+
 AGAIN_S: Final = 0.05
 MOST_AGAIN: Final = 100
 """So often a signal is put off for imports, 5 s in all: one may be of what never ends."""
@@ -39,15 +41,24 @@ def outside_imports(handle: Callable[[int], None]) -> Callable[[int, FrameType |
     return handler
 
 
-def with_signals_deferred(ending: Callable[[], object]) -> None:
-    """Call `ending`; in the main thread signals that arrive are delivered after it."""
+def with_signals_deferred(
+    ending: Callable[[], object], hurry: Callable[[], object] | None = None
+) -> None:
+    """Call `ending`; in the main thread signals that arrive are delivered after it.
+
+    At the second signal, also if the first came before and others are ignored since, `hurry` is
+    called: it has `ending` end soon.
+    """
     if threading.current_thread() is not threading.main_thread():
         ending()
         return
     received: list[int] = []
+    ignored = all(signal.getsignal(one) == signal.SIG_IGN for one in TERMINATION_SIGNALS)
 
     def note(number: int, _frame: FrameType | None) -> None:
         received.append(number)
+        if hurry is not None and len(received) + ignored == SECOND:
+            hurry()
 
     # A handler that Python did not set cannot be restored, so it stays.
     before = {
@@ -76,11 +87,13 @@ class CleanupStack:
     """
 
     def __init__(self) -> None:
-        self._actions: list[Callable[[], object]] = []
+        self._actions: list[tuple[Callable[[], object], Callable[[], object] | None]] = []
 
-    def add(self, ending: Callable[[], object]) -> None:
-        """Add a repeatable action: it runs again if a signal came before it was removed."""
-        self._actions.append(ending)
+    def add(self, ending: Callable[[], object], hurry: Callable[[], object] | None = None) -> None:
+        """Add a repeatable action: it runs again if a signal came before it was removed. A second
+        signal calls `hurry`.
+        """
+        self._actions.append((ending, hurry))
 
     def drop(self) -> None:
         """Forget all actions without running them."""
@@ -91,7 +104,7 @@ class CleanupStack:
         raised: list[BaseException] = []
         while self._actions:
             try:
-                with_signals_deferred(self._run_last)
+                with_signals_deferred(self._run_last, self._actions[-1][1])
             except BaseException as error:  # noqa: BLE001 - raised again below
                 raised.append(error)
         for one in sorted(raised, key=lambda one: not isinstance(one, Exception)):
@@ -99,6 +112,6 @@ class CleanupStack:
 
     def _run_last(self) -> None:
         try:
-            self._actions[-1]()
+            self._actions[-1][0]()
         finally:
             self._actions.pop()

@@ -274,7 +274,7 @@ def deploy(
         kept = place.home / "logs" / label if logs is None else logs
         if logs is not None:
             endings.add(partial(keep_all, hosts.hosts, kept, say))
-        endings.add(hosts.close)
+        endings.add(hosts.close, hosts.hurry)
         attestation = None
         if hardware.of.measurable and asked:
             attestation = attestation_of(hosts, hardware, planned.gateway.needs(), say, asked)

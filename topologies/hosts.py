@@ -141,6 +141,9 @@ class Hosts(ABC):
     def close(self) -> None:
         """Tear everything down, also repeatedly. Raises TargetError naming what is left."""
 
+    def hurry(self) -> None:  # noqa: B027 - most kinds of hosts let nobody wait
+        """A second signal came: `close`, which may be under way, ends within 10 s."""
+
     def __enter__(self) -> Self:
         return self
 

@@ -106,7 +106,7 @@ def _refusals(
         own_folder(folder)
         endings.add(partial(remove_folder, folder))
         hosts = start_hosts(label, folder)
-        endings.add(hosts.close)
+        endings.add(hosts.close, hosts.hurry)
         for planned in planneds:
             try:
                 # Each layout writes all the files that its programs read, over the one before.

@@ -60,6 +60,35 @@ def test_an_ignored_signal_stays_ignored() -> None:
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
 
 
+@pytest.mark.parametrize(("ignored", "signals"), [(False, 2), (True, 1)])
+def test_the_second_signal_hurries_an_ending_once(*, ignored: bool, signals: int) -> None:
+    if ignored:  # as after the first signal of a run
+        for one in TERMINATION_SIGNALS:
+            signal.signal(one, signal.SIG_IGN)
+    hurried: list[int] = []
+    sent = 0
+
+    def ending() -> None:
+        nonlocal sent
+        for _ in range(signals - 1):
+            os.kill(os.getpid(), signal.SIGINT)
+            sent += 1
+        assert not hurried
+        os.kill(os.getpid(), signal.SIGTERM)
+        sent += 1
+
+    def hurry() -> None:
+        hurried.append(sent)
+
+    stack = cleanup.CleanupStack()
+    stack.add(ending, hurry)
+    try:
+        stack.close()
+    except Interrupted:
+        assert not ignored
+    assert hurried == [signals - 1]
+
+
 def test_other_threads_do_not_change_handlers() -> None:
     seen: list[object] = []
     thread = threading.Thread(

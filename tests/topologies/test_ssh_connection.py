@@ -15,6 +15,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any, ClassVar, cast
 
@@ -311,6 +312,30 @@ def test_after_a_broken_connection_everything_fails_until_it_is_renewed(
     assert host.sh("echo again").stdout == "again\n"
     program.stdout.close()
     program.stdin.close()
+
+
+def test_a_host_that_is_given_up_ends_what_waits_for_it_and_is_not_connected_again(
+    host: SshConnection, loop: EventLoop, tmp_path: Path
+) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        begun = tmp_path / "begun"
+        waiting = pool.submit(host.sh, 'echo $$ >"$1"; exec sleep 600', str(begun), timeout_s=600)
+        while not (begun.exists() and begun.read_text()):
+            time.sleep(0.01)
+        host.give_up(0)
+        with pytest.raises(TargetError, match="another signal asked to end"):
+            waiting.result(SOON_S)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(int(begun.read_text()), signal.SIGKILL)
+    with pytest.raises(TargetError, match="another signal"):
+        host.renew()
+    with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(1) as pool:
+        new = connect(loop, tmp_path, silent.getsockname()[1])
+        waiting = pool.submit(new.open)
+        peer, _ = silent.accept()
+        new.give_up(0)
+        with peer, pytest.raises(TargetError, match="another signal asked to end"):
+            waiting.result(connection.CONNECT_S / 2)
 
 
 def test_a_program_that_runs_when_its_host_is_given_back_ends(

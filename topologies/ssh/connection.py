@@ -408,6 +408,8 @@ class SshConnection:
         self._slots = asyncio.Semaphore(SESSIONS * CONNECTIONS)
         self._root: tuple[str, ...] | None = () if self._login.user == "root" else None
         self._lost: tuple[float, str] | None = None
+        self._given_up = False
+        self._connecting: asyncio.Task[asyncssh.SSHClientConnection] | None = None
         self._reached = False
 
     @property
@@ -445,8 +447,25 @@ class SshConnection:
         """Close all connections. May be called more than once."""
         self.loop.do(self._drop())
 
+    def give_up(self, after_s: float) -> None:
+        """After this time the host counts as one that stopped answering, for good. Ends what waits
+        for it; may be called by a signal's handler.
+        """
+
+        def give_up() -> None:
+            self._given_up = True
+            with contextlib.suppress(TargetError):
+                self._lose("given up, as another signal asked to end")
+            if self._connecting is not None:
+                self._connecting.cancel()
+
+        loop = self.loop.loop
+        loop.call_soon_threadsafe(loop.call_later, after_s, give_up)
+
     def renew(self, within_s: float = CONNECT_S) -> None:
         """Forget that the host stopped answering, and connect again. Raises as `open`."""
+        if self._given_up:
+            self._check_lost()
         self.loop.do(self._drop())
         before, self._lost = self._lost, None
         try:
@@ -486,8 +505,13 @@ class SshConnection:
                     connection.client.abort()
 
     async def _connect(self) -> _Connection:
+        self._connecting = asyncio.create_task(self._login.connect())
         try:
-            connection = _Connection(await self._login.connect())
+            connection = _Connection(await self._connecting)
+        except asyncio.CancelledError:
+            if self._given_up:
+                self._check_lost()
+            raise
         except TargetError as error:
             if self._reached:
                 self._lost = (time.monotonic(), error.message)

@@ -20,6 +20,8 @@ from weighbridge.topologies.ssh.host import SshHost
 from weighbridge.topologies.ssh.kernel import KernelState
 
 RECONNECT_S = 8.0
+HURRY_S = 5.0
+"""What hosts have to end what they do after a second signal."""
 """How long to try to reach a lost host again before it is left as it is."""
 
 
@@ -114,6 +116,11 @@ class SshHosts(Hosts):
                 "host answers",
             )
         self._loop.close()
+
+    def hurry(self) -> None:
+        if not self._loop.closed:
+            for one in self._setups.values():
+                one.connection.give_up(HURRY_S)
 
     def _give_back(self, one: HostSetup) -> WeighbridgeError | None:
         if one.claim is None:
