@@ -370,7 +370,8 @@ def stages(names: Sequence[str]) -> list[Stage]:
         Stage("images", [images], pytest=False, beside=True),
         Stage("images-all", [[*images, "--all"]], pytest=False, beside=True),
         Stage("check", [[*make, "check"]], pytest=False),
-        Stage("rust", [[*make, "rust"]], pytest=False),
+        # Of the checks one waits for mypy, of the Rust tests most for the compiler.
+        Stage("rust", [[*make, "rust"]], pytest=False, beside=True),
         Stage("wheel", [[*make, "wheel"]], pytest=False),
         Stage("unit-short", [[*unit, "-m", "not long and not test_all"]], env),
         Stage("unit", [[*unit, "-m", "not test_all"]], env),
