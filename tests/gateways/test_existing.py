@@ -6,7 +6,6 @@ import json
 import os
 import re
 import socketserver
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -469,10 +468,8 @@ def endpoint(url: str, api: Any = "s3") -> Endpoint:
 
 def test_a_bucket_that_lists_what_was_deleted_again_and_again_is_given_up() -> None:
     with lying_store() as url:
-        started = time.monotonic()
         with pytest.raises(WrongAnswer, match="still not empty: 5 objects in its list"):
             clear.clear(endpoint(url).model_dump(mode="json"), "wb-1-small-0", 0.5)
-        assert time.monotonic() - started < 20
 
 
 def test_an_object_that_somebody_else_put_there_since_is_not_deleted() -> None:

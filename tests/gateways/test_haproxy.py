@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -221,15 +220,16 @@ def test_a_second_in_which_haproxy_does_not_answer_has_no_line(tmp_path: Path) -
     assert "missing" in done.stderr
 
 
-def test_an_answer_is_waited_for_as_long_as_the_caller_says(tmp_path: Path) -> None:
+def test_an_answer_is_waited_for_as_long_as_the_caller_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(haproxy_counters.ask.__kwdefaults__, "timeout_s", 600.0)
     path = tmp_path / "s"
     with socket.socket(socket.AF_UNIX) as wire:
         wire.bind(str(path))
         wire.listen()
-        begin = time.monotonic()
         with pytest.raises(TimeoutError):
             haproxy_counters.rows(str(path), timeout_s=0.05)
-    assert time.monotonic() - begin < haproxy_counters.TIMEOUT_S
 
 
 def served(*checked: tuple[str, str]) -> bytes:

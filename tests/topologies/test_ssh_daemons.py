@@ -25,7 +25,7 @@ from weighbridge.topologies.ssh.services import HostProcess, Services
 
 pytestmark = pytest.mark.long  # starts an SSH server and programs in every test
 
-SOON_S = 10.0
+SOON_S = 60.0
 LABEL = "rgw-beast-abc123"
 # Processes of a service are found by its name among all processes, here also those of other tests.
 TOKEN = secrets.token_hex(4)

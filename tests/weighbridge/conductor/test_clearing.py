@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -121,12 +120,13 @@ def test_the_first_signal_stays_the_error_when_a_second_one_ends_deleting() -> N
 def test_a_signal_ends_deleting_that_would_not_end_and_its_buckets_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, signals: int
 ) -> None:
-    """Two: the first comes in a step, before anything is deleted."""
+    """Two: the first comes in a step, before anything is deleted. The store lists for ever: that
+    this ends at all is by the signal.
+    """
     monkeypatch.setattr(clearing_room, "SOON_S", 1.0)
     client = ThisHost("client-1", "127.0.0.1", tmp_path / "client-1")
     said: list[str] = []
     sent = Timer(1.0, os.kill, (os.getpid(), signal.SIGTERM))
-    started = time.monotonic()
 
     def run(gateway: RunningExisting) -> None:
         with interruptible(), clearing(standing(gateway), ["wb-1-small-0"], said.append):
@@ -138,7 +138,6 @@ def test_a_signal_ends_deleting_that_would_not_end_and_its_buckets_are_named(
         known = Endpoint(api="s3", url=url, user="weigh:er", key=SecretStr("planted"))
         with pytest.raises(Interrupted) as error:
             run(RunningExisting(client, [known], {}))
-    assert time.monotonic() - started < 15
     assert error.value.__notes__ == [NOTE]
     assert said[-1].startswith("buckets that this run made may be left:\n  wb-1-small-0: ")
 
