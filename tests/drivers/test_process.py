@@ -219,9 +219,11 @@ def test_the_end_of_something_a_driver_depends_on_is_seen_within_a_second(
         if time.monotonic() - since > 0.5:
             raise DriverError("client-2: worker process 3 of 4 was ended by SIGKILL")
 
-    with program(tmp_path, "import sys; sys.stdin.read()", look=look) as running:
-        with pytest.raises(DriverError, match="worker process 3 of 4 was ended"):
-            running.setup(SETUP)
+    with (
+        program(tmp_path, "import sys; sys.stdin.read()", look=look) as running,
+        pytest.raises(DriverError, match="worker process 3 of 4 was ended"),
+    ):
+        running.setup(SETUP)
 
 
 def test_what_the_driver_has_sent_is_not_lost_by_something_else_that_ends(

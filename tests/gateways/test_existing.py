@@ -467,9 +467,9 @@ def endpoint(url: str, api: Any = "s3") -> Endpoint:
 
 
 def test_a_bucket_that_lists_what_was_deleted_again_and_again_is_given_up() -> None:
-    with lying_store() as url:
-        with pytest.raises(WrongAnswer, match="still not empty: 5 objects in its list"):
-            clear.clear(endpoint(url).model_dump(mode="json"), "wb-1-small-0", 0.5)
+    still = "still not empty: 5 objects in its list"
+    with lying_store() as url, pytest.raises(WrongAnswer, match=still):
+        clear.clear(endpoint(url).model_dump(mode="json"), "wb-1-small-0", 0.5)
 
 
 def test_an_object_that_somebody_else_put_there_since_is_not_deleted() -> None:

@@ -286,9 +286,11 @@ def test_a_host_that_accepts_the_connection_and_says_nothing_is_given_up(
     loop: EventLoop, tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "CONNECT_S", 0.5)
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        with pytest.raises(TargetError, match=r"does not answer within 0\.5 s"):
-            connect(loop, tmp_path, silent.getsockname()[1]).open()
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        pytest.raises(TargetError, match=r"does not answer within 0\.5 s"),
+    ):
+        connect(loop, tmp_path, silent.getsockname()[1]).open()
 
 
 def test_after_a_broken_connection_everything_fails_until_it_is_renewed(
