@@ -17,10 +17,10 @@ compare: setup ## Compare a real RGW with a real Swift on this machine (ten to f
 	$(BIN)/weighbridge compare $(ARGS)
 
 test: setup-test ## Checks, then tests, one stage after the other; all of them run, whatever fails
-	@$(STAGES) images rust check unit system
+	@$(STAGES) images rust collect check unit system
 
 test-all: setup-test ## All that `make test` runs, and what is marked test_all or by_hand; 10,000 cases of each fuzz test, of a new seed
-	@$(STAGES) images-all rust check wheel unit-all system-all by-hand
+	@$(STAGES) images-all rust collect check wheel unit-all system-all by-hand
 
 quick: setup-test ## Lint, types, and the tests nearest to the changes since the last commit (SINCE=COMMIT: since that one)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

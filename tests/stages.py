@@ -285,7 +285,8 @@ def run(stages: Iterable[Stage], session: Session | None = None, *, again: bool 
     def join() -> None:
         for stage, child, log in beside:
             status = session.wait(child)
-            session.say(f"== {stage.name}\n{log.read_text(errors='replace').rstrip()}")
+            said = log.read_text(errors="replace").rstrip() if status != 0 else "passed"
+            session.say(f"== {stage.name}: {' '.join(stage.commands[0])}\n{said}")
             outcome = Outcome(stage.name, seconds=time.monotonic() - began)
             outcome.judge(" ".join(stage.commands[0]), status)
             session.outcomes.append(outcome)
@@ -353,6 +354,7 @@ def stages(names: Sequence[str]) -> list[Stage]:
     files = ["--dist", "loadfile", "--no-loadscope-reorder"]  # in the order of conftest.py
     unit = ["-q", "tests", "--ignore=tests/system", "-n", "5", *files]
     images = [sys.executable, "tests/system/build_images.py"]
+    collect = [sys.executable, "-P", "-m", "pytest", "--collect-only"]
     make = ["make", "--no-print-directory", "-o", "setup-test"]
 
     def system(marks: str) -> list[list[str]]:
@@ -369,6 +371,8 @@ def stages(names: Sequence[str]) -> list[Stage]:
     known = [
         Stage("images", [images], pytest=False, beside=True),
         Stage("images-all", [[*images, "--all"]], pytest=False, beside=True),
+        # Compiles tests once: processes that collect at the same time would each compile all.
+        Stage("collect", [[*collect, "-qqq", "tests"]], env, pytest=False, beside=True),
         Stage("check", [[*make, "check"]], pytest=False),
         # Of the checks one waits for mypy, of the Rust tests most for the compiler.
         Stage("rust", [[*make, "rust"]], pytest=False, beside=True),
