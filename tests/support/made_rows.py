@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -103,14 +104,22 @@ def present(value: Kept | None) -> Kept:
     return value
 
 
+@functools.cache  # asked a million times by simulations
+def _columns() -> Mapping[str, tuple[str, str]]:
+    """Keys and fields of figures by the names under which tests give them."""
+    metrics = METRICS.values()
+    return {one.column: (one.key, "value") for one in metrics} | {
+        f"{one.stem}_in": (one.key, "within") for one in metrics
+    }
+
+
 def _by_metric(
     given: Mapping[str, Any], before: Mapping[str, MetricFigure] | None = None
 ) -> dict[str, Any]:
     rest, found = dict(given), {key: one.model_dump() for key, one in (before or {}).items()}
-    for metric in METRICS.values():
-        for name, field in ((metric.column, "value"), (f"{metric.stem}_in", "within")):
-            if name in rest:
-                found[metric.key] = {**found.get(metric.key, {}), field: rest.pop(name)}
+    for name in [one for one in rest if one in _columns()]:
+        key, field = _columns()[name]
+        found[key] = {**found.get(key, {}), field: rest.pop(name)}
     for key, (low, high) in rest.pop("intervals", {}).items():
         found[key] = {**found.get(key, {}), "low": low, "high": high}
     for key in rest.pop("at_least", ()):
