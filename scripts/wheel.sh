@@ -6,7 +6,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 bin=$(cd "${VENV:-.venv}/bin" && pwd)
-rm -rf build dist # else modules that are gone would come along
+rm -rf build/lib build/bdist.* build/temp.* dist # else modules that are gone would come along
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
