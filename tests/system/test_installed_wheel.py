@@ -21,7 +21,8 @@ import pytest
 from suite_command import trial
 from weighbridge.results.record.store import RunStore
 
-pytestmark = pytest.mark.system
+# One core is enough for it: company for those that want no more beside them.
+pytestmark = [pytest.mark.system, pytest.mark.pair]
 
 ROOT = Path(__file__).parents[2]
 NOBODY = 65534

@@ -19,7 +19,8 @@ from weighbridge.gateways.swift.swift import Swift
 from weighbridge.results.record.store import RunStore
 from weighbridge.topologies.deployment import Deployment
 
-pytestmark = [pytest.mark.system, pytest.mark.pair]  # tokens end by the clock
+# Tokens end by the clock.
+pytestmark = [pytest.mark.system, pytest.mark.pair, pytest.mark.long]
 
 LIFE_S = 30
 ASKED = """

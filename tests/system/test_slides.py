@@ -32,7 +32,8 @@ from weighbridge.results.slides.powerpoint import powerpoint
 from weighbridge.results.slides.slide import Deck
 from weighbridge.results.slides.talk import talk
 
-pytestmark = pytest.mark.system
+# One core is enough for it: company for those that want no more beside them.
+pytestmark = [pytest.mark.system, pytest.mark.pair]
 
 
 DEADLINE_S = 300

@@ -16,7 +16,7 @@ from weighbridge.environment import place
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.record.trial import CONFIRMATION
 
-pytestmark = [pytest.mark.system, pytest.mark.pair]
+pytestmark = [pytest.mark.system, pytest.mark.pair, pytest.mark.long]
 
 # Answers of 500 bytes in two pieces: with Nagle's algorithm the second waits for the
 # acknowledgement of the first, which a Linux client delays by 40 ms. Two workers then get some 45 a

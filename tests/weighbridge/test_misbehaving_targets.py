@@ -61,7 +61,7 @@ CASES = [
     for way in UNDER
     for fault in WRONG
 ]
-RUNTIME_S, RATE_PER_S = 3.0, 100
+RUNTIME_S, RATE_PER_S = 3.0, 30
 """A clock, so that a target without a delay does not take all CPUs of this machine."""
 COMMAND = """
 import sys
