@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
+from pydantic import TypeAdapter
+
 from weighbridge.common.errors import CommandFailed, ServiceFailed
 from weighbridge.common.host import Host, PipedProcess
 from weighbridge.common.program_lines import NoLine, ProgramEnded, ProgramLines, end
@@ -105,6 +107,7 @@ SHOWN_OF_OSD = DaemonCounters(
 Command = Mapping[str, Any]
 
 _ANSWER_WITHIN_S = 90.0
+_ANSWERS = TypeAdapter(list[tuple[int, str, str]])
 _LONGEST_ANSWER_BYTES = 256 * 2**20
 """For the state of a large cluster."""
 
@@ -125,19 +128,23 @@ class Monitor:
         """The outputs of concurrent commands. Raises CommandFailed with the first one refused."""
         try:
             self._lines.send(json.dumps(commands), _ANSWER_WITHIN_S)
-            answers = json.loads(self._lines.next(_ANSWER_WITHIN_S, self._watch))
+            line = self._lines.next(_ANSWER_WITHIN_S, self._watch)
+            answers = list(zip(commands, _ANSWERS.validate_json(line), strict=True))
+        except ValueError:
+            said = f"no answers: {line[:100].decode(errors='replace')}"
+            raise CommandFailed(self._host.name, self._argv, None, said) from None
         except NoLine as error:
             self._watch()
             code = error.code if isinstance(error, ProgramEnded) else None
             what = [str(error)] if code is None else []
             output = "\n".join((*what, *self._host.log_tail(self._log.name)))
             raise CommandFailed(self._host.name, self._argv, code, output) from None
-        for command, (code, output, message) in zip(commands, answers, strict=True):
+        for command, (code, output, message) in answers:
             if code:
                 raise CommandFailed(
                     self._host.name, ("ceph", json.dumps(command)), code, f"{message}\n{output}"
                 )
-        return [output for _, output, _ in answers]
+        return [output for _, (_, output, _) in answers]
 
     def status(self) -> dict[str, Any]:
         """The output of `ceph status`."""

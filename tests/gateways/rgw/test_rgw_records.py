@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
+from typing import Self, TextIO
 
 import pytest
 from pydantic import ValidationError
@@ -18,12 +18,12 @@ from pydantic import ValidationError
 from http_stub import served
 from tests.gateways.rgw.planned_rgw import PLACE, SITES, STORES, Spot, conf, rgw
 from tests.gateways.stage import Stage
-from tests.gateways.stub_host import run_program
+from tests.gateways.stub_host import StubHost, run_program
 from weighbridge.common.document import DocumentError
 from weighbridge.common.errors import CommandFailed
 from weighbridge.common.host import Completed
 from weighbridge.gateways.apache.settings import STATS_PORT
-from weighbridge.gateways.rgw import ceph_counters, running_rgw
+from weighbridge.gateways.rgw import ceph_counters, monitor, running_rgw
 from weighbridge.gateways.rgw import settings as settings_module
 from weighbridge.gateways.rgw.ceph_roster import CephRoster
 from weighbridge.gateways.rgw.config import (
@@ -615,6 +615,33 @@ def test_a_cluster_is_asked_from_another_mons_host_when_the_first_is_dead(
         dead |= {"store-3"}
         with pytest.raises(CommandFailed, match="it is gone"):
             asked()
+
+
+@pytest.mark.parametrize(
+    ("printed", "said"),
+    [
+        ("x" * 100, "a line of more than 64"),
+        ("", "was silent for"),
+        ("once upon a time\n", "no answers: once"),
+        ('[[0, "quorum"]]\n', "no answers: "),
+        ("[]\n", r"no answers: \[\]"),
+    ],
+)
+def test_a_session_with_the_monitors_says_what_it_did_in_place_of_an_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: str, said: str
+) -> None:
+    def stub(order: TextIO, found: TextIO) -> int:
+        order.readline()
+        found.write(printed)
+        found.flush()
+        order.read()
+        return 0
+
+    monkeypatch.setattr(monitor, "_LONGEST_ANSWER_BYTES", 64)
+    monkeypatch.setattr(monitor, "_ANSWER_WITHIN_S", 0.2)
+    host = StubHost("store-1", "10.0.0.1", tmp_path, [], lambda _a, _b: "", {"ask_mon": stub})
+    with monitor.Monitor(host, lambda: None) as mon, pytest.raises(CommandFailed, match=said):
+        mon.ask({"prefix": "status"})
 
 
 @pytest.mark.parametrize(("gateway", "both"), [("fd00::9", "false"), ("10.0.0.9", "true")])

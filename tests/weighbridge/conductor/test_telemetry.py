@@ -293,6 +293,32 @@ def test_a_probe_that_prints_without_an_end_is_a_gap_and_takes_no_memory(
     assert len(telemetry.probes) < 5000
 
 
+def test_a_probe_that_sent_too_much_in_one_step_is_no_gap_of_the_next(
+    store: RunStore, meter: Meter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("weighbridge.conductor.telemetry.MOST_WAITING", 10)
+    text = (
+        "import sys; sys.stdin.read(1); sys.stdout.writelines(['{\"a\": 1}' + chr(10)] * 5000); "
+        "sys.stdout.flush(); sys.stdin.read()"
+    )
+    following = KEY.model_copy(update={"repeat": 1})
+    with watching(store, meter, text) as watch:
+        with watch.step(KEY, 30.0) as recording:
+            heard(recording, 0.0, 30.0)
+            watch.readers[0]._lines.send("go", 5.0)
+            until(lambda: watch.inbox.overflown)
+            while meter.asked.acquire(blocking=False):
+                pass
+            sampled(meter, 2)
+        with watch.step(following, 30.0) as recording:
+            heard(recording, 0.0, 30.0)
+            sampled(meter, 2)
+    first, second = (store.telemetry(key) for key in (KEY, following))
+    said = "probes sent more than 10 lines between two samples"
+    assert said in first.tail.gaps  # type: ignore[union-attr]
+    assert said not in second.tail.gaps  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize(
     "line", ["no json", "[1]", '{"a": "b"}', '{"a": NaN}', '{"a": true}', '{"a": 1e999}']
 )
