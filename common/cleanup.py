@@ -13,8 +13,6 @@ TERMINATION_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals by which a person, a service manager or a closing terminal ends a program."""
 
 
-SECOND: Final = 2
-
 AGAIN_S: Final = 0.05
 MOST_AGAIN: Final = 100
 """So often a signal is put off for imports, 5 s in all: one may be of what never ends."""
@@ -53,11 +51,12 @@ def with_signals_deferred(
         ending()
         return
     received: list[int] = []
-    ignored = all(signal.getsignal(one) == signal.SIG_IGN for one in TERMINATION_SIGNALS)
+    # SIGTERM is what neither a shell nor nohup has ignored.
+    ignored = signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
 
     def note(number: int, _frame: FrameType | None) -> None:
         received.append(number)
-        if hurry is not None and len(received) + ignored == SECOND:
+        if hurry is not None and len(received) + ignored == 2:
             hurry()
 
     # A handler that Python did not set cannot be restored, so it stays.

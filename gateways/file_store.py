@@ -15,9 +15,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
-from pydantic import AfterValidator, Field, SecretStr, ValidationInfo
+from pydantic import SecretStr
 
 from weighbridge.common.endpoint import Endpoint, ObjectApi, base_url
 from weighbridge.common.errors import CommandFailed, TargetError, UsageError
@@ -98,16 +98,6 @@ Stages = Sequence[Sequence[Daemon]]
 """Daemons in the order of their starts: those of a stage start together, once those of the stage
 before answer.
 """
-
-
-def _refuse_twice(names: tuple[str, ...], field: ValidationInfo) -> tuple[str, ...]:
-    if len(set(names)) != len(names):
-        raise ValueError(f"{field.field_name} names the same host twice")
-    return names
-
-
-HostNames = Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_refuse_twice)]
-"""A field of a placement: one host or more, each once."""
 
 
 def release_of(name: str, program: Program) -> Mapping[str, RootImage]:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
-from pydantic import Field, create_model, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, create_model, model_validator
 
 from weighbridge.common.endpoint import USUAL_PORTS, Endpoints, base_url
 from weighbridge.common.errors import UsageError
@@ -169,6 +169,18 @@ def fronts_before(store: str) -> Mapping[str, type[Front]]:
 def packages_before(store: str) -> tuple[str, ...]:
     """The Debian packages that the hosts of a kind of gateway need for its fronts."""
     return tuple(package for front in fronts_before(store).values() for package in front.packages)
+
+
+def _refuse_twice(names: tuple[str, ...], field: ValidationInfo) -> tuple[str, ...]:
+    if len(set(names)) == len(names):
+        return names
+    several = field.field_name in ("proxy", "radosgw")
+    hint = f": for several on one host use `settings: {{{field.field_name}: {{daemons: 2}}}}`"
+    raise ValueError(f"{field.field_name} names the same host twice{hint * several}")
+
+
+HostNames = Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_refuse_twice)]
+"""A field of a placement: one host or more, each once."""
 
 
 class FrontedPlacement(Record):

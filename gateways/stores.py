@@ -18,7 +18,6 @@ from weighbridge.common.structure import Answers, Fragments, Structure
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.file_store import (
     FileStore,
-    HostNames,
     Hosts,
     Readiness,
     RunningFileStore,
@@ -28,6 +27,7 @@ from weighbridge.gateways.file_store import (
     release_of,
     run_by_order,
 )
+from weighbridge.gateways.front import HostNames
 from weighbridge.gateways.gateway import (
     CargoProgram,
     GoProgram,

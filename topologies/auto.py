@@ -98,7 +98,7 @@ def made_for(machine: Machine, template: Hardware) -> Hardware:
         name: HostSpec(
             cpus=None if own else round((spec.cpus or 0) * _cpu_factor(machine, template), 3),
             cpuset=own.get(name),
-            memory=_stepped((spec.memory or 0) * memory),
+            memory=int((spec.memory or 0) * memory // MEMORY_STEP_BYTES) * MEMORY_STEP_BYTES,
             nic=spec.nic,
             disks=tuple(
                 _disk(disk, part, modelled=machine.no_models is None) for disk in spec.disks
@@ -165,10 +165,6 @@ def _part_of_disks(machine: Machine, template: Hardware) -> int:
         f"hosts' disks; {machine.free_bytes / 2**30:.1f} GiB are free",
         advice="Free some space, set WEIGHBRIDGE_HOME to a folder that has it, or give --hardware.",
     )
-
-
-def _stepped(memory_bytes: float) -> int:
-    return int(memory_bytes // MEMORY_STEP_BYTES) * MEMORY_STEP_BYTES
 
 
 def _disk(disk: Disk, part: int, *, modelled: bool) -> Disk:

@@ -225,7 +225,8 @@ def _build(image: RootImage, say: Say, store: Path, lock: int, ending: Event | N
         line = argv(image, partial / "root", programs, ubuntu_options(image, obtain))
         what = f"image {image.name}"
         follow(line, what, say, scratch=partial / "tmp", lock=lock, ending=ending)
-        listed = _packages_in(partial / "root")
+        query = ["dpkg-query", f"--admindir={partial}/root/var/lib/dpkg", "--show"]
+        listed = command([*query, f"--showformat={PACKAGES_FORMAT}"])
         if root.exists():
             # Two renames replace the old image: what is removed never has its name.
             root.rename(partial / "old")
@@ -237,12 +238,6 @@ def _build(image: RootImage, say: Say, store: Path, lock: int, ending: Event | N
     installed = f", {len(listed.splitlines())} packages" if listed else ""
     say(f"image {image.name}: built in {time.monotonic() - started:.0f} s{installed}")
     return root
-
-
-def _packages_in(root: Path) -> str:
-    """The installed packages of an image, one `package=version` a line. Raises CommandFailed."""
-    show = ("--show", f"--showformat={PACKAGES_FORMAT}")
-    return command(["dpkg-query", f"--admindir={root}/var/lib/dpkg", *show])
 
 
 def half_built(store: Path) -> tuple[Path, ...]:

@@ -321,9 +321,10 @@ def changed_layout(
     change conflicts with a setting of the base.
     """
     planned = base if isinstance(base, Planned) else load_layout(base, hardware, reference)
-    layout = planned.layout.model_copy(
-        update={"name": name or _name_of(planned.layout.name, changes)}
-    )
+    words = [f"{'-'.join(key.split('.')[-2:])}-{value}" for key, value in changes.items()]
+    full = [planned.layout.name, *changes.items()]
+    named = {"name": name or slug([planned.layout.name, *words], repr(full))}
+    layout = planned.layout.model_copy(update=named)
     if not changes:
         return replace(planned, layout=layout)
     document = _Changed(f"layout {layout.name}", _text(layout))
@@ -352,11 +353,6 @@ class _Changed(Document):
 
         _, nearest = max(self._changes, key=lambda change: common(change[0]))
         return replace(nearest, message=message)
-
-
-def _name_of(base: str, changes: Mapping[str, object]) -> str:
-    words = [base, *(f"{'-'.join(key.split('.')[-2:])}-{value}" for key, value in changes.items())]
-    return slug(words, repr([base, *changes.items()]))
 
 
 def _text(layout: Layout) -> str:

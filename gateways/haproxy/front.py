@@ -9,7 +9,6 @@ from typing import Annotated, ClassVar, Literal, TypedDict
 
 from pydantic import AfterValidator, Field, field_validator
 
-from weighbridge.common.document import did_you_mean
 from weighbridge.common.endpoint import host_port
 from weighbridge.common.errors import CommandFailed, UsageError
 from weighbridge.common.host import Host, Service
@@ -112,8 +111,6 @@ _REFUSED = 1
 _FAULT = re.compile(rf"parsing \[{re.escape(PATH)}:(?P<line>\d+)\]\s*:\s*(?P<words>.*)")
 _MESSAGE = re.compile(r"^\[(?:ALERT|WARNING)\][^:]*:\s*(?:config\s*:\s*)?(?P<words>.*)$")
 _IGNORED = re.compile(r"already specified|ignored")
-_UNKNOWN = re.compile(r"unknown (?:keyword|option) '([^']+)'")
-_WORDS = "grep -aoE '[a-z][a-z0-9-]*[.]?[a-z0-9-]{3,}' \"$(command -v haproxy)\" | sort -u"
 _SUMMARY = re.compile(r"Error\(s\) found in configuration file|Fatal errors found in configuration")
 
 
@@ -235,11 +232,7 @@ class Haproxy(Front):
         return {PATH: "\n\n".join(texts) + "\n"}
 
     def check(self, host: Host) -> None:
-        """HAProxy 2.4 and later suggests the closest word; before, its program is
-        searched for one.
-
-        Raises CommandFailed when it cannot be run.
-        """
+        """Raises CommandFailed when it cannot be run."""
         try:
             done = host.run(["haproxy", "-c", "-f", PATH])
             output, refused = f"{done.stdout}\n{done.stderr}", False
@@ -251,12 +244,6 @@ class Haproxy(Front):
         if not refused and not _IGNORED.search(output):
             return
         found = faults(output, host.run(["cat", PATH]).stdout.splitlines(), refused=refused)
-        if any(unknown(line) for line in found):
-            words = host.run(["sh", "-ec", _WORDS]).stdout.split()
-            found = [
-                line + (did_you_mean(word, words, known=False) if (word := unknown(line)) else "")
-                for line in found
-            ]
         own = "the layout's own lines are under `haproxy: options`"
         advice = f"HAProxy refuses this configuration; {own}."
         if not refused:
@@ -360,12 +347,6 @@ def faults(output: str, lines: Sequence[str], *, refused: bool = True) -> list[s
         elif not _SUMMARY.search(words):
             found.append(f"haproxy.cfg: {words}")
     return found or [output.strip()]
-
-
-def unknown(fault: str) -> str | None:
-    """The unknown word of an error without a suggestion; None for any other error."""
-    match = _UNKNOWN.search(fault)
-    return match[1] if match and "did you mean" not in fault else None
 
 
 def _ms(seconds: float) -> str:

@@ -16,7 +16,13 @@ from weighbridge.common.quantities import Bytes, Seconds
 from weighbridge.common.record import Record
 from weighbridge.common.structure import Fragments, Redundancy
 from weighbridge.gateways import config_text
-from weighbridge.gateways.front import FrontedPlacement, FrontedSettings, front_by_size, with_fronts
+from weighbridge.gateways.front import (
+    FrontedPlacement,
+    FrontedSettings,
+    HostNames,
+    front_by_size,
+    with_fronts,
+)
 from weighbridge.gateways.rgw.releases import Frontend
 from weighbridge.gateways.sizing import Role, Sized, Sizes, pieces
 
@@ -375,31 +381,14 @@ class RgwPlacement(FrontedPlacement):
     A front, if any, is before all radosgw.
     """
 
-    mon: Annotated[
-        tuple[str, ...], BeforeValidator(_listed), Field(min_length=1, max_length=len(MON_IDS))
-    ]
+    mon: Annotated[HostNames, BeforeValidator(_listed), Field(max_length=len(MON_IDS))]
     """One host or several, each with a mon and a mgr. More than half of the mons must be up: use an
     odd number, since one more tolerates no more failures.
     """
-    osd: Annotated[tuple[str, ...], Field(min_length=1)]
+    osd: HostNames
     """The hosts with OSDs, one for each disk."""
-    radosgw: Annotated[tuple[str, ...], Field(min_length=1)]
+    radosgw: HostNames
     """The hosts of the gateway's daemons."""
-
-    @model_validator(mode="after")
-    def _sensible(self) -> RgwPlacement:
-        if len(set(self.mon)) != len(self.mon):
-            raise ValueError("mon names the same host twice")
-        if len(set(self.osd)) != len(self.osd):
-            raise ValueError(
-                "osd names the same host twice, but a host already has an OSD for every disk"
-            )
-        if len(set(self.radosgw)) != len(self.radosgw):
-            raise ValueError(
-                "radosgw names the same host twice: for several on one host use "
-                "`settings: {radosgw: {daemons: 2}}`"
-            )
-        return self
 
     @property
     def advice(self) -> tuple[str, ...]:

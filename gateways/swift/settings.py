@@ -15,6 +15,7 @@ from weighbridge.gateways.front import (
     Front,
     FrontedPlacement,
     FrontedSettings,
+    HostNames,
     front_by_size,
     front_of,
     tls_host,
@@ -40,20 +41,13 @@ class SwiftPlacement(FrontedPlacement):
     A front, if any, is before all proxies; without one, clients use the only proxy.
     """
 
-    proxy: Annotated[tuple[str, ...], Field(min_length=1)]
+    proxy: HostNames
     """Hosts of proxy servers and memcached."""
-    storage: Annotated[tuple[str, ...], Field(min_length=1)]
+    storage: HostNames
     """Hosts of account, container and object servers, each a zone of its own."""
 
     @model_validator(mode="after")
     def _once(self) -> SwiftPlacement:
-        if len(set(self.storage)) != len(self.storage):
-            raise ValueError("storage names the same host twice")
-        if len(set(self.proxy)) != len(self.proxy):
-            raise ValueError(
-                "proxy names the same host twice: for several on one host use "
-                "`settings: {proxy: {daemons: 2}}`"
-            )
         shared = set(self.proxy) & set(self.storage)
         if shared:
             raise ValueError(f"{', '.join(sorted(shared))} is both proxy and storage")

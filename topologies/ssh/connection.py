@@ -448,9 +448,7 @@ class SshConnection:
         self.loop.do(self._drop())
 
     def give_up(self, after_s: float) -> None:
-        """After this time the host counts as one that stopped answering, for good. Ends what waits
-        for it; may be called by a signal's handler.
-        """
+        """Count the host as lost after this time, for good. A signal's handler may call it."""
 
         def give_up() -> None:
             self._given_up = True

@@ -230,7 +230,8 @@ def _write(path: Path, files: Iterable[tuple[str, bytes]]) -> None:
             about = first if first.endswith(".dist-info") else about
             archive.writestr(_entry(name), data)
             digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
-            record.append(f"{_quoted(name)},sha256={digest},{len(data)}\n")
+            quoted = f'"{name}"' if "," in name else name
+            record.append(f"{quoted},sha256={digest},{len(data)}\n")
         archive.writestr(_entry(f"{about}/RECORD"), "".join([*record, f"{about}/RECORD,,\n"]))
 
 
@@ -238,10 +239,6 @@ def _entry(name: str) -> zipfile.ZipInfo:
     entry = zipfile.ZipInfo(name, _EARLIEST)
     entry.external_attr = (0o755 if name.endswith(".so") else 0o644) << 16
     return entry
-
-
-def _quoted(name: str) -> str:
-    return f'"{name}"' if "," in name else name
 
 
 def _download(pins: Sequence[str], python: Python, folder: Path) -> None:
