@@ -41,7 +41,6 @@ from tests.weighbridge.command_line import (
     trial,
 )
 from tests.weighbridge.sent_runs import until
-from tls_proxy import authority, terminated
 from weighbridge.cli import deployments
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import TargetError
@@ -245,42 +244,6 @@ def write(
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     return command_line.environment(tmp_path, **command_line.keys())
-
-
-@pytest.mark.test_all
-def test_two_existing_gateways_are_compared_one_behind_tls_and_keep_their_data(
-    tmp_path: Path, environment: dict[str, str]
-) -> None:
-    ca, certificate = authority(tmp_path / "tls", ["localhost", "127.0.0.1"])
-    with existing_null_target(*DELAYED) as place, terminated(certificate, place) as port:
-        before = containers(place, make="theirs")
-        command = write(
-            tmp_path,
-            {"plain": f"http://127.0.0.1:{place[1]}", "secure": f"https://localhost:{port}"},
-            ca=ca,
-        )
-        command_line.run(*command, env=environment, code=0)
-        assert containers(place) == before == ["theirs"]
-    (run,) = (tmp_path / "runs").iterdir()
-    steps = RunStore.open(run).steps()
-    assert {(step.key.layout, step.key.api) for step in steps} == {
-        (layout, api) for layout in ("plain", "secure") for api in ("swift", "s3")
-    }
-    for step in steps:
-        assert step.measurement is not None, step.notes
-        assert not any(tally.errors for tally in step.measurement.tallies)
-        assert all(tally.count > 0 for tally in step.measurement.tallies)
-    facts = {
-        sheet.layout: sheet.facts for sheet in RunStore.open(run).manifest.sheets if sheet.layout
-    }
-    assert "Test authority" in facts["secure"]["s3: tls"]
-    assert facts["plain"]["caches"].startswith("not dropped")
-    assert {
-        event.text.split(":")[0] for event in RunStore.open(run).events() if event.kind == "caches"
-    } >= {"not dropped"}
-    assert not [
-        path for path in run.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()
-    ]
 
 
 @pytest.mark.test_all
