@@ -246,49 +246,6 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return command_line.environment(tmp_path, **command_line.keys())
 
 
-@pytest.mark.test_all
-def test_a_run_that_is_interrupted_in_a_step_leaves_nothing_in_the_gateway(
-    tmp_path: Path, environment: dict[str, str]
-) -> None:
-    with existing_null_target() as place:
-        before = containers(place, make="theirs")
-        command = write(tmp_path, {"plain": f"http://127.0.0.1:{place[1]}"}, runtime="60s")
-        with started(*command, env=environment) as process:
-            said = read_until(process.stdout, "step 1/2")
-            assert len(containers(place)) == 3
-            process.send_signal(signal.SIGTERM)
-            said += process.communicate(timeout=600)[0]
-        assert process.returncode == 128 + signal.SIGTERM, said
-        assert containers(place) == before
-    assert said.count("deleted the bucket wb-") == 2
-    assert not list((tmp_path / "home" / "deployments").iterdir())
-
-
-@pytest.mark.test_all
-def test_a_run_that_is_killed_in_a_step_can_be_resumed_and_leaves_nothing_in_the_gateway(
-    tmp_path: Path, environment: dict[str, str]
-) -> None:
-    with existing_null_target() as place:
-        before = containers(place, make="theirs")
-        command = write(tmp_path, {"plain": f"http://127.0.0.1:{place[1]}"})
-        with started(*command, env=environment) as process:
-            read_until(process.stdout, "step 2/2")
-        (run,) = (tmp_path / "runs").iterdir()
-        (first,) = RunStore.open(run).steps()
-        assert containers(place) != before
-        go_on = ("resume", "--no-charts", run)
-        done = command_line.run(*go_on, env=environment, code=0)
-        assert "step 2/2" in done.stdout
-        assert "step 1/2" not in done.stdout
-        assert containers(place) == before
-        again = command_line.run(*go_on, env=environment, code=0)
-        assert "every step is measured" in again.stdout
-    steps = RunStore.open(run).steps()
-    assert steps[0] == first
-    assert [step.key.api for step in steps] == ["swift", "s3"]
-    assert [step.order for step in steps] == [0, 1]
-
-
 def test_what_is_missing_is_reported_before_a_run_starts(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
