@@ -179,8 +179,8 @@ def test_a_run_that_is_asked_to_end_ends_its_bench_and_names_what_it_cannot_dele
     assert len(namespaces) == denied
     for one in namespaces:
         assert (
-            f"objects that may be left: pool bench, namespace {one}, by gateway-1; all else is "
-            "torn down" in said
+            f"objects that may be left: pool bench, namespace {one}, by gateway-1; all else that "
+            "was started is ended" in said
         )
     assert cluster.server.all_ended()
 
