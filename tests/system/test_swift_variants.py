@@ -57,11 +57,7 @@ def test_every_option_that_is_not_known_is_reported_before_anything_starts(
         "object-server.conf [object-audito]: Swift has no such section (did you mean "
         "'object-auditor'?)" in said
     )
-    assert re.search(
-        r"`balanc leastconn`: unknown keyword 'balanc' in 'backend' section.*"
-        "did you mean 'balance'",
-        said,
-    )
+    assert "`balanc leastconn`: unknown keyword 'balanc' in 'backend' section" in said
     assert not [one for one in left_over() if "layout" in one]
 
 
