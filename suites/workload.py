@@ -179,38 +179,6 @@ _NEED: Final[frozenset[Operation]] = frozenset({"read-version", "list-versions"}
 _NONE: Final[frozenset[Operation]] = frozenset({"write-multipart", "read-part"})
 
 
-def unfit_versions(
-    versions: int | None,
-    asked: AbstractSet[Operation],
-    listed: object | None,
-    listing: ListingOptions | None,
-    objects: Objects,
-) -> str:
-    """Why a workload cannot be; empty if it can."""
-    if versions is None:
-        if missing := sorted(_NEED & asked):
-            return f"{', '.join(missing)} needs `versions: 3`, the number that each object has"
-        return ""
-    if listed is not None:
-        return "versions: objects that are only listed have none: leave `listed` out"
-    if parts := sorted(_NONE & asked):
-        return (
-            "versions: uploads in parts leave segments that are not versions: "
-            f"leave {', '.join(parts)} out"
-        )
-    least = LEAST_BYTES if objects.compressible is None else LEAST_COMPRESSIBLE_BYTES
-    if objects.size_bounds[0] < least:
-        return f"versions: objects need at least {least} bytes, so that their versions differ"
-    if "list-versions" in asked and listing is not None and listing.delimiter:
-        return "listing: list-versions has no `delimiter`"
-    if "read-version" in asked and objects.count * versions > MOST_READ:
-        return (
-            f"read-version: these are {objects.count * versions:,} versions, whose IDs are listed "
-            f"before each step: at most {MOST_READ:,}"
-        )
-    return ""
-
-
 FaultWay = Literal["kill", "silence", "unplug", "fail"]
 """`kill`: processes end at once (SIGKILL), and their kernel closes their sockets and refuses new
 connections. `silence`: a host's power is cut; nobody hears of it but by waiting. `unplug`: its link
@@ -620,7 +588,7 @@ class Workload(Record):
             )
         if self.listed is not None:
             self.listed.check(asked, self.objects.per_container, self.listing)
-        if why := unfit_versions(self.versions, asked, self.listed, self.listing, self.objects):
+        if why := self._unfit_versions(asked):
             raise ValueError(why)
         known = {"read-if-none-match", "read-if-match"} & asked
         if known and not self.objects.has_fixed_sizes:
@@ -628,6 +596,31 @@ class Workload(Record):
                 f"{', '.join(sorted(known))}: the MD5 is known only for objects of fixed sizes"
             )
         return self
+
+    def _unfit_versions(self, asked: AbstractSet[Operation]) -> str:
+        """Why a workload cannot be; empty if it can."""
+        if self.versions is None:
+            if missing := sorted(_NEED & asked):
+                return f"{', '.join(missing)} needs `versions: 3`, the number that each object has"
+            return ""
+        if self.listed is not None:
+            return "versions: objects that are only listed have none: leave `listed` out"
+        if parts := sorted(_NONE & asked):
+            return (
+                "versions: uploads in parts leave segments that are not versions: "
+                f"leave {', '.join(parts)} out"
+            )
+        least = LEAST_BYTES if self.objects.compressible is None else LEAST_COMPRESSIBLE_BYTES
+        if self.objects.size_bounds[0] < least:
+            return f"versions: objects need at least {least} bytes, so that their versions differ"
+        if "list-versions" in asked and self.listing is not None and self.listing.delimiter:
+            return "listing: list-versions has no `delimiter`"
+        if "read-version" in asked and self.objects.count * self.versions > MOST_READ:
+            return (
+                f"read-version: these are {self.objects.count * self.versions:,} versions, whose "
+                f"IDs are listed before each step: at most {MOST_READ:,}"
+            )
+        return ""
 
     @model_validator(mode="after")
     def _sensible(self) -> Workload:

@@ -318,9 +318,6 @@ def test_all_that_is_wrong_is_reported_where_it_was_given(mixed: Path) -> None:
     assert duration.startswith("--duration:1:1: runtime: '30' is not a quantity such as 20s")
     assert warmup.startswith("--warmup:1:1: warmup: '9' is not a quantity such as 20s")
     assert api.startswith("--api:1:1: api.0: ")
-
-
-def test_what_an_operation_lacks_is_reported_where_it_was_given(mixed: Path) -> None:
     (fault,) = refused(mixed, mix="read-range")
     assert fault.startswith("--mix:1:1: ")
     assert "read-range needs `range: {bytes: 64KiB, at: random}`" in fault
