@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dripping import dripping
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.cosbench.archive import LocalFolder
 from weighbridge.drivers.cosbench.bench import Stopped, StopRequest, Submission
@@ -15,7 +16,6 @@ from weighbridge.drivers.cosbench.controller import Controller, Unanswered, java
 from weighbridge.drivers.cosbench.script import Script
 
 sys.path.insert(0, str(Path(__file__).parent))
-from dripping import dripping
 from recorded_controller import DATA, Recorded, Take
 
 
