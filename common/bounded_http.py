@@ -76,6 +76,7 @@ def exchanged(
             self.fp = io.BufferedReader(_UntilDeadline(sock, deadline_s))
 
     connection.response_class = Response
+    response: http.client.HTTPResponse | None = None
     try:
         # It connects by itself, after it has refused what HTTP cannot carry.
         if connection.sock is None:
@@ -83,10 +84,11 @@ def exchanged(
         else:
             connection.sock.settimeout(_left_s(deadline_s))
         connection.request(method, path, body, dict(headers))
-        response = connection.getresponse()
-        return response, read_limited(response, most_bytes)
+        with connection.getresponse() as response:
+            return response, read_limited(response, most_bytes)
     except TimeoutError:
-        what = "connection" if connection.sock is None else "complete answer"
+        connected = connection.sock is not None or response is not None  # it may take the socket
+        what = "complete answer" if connected else "connection"
         # What is still to come must not be taken for the next answer.
         connection.close()
         raise TimeoutError(f"no {what} within {within_s:.3g} s") from None
@@ -106,10 +108,8 @@ def in_words(error: Exception) -> str:
     """Why there is no complete answer, and what to do, without a word of the server's."""
     if isinstance(error, ssl.SSLCertVerificationError):
         do = {
-            _NOT_YET_VALID: "renew it, or set this machine's clock",
-            _EXPIRED: "renew it, or set this machine's clock",
-            _OTHER_NAME: "use a name that it has",
-            _OTHER_ADDRESS: "use a name that it has",
+            **dict.fromkeys((_NOT_YET_VALID, _EXPIRED), "renew it, or set this machine's clock"),
+            **dict.fromkeys((_OTHER_NAME, _OTHER_ADDRESS), "use a name that it has"),
         }
         return (
             f"its certificate is not accepted: {error.verify_message.rstrip('.')}; "

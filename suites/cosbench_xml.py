@@ -23,6 +23,10 @@ MOST_ELEMENTS = 20_000
 LONGEST_SHOWN = 400
 """Characters of a tag that are shown with a fault."""
 
+DECODED = frozenset({"gb2312", "gbk", "gb18030", "big5", "shift_jis", "euc-jp", "euc-kr"})
+"""Encodings that expat does not know and COSBench does: what is no character becomes U+FFFD."""
+_DECLARED = re.compile(rb"""<\?xml\s[^>]{1,80}?encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
+
 HIDDEN = "***"
 SHOWN_ATTRIBUTES = frozenset({
     "name", "description", "type", "workers", "interval", "division", "runtime", "rampup",
@@ -104,13 +108,16 @@ class _Reader:
 
     def __init__(self, file: str, data: bytes) -> None:
         self.file = file
-        self.data = data
+        declared = _DECLARED.match(data)
+        encoding = declared[1].decode().lower() if declared else ""
+        decoded = encoding in DECODED
+        self.data = data.decode(encoding, "replace").encode() if decoded else data
         self.tags: dict[int, list[str]] = {}
         """By line, the tags read so far as they may be shown."""
         self.open: list[Element] = []
         self.root: Element | None = None
         self.count = 0
-        self.parser = expat.ParserCreate()
+        self.parser = expat.ParserCreate("utf-8" if decoded else None)
         self.parser.StartDoctypeDeclHandler = self._doctype
         self.parser.EntityDeclHandler = self._doctype
         self.parser.ExternalEntityRefHandler = self._doctype
@@ -125,7 +132,7 @@ class _Reader:
             message = f"not XML: {expat.ErrorString(error.code)}"
             raise self._refused(message, error.lineno, error.offset + 1) from None
         except (LookupError, ValueError) as error:  # an unknown or a multi-byte encoding
-            raise self._refused(f"not XML: {error}", 1, 1) from None
+            raise self._refused(f"not XML: {error}; save it as UTF-8", 1, 1) from None
         if self.root is None:
             raise self._refused("not XML: no element", 1, 1)
         return self.root

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import yaml
 
 from weighbridge.common.document import DocumentError
 from weighbridge.common.errors import UsageError
+from weighbridge.common.quantities import parse_bytes, show_bytes
 from weighbridge.suites import cosbench_xml, loader
 from weighbridge.suites.importer_shapes import NAME_KEYS, NAMES, ShapeBuilder, Size, WorkloadShape
 from weighbridge.suites.importer_works import APIS, Remark, Remarks, Stage, StageReader, Work
 from weighbridge.suites.suite import Suite
 from weighbridge.suites.workload import Uniform
-
-_UNITS = {
-    "GB": 10**9, "MB": 10**6, "KB": 10**3, "GiB": 2**30, "MiB": 2**20, "KiB": 2**10,
-}  # fmt: skip
 
 
 def workload_text(name: str, shape: WorkloadShape, workers: Sequence[int]) -> dict[str, object]:
@@ -81,11 +78,9 @@ def _size(size: Size) -> object:
 
 
 def _bytes(count: int) -> str | int:
-    """A number of bytes, exactly, in the largest unit that divides it."""
-    for unit, scale in _UNITS.items():
-        if count and not count % scale:
-            return f"{count // scale}{unit}"
-    return count
+    """A number of bytes, exactly, with a unit if that is as short."""
+    text = show_bytes(count).replace(" ", "")
+    return text if parse_bytes(text) == count else count
 
 
 LAYOUTS = {"swift": ("rgw-beast", "swift"), "s3": ("rgw-beast", "swift-s3api")}
@@ -173,6 +168,7 @@ def _works(found: Sequence[Stage], remarks: Remarks) -> list[Work]:
     works = []
     for stage in found:
         loads = [work for work in stage.works if work.kind in {"normal", "prepare"}]
+        loads = _joined(loads, remarks)
         if len(loads) > 1 and any(work.kind == "normal" for work in loads):
             remarks.change(
                 stage.place,
@@ -192,6 +188,20 @@ def _works(found: Sequence[Stage], remarks: Remarks) -> list[Work]:
     if not any(work.kind == "normal" for work in works) and found:
         remarks.fault(found[0].place, "no stage has a normal work: nothing is measured")
     return works
+
+
+def _joined(works: Sequence[Work], remarks: Remarks) -> list[Work]:
+    """Works that request the same at the same time, such as one for each driver, as one work."""
+    found: dict[str, Work] = {}
+    for work in works:
+        operations = [(one.kind, one.ratio, one.settings) for one in work.operations]
+        requests = repr((replace(work, name="", workers=0, operations=()), operations))
+        first = found.setdefault(requests, work)
+        if first is not work:
+            message = f"its workers count with those of {first.name!r}, which requests the same"
+            remarks.note(work.element.place, message)
+            found[requests] = replace(first, workers=first.workers + work.workers)
+    return list(found.values())
 
 
 def _note_preparation(work: Work, remarks: Remarks) -> None:

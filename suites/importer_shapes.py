@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise, product
 from typing import Literal
 
 from weighbridge.suites.cosbench_xml import XmlPlace
@@ -130,10 +131,10 @@ def _parsed(text: str) -> tuple[str, tuple[int, ...]]:
     if match[1] == "h":
         return "h", ()
     words = [word.strip() for word in match[2].split(",")]
-    most = 1 if match[1] == "c" else 2
-    if len(words) > most or not all(re.fullmatch(r"[0-9]{1,10}", word) for word in words):
-        count = "one number" if most == 1 else "two numbers"
-        raise ValueError(f"{text!r}: expected {count} in the parentheses")
+    if match[1] == "c":
+        words = words[:1]  # COSBench reads no further
+    if len(words) > 2 or not all(re.fullmatch(r"[0-9]{1,10}", word) for word in words):
+        raise ValueError(f"{text!r}: expected one number, or two, in the parentheses")
     numbers = tuple(int(word) for word in words)
     if max(numbers) > LARGEST:
         raise ValueError(f"{text!r}: beyond {LARGEST}, COSBench's largest number")
@@ -207,6 +208,9 @@ HASH_CHECK = {
 _DEFINING = (*READS, *WRITES, "delete", "list")
 """The operation that comes first decides which objects a workload has."""
 
+MOST_COMPARISONS = 20_000
+"""Of objects with works that wrote them, for one work: no honest file needs a tenth."""
+
 NAME_KEYS = ("cprefix", "csuffix", "oprefix", "osuffix")
 """Prefix and suffix of containers, and of objects."""
 NAMES = "the suite creates and names containers and objects itself"
@@ -239,6 +243,14 @@ class ObjectRange:
             _joined(self.objects, other.objects),
             self.naming,
         )
+
+
+def _pieces(span: Span, others: Sequence[Span]) -> list[Span]:
+    """A span, cut wherever one of the others begins or ends."""
+    edges = {edge for one in others for edge in (one.first, one.last + 1)}
+    inner = [edge for edge in edges if span.first < edge <= span.last]
+    cuts = [span.first, *sorted(inner), span.last + 1]
+    return [replace(span, first=first, last=end - 1) for first, end in pairwise(cuts)]
 
 
 def _joined(span: Span, other: Span) -> Span:
@@ -597,38 +609,59 @@ class ShapeBuilder:
         return size
 
     def _size_before(self, first: WorkOperation, base: ObjectRange) -> Size | None:
-        earlier = self.written[::-1]
-        by = next((one for one in earlier if one.range.covers(base)), None)
-        if by is None and first.kind == "list":  # a list depends on the number of objects only
-            by = next(
-                (one for one in earlier if one.range.containers.covers(base.containers)), None
-            )
-        if by is not None:
-            if by.by == "write":
+        sources, complete = self._sources(base)
+        if not complete and first.kind == "list":  # which depends on the number of objects only
+            among = [one for one in self.written if one.range.containers.covers(base.containers)]
+            sources, complete = among[-1:], bool(among)
+        for one in sources:
+            if one.by == "write" or not base.covers(one.range):
                 self.remarks.note(
                     first.place,
-                    f"the objects of {first.kind} have the size that line {by.place.line} writes",
+                    f"of what line {one.place.line} writes, the {base.count} objects of "
+                    f"{first.kind} exist here, and from the start",
                 )
-            elif by.range.count > base.count:
-                self.remarks.note(
-                    first.place,
-                    f"{by.range.count} objects are prepared there; here the {base.count} that "
-                    f"{first.kind} uses",
-                )
-            return by.size
-        if self.size is None:
+        sizes = [one.size for one in sources]
+        if not complete and self.size is None:
             self.remarks.change(
                 first.place,
                 f"no earlier stage writes all objects of {first.kind}, so their size is not "
                 "known: give one by --size",
             )
-        else:
-            message = (
-                f"this file does not write the objects of {first.kind}: they have the given size"
-            )
+        elif not complete and self.size is not None:
+            message = f"what this file does not write for {first.kind} has the given size"
             self.remarks.note(first.place, message)
-        return self.size
+            sizes.append(self.size)
+        if first.kind != "list" and any(size != sizes[0] for size in sizes):
+            self.remarks.change(
+                first.place,
+                f"the objects of {first.kind} have several sizes, the last by line "
+                f"{sources[0].place.line}; a workload has one: here this one",
+            )
+        return sizes[0] if complete or self.size is not None else None
+
+    def _sources(self, base: ObjectRange) -> tuple[list[WrittenRange], bool]:
+        """The works that may have written some of these objects last, the latest first, and
+        whether they wrote all.
+        """
+        earlier = [one for one in self.written[::-1] if one.range.naming == base.naming]
+        containers = _pieces(base.containers, [one.range.containers for one in earlier])
+        objects = _pieces(base.objects, [one.range.objects for one in earlier])
+        pieces = [base]
+        if len(containers) * len(objects) * len(earlier) <= MOST_COMPARISONS:
+            pieces = [
+                replace(base, containers=c, objects=o) for c, o in product(containers, objects)
+            ]
+        found: dict[int, WrittenRange] = {}
+        complete = True
+        for piece in pieces:
+            by = [one for one in enumerate(earlier) if one[1].range.covers(piece)]
+            complete = complete and bool(by)
+            for number, one in by:
+                found[number] = one
+                if one.by == "prepare":  # a write may leave some objects as they were
+                    break
+        return [found[number] for number in sorted(found)], complete
 
 
 def _true(settings: Settings, key: str) -> bool:
-    return key in settings and settings[key].value.lower() == "true"
+    return key in settings and settings[key].value == "true"

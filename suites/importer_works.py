@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from weighbridge.common.document import did_you_mean
@@ -85,6 +85,16 @@ KEYS = (
     "histogram",
 )  # fmt: skip
 """Of the config of workloads, stages, works and operations."""
+BOOLEAN_KEYS = frozenset({
+    "chunked", "hashCheck", "createContainer", "deleteContainer", "histogram", "logging",
+    "path_style_access", "no_verify_ssl", "is_prefetch", "is_range_request",
+})  # fmt: skip
+"""Of configs and storages."""
+BOOLEANS = {
+    **dict.fromkeys(("true", "yes", "on"), "true"),
+    **dict.fromkeys(("false", "no", "off"), "false"),
+}
+"""In any case: `getBoolean` of COSBench's commons-configuration 1.5, which throws for others."""
 
 APIS = {
     "swift": "swift", "s3": "s3",
@@ -130,7 +140,7 @@ class ConfigValue:
     """The value of a config key, and the place of that config."""
 
     value: str
-    place: XmlPlace
+    place: XmlPlace = field(repr=False)
 
 
 Settings = Mapping[str, ConfigValue]
@@ -143,7 +153,7 @@ class Storage:
 
     kind: str
     settings: Settings
-    place: XmlPlace
+    place: XmlPlace = field(repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +168,9 @@ class WorkOperation:
 
 @dataclass(frozen=True)
 class Work:
-    """One work of a stage. Times in seconds; 0 means no limit, as in COSBench."""
+    """One work of a stage. Times in seconds; 0 means no limit, as in COSBench. Two that differ in
+    their places alone have the same representation.
+    """
 
     stage: str
     name: str
@@ -172,7 +184,7 @@ class Work:
     storage: Storage
     settings: Settings
     operations: tuple[WorkOperation, ...]
-    element: Element
+    element: Element = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -356,22 +368,27 @@ class StageReader:
         self, element: Element, inherited: Settings, *, measured: bool = True
     ) -> Settings:
         pairs = self._pairs(element)
-        place = element.at("config")
-        for key in dict(pairs):
+        for key, given in pairs.items():
             if key not in KEYS:
-                self._unknown_key(place, "config", key, KEYS, measured=measured)
-        return {**inherited, **{key: ConfigValue(value, place) for key, value in pairs}}
+                self._unknown_key(given.place, "config", key, KEYS, measured=measured)
+        return {**inherited, **pairs}
 
-    def _pairs(self, element: Element) -> list[tuple[str, str]]:
+    def _pairs(self, element: Element) -> dict[str, ConfigValue]:
         """A config's pairs, split at `;` and the first `=`. All else may be secret."""
-        pairs = []
+        place = element.at("config")
+        pairs = {}
         for part in (element.get("config") or "").split(";"):
-            key, equals, value = part.partition("=")
-            if equals and key.strip():
-                pairs.append((key.strip(), value.strip()))
+            key, equals, value = (word.strip() for word in part.partition("="))
+            if equals and key:
+                word = value.lower()
+                if key in BOOLEAN_KEYS and word not in BOOLEANS:
+                    message = f"{key} must be true, yes, on, false, no or off: COSBench fails on it"
+                    self.remarks.fault(place, message)
+                value = BOOLEANS.get(word, value) if key in BOOLEAN_KEYS else value
+                pairs[key] = ConfigValue(value, place)
             elif part.strip():
                 message = "a part of config that is not key=value is left out, as COSBench does"
-                self.remarks.note(element.at("config"), message)
+                self.remarks.note(place, message)
         return pairs
 
     def _storage(self, element: Element, inherited: Storage) -> Storage:
@@ -379,19 +396,18 @@ class StageReader:
         for auth in element.all("auth"):
             self._note_unknown(auth)
             kind = auth.get("type") or "none"
-            keys = [key for key, _ in self._pairs(auth)]
-            config = f", with its config ({', '.join(map(_shown, keys))})" if keys else ""
+            keys = ", ".join(map(_shown, self._pairs(auth)))
+            config = f", with its config ({keys})" if keys else ""
             self.remarks.note(
                 auth.place,
                 f"auth {_shown(kind)} is left out{config}; the layout has users and endpoints",
             )
         for storage in element.all("storage"):
             self._note_unknown(storage)
-            place = storage.at("config")
-            pairs = {key: ConfigValue(value, place) for key, value in self._pairs(storage)}
+            pairs = self._pairs(storage)
             inherited = Storage(storage.get("type") or "none", pairs, storage.place)
             for key, given in pairs.items():
-                self._storage_key(place, key, given.value, known=inherited.kind in APIS)
+                self._storage_key(given.place, key, given.value, known=inherited.kind in APIS)
         return inherited
 
     def _unknown_key(

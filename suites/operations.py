@@ -11,7 +11,7 @@ from typing import Annotated, Final, Literal, get_args
 
 from pydantic import Field
 
-from weighbridge.common.quantities import Bytes, show_bytes
+from weighbridge.common.quantities import Bytes
 from weighbridge.common.record import Record
 
 Operation = Literal[
@@ -268,33 +268,4 @@ def parts_of(operations: Mapping[Operation, float]) -> tuple[Operation, ...]:
         row
         for one in operations
         for row in (one, *(part for part in PARTS if TRAITS[part].part_of == one))
-    )
-
-
-def sent_words(
-    operation: Operation,
-    api: str,
-    *,
-    part_range: RangeOptions | None,
-    multipart: MultipartOptions | None,
-    listing: ListingOptions | None,
-    delete_many: int,
-) -> str:
-    """What an operation sends over an API, in the terms of HTTP; empty for other APIs."""
-    at = {"random": "any part", "start": "the first part", "sequential": "one part after another"}
-    pages = listing or ListingOptions()
-    limit = "max-keys" if api == "s3" else "limit"
-    page = [f"{limit}={pages.page}"]
-    page += [f"prefix={pages.prefix}"] if pages.prefix else []
-    page += [f"delimiter={pages.delimiter}"] if pages.delimiter else []
-    return (
-        TRAITS[operation]
-        .sent.get(api, "")
-        .format(
-            range=f"{show_bytes(part_range.bytes)}, {at[part_range.at]}" if part_range else "",
-            part=show_bytes(multipart.part) if multipart else "",
-            order=multipart.order if multipart else "",
-            page="&".join(page),
-            many=f"{delete_many} objects",
-        )
     )

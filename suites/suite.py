@@ -309,6 +309,17 @@ class RadosBenchOptions(Record):
         return self
 
 
+ENGINE_ONLY: Final = (
+    ("listed", None, "SDK users do not know what was deleted"),
+    ("connections", "keep-alive", "SDKs manage their own"),
+    ("compressible", None, "only the engine makes such content"),
+    ("encryption", PLAIN, "only the engine asks for it"),
+    ("fault", None, "only the engine measures how long its workers wait"),
+    ("versions", None, "only the engine knows them"),
+)
+"""Keys of workloads and their usual values; and why SDK users can have no others."""
+
+
 class Suite(Record):
     """What is replayed against every gateway of a run."""
 
@@ -480,30 +491,6 @@ class Suite(Record):
             if unknown:
                 raise ValueError(f"control: no workload {unknown[0]!r}")
         check_order(self.workloads)
-        only_listed = [one.name for one in self.workloads if one.listed is not None]
-        if only_listed and self.users == "sdk":
-            raise ValueError(
-                f"listed of {', '.join(only_listed)}: SDK users do not know what was deleted; "
-                "set `users: engine`, or leave `listed` out"
-            )
-        made = [one.name for one in self.workloads if one.connections != "keep-alive"]
-        if made and self.users == "sdk":
-            raise ValueError(
-                f"connections of {', '.join(made)}: SDKs manage their own; set `users: engine`, "
-                "or leave `connections` out"
-            )
-        stated = [one.name for one in self.workloads if one.objects.compressible is not None]
-        if stated and self.users == "sdk":
-            raise ValueError(
-                f"compressible of {', '.join(stated)}: only the engine makes such content; set "
-                "`users: engine`, or leave `compressible` out"
-            )
-        encrypted = [one.name for one in self.workloads if one.encrypted != PLAIN]
-        if encrypted and self.users == "sdk":
-            raise ValueError(
-                f"encryption of {', '.join(encrypted)}: only the engine asks for it; set "
-                "`users: engine`, or leave `encryption` out"
-            )
         engine = self.users == "engine"
         own = [
             one.name
@@ -525,23 +512,21 @@ class Suite(Record):
                 f"SDK users do not send {', '.join(only_engine)}: set `users: engine`, or leave "
                 "them out"
             )
+        for key, usual, why in ENGINE_ONLY:
+            named = [
+                one.name
+                for one in self.workloads
+                if getattr(one.objects if key == "compressible" else one, key) != usual
+            ]
+            if named and self.users == "sdk":
+                raise ValueError(
+                    f"{key} of {', '.join(named)}: {why}; set `users: engine`, or leave `{key}` out"
+                )
         faulted = [one for one in self.workloads if one.fault is not None]
-        names_of = ", ".join(one.name for one in faulted)
-        if faulted and self.users == "sdk":
-            raise ValueError(
-                f"fault of {names_of}: only the engine measures how long its workers wait; set "
-                "`users: engine`, or leave `fault` out"
-            )
         if any(isinstance(one.cache or self.cache, Every) for one in faulted):
             raise ValueError(
-                f"fault of {names_of}: hosts that are gone have no caches to drop: set `cache: "
-                "before-step`, or none"
-            )
-        versioned = [one.name for one in self.workloads if one.versions is not None]
-        if versioned and self.users == "sdk":
-            raise ValueError(
-                f"versions of {', '.join(versioned)}: only the engine knows them; set `users: "
-                "engine`, or leave `versions` out"
+                f"fault of {', '.join(one.name for one in faulted)}: hosts that are gone have no "
+                "caches to drop: set `cache: before-step`, or none"
             )
         return self
 

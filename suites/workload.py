@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
-from typing import Annotated, Final, Literal, Protocol, get_args
+from typing import Annotated, Final, Literal, get_args
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
@@ -30,7 +30,6 @@ from weighbridge.suites.operations import (
     MultipartOptions,
     Operation,
     RangeOptions,
-    sent_words,
 )
 
 
@@ -180,49 +179,6 @@ _NEED: Final[frozenset[Operation]] = frozenset({"read-version", "list-versions"}
 _NONE: Final[frozenset[Operation]] = frozenset({"write-multipart", "read-part"})
 
 
-class _Objects(Protocol):
-    """Of `suites.workload.Objects`."""
-
-    @property
-    def compressible(self) -> float | None: ...
-    @property
-    def count(self) -> int: ...
-    @property
-    def size_bounds(self) -> tuple[int, int]: ...
-
-
-def unfit_versions(
-    versions: int | None,
-    asked: AbstractSet[Operation],
-    listed: object | None,
-    listing: ListingOptions | None,
-    objects: _Objects,
-) -> str:
-    """Why a workload cannot be; empty if it can."""
-    if versions is None:
-        if missing := sorted(_NEED & asked):
-            return f"{', '.join(missing)} needs `versions: 3`, the number that each object has"
-        return ""
-    if listed is not None:
-        return "versions: objects that are only listed have none: leave `listed` out"
-    if parts := sorted(_NONE & asked):
-        return (
-            "versions: uploads in parts leave segments that are not versions: "
-            f"leave {', '.join(parts)} out"
-        )
-    least = LEAST_BYTES if objects.compressible is None else LEAST_COMPRESSIBLE_BYTES
-    if objects.size_bounds[0] < least:
-        return f"versions: objects need at least {least} bytes, so that their versions differ"
-    if "list-versions" in asked and listing is not None and listing.delimiter:
-        return "listing: list-versions has no `delimiter`"
-    if "read-version" in asked and objects.count * versions > MOST_READ:
-        return (
-            f"read-version: these are {objects.count * versions:,} versions, whose IDs are listed "
-            f"before each step: at most {MOST_READ:,}"
-        )
-    return ""
-
-
 FaultWay = Literal["kill", "silence", "unplug", "fail"]
 """`kill`: processes end at once (SIGKILL), and their kernel closes their sockets and refuses new
 connections. `silence`: a host's power is cut; nobody hears of it but by waiting. `unplug`: its link
@@ -285,8 +241,7 @@ class Fault(Record):
 
     @property
     def _ways(self) -> dict[FaultWay, str | None]:
-        ways = get_args(FaultWay)
-        return {way: getattr(self, way) for way in ways}
+        return {way: getattr(self, way) for way in get_args(FaultWay)}
 
     @property
     def way(self) -> FaultWay:
@@ -306,20 +261,6 @@ class Fault(Record):
     def last_s(self) -> float:
         """When it changes something for the last time, in seconds."""
         return self.at if self.back is None else self.back
-
-
-def unfit_fault(fault: Fault, runtime_s: float, *, overload: bool, only_deletes: bool) -> str:
-    """Why a workload cannot have this fault; empty if it can."""
-    if fault.last_s + AFTER_S > runtime_s:
-        return (
-            f"fault: {fault.words}, but the window ends at {runtime_s:g} s: it must last at "
-            f"least {AFTER_S:g} s longer to show the effect"
-        )
-    if overload:
-        return "fault: cannot be combined with `overload`: failures would have two causes"
-    if only_deletes:
-        return "fault: a workload that only deletes ends when no objects are left"
-    return ""
 
 
 class Overload(Record):
@@ -647,7 +588,7 @@ class Workload(Record):
             )
         if self.listed is not None:
             self.listed.check(asked, self.objects.per_container, self.listing)
-        if why := unfit_versions(self.versions, asked, self.listed, self.listing, self.objects):
+        if why := self._unfit_versions(asked):
             raise ValueError(why)
         known = {"read-if-none-match", "read-if-match"} & asked
         if known and not self.objects.has_fixed_sizes:
@@ -655,6 +596,31 @@ class Workload(Record):
                 f"{', '.join(sorted(known))}: the MD5 is known only for objects of fixed sizes"
             )
         return self
+
+    def _unfit_versions(self, asked: AbstractSet[Operation]) -> str:
+        """Why a workload cannot be; empty if it can."""
+        if self.versions is None:
+            if missing := sorted(_NEED & asked):
+                return f"{', '.join(missing)} needs `versions: 3`, the number that each object has"
+            return ""
+        if self.listed is not None:
+            return "versions: objects that are only listed have none: leave `listed` out"
+        if parts := sorted(_NONE & asked):
+            return (
+                "versions: uploads in parts leave segments that are not versions: "
+                f"leave {', '.join(parts)} out"
+            )
+        least = LEAST_BYTES if self.objects.compressible is None else LEAST_COMPRESSIBLE_BYTES
+        if self.objects.size_bounds[0] < least:
+            return f"versions: objects need at least {least} bytes, so that their versions differ"
+        if "list-versions" in asked and self.listing is not None and self.listing.delimiter:
+            return "listing: list-versions has no `delimiter`"
+        if "read-version" in asked and self.objects.count * self.versions > MOST_READ:
+            return (
+                f"read-version: these are {self.objects.count * self.versions:,} versions, whose "
+                f"IDs are listed before each step: at most {MOST_READ:,}"
+            )
+        return ""
 
     @model_validator(mode="after")
     def _sensible(self) -> Workload:
@@ -666,13 +632,17 @@ class Workload(Record):
             raise ValueError(
                 "overload needs `rate_per_s`, and one worker count: the number of connections"
             )
-        overload, only_deletes = self.overload is not None, self.only_deletes
-        if self.fault is not None and (
-            why := unfit_fault(
-                self.fault, self.runtime, overload=overload, only_deletes=only_deletes
+        if self.fault is not None and self.fault.last_s + AFTER_S > self.runtime:
+            raise ValueError(
+                f"fault: {self.fault.words}, but the window ends at {self.runtime:g} s: it must "
+                f"last at least {AFTER_S:g} s longer to show the effect"
             )
-        ):
-            raise ValueError(why)
+        if self.fault is not None and self.overload is not None:
+            raise ValueError(
+                "fault: cannot be combined with `overload`: failures would have two causes"
+            )
+        if self.fault is not None and self.only_deletes:
+            raise ValueError("fault: a workload that only deletes ends when no objects are left")
         return self
 
     @property
@@ -717,12 +687,27 @@ class Workload(Record):
         return mean_bytes
 
     def sent(self, operation: Operation, api: str) -> str:
-        """What the engine sends for an operation over an API: `GET, Range: 64 KiB, any part`."""
-        return sent_words(
-            operation,
-            api,
-            part_range=self.range,
-            multipart=self.multipart,
-            listing=self.listing,
-            delete_many=self.delete_many,
+        """What the engine sends for an operation over an API: `GET, Range: 64 KiB, any part`; empty
+        for other APIs.
+        """
+        at = {
+            "random": "any part",
+            "start": "the first part",
+            "sequential": "one part after another",
+        }
+        pages = self.listing or ListingOptions()
+        page = [f"{'max-keys' if api == 's3' else 'limit'}={pages.page}"]
+        page += [f"prefix={pages.prefix}"] if pages.prefix else []
+        page += [f"delimiter={pages.delimiter}"] if pages.delimiter else []
+        part = self.range
+        return (
+            TRAITS[operation]
+            .sent.get(api, "")
+            .format(
+                range=f"{show_bytes(part.bytes)}, {at[part.at]}" if part else "",
+                part=show_bytes(self.multipart.part) if self.multipart else "",
+                order=self.multipart.order if self.multipart else "",
+                page="&".join(page),
+                many=f"{self.delete_many} objects",
+            )
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import re
 import secrets
-import ssl
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -17,10 +16,10 @@ from weighbridge.common.errors import DriverError
 from weighbridge.drivers.cosbench.site import SHIPPED_PASSWORD
 
 TIMEOUT_S: Final = 10.0
-"""For connecting and for each answer: the controller has all answers in memory."""
+"""For each complete answer: the controller has all in memory."""
 
 LARGEST_ANSWER_BYTES: Final = 4 * 1024 * 1024
-"""Longer answers are cut off; the longest is the index, with a line for each active workload."""
+"""Longer answers are refused; the longest is the index, with a line for each active workload."""
 
 FINAL: Final = frozenset({"FINISHED", "FAILED", "TERMINATED", "CANCELLED"})
 
@@ -54,7 +53,7 @@ class Index:
 class Controller:
     """A controller such as http://host:19088/controller. Raises DriverError, or Unanswered."""
 
-    def __init__(self, url: str, user: str, password: str, *, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, url: str, user: str, password: str) -> None:
         self.url = url.rstrip("/")
         parts = urlsplit(self.url)
         try:
@@ -66,7 +65,6 @@ class Controller:
         self._path = parts.path
         # With a multipart body the controller reads them from the query only.
         self._user = {"username": user, "password": password}
-        self._timeout_s = timeout_s
 
     def submit(self, script: str) -> str:
         boundary = secrets.token_hex(16)
@@ -129,19 +127,17 @@ class Controller:
         body: bytes = b"",
         kind: str = "",
     ) -> str:
-        connection: http.client.HTTPConnection
-        if self._tls:
-            context = ssl.create_default_context()
-            connection = http.client.HTTPSConnection(
-                self._host, self._port, timeout=self._timeout_s, context=context
-            )
-        else:
-            connection = http.client.HTTPConnection(self._host, self._port, timeout=self._timeout_s)
+        connection: http.client.HTTPConnection = (
+            http.client.HTTPSConnection(self._host, self._port)
+            if self._tls
+            else http.client.HTTPConnection(self._host, self._port)
+        )
         path = f"{self._path}/cli/{action}.action?{urlencode({**self._user, **(query or {})})}"
         try:
-            connection.request(method, path, body or None, {"Content-Type": kind} if kind else {})
-            answer = connection.getresponse()
-            text = bounded_http.read_limited(answer, LARGEST_ANSWER_BYTES).decode(errors="replace")
+            headers = {"Content-Type": kind} if kind else {}
+            answer, data = bounded_http.exchanged(
+                connection, TIMEOUT_S, method, path, body or None, headers, LARGEST_ANSWER_BYTES
+            )
         except (OSError, http.client.HTTPException) as error:
             # http.client's messages about a URL repeat it, with the password in its query.
             reason = self._shown(
@@ -154,6 +150,7 @@ class Controller:
             ) from None
         finally:
             connection.close()
+        text = data.decode(errors="replace")
         if answer.status != 200 or "<html" in text[:1000].lower():
             raise self._unexpected(action, text, answer.status)
         self._check_user(text)

@@ -343,11 +343,7 @@ class StudyScale(Record):
             for name in one.workloads
             if name not in names
         ]
-        twice = [
-            f"two needs are named {name}"
-            for name, count in Counter(one.id for one in self.needs).items()
-            if count > 1
-        ]
+        twice = _twice("two needs are named", [one.id for one in self.needs])
         if unknown or twice:
             raise ValueError("; ".join(dict.fromkeys([*unknown, *twice])))
         return self
@@ -404,14 +400,9 @@ class Study(Record):
 
     def _ambiguous_variants(self) -> list[str]:
         """Variants that cannot be told apart, or whose factors are incomplete."""
-        names = Counter(variant.name for variant in self.variants)
-        faults = [f"two variants are named {name}" for name, count in names.items() if count > 1]
-        levels = Counter(tuple(sorted(variant.factors.items())) for variant in self.variants)
-        faults += [
-            f"two variants have the same factors: {dict(one)}"
-            for one, count in levels.items()
-            if count > 1
-        ]
+        faults = _twice("two variants are named", [variant.name for variant in self.variants])
+        levels = [str(dict(sorted(variant.factors.items()))) for variant in self.variants]
+        faults += _twice("two variants have the same factors:", levels)
         faults += [
             f"variant {variant.name} does not name {', '.join(missing)}"
             for variant in self.variants
@@ -462,11 +453,7 @@ class Study(Record):
 
     def _unknown_cells(self) -> list[str]:
         """Conclusions about variants that the study does not have."""
-        faults = [
-            f"two conclusions are named {name}"
-            for name, count in Counter(one.id for one in self.conclusions).items()
-            if count > 1
-        ]
+        faults = _twice("two conclusions are named", [one.id for one in self.conclusions])
         variants = [variant.name for variant in self.variants]
         for one in self.conclusions:
             for check in one.checks:
@@ -491,3 +478,8 @@ class Study(Record):
 def _unknown(what: str, names: Iterable[str], known: Sequence[str]) -> list[str]:
     """A fault for each name that is not known, which begins with `what`."""
     return [f"{what} {name!r}{did_you_mean(name, known)}" for name in names if name not in known]
+
+
+def _twice(what: str, names: Sequence[str]) -> list[str]:
+    """A fault for each name that is there more than once, which begins with `what`."""
+    return [f"{what} {name}" for name, count in Counter(names).items() if count > 1]

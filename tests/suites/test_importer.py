@@ -40,10 +40,12 @@ def test_an_attribute_knows_its_line_and_column() -> None:
     assert work.at("config") == work.place
 
 
-@pytest.mark.parametrize("utf", ["utf-8", "utf-16", "iso-8859-1"])
+@pytest.mark.parametrize("utf", ["utf-8", "utf-16", "iso-8859-1", "GB2312", "gbk", "Shift_JIS"])
 def test_a_file_may_be_in_any_usual_encoding(utf: str) -> None:
-    text = f'<?xml version="1.0" encoding="{utf}"?><workload name="größer"/>'
-    assert cosbench_xml.parse("w.xml", text.encode(utf)).get("name") == "größer"
+    name = "größer" if "8" in utf or "16" in utf else "大小"
+    text = f'<?xml version="1.0" encoding="{utf}"?>\n<workload name="{name}"/>'
+    root = cosbench_xml.parse("w.xml", text.encode(utf))
+    assert (root.get("name"), root.place.line) == (name, 2)
 
 
 @pytest.mark.parametrize(
@@ -83,6 +85,7 @@ def test_a_huge_file_and_a_pipe_are_refused_without_being_read(tmp_path: Path) -
         (b"<workload></work>", "mismatched tag"),
         (b'<storage config="secretkey=<key>"/>', "not well-formed"),
         (b'<?xml version="1.0" encoding="klingon"?><workload/>', "unknown encoding"),
+        (b'<?xml version="1.0" encoding="utf-7"?><workload/>', "save it as UTF-8"),
         (b"\xff\xfe\x00<", "not XML"),
         (b'<workload name="&x;"/>', "undefined entity"),
         (b"<work>" * 100_000, "nested deeper than 12"),
@@ -208,7 +211,7 @@ def test_steps_that_are_all_repeated_equally_become_repeats(imported: Importer) 
     ("sizes", "wanted"),
     [
         ("c(64)KB", 64_000),
-        ("c(65536)B", 65_536),
+        ("c(65536,9)B", 65_536),  # COSBench reads no further
         ("c(3)MB", 3 * 10**6),
         ("c(1)GB", 10**9),
         ("u(1,100)KB", Uniform(uniform=(1000, 100_000))),
@@ -238,18 +241,10 @@ def test_no_size_is_rounded(number: int, unit: str) -> None:
     assert size == number * {"B": 1, "KB": 1000, "MB": 10**6}[unit]
 
 
-def test_s3_is_compared_with_the_swift_layout_that_has_it(imported: Importer) -> None:
-    storage = (
-        '<storage type="s3" '
-        'config="accesskey=K;secretkey=S;endpoint=http://h:8000;path_style_access=true"/>'
-    )
-    suite = imported(PREPARE, workstage(), storage=storage).suite
-    assert (suite.api, suite.layouts) == (("s3",), ("rgw-beast", "swift-s3api"))
-
-
-def test_the_innermost_storage_applies(imported: Importer) -> None:
+def test_the_innermost_storage_applies_and_s3_is_that_of_swift_too(imported: Importer) -> None:
     stage = workstage(READ).replace("\n<operation", '\n<storage type="s3"/><operation', 1)
-    assert imported(PREPARE, stage, storage='<storage type="mock"/>').suite.api == ("s3",)
+    suite = imported(PREPARE, stage, storage='<storage type="mock"/>').suite
+    assert (suite.api, suite.layouts) == (("s3",), ("rgw-beast", "swift-s3api"))
 
 
 def test_config_is_inherited_and_the_last_value_wins(imported: Importer) -> None:
@@ -267,10 +262,18 @@ def test_sequential_picks_by_all_workers_stay_sequential(imported: Importer) -> 
     assert imported.workload(PREPARE, workstage(READ.replace("u(", "s("))).pick == "sequential"
 
 
-def test_hash_checks_of_reads_become_verification(imported: Importer) -> None:
-    found = imported(PREPARE, workstage(READ.replace('config="', 'config="hashCheck=true;')))
-    assert found.suite.workloads[0].verify == 1
-    assert "hashCheck becomes verify" in messages(found)
+@pytest.mark.parametrize("word", ["true", "Yes", "ON", "false", "No", "off"])
+def test_booleans_are_those_that_cosbench_reads(imported: Importer, word: str) -> None:
+    on = word in {"true", "Yes", "ON"}
+    read = workstage(READ.replace('config="', f'config="hashCheck={word};'))
+    found = imported(PREPARE, read, storage=RANGED.replace("true", word))
+    (one,) = found.suite.workloads
+    assert (one.verify == 1, "read-range" in one.operations) == (on, on)
+    assert ("hashCheck becomes verify" in messages(found)) == on
+    write = workstage(MIX.replace("sizes=", f"chunked={word};sizes="))
+    written = imported(PREPARE, write, storage=s3(f"is_prefetch={word}"), partial=True)
+    changed = [one.message[:7] for one in written.remarks if one.severity == "change"]
+    assert changed == (["storage", "chunked"] if on else [])
 
 
 def test_afr_becomes_the_error_bound_if_all_works_have_the_same(imported: Importer) -> None:
@@ -299,6 +302,40 @@ def test_the_size_of_read_objects_is_that_of_earlier_writes(imported: Importer) 
     )
     suite = imported(write, read).suite
     assert {one.name: one.objects.size for one in suite.workloads} == {"fill": 9000, "read": 9000}
+    with pytest.raises(DocumentError, match="have several sizes"):  # a write may leave some
+        imported(PREPARE, write, read)
+
+
+@pytest.mark.parametrize(
+    ("works", "found"),
+    [
+        ("r(1,32) r(1,25) 64, r(1,32) r(26,50) 64", 64_000),
+        ("r(1,20) r(1,30) 64, r(7,32) r(1,30) 64, r(1,32) r(20,90) 64", 64_000),
+        ("r(1,32) r(1,25) 1000, r(1,32) r(1,50) 64", 64_000),
+        ("r(1,32) r(1,25) 64, r(1,32) r(26,50) 1000", "have several sizes"),
+        ("r(1,32) r(1,50) 64, r(4,4) r(7,7) 1000", "have several sizes"),
+        ("r(1,32) r(1,25) 1000", "have several sizes"),
+        ("r(1,32) r(1,24) 64, r(1,32) r(26,50) 64", "has the given size"),
+        ("r(1,31) r(1,50) 64, r(32,32) r(2,50) 64", "has the given size"),
+        ("r(1,32);cprefix=other r(1,50) 64", "has the given size"),
+        (", ".join(f"r({one},{one}) r({one},50) 64" for one in range(1, 33)), "has the given size"),
+    ],
+)
+def test_objects_have_the_size_in_which_all_works_before_wrote_them(
+    imported: Importer, works: str, found: object
+) -> None:
+    work = '<work type="prepare" workers="1" config="containers={};objects={};sizes=c({})KB"/>'
+    stage = "".join(work.format(*one.split()) for one in works.split(", "))
+    stages = (f'<workstage name="prepare">{stage}</workstage>', workstage())
+    if found == "have several sizes":
+        with pytest.raises(DocumentError, match=found):
+            imported(*stages, size=64_000)
+    elif found == "has the given size":
+        assert found in messages(imported(*stages, size=64_000))
+        with pytest.raises(DocumentError, match="no earlier stage writes all objects of read"):
+            imported(*stages)
+    else:
+        assert imported.workload(*stages).objects.size == found
 
 
 OBJECTS, RUNTIME, STAGE = "objects=u(1,50)", 'runtime="300"', '<workstage name="main"'
@@ -320,6 +357,10 @@ OBJECTS, RUNTIME, STAGE = "objects=u(1,50)", 'runtime="300"', '<workstage name="
         (("sizes=c(64)KB", "sizes=c(64)kb"), 7, "'kb' is not a unit of COSBench (known: GB, "),
         (("sizes=c(64)KB", "sizes=h(1|64)KB"), 7, "is not a bar such as 1|64|10"),
         ((";sizes=c(64)KB", ""), 7, "config must say the sizes"),
+        *(
+            ((";sizes=", f";{key}={word};sizes="), 7, f"{key} must be true, yes, on, false, no or")
+            for key, word in (("hashCheck", "t"), ("chunked", "1"), ("is_prefetch", ""))
+        ),
         (('name="main" workers', "workers"), 5, "a work has no name"),
     ],
 )
@@ -372,22 +413,6 @@ def test_a_change_of_what_is_measured_is_refused_unless_partial(
         )
 
 
-def test_a_size_missing_in_the_file_must_be_given(imported: Importer) -> None:
-    with pytest.raises(DocumentError, match="their size is not known: give one by --size"):
-        imported(workstage())
-    with pytest.raises(UsageError, match="nothing in it can be expressed in a suite"):
-        imported(workstage(), partial=True)
-    assert imported.workload(workstage(), size=4096).objects.size == 4096
-
-
-def test_objects_with_another_prefix_are_other_objects(imported: Importer) -> None:
-    stage = workstage(READ.replace('config="', 'config="cprefix=other;'))
-    with pytest.raises(DocumentError, match="their size is not known"):
-        imported(PREPARE, stage)
-    both = imported.workload(PREPARE.replace('config="', 'config="cprefix=other;'), stage)
-    assert both.objects.size == 64_000
-
-
 def test_a_runtime_missing_in_the_file_must_be_given(imported: Importer) -> None:
     stage = workstage(attributes='workers="4" totalOps="1000"')
     with pytest.raises(DocumentError, match="give one by --runtime"):
@@ -395,12 +420,15 @@ def test_a_runtime_missing_in_the_file_must_be_given(imported: Importer) -> None
     assert imported.workload(PREPARE, stage, runtime_s=45).runtime == 45
 
 
-def test_concurrent_works_are_refused(imported: Importer) -> None:
-    stage = f'<workstage name="two">{workstage()}{workstage(MIX)}</workstage>'.replace(
-        '<workstage name="main">', ""
-    ).replace("</workstage>\n", "")
-    with pytest.raises(DocumentError, match="stage 'two' runs 2 works at once"):
-        imported(PREPARE, stage)
+def test_works_at_once_are_refused_but_those_that_request_the_same_are_one(
+    imported: Importer,
+) -> None:
+    between = '</workstage>\n<workstage name="main">'
+    with pytest.raises(DocumentError, match="stage 'main' runs 2 works at once"):
+        imported(PREPARE, (workstage() + workstage(MIX)).replace(between, ""))
+    same = workstage(attributes='workers="4" runtime="300" driver="b"', name="other")
+    suite = imported(PREPARE, (workstage() + same).replace(between, "")).suite
+    assert (suite.repeats, suite.workloads[0].workers) == (1, (12,))
 
 
 def s3(config: str = "", kind: str = "s3") -> str:
@@ -502,6 +530,8 @@ NOT_THERE = workstage(READ.replace('"100"', '"40"').replace('"read"', '"restore"
         ([PREPARE, workstage()], s3("is_prefetch=true"), ({"read": 100}, 1600, None), "`prefetch`"),
         ([PREPARE, workstage()], s3("storage_class=IA"), ({"read": 100}, 1600, None), "'IA' choo"),
         ([PREPARE, workstage()], s3("stripes=4"), ({"read": 100}, 1600, None), "no key 'stripes'"),
+        ([PREPARE, workstage()], s3("policy=au"), ({"read": 100}, 1600, None), "'au' chooses wh"),
+        ([PREPARE, workstage()], s3("", "rados"), ({"read": 100}, 1600, None), "for storage 'rad"),
         (
             [workstage(MWRITE)],
             s3("part_size=1000"),
@@ -541,20 +571,6 @@ def test_what_another_cosbench_does_and_a_suite_does_not_is_dropped_with_partial
 def test_a_misspelt_type_of_a_work_names_the_one_that_is_meant(imported: Importer) -> None:
     with pytest.raises(DocumentError, match=r"needs an operation \(did you mean 'prepare'\?\)"):
         imported(PREPARE.replace('"prepare" w', '"prepaer" w'), workstage(), partial=True)
-
-
-@pytest.mark.parametrize(
-    ("storage", "why"),
-    [
-        ('<storage type="librados"/>', r"w\.xml:2:1: a suite has no API for storage 'librados'"),
-        ('<storage type="swift" config="policy=gold"/>', "policy 'gold' chooses where objects"),
-    ],
-)
-def test_a_storage_without_an_api_or_with_a_policy_is_refused(
-    imported: Importer, storage: str, why: str
-) -> None:
-    with pytest.raises(DocumentError, match=why):
-        imported(PREPARE, workstage(), storage=storage)
 
 
 def with_attribute(text: str) -> str:
@@ -630,6 +646,8 @@ def test_a_file_that_measures_nothing_or_makes_no_valid_suite_is_refused(
 ) -> None:
     with pytest.raises(UsageError, match=r"w\.xml: the suite made from it is not valid:\n"):
         imported(PREPARE, workstage(attributes='workers="70000" runtime="60"'))
+    with pytest.raises(UsageError, match="nothing in it can be expressed in a suite"):
+        imported(workstage(), partial=True)
     with pytest.raises(DocumentError, match="nothing is measured"):
         imported(INIT, PREPARE)
     with pytest.raises(DocumentError, match="the workflow has no <workstage>"):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dripping import dripping
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.cosbench.archive import LocalFolder
 from weighbridge.drivers.cosbench.bench import Stopped, StopRequest, Submission
@@ -115,3 +116,16 @@ def test_a_librarys_message_about_the_request_does_not_show_the_password_in_it()
     with pytest.raises(Unanswered, match="can't contain control characters") as error:
         controller.index()
     assert "planted" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "begin", [b"HTTP/1.1 200 OK\r\n\r\nDrivers:", b"HTTP/1.1 100 Continue\r\n\r\n" * 9]
+)
+def test_a_controller_that_never_ends_its_answer_is_named_within_a_bounded_time(
+    monkeypatch: pytest.MonkeyPatch, begin: bytes
+) -> None:
+    monkeypatch.setattr("weighbridge.drivers.cosbench.controller.TIMEOUT_S", 0.3)
+    with dripping(begin) as port, pytest.raises(Unanswered) as error:
+        Controller(f"http://127.0.0.1:{port}/controller", "u", "p").index()
+    assert f":{port}/controller: COSBench's controller does not" in str(error.value)
+    assert "no complete answer within 0.3 s" in str(error.value)
