@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import functools
+import html.entities
 import json
 import math
 import os
@@ -16,8 +19,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Protocol
-from urllib.parse import quote, quote_plus
-from xml.sax.saxutils import escape
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
@@ -33,6 +34,8 @@ HIDDEN: Final = "***"
 """For secrets, where texts are shown."""
 SHORT: Final = 8
 """A secret with less characters is short, see `_where`."""
+_LEAST_IN_BASE64: Final = 4
+_ENTITIES: Final = {**html.entities.codepoint2name, ord("'"): "apos"}
 
 
 def credential(origin: str, value: str) -> str:
@@ -52,36 +55,53 @@ def credential(origin: str, value: str) -> str:
 
 
 def redacted(text: str, secrets: Iterable[str]) -> str:
-    """The text without the secrets, also as Python, JSON, XML or a URL writes them."""
+    """The text without the secrets, also as Python, JSON, XML, HTML, a URL or base64 write them."""
     for secret in sorted(filter(None, set(secrets)), key=len, reverse=True):
-        for form in dict.fromkeys(sorted(_forms(secret), key=len, reverse=True)):
-            text = re.sub(_where(form), HIDDEN, text)
+        text = _where(secret).sub(HIDDEN, text)
     return text
 
 
-def _where(form: str) -> str:
+@functools.lru_cache(maxsize=64)
+def _where(secret: str) -> re.Pattern[str]:
     """A pattern of a secret. A short one may be part of words that say what is wrong, so that it
     counts only as a word, and a single character only where values are: `='x'`.
     """
-    escaped = re.escape(form)
-    if len(form) == 1:
-        return rf"""(?<='){escaped}(?=')|(?<="){escaped}(?=")|(?<=[=>]){escaped}(?!\w)"""
-    return escaped if len(form) >= SHORT else rf"(?<!\w){escaped}(?!\w)"
+    spelt = "".join(map(_spellings, secret))
+    if len(secret) == 1:
+        spelt = rf"""(?<='){spelt}(?=')|(?<="){spelt}(?=")|(?<=[=>]){spelt}(?!\w)"""
+    elif len(secret) < SHORT:
+        spelt = rf"(?<!\w){spelt}(?!\w)"
+    return re.compile("|".join([spelt, *_in_base64(secret)]))
 
 
-def _forms(secret: str) -> tuple[str, ...]:
-    return (
-        secret,
-        repr(secret)[1:-1],
-        ascii(secret)[1:-1],
-        json.dumps(secret)[1:-1],
-        quote(secret),
-        quote(secret, safe=""),
-        quote_plus(secret),
-        escape(secret),
-        escape(secret, {'"': "&quot;"}),
-        escape(secret, {'"': "&quot;", "'": "&#39;"}),
-    )
+def _spellings(letter: str) -> str:
+    """A pattern of a character however it is escaped. Each begins with a literal one, by which
+    Python searches quickly; the longer ones first, as `&amp;` before `&`.
+    """
+    code, octets = ord(letter), letter.encode(errors="surrogatepass")
+    units = letter.encode("utf-16-be", "surrogatepass").hex("-", 2).split("-")
+    entities = [f"#0*{code}", f"#x0*{code:x}", *filter(None, [_ENTITIES.get(code)])]
+    found = [f"&(?i:{one});" for one in entities]
+    found += [f"%(?i:{octets.hex('%')})", "".join(rf"\\u(?i:{unit})" for unit in units)]
+    found += [rf"\\x(?i:{code:02x})"] if code <= 0xFF else []
+    found += [rf"\\{re.escape(letter)}"] if not letter.isalnum() else []
+    found += [r"\+"] if letter == " " else []
+    return f"(?:{'|'.join([*found, re.escape(letter)])})"
+
+
+def _in_base64(secret: str) -> set[str]:
+    """Patterns of base64 with the secret after 0 to 2 bytes, as after `user:`: without the ends,
+    which depend on what is beside it. Of less than 4 bytes too little is left to be sure.
+    """
+    found = set()
+    for octets in (secret.encode(errors="replace"), secret.encode("latin-1", "replace")):
+        for before in range(3) if len(octets) >= _LEAST_IN_BASE64 else ():
+            coded = base64.b64encode(bytes(before) + octets).decode()
+            whole = coded[-(-before * 8 // 6) : (before + len(octets)) * 8 // 6]
+            found.add(
+                re.escape(whole).replace(r"\+", "[+-]").replace("/", "[/_]") + "[-+/_=A-Za-z0-9]*"
+            )
+    return found
 
 
 # Folders in options may hold no secret either, see `bounded_http.parts_of`.
