@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import functools
 import html.entities
 import json
 import math
 import os
 import re
+import resource
+import shlex
 import signal
 import subprocess
-import threading
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +25,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Protocol
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
+from weighbridge.common import safe_files
 from weighbridge.common.bounded_http import storage_url_of
 from weighbridge.common.errors import UsageError
 from weighbridge.common.record import Record
@@ -429,6 +433,16 @@ GIVEN_WITHIN_S: Final = 30.0
 """How long a `credential_process`, or asking for a role, may take; a driver that is silent for 60 s
 is given up.
 """
+MOST_MEMORY_BYTES: Final = 2**28
+"""What asking for keys may need, four times as much as usual: botocore reads any answer to its end.
+"""
+_STARTED_S: Final = 10.0
+_LARGEST_TOKEN_BYTES: Final = 2**20
+_LONGEST_FAULT: Final = 2**16
+_MAIN: Final = (
+    "import sys; sys.path[:] = sys.argv[1:]; from weighbridge.common.credential import main; main()"
+)
+"""Not `-m` with $PYTHONPATH, which a `credential_process` would inherit."""
 ASK_S: Final = 20.0
 """How long a token service may be silent; botocore itself would wait 60 s, five times."""
 RETRY_S: Final = 30.0
@@ -461,9 +475,9 @@ class Keys:
         frozen = found.get_frozen_credentials()
         end_at: datetime | None = getattr(found, "_expiry_time", None)
         return cls(
-            str(frozen.access_key),
-            str(frozen.secret_key),
-            str(frozen.token or ""),
+            frozen.access_key,
+            frozen.secret_key,
+            frozen.token or "",
             None if end_at is None else end_at.astimezone(UTC),
         )
 
@@ -475,27 +489,6 @@ class Keys:
 
 class KeysUnavailable(Exception):
     """A profile gave no keys, in words without a secret."""
-
-
-class _LimitedProgram:
-    """A `credential_process` in a process group of its own, killed if it takes too long."""
-
-    def __init__(self, argv: Sequence[str], **options: Any) -> None:
-        # Not a subclass: gevent puts its own Popen in place of the one that was imported.
-        self._program = subprocess.Popen(argv, start_new_session=True, **options)
-
-    @property
-    def returncode(self) -> int | None:
-        return self._program.returncode
-
-    def communicate(self) -> tuple[Any, Any]:
-        """As of Popen. Raises RuntimeError after GIVEN_WITHIN_S."""
-        try:
-            return self._program.communicate(timeout=GIVEN_WITHIN_S)
-        except subprocess.TimeoutExpired:
-            os.killpg(self._program.pid, signal.SIGKILL)
-            self._program.communicate()
-            raise RuntimeError(f"its program took longer than {GIVEN_WITHIN_S:g} s") from None
 
 
 def aws_session(source: KeySource) -> Any:
@@ -514,74 +507,155 @@ def profile_of(session: Any, name: str) -> Mapping[str, Any]:
     return profile
 
 
+def export_words(profile: str) -> str:
+    """What to do where this suite cannot get a profile's keys by itself."""
+    name = shlex.quote(profile)
+    return f"export its keys, `aws configure export-credentials --format env --profile {name}`"
+
+
 def load(source: KeySource, known: Sequence[str] = ()) -> Keys | None:
     """Keys of a profile, new ones each time; None if it does not name this provider. `known` are
     secrets that it gave before.
 
     Raises KeysUnavailable.
     """
-    from botocore.config import Config  # noqa: PLC0415 - a quarter of a second of imports
-    from botocore.credentials import (  # noqa: PLC0415
-        ProcessProvider,
-        create_credential_resolver,
-    )
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+    from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - as above
 
-    asked: list[str] = []
+    try:
+        if PROVIDERS[source.provider] not in profile_of(aws_session(source), source.profile):
+            return None
+        found = _looked_up(source)
+    except (BotoCoreError, OSError) as error:
+        found = {"fault": str(error)}
+    if fault := found.get("fault"):
+        # What a program writes to stderr helps whoever wrote it; it may have the keys before.
+        words = redacted(fault, known)[:500].strip()
+        raise KeysUnavailable(
+            f"profile {source.profile!r} gives no keys ({source.provider}): {words}"
+        )
+    if found["keys"] is None:
+        return None
+    access, secret, token, end_at = found["keys"]
+    return Keys(access, secret, token, datetime.fromisoformat(end_at) if end_at else None)
+
+
+def _looked_up(source: KeySource) -> Mapping[str, Any]:
+    """What `main` prints, in a process group of its own that is killed afterwards: what a profile
+    names may be silent, have no end, or leave programs behind. Raises OSError.
+    """
+    # Its environment is this one's: a `credential_process` may need anything.
+    argv = [sys.executable, "-I", "-B", "-c", _MAIN, *filter(None, sys.path)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        argv, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True
+    ) as program:
+        try:
+            order = json.dumps({"source": source.model_dump(), "within_s": GIVEN_WITHIN_S})
+            printed, _ = program.communicate(order.encode(), GIVEN_WITHIN_S + _STARTED_S)
+            found: Mapping[str, Any] = json.loads(printed)
+        except subprocess.TimeoutExpired:
+            return {"fault": f"no answer within {GIVEN_WITHIN_S + _STARTED_S:g} s"}
+        except ValueError:
+            return {"fault": f"the program that asks for them ended with {program.returncode}"}
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(program.pid, signal.SIGKILL)
+    return found
+
+
+class _Overdue(BaseException):
+    """The deadline has passed; no library's `except Exception` keeps it."""
+
+
+def main() -> None:
+    """As a program: read `{"source": ..., "within_s": n}` from stdin, print `{"keys": [...]}`, null
+    for a profile that names no such source, or `{"fault": why}`.
+    """
+    order = json.load(sys.stdin)
+    source, within_s = KeySource.model_validate(order["source"]), float(order["within_s"])
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    limited = (MOST_MEMORY_BYTES, limits[1])
+
+    class Unlimited(subprocess.Popen[bytes]):
+        """A `credential_process`, which may be of a language that reserves much more memory."""
+
+        def __init__(self, argv: Sequence[str], **options: Any) -> None:
+            resource.setrlimit(resource.RLIMIT_AS, limits)
+            try:
+                super().__init__(argv, **options)
+            finally:
+                resource.setrlimit(resource.RLIMIT_AS, limited)
+
+    def passed(*_: object) -> None:
+        raise _Overdue
+
+    # Before botocore takes it for a default.
+    subprocess.Popen = Unlimited  # type: ignore[misc,assignment]
+    signal.signal(signal.SIGALRM, passed)
+    asked = [f"its {PROVIDERS[source.provider]}"]
+    answer: dict[str, object] = {}
+    try:
+        resource.setrlimit(resource.RLIMIT_AS, limited)
+        signal.setitimer(signal.ITIMER_REAL, within_s)
+        answer["keys"] = _given(source, asked)
+    except _Overdue:
+        answer["fault"] = f"{asked[-1]} gave no complete answer within {within_s:g} s"
+    except Exception as error:  # noqa: BLE001 - what is given may break any parser
+        resource.setrlimit(resource.RLIMIT_AS, limits)  # its frames hold what has been read
+        answer["fault"] = _fault_of(error, asked[-1])[:_LONGEST_FAULT]
+    sys.stdout.write(json.dumps(answer))
+
+
+def _given(source: KeySource, asked: list[str]) -> tuple[str, str, str, str] | None:
+    """Access key, secret key, token and end of a profile's keys; `asked` gets each URL."""
+    from botocore.config import Config  # noqa: PLC0415 - as above
+    from botocore.credentials import create_credential_resolver  # noqa: PLC0415
 
     def asks(request: Any, **_: object) -> None:
         asked.append(str(request.url).partition("?")[0])
+
+    def refuses(*_: object) -> str:
+        raise RuntimeError(
+            f"it has mfa_serial, and nobody is asked for a code: {export_words(source.profile)}"
+        )
 
     session = aws_session(source)
     session.register("before-send", asks)
     session.set_default_client_config(
         Config(connect_timeout=ASK_S, read_timeout=ASK_S, retries={"total_max_attempts": 1})
     )
-    try:
-        if PROVIDERS[source.provider] not in profile_of(session, source.profile):
-            return None
-        if source.provider == ProcessProvider.METHOD:
-            provider = ProcessProvider(source.profile, lambda: session.full_config, _LimitedProgram)
-            return _keys_of(provider)
-        provider = create_credential_resolver(session).get_provider(source.provider)
-        return _in_time(lambda: _keys_of(provider), source.provider, asked)
-    except (BotoCoreError, ClientError, OSError, RuntimeError, ValueError) as error:
-        # Of a program's output, and of what it could not be read as, nothing is repeated.
-        told = isinstance(error, BotoCoreError | ClientError | RuntimeError)
-        # What a program writes to stderr helps whoever wrote it; it may have the keys before.
-        words = redacted(str(error), known)[:500].strip() if told else type(error).__name__
-        raise KeysUnavailable(
-            f"profile {source.profile!r} gives no keys ({source.provider}): {words}"
-        ) from None
-
-
-def _keys_of(provider: Any) -> Keys | None:
+    if token := profile_of(session, source.profile).get(PROVIDERS["assume-role-with-web-identity"]):
+        safe_files.read_given(Path(token), largest_bytes=_LARGEST_TOKEN_BYTES)
+    provider = create_credential_resolver(session).get_provider(source.provider)
+    provider._prompter = refuses  # noqa: SLF001 - of the assume-role provider; it asks a terminal
     found = provider.load()
-    return None if found is None else Keys.of(found)
+    if found is None:
+        return None
+    keys = Keys.of(found)
+    texts = (keys.access, keys.secret, keys.token)
+    if not all(isinstance(one, str) for one in texts) or not (keys.access and keys.secret):
+        raise RuntimeError(f"{asked[-1]} gave no AccessKeyId, or no SecretAccessKey")
+    return *texts, "" if keys.end_at is None else keys.end_at.isoformat()
 
 
-def _in_time(get: Callable[[], Keys | None], what: str, asked: Sequence[str]) -> Keys | None:
-    """What `get` returns or raises. Raises RuntimeError after GIVEN_WITHIN_S, naming what was
-    `asked` last: a server that drips is silent for no timeout of botocore's.
+def _fault_of(error: Exception, asked: str) -> str:
+    """Why there are no keys: of what was given, and of what it could not be read as, nothing is
+    repeated, but what a program or a token service says of an error.
     """
-    found: list[Keys | None] = []
-    faults: list[Exception] = []
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - as above
 
-    def run() -> None:
-        try:
-            found.append(get())
-        except Exception as error:  # noqa: BLE001 - raised again below
-            faults.append(error)
-
-    asking = threading.Thread(target=run, daemon=True)
-    asking.start()
-    asking.join(GIVEN_WITHIN_S)
-    if faults:
-        raise faults[0]
-    if not found:
-        where = f"{asked[-1]} was asked for keys" if asked else f"{what} asked for keys"
-        raise RuntimeError(f"{where}: no complete answer within {GIVEN_WITHIN_S:g} s")
-    return found[0]
+    if isinstance(error, MemoryError) or isinstance(error.__context__, MemoryError):
+        return (
+            f"{asked} gave an answer without an end, or of more than {MOST_MEMORY_BYTES >> 20} MiB"
+        )
+    if isinstance(error, OSError):
+        return f"{error.filename or asked}: {error.strerror or error}"
+    if isinstance(error, (BotoCoreError, ClientError, RuntimeError)):
+        return str(error)
+    return (
+        f"{asked} gave what cannot be read as keys (a program: JSON with Version 1, AccessKeyId, "
+        "SecretAccessKey and, if they end, Expiration)"
+    )
 
 
 def load_again(source: KeySource, known: Sequence[str]) -> Keys:

@@ -20,6 +20,7 @@ from weighbridge.common.credential import (
     KeysUnavailable,
     aws_session,
     credential,
+    export_words,
     load,
     load_again,
     profile_of,
@@ -41,6 +42,10 @@ from weighbridge.gateways.existing.settings import (
 
 LARGEST_FILE_BYTES: Final = 2**24
 """AWS's files have some lines for each profile."""
+PROFILES: Final = ("AWS_DEFAULT_PROFILE", "AWS_PROFILE")
+"""Variables with a profile's name, in the order of botocore."""
+LOGINS: Final = ("sso_session", "sso_start_url", "login_session")
+"""What a profile has whose keys a login in a browser gives."""
 REGIONS: Final = ("AWS_REGION", "AWS_DEFAULT_REGION")
 USER: Final = "ST_USER"
 KEY: Final = "ST_KEY"
@@ -101,6 +106,18 @@ _ALIKE: Final = (
     ("interface",),
 )
 """Keys that say the same: one of them in a layout goes before the others in the environment."""
+_OLDER: Final[Mapping[str, str]] = {
+    "project_name": "OS_TENANT_NAME",
+    "project_id": "OS_TENANT_ID",
+    "interface": "OS_ENDPOINT_TYPE",
+}
+"""By key: the older name of its variable, which counts where the newer one is not set."""
+_KNOWN: Final[Mapping[str, tuple[str, ...]]] = {
+    "OS_AUTH_TYPE": ("password", "v3password", "v3applicationcredential"),
+    "OS_TRUST_ID": (),
+    "OS_SYSTEM_SCOPE": (),
+}
+"""Variables that change who asks, and for what: with another value they are refused."""
 
 
 def keystone_endpoint(
@@ -138,18 +155,28 @@ def keystone_endpoint(
 
 def _resolved(given: KeystoneAccess, environment: Mapping[str, str]) -> Keystone:
     """What the layout says and, of what it leaves out, the environment. Raises UsageError."""
+    for name, known in _KNOWN.items():
+        if environment.get(name + given.suffix, "") not in ("", *known):
+            remedy = " or ".join([*(f"set it to {one}" for one in known), "unset it"])
+            variable = f"${name}{given.suffix}"
+            raise UsageError(f"swift: {variable} asks for what is not known here: {remedy}")
+
+    def variable(name: str | None) -> str:
+        return environment.get(f"{name}{given.suffix}", "")
+
     own: dict[str, str] = {}
     for names in _ALIKE:
         here = {name: str(getattr(given, name)) for name in names}
-        there = {name: environment.get(f"OS_{name.upper()}{given.suffix}", "") for name in names}
+        there = {
+            name: variable(f"OS_{name.upper()}") or variable(_OLDER.get(name)) for name in names
+        }
         own |= here if any(here.values()) else there
     own["interface"] = own["interface"].removesuffix("URL")
     try:
         return Keystone.model_validate(own)
     except ValidationError:
-        raise UsageError(
-            f"swift: $OS_INTERFACE{given.suffix}: set it to public, internal or admin"
-        ) from None
+        names = f"$OS_ENDPOINT_TYPE{given.suffix} or $OS_INTERFACE{given.suffix}"
+        raise UsageError(f"swift: {names}: set it to public, internal or admin") from None
 
 
 def _missing(keystone: Keystone, suffix: str) -> Iterator[tuple[str, ...]]:
@@ -178,7 +205,9 @@ def endpoints(settings: ExistingSettings, environment: Mapping[str, str]) -> tup
         else:
             found += [endpoint] if endpoint is not None else []
     if missing:
-        raise UsageError("\n".join(missing), advice=ADVICE)
+        text = "\n".join(missing)
+        # A profile's own fault is mended there.
+        raise UsageError(text, advice=ADVICE if "not set: " in text else "")
     return tuple(found)
 
 
@@ -302,7 +331,7 @@ def with_profile(s3: S3, environment: Mapping[str, str]) -> S3:
 def _sources(s3: S3, environment: Mapping[str, str]) -> tuple[KeySource, ...]:
     """Where a profile's temporary keys may come from, by PROVIDERS."""
     profile = s3.credentials.partition(" ")[2]
-    named = profile or environment.get("AWS_PROFILE") or "default"
+    named = profile or next(filter(None, map(environment.get, PROFILES)), "default")
     shared = environment.get("AWS_SHARED_CREDENTIALS_FILE") or "~/.aws/credentials"
     config = environment.get("AWS_CONFIG_FILE") or "~/.aws/config"
     return tuple(
@@ -411,5 +440,10 @@ def _keys(s3: S3, environment: Mapping[str, str]) -> tuple[Keys, KeySource | Non
         ) from None
     lacking = [] if profile else ["not set: $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY"]
     if s3.credentials != "environment":
-        lacking.append(f"no profile {named!r} with keys in {shared} or {config}")
+        said = profile_of(aws_session(by_role), named)
+        if login := next((one for one in LOGINS if one in said), None):
+            why = f"profile {named!r} gives no keys by itself, but a login ({login})"
+            lacking = [f"{why}: {export_words(named)}"]
+        else:
+            lacking.append(f"no profile {named!r} with keys in {shared} or {config}")
     raise UsageError(f"s3: {'; and '.join(lacking)}")

@@ -103,10 +103,10 @@ class S3(Record):
     addressing: Literal["path", "virtual"] | None = None
     """Whether the bucket is in the `path`, or before the host name, which then needs wildcard DNS
     (`virtual`); None: as the profile says (`s3: addressing_style`), else in the path."""
-    credentials: Annotated[str, Field(pattern=r"^(aws|environment|profile \S+)$")] = "aws"
+    credentials: Annotated[str, Field(pattern=r"^(aws|environment|profile \S[ \S]*)$")] = "aws"
     """`environment`: $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY and, if set, $AWS_SESSION_TOKEN;
     `profile NAME`: a profile of the usual AWS files; `aws`: the environment, else the profile
-    $AWS_PROFILE or `default`."""
+    $AWS_DEFAULT_PROFILE, $AWS_PROFILE or `default`."""
     ca_file: CaFile | None = None
     """PEM file of the CA that signed its certificate, or of itself; None: that of the profile
     (`ca_bundle`), else the CAs that this machine trusts."""

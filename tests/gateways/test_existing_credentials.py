@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
 import socket
-import threading
+import socketserver
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from pydantic import ValidationError
 
 from aws_profiles import by_program, by_role, files, given
 from dripping import dripping
-from tcp_relay import relayed
+from http_stub import served
 from tls_proxy import authority
 from weighbridge.common import credential
 from weighbridge.common.credential import Keys, Keystone, RenewedKeys
@@ -52,7 +51,7 @@ def test_s3_keys_come_from_the_environment_or_the_aws_files_as_the_layout_says(
         "[lab]\naws_access_key_id = LA\naws_secret_access_key = LS\naws_session_token = LT\n"
     )
     (tmp_path / "config").write_text(
-        "[profile site]\naws_access_key_id = SA\naws_secret_access_key = SS\n"
+        "[profile 'my site']\naws_access_key_id = SA\naws_secret_access_key = SS\n"
     )
     (tmp_path / "credentials").chmod(0o600)
     (tmp_path / "config").chmod(0o400)
@@ -64,8 +63,9 @@ def test_s3_keys_come_from_the_environment_or_the_aws_files_as_the_layout_says(
     assert keys_of(endpoint_of({**files, **keys}, "environment")) == ("EA", "ES", "ET")
     assert keys_of(endpoint_of({**files, **keys}, "aws")) == ("EA", "ES", "ET")
     assert keys_of(endpoint_of(files, "aws")) == ("DA", "DS", None)
-    site = {**files, "AWS_PROFILE": "site"}
-    assert keys_of(endpoint_of(site, "aws")) == ("SA", "SS", None)
+    site = {**files, "AWS_DEFAULT_PROFILE": "my site", "AWS_PROFILE": "lab"}
+    for text in ("aws", "profile my site"):
+        assert keys_of(endpoint_of(site, text)) == ("SA", "SS", None)
     assert keys_of(endpoint_of({**files, **keys})) == ("LA", "LS", "LT")
 
 
@@ -271,6 +271,16 @@ def test_an_openrc_file_is_all_that_is_needed() -> None:
     assert "planted" not in repr(endpoint)
 
 
+def test_older_names_of_an_openrc_files_variables_count_where_the_newer_are_not_set() -> None:
+    older = {**RC, "OS_TENANT_NAME": "old", "OS_TENANT_ID": "p0", "OS_ENDPOINT_TYPE": "adminURL"}
+    assert swift(older).keystone == swift(RC).keystone
+    for name in ("OS_PROJECT_NAME", "OS_PROJECT_ID", "OS_INTERFACE"):
+        del older[name]
+    found = swift({**older, "OS_AUTH_TYPE": "v3password"}).keystone
+    assert found is not None
+    assert (found.project_name, found.project_id, found.interface) == ("old", "p0", "admin")
+
+
 def test_a_layout_goes_before_the_environment_also_a_name_before_an_id() -> None:
     given = {"auth_url": "https://other.example/identity/v3", "project_name": "mine"}
     endpoint = swift(RC, given)
@@ -315,6 +325,13 @@ def test_an_application_credential_needs_no_user_and_no_project() -> None:
             "not set: $OS_USERNAME or $OS_USER_ID, $OS_APPLICATION_CREDENTIAL_SECRET",
         ),
         ({**RC, "OS_INTERFACE": "outer"}, "", "$OS_INTERFACE: set it to public, internal or admin"),
+        (
+            {**RC, "OS_AUTH_TYPE": "v3token"},
+            "",
+            "$OS_AUTH_TYPE asks for what is not known here: set",
+        ),
+        ({**RC, "OS_TRUST_ID": "t"}, "", "$OS_TRUST_ID asks for what is not known here: unset it"),
+        ({**RC, "OS_SYSTEM_SCOPE_B": "all"}, "_B", "$OS_SYSTEM_SCOPE_B asks for what is not"),
         ({**RC, "OS_AUTH_URL": "keystone"}, "", "$OS_AUTH_URL: give a URL such as"),
         ({**RC, "OS_AUTH_URL": "http://demo:s@keystone"}, "", "must not be in a URL"),
     ],
@@ -483,10 +500,6 @@ def test_a_program_that_fails_is_an_error_that_says_so(tmp_path: Path) -> None:
     (tmp_path / "config").write_text("[profile lab]\ncredential_process = false\n")
     with pytest.raises(UsageError, match=r"profile 'lab' gives no keys \(custom-process\)"):
         endpoint_of(files(tmp_path))
-    (tmp_path / "config").write_text("[profile lab]\ncredential_process = echo planted\n")
-    with pytest.raises(UsageError) as error:
-        endpoint_of(files(tmp_path))
-    assert "planted" not in error.value.message
     endpoint = endpoint_of(by_program(tmp_path, 3600))
     endpoint = endpoint.model_copy(update={"keys_end_at": datetime.now(UTC)})
     (tmp_path / "keys.py").write_text("raise SystemExit('log in first')")
@@ -504,42 +517,83 @@ def test_keys_that_are_still_good_are_kept_where_there_are_no_new_ones(tmp_path:
     assert credentials.with_new_keys(endpoint) is endpoint
 
 
-def test_a_token_service_that_drips_is_given_up_and_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+GIVES = '{"Version": 1, "AccessKeyId": "A", "SecretAccessKey": "planted"'
+ROLE = "role_arn = arn:aws:iam:::role/weigh\nsource_profile = lasting\n"
+PROGRAM = "credential_process = printf %s "
+
+
+@pytest.mark.parametrize(
+    ("profile", "answer", "words"),
+    [
+        (f"{PROGRAM}planted", b"", "its credential_process gave what cannot be read as keys"),
+        (f"{PROGRAM}[1]", b"", "its credential_process gave what cannot be read as keys"),
+        (f'{PROGRAM}\'{GIVES}, "Expiration": "soon"}}\'', b"", "cannot be read as keys"),
+        (f"{PROGRAM}'{GIVES}, \"SecretAccessKey\": null}}'", b"", "gave no AccessKeyId, or no Sec"),
+        ("credential_process = head -c 600M /dev/zero", b"", "gave an answer without an end"),
+        ("credential_process = /none --x", b"", "/none: No such file or directory$"),
+        ("role_arn = r\nweb_identity_token_file = /dev/null", b"", "/dev/null: is a device, not a"),
+        (
+            f"{ROLE}mfa_serial = m",
+            b"",
+            "it has mfa_serial.*export-credentials --format env --profi",
+        ),
+        (
+            "sso_session = mine",
+            b"",
+            "but a login .sso_session.: export its keys, `aws configure ex",
+        ),
+        (ROLE, b"<html/>", r"127\.0\.0\.1:\d+/ gave what cannot be read as keys"),
+        (ROLE, bytes(2**20), r"127\.0\.0\.1:\d+/ gave an answer without an end"),
+    ],
+)
+def test_a_profile_that_gives_no_keys_says_why_whatever_it_gives(
+    tmp_path: Path, profile: str, answer: bytes, words: str
 ) -> None:
-    sent = threading.Event()
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\nConnection: close\r\n\r\n"
 
-    class Asking(threading.Thread):
-        """Is waited for until it has asked, however late that is, and then hardly longer."""
+    class Service(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(65536)
+            with suppress(OSError):
+                self.request.sendall(head)
+                for _ in range(1 if len(answer) < 2**20 else 600):
+                    self.request.sendall(answer)
 
-        def join(self, timeout: float | None = None) -> None:
-            assert sent.wait(60)
-            super().join(0.1)
-
-    monkeypatch.setattr(credential, "threading", SimpleNamespace(Thread=Asking))
-    with (
-        dripping() as silent,
-        relayed(silent, lambda _: sent.set()) as port,
-        by_role(tmp_path) as (environment, asked),
-    ):
-        config = tmp_path / "config"
-        url = f"http://127.0.0.1:{port}"
-        config.write_text(re.sub(r"http://127\.0\.0\.1:\d+", url, config.read_text()))
-        with pytest.raises(
-            UsageError,
-            match=rf"{url}/ was asked for keys: no complete answer within 30 s",
-        ):
+    with served(socketserver.ThreadingTCPServer(("127.0.0.1", 0), Service)) as service:
+        environment = sts_files(tmp_path, profile, service.server_address[1])
+        with pytest.raises(UsageError, match=rf"profile 'lab' gives no keys .*{words}") as error:
             endpoint_of(environment)
-    assert not asked
+    assert "planted" not in error.value.message
+    assert not error.value.advice
 
 
-def test_a_program_that_hangs_is_ended_and_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def sts_files(folder: Path, profile: str, port: object) -> dict[str, str]:
+    """The variables of AWS files with a profile `lab`, and a token service on a port here."""
+    environment = profile_files(
+        folder,
+        f"[profile lab]\n{profile}\nregion = us-east-1\nservices = here\n"
+        f"[services here]\nsts =\n  endpoint_url = http://127.0.0.1:{port}\n",
+    )
+    path = folder / "credentials"
+    path.write_text(path.read_text().replace("[lab]", "[lasting]"))
+    return environment
+
+
+@pytest.mark.parametrize(
+    ("profile", "within_s", "who"),
+    [
+        (ROLE, 3, r"(http://127\.0\.0\.1:\d+/|its role_arn)"),
+        ("credential_process = sleep 100", 0.2, "its credential_process"),
+    ],
+)
+def test_what_drips_or_hangs_is_given_up_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: str, within_s: float, who: str
 ) -> None:
-    monkeypatch.setattr(credential, "GIVEN_WITHIN_S", 0.2)
-    (tmp_path / "config").write_text("[profile lab]\ncredential_process = sleep 100\n")
-    with pytest.raises(UsageError, match=r"took longer than 0\.2 s"):
-        endpoint_of(files(tmp_path))
+    monkeypatch.setattr(credential, "GIVEN_WITHIN_S", within_s)
+    with dripping() as port:
+        environment = sts_files(tmp_path, profile, port)
+        with pytest.raises(UsageError, match=rf"{who} gave no complete answer within {within_s:g}"):
+            endpoint_of(environment)
 
 
 def test_the_environment_may_say_when_its_keys_end(tmp_path: Path) -> None:
