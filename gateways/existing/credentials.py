@@ -161,22 +161,20 @@ def _resolved(given: KeystoneAccess, environment: Mapping[str, str]) -> Keystone
             variable = f"${name}{given.suffix}"
             raise UsageError(f"swift: {variable} asks for what is not known here: {remedy}")
 
-    def variable(name: str | None) -> str:
+    def value(name: str | None) -> str:
         return environment.get(f"{name}{given.suffix}", "")
 
     own: dict[str, str] = {}
     for names in _ALIKE:
         here = {name: str(getattr(given, name)) for name in names}
-        there = {
-            name: variable(f"OS_{name.upper()}") or variable(_OLDER.get(name)) for name in names
-        }
+        there = {name: value(f"OS_{name.upper()}") or value(_OLDER.get(name)) for name in names}
         own |= here if any(here.values()) else there
     own["interface"] = own["interface"].removesuffix("URL")
     try:
         return Keystone.model_validate(own)
     except ValidationError:
-        names = f"$OS_ENDPOINT_TYPE{given.suffix} or $OS_INTERFACE{given.suffix}"
-        raise UsageError(f"swift: {names}: set it to public, internal or admin") from None
+        either = f"$OS_ENDPOINT_TYPE{given.suffix} or $OS_INTERFACE{given.suffix}"
+        raise UsageError(f"swift: {either}: set it to public, internal or admin") from None
 
 
 def _missing(keystone: Keystone, suffix: str) -> Iterator[tuple[str, ...]]:
