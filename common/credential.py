@@ -437,8 +437,6 @@ MOST_MEMORY_BYTES: Final = 2**28
 """What asking for keys may need, four times as much as usual: botocore reads any answer to its end.
 """
 _STARTED_S: Final = 10.0
-_LARGEST_TOKEN_BYTES: Final = 2**20
-_LONGEST_FAULT: Final = 2**16
 _MAIN: Final = (
     "import sys; sys.path[:] = sys.argv[1:]; from weighbridge.common.credential import main; main()"
 )
@@ -553,18 +551,12 @@ def _looked_up(source: KeySource) -> Mapping[str, Any]:
             order = json.dumps({"source": source.model_dump(), "within_s": GIVEN_WITHIN_S})
             printed, _ = program.communicate(order.encode(), GIVEN_WITHIN_S + _STARTED_S)
             found: Mapping[str, Any] = json.loads(printed)
-        except subprocess.TimeoutExpired:
-            return {"fault": f"no answer within {GIVEN_WITHIN_S + _STARTED_S:g} s"}
-        except ValueError:
-            return {"fault": f"the program that asks for them ended with {program.returncode}"}
+        except (subprocess.TimeoutExpired, ValueError):
+            found = {"fault": "the program that asks for them was ended before it answered"}
         finally:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(program.pid, signal.SIGKILL)
     return found
-
-
-class _Overdue(BaseException):
-    """The deadline has passed; no library's `except Exception` keeps it."""
 
 
 def main() -> None:
@@ -574,35 +566,22 @@ def main() -> None:
     order = json.load(sys.stdin)
     source, within_s = KeySource.model_validate(order["source"]), float(order["within_s"])
     limits = resource.getrlimit(resource.RLIMIT_AS)
-    limited = (MOST_MEMORY_BYTES, limits[1])
-
-    class Unlimited(subprocess.Popen[bytes]):
-        """A `credential_process`, which may be of a language that reserves much more memory."""
-
-        def __init__(self, argv: Sequence[str], **options: Any) -> None:
-            resource.setrlimit(resource.RLIMIT_AS, limits)
-            try:
-                super().__init__(argv, **options)
-            finally:
-                resource.setrlimit(resource.RLIMIT_AS, limited)
-
-    def passed(*_: object) -> None:
-        raise _Overdue
-
-    # Before botocore takes it for a default.
-    subprocess.Popen = Unlimited  # type: ignore[misc,assignment]
-    signal.signal(signal.SIGALRM, passed)
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY_BYTES, limits[1]))
+    # Before botocore takes it for a default: a `credential_process` may reserve much more memory.
+    unlimited = functools.partial(resource.setrlimit, resource.RLIMIT_AS, limits)
+    subprocess.Popen = functools.partial(subprocess.Popen, preexec_fn=unlimited)  # type: ignore[misc,assignment]
+    # At the deadline a KeyboardInterrupt, which no library's `except Exception` keeps.
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, within_s)
     asked = [f"its {PROVIDERS[source.provider]}"]
     answer: dict[str, object] = {}
     try:
-        resource.setrlimit(resource.RLIMIT_AS, limited)
-        signal.setitimer(signal.ITIMER_REAL, within_s)
         answer["keys"] = _given(source, asked)
-    except _Overdue:
+    except KeyboardInterrupt:
         answer["fault"] = f"{asked[-1]} gave no complete answer within {within_s:g} s"
     except Exception as error:  # noqa: BLE001 - what is given may break any parser
-        resource.setrlimit(resource.RLIMIT_AS, limits)  # its frames hold what has been read
-        answer["fault"] = _fault_of(error, asked[-1])[:_LONGEST_FAULT]
+        unlimited()  # its frames hold what has been read
+        answer["fault"] = _fault_of(error, asked[-1])[: 2**16]
     sys.stdout.write(json.dumps(answer))
 
 
@@ -624,8 +603,9 @@ def _given(source: KeySource, asked: list[str]) -> tuple[str, str, str, str] | N
     session.set_default_client_config(
         Config(connect_timeout=ASK_S, read_timeout=ASK_S, retries={"total_max_attempts": 1})
     )
-    if token := profile_of(session, source.profile).get(PROVIDERS["assume-role-with-web-identity"]):
-        safe_files.read_given(Path(token), largest_bytes=_LARGEST_TOKEN_BYTES)
+    if source.provider == "assume-role-with-web-identity":
+        token = profile_of(session, source.profile)[PROVIDERS[source.provider]]
+        safe_files.read_given(Path(token), largest_bytes=2**20)
     provider = create_credential_resolver(session).get_provider(source.provider)
     provider._prompter = refuses  # noqa: SLF001 - of the assume-role provider; it asks a terminal
     found = provider.load()

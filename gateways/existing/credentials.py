@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import stat
 from collections.abc import Iterator, Mapping
@@ -120,6 +121,18 @@ _KNOWN: Final[Mapping[str, tuple[str, ...]]] = {
 """Variables that change who asks, and for what: with another value they are refused."""
 
 
+@contextlib.contextmanager
+def _checked(origin: str) -> Iterator[None]:
+    """Turn a fault of a record into a UsageError. A URL is not repeated: the fault may be that it
+    contains a secret.
+    """
+    try:
+        yield
+    except ValidationError as error:
+        what = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise UsageError(f"{origin}: {what}") from None
+
+
 def keystone_endpoint(
     swift: SwiftAccess, given: KeystoneAccess, environment: Mapping[str, str]
 ) -> Endpoint:
@@ -133,12 +146,8 @@ def keystone_endpoint(
     missing += [] if secret else [f"${secret_name}"]
     if missing:
         raise UsageError(f"swift: not set: {', '.join(missing)}")
-    try:
+    with _checked(f"swift: $OS_AUTH_URL{given.suffix}"):
         url = KeystoneAccess(auth_url=url).auth_url or ""
-    except ValidationError as error:
-        # The URL is not repeated: the fault may be that it contains a secret.
-        what = error.errors()[0]["msg"].removeprefix("Value error, ")
-        raise UsageError(f"swift: $OS_AUTH_URL{given.suffix}: {what}") from None
     storage = swift.storage_urls
     return Endpoint(
         api="swift",
@@ -200,8 +209,10 @@ def endpoints(settings: ExistingSettings, environment: Mapping[str, str]) -> tup
             endpoint = make(settings, environment)
         except UsageError as error:
             missing.append(error.message)
-        else:
-            found += [endpoint] if endpoint is not None else []
+            continue
+        if endpoint is not None:
+            spreading = settings.endpoints or Endpoints()
+            found.append(endpoint.model_copy(update={"spreading": spreading}))
     if missing:
         text = "\n".join(missing)
         # A profile's own fault is mended there.
@@ -231,9 +242,7 @@ def _swift(settings: ExistingSettings, environment: Mapping[str, str]) -> Endpoi
     if swift is None:
         return None
     if swift.keystone is not None:
-        return keystone_endpoint(swift, swift.keystone, environment).model_copy(
-            update={"spreading": settings.endpoints or Endpoints()}
-        )
+        return keystone_endpoint(swift, swift.keystone, environment)
     missing: list[str] = []
 
     def variable(name: str) -> str:
@@ -255,15 +264,9 @@ def _swift(settings: ExistingSettings, environment: Mapping[str, str]) -> Endpoi
     if missing:
         v3 = "" if swift.token_env else " (of auth v1; Keystone's URL ends with /v3)"
         raise UsageError(f"swift: not set: {', '.join(missing)}{v3}")
-    try:
+    with _checked(f"swift: {'$ST_AUTH' if swift.token_env is None else '$OS_STORAGE_URL'}"):
         # What comes from the environment has not been validated yet.
         SwiftAccess(storage_url=urls[0], ca_file=swift.ca_file)
-    except ValidationError as error:
-        # The URL is not repeated: the fault may be that it contains a secret.
-        origin = "$ST_AUTH" if swift.token_env is None else "$OS_STORAGE_URL"
-        raise UsageError(
-            f"swift: {origin}: {error.errors()[0]['msg'].removeprefix('Value error, ')}"
-        ) from None
     storage = () if token is not None else swift.storage_urls
     return Endpoint(
         api="swift",
@@ -275,7 +278,6 @@ def _swift(settings: ExistingSettings, environment: Mapping[str, str]) -> Endpoi
         ca_file=swift.ca_file,
         others=tuple(base_of(url) for url in (storage or urls)[1:]),
         addresses=swift.addresses,
-        spreading=settings.endpoints or Endpoints(),
     )
 
 
@@ -288,7 +290,6 @@ def _s3(settings: ExistingSettings, environment: Mapping[str, str]) -> Endpoint 
         url=s3.urls[0],
         others=s3.urls[1:],
         addresses=s3.addresses,
-        spreading=settings.endpoints or Endpoints(),
         **_fields(*_keys(s3, environment)),
         region=s3.region or "us-east-1",
         addressing=s3.addressing or "path",
@@ -304,7 +305,7 @@ def with_profile(s3: S3, environment: Mapping[str, str]) -> S3:
 
     if s3.credentials == "environment":
         return s3
-    source = _sources(s3, environment)[0]
+    source = _source(s3, environment)
     try:
         profile = profile_of(aws_session(source), source.profile)
     except BotoCoreError as error:
@@ -326,16 +327,14 @@ def with_profile(s3: S3, environment: Mapping[str, str]) -> S3:
         raise UsageError(f"s3: profile {source.profile!r}: {what}") from None
 
 
-def _sources(s3: S3, environment: Mapping[str, str]) -> tuple[KeySource, ...]:
-    """Where a profile's temporary keys may come from, by PROVIDERS."""
+def _source(s3: S3, environment: Mapping[str, str]) -> KeySource:
+    """The profile with the keys; it may name another provider."""
     profile = s3.credentials.partition(" ")[2]
     named = profile or next(filter(None, map(environment.get, PROFILES)), "default")
     shared = environment.get("AWS_SHARED_CREDENTIALS_FILE") or "~/.aws/credentials"
     config = environment.get("AWS_CONFIG_FILE") or "~/.aws/config"
-    return tuple(
-        KeySource(provider=provider, profile=named, config_file=config, credentials_file=shared)
-        for provider in PROVIDERS
-    )
+    first = next(iter(PROVIDERS))
+    return KeySource(provider=first, profile=named, config_file=config, credentials_file=shared)
 
 
 def with_new_keys(endpoint: Endpoint) -> Endpoint:
@@ -403,32 +402,31 @@ def _keys(s3: S3, environment: Mapping[str, str]) -> tuple[Keys, KeySource | Non
     from botocore import credentials  # noqa: PLC0415 - a quarter of a second of imports
     from botocore.exceptions import BotoCoreError  # noqa: PLC0415
 
-    by_role, by_web_identity, by_program = _sources(s3, environment)
-    profile = s3.credentials.startswith("profile ")
-    named, config, shared = by_role.profile, by_role.config_file, by_role.credentials_file
-    in_files: list[tuple[Any, str] | KeySource] = [
+    source = _source(s3, environment)
+    named, config, shared = source.profile, source.config_file, source.credentials_file
+    of_profile = s3.credentials.startswith("profile ")
+    in_files: list[tuple[Any, str]] = [
         # In the order of the AWS tools.
-        by_role,
-        by_web_identity,
+        ("assume-role", ""),
+        ("assume-role-with-web-identity", ""),
         (credentials.SharedCredentialProvider(creds_filename=shared, profile_name=named), shared),
-        by_program,
+        ("custom-process", ""),
         (credentials.ConfigProvider(config_filename=config, profile_name=named), config),
     ]
-    readers: list[tuple[Any, str] | KeySource] = (
-        [] if profile else [(credentials.EnvProvider(environ=environment), "")]
-    )
-    if s3.credentials != "environment":
-        readers += in_files
     try:
-        for one in readers:
-            if one is by_role:
-                _refuse_unreadable(shared, config)
-            if isinstance(one, KeySource):
+        if not of_profile and (found := credentials.EnvProvider(environ=environment).load()):
+            return Keys.of(found), None
+        if s3.credentials == "environment":
+            in_files = []
+        else:
+            _refuse_unreadable(shared, config)
+        for reader, file in in_files:
+            if not file:
+                one = source.model_copy(update={"provider": reader})
                 if keys := _temporary(one):
                     return keys, None if keys.end_at is None else one
-            elif found := one[0].load():
-                if one[1]:
-                    _refuse_shared_file(Path(one[1]).expanduser())
+            elif found := reader.load():
+                _refuse_shared_file(Path(file).expanduser())
                 return Keys.of(found), None
     except (BotoCoreError, KeysUnavailable) as error:
         raise UsageError(f"s3: {error}") from error
@@ -436,9 +434,9 @@ def _keys(s3: S3, environment: Mapping[str, str]) -> tuple[Keys, KeySource | Non
         raise UsageError(
             "s3: the keys in the environment have expired ($AWS_CREDENTIAL_EXPIRATION)"
         ) from None
-    lacking = [] if profile else ["not set: $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY"]
+    lacking = [] if of_profile else ["not set: $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY"]
     if s3.credentials != "environment":
-        said = profile_of(aws_session(by_role), named)
+        said = profile_of(aws_session(source), named)
         if login := next((one for one in LOGINS if one in said), None):
             why = f"profile {named!r} gives no keys by itself, but a login ({login})"
             lacking = [f"{why}: {export_words(named)}"]
