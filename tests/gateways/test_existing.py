@@ -34,12 +34,12 @@ from weighbridge.common.errors import (
     VerificationFailed,
 )
 from weighbridge.common.exchange import WrongAnswer, exchanging
-from weighbridge.gateways.endpoint_program import run_with_endpoints
 from weighbridge.gateways.existing import clear, credentials, existing, leftover_buckets
 from weighbridge.gateways.existing.clear import keeps_versions
 from weighbridge.gateways.existing.existing import Existing
 from weighbridge.gateways.existing.settings import ExistingPlacement, ExistingSettings
 from weighbridge.gateways.gateway import RunningGateway
+from weighbridge.gateways.program import run_with_endpoints
 from weighbridge.gateways.verify import verify
 from weighbridge.topologies.local_command import command
 from weighbridge.topologies.this_machine import ThisHost
