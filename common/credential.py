@@ -426,7 +426,9 @@ PROVIDERS: Final[Mapping[str, str]] = MappingProxyType(
         "custom-process": "credential_process",
     }
 )
-"""botocore's names of what gives temporary keys, each with what a profile asks for it by."""
+"""botocore's names of what gives temporary keys, in the order of the AWS tools, each with what a
+profile asks for it by.
+"""
 
 
 GIVEN_WITHIN_S: Final = 30.0
@@ -450,8 +452,6 @@ RETRY_S: Final = 30.0
 class KeySource(Record):
     """An AWS profile that gives temporary keys; no secret."""
 
-    provider: str
-    """One of PROVIDERS."""
     profile: str
     config_file: str
     credentials_file: str
@@ -511,28 +511,19 @@ def export_words(profile: str) -> str:
     return f"export its keys, `aws configure export-credentials --format env --profile {name}`"
 
 
-def load(source: KeySource, known: Sequence[str] = ()) -> Keys | None:
-    """Keys of a profile, new ones each time; None if it does not name this provider. `known` are
-    secrets that it gave before.
+def load(source: KeySource, known: Sequence[str] = ()) -> Keys:
+    """Temporary keys of a profile, new ones each time. `known` are secrets that it gave before.
 
     Raises KeysUnavailable.
     """
-    from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - as above
-
     try:
-        if PROVIDERS[source.provider] not in profile_of(aws_session(source), source.profile):
-            return None
         found = _looked_up(source)
-    except (BotoCoreError, OSError) as error:
+    except OSError as error:
         found = {"fault": str(error)}
     if fault := found.get("fault"):
         # What a program writes to stderr helps whoever wrote it; it may have the keys before.
         words = redacted(fault, known)[:500].strip()
-        raise KeysUnavailable(
-            f"profile {source.profile!r} gives no keys ({source.provider}): {words}"
-        )
-    if found["keys"] is None:
-        return None
+        raise KeysUnavailable(f"profile {source.profile!r} gives no keys: {words}")
     access, secret, token, end_at = found["keys"]
     return Keys(access, secret, token, datetime.fromisoformat(end_at) if end_at else None)
 
@@ -560,8 +551,8 @@ def _looked_up(source: KeySource) -> Mapping[str, Any]:
 
 
 def main() -> None:
-    """As a program: read `{"source": ..., "within_s": n}` from stdin, print `{"keys": [...]}`, null
-    for a profile that names no such source, or `{"fault": why}`.
+    """As a program: read `{"source": ..., "within_s": n}` from stdin, print `{"keys": [...]}` or
+    `{"fault": why}`.
     """
     order = json.load(sys.stdin)
     source, within_s = KeySource.model_validate(order["source"]), float(order["within_s"])
@@ -573,7 +564,7 @@ def main() -> None:
     # At the deadline a KeyboardInterrupt, which no library's `except Exception` keeps.
     signal.signal(signal.SIGALRM, signal.default_int_handler)
     signal.setitimer(signal.ITIMER_REAL, within_s)
-    asked = [f"its {PROVIDERS[source.provider]}"]
+    asked = ["it"]
     answer: dict[str, object] = {}
     try:
         answer["keys"] = _given(source, asked)
@@ -585,8 +576,8 @@ def main() -> None:
     sys.stdout.write(json.dumps(answer))
 
 
-def _given(source: KeySource, asked: list[str]) -> tuple[str, str, str, str] | None:
-    """Access key, secret key, token and end of a profile's keys; `asked` gets each URL."""
+def _given(source: KeySource, asked: list[str]) -> tuple[str, str, str, str]:
+    """Access key, secret key, token and end of a profile's keys; `asked` gets whom it asks."""
     from botocore.config import Config  # noqa: PLC0415 - as above
     from botocore.credentials import create_credential_resolver  # noqa: PLC0415
 
@@ -603,14 +594,17 @@ def _given(source: KeySource, asked: list[str]) -> tuple[str, str, str, str] | N
     session.set_default_client_config(
         Config(connect_timeout=ASK_S, read_timeout=ASK_S, retries={"total_max_attempts": 1})
     )
-    if source.provider == "assume-role-with-web-identity":
-        token = profile_of(session, source.profile)[PROVIDERS[source.provider]]
-        safe_files.read_given(Path(token), largest_bytes=2**20)
-    provider = create_credential_resolver(session).get_provider(source.provider)
-    provider._prompter = refuses  # noqa: SLF001 - of the assume-role provider; it asks a terminal
-    found = provider.load()
+    profile, found = profile_of(session, source.profile), None
+    for method, key in PROVIDERS.items():
+        if found is None and key in profile:
+            asked.append(f"its {key}")
+            if key == "web_identity_token_file":
+                safe_files.read_given(Path(profile[key]), largest_bytes=2**20)
+            provider = create_credential_resolver(session).get_provider(method)
+            provider._prompter = refuses  # noqa: SLF001 - that of a role would ask a terminal
+            found = provider.load()
     if found is None:
-        return None
+        raise RuntimeError(f"{source.config_file} has none that gives temporary keys")
     keys = Keys.of(found)
     texts = (keys.access, keys.secret, keys.token)
     if not all(isinstance(one, str) for one in texts) or not (keys.access and keys.secret):
@@ -638,16 +632,6 @@ def _fault_of(error: Exception, asked: str) -> str:
     )
 
 
-def load_again(source: KeySource, known: Sequence[str]) -> Keys:
-    """New keys of a profile that gave some before. Raises KeysUnavailable."""
-    keys = load(source, known)
-    if keys is None:
-        raise KeysUnavailable(
-            f"profile {source.profile!r} of {source.config_file} no longer gives temporary keys"
-        )
-    return keys
-
-
 class RenewedKeys:
     """The keys of a source, got again when most of their life is over."""
 
@@ -663,7 +647,7 @@ class RenewedKeys:
         """New keys, or the old ones until their end if there are none. Raises KeysUnavailable."""
         if time.monotonic() >= self._renew_s:
             try:
-                self._take(load_again(self._source, (self._keys.secret, self._keys.token)))
+                self._take(load(self._source, (self._keys.secret, self._keys.token)))
             except KeysUnavailable:
                 left_s = self._keys.left_s or 0.0
                 if left_s <= 0:

@@ -23,7 +23,6 @@ from weighbridge.common.credential import (
     credential,
     export_words,
     load,
-    load_again,
     profile_of,
 )
 from weighbridge.common.endpoint import Endpoint, Endpoints, base_of
@@ -328,13 +327,12 @@ def with_profile(s3: S3, environment: Mapping[str, str]) -> S3:
 
 
 def _source(s3: S3, environment: Mapping[str, str]) -> KeySource:
-    """The profile with the keys; it may name another provider."""
+    """The profile that has or gives keys."""
     profile = s3.credentials.partition(" ")[2]
     named = profile or next(filter(None, map(environment.get, PROFILES)), "default")
     shared = environment.get("AWS_SHARED_CREDENTIALS_FILE") or "~/.aws/credentials"
     config = environment.get("AWS_CONFIG_FILE") or "~/.aws/config"
-    first = next(iter(PROVIDERS))
-    return KeySource(provider=first, profile=named, config_file=config, credentials_file=shared)
+    return KeySource(profile=named, config_file=config, credentials_file=shared)
 
 
 def with_new_keys(endpoint: Endpoint) -> Endpoint:
@@ -344,7 +342,7 @@ def with_new_keys(endpoint: Endpoint) -> Endpoint:
     if endpoint.key_source is None:
         return endpoint
     try:
-        keys = load_again(endpoint.key_source, endpoint.secrets)
+        keys = load(endpoint.key_source, endpoint.secrets)
     except KeysUnavailable as error:
         if endpoint.keys_end_at is not None and endpoint.keys_end_at > datetime.now(UTC):
             return endpoint
@@ -383,15 +381,6 @@ def _refuse_unreadable(*files: str) -> None:
             raise UsageError(f"s3: {file}: {error.strerror}") from None
 
 
-def _temporary(source: KeySource) -> Keys | None:
-    """The keys of a profile that names such a source. Raises UsageError, KeysUnavailable."""
-    keys = load(source)
-    path = Path(source.credentials_file).expanduser()
-    if keys is not None and path.exists():
-        _refuse_shared_file(path)  # it may have the keys of the profile that assumes the role
-    return keys
-
-
 def _keys(s3: S3, environment: Mapping[str, str]) -> tuple[Keys, KeySource | None]:
     """The keys by botocore's own readers of the environment and the AWS files, and where they are
     got again if they are temporary.
@@ -405,27 +394,24 @@ def _keys(s3: S3, environment: Mapping[str, str]) -> tuple[Keys, KeySource | Non
     source = _source(s3, environment)
     named, config, shared = source.profile, source.config_file, source.credentials_file
     of_profile = s3.credentials.startswith("profile ")
-    in_files: list[tuple[Any, str]] = [
-        # In the order of the AWS tools.
-        ("assume-role", ""),
-        ("assume-role-with-web-identity", ""),
-        (credentials.SharedCredentialProvider(creds_filename=shared, profile_name=named), shared),
-        ("custom-process", ""),
-        (credentials.ConfigProvider(config_filename=config, profile_name=named), config),
-    ]
+    said: Mapping[str, Any] = {}
     try:
         if not of_profile and (found := credentials.EnvProvider(environ=environment).load()):
             return Keys.of(found), None
-        if s3.credentials == "environment":
-            in_files = []
-        else:
+        if s3.credentials != "environment":
             _refuse_unreadable(shared, config)
-        for reader, file in in_files:
-            if not file:
-                one = source.model_copy(update={"provider": reader})
-                if keys := _temporary(one):
-                    return keys, None if keys.end_at is None else one
-            elif found := reader.load():
+            said = profile_of(aws_session(source), named)
+            found = credentials.SharedCredentialProvider(shared, named).load()
+            # In the order of the AWS tools.
+            *roles, program = PROVIDERS.values()
+            if any(one in said for one in roles) or (program in said and not found):
+                keys = load(source)
+                if Path(shared).expanduser().exists():
+                    # It may have the keys of the profile that assumes the role.
+                    _refuse_shared_file(Path(shared).expanduser())
+                return keys, None if keys.end_at is None else source
+            file = shared if found else config
+            if found := found or credentials.ConfigProvider(config, named).load():
                 _refuse_shared_file(Path(file).expanduser())
                 return Keys.of(found), None
     except (BotoCoreError, KeysUnavailable) as error:
@@ -436,7 +422,6 @@ def _keys(s3: S3, environment: Mapping[str, str]) -> tuple[Keys, KeySource | Non
         ) from None
     lacking = [] if of_profile else ["not set: $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY"]
     if s3.credentials != "environment":
-        said = profile_of(aws_session(source), named)
         if login := next((one for one in LOGINS if one in said), None):
             why = f"profile {named!r} gives no keys by itself, but a login ({login})"
             lacking = [f"{why}: {export_words(named)}"]
