@@ -426,9 +426,7 @@ PROVIDERS: Final[Mapping[str, str]] = MappingProxyType(
         "custom-process": "credential_process",
     }
 )
-"""botocore's names of what gives temporary keys, in the order of the AWS tools, each with what a
-profile asks for it by.
-"""
+"""botocore's names of what gives temporary keys, and what a profile asks for each by, in order."""
 
 
 GIVEN_WITHIN_S: Final = 30.0
@@ -514,40 +512,29 @@ def export_words(profile: str) -> str:
 def load(source: KeySource, known: Sequence[str] = ()) -> Keys:
     """Temporary keys of a profile, new ones each time. `known` are secrets that it gave before.
 
-    Raises KeysUnavailable.
+    `main` asks for them, in a process group of its own that is killed afterwards: what a profile
+    names may be silent, have no end, or leave programs behind. Raises KeysUnavailable.
     """
-    try:
-        found = _looked_up(source)
-    except OSError as error:
-        found = {"fault": str(error)}
+    # Its environment is this one's: a `credential_process` may need anything.
+    argv = [sys.executable, "-I", "-B", "-c", _MAIN, *filter(None, sys.path)]
+    pipe, log = subprocess.PIPE, subprocess.DEVNULL
+    order = json.dumps({"source": source.model_dump(), "within_s": GIVEN_WITHIN_S})
+    found = {"fault": "the program that asks for them was ended before it answered"}
+    with (
+        contextlib.suppress(OSError, ValueError, subprocess.TimeoutExpired),
+        subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=log, start_new_session=True) as run,
+    ):
+        try:
+            found = json.loads(run.communicate(order.encode(), GIVEN_WITHIN_S + _STARTED_S)[0])
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(run.pid, signal.SIGKILL)
     if fault := found.get("fault"):
         # What a program writes to stderr helps whoever wrote it; it may have the keys before.
         words = redacted(fault, known)[:500].strip()
         raise KeysUnavailable(f"profile {source.profile!r} gives no keys: {words}")
     access, secret, token, end_at = found["keys"]
     return Keys(access, secret, token, datetime.fromisoformat(end_at) if end_at else None)
-
-
-def _looked_up(source: KeySource) -> Mapping[str, Any]:
-    """What `main` prints, in a process group of its own that is killed afterwards: what a profile
-    names may be silent, have no end, or leave programs behind. Raises OSError.
-    """
-    # Its environment is this one's: a `credential_process` may need anything.
-    argv = [sys.executable, "-I", "-B", "-c", _MAIN, *filter(None, sys.path)]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(
-        argv, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True
-    ) as program:
-        try:
-            order = json.dumps({"source": source.model_dump(), "within_s": GIVEN_WITHIN_S})
-            printed, _ = program.communicate(order.encode(), GIVEN_WITHIN_S + _STARTED_S)
-            found: Mapping[str, Any] = json.loads(printed)
-        except (subprocess.TimeoutExpired, ValueError):
-            found = {"fault": "the program that asks for them was ended before it answered"}
-        finally:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(program.pid, signal.SIGKILL)
-    return found
 
 
 def main() -> None:

@@ -360,9 +360,10 @@ def _fields(keys: Keys, source: KeySource | None) -> dict[str, Any]:
     }
 
 
-def _refuse_shared_file(path: Path) -> None:
+def _refuse_shared_file(name: str) -> None:
     """Raise UsageError when others than the owner may read a file with keys."""
-    mode = stat.S_IMODE(path.stat().st_mode)
+    path = Path(name).expanduser()
+    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise UsageError(
             f"s3: {path} has keys, and others may read it (mode {mode:04o}): run chmod 600 "
@@ -406,13 +407,11 @@ def _keys(s3: S3, environment: Mapping[str, str]) -> tuple[Keys, KeySource | Non
             *roles, program = PROVIDERS.values()
             if any(one in said for one in roles) or (program in said and not found):
                 keys = load(source)
-                if Path(shared).expanduser().exists():
-                    # It may have the keys of the profile that assumes the role.
-                    _refuse_shared_file(Path(shared).expanduser())
+                _refuse_shared_file(shared)  # it may have the keys of the profile with the role
                 return keys, None if keys.end_at is None else source
             file = shared if found else config
             if found := found or credentials.ConfigProvider(config, named).load():
-                _refuse_shared_file(Path(file).expanduser())
+                _refuse_shared_file(file)
                 return Keys.of(found), None
     except (BotoCoreError, KeysUnavailable) as error:
         raise UsageError(f"s3: {error}") from error
