@@ -38,7 +38,6 @@ HIDDEN: Final = "***"
 """For secrets, where texts are shown."""
 SHORT: Final = 8
 """A secret with less characters is short, see `_where`."""
-_LEAST_IN_BASE64: Final = 4
 _ENTITIES: Final = {**html.entities.codepoint2name, ord("'"): "apos"}
 
 
@@ -99,7 +98,7 @@ def _in_base64(secret: str) -> set[str]:
     """
     found = set()
     for octets in (secret.encode(errors="replace"), secret.encode("latin-1", "replace")):
-        for before in range(3) if len(octets) >= _LEAST_IN_BASE64 else ():
+        for before in range(3) if len(octets) >= 4 else ():
             coded = base64.b64encode(bytes(before) + octets).decode()
             whole = coded[-(-before * 8 // 6) : (before + len(octets)) * 8 // 6]
             found.add(
@@ -434,9 +433,7 @@ GIVEN_WITHIN_S: Final = 30.0
 is given up.
 """
 MOST_MEMORY_BYTES: Final = 2**28
-"""What asking for keys may need, four times as much as usual: botocore reads any answer to its end.
-"""
-_STARTED_S: Final = 10.0
+"""What asking for keys may need: botocore reads any answer to its end."""
 _MAIN: Final = (
     "import sys; sys.path[:] = sys.argv[1:]; from weighbridge.common.credential import main; main()"
 )
@@ -519,13 +516,13 @@ def load(source: KeySource, known: Sequence[str] = ()) -> Keys:
     argv = [sys.executable, "-I", "-B", "-c", _MAIN, *filter(None, sys.path)]
     pipe, log = subprocess.PIPE, subprocess.DEVNULL
     order = json.dumps({"source": source.model_dump(), "within_s": GIVEN_WITHIN_S})
-    found = {"fault": "the program that asks for them was ended before it answered"}
+    found: dict[str, Any] = {"fault": "the program that asks for them was ended before it answered"}
     with (
         contextlib.suppress(OSError, ValueError, subprocess.TimeoutExpired),
         subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=log, start_new_session=True) as run,
     ):
         try:
-            found = json.loads(run.communicate(order.encode(), GIVEN_WITHIN_S + _STARTED_S)[0])
+            found = json.loads(run.communicate(order.encode(), GIVEN_WITHIN_S + 10)[0])
         finally:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(run.pid, signal.SIGKILL)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import codecs
 import ipaddress
 import re
-import shlex
 import ssl
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -22,7 +20,6 @@ from weighbridge.common.structure import CephPool
 
 LARGEST_CA_FILE_BYTES: Final = 2**24
 """All CAs of a distribution are 0.2 MB."""
-_CERTIFICATE: Final = re.compile(rb"^-----BEGIN CERTIFICATE-----", re.MULTILINE)
 
 
 class ExistingPlacement(Record):
@@ -64,18 +61,12 @@ def _authorities(value: str) -> str:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
         # OpenSSL would wait for whoever writes to a pipe.
-        data = safe_files.read_given(path, largest_bytes=LARGEST_CA_FILE_BYTES)
+        safe_files.read_given(path, largest_bytes=LARGEST_CA_FILE_BYTES)
         context.load_verify_locations(path)
     except ssl.SSLError:
         raise ValueError(f"{path}: contains no certificate in PEM format") from None
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from None
-    # OpenSSL reads more than the engine: after a byte order mark, and TRUSTED CERTIFICATE.
-    if data.startswith(codecs.BOM_UTF8) or not _CERTIFICATE.search(data):
-        raise ValueError(
-            f"{path}: no line of it is -----BEGIN CERTIFICATE-----, without anything before it: "
-            f"write it again with `openssl x509 -in {shlex.quote(str(path))} -out NEW.pem`"
-        )
     return str(path)
 
 
@@ -190,8 +181,11 @@ class SwiftAccess(Record):
 
     @model_validator(mode="after")
     def _consistent(self) -> SwiftAccess:
-        if self.keystone is not None:
-            self._refuse_beside_keystone()
+        others = (self.token_env, self.auth_url, self.user)
+        if self.keystone is not None and others != (None, None, None):
+            raise ValueError(
+                "give either `keystone`, or auth v1 (auth_url, user), or a token (token_env)"
+            )
         if self.token_env is not None and (self.auth_url is not None or self.user is not None):
             raise ValueError(
                 "give either a token (token_env) or a user (auth_url, user): a token replaces auth"
@@ -206,12 +200,6 @@ class SwiftAccess(Record):
             if len({urlsplit(url).path for url in urls}) > 1:
                 raise ValueError("URLs of several endpoints must have the same path")
         return self
-
-    def _refuse_beside_keystone(self) -> None:
-        if self.token_env is not None or self.auth_url is not None or self.user is not None:
-            raise ValueError(
-                "give either `keystone`, or auth v1 (auth_url, user), or a token (token_env)"
-            )
 
     @property
     def auth_urls(self) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import socketserver
-import subprocess
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -155,19 +154,13 @@ def test_all_missing_credentials_are_reported_at_once() -> None:
         ("{s3: {url: 'https://a.example', ca_file: /nowhere.pem}}", "/nowhere.pem: No such file"),
         ("{s3: {url: 'https://a.example', ca_file: /etc/hostname}}", "contains no certificate"),
         ("{s3: {url: 'http://store.example', ca_file: CA}}", "ca_file is for https"),
-        ("{s3: {url: 'https://a.example', ca_file: CA.bom}}", "no line of it is -----BEGIN CERTI"),
-        ("{s3: {url: 'https://a.example', ca_file: CA.trusted}}", "`openssl x509 -in "),
         ("{swift: {auth_url: 'http://store.example/auth/v1.0', token_env: T}}", "either a token"),
         ("{swift: {auth_url: 'http://store.example/auth/v1.0?x=1'}}", "without ? and #"),
     ],
 )
 def test_an_invalid_layout_is_refused_with_its_line(tmp_path: Path, text: str, words: str) -> None:
     if "CA" in text:
-        ca = str(authority(tmp_path, ["store.example"])[0])
-        Path(f"{ca}.bom").write_bytes(b"\xef\xbb\xbf" + Path(ca).read_bytes())
-        trusted = ("openssl", "x509", "-trustout", "-in", ca, "-out", f"{ca}.trusted")
-        subprocess.run(trusted, check=True)
-        text = text.replace("CA", ca)
+        text = text.replace("CA", str(authority(tmp_path, ["store.example"])[0]))
     (tmp_path / "mine.yaml").write_text(f"{LAYOUT}  {text}\n")
     with pytest.raises(DocumentError) as error:
         load_layout(tmp_path / "mine.yaml", load_hardware(shipped_hardware()["this-machine"]))
@@ -329,7 +322,6 @@ def test_an_application_credential_needs_no_user_and_no_project() -> None:
             "$OS_AUTH_TYPE asks for what is not known here: set",
         ),
         ({**RC, "OS_TRUST_ID": "t"}, "", "$OS_TRUST_ID asks for what is not known here: unset it"),
-        ({**RC, "OS_SYSTEM_SCOPE_B": "all"}, "_B", "$OS_SYSTEM_SCOPE_B asks for what is not"),
         ({**RC, "OS_AUTH_URL": "keystone"}, "", "$OS_AUTH_URL: give a URL such as"),
         ({**RC, "OS_AUTH_URL": "http://demo:planted@keystone"}, "", "must not be in a URL"),
     ],
@@ -497,20 +489,15 @@ def test_keys_in_the_credentials_file_go_before_a_program_as_with_the_aws_tools(
 
 def test_a_program_that_fails_is_an_error_that_says_so(tmp_path: Path) -> None:
     endpoint = endpoint_of(by_program(tmp_path, 3600))
-    endpoint = endpoint.model_copy(update={"keys_end_at": datetime.now(UTC)})
     (tmp_path / "keys.py").write_text("raise SystemExit('log in first')")
+    assert credentials.with_new_keys(endpoint) is endpoint  # its keys are still good
+    endpoint = endpoint.model_copy(update={"keys_end_at": datetime.now(UTC)})
     with pytest.raises(TargetError, match="log in first"):
         credentials.with_new_keys(endpoint)
     secret = endpoint.key.get_secret_value()
     (tmp_path / "keys.py").write_text(f"raise SystemExit('cannot renew {secret}')")
     with pytest.raises(TargetError, match=r"cannot renew \*\*\*"):
         credentials.with_new_keys(endpoint)
-
-
-def test_keys_that_are_still_good_are_kept_where_there_are_no_new_ones(tmp_path: Path) -> None:
-    endpoint = endpoint_of(by_program(tmp_path, 3600))
-    (tmp_path / "keys.py").write_text("raise SystemExit('log in first')")
-    assert credentials.with_new_keys(endpoint) is endpoint
 
 
 GIVES = '{"Version": 1, "AccessKeyId": "A", "SecretAccessKey": "planted"'
@@ -526,7 +513,6 @@ PROGRAM = "credential_process = printf %s "
         (f'{PROGRAM}\'{GIVES}, "Expiration": "soon"}}\'', b"", "cannot be read as keys"),
         (f"{PROGRAM}'{GIVES}, \"SecretAccessKey\": null}}'", b"", "gave no AccessKeyId, or no Sec"),
         ("credential_process = head -c 600M /dev/zero", b"", "gave an answer without an end"),
-        ("credential_process = false", b"", ": Error when retrieving credentials from custom-p"),
         ("credential_process = /none --x", b"", "/none: No such file or directory$"),
         ("role_arn = r\nweb_identity_token_file = /dev/null", b"", "/dev/null: is a device, not a"),
         (

@@ -31,12 +31,7 @@ commonName = supplied
 
 
 def authority(
-    folder: Path,
-    names: Sequence[str],
-    name: str = "authority",
-    *,
-    expired: bool = False,
-    purpose: str = "serverAuth",
+    folder: Path, names: Sequence[str], name: str = "authority", *, expired: bool = False
 ) -> tuple[Path, Path]:
     """A new CA, and a certificate with its key signed for `names`: both as PEM files."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -49,7 +44,7 @@ def authority(
     _run("req", "-x509", *key, "-days", "2", "-subj", f"/CN=Test {name}", *usage, *files)
     kinds = ",".join(f"{'IP' if one.replace('.', '').isdigit() else 'DNS'}:{one}" for one in names)
     leaf_only = ("-addext", "basicConstraints=critical,CA:FALSE")
-    alternatives = ("-addext", f"subjectAltName={kinds}", "-addext", f"extendedKeyUsage={purpose}")
+    alternatives = ("-addext", f"subjectAltName={kinds}")
     files = ("-keyout", str(leaf_key), "-out", str(asked))
     _run("req", *key, "-subj", f"/CN={names[0]}", *leaf_only, *alternatives, *files)
     (folder / "index.txt").write_text("")
