@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
+import functools
+import html.entities
 import json
 import math
 import os
 import re
+import resource
+import shlex
 import signal
 import subprocess
-import threading
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,11 +22,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Protocol
-from urllib.parse import quote, quote_plus
-from xml.sax.saxutils import escape
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
+from weighbridge.common import safe_files
 from weighbridge.common.bounded_http import storage_url_of
 from weighbridge.common.errors import UsageError
 from weighbridge.common.record import Record
@@ -33,6 +38,7 @@ HIDDEN: Final = "***"
 """For secrets, where texts are shown."""
 SHORT: Final = 8
 """A secret with less characters is short, see `_where`."""
+_ENTITIES: Final = {**html.entities.codepoint2name, ord("'"): "apos"}
 
 
 def credential(origin: str, value: str) -> str:
@@ -52,36 +58,53 @@ def credential(origin: str, value: str) -> str:
 
 
 def redacted(text: str, secrets: Iterable[str]) -> str:
-    """The text without the secrets, also as Python, JSON, XML or a URL writes them."""
+    """The text without the secrets, also as Python, JSON, XML, HTML, a URL or base64 write them."""
     for secret in sorted(filter(None, set(secrets)), key=len, reverse=True):
-        for form in dict.fromkeys(sorted(_forms(secret), key=len, reverse=True)):
-            text = re.sub(_where(form), HIDDEN, text)
+        text = _where(secret).sub(HIDDEN, text)
     return text
 
 
-def _where(form: str) -> str:
+@functools.lru_cache(maxsize=64)
+def _where(secret: str) -> re.Pattern[str]:
     """A pattern of a secret. A short one may be part of words that say what is wrong, so that it
     counts only as a word, and a single character only where values are: `='x'`.
     """
-    escaped = re.escape(form)
-    if len(form) == 1:
-        return rf"""(?<='){escaped}(?=')|(?<="){escaped}(?=")|(?<=[=>]){escaped}(?!\w)"""
-    return escaped if len(form) >= SHORT else rf"(?<!\w){escaped}(?!\w)"
+    spelt = "".join(map(_spellings, secret))
+    if len(secret) == 1:
+        spelt = rf"""(?<='){spelt}(?=')|(?<="){spelt}(?=")|(?<=[=>]){spelt}(?!\w)"""
+    elif len(secret) < SHORT:
+        spelt = rf"(?<!\w){spelt}(?!\w)"
+    return re.compile("|".join([spelt, *_in_base64(secret)]))
 
 
-def _forms(secret: str) -> tuple[str, ...]:
-    return (
-        secret,
-        repr(secret)[1:-1],
-        ascii(secret)[1:-1],
-        json.dumps(secret)[1:-1],
-        quote(secret),
-        quote(secret, safe=""),
-        quote_plus(secret),
-        escape(secret),
-        escape(secret, {'"': "&quot;"}),
-        escape(secret, {'"': "&quot;", "'": "&#39;"}),
-    )
+def _spellings(letter: str) -> str:
+    """A pattern of a character however it is escaped. Each begins with a literal one, by which
+    Python searches quickly; the longer ones first, as `&amp;` before `&`.
+    """
+    code, octets = ord(letter), letter.encode(errors="surrogatepass")
+    units = letter.encode("utf-16-be", "surrogatepass").hex("-", 2).split("-")
+    entities = [f"#0*{code}", f"#x0*{code:x}", *filter(None, [_ENTITIES.get(code)])]
+    found = [f"&(?i:{one});" for one in entities]
+    found += [f"%(?i:{octets.hex('%')})", "".join(rf"\\u(?i:{unit})" for unit in units)]
+    found += [rf"\\x(?i:{code:02x})"] if code <= 0xFF else []
+    found += [rf"\\{re.escape(letter)}"] if not letter.isalnum() else []
+    found += [r"\+"] if letter == " " else []
+    return f"(?:{'|'.join([*found, re.escape(letter)])})"
+
+
+def _in_base64(secret: str) -> set[str]:
+    """Patterns of base64 with the secret after 0 to 2 bytes, as after `user:`: without the ends,
+    which depend on what is beside it. Of less than 4 bytes too little is left to be sure.
+    """
+    found = set()
+    for octets in (secret.encode(errors="replace"), secret.encode("latin-1", "replace")):
+        for before in range(3) if len(octets) >= 4 else ():
+            coded = base64.b64encode(bytes(before) + octets).decode()
+            whole = coded[-(-before * 8 // 6) : (before + len(octets)) * 8 // 6]
+            found.add(
+                re.escape(whole).replace(r"\+", "[+-]").replace("/", "[/_]") + "[-+/_=A-Za-z0-9]*"
+            )
+    return found
 
 
 # Folders in options may hold no secret either, see `bounded_http.parts_of`.
@@ -402,13 +425,19 @@ PROVIDERS: Final[Mapping[str, str]] = MappingProxyType(
         "custom-process": "credential_process",
     }
 )
-"""botocore's names of what gives temporary keys, each with what a profile asks for it by."""
+"""botocore's names of what gives temporary keys, and what a profile asks for each by, in order."""
 
 
 GIVEN_WITHIN_S: Final = 30.0
 """How long a `credential_process`, or asking for a role, may take; a driver that is silent for 60 s
 is given up.
 """
+MOST_MEMORY_BYTES: Final = 2**28
+"""What asking for keys may need: botocore reads any answer to its end."""
+_MAIN: Final = (
+    "import sys; sys.path[:] = sys.argv[1:]; from weighbridge.common.credential import main; main()"
+)
+"""Not `-m` with $PYTHONPATH, which a `credential_process` would inherit."""
 ASK_S: Final = 20.0
 """How long a token service may be silent; botocore itself would wait 60 s, five times."""
 RETRY_S: Final = 30.0
@@ -418,8 +447,6 @@ RETRY_S: Final = 30.0
 class KeySource(Record):
     """An AWS profile that gives temporary keys; no secret."""
 
-    provider: str
-    """One of PROVIDERS."""
     profile: str
     config_file: str
     credentials_file: str
@@ -441,9 +468,9 @@ class Keys:
         frozen = found.get_frozen_credentials()
         end_at: datetime | None = getattr(found, "_expiry_time", None)
         return cls(
-            str(frozen.access_key),
-            str(frozen.secret_key),
-            str(frozen.token or ""),
+            frozen.access_key,
+            frozen.secret_key,
+            frozen.token or "",
             None if end_at is None else end_at.astimezone(UTC),
         )
 
@@ -455,27 +482,6 @@ class Keys:
 
 class KeysUnavailable(Exception):
     """A profile gave no keys, in words without a secret."""
-
-
-class _LimitedProgram:
-    """A `credential_process` in a process group of its own, killed if it takes too long."""
-
-    def __init__(self, argv: Sequence[str], **options: Any) -> None:
-        # Not a subclass: gevent puts its own Popen in place of the one that was imported.
-        self._program = subprocess.Popen(argv, start_new_session=True, **options)
-
-    @property
-    def returncode(self) -> int | None:
-        return self._program.returncode
-
-    def communicate(self) -> tuple[Any, Any]:
-        """As of Popen. Raises RuntimeError after GIVEN_WITHIN_S."""
-        try:
-            return self._program.communicate(timeout=GIVEN_WITHIN_S)
-        except subprocess.TimeoutExpired:
-            os.killpg(self._program.pid, signal.SIGKILL)
-            self._program.communicate()
-            raise RuntimeError(f"its program took longer than {GIVEN_WITHIN_S:g} s") from None
 
 
 def aws_session(source: KeySource) -> Any:
@@ -494,84 +500,120 @@ def profile_of(session: Any, name: str) -> Mapping[str, Any]:
     return profile
 
 
-def load(source: KeySource, known: Sequence[str] = ()) -> Keys | None:
-    """Keys of a profile, new ones each time; None if it does not name this provider. `known` are
-    secrets that it gave before.
+def export_words(profile: str) -> str:
+    """What to do where this suite cannot get a profile's keys by itself."""
+    name = shlex.quote(profile)
+    return f"export its keys, `aws configure export-credentials --format env --profile {name}`"
 
-    Raises KeysUnavailable.
+
+def load(source: KeySource, known: Sequence[str] = ()) -> Keys:
+    """Temporary keys of a profile, new ones each time. `known` are secrets that it gave before.
+
+    `main` asks for them, in a process group of its own that is killed afterwards: what a profile
+    names may be silent, have no end, or leave programs behind. Raises KeysUnavailable.
     """
-    from botocore.config import Config  # noqa: PLC0415 - a quarter of a second of imports
-    from botocore.credentials import (  # noqa: PLC0415
-        ProcessProvider,
-        create_credential_resolver,
-    )
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+    # Its environment is this one's: a `credential_process` may need anything.
+    argv = [sys.executable, "-I", "-B", "-c", _MAIN, *filter(None, sys.path)]
+    pipe, log = subprocess.PIPE, subprocess.DEVNULL
+    order = json.dumps({"source": source.model_dump(), "within_s": GIVEN_WITHIN_S})
+    found: dict[str, Any] = {"fault": "the program that asks for them was ended before it answered"}
+    with (
+        contextlib.suppress(OSError, ValueError, subprocess.TimeoutExpired),
+        subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=log, start_new_session=True) as run,
+    ):
+        try:
+            found = json.loads(run.communicate(order.encode(), GIVEN_WITHIN_S + 10)[0])
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(run.pid, signal.SIGKILL)
+    if fault := found.get("fault"):
+        # What a program writes to stderr helps whoever wrote it; it may have the keys before.
+        words = redacted(fault, known)[:500].strip()
+        raise KeysUnavailable(f"profile {source.profile!r} gives no keys: {words}")
+    access, secret, token, end_at = found["keys"]
+    return Keys(access, secret, token, datetime.fromisoformat(end_at) if end_at else None)
 
-    asked: list[str] = []
+
+def main() -> None:
+    """As a program: read `{"source": ..., "within_s": n}` from stdin, print `{"keys": [...]}` or
+    `{"fault": why}`.
+    """
+    order = json.load(sys.stdin)
+    source, within_s = KeySource.model_validate(order["source"]), float(order["within_s"])
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY_BYTES, limits[1]))
+    # Before botocore takes it for a default: a `credential_process` may reserve much more memory.
+    unlimited = functools.partial(resource.setrlimit, resource.RLIMIT_AS, limits)
+    subprocess.Popen = functools.partial(subprocess.Popen, preexec_fn=unlimited)  # type: ignore[misc,assignment]
+    # At the deadline a KeyboardInterrupt, which no library's `except Exception` keeps.
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, within_s)
+    asked = ["it"]
+    answer: dict[str, object] = {}
+    try:
+        answer["keys"] = _given(source, asked)
+    except KeyboardInterrupt:
+        answer["fault"] = f"{asked[-1]} gave no complete answer within {within_s:g} s"
+    except Exception as error:  # noqa: BLE001 - what is given may break any parser
+        unlimited()  # its frames hold what has been read
+        answer["fault"] = _fault_of(error, asked[-1])[: 2**16]
+    sys.stdout.write(json.dumps(answer))
+
+
+def _given(source: KeySource, asked: list[str]) -> tuple[str, str, str, str]:
+    """Access key, secret key, token and end of a profile's keys; `asked` gets whom it asks."""
+    from botocore.config import Config  # noqa: PLC0415 - as above
+    from botocore.credentials import create_credential_resolver  # noqa: PLC0415
 
     def asks(request: Any, **_: object) -> None:
         asked.append(str(request.url).partition("?")[0])
+
+    def refuses(*_: object) -> str:
+        raise RuntimeError(
+            f"it has mfa_serial, and nobody is asked for a code: {export_words(source.profile)}"
+        )
 
     session = aws_session(source)
     session.register("before-send", asks)
     session.set_default_client_config(
         Config(connect_timeout=ASK_S, read_timeout=ASK_S, retries={"total_max_attempts": 1})
     )
-    try:
-        if PROVIDERS[source.provider] not in profile_of(session, source.profile):
-            return None
-        if source.provider == ProcessProvider.METHOD:
-            provider = ProcessProvider(source.profile, lambda: session.full_config, _LimitedProgram)
-            return _keys_of(provider)
-        provider = create_credential_resolver(session).get_provider(source.provider)
-        return _in_time(lambda: _keys_of(provider), source.provider, asked)
-    except (BotoCoreError, ClientError, OSError, RuntimeError, ValueError) as error:
-        # Of a program's output, and of what it could not be read as, nothing is repeated.
-        told = isinstance(error, BotoCoreError | ClientError | RuntimeError)
-        # What a program writes to stderr helps whoever wrote it; it may have the keys before.
-        words = redacted(str(error), known)[:500].strip() if told else type(error).__name__
-        raise KeysUnavailable(
-            f"profile {source.profile!r} gives no keys ({source.provider}): {words}"
-        ) from None
+    profile, found = profile_of(session, source.profile), None
+    for method, key in PROVIDERS.items():
+        if found is None and key in profile:
+            asked.append(f"its {key}")
+            if key == "web_identity_token_file":
+                safe_files.read_given(Path(profile[key]), largest_bytes=2**20)
+            provider = create_credential_resolver(session).get_provider(method)
+            provider._prompter = refuses  # noqa: SLF001 - that of a role would ask a terminal
+            found = provider.load()
+    if found is None:
+        raise RuntimeError(f"{source.config_file} has none that gives temporary keys")
+    keys = Keys.of(found)
+    texts = (keys.access, keys.secret, keys.token)
+    if not all(isinstance(one, str) for one in texts) or not (keys.access and keys.secret):
+        raise RuntimeError(f"{asked[-1]} gave no AccessKeyId, or no SecretAccessKey")
+    return *texts, "" if keys.end_at is None else keys.end_at.isoformat()
 
 
-def _keys_of(provider: Any) -> Keys | None:
-    found = provider.load()
-    return None if found is None else Keys.of(found)
-
-
-def _in_time(get: Callable[[], Keys | None], what: str, asked: Sequence[str]) -> Keys | None:
-    """What `get` returns or raises. Raises RuntimeError after GIVEN_WITHIN_S, naming what was
-    `asked` last: a server that drips is silent for no timeout of botocore's.
+def _fault_of(error: Exception, asked: str) -> str:
+    """Why there are no keys: of what was given, and of what it could not be read as, nothing is
+    repeated, but what a program or a token service says of an error.
     """
-    found: list[Keys | None] = []
-    faults: list[Exception] = []
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - as above
 
-    def run() -> None:
-        try:
-            found.append(get())
-        except Exception as error:  # noqa: BLE001 - raised again below
-            faults.append(error)
-
-    asking = threading.Thread(target=run, daemon=True)
-    asking.start()
-    asking.join(GIVEN_WITHIN_S)
-    if faults:
-        raise faults[0]
-    if not found:
-        where = f"{asked[-1]} was asked for keys" if asked else f"{what} asked for keys"
-        raise RuntimeError(f"{where}: no complete answer within {GIVEN_WITHIN_S:g} s")
-    return found[0]
-
-
-def load_again(source: KeySource, known: Sequence[str]) -> Keys:
-    """New keys of a profile that gave some before. Raises KeysUnavailable."""
-    keys = load(source, known)
-    if keys is None:
-        raise KeysUnavailable(
-            f"profile {source.profile!r} of {source.config_file} no longer gives temporary keys"
+    if isinstance(error, MemoryError) or isinstance(error.__context__, MemoryError):
+        return (
+            f"{asked} gave an answer without an end, or of more than {MOST_MEMORY_BYTES >> 20} MiB"
         )
-    return keys
+    if isinstance(error, OSError):
+        return f"{error.filename or asked}: {error.strerror or error}"
+    if isinstance(error, (BotoCoreError, ClientError, RuntimeError)):
+        return str(error)
+    return (
+        f"{asked} gave what cannot be read as keys (a program: JSON with Version 1, AccessKeyId, "
+        "SecretAccessKey and, if they end, Expiration)"
+    )
 
 
 class RenewedKeys:
@@ -589,7 +631,7 @@ class RenewedKeys:
         """New keys, or the old ones until their end if there are none. Raises KeysUnavailable."""
         if time.monotonic() >= self._renew_s:
             try:
-                self._take(load_again(self._source, (self._keys.secret, self._keys.token)))
+                self._take(load(self._source, (self._keys.secret, self._keys.token)))
             except KeysUnavailable:
                 left_s = self._keys.left_s or 0.0
                 if left_s <= 0:

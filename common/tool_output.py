@@ -19,10 +19,7 @@ def json_value(tool: str, printed: str | bytes, error: type[WeighbridgeError]) -
 
 def json_object(tool: str, printed: str, error: type[WeighbridgeError]) -> dict[str, Any]:
     """The JSON object in a tool's output, after any warnings. Raises `error` without one."""
-    try:
-        found = json.loads(printed[max(0, printed.find("{")) :])
-    except (ValueError, RecursionError) as wrong:
-        raise error(f"{tool}: what it printed is not JSON ({wrong}): {printed[:300]!r}") from wrong
+    found = json_value(tool, printed[max(0, printed.find("{")) :], error)
     if not isinstance(found, dict):
         raise error(f"{tool}: what it printed is not a JSON object: {printed[:300]!r}")
     return found

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import zipfile
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
+from weighbridge.common.credential import redacted
+from weighbridge.common.endpoint import Endpoint
+from weighbridge.common.errors import CommandFailed
 from weighbridge.common.host import Host
 from weighbridge.common.paths import IMPORTED_FROM
 
@@ -55,3 +59,37 @@ def _archive(module: str, texts: Mapping[str, str]) -> bytes:
                 zipfile.ZipInfo(path), text
             )  # without a date: the same bytes each time
     return made.getvalue()
+
+
+def run_with_endpoints(
+    client: Host,
+    program: str,
+    endpoints: Sequence[Endpoint],
+    order: Mapping[str, Any],
+    *,
+    timeout_s: float,
+) -> str:
+    """The output of a program that reads `order` and the endpoints as JSON on stdin.
+
+    Raises CommandFailed, with secrets removed from the output: Python's errors may repeat them.
+    """
+    given = {
+        **order,
+        "endpoints": [json.loads(endpoint.model_dump_json()) for endpoint in endpoints],
+    }
+    command = client.module(program)
+    env = {**client.variables(endpoints), **command.env}
+    try:
+        return client.run(
+            command.argv, stdin=json.dumps(given), env=env, timeout_s=timeout_s
+        ).stdout
+    except CommandFailed as error:
+        output = without_secrets(error.output, endpoints)
+        raise CommandFailed(
+            error.host, error.argv, error.code, output, advice=error.advice
+        ) from None
+
+
+def without_secrets(text: str, endpoints: Iterable[Endpoint]) -> str:
+    """A text without the secrets of the endpoints."""
+    return redacted(text, (secret for endpoint in endpoints for secret in endpoint.secrets))

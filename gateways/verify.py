@@ -94,7 +94,7 @@ def verify(
     operation, status and the start of the body; CommandFailed when the program itself fails.
     """
     from weighbridge.common.endpoint import singles  # noqa: PLC0415 - as below
-    from weighbridge.gateways import endpoint_program  # noqa: PLC0415 - keeps the program on the client host fast to start
+    from weighbridge.gateways import program  # noqa: PLC0415 - keeps the program on the client host fast to start
 
     order = {
         "stores_bodies": stores_bodies,
@@ -104,7 +104,7 @@ def verify(
     endpoints = singles(endpoints)
     timeout_s = TIMEOUT_S * _OPERATIONS * len(endpoints)
     answer = json.loads(
-        endpoint_program.run_with_endpoints(
+        program.run_with_endpoints(
             client, "weighbridge.gateways.verify", endpoints, order, timeout_s=timeout_s
         )
     )
@@ -116,8 +116,8 @@ def verify(
         where = {name: failed[name] for name in ("api", "operation", "status", "skewed")}
         # They quote the server, which may repeat what it was sent. A secret is looked for before
         # words are cut.
-        message = endpoint_program.without_secrets(message, endpoints)
-        body = endpoint_program.without_secrets(failed["body"], endpoints)
+        message = program.without_secrets(message, endpoints)
+        body = program.without_secrets(failed["body"], endpoints)
         said = plain_xml.error_words(body.encode())
         raise OperationFailed(f"{message}\n{said}".rstrip(), **where)
     return tuple(OperationCheck(**check) for check in answer["checks"])

@@ -206,7 +206,7 @@ def by_keystone(target: Endpoint, request: Request) -> credential.Granted:
 def keys_again(source: KeySource, known: Sequence[str]) -> tuple[tuple[str, str, str], float]:
     """A profile's access key, secret, token, and their seconds of life. Raises DriverError."""
     try:
-        keys = credential.load_again(source, known)
+        keys = credential.load(source, known)
     except credential.KeysUnavailable as error:
         raise DriverError(f"s3: {error}") from None
     left_s = keys.left_s

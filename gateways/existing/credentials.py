@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import stat
 from collections.abc import Iterator, Mapping
@@ -20,8 +21,8 @@ from weighbridge.common.credential import (
     KeysUnavailable,
     aws_session,
     credential,
+    export_words,
     load,
-    load_again,
     profile_of,
 )
 from weighbridge.common.endpoint import Endpoint, Endpoints, base_of
@@ -41,6 +42,10 @@ from weighbridge.gateways.existing.settings import (
 
 LARGEST_FILE_BYTES: Final = 2**24
 """AWS's files have some lines for each profile."""
+PROFILES: Final = ("AWS_DEFAULT_PROFILE", "AWS_PROFILE")
+"""Variables with a profile's name, in the order of botocore."""
+LOGINS: Final = ("sso_session", "sso_start_url", "login_session")
+"""What a profile has whose keys a login in a browser gives."""
 REGIONS: Final = ("AWS_REGION", "AWS_DEFAULT_REGION")
 USER: Final = "ST_USER"
 KEY: Final = "ST_KEY"
@@ -101,6 +106,30 @@ _ALIKE: Final = (
     ("interface",),
 )
 """Keys that say the same: one of them in a layout goes before the others in the environment."""
+_OLDER: Final[Mapping[str, str]] = {
+    "project_name": "OS_TENANT_NAME",
+    "project_id": "OS_TENANT_ID",
+    "interface": "OS_ENDPOINT_TYPE",
+}
+"""By key: the older name of its variable, which counts where the newer one is not set."""
+_KNOWN: Final[Mapping[str, tuple[str, ...]]] = {
+    "OS_AUTH_TYPE": ("password", "v3password", "v3applicationcredential"),
+    "OS_TRUST_ID": (),
+    "OS_SYSTEM_SCOPE": (),
+}
+"""Variables that change who asks, and for what: with another value they are refused."""
+
+
+@contextlib.contextmanager
+def _checked(origin: str) -> Iterator[None]:
+    """Turn a fault of a record into a UsageError. A URL is not repeated: the fault may be that it
+    contains a secret.
+    """
+    try:
+        yield
+    except ValidationError as error:
+        what = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise UsageError(f"{origin}: {what}") from None
 
 
 def keystone_endpoint(
@@ -116,12 +145,8 @@ def keystone_endpoint(
     missing += [] if secret else [f"${secret_name}"]
     if missing:
         raise UsageError(f"swift: not set: {', '.join(missing)}")
-    try:
+    with _checked(f"swift: $OS_AUTH_URL{given.suffix}"):
         url = KeystoneAccess(auth_url=url).auth_url or ""
-    except ValidationError as error:
-        # The URL is not repeated: the fault may be that it contains a secret.
-        what = error.errors()[0]["msg"].removeprefix("Value error, ")
-        raise UsageError(f"swift: $OS_AUTH_URL{given.suffix}: {what}") from None
     storage = swift.storage_urls
     return Endpoint(
         api="swift",
@@ -138,18 +163,26 @@ def keystone_endpoint(
 
 def _resolved(given: KeystoneAccess, environment: Mapping[str, str]) -> Keystone:
     """What the layout says and, of what it leaves out, the environment. Raises UsageError."""
+    for name, known in _KNOWN.items():
+        if environment.get(name + given.suffix, "") not in ("", *known):
+            remedy = " or ".join([*(f"set it to {one}" for one in known), "unset it"])
+            variable = f"${name}{given.suffix}"
+            raise UsageError(f"swift: {variable} asks for what is not known here: {remedy}")
+
+    def value(name: str | None) -> str:
+        return environment.get(f"{name}{given.suffix}", "")
+
     own: dict[str, str] = {}
     for names in _ALIKE:
         here = {name: str(getattr(given, name)) for name in names}
-        there = {name: environment.get(f"OS_{name.upper()}{given.suffix}", "") for name in names}
+        there = {name: value(f"OS_{name.upper()}") or value(_OLDER.get(name)) for name in names}
         own |= here if any(here.values()) else there
     own["interface"] = own["interface"].removesuffix("URL")
     try:
         return Keystone.model_validate(own)
     except ValidationError:
-        raise UsageError(
-            f"swift: $OS_INTERFACE{given.suffix}: set it to public, internal or admin"
-        ) from None
+        either = f"$OS_ENDPOINT_TYPE{given.suffix} or $OS_INTERFACE{given.suffix}"
+        raise UsageError(f"swift: {either}: set it to public, internal or admin") from None
 
 
 def _missing(keystone: Keystone, suffix: str) -> Iterator[tuple[str, ...]]:
@@ -175,10 +208,14 @@ def endpoints(settings: ExistingSettings, environment: Mapping[str, str]) -> tup
             endpoint = make(settings, environment)
         except UsageError as error:
             missing.append(error.message)
-        else:
-            found += [endpoint] if endpoint is not None else []
+            continue
+        if endpoint is not None:
+            spreading = settings.endpoints or Endpoints()
+            found.append(endpoint.model_copy(update={"spreading": spreading}))
     if missing:
-        raise UsageError("\n".join(missing), advice=ADVICE)
+        text = "\n".join(missing)
+        # A profile's own fault is mended there.
+        raise UsageError(text, advice=ADVICE if "not set: " in text else "")
     return tuple(found)
 
 
@@ -204,9 +241,7 @@ def _swift(settings: ExistingSettings, environment: Mapping[str, str]) -> Endpoi
     if swift is None:
         return None
     if swift.keystone is not None:
-        return keystone_endpoint(swift, swift.keystone, environment).model_copy(
-            update={"spreading": settings.endpoints or Endpoints()}
-        )
+        return keystone_endpoint(swift, swift.keystone, environment)
     missing: list[str] = []
 
     def variable(name: str) -> str:
@@ -228,15 +263,9 @@ def _swift(settings: ExistingSettings, environment: Mapping[str, str]) -> Endpoi
     if missing:
         v3 = "" if swift.token_env else " (of auth v1; Keystone's URL ends with /v3)"
         raise UsageError(f"swift: not set: {', '.join(missing)}{v3}")
-    try:
+    with _checked(f"swift: {'$ST_AUTH' if swift.token_env is None else '$OS_STORAGE_URL'}"):
         # What comes from the environment has not been validated yet.
         SwiftAccess(storage_url=urls[0], ca_file=swift.ca_file)
-    except ValidationError as error:
-        # The URL is not repeated: the fault may be that it contains a secret.
-        origin = "$ST_AUTH" if swift.token_env is None else "$OS_STORAGE_URL"
-        raise UsageError(
-            f"swift: {origin}: {error.errors()[0]['msg'].removeprefix('Value error, ')}"
-        ) from None
     storage = () if token is not None else swift.storage_urls
     return Endpoint(
         api="swift",
@@ -248,7 +277,6 @@ def _swift(settings: ExistingSettings, environment: Mapping[str, str]) -> Endpoi
         ca_file=swift.ca_file,
         others=tuple(base_of(url) for url in (storage or urls)[1:]),
         addresses=swift.addresses,
-        spreading=settings.endpoints or Endpoints(),
     )
 
 
@@ -261,7 +289,6 @@ def _s3(settings: ExistingSettings, environment: Mapping[str, str]) -> Endpoint 
         url=s3.urls[0],
         others=s3.urls[1:],
         addresses=s3.addresses,
-        spreading=settings.endpoints or Endpoints(),
         **_fields(*_keys(s3, environment)),
         region=s3.region or "us-east-1",
         addressing=s3.addressing or "path",
@@ -277,7 +304,7 @@ def with_profile(s3: S3, environment: Mapping[str, str]) -> S3:
 
     if s3.credentials == "environment":
         return s3
-    source = _sources(s3, environment)[0]
+    source = _source(s3, environment)
     try:
         profile = profile_of(aws_session(source), source.profile)
     except BotoCoreError as error:
@@ -299,16 +326,13 @@ def with_profile(s3: S3, environment: Mapping[str, str]) -> S3:
         raise UsageError(f"s3: profile {source.profile!r}: {what}") from None
 
 
-def _sources(s3: S3, environment: Mapping[str, str]) -> tuple[KeySource, ...]:
-    """Where a profile's temporary keys may come from, by PROVIDERS."""
+def _source(s3: S3, environment: Mapping[str, str]) -> KeySource:
+    """The profile that has or gives keys."""
     profile = s3.credentials.partition(" ")[2]
-    named = profile or environment.get("AWS_PROFILE") or "default"
+    named = profile or next(filter(None, map(environment.get, PROFILES)), "default")
     shared = environment.get("AWS_SHARED_CREDENTIALS_FILE") or "~/.aws/credentials"
     config = environment.get("AWS_CONFIG_FILE") or "~/.aws/config"
-    return tuple(
-        KeySource(provider=provider, profile=named, config_file=config, credentials_file=shared)
-        for provider in PROVIDERS
-    )
+    return KeySource(profile=named, config_file=config, credentials_file=shared)
 
 
 def with_new_keys(endpoint: Endpoint) -> Endpoint:
@@ -318,7 +342,7 @@ def with_new_keys(endpoint: Endpoint) -> Endpoint:
     if endpoint.key_source is None:
         return endpoint
     try:
-        keys = load_again(endpoint.key_source, endpoint.secrets)
+        keys = load(endpoint.key_source, endpoint.secrets)
     except KeysUnavailable as error:
         if endpoint.keys_end_at is not None and endpoint.keys_end_at > datetime.now(UTC):
             return endpoint
@@ -336,9 +360,10 @@ def _fields(keys: Keys, source: KeySource | None) -> dict[str, Any]:
     }
 
 
-def _refuse_shared_file(path: Path) -> None:
+def _refuse_shared_file(name: str) -> None:
     """Raise UsageError when others than the owner may read a file with keys."""
-    mode = stat.S_IMODE(path.stat().st_mode)
+    path = Path(name).expanduser()
+    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise UsageError(
             f"s3: {path} has keys, and others may read it (mode {mode:04o}): run chmod 600 "
@@ -357,15 +382,6 @@ def _refuse_unreadable(*files: str) -> None:
             raise UsageError(f"s3: {file}: {error.strerror}") from None
 
 
-def _temporary(source: KeySource) -> Keys | None:
-    """The keys of a profile that names such a source. Raises UsageError, KeysUnavailable."""
-    keys = load(source)
-    path = Path(source.credentials_file).expanduser()
-    if keys is not None and path.exists():
-        _refuse_shared_file(path)  # it may have the keys of the profile that assumes the role
-    return keys
-
-
 def _keys(s3: S3, environment: Mapping[str, str]) -> tuple[Keys, KeySource | None]:
     """The keys by botocore's own readers of the environment and the AWS files, and where they are
     got again if they are temporary.
@@ -376,32 +392,26 @@ def _keys(s3: S3, environment: Mapping[str, str]) -> tuple[Keys, KeySource | Non
     from botocore import credentials  # noqa: PLC0415 - a quarter of a second of imports
     from botocore.exceptions import BotoCoreError  # noqa: PLC0415
 
-    by_role, by_web_identity, by_program = _sources(s3, environment)
-    profile = s3.credentials.startswith("profile ")
-    named, config, shared = by_role.profile, by_role.config_file, by_role.credentials_file
-    in_files: list[tuple[Any, str] | KeySource] = [
-        # In the order of the AWS tools.
-        by_role,
-        by_web_identity,
-        (credentials.SharedCredentialProvider(creds_filename=shared, profile_name=named), shared),
-        by_program,
-        (credentials.ConfigProvider(config_filename=config, profile_name=named), config),
-    ]
-    readers: list[tuple[Any, str] | KeySource] = (
-        [] if profile else [(credentials.EnvProvider(environ=environment), "")]
-    )
-    if s3.credentials != "environment":
-        readers += in_files
+    source = _source(s3, environment)
+    named, config, shared = source.profile, source.config_file, source.credentials_file
+    of_profile = s3.credentials.startswith("profile ")
+    said: Mapping[str, Any] = {}
     try:
-        for one in readers:
-            if one is by_role:
-                _refuse_unreadable(shared, config)
-            if isinstance(one, KeySource):
-                if keys := _temporary(one):
-                    return keys, None if keys.end_at is None else one
-            elif found := one[0].load():
-                if one[1]:
-                    _refuse_shared_file(Path(one[1]).expanduser())
+        if not of_profile and (found := credentials.EnvProvider(environ=environment).load()):
+            return Keys.of(found), None
+        if s3.credentials != "environment":
+            _refuse_unreadable(shared, config)
+            said = profile_of(aws_session(source), named)
+            found = credentials.SharedCredentialProvider(shared, named).load()
+            # In the order of the AWS tools.
+            *roles, program = PROVIDERS.values()
+            if any(one in said for one in roles) or (program in said and not found):
+                keys = load(source)
+                _refuse_shared_file(shared)  # it may have the keys of the profile with the role
+                return keys, None if keys.end_at is None else source
+            file = shared if found else config
+            if found := found or credentials.ConfigProvider(config, named).load():
+                _refuse_shared_file(file)
                 return Keys.of(found), None
     except (BotoCoreError, KeysUnavailable) as error:
         raise UsageError(f"s3: {error}") from error
@@ -409,7 +419,11 @@ def _keys(s3: S3, environment: Mapping[str, str]) -> tuple[Keys, KeySource | Non
         raise UsageError(
             "s3: the keys in the environment have expired ($AWS_CREDENTIAL_EXPIRATION)"
         ) from None
-    lacking = [] if profile else ["not set: $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY"]
+    lacking = [] if of_profile else ["not set: $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY"]
     if s3.credentials != "environment":
-        lacking.append(f"no profile {named!r} with keys in {shared} or {config}")
+        if login := next((one for one in LOGINS if one in said), None):
+            why = f"profile {named!r} gives no keys by itself, but a login ({login})"
+            lacking = [f"{why}: {export_words(named)}"]
+        else:
+            lacking.append(f"no profile {named!r} with keys in {shared} or {config}")
     raise UsageError(f"s3: {'; and '.join(lacking)}")

@@ -15,11 +15,11 @@ from weighbridge.common.errors import BucketsLeft, TargetError, VerificationFail
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.common.structure import CephPool, StoreLayer
-from weighbridge.gateways.endpoint_program import run_with_endpoints, without_secrets
 from weighbridge.gateways.existing import credentials
 from weighbridge.gateways.existing.credentials import source, with_new_keys
 from weighbridge.gateways.existing.settings import ExistingPlacement, ExistingSettings
 from weighbridge.gateways.gateway import Below, Gateway, HostNeed, RootImage, RunningGateway, Say
+from weighbridge.gateways.program import run_with_endpoints, without_secrets
 from weighbridge.gateways.verify import OperationFailed, verify
 
 _LOOK_TIMEOUT_S = 150.0

@@ -103,10 +103,10 @@ class S3(Record):
     addressing: Literal["path", "virtual"] | None = None
     """Whether the bucket is in the `path`, or before the host name, which then needs wildcard DNS
     (`virtual`); None: as the profile says (`s3: addressing_style`), else in the path."""
-    credentials: Annotated[str, Field(pattern=r"^(aws|environment|profile \S+)$")] = "aws"
+    credentials: Annotated[str, Field(pattern=r"^(aws|environment|profile \S[ \S]*)$")] = "aws"
     """`environment`: $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY and, if set, $AWS_SESSION_TOKEN;
     `profile NAME`: a profile of the usual AWS files; `aws`: the environment, else the profile
-    $AWS_PROFILE or `default`."""
+    $AWS_DEFAULT_PROFILE, $AWS_PROFILE or `default`."""
     ca_file: CaFile | None = None
     """PEM file of the CA that signed its certificate, or of itself; None: that of the profile
     (`ca_bundle`), else the CAs that this machine trusts."""
@@ -181,8 +181,11 @@ class SwiftAccess(Record):
 
     @model_validator(mode="after")
     def _consistent(self) -> SwiftAccess:
-        if self.keystone is not None:
-            self._refuse_beside_keystone()
+        others = (self.token_env, self.auth_url, self.user)
+        if self.keystone is not None and others != (None, None, None):
+            raise ValueError(
+                "give either `keystone`, or auth v1 (auth_url, user), or a token (token_env)"
+            )
         if self.token_env is not None and (self.auth_url is not None or self.user is not None):
             raise ValueError(
                 "give either a token (token_env) or a user (auth_url, user): a token replaces auth"
@@ -197,12 +200,6 @@ class SwiftAccess(Record):
             if len({urlsplit(url).path for url in urls}) > 1:
                 raise ValueError("URLs of several endpoints must have the same path")
         return self
-
-    def _refuse_beside_keystone(self) -> None:
-        if self.token_env is not None or self.auth_url is not None or self.user is not None:
-            raise ValueError(
-                "give either `keystone`, or auth v1 (auth_url, user), or a token (token_env)"
-            )
 
     @property
     def auth_urls(self) -> tuple[str, ...]:

@@ -129,7 +129,6 @@ def test_requests_are_signed_with_new_keys_once_the_first_have_ended(
     monkeypatch.setattr(exchange, "Wire", Recording)
     files = by_program(tmp_path, 3600)
     source = {
-        "provider": "custom-process",
         "profile": "lab",
         "config_file": files["AWS_CONFIG_FILE"],
         "credentials_file": files["AWS_SHARED_CREDENTIALS_FILE"],

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 import socket
-import threading
+import socketserver
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from pydantic import ValidationError
 
 from aws_profiles import by_program, by_role, files, given
-from dripping import dripping
-from tcp_relay import relayed
+from http_stub import served
 from tls_proxy import authority
 from weighbridge.common import credential
 from weighbridge.common.credential import Keys, Keystone, RenewedKeys
@@ -52,7 +50,7 @@ def test_s3_keys_come_from_the_environment_or_the_aws_files_as_the_layout_says(
         "[lab]\naws_access_key_id = LA\naws_secret_access_key = LS\naws_session_token = LT\n"
     )
     (tmp_path / "config").write_text(
-        "[profile site]\naws_access_key_id = SA\naws_secret_access_key = SS\n"
+        "[profile 'my site']\naws_access_key_id = SA\naws_secret_access_key = SS\n"
     )
     (tmp_path / "credentials").chmod(0o600)
     (tmp_path / "config").chmod(0o400)
@@ -64,8 +62,9 @@ def test_s3_keys_come_from_the_environment_or_the_aws_files_as_the_layout_says(
     assert keys_of(endpoint_of({**files, **keys}, "environment")) == ("EA", "ES", "ET")
     assert keys_of(endpoint_of({**files, **keys}, "aws")) == ("EA", "ES", "ET")
     assert keys_of(endpoint_of(files, "aws")) == ("DA", "DS", None)
-    site = {**files, "AWS_PROFILE": "site"}
-    assert keys_of(endpoint_of(site, "aws")) == ("SA", "SS", None)
+    site = {**files, "AWS_DEFAULT_PROFILE": "my site", "AWS_PROFILE": "lab"}
+    for text in ("aws", "profile my site"):
+        assert keys_of(endpoint_of(site, text)) == ("SA", "SS", None)
     assert keys_of(endpoint_of({**files, **keys})) == ("LA", "LS", "LT")
 
 
@@ -236,13 +235,15 @@ RC = {
     "OS_USERNAME": "demo",
     "OS_USER_DOMAIN_NAME": "Users",
     "OS_PROJECT_ID": "p1",
-    "OS_PROJECT_NAME": "lab",
+    "OS_TENANT_ID": "old",
+    "OS_TENANT_NAME": "lab",
     "OS_PROJECT_DOMAIN_ID": "default",
     "OS_REGION_NAME": "one",
-    "OS_INTERFACE": "internalURL",
+    "OS_ENDPOINT_TYPE": "internalURL",
+    "OS_AUTH_TYPE": "v3password",
     "OS_PASSWORD": "planted\n",
 }
-"""As an openrc file sets them."""
+"""As openrc files set them, some by older names."""
 
 
 def swift(environment: dict[str, str], keystone: object = None, **more: object) -> Endpoint:
@@ -315,8 +316,14 @@ def test_an_application_credential_needs_no_user_and_no_project() -> None:
             "not set: $OS_USERNAME or $OS_USER_ID, $OS_APPLICATION_CREDENTIAL_SECRET",
         ),
         ({**RC, "OS_INTERFACE": "outer"}, "", "$OS_INTERFACE: set it to public, internal or admin"),
+        (
+            {**RC, "OS_AUTH_TYPE": "v3token"},
+            "",
+            "$OS_AUTH_TYPE asks for what is not known here: set",
+        ),
+        ({**RC, "OS_TRUST_ID": "t"}, "", "$OS_TRUST_ID asks for what is not known here: unset it"),
         ({**RC, "OS_AUTH_URL": "keystone"}, "", "$OS_AUTH_URL: give a URL such as"),
-        ({**RC, "OS_AUTH_URL": "http://demo:s@keystone"}, "", "must not be in a URL"),
+        ({**RC, "OS_AUTH_URL": "http://demo:planted@keystone"}, "", "must not be in a URL"),
     ],
 )
 def test_what_is_missing_is_named_with_its_variables(
@@ -325,6 +332,7 @@ def test_what_is_missing_is_named_with_its_variables(
     with pytest.raises(UsageError) as error:
         swift(environment, {"suffix": suffix})
     assert words in error.value.message
+    assert "planted" not in str(error.value)
 
 
 def test_keystone_stands_alone_and_several_endpoints_need_their_storage_urls() -> None:
@@ -480,16 +488,10 @@ def test_keys_in_the_credentials_file_go_before_a_program_as_with_the_aws_tools(
 
 
 def test_a_program_that_fails_is_an_error_that_says_so(tmp_path: Path) -> None:
-    (tmp_path / "config").write_text("[profile lab]\ncredential_process = false\n")
-    with pytest.raises(UsageError, match=r"profile 'lab' gives no keys \(custom-process\)"):
-        endpoint_of(files(tmp_path))
-    (tmp_path / "config").write_text("[profile lab]\ncredential_process = echo planted\n")
-    with pytest.raises(UsageError) as error:
-        endpoint_of(files(tmp_path))
-    assert "planted" not in error.value.message
     endpoint = endpoint_of(by_program(tmp_path, 3600))
-    endpoint = endpoint.model_copy(update={"keys_end_at": datetime.now(UTC)})
     (tmp_path / "keys.py").write_text("raise SystemExit('log in first')")
+    assert credentials.with_new_keys(endpoint) is endpoint  # its keys are still good
+    endpoint = endpoint.model_copy(update={"keys_end_at": datetime.now(UTC)})
     with pytest.raises(TargetError, match="log in first"):
         credentials.with_new_keys(endpoint)
     secret = endpoint.key.get_secret_value()
@@ -498,48 +500,71 @@ def test_a_program_that_fails_is_an_error_that_says_so(tmp_path: Path) -> None:
         credentials.with_new_keys(endpoint)
 
 
-def test_keys_that_are_still_good_are_kept_where_there_are_no_new_ones(tmp_path: Path) -> None:
-    endpoint = endpoint_of(by_program(tmp_path, 3600))
-    (tmp_path / "keys.py").write_text("raise SystemExit('log in first')")
-    assert credentials.with_new_keys(endpoint) is endpoint
+GIVES = '{"Version": 1, "AccessKeyId": "A", "SecretAccessKey": "planted"'
+ROLE = "role_arn = arn:aws:iam:::role/weigh\nsource_profile = lasting\n"
+PROGRAM = "credential_process = printf %s "
 
 
-def test_a_token_service_that_drips_is_given_up_and_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("profile", "answer", "words"),
+    [
+        (f"{PROGRAM}planted", b"", "its credential_process gave what cannot be read as keys"),
+        (f"{PROGRAM}[1]", b"", "its credential_process gave what cannot be read as keys"),
+        (f'{PROGRAM}\'{GIVES}, "Expiration": "soon"}}\'', b"", "cannot be read as keys"),
+        (f"{PROGRAM}'{GIVES}, \"SecretAccessKey\": null}}'", b"", "gave no AccessKeyId, or no Sec"),
+        ("credential_process = head -c 600M /dev/zero", b"", "gave an answer without an end"),
+        ("credential_process = /none --x", b"", "/none: No such file or directory$"),
+        ("role_arn = r\nweb_identity_token_file = /dev/null", b"", "/dev/null: is a device, not a"),
+        (
+            f"{ROLE}mfa_serial = m",
+            b"",
+            "it has mfa_serial.*export-credentials --format env --profi",
+        ),
+        (
+            "sso_session = mine",
+            b"",
+            "but a login .sso_session.: export its keys, `aws configure ex",
+        ),
+        ("credential_process = sleep 100", b"", "its credential_process gave no complete answer"),
+        (ROLE, b"", r"(127\.0\.0\.1:\d+/|its role_arn) gave no complete answer within 3 s"),
+        (ROLE, b"<html/>", r"127\.0\.0\.1:\d+/ gave what cannot be read as keys"),
+        (ROLE, bytes(2**20), r"127\.0\.0\.1:\d+/ gave an answer without an end"),
+    ],
+)
+def test_a_profile_that_gives_no_keys_says_why_whatever_it_gives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: str, answer: bytes, words: str
 ) -> None:
-    sent = threading.Event()
+    monkeypatch.setattr(credential, "GIVEN_WITHIN_S", 3 if "complete" in words else 30)
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\nConnection: close\r\n\r\n"
 
-    class Asking(threading.Thread):
-        """Is waited for until it has asked, however late that is, and then hardly longer."""
+    class Service(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(65536)
+            with suppress(OSError):
+                self.request.sendall(head)
+                for _ in range(1 if len(answer) < 2**20 else 600):
+                    self.request.sendall(answer)
+                while not answer and self.request.recv(65536):
+                    pass  # nothing more until it is given up
 
-        def join(self, timeout: float | None = None) -> None:
-            assert sent.wait(60)
-            super().join(0.1)
-
-    monkeypatch.setattr(credential, "threading", SimpleNamespace(Thread=Asking))
-    with (
-        dripping() as silent,
-        relayed(silent, lambda _: sent.set()) as port,
-        by_role(tmp_path) as (environment, asked),
-    ):
-        config = tmp_path / "config"
-        url = f"http://127.0.0.1:{port}"
-        config.write_text(re.sub(r"http://127\.0\.0\.1:\d+", url, config.read_text()))
-        with pytest.raises(
-            UsageError,
-            match=rf"{url}/ was asked for keys: no complete answer within 30 s",
-        ):
+    with served(socketserver.ThreadingTCPServer(("127.0.0.1", 0), Service)) as service:
+        environment = sts_files(tmp_path, profile, service.server_address[1])
+        with pytest.raises(UsageError, match=rf"profile 'lab' gives no keys.*{words}") as error:
             endpoint_of(environment)
-    assert not asked
+    assert "planted" not in error.value.message
+    assert not error.value.advice
 
 
-def test_a_program_that_hangs_is_ended_and_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(credential, "GIVEN_WITHIN_S", 0.2)
-    (tmp_path / "config").write_text("[profile lab]\ncredential_process = sleep 100\n")
-    with pytest.raises(UsageError, match=r"took longer than 0\.2 s"):
-        endpoint_of(files(tmp_path))
+def sts_files(folder: Path, profile: str, port: object) -> dict[str, str]:
+    """The variables of AWS files with a profile `lab`, and a token service on a port here."""
+    environment = profile_files(
+        folder,
+        f"[profile lab]\n{profile}\nregion = us-east-1\nservices = here\n"
+        f"[services here]\nsts =\n  endpoint_url = http://127.0.0.1:{port}\n",
+    )
+    path = folder / "credentials"
+    path.write_text(path.read_text().replace("[lab]", "[lasting]"))
+    return environment
 
 
 def test_the_environment_may_say_when_its_keys_end(tmp_path: Path) -> None:
@@ -586,7 +611,7 @@ def test_keys_of_a_source_that_fails_are_used_until_their_end_and_asked_for_not_
         asked += 1
         raise credential.KeysUnavailable("log in first")
 
-    monkeypatch.setattr(credential, "load_again", fails)
+    monkeypatch.setattr(credential, "load", fails)
     monkeypatch.setattr(credential.time, "monotonic", lambda: now_s)
     end = datetime.now(UTC) + timedelta(seconds=100)
     renewed = RenewedKeys(source, Keys("A", "S", "T", end))

@@ -40,7 +40,6 @@ def source_of(folder: Path, life_s: float) -> KeySource:
     """The profile of `by_program` as an endpoint has it."""
     found = by_program(folder, life_s)
     return KeySource(
-        provider="custom-process",
         profile="lab",
         config_file=found["AWS_CONFIG_FILE"],
         credentials_file=found["AWS_SHARED_CREDENTIALS_FILE"],

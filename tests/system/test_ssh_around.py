@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pytest
 
@@ -14,6 +13,7 @@ from machines import Machines, machines
 from weighbridge.common.host import Completed, Host
 from weighbridge.topologies.hardware import Disk, Hardware
 from weighbridge.topologies.ssh import disks, kernel
+from weighbridge.topologies.ssh.connection import SshConnection
 
 pytestmark = pytest.mark.system
 
@@ -62,31 +62,23 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-@dataclass(frozen=True)
-class Beside:
+class Beside(SshConnection):
     """The way to a machine past sshd."""
 
-    host: Host
-
-    @property
-    def name(self) -> str:
-        return self.host.name
-
-    @property
-    def address(self) -> str:
-        return self.host.address
+    def __init__(self, host: Host) -> None:
+        self.name, self.address, self._host = host.name, host.address, host
 
     def sh(
         self, script: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60
     ) -> Completed:
-        return self.host.run(
+        return self._host.run(
             ["/bin/sh", "-ec", script, "sh", *words], stdin=stdin, timeout_s=timeout_s
         )
 
     def python(
         self, source: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60
     ) -> Completed:
-        return self.host.run(
+        return self._host.run(
             ["python3", "-I", "-c", source, *words], stdin=stdin, timeout_s=timeout_s
         )
 

@@ -25,7 +25,7 @@ from weighbridge.topologies.loader import (
     shipped_hardware,
     shipped_layouts,
 )
-from weighbridge.topologies.ssh import kernel, leftovers, sizes
+from weighbridge.topologies.ssh import kernel, leftovers, requirements
 
 STORES = ("store-1", "store-2", "store-3")
 DISKS = [{"id": f"/dev/disk/by-id/example-{number}"} for number in range(12)]
@@ -194,13 +194,13 @@ def test_real_hosts_are_asked_their_size_before_anything_starts() -> None:
 def test_hosts_whose_size_the_file_gives_are_not_asked(cpus: dict[str, int]) -> None:
     cpus.update(dict.fromkeys(("gateway-1", *STORES), 0))
     hosts = hardware(cpus=8, memory="64GiB")
-    assert sizes.asked(hosts) is hosts
+    assert requirements.asked(hosts) is hosts
 
 
 def test_hosts_that_do_not_answer_are_all_named(cpus: dict[str, int]) -> None:
     cpus.update({"store-1": 0, "store-3": 0})
     with pytest.raises(TargetError, match=r"store-1 does not answer\nstore-3 does not answer"):
-        sizes.asked(hardware())
+        requirements.asked(hardware())
 
 
 def test_hosts_with_less_than_the_file_says_are_refused(tmp_path: Path) -> None:

@@ -15,11 +15,11 @@ from pydantic import Field, ValidationError
 from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.common.record import Record
 from weighbridge.topologies.hosts import Label, started_at
+from weighbridge.topologies.ssh.connection import SshConnection
 from weighbridge.topologies.ssh.disks import RealDisk
 from weighbridge.topologies.ssh.kernel import FormerSettings
 from weighbridge.topologies.ssh.remote import run_remote
 from weighbridge.topologies.ssh.remote.claim_program import FILE
-from weighbridge.topologies.ssh.shell import Shell
 
 Words = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]{0,4096}$")]
 """Text to show to people: one line, so that it cannot imitate other lines of a message."""
@@ -82,7 +82,7 @@ def new_claim(deployment: str, folder: str, *, since: str, kept: str = "") -> Cl
     )
 
 
-def take(shell: Shell, claimed: ClaimedHost) -> ClaimedHost:
+def take(shell: SshConnection, claimed: ClaimedHost) -> ClaimedHost:
     """Claim a host; returns the claim as it is written there.
 
     Raises UsageError when another deployment is running there, TargetError.
@@ -99,13 +99,13 @@ def take(shell: Shell, claimed: ClaimedHost) -> ClaimedHost:
     return _parse(shell, claimed.folder, answer["claim"])
 
 
-def read(shell: Shell, folder: str) -> ClaimedHost | None:
+def read(shell: SshConnection, folder: str) -> ClaimedHost | None:
     """The claim on a host; None: there is none. Raises TargetError where it cannot be read."""
     answer = _run(shell, "read", folder)
     return _parse(shell, folder, answer["claim"]) if "claim" in answer else None
 
 
-def write(shell: Shell, claimed: ClaimedHost) -> None:
+def write(shell: SshConnection, claimed: ClaimedHost) -> None:
     """Record what is about to be changed. Raises TargetError if the claim is not ours any more."""
     answer = _run(shell, "write", claimed.folder, claimed)
     if "claim" not in answer:
@@ -116,20 +116,20 @@ def write(shell: Shell, claimed: ClaimedHost) -> None:
         )
 
 
-def release(shell: Shell, claimed: ClaimedHost) -> None:
+def release(shell: SshConnection, claimed: ClaimedHost) -> None:
     """Release a host of which the deployment uses nothing more; other claims are left alone."""
     _run(shell, "release", claimed.folder, claimed)
 
 
 def _run(
-    shell: Shell, verb: str, folder: str, claimed: ClaimedHost | None = None
+    shell: SshConnection, verb: str, folder: str, claimed: ClaimedHost | None = None
 ) -> dict[str, str]:
     given = None if claimed is None else claimed.model_dump(mode="json")
     answer: dict[str, str] = run_remote(shell, "claim", verb, folder, given=given)
     return answer
 
 
-def _parse(shell: Shell, folder: str, text: str) -> ClaimedHost:
+def _parse(shell: SshConnection, folder: str, text: str) -> ClaimedHost:
     try:
         return ClaimedHost.model_validate_json(text)
     except ValidationError as error:

@@ -392,7 +392,8 @@ class _Connection:
 
 
 class SshConnection:
-    """A `Shell` on one host that runs any number of commands at once, with connections as needed.
+    """A real host as its administrator sees it, outside of a deployment's view and slice: it runs
+    any number of commands at once, with connections as needed.
 
     After the host has stopped answering, everything raises TargetError at once, until `renew`.
     """
@@ -654,7 +655,12 @@ class SshConnection:
     def sh(
         self, script: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60
     ) -> Completed:
-        """Run a shell script as root on the host itself; see `Shell`."""
+        """Run `/bin/sh -ec script sh words...` as root to its end; the script has the words as $1,
+        $2 ... Secrets go by `stdin`.
+
+        Raises CommandFailed on a status other than 0 or a timeout, TargetError when the host does
+        not answer.
+        """
         argv = ("env", f"PATH={PATH}", "LC_ALL=C.UTF-8", "/bin/sh", "-ec", script, "sh", *words)
         shown = ("sh", "-ec", " ".join(script.split()), *words)
         return self._checked(argv, shown, stdin, timeout_s)
@@ -662,7 +668,9 @@ class SshConnection:
     def python(
         self, source: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60
     ) -> Completed:
-        """Run a program of one file with the host's Python; see `Shell`."""
+        """Run a program of one file (Python 3.9, standard library, up to 100 KB) as root to its
+        end. It has the words in sys.argv[1:]. Raises as `sh`.
+        """
         argv = ("env", f"PATH={PATH}", "LC_ALL=C.UTF-8", self._python, "-I", "-c", source, *words)
         return self._checked(argv, (self._python, *words), stdin, timeout_s)
 

@@ -14,8 +14,8 @@ from weighbridge.common.errors import TargetError
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.topologies.hardware import Disk
+from weighbridge.topologies.ssh.connection import SshConnection
 from weighbridge.topologies.ssh.remote import run_remote
-from weighbridge.topologies.ssh.shell import Shell
 
 LEAST_BYTES: Final = 300 * 2**20
 """The least that mkfs.xfs accepts."""
@@ -52,7 +52,9 @@ class RealDisk(Record):
         return f"{self.id} ({self.path}, {show_bytes(self.size_bytes)}{model}{kind})"
 
 
-def look(shell: Shell, specs: Sequence[Disk]) -> tuple[tuple[RealDisk, ...], tuple[str, ...]]:
+def look(
+    shell: SshConnection, specs: Sequence[Disk]
+) -> tuple[tuple[RealDisk, ...], tuple[str, ...]]:
     """Look at disks of `specs`: those without fault, and sentences on all. Raises TargetError."""
     if not specs:
         return (), ()
@@ -85,7 +87,7 @@ def look(shell: Shell, specs: Sequence[Disk]) -> tuple[tuple[RealDisk, ...], tup
     return tuple(disks), tuple(faults)
 
 
-def clear(shell: Shell, disks: Sequence[RealDisk]) -> None:
+def clear(shell: SshConnection, disks: Sequence[RealDisk]) -> None:
     """Clear disks: their signatures, their first and last MiB, and everything where they can
     discard.
 

@@ -7,8 +7,8 @@ import shlex
 from weighbridge.common.errors import TargetError, WeighbridgeError
 from weighbridge.topologies.ssh import claim, disks, kernel
 from weighbridge.topologies.ssh.claim import ClaimedHost
+from weighbridge.topologies.ssh.connection import SshConnection
 from weighbridge.topologies.ssh.services import HostDeployment, Services
-from weighbridge.topologies.ssh.shell import Shell
 
 DEPLOYMENTS = "deployments"
 """The folder, below that of the hardware's `ssh`, of the deployments' folders."""
@@ -31,7 +31,7 @@ def services_of(claimed: ClaimedHost) -> Services:
     return Services(on_host)
 
 
-def end(shell: Shell, claimed: ClaimedHost) -> None:
+def end(shell: SshConnection, claimed: ClaimedHost) -> None:
     """End a deployment's processes, by its label, and its view. Raises TargetError for the rest."""
     services = services_of(claimed)
     script = services.end([disk.device for disk in claimed.disks])
@@ -44,7 +44,7 @@ def end(shell: Shell, claimed: ClaimedHost) -> None:
         )
 
 
-def give_back(shell: Shell, claimed: ClaimedHost) -> None:
+def give_back(shell: SshConnection, claimed: ClaimedHost) -> None:
     """Remove a deployment from a host, in the reverse order of its start, and release the claim.
 
     Goes on after a failure, but keeps the claim then, so that this can be tried again. Raises

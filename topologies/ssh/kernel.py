@@ -10,8 +10,8 @@ from weighbridge.common.errors import TargetError
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.topologies.hardware import RECORDED, Hardware
+from weighbridge.topologies.ssh.connection import SshConnection
 from weighbridge.topologies.ssh.remote import run_remote
-from weighbridge.topologies.ssh.shell import Shell
 
 
 class KernelState(Record):
@@ -46,7 +46,7 @@ class FormerSettings(Record):
     sysctls: dict[str, str] = Field(default_factory=dict)
 
 
-def look(shell: Shell, hardware: Hardware) -> KernelState:
+def look(shell: SshConnection, hardware: Hardware) -> KernelState:
     """Examine a host; changes nothing. Raises TargetError."""
     names = list(dict.fromkeys((*RECORDED, *hardware.settings)))
     found: dict[str, Any] = run_remote(shell, "kernel", "look", shell.address, given=names)
@@ -56,7 +56,7 @@ def look(shell: Shell, hardware: Hardware) -> KernelState:
     return KernelState.model_validate({**found, "recorded": recorded})
 
 
-def faults(shell: Shell, hardware: Hardware, state: KernelState) -> tuple[str, ...]:
+def faults(shell: SshConnection, hardware: Hardware, state: KernelState) -> tuple[str, ...]:
     """Why a host cannot be used as the hardware says, in sentences; empty: it can."""
     where = f"{shell.name} ({shell.address})"
     found = []
@@ -105,7 +105,7 @@ def former(hardware: Hardware, state: KernelState) -> FormerSettings:
     )
 
 
-def apply(shell: Shell, hardware: Hardware, before: FormerSettings) -> None:
+def apply(shell: SshConnection, hardware: Hardware, before: FormerSettings) -> None:
     """Set what `former` found different. Raises TargetError if the kernel reads otherwise."""
     wanted = hardware.settings
     mtu = hardware.network.mtu if before.mtu is not None else None
@@ -113,14 +113,14 @@ def apply(shell: Shell, hardware: Hardware, before: FormerSettings) -> None:
     _set(shell, before.model_copy(update={"mtu": mtu, "sysctls": sysctls}))
 
 
-def restore(shell: Shell, before: FormerSettings) -> None:
+def restore(shell: SshConnection, before: FormerSettings) -> None:
     """Restore changed settings unless booted since. Raises TargetError for those that are not."""
     # In reverse order: a maximum was raised before a default above its former value.
     sysctls = dict(reversed(list(before.sysctls.items())))
     _set(shell, before.model_copy(update={"sysctls": sysctls}))
 
 
-def _set(shell: Shell, values: FormerSettings) -> None:
+def _set(shell: SshConnection, values: FormerSettings) -> None:
     if values.mtu is None and not values.sysctls:
         return
     given = values.model_dump(mode="json")

@@ -24,7 +24,7 @@ class SshKind(HostKind):
         }
 
     def sized(self, hardware: Hardware) -> Hardware:
-        from weighbridge.topologies.ssh.sizes import asked  # noqa: PLC0415 - reading a hardware file needs no asyncssh
+        from weighbridge.topologies.ssh.requirements import asked  # noqa: PLC0415 - reading a hardware file needs no asyncssh
 
         return asked(hardware)
 

@@ -28,7 +28,6 @@ from weighbridge.topologies.ssh.claim import ClaimedHost
 from weighbridge.topologies.ssh.connection import EventLoop, SshConnection
 from weighbridge.topologies.ssh.host import SERVICE_NAME
 from weighbridge.topologies.ssh.remote import run_remote
-from weighbridge.topologies.ssh.shell import Shell
 
 Kind = Literal["claim", "process", "disk", "kernel setting", "folder", "half-made suite", "suite"]
 Result = TypeVar("Result")
@@ -108,7 +107,7 @@ class _Traces(Record):
 
 @dataclass(frozen=True)
 class _Examined:
-    shell: Shell
+    shell: SshConnection
     claimed: ClaimedHost | None
     found: tuple[HostLeftover, ...]
     daemons: tuple[HostDaemon, ...] = ()
@@ -288,7 +287,7 @@ def attempt_all(
     return results, failed
 
 
-def daemons_of(shell: Shell, claimed: ClaimedHost) -> tuple[HostDaemon, ...]:
+def daemons_of(shell: SshConnection, claimed: ClaimedHost) -> tuple[HostDaemon, ...]:
     """Services of a host's claim. Raises CommandFailed, or TargetError for an invalid answer."""
     services = ending.services_of(claimed)
     printed = shell.sh(services.status()).stdout

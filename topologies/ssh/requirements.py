@@ -11,26 +11,27 @@ from typing import Any, Final
 
 from weighbridge.common.errors import (
     MissingPrerequisite,
+    TargetError,
     WeighbridgeError,
 )
 from weighbridge.common.quantities import show_bytes
 from weighbridge.gateways.gateway import RootImage
 from weighbridge.topologies.attestation import TOOLS
-from weighbridge.topologies.hardware import Hardware
+from weighbridge.topologies.hardware import Hardware, MachineSize
 from weighbridge.topologies.images import ALWAYS
 from weighbridge.topologies.lab.requirements import HostRequirement
-from weighbridge.topologies.loader import Planned
+from weighbridge.topologies.loader import Planned, unsized
 from weighbridge.topologies.ssh import (
     claim,
     disks,
     kernel,
     leftovers,
     services,
-    sizes,
     startup,
     suite,
 )
 from weighbridge.topologies.ssh.connection import SshConnection
+from weighbridge.topologies.ssh.kernel import KernelState
 from weighbridge.topologies.ssh.remote import run_remote
 from weighbridge.topologies.ssh.suite import HostPython
 
@@ -159,7 +160,7 @@ def _look(shell: SshConnection, hardware: Hardware, layouts: Sequence[Planned]) 
     settings = f", {len(state.sysctls)} kernel settings" if state.sysctls else ""
     nic = _has(f"{state.nic}, MTU {state.mtu}{settings}")
     found += [_lacks("NIC and kernel settings", what) for what in wrong] or [nic]
-    size = sizes.size_of(state)
+    size = size_of(state)
     found.append(_has(f"machine: {{cpus: {size.cpus}, memory: {show_bytes(size.memory)}}}"))
     real, faults = disks.look(shell, spec.disks)
     for disk in real:
@@ -234,3 +235,38 @@ def _folder(there: Mapping[str, Any], folder: str) -> list[HostRequirement]:
             "modprobe overlay",
         ),
     ]
+
+
+_ROUGH_FROM_BYTES: Final = 4 * 2**30
+_STEP_BYTES: Final = 64 * 2**20
+
+
+def asked(hardware: Hardware) -> Hardware:
+    """The hardware with sizes of all hosts but clients, asked if missing. Raises TargetError."""
+    unknown = unsized(hardware)
+    if not unknown:
+        return hardware
+    with leftovers.shells(hardware) as shells:
+        found, failed = leftovers.attempt_all(
+            {name: partial(_ask, shells[name], hardware) for name in unknown}
+        )
+    if failed:
+        raise TargetError("\n".join(str(error) for error in failed.values()))
+    hosts = {
+        name: spec.model_copy(update={"machine": found[name]}) if name in found else spec
+        for name, spec in hardware.hosts.items()
+    }
+    return hardware.model_copy(update={"hosts": hosts})
+
+
+def size_of(state: KernelState) -> MachineSize:
+    """The size of a host. Memory is rounded down, since each kernel keeps a little less or more to
+    itself, which would make another run of it.
+    """
+    step = 2**30 if state.memory_bytes >= _ROUGH_FROM_BYTES else _STEP_BYTES
+    return MachineSize(cpus=state.cpus, memory=state.memory_bytes // step * step)
+
+
+def _ask(shell: SshConnection, hardware: Hardware) -> MachineSize:
+    shell.open()
+    return size_of(kernel.look(shell, hardware))

@@ -26,7 +26,6 @@ from weighbridge.topologies.ssh.host_telemetry import HostTelemetry, source
 from weighbridge.topologies.ssh.hosts import HostSetup, SshHosts
 from weighbridge.topologies.ssh.program import RemoteProgram
 from weighbridge.topologies.ssh.services import Services, check_view_folder, view_names, view_script
-from weighbridge.topologies.ssh.shell import Shell
 
 INSTALL_RELEASE: Final = "`weighbridge doctor --hardware FILE` lists what to install"
 """Advice in errors about missing packages and programs."""
@@ -41,7 +40,7 @@ fi
 """
 
 
-def installed_programs(shell: Shell) -> dict[str, str] | None:
+def installed_programs(shell: SshConnection) -> dict[str, str] | None:
     """All installed packages' versions; None: they are not Debian's. Raises TargetError."""
     lines = shell.sh(_RELEASE_LOOK).stdout.splitlines()
     if not lines:
@@ -51,7 +50,7 @@ def installed_programs(shell: Shell) -> dict[str, str] | None:
 
 
 def release_faults(
-    shell: Shell, image: RootImage, packages: Mapping[str, str] | None
+    shell: SshConnection, image: RootImage, packages: Mapping[str, str] | None
 ) -> tuple[str, ...]:
     """Why a layout of this release cannot run on a host, in sentences; empty: it can."""
     where = f"{shell.name} ({shell.address})"

@@ -33,8 +33,8 @@ from weighbridge.common.record import Record
 from weighbridge.common.safe_files import open_lock
 from weighbridge.gateways.gateway import Say
 from weighbridge.topologies.hardware import Hardware, SshAccess
+from weighbridge.topologies.ssh.connection import SshConnection
 from weighbridge.topologies.ssh.remote import run_remote
-from weighbridge.topologies.ssh.shell import Shell
 
 # Nothing is built: this suite's files with its compiled engine make a wheel, and so do the files
 # of each package that pip has installed. A client with the same Python and machine type runs this
@@ -304,12 +304,12 @@ class HostPython(Record):
     """Free space in the folder of deployments."""
 
 
-def look(shell: Shell, access: SshAccess) -> HostPython:
+def look(shell: SshConnection, access: SshAccess) -> HostPython:
     """A host's Python. Raises TargetError."""
     return HostPython.model_validate(run_remote(shell, "suite", "look", access.folder))
 
 
-def fault(shell: Shell, access: SshAccess, found: HostPython) -> str:
+def fault(shell: SshConnection, access: SshAccess, found: HostPython) -> str:
     """Why a suite cannot be installed there, with advice; empty: it can."""
     where = f"{shell.name} ({shell.address})"
     if tuple(int(part) for part in found.python.version.split(".")) < OLDEST:
@@ -331,7 +331,7 @@ def fault(shell: Shell, access: SshAccess, found: HostPython) -> str:
     return ""
 
 
-def ensure(shell: Shell, hardware: Hardware, home: Path, say: Say) -> Command:
+def ensure(shell: SshConnection, hardware: Hardware, home: Path, say: Say) -> Command:
     """Install this suite on a host if needed; returns the command that runs a module there with
     `-m`.
 
@@ -389,7 +389,7 @@ def packed(python: Python, store: Path) -> Path:
     return path
 
 
-def sweep(shell: Shell, folder: str, *, include_suites: bool = False) -> None:
+def sweep(shell: SshConnection, folder: str, *, include_suites: bool = False) -> None:
     """Remove unfinished suites, or all of them."""
     which = "all" if include_suites else "partial"
     run_remote(shell, "suite", "sweep", folder, which, timeout_s=120)

@@ -8,13 +8,13 @@ from typing import Any
 
 from weighbridge.common.errors import TargetError
 from weighbridge.common.tool_output import json_value
-from weighbridge.topologies.ssh.shell import Shell
+from weighbridge.topologies.ssh.connection import SshConnection
 
 _FOLDER = Path(__file__).resolve().parent
 
 
 def run_remote(
-    shell: Shell, program: str, *words: str, given: object = None, timeout_s: float = 60
+    shell: SshConnection, program: str, *words: str, given: object = None, timeout_s: float = 60
 ) -> Any:
     """Run `{program}_program.py` on a host with JSON on its stdin; returns the JSON on its stdout.
 
