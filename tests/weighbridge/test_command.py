@@ -348,7 +348,7 @@ def test_no_password_is_taken_from_the_command_line_which_is_in_the_report(
 )
 @pytest.mark.parametrize(
     "url",
-    ["http://h?X-Amz-Signature=planted", "http://me:pla/nted@h", "http://h/b#planted"],
+    ["http://h?X-Amz-Signature=planted", "me:pla/nted@h", "http://h/b#planted", "//h:1:planted"],
 )
 def test_a_refusal_does_not_repeat_what_may_be_a_secret_of_a_url(
     tmp_path: Path, words: tuple[str, ...], url: str
