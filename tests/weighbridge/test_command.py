@@ -403,24 +403,30 @@ def test_an_internal_error_is_reported_even_if_its_details_cannot_be_kept(
     assert "ZeroDivisionError: by nothing; its details could not be written: No such file" in said
 
 
-def test_a_full_output_is_reported(tmp_path: Path) -> None:
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "weighbridge", "status"],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-            env={
-                **os.environ,
-                "WEIGHBRIDGE_HOME": str(tmp_path),
-                "WEIGHBRIDGE_STATE": str(tmp_path),
-            },
-        )
-    assert done.returncode == 3
-    assert "the disk is full" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert "Exception ignored" not in done.stderr
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ("status > /dev/full", 3, "the disk is full"),
+        ("nonsense 2> /dev/full", 2, ""),
+        ("topologies | true", 141, ""),
+    ],
+)
+def test_an_output_that_is_full_or_not_read_has_its_own_exit_code(
+    tmp_path: Path, words: str, code: int, said: str
+) -> None:
+    line = (
+        f"unset PYTHONUNBUFFERED; {sys.executable} -m weighbridge {words}; exit ${{PIPESTATUS[0]}}"
+    )
+    done = subprocess.run(
+        ["bash", "-c", line],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=command_line.environment(tmp_path),
+    )
+    assert done.returncode == code
+    assert said in done.stderr
+    assert not re.search("Traceback|Exception ignored", done.stderr)
 
 
 @pytest.mark.parametrize(
