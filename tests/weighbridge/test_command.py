@@ -214,8 +214,13 @@ def somebody_elses(folder: Path) -> None:
         (lambda folder: folder.chmod(0o777), "own"),
         (lambda folder: (folder.rename(folder.with_name("real")), folder.symlink_to("real"),
                          somebody_elses(folder)), "own"),
+        (lambda folder: (folder.rename(folder.with_name("real")),
+                         folder.with_name("open").mkdir(), folder.with_name("open").chmod(0o777),
+                         (folder.parent / "open/l").symlink_to("../real"),
+                         folder.symlink_to("open/l")), "own"),
     ],
-    ids=["theirs", "in theirs", "open", "open and sticky", "group", "in an open one", "by a link"],
+    ids=["theirs", "in theirs", "open", "open and sticky", "group", "in an open one", "by a link",
+         "by a link to a link in an open one"],
 )  # fmt: skip
 def test_a_folder_that_somebody_else_can_fill_is_neither_obeyed_nor_started_from(
     tmp_path: Path, variable: str, spoil: Callable[[Path], object], below: str
