@@ -55,10 +55,7 @@ def _without_user(word: re.Match[str]) -> str:
     user, _, host = word[0].rpartition("@")
     if "//" in user or ":" not in user:
         return word[0]
-    name = user[: user.find("=") + 1]
-    if ":" in name:
-        name = ""
-    return f"{name}{'*' * (len(user) - len(name))}@{host}"
+    return f"{'*' * len(user)}@{host}"
 
 
 def mask_line(line: str) -> str:
