@@ -15,7 +15,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from weighbridge.common.errors import UsageError
-from weighbridge.common.escaping import escape_controls, mask_urls
+from weighbridge.common.escaping import escape_controls, mask_line
 
 Model = TypeVar("Model", bound=BaseModel)
 Path_ = tuple[str | int, ...]
@@ -55,7 +55,7 @@ class Fault:
         at = self.column if self.caret is None else self.caret
         # Long lines are cut around the fault, and nothing shown may move a terminal's cursor.
         begin = max(0, at - LONGEST_SHOWN // 2) if len(self.text) > LONGEST_SHOWN else 0
-        text = mask_urls(self.text)
+        text = mask_line(self.text)
         shown = "".join(
             one if one.isprintable() else " " for one in text[begin : begin + LONGEST_SHOWN]
         )

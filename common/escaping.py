@@ -16,6 +16,13 @@ _UNUSUAL: Final = re.compile(r"[^\n\t -~]")
 
 _URL: Final = re.compile(r"""//((?:[^\s"']*(?=@))?)([^\s"'?#]*)((?:[?#][^\s"']*)?)""")
 
+_WORD: Final = re.compile(r"""[^\s"']+""")
+_PORT: Final = re.compile(r"\d*[].,:;)}]*|PORT[][]*")
+"""A port, and what a sentence or a list has after it; or its place in a form that is advised."""
+_SECRET: Final = re.compile(
+    r"""((?:key(?!stone)|secret|password|token)[\w-]{0,40}["']?\s{0,9}[:=])(.*)""", re.IGNORECASE
+)
+
 _ADVISED: Final = re.compile(r"(?<![\w/.-])weighbridge (?=[a-z])")
 """The program's name before a verb."""
 
@@ -28,13 +35,32 @@ def escape_controls(text: str) -> str:
 
 
 def mask_urls(text: str) -> str:
-    """The text with stars for what may be a secret in URLs: user, query and fragment; as long."""
+    """The text with stars for what may be a secret in URLs: user, query, fragment, and what is no
+    number in place of a port; as long.
+    """
 
     def masked(match: re.Match[str]) -> str:
         user, place, query = match.groups()
+        address = place.find("]") + 1 if place.lstrip("@").startswith("[") else 0
+        port = place[address:].partition(":")[2].partition("/")[0]
+        if not _PORT.fullmatch(port):
+            place = place.replace(f":{port}", f":{'*' * len(port)}", 1)
         return f"//{'*' * len(user)}{place}{query[:1]}{'*' * len(query[1:])}"
 
-    return _URL.sub(masked, text)
+    return _URL.sub(masked, _WORD.sub(_without_user, text))
+
+
+def _without_user(word: re.Match[str]) -> str:
+    """`user:password@host` masked: what lacks its scheme is no less a secret."""
+    user, _, host = word[0].rpartition("@")
+    if "//" in user or ":" not in user:
+        return word[0]
+    return f"{'*' * len(user)}@{host}"
+
+
+def mask_line(line: str) -> str:
+    """A line of a file or option, as long, with stars also after a key that may be a secret's."""
+    return _SECRET.sub(lambda found: found[1] + re.sub(r"\S", "*", found[2]), mask_urls(line))
 
 
 def as_started(text: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import re
 import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import SplitResult, urlsplit
 
 from weighbridge.common import bounded_http, plain_xml
-from weighbridge.common.bounded_http import storage_url_of
+from weighbridge.common.bounded_http import parts_of, storage_url_of
+from weighbridge.common.tool_output import shortened
 
 if TYPE_CHECKING:
     from weighbridge.common.credential import Keys
@@ -45,9 +47,12 @@ class HttpAnswer:
 
 
 class WrongAnswer(Exception):
-    """An operation did not do what its API promises. `answer` is None when there was none."""
+    """An operation did not do what its API promises. `answer` is None when there was none. `what`
+    may quote a target, which may send megabytes; who shows it shortens it once secrets are removed.
+    """
 
     def __init__(self, operation: str, what: str, answer: HttpAnswer | None) -> None:
+        what = shortened(what, plain_xml.LONGEST_ERROR_BYTES)
         super().__init__(what)
         self.operation = operation
         self.what = what
@@ -241,7 +246,11 @@ def _auth_v1(endpoint: Mapping[str, Any], place: SplitResult, send: Wire) -> tup
         url = storage_url_of(answer.headers["x-storage-url"])
     except ValueError as error:
         raise WrongAnswer("auth", f"its X-Storage-Url cannot be used: {error}", answer) from None
-    return url, answer.headers["x-auth-token"]
+    token = answer.headers["x-auth-token"]
+    if not token or not token.isprintable() or not token.isascii():
+        what = "its X-Auth-Token is empty, or has characters that no header can carry"
+        raise WrongAnswer("auth", what, None)
+    return url, token
 
 
 def _keystone(
@@ -299,11 +308,28 @@ def ask(
 def expect(operation: str, wanted: Sequence[int], answer: HttpAnswer) -> HttpAnswer:
     """The answer if its status is `wanted`. Raises WrongAnswer otherwise."""
     if answer.status not in wanted:
-        what = skew(answer) or f"{' or '.join(map(str, wanted))} was expected"
+        what = skew(answer) or _redirected(answer)
+        what = what or f"{' or '.join(map(str, wanted))} was expected"
         raise WrongAnswer(operation, what, answer)
     return answer
 
 
+_REGION: Final = re.compile(r"[a-z0-9-]{1,60}")
+
+
+def _redirected(answer: HttpAnswer) -> str:
+    """Where a refusal sends elsewhere: the region or the host, and what to do; else ""."""
+    region = answer.headers.get("x-amz-bucket-region", "")
+    if _REGION.fullmatch(region):
+        return f"this belongs to the region {region}: give that one, and the URL that serves it"
+    with contextlib.suppress(KeyError, ValueError):
+        place = parts_of(answer.headers["location"])
+        if answer.status in _REDIRECTS:
+            return f"it redirects to {place.scheme}://{place.netloc}: give that URL"
+    return ""
+
+
+_REDIRECTS: Final = (301, 302, 303, 307, 308)
 _FORBIDDEN: Final = 403
 _SKEW: Final = timedelta(minutes=5)
 """S3 refuses what was signed 15 minutes before or after; other stores allow 5."""

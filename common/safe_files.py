@@ -123,18 +123,20 @@ def write(folder: Path, name: str, data: bytes, *, mode: int = 0o644) -> None:
     with _below(folder, above, make=True) as parent:
         # A random name: two processes may write the same file.
         part = f".{secrets.token_hex(8)}{DRAFT}"
-        descriptor = os.open(
-            part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CAREFULLY, mode, dir_fd=parent
-        )
         try:
+            descriptor = os.open(
+                part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CAREFULLY, mode, dir_fd=parent
+            )
             with os.fdopen(descriptor, "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
             os.rename(part, last, src_dir_fd=parent, dst_dir_fd=parent)
-        except BaseException:
-            with suppress(FileNotFoundError):
+        except BaseException as error:
+            with suppress(OSError):
                 os.unlink(part, dir_fd=parent)
+            if isinstance(error, OSError):  # of the draft, or of no name at all
+                raise OSError(error.errno, error.strerror, str(folder / name)) from None
             raise
 
 

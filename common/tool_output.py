@@ -25,6 +25,13 @@ def json_object(tool: str, printed: str, error: type[WeighbridgeError]) -> dict[
     return found
 
 
+def shortened(text: str, most: int = 600) -> str:
+    """At most about `most` characters: of a longer text its beginning, which says what, and its
+    end; what is quoted of a target is in between.
+    """
+    return text if len(text) <= most else f"{text[: most * 2 // 3]} ... {text[-most // 3 :]}"
+
+
 def printable(printed: object) -> str:
     """At most 300 characters of a tool's output, all printable: JSON may hold lone surrogates."""
     return escape_controls(str(printed)[:300])

@@ -33,6 +33,7 @@ from weighbridge.common.exchange import (
     exchanging,
     skew,
 )
+from weighbridge.common.tool_output import shortened
 
 if TYPE_CHECKING:
     from weighbridge.common.endpoint import Endpoint
@@ -119,7 +120,7 @@ def verify(
         message = program.without_secrets(message, endpoints)
         body = program.without_secrets(failed["body"], endpoints)
         said = plain_xml.error_words(body.encode())
-        raise OperationFailed(f"{message}\n{said}".rstrip(), **where)
+        raise OperationFailed(f"{shortened(message)}\n{said}".rstrip(), **where)
     return tuple(OperationCheck(**check) for check in answer["checks"])
 
 

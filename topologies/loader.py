@@ -117,7 +117,7 @@ def parse(text: str) -> Reference:
     for part in parts:
         key, equals, value = part.partition("=")
         if not equals or not _KEY.fullmatch(key):
-            raise _wrong(text, column, f"{part!r} is not KEY=VALUE, such as radosgw.threads=64")
+            raise _wrong(text, column, "this is not KEY=VALUE, such as radosgw.threads=64")
         try:
             read = yaml.safe_load(value)
         except yaml.YAMLError:

@@ -142,12 +142,13 @@ def main() -> None:
     if signal.getsignal(signal.SIGINT) in (signal.SIG_DFL, signal.default_int_handler):
         signal.signal(signal.SIGINT, outside_imports(_interrupt))
     code = _code()
-    try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except OSError:
-        # Its reader, such as a terminal, has gone: Python's own last flush must not complain.
-        sys.stdout = None
+    for name in ("stdout", "stderr"):
+        try:
+            if (stream := getattr(sys, name)) is not None:
+                stream.flush()
+        except OSError:
+            # Its reader, such as a terminal, has gone: Python's own last flush must not complain.
+            setattr(sys, name, None)
     sys.exit(code or next(iter(died), code))
 
 

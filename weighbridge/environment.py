@@ -4,6 +4,7 @@ import os
 import shutil
 import stat
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -98,7 +99,10 @@ def _readable(variable: str) -> Path:
     advice = f"Set {variable} to a folder that this user can write to."
     try:
         folder = Path(os.environ.get(variable) or _default(variable)).absolute()
-        exists = folder.exists()
+        if folder.exists() and not os.access(folder, os.R_OK | os.X_OK, effective_ids=True):
+            why = "this user cannot read it" if folder.is_dir() else "it is not a folder"
+            raise MissingPrerequisite(f"{folder}: {why}", advice=advice)
+        _refuse_foreign(folder, variable)
     except RuntimeError as error:  # Python's, for a user without a home folder
         raise MissingPrerequisite(
             f"the folder for hosts and images is not known: {error}", advice=advice
@@ -107,9 +111,6 @@ def _readable(variable: str) -> Path:
         raise MissingPrerequisite(
             f"{error.filename or 'the working folder'}: {error.strerror}", advice=advice
         ) from error
-    if exists and not os.access(folder, os.R_OK | os.X_OK, effective_ids=True):
-        raise MissingPrerequisite(f"{folder}: this user cannot read it", advice=advice)
-    _refuse_foreign(folder, variable)
     return folder
 
 
@@ -118,7 +119,7 @@ def _refuse_foreign(folder: Path, variable: str) -> None:
     obeyed, and images in it are started, by root as well.
     """
     own = (folder, folder.resolve())
-    for path in (*own, *own[0].parents, *own[1].parents):
+    for path in (*own, *own[1].parents, *_steps_to(folder)):
         try:
             status = path.lstat()
         except FileNotFoundError:
@@ -134,6 +135,18 @@ def _refuse_foreign(folder: Path, variable: str) -> None:
             advice=f"Set {variable} to a folder that, like all above it, only this user or root "
             "may write to.",
         )
+
+
+def _steps_to(folder: Path) -> Iterator[Path]:
+    """A folder and all above it, and the same of what each link among them leads to."""
+    waiting, seen = [folder], set[Path]()
+    while waiting:
+        path = waiting.pop()
+        for step in {path, *path.parents} - seen:
+            seen.add(step)
+            yield step
+            if step.is_symlink():
+                waiting.append(step.parent / step.readlink())
 
 
 def _default(variable: str) -> Path:

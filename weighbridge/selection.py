@@ -235,7 +235,8 @@ def layout_for(suite: Suite | None, name: str, hardware: Hardware) -> Planned:
     changes = {
         key: value
         for key, value in kind.fault_settings.items()
-        if not any(_below(("settings", *path_of(key, kind.Settings)), one) for one in given)
+        # What is given sets all that is below it.
+        if not any(("settings", *path_of(key, kind.Settings))[: len(one)] == one for one in given)
     }
     if not changes:
         return plain
@@ -243,11 +244,6 @@ def layout_for(suite: Suite | None, name: str, hardware: Hardware) -> Planned:
     return loader.changed_layout(
         path, hardware, changes, origin, reference=reference, name=plain.layout.name
     )
-
-
-def _below(path: tuple[str, ...], given: tuple[str, ...]) -> bool:
-    """Whether a change of `given` sets what is at a path."""
-    return path[: len(given)] == given
 
 
 def _layout_file(name: str) -> tuple[Path, Reference]:

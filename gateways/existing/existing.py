@@ -15,6 +15,7 @@ from weighbridge.common.errors import BucketsLeft, TargetError, VerificationFail
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.common.structure import CephPool, StoreLayer
+from weighbridge.common.tool_output import shortened
 from weighbridge.gateways.existing import credentials
 from weighbridge.gateways.existing.credentials import source, with_new_keys
 from weighbridge.gateways.existing.settings import ExistingPlacement, ExistingSettings
@@ -75,8 +76,10 @@ class Seen:
         if "silent" in self.shown:
             return str(self.shown["silent"])
         status = self.shown["status"]
-        fails = status >= _SERVER_FAILS
-        return f"answers with status {status}: it fails by itself; see its log" if fails else ""
+        if status < _SERVER_FAILS:
+            return ""
+        why = self.shown["limits"] or "it fails by itself; see its log"
+        return f"answers with status {status}: {why}"
 
 
 def look(
@@ -155,7 +158,7 @@ def clear(
     if answer["left"]:
         reasons: dict[str, list[str]] = {}
         for bucket, why in answer["left"].items():
-            reasons.setdefault(without_secrets(why, endpoints), []).append(bucket)
+            reasons.setdefault(shortened(without_secrets(why, endpoints)), []).append(bucket)
         lines = [f"{', '.join(names)}: {why}" for why, names in reasons.items()]
         raise BucketsLeft(tuple(answer["left"]), lines)
     return tuple(

@@ -20,6 +20,7 @@ from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import TargetError
 from weighbridge.common.exchange import Exchange, HttpAnswer, WrongAnswer, ask, exchanging
 from weighbridge.common.record import Record
+from weighbridge.common.tool_output import shortened
 from weighbridge.gateways.existing import clear
 from weighbridge.gateways.existing.clear import keeps_versions, kept_versions
 
@@ -129,7 +130,7 @@ def _reported(endpoint: Endpoint) -> Iterator[None]:
         yield
     except WrongAnswer as wrong:
         fault = EndpointSilent if wrong.answer is None else TargetError
-        raise fault(wrong.report(endpoint.api, endpoint.url)) from wrong
+        raise fault(shortened(wrong.report(endpoint.api, endpoint.url))) from wrong
 
 
 def _buckets(exchange: Exchange, api: str) -> Iterator[tuple[str, datetime]]:

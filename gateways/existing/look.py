@@ -17,8 +17,9 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from weighbridge.common import plain_xml
 from weighbridge.common.bounded_http import in_words
-from weighbridge.common.exchange import Wire
+from weighbridge.common.exchange import HttpAnswer, Wire
 
 MOST_ADDRESSES = 64
 NAMES = 4
@@ -49,10 +50,18 @@ def look(endpoint: Mapping[str, Any]) -> dict[str, Any]:
         return {"silent": f"{place.hostname}: this port speaks TLS; use https://"}
     return {
         "status": answer.status,
+        "limits": _limits(answer),
         "server": answer.headers.get("server", ""),
         "tls": tls,
         "addresses": addresses,
     }
+
+
+def _limits(answer: HttpAnswer) -> str:
+    """That it refuses for the load, with its own words; "" where it does not say so."""
+    said = plain_xml.error_words(answer.body)
+    limits = "SlowDown" in said or "retry-after" in answer.headers
+    return f"it limits requests now: {said or 'try again later'}" if limits else ""
 
 
 def _addresses(host: str) -> list[str]:

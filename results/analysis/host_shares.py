@@ -38,13 +38,12 @@ def host_shares(plan: ResolvedPlan) -> tuple[HostShare, ...]:
 
 
 def _cpus(hosts: Sequence[PlannedHost]) -> float | None:
-    known = [one.cpus if one.cpus is not None else _own(one) for one in hosts]
+    known = [
+        one.cpus if one.cpus is not None or one.cpuset is None else len(cpu_numbers(one.cpuset))
+        for one in hosts
+    ]
     limits = [one for one in known if one is not None]
     return sum(limits) if len(limits) == len(known) else None
-
-
-def _own(host: PlannedHost) -> float | None:
-    return None if host.cpuset is None else float(len(cpu_numbers(host.cpuset)))
 
 
 def unequal_shares(plan: ResolvedPlan) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, NonNegativeInt, PositiveInt, model_validator
 
+from weighbridge.common.quantities import CpuList
 from weighbridge.common.record import Record
 from weighbridge.common.structure import Redundancy, Structure
 from weighbridge.results.record.step import Pass, Slug
@@ -138,7 +139,7 @@ class PlannedHost(_Part):
     """A host of the hardware file. None: no limit."""
 
     cpus: float | None = None
-    cpuset: str | None = None
+    cpuset: CpuList | None = None
     """The CPUs of its own, such as `2-3,5`."""
     memory: float | None = None
     """In bytes."""

@@ -68,21 +68,28 @@ WRONG_STORAGE_URLS = (
     *("http://[/v1", "http:///v1", "ftp://h/v1", "/v1/AUTH_a", "http://h:99999/v1", "http://h:x"),
     *("http://u:planted@h/v1", "http://h/v1?x=planted", "http://h/v1#planted", "http://h/a b"),
 )
+WRONG_TOKENS = ("", "planted\t5678", "planted\r\n 5678", "planted\u00e9")
 
 
-@pytest.mark.parametrize("url", WRONG_STORAGE_URLS)
-def test_a_storage_url_that_cannot_be_one_is_refused_in_words(
-    monkeypatch: pytest.MonkeyPatch, url: str
+@pytest.mark.parametrize(
+    ("url", "token", "words"),
+    [
+        *((url, "t", "its X-Storage-Url cannot be used: ") for url in WRONG_STORAGE_URLS),
+        *(("http://a:1/v1/A", token, "its X-Auth-Token is empty, or ") for token in WRONG_TOKENS),
+    ],
+)
+def test_a_storage_url_or_a_token_that_cannot_be_one_is_refused_in_words(
+    monkeypatch: pytest.MonkeyPatch, url: str, token: str, words: str
 ) -> None:
     class Odd(StubWire):
         def __call__(self, *_: object) -> HttpAnswer:
-            return HttpAnswer(200, {"x-storage-url": url, "x-auth-token": "t"}, b"")
+            return HttpAnswer(200, {"x-storage-url": url, "x-auth-token": token}, b"")
 
     monkeypatch.setattr(exchange, "Wire", Odd)
     with pytest.raises(WrongAnswer) as error, exchanging(ENDPOINT, "b"):
         pass
     said = error.value.report("swift", "http://a:1")
-    assert said.startswith("swift auth at http://a:1: its X-Storage-Url cannot be used: ")
+    assert said.startswith(f"swift auth at http://a:1: {words}")
     assert "planted" not in said
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import threading
@@ -260,3 +261,23 @@ def test_what_is_mounted_below_a_folder_stays_and_all_else_is_removed(
         subprocess.run(["umount", mounted], check=True)
     remove_tree(folder)
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("failing", ["open", "fsync", "rename"])
+def test_a_file_that_cannot_be_written_is_named_and_its_draft_is_not_left(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    make_folder(folder, "a")
+    real = getattr(os, failing)
+
+    def full(path: object, *given: object, **more: object) -> object:
+        if failing == "open" and not str(path).endswith(".part"):
+            return real(path, *given, **more)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, failing, full)
+    with pytest.raises(OSError, match="No space left") as error:
+        write(folder, "a/b", b"data")
+    monkeypatch.undo()
+    assert error.value.filename == str(folder / "a/b")
+    assert names(folder, "a") == ()

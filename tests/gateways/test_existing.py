@@ -222,6 +222,10 @@ def refusal(status: str, code: str, said: str = "", *, hours: float = 0) -> Call
     return answer
 
 
+def elsewhere(status: str, header: str) -> bytes:
+    return f"HTTP/1.1 {status}\r\nConnection: close\r\n{header}\r\n\r\n".encode()
+
+
 PAGE = b"HTTP/1.1 400 No\r\nConnection: close\r\n\r\n<title>400 plain HTTP to an HTTPS port</title>"
 
 
@@ -249,6 +253,27 @@ PAGE = b"HTTP/1.1 400 No\r\nConnection: close\r\n\r\n<title>400 plain HTTP to an
             "expecting 'eu-lab-7'$",
             "signed for the region us-east-1: check them.",
         ),
+        (
+            elsewhere("301 M", "X-Amz-Bucket-Region: eu-9"),
+            "http",
+            r"this belongs to the region eu-9: give that one, .* it \(status 301\)$",
+            "",
+        ),
+        (
+            elsewhere("307 T", "Location: https://b.example/wb-check?secret=x"),
+            "http",
+            r"it redirects to https://b\.example: give that URL \(status 307\)$",
+            "",
+        ),
+        (elsewhere("307 T", "Location: https://u:s@h/"), "http", r"expected \(status 307\)$", ""),
+        (
+            refusal("503 S", "SlowDown", "Less"),
+            "http",
+            "it limits requests now: SlowDown: Less",
+            "",
+        ),
+        (elsewhere("503 S", "Retry-After: 9"), "http", "it limits requests now: try again", ""),
+        (elsewhere("503 S", "A: b"), "http", "status 503: it fails by itself; see its log$", ""),
         (PAGE, "http", "this port speaks TLS; use https://$", ""),
         (b"\x15\x03\x03\x00\x02\x02\x46", "http", "this port speaks TLS; use https://", ""),
         (b"SSH-2.0-OpenSSH_9.2\r\n", "http", "what it sends is not HTTP; check the port", ""),

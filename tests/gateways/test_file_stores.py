@@ -255,6 +255,15 @@ def unlisted(request: Request, respond: Respond) -> Response:
     return Response(200, b"[]" if "format" in request.query else b"<ListBucketResult/>")
 
 
+def crowded(request: Request, respond: Respond) -> Response:
+    if not request.query:
+        return respond(request)
+    if "format" in request.query:
+        return Response(200, json.dumps([{"name": f"check-{n:099}"} for n in range(5000)]).encode())
+    keys = "".join(f"<Contents><Key>check-{n:099}</Key></Contents>" for n in range(5000))
+    return Response(200, f"<ListBucketResult>{keys}</ListBucketResult>".encode())
+
+
 def undead(request: Request, respond: Respond) -> Response:
     about = request.method == "DELETE" and request.path.endswith("/check")
     return Response(204) if about else respond(request)
@@ -292,6 +301,7 @@ def test_an_etag_that_is_no_md5_is_not_compared(
         (wrong("HEAD", lambda response: wrong_headers(response, OTHER_ETAG)), "HEAD", "ETag"),
         (wrong("GET", short), "GET", "100 bytes, but 65536 were written"),
         (unlisted, "LIST", "the names []"),
+        (crowded, "LIST", "one object named 'check' was written (status 200)"),
         (undead, "GET after DELETE", "404 was expected (status 200)"),
         (wrong("HEAD", lambda _: Response(503)), "HEAD", "200 was expected (status 503)"),
     ],
@@ -304,6 +314,7 @@ def test_wrong_answers_are_found(
         verified(store, client, api)
     assert f" {operation} at {store.server.url}" in failure.value.message
     assert what in failure.value.message
+    assert len(failure.value.message) < 1000
 
 
 def test_only_the_start_of_a_wrong_body_is_shown(store: MemoryStore, client: FakeHost) -> None:

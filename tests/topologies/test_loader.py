@@ -474,7 +474,7 @@ def test_a_reference_is_a_shipped_layout_with_a_release_settings_and_placement()
     ("text", "message"),
     [
         ("null@", "layout:1:5: @ needs a release"),
-        ("null:delay_ms", "layout:1:6: 'delay_ms' is not KEY=VALUE"),
+        ("null:delay_ms", "layout:1:6: this is not KEY=VALUE"),
         ("null:=3", "is not KEY=VALUE"),
         ("null:threads=1:delay=3", "layout:1:16: unknown key 'delay'"),
         ("null:delay_ms=soon", "layout:1:6: delay_ms: Input should be a valid number"),

@@ -214,8 +214,13 @@ def somebody_elses(folder: Path) -> None:
         (lambda folder: folder.chmod(0o777), "own"),
         (lambda folder: (folder.rename(folder.with_name("real")), folder.symlink_to("real"),
                          somebody_elses(folder)), "own"),
+        (lambda folder: (folder.rename(folder.with_name("real")),
+                         folder.with_name("open").mkdir(), folder.with_name("open").chmod(0o777),
+                         (folder.parent / "open/l").symlink_to("../real"),
+                         folder.symlink_to("open/l")), "own"),
     ],
-    ids=["theirs", "in theirs", "open", "open and sticky", "group", "in an open one", "by a link"],
+    ids=["theirs", "in theirs", "open", "open and sticky", "group", "in an open one", "by a link",
+         "by a link to a link in an open one"],
 )  # fmt: skip
 def test_a_folder_that_somebody_else_can_fill_is_neither_obeyed_nor_started_from(
     tmp_path: Path, variable: str, spoil: Callable[[Path], object], below: str
@@ -348,7 +353,7 @@ def test_no_password_is_taken_from_the_command_line_which_is_in_the_report(
 )
 @pytest.mark.parametrize(
     "url",
-    ["http://h?X-Amz-Signature=planted", "http://me:pla/nted@h", "http://h/b#planted"],
+    ["http://h?X-Amz-Signature=planted", "me:pla/nted@h", "http://h/b#planted", "//h:1:planted"],
 )
 def test_a_refusal_does_not_repeat_what_may_be_a_secret_of_a_url(
     tmp_path: Path, words: tuple[str, ...], url: str
@@ -403,24 +408,30 @@ def test_an_internal_error_is_reported_even_if_its_details_cannot_be_kept(
     assert "ZeroDivisionError: by nothing; its details could not be written: No such file" in said
 
 
-def test_a_full_output_is_reported(tmp_path: Path) -> None:
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "weighbridge", "status"],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-            env={
-                **os.environ,
-                "WEIGHBRIDGE_HOME": str(tmp_path),
-                "WEIGHBRIDGE_STATE": str(tmp_path),
-            },
-        )
-    assert done.returncode == 3
-    assert "the disk is full" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert "Exception ignored" not in done.stderr
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ("status > /dev/full", 3, "the disk is full"),
+        ("nonsense 2> /dev/full", 2, ""),
+        ("topologies | true", 141, ""),
+    ],
+)
+def test_an_output_that_is_full_or_not_read_has_its_own_exit_code(
+    tmp_path: Path, words: str, code: int, said: str
+) -> None:
+    line = (
+        f"unset PYTHONUNBUFFERED; {sys.executable} -m weighbridge {words}; exit ${{PIPESTATUS[0]}}"
+    )
+    done = subprocess.run(
+        ["bash", "-c", line],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=command_line.environment(tmp_path),
+    )
+    assert done.returncode == code
+    assert said in done.stderr
+    assert not re.search("Traceback|Exception ignored", done.stderr)
 
 
 @pytest.mark.parametrize(

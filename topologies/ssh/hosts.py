@@ -10,7 +10,7 @@ from functools import partial
 from weighbridge.common.errors import TargetError, WeighbridgeError
 from weighbridge.common.host import Host
 from weighbridge.gateways.together import together
-from weighbridge.topologies.hardware import Disk, Hardware
+from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.hosts import LIMITED, Hosts, Limited
 from weighbridge.topologies.ssh import ending, kernel
 from weighbridge.topologies.ssh.claim import ClaimedHost
@@ -91,7 +91,8 @@ class SshHosts(Hosts):
         unaccounted = [
             name
             for name, one in self._setups.items()
-            if one.cgroup == 1 and any(map(_limited, self._hardware.hosts[name].disks))
+            if one.cgroup == 1
+            and any(disk.bandwidth or disk.iops for disk in self._hardware.hosts[name].disks)
         ]
         if unaccounted:
             facts["write-back"] = (
@@ -172,10 +173,6 @@ def _facts_of(one: HostSetup, hardware: Hardware) -> dict[str, str]:
             facts["cpu"] = "of the entire host: its kernel does not count it for a slice"
         facts["limits"] = limits_read(shell.sh(services.read_limits()).stdout, one.disks)
     return facts
-
-
-def _limited(disk: Disk) -> bool:
-    return disk.bandwidth is not None or disk.iops is not None
 
 
 def limits_read(text: str, disks: Sequence[RealDisk]) -> str:

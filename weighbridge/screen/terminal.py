@@ -45,6 +45,13 @@ class InertConsole(Console):
                 raise
             os.kill(os.getpid(), signal.SIGHUP)
 
+    def on_broken_pipe(self) -> None:
+        """End as what SIGPIPE ends; rich's own status 1 would say that a difference was found."""
+        try:
+            super().on_broken_pipe()
+        except SystemExit:
+            raise SystemExit(128 + signal.SIGPIPE) from None
+
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:

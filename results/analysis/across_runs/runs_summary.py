@@ -63,7 +63,7 @@ class RunsSummary(Record):
 
 def drift_words(a: ComparedRun, b: ComparedRun, earlier: int) -> str:
     """What it means that two runs were not interleaved, with so many earlier runs known."""
-    if a.folder.resolve() == b.folder.resolve():
+    if a.manifest.run_id == b.manifest.run_id:
         return "A and B are the same run: a layout compared with itself there cannot differ."
     if earlier + 1 < RUNS:
         return f"{DRIFT}; two earlier runs of A (--history) are needed to tell how much."

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import shutil
 import zlib
 from collections.abc import Callable, Iterator
@@ -311,21 +312,21 @@ def test_a_report_of_any_run_folder_is_made_or_refused(
         tried(lambda: derive(folder, pictures=False))
 
 
-def test_a_plan_that_replays_what_its_suite_lacks_or_names_a_path_is_refused(
+def test_a_plan_that_replays_what_its_suite_lacks_or_names_a_path_or_no_cpus_is_refused(
     folders: Folders, tmp_path: Path
 ) -> None:
-    path = tmp_path / "plan.resolved.json"
-    plan = of_file(folders["run"], path.name)
-    (layout, passes) = next(iter(plan["passes"].items()))
-    passes[0]["workloads"][0]["name"] = "another"
-    path.write_text(json.dumps(plan))
-    with pytest.raises(UsageError, match=rf"{layout} replays 'another', which is not a workload"):
-        read_record(path, ResolvedPlan)
-    plan = of_file(folders["run"], path.name)
-    plan["layouts"][0]["name"] = "../../etc/passwd"
-    path.write_text(json.dumps(plan))
-    with pytest.raises(UsageError, match=r"layouts\.0\.name"):
-        read_record(path, ResolvedPlan)
+    for where, value, said in (
+        (("passes", "rgw-beast", 0, "workloads", 0, "name"), "another", "replays 'another', which"),
+        (("layouts", 0, "name"), "../../etc/passwd", "layouts.0.name"),
+        (("hardware", "hosts", "client-1", "cpuset"), "none", "'none' is not a list of CPUs"),
+    ):
+        inner = plan = of_file(folders["run"], "plan.resolved.json")
+        for name in where[:-1]:
+            inner = inner[name]
+        inner[where[-1]] = value
+        (tmp_path / "plan.json").write_text(json.dumps(plan))
+        with pytest.raises(UsageError, match=re.escape(said)):
+            read_record(tmp_path / "plan.json", ResolvedPlan)
 
 
 @pytest.mark.parametrize("value", [5e-324, 1e-310, 1e308])

@@ -56,7 +56,8 @@ def changed(run_folder: Path, tmp_path: Path) -> Callable[..., Path]:
 def test_a_run_compared_with_itself_has_no_difference_and_passes_all_tests(
     run_folder: Path, earlier: tuple[str, ...], tmp_path: Path
 ) -> None:
-    said = run(0, run_folder, run_folder, *earlier, *asked(tmp_path))
+    copy = shutil.copytree(run_folder, tmp_path / "copy")
+    said = run(0, run_folder, copy, *earlier, *asked(tmp_path))
     assert "What differs between the runs" not in said
     same = "A and B are the same run: a layout compared with itself there cannot differ."
     assert same in said

@@ -87,7 +87,8 @@ def uses(path: str, device: str) -> list[str]:
             folder = system(one) / "holders" / holder
             called = text(folder, "dm", "name") or text(folder, "md", "level")
             found.append(f"{name} is part of {holder}" + (f" ({called})" if called else ""))
-    found += [f"{names[one]} is swapped to" for one in _numbers(_swaps()) if one in names]
+    swaps = [line.split()[0] for line in text("/proc/swaps").splitlines()[1:]]
+    found += [f"{names[one]} is swapped to" for one in _numbers(swaps) if one in names]
     for loop in listed(Path("/sys/block")):
         for one in _numbers([text("/sys/block", loop, "loop", "backing_file")]):
             if one in names:
@@ -100,10 +101,6 @@ def uses(path: str, device: str) -> list[str]:
                 raise
             found.append("a program, or a mount that only a container sees, has it exclusively")
     return list(dict.fromkeys(found))
-
-
-def _swaps() -> list[str]:
-    return [line.split()[0] for line in text("/proc/swaps").splitlines()[1:]]
 
 
 def _numbers(paths: list[str]) -> Iterator[str]:
