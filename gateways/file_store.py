@@ -369,7 +369,6 @@ class RunningFileStore(RunningGateway):
         return DiskSpace(bytes=size, free_bytes=free, kept=self._structure)
 
     def kept_bytes(self) -> KeptBytes:
-        """What is used of the disks, inodes and folders included."""
         _, used, _ = disk_usage([(host, disk_folders(host)) for host in self._keepers])
         return KeptBytes(used, None, "XFS: used bytes of all disks, metadata included")
 

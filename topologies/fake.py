@@ -175,7 +175,6 @@ class FakeHosts(Hosts):
         """Nothing was limited."""
 
     def power_off(self, names: Collection[str]) -> None:
-        """Kill their services; their files stay."""
         for name in names:
             self._hosts[name].power_off()
 
@@ -237,7 +236,6 @@ class FakeKind(HostKind):
     """The class of all hosts together."""
 
     def sites(self, hardware: Hardware) -> Mapping[str, HostSite]:
-        """See HostKind. These stand in for the random addresses of a deployment."""
         return {
             name: HostSite(
                 name,
@@ -248,7 +246,6 @@ class FakeKind(HostKind):
         }
 
     def prepared(self, asked: HostsRequest, say: Say) -> Callable[[str, Path], Hosts]:
-        """See HostKind. They have the files of this machine."""
         return lambda label, folder: self.made(label, asked.hardware, folder, asked.names)
 
 

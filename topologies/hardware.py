@@ -180,6 +180,10 @@ HostName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,30}$")]
 Sysctl = Annotated[str, Field(pattern=r"^[a-z0-9_]+(\.[A-Za-z0-9_/-]+)+$")]
 
 
+def _known_kind(name: str) -> str:
+    return HOSTS.known(name)
+
+
 class Disk(Record):
     """A disk of a host. Bandwidths are bytes a second each way; None: not limited."""
 
@@ -276,7 +280,7 @@ class Hardware(Record):
     """What runs and reports call it."""
     about: str = ""
     """One sentence, shown in reports."""
-    kind: Annotated[str, AfterValidator(HOSTS.known)]
+    kind: Annotated[str, AfterValidator(_known_kind)]
     """lab: containers with limits. ssh: real hosts. fake: processes, for tests. existing: this
     machine, as the client of a gateway that already runs.
     """

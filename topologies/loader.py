@@ -343,7 +343,6 @@ class _Changed(Document):
     """A valid layout that was changed: every fault is reported at a change."""
 
     def fault_at(self, path: tuple[str | int, ...], message: str, *, key: bool = False) -> Fault:
-        """See Document. The fault is at the change with the longest common path."""
         if not self._changes:
             return super().fault_at(path, message, key=key)
 

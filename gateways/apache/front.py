@@ -400,7 +400,6 @@ class Apache(Front):
         return files
 
     def check(self, host: Host) -> None:
-        """Raises MissingPrerequisite without a built responder, CommandFailed."""
         if self.has_responder:
             _responder()
         known = {
@@ -437,7 +436,6 @@ class Apache(Front):
         return []
 
     def daemons(self, host: Host) -> tuple[Daemon, ...]:
-        """Puts the responder's program there; raises MissingPrerequisite without it."""
         apache = Daemon(host, Service(SERVICE, (*_APACHE, "-DFOREGROUND")), self.port, (ERROR_LOG,))
         if not self.has_responder:
             return (apache,)

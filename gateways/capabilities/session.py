@@ -318,7 +318,6 @@ class S3Session(StoreSession):
         return self.ask_back(f"get_bucket_{setting}", Bucket=bucket)
 
     def new_bucket(self, *, versions: bool = False, **parameters: Any) -> str:
-        """Make a bucket; `clean` deletes all of its `versions`. Raises Refused or Unknown."""
         name = self.names.bucket()
         if self.region != _NEEDS_NO_LOCATION:
             parameters["CreateBucketConfiguration"] = {"LocationConstraint": self.region}
@@ -338,7 +337,6 @@ class S3Session(StoreSession):
         self.signer.add_auth(request)
 
     def clean(self) -> tuple[str, ...]:
-        """Delete all versions in buckets that have some."""
         left = []
         for bucket in self._versioned:
             try:

@@ -290,17 +290,10 @@ class Existing(Gateway):
         return {}
 
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
-        """Do everything that `bring_up` does, from the client host: there is no other host."""
         for client in hosts.values():
             self.bring_up(hosts, client, say)
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:
-        """Find the credentials, look at the endpoints, and verify each in a bucket with a random
-        name.
-
-        Raises UsageError with the credentials that are missing, TargetError without an answer,
-        VerificationFailed. The bucket is always deleted; where that fails, the error names it.
-        """
         endpoints = credentials.endpoints(self.settings, os.environ)
         say(f"looking at {', '.join(one.url for one in singles(endpoints))}")
         seen = look(client, endpoints)

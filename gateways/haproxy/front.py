@@ -232,7 +232,6 @@ class Haproxy(Front):
         return {PATH: "\n\n".join(texts) + "\n"}
 
     def check(self, host: Host) -> None:
-        """Raises CommandFailed when it cannot be run."""
         try:
             done = host.run(["haproxy", "-c", "-f", PATH])
             output, refused = f"{done.stdout}\n{done.stderr}", False

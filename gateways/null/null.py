@@ -144,11 +144,6 @@ class RunningNull(RunningGateway):
         )
 
     def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
-        """Restart it with other options, on the same port and with the same key; its objects are
-        lost.
-
-        Raises as RunningGateway does.
-        """
         wanted = self._checked(gateway, scope)
         if self._runs(wanted):
             return ("null target: no change needed",)
@@ -192,7 +187,6 @@ class Null(Gateway):
 
     @classmethod
     def scope(cls, key: str) -> Scope:
-        """`buckets`, except for its port: it reads its options at start and loses its objects."""
         return "buckets" if key in NullSettings.model_fields and key != "port" else "cluster"
 
     def facts(self) -> dict[str, str]:

@@ -105,13 +105,11 @@ class Rgw(Gateway):
         return ("swift", "s3")
 
     def s3_lacks(self) -> Mapping[S3Way, str]:
-        """As its release; SSE-S3 also needs a Vault, which a layout's options may name."""
         lacks = RELEASES[self.release].s3_lacks
         named = any(_VAULT in section for section in self.settings.options.values())
         return lacks if named or "sse-s3" in lacks else {**lacks, "sse-s3": _NO_VAULT}
 
     def operations_lacked(self, api: ObjectApi) -> Mapping[str, str]:
-        """As its release; over the Swift API the same in all releases so far."""
         return SWIFT_LACKS if api == "swift" else RELEASES[self.release].s3_lacks_operations
 
     @property
@@ -132,7 +130,6 @@ class Rgw(Gateway):
 
     @classmethod
     def scope(cls, key: str) -> Scope:
-        """`restart` for radosgw and fronts, `buckets` for settings of buckets, else `cluster`."""
         return change.scope_of(key)
 
     def layers(self) -> tuple[StoreLayer, ...]:
@@ -140,7 +137,6 @@ class Rgw(Gateway):
         return below if self.place.front is None else ("gateway", *below)
 
     def structure(self, disks: Mapping[str, int]) -> Structure:
-        """Objects are on OSDs' disks; the OSD that gets one from radosgw copies it to others."""
         place, osd, kept = self.place, self.settings.osd, self.settings.pools.kept
         used = {name: osd.split(disks.get(name, 0)) for name in place.osd}
         apart, kept_in_memory = osd.own_journal, osd.objectstore == "memstore"
@@ -215,7 +211,6 @@ class Rgw(Gateway):
         return (*found, *front_parts(place))
 
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
-        """All configuration files as `bring_up` would write them, without keys and cluster id."""
         return self.cluster.files(
             CephRoster(self.place, self.settings, sites),
             fsid=_NO_FSID,

@@ -248,7 +248,6 @@ class RunningRgw(RunningGateway):
         self._describe(checks)
 
     def settle(self) -> tuple[str, ...]:
-        """Run RGW's garbage collection, so that it deletes no object data in the next step."""
         host = self._gateways[0].host
         host.run(["radosgw-admin", "gc", "process", "--include-all"], timeout_s=3600)
         left = len(
@@ -259,7 +258,6 @@ class RunningRgw(RunningGateway):
         return (f"RGW garbage collection completed, {left} entries left",)
 
     def drop_caches(self) -> tuple[str, ...]:
-        """Drop the caches of BlueStore (objects, buffers) and RGW (metadata), not RocksDB's."""
         bluestore = self._objectstore == "bluestore"
         dropped = ask_all(self._osds, {"prefix": "cache drop"}) if bluestore else {}
         dropped |= ask_all(self._gateways, {"prefix": "cache zap"})
@@ -366,7 +364,6 @@ class RunningRgw(RunningGateway):
         self._planned(gateway, scope, lambda _: None)
 
     def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
-        """See RunningGateway and CephChange: after a failure the next restarts what was touched."""
         change = self._planned(gateway, scope, say)
         with change.restoring_on_failure():
             done, checks = change.run(self.endpoints)
@@ -389,7 +386,6 @@ class RunningRgw(RunningGateway):
         return self._below
 
     def disk_space(self) -> DiskSpace | None:
-        """The OSDs' stores (`ceph df`), journals and databases included."""
         ceph = self._below.ceph
         if ceph is None:
             return None
@@ -404,7 +400,6 @@ class RunningRgw(RunningGateway):
         return kept_bytes(self._osds) if self._objectstore == "bluestore" else None
 
     def tolerance(self) -> Tolerance:
-        """As the mon and the first OSD say. Raises CommandFailed."""
         state = self._state
         mon = CephDaemon(state.mon_host, "mon.a")
         found: dict[str, str] = {}

@@ -252,7 +252,6 @@ class RunningSwift(RunningGateway):
         return done
 
     def settle(self) -> tuple[str, ...]:
-        """Send deferred container updates: without an updater they would stay forever."""
         pending = sum(together([partial(_pending, host) for host in self._stores]))
         if not pending:
             return ("no container updates were deferred (async_pending)",)
@@ -281,7 +280,6 @@ class RunningSwift(RunningGateway):
         daemon.check(self._state.daemons)
 
     def below(self) -> Below:
-        """The object servers, and one proxy by itself behind a front. Raises CommandFailed."""
         return self._below()
 
     def disk_space(self) -> DiskSpace:
@@ -289,7 +287,6 @@ class RunningSwift(RunningGateway):
         return DiskSpace(bytes=size, free_bytes=free, kept=self._state.cluster.settings.kept)
 
     def kept_bytes(self) -> KeptBytes:
-        """What is used of the disks' file systems, inodes and folders included."""
         _, objects, _ = self._disk_usage(config.OBJECTS)
         if len(self._roster().folders(self._stores[0])) == 1:
             return KeptBytes(objects, None, "XFS: used bytes of all disks, databases included")
@@ -297,7 +294,6 @@ class RunningSwift(RunningGateway):
         return KeptBytes(objects, beside, "XFS: used bytes of object disks; of database disks")
 
     def tolerance(self) -> Tolerance:
-        """As of its files. It knows nothing of itself as a whole."""
         cluster = self._state.cluster
         proxy, front = cluster.settings.proxy, cluster.front()
         found = {

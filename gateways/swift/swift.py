@@ -131,7 +131,6 @@ class Swift(Gateway):
         return RELEASES[self.release].s3_lacks
 
     def operations_lacked(self, api: ObjectApi) -> Mapping[str, str]:
-        """As its release; over the Swift API also as its pipeline. Versions are a setting."""
         release = RELEASES[self.release]
         lacks = release.s3_lacks_operations
         if api == "swift":
@@ -143,7 +142,6 @@ class Swift(Gateway):
         return self.cluster.tls_host is not None
 
     def cannot_restart(self) -> str:
-        """All it has is on disks, but tokens."""
         return ""
 
     def spreads(self) -> bool:
@@ -151,7 +149,6 @@ class Swift(Gateway):
 
     @classmethod
     def scope(cls, key: str) -> Scope:
-        """`restart`, as servers read files at start; `cluster` for rings, daemons and ports."""
         return change.scope_of(key)
 
     def layers(self) -> tuple[StoreLayer, ...]:
@@ -160,7 +157,6 @@ class Swift(Gateway):
         return servers if self.place.front is None else ("gateway", *servers)
 
     def structure(self, disks: Mapping[str, int]) -> Structure:
-        """Objects are on all disks but the first, or on the only one; proxies send each replica."""
         place, settings = self.place, self.settings
         used = {name: tuple(range(disks.get(name, 0)))[: settings.disks] for name in place.storage}
         return Structure(
@@ -226,7 +222,6 @@ class Swift(Gateway):
         return (*found, *front_parts(place))
 
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
-        """All configuration files as `bring_up` would write them, but with other secrets."""
         secret = Secrets.of(self.cluster, sites)
         roster = SwiftRoster(self.place, self.settings, sites)
         texts = files(self.release, self.settings, roster, secret, self.cluster.front())

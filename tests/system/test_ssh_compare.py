@@ -162,7 +162,8 @@ def test_status_names_daemons_that_died_on_real_hosts_and_no_other(testbed: Mach
             found = re.fullmatch(rf"dead: {pattern}; its log: \1:(/opt/weighbridge/\S+)", line)
             assert found, lines
             testbed.hosts[found[1]].run(["test", "-f", found[2]])
-        assert "it is incomplete: `weighbridge down --hardware FILE`, and `up` again" in lines
+        (advice,) = (line for line in lines if line.startswith("it is incomplete: "))
+        assert "weighbridge down --hardware FILE`, and `up` again" in advice
     finally:
         done = testbed.weighbridge("down", *hardware)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -342,7 +342,6 @@ class LabHost(Host):
         return process is not None and LabProcess.of(process.pid) == process
 
     def is_up(self) -> bool:
-        """Whether the container's first process is running: everything in it ends with that."""
         return self._first is not None and LabProcess.of(self.pid) == self._first
 
     def counters(self) -> Counters:

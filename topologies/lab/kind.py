@@ -23,7 +23,6 @@ class LabKind(HostKind):
     cuts_power: ClassVar[bool] = True
 
     def sites(self, hardware: Hardware) -> Mapping[str, HostSite]:
-        """See HostKind. Addresses follow the order of the hardware file."""
         return {
             name: HostSite(
                 name,

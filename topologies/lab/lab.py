@@ -352,8 +352,6 @@ class LabHosts(Hosts):
         together([partial(end, name) for name in names])
 
     def power_on(self, names: Collection[str]) -> None:
-        """See Hosts. Limits that were on are on again."""
-
         def start(name: str) -> None:
             host = self._lab[name]
             host.power_on(self._run(self._planned[name], self._held.pop(name, ())))
@@ -382,7 +380,6 @@ class LabHosts(Hosts):
         return LabPowerCuts(self, names, self._model_disks, self._bundles.parent)
 
     def limit(self, what: Collection[Limited] = LIMITED) -> None:
-        """See Hosts. Disks whose writes are recorded take no time."""
         self._limited |= set(what)
         if "disk" in what:
             self._limit_write_back()
@@ -426,7 +423,6 @@ class LabHosts(Hosts):
         together([partial(unlimit, name) for name in self._lab])
 
     def facts(self) -> Mapping[str, str]:
-        """See Hosts. Raises TargetError or CommandFailed."""
         version = self._cgroups.version
         memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         facts = {

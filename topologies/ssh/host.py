@@ -120,7 +120,6 @@ class SshHost(Host):
     def spawn(
         self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None
     ) -> RemoteProgram:
-        """Start a program in the view and limits; signals reach it. Raises TargetError."""
         tag = f"spawn.{next(self._programs)}"
         stderr.parent.mkdir(parents=True, exist_ok=True)
         words = self.services.program(tag, argv, env, signalled=True)

@@ -61,11 +61,9 @@ class SshHosts(Hosts):
         )
 
     def limit(self, what: Collection[Limited] = LIMITED) -> None:
-        """Put limits of CPU and disks on, not of NICs. Raises CommandFailed or TargetError."""
         together([partial(self._limit, *one, what, lift=False) for one in self._setups.items()])
 
     def unlimit(self, what: Collection[Limited] = LIMITED) -> None:
-        """See Hosts. Raises CommandFailed or TargetError."""
         together([partial(self._limit, *one, what, lift=True) for one in self._setups.items()])
 
     def _limit(self, name: str, one: HostSetup, what: Collection[Limited], *, lift: bool) -> None:
@@ -82,7 +80,6 @@ class SshHosts(Hosts):
             one.connection.sh(script)
 
     def facts(self) -> Mapping[str, str]:
-        """See Hosts. Raises CommandFailed or TargetError."""
         facts = {"hosts": "real hosts over SSH", "mtu": str(self._hardware.network.mtu)}
         setups = self._setups.values()
         found = together([partial(_facts_of, one, self._hardware) for one in setups])
@@ -102,7 +99,6 @@ class SshHosts(Hosts):
         return facts
 
     def close(self) -> None:
-        """Give all hosts back, also repeatedly. Raises TargetError naming what is left."""
         if self._loop.closed:
             return
         setups = self._setups.values()

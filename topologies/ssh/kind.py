@@ -17,7 +17,6 @@ class SshKind(HostKind):
     by_ssh: ClassVar[bool] = True
 
     def sites(self, hardware: Hardware) -> Mapping[str, HostSite]:
-        """See HostKind. They are as in the hardware file."""
         return {
             name: HostSite(name, spec.address or "", tuple(disk.id or "" for disk in spec.disks))
             for name, spec in hardware.hosts.items()
