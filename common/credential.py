@@ -296,7 +296,8 @@ class _Projects(_Part):
 def log_in(keystone: Keystone, secret: str, path: str, send: Send) -> Granted:
     """Ask Keystone at `path`, such as `/v3`, for a token. Raises KeystoneRefuses, as `send`."""
     path = f"{path.rstrip('/')}/auth/tokens"
-    answer = _ask(keystone, secret, _scope(keystone), path, send)
+    project = {"project": _named(keystone, "project", keystone.project_name)}
+    answer = _ask(keystone, secret, None if keystone.by_application else project, path, send)
     if answer.status == _REFUSED:
         raise KeystoneRefuses(_why(keystone, secret, path, send), answer)
     if answer.status != _GRANTED:
@@ -336,12 +337,6 @@ def _identity(keystone: Keystone, secret: str) -> dict[str, object]:
         own = {"name": keystone.application_credential_name, "user": user}
     method = "application_credential"
     return {"methods": [method], method: {**own, "secret": secret}}
-
-
-def _scope(keystone: Keystone) -> object:
-    if keystone.by_application:
-        return None
-    return {"project": _named(keystone, "project", keystone.project_name)}
 
 
 def _named(keystone: Keystone, kind: str, name: str) -> dict[str, object]:

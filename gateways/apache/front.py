@@ -167,7 +167,10 @@ def _clients(
     # nocanon passes the target unchanged. With fcgi it must be left out: every request with a query
     # would get 403, and REQUEST_URI is unchanged anyway.
     canon = " nocanon" if settings.path == "http" else ""
-    shared = f"retry=0 timeout={settings.timeout:.0f} {_reuse(settings)}"
+    reuse = f"ttl={_IDLE_S}" if settings.reuse else "disablereuse=on"
+    if settings.path == "fastcgi":
+        reuse = f"enablereuse={_on(settings.reuse).lower()}"
+    shared = f"retry=0 timeout={settings.timeout:.0f} {reuse}"
     if settings.path == "fastcgi":
         shared += f" flushpackets={settings.flush}"
     if _balanced(settings, len(backends), native=native):
@@ -204,12 +207,6 @@ def _target(settings: ApacheSettings, backends: Sequence[Backend], *, native: bo
     if settings.responder.socket == "unix":
         return f"unix:{_SOCKET}|fcgi://localhost/"
     return f"fcgi://127.0.0.1:{settings.responder.port}/"
-
-
-def _reuse(settings: ApacheSettings) -> str:
-    if settings.path == "fastcgi":
-        return f"enablereuse={_on(settings.reuse).lower()}"
-    return f"ttl={_IDLE_S}" if settings.reuse else "disablereuse=on"
 
 
 def _own(settings: ApacheSettings, section: Section) -> list[str]:

@@ -35,17 +35,19 @@ def look(endpoint: Mapping[str, Any]) -> dict[str, Any]:
     place = urlsplit(endpoint["url"])
     # A certificate for virtual hosts may be valid for these only.
     before = "wb-check." if endpoint["addressing"] == "virtual" else ""
+    host = before + (place.hostname or "")
     try:
         wire = Wire(place.scheme, before + place.netloc, endpoint["ca_file"])
         try:
             wire.connect()
             tls = _tls(wire)
             answer = wire("GET", place.path or "/", b"", {})
-            addresses = _addresses(before + (place.hostname or ""))
+            found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
         finally:
             wire.close()
     except (OSError, http.client.HTTPException) as error:
-        return {"silent": f"{before}{place.hostname}: {in_words(error)}"}
+        return {"silent": f"{host}: {in_words(error)}"}
+    addresses = {str(one[4][0]) for one in found} - {host}
     if answer.status == http.client.BAD_REQUEST and _WANTS_TLS.search(answer.body):
         return {"silent": f"{place.hostname}: this port speaks TLS; use https://"}
     return {
@@ -53,7 +55,7 @@ def look(endpoint: Mapping[str, Any]) -> dict[str, Any]:
         "limits": _limits(answer),
         "server": answer.headers.get("server", ""),
         "tls": tls,
-        "addresses": addresses,
+        "addresses": sorted(addresses)[:MOST_ADDRESSES],
     }
 
 
@@ -62,12 +64,6 @@ def _limits(answer: HttpAnswer) -> str:
     said = plain_xml.error_words(answer.body)
     limits = "SlowDown" in said or "retry-after" in answer.headers
     return f"it limits requests now: {said or 'try again later'}" if limits else ""
-
-
-def _addresses(host: str) -> list[str]:
-    """The addresses of a name, sorted; empty of an address."""
-    found = {str(one[4][0]) for one in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
-    return [] if found == {host} else sorted(found)[:MOST_ADDRESSES]
 
 
 def _tls(wire: Wire) -> str:

@@ -116,7 +116,10 @@ class CephBringUp:
             )
             self._quieten(monitor)
             self._await_clean(monitor)
-            media, primaries = self._media(monitor), self._primaries(monitor)
+            # What kind of disk each OSD believes it has: options for that kind apply.
+            known = json.loads(monitor.ask({"prefix": "osd metadata", "format": "json"})[0])
+            media: list[Media] = ["hdd" if one["rotational"] == "1" else "ssd" for one in known]
+            primaries = self._primaries(monitor)
             kept = data_pool.read(monitor)
         gateways = [CephDaemon(self.hosts[one.host], one.name) for one in self.roster.radosgws]
         restore_intervals(ceph_state.mgrs(self.roster.mons, self.hosts), stores, self.settings)
@@ -311,11 +314,6 @@ class CephBringUp:
                     f"{health['status']} ({checks}), {clean} of {wanted} placement groups clean"
                 )
             time.sleep(_POLL_S)
-
-    def _media(self, monitor: Monitor) -> list[Media]:
-        """What kind of disk each OSD believes it has: options for that kind apply."""
-        osds = json.loads(monitor.ask({"prefix": "osd metadata", "format": "json"})[0])
-        return ["hdd" if one["rotational"] == "1" else "ssd" for one in osds]
 
     def _primaries(self, monitor: Monitor) -> dict[int, int]:
         command = {"prefix": "pg ls-by-pool", "poolstr": DATA_POOL, "format": "json", "to": "mgr"}

@@ -386,11 +386,13 @@ class Study(Record):
 
     @model_validator(mode="after")
     def _coherent(self) -> Study:
+        known = [variant.name for variant in self.variants]
+        ruled = {rule.beside.variant for one in self.published for rule in one.rules}
         faults = [
             *self._ambiguous_variants(),
             *self._unknown_factors(),
             *self._unknown_dimensions(),
-            *self._unknown_rules(),
+            *_unknown("no variant", sorted(name for name in ruled if name is not None), known),
             *self._unknown_cells(),
             *self._unknown_variants(),
         ]
@@ -445,11 +447,6 @@ class Study(Record):
             names = (*table.down, *table.across, *table.where)
             faults += _unknown(f"table {table.title!r} has no dimension", names, known)
         return faults
-
-    def _unknown_rules(self) -> list[str]:
-        known = [variant.name for variant in self.variants]
-        named = {rule.beside.variant for one in self.published for rule in one.rules}
-        return _unknown("no variant", sorted(name for name in named if name is not None), known)
 
     def _unknown_cells(self) -> list[str]:
         """Conclusions about variants that the study does not have."""

@@ -185,32 +185,6 @@ def test_a_run_that_is_asked_to_end_ends_its_bench_and_names_what_it_cannot_dele
     assert cluster.server.all_ended()
 
 
-@pytest.mark.test_all
-def test_what_a_killed_run_left_goes_with_its_resumption_which_needs_the_pools_as_they_were(
-    cluster: Cluster,
-) -> None:
-    with cluster.benching() as process:
-        process.kill()
-    until(lambda: not cluster.server.running)
-    assert len(cluster.left) == 10 + 1
-    cluster.ceph.say("hang", 0)
-    as_it_was = [detail(), detail("default.rgw.buckets.data")]
-    for pools in (
-        [detail(size=2), as_it_was[1]],
-        [as_it_was[0], detail("default.rgw.buckets.data", size=2)],
-    ):
-        cluster.ceph.say("pools", pools)
-        done = cluster.resume()
-        assert done.returncode == 2, done.stdout
-        assert "when the run began, it was pool bench: 3 replicas" in done.stderr
-    cluster.ceph.say("pools", as_it_was)
-    done = cluster.resume()
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert cluster.left == []
-    steps = RunStore.open(cluster.run_folder).steps()
-    assert [step.key.layer for step in steps if step.measurement is not None] == [None, "rados"]
-
-
 def test_clean_deletes_what_runs_left_in_the_pool_and_nothing_else(cluster: Cluster) -> None:
     ours = ("benchmark_data_gateway-1_1_object0", "wb-0123abcd-small")
     for name in ours:

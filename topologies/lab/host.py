@@ -256,13 +256,7 @@ class LabHost(Host):
     def spawn(
         self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None
     ) -> subprocess.Popen[bytes]:
-        """Start a program in the host's namespaces and limits; signals to the result reach the
-        program.
-
-        `returncode` is the program's; 128 + N when signal N ended it. Raises TargetError when
-        `stderr` cannot be written: in the host's log folder it may be anything that the host has
-        put there.
-        """
+        # In the host's log folder `stderr` may be anything that the host has put there.
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         try:
             if stderr.parent == self.bundle.logs:

@@ -82,10 +82,7 @@ class SshHost(Host):
             raise TargetError(f"{self.name}: {path} cannot be written: {done.text.strip()}")
 
     def log(self, name: str) -> Path:
-        """An up-to-date copy here of a log of the host, or with "" of all logs.
-
-        When the host is lost or was given back it is the last copy. Raises TargetError.
-        """
+        # A new copy; the last one when the host is lost or was given back.
         copy = self._logs / name if name else self._logs
         if not self._closed and not self.connection.lost:
             try:

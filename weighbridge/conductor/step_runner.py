@@ -395,7 +395,11 @@ class StepRunner:
     ) -> tuple[StepResult, tuple[KeptFile, ...], TargetError | None]:
         """The step, its files, and why nothing else can be measured on this deployment."""
         cache = self._suite.cache if workload.cache is None else workload.cache
-        drop = partial(self._drop_caches, deployment, kernel=kernel_alone(cache))
+
+        def drop() -> None:
+            dropped = deployment.drop_caches(kernel_alone=kernel_alone(cache))
+            self.note("caches", deployment, dropped)
+
         if cache in ("before-step", "kernel"):
             # What preparation or the last step left to be written is not a part of this one.
             with deployment.unlimited():
@@ -465,10 +469,6 @@ class StepRunner:
         self.keep(f"cleanup-{self.order}", cleaned.kept)
         failed = f"; {cleaned.failed} could not be deleted" if cleaned.failed else ""
         self.note("cleaned", deployment, [f"{cleaned.deleted} objects deleted{failed}"])
-
-    def _drop_caches(self, deployment: Deployment, *, kernel: bool) -> None:
-        dropped = deployment.drop_caches(kernel_alone=kernel)
-        self.note("caches", deployment, dropped)
 
     def _write_lost(self, key: StepKey, *notes: str) -> None:
         self._write(

@@ -173,10 +173,12 @@ class ProbeReader:
             # A probe that is asked to end exits with 0 or by our signal; any other status means
             # that it ended by itself.
             if not self._closing or (error.code or 0) > 0:
-                self._note(
-                    f"the probe {self.probe.name} ended by itself with status "
-                    f"{error.code}{self._last_words()}"
-                )
+                said = ""
+                with contextlib.suppress(OSError):
+                    for line in last_lines(self._stderr, 1):
+                        said = f": {line[:200]} ({self._stderr})"
+                what = f"ended by itself with status {error.code}{said}"
+                self._note(f"the probe {self.probe.name} {what}")
         except NoLine as error:
             self._note(f"the probe {self.probe.name} {error}: no more of it is read")
         finally:
@@ -208,13 +210,6 @@ class ProbeReader:
             )
         self._stalled = True
         return True
-
-    def _last_words(self) -> str:
-        try:
-            lines = last_lines(self._stderr, 1)
-        except OSError:
-            return ""
-        return f": {lines[-1][:200]} ({self._stderr})" if lines else ""
 
     def ask_to_end(self) -> None:
         """Close its stdin, which asks it to end."""

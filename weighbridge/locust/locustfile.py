@@ -46,7 +46,6 @@ class SuiteUser(EngineUser):
 
     @classmethod
     def replay(cls, options: argparse.Namespace) -> Replay:
-        """What the options ask for: the page may change them from test to test."""
         suite = loader.load(loader.find(options.suite))
         api = options.api or next((one for one in suite.api if one in APIS), "")
         if api not in APIS:

@@ -68,8 +68,10 @@ class PlainDisplay:
         """Only what has ended gets a line."""
 
     def ended(self, result: StepResult) -> None:
-        left = show_duration(self._estimate.left_s())
-        self.say(f"    {_outcome(result)}  ({left} left)")
+        rate, bandwidth, p90, longest, errors = _numbers(result)
+        text = f"{rate} op/s, {bandwidth} MB/s, p90 {p90} ms, max {longest} ms, {errors} errors"
+        text += "" if result.valid else f"; NOT VALID: {'; '.join(result.notes)}"
+        self.say(f"    {text}  ({show_duration(self._estimate.left_s())} left)")
 
 
 class LiveDisplay:
@@ -162,12 +164,6 @@ def step_name(key: StepKey) -> str:
     if key.rate_per_s is not None:
         name += f" at {key.rate_per_s:g}/s"
     return f"{name} repeat {key.repeat + 1}" if key.repeat else name
-
-
-def _outcome(result: StepResult) -> str:
-    rate, bandwidth, p90, longest, errors = _numbers(result)
-    text = f"{rate} op/s, {bandwidth} MB/s, p90 {p90} ms, max {longest} ms, {errors} errors"
-    return text if result.valid else f"{text}; NOT VALID: {'; '.join(result.notes)}"
 
 
 def _numbers(result: StepResult) -> tuple[str, str, str, str, str]:

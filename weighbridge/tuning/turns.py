@@ -193,15 +193,12 @@ class OptunaSearch:
                 and found.trials > 1
             ):
                 return None
-            if entry is not None and self._beaten(entry):
+            best = max((gain for gain in self._gains.values() if gain is not None), default=0.0)
+            if entry is not None and entry.gain_high is not None and entry.gain_high < best:
                 break
         if entry is None or entry.verdict in ("not allowed", "failed"):
             return None
         return entry.gain
-
-    def _beaten(self, entry: SettingEntry) -> bool:
-        best = max(gain for gain in self._gains.values() if gain is not None)
-        return entry.gain_high is not None and entry.gain_high < best
 
     def _finalists(self) -> Sequence[TrialCount]:
         better = {

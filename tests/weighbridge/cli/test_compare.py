@@ -193,18 +193,6 @@ def test_a_server_that_refuses_everything_spoils_no_run(run: Run, answer: Influx
     )
 
 
-@pytest.mark.test_all
-def test_no_secret_of_the_server_is_in_the_run_folder_or_on_the_screen(run: Run) -> None:
-    server = InfluxServer.parse(
-        "http://127.0.0.1:1", {"WEIGHBRIDGE_INFLUX_TOKEN": "planted-secret"}
-    )
-    store, text = compared(run, server)
-    files = [path for path in store.folder.rglob("*") if path.is_file()]
-    assert any(b"http://127.0.0.1:1" in path.read_bytes() for path in files)
-    assert not [path for path in files if b"planted-secret" in path.read_bytes()]
-    assert "planted-secret" not in text
-
-
 def test_a_run_that_is_interrupted_sends_what_it_has_and_ends_as_interrupted(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
