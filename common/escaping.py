@@ -20,8 +20,11 @@ _WORD: Final = re.compile(r"""[^\s"']+""")
 _PORT: Final = re.compile(r"\d*[].,:;)}]*|PORT[][]*")
 """A port, and what a sentence or a list has after it; or its place in a form that is advised."""
 _SECRET: Final = re.compile(
-    r"""((?:key(?!stone)|secret|password|token)[\w-]{0,40}["']?\s{0,9}[:=])(.*)""", re.IGNORECASE
+    r"""((?:key(?!stone)|secret|password|token)[\w-]{0,40}["']?\s{0,9}(?:(:)|=))"""
+    r"""((?(2).*|(?:"[^"]*"?|'[^']*'?|[^;&"']*)))""",
+    re.IGNORECASE,
 )
+"""YAML's key with the rest of its line; after `=`, what quotes or a list's next part end."""
 
 _ADVISED: Final = re.compile(r"(?<![\w/.-])weighbridge (?=[a-z])")
 """The program's name before a verb."""
@@ -60,7 +63,7 @@ def _without_user(word: re.Match[str]) -> str:
 
 def mask_line(line: str) -> str:
     """A line of a file or option, as long, with stars also after a key that may be a secret's."""
-    return _SECRET.sub(lambda found: found[1] + re.sub(r"\S", "*", found[2]), mask_urls(line))
+    return _SECRET.sub(lambda found: found[1] + re.sub(r"\S", "*", found[3]), mask_urls(line))
 
 
 def as_started(text: str) -> str:
