@@ -158,7 +158,7 @@ def test_all_that_is_wrong_is_reported_at_once_where_it_was_given() -> None:
         {},
         s3=("a=htp://x", "a=http://y", "http://z", "B=http://x", "c="),
         swift=("a=http://x/auth?b",),
-        profiles=("d=x", "a=x y"),
+        profiles=("d=x", "a= x"),
     )
     heads = [one.splitlines()[0] for one in faults]
     for head in (
