@@ -119,8 +119,11 @@ class Watch:
                     and b"weighbridge" in (process / "cmdline").read_bytes()
                     and self._ours(process)
                 ):
+                    words = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
                     self.here |= {
-                        str(listed[inode]) for inode in held(process.name) if inode in listed
+                        f"{listed[inode]} by {words}"
+                        for inode in held(process.name)
+                        if inode in listed
                     }
 
     @staticmethod
@@ -201,7 +204,7 @@ def check_listeners(shown: Shown, more: Mapping[str, set[str]] = MappingProxyTyp
         wanted = listeners | more.get(host, set())
         assert {name for name in wanted if name not in seen} == set(), seen
     # Nothing of the run listens in the machine's own network.
-    assert watch.here == set()
+    assert watch.here == set(), watch.here
 
 
 def check_credentials(shown: Shown) -> None:
