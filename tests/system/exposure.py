@@ -119,12 +119,9 @@ class Watch:
                     and b"weighbridge" in (process / "cmdline").read_bytes()
                     and self._ours(process)
                 ):
-                    words = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-                    self.here |= {
-                        f"{listed[inode]} by {words}"
-                        for inode in held(process.name)
-                        if inode in listed
-                    }
+                    words = (process / "cmdline").read_text()
+                    here = (listed[one] for one in held(process.name) if one in listed)
+                    self.here |= {f"{one} by {words}" for one in here}
 
     @staticmethod
     def _ours(process: Path) -> bool:
