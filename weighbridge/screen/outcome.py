@@ -196,7 +196,7 @@ def print_report_place(derived: Derived, console: Console) -> None:
     if derived.report is not None:
         print_line(console, f"report  {derived.report}")
         return
-    print_line(console, f"report  {missing(DRAWING).message}")
+    print_line(console, f"report  {missing(DRAWING)}")
     print_line(console, f"        and then weighbridge report {derived.folder.parent}")
 
 
