@@ -119,7 +119,7 @@ class Watch:
                     and b"weighbridge" in (process / "cmdline").read_bytes()
                     and self._ours(process)
                 ):
-                    words = (process / "cmdline").read_text()
+                    words = (process / "cmdline").read_text(errors="replace")
                     here = (listed[one] for one in held(process.name) if one in listed)
                     self.here |= {f"{one} by {words}" for one in here}
 
