@@ -511,21 +511,21 @@ def load(source: KeySource, known: Sequence[str] = ()) -> Keys:
     argv = [sys.executable, "-I", "-B", "-c", _MAIN, *filter(None, sys.path)]
     pipe, log = subprocess.PIPE, subprocess.DEVNULL
     order = json.dumps({"source": source.model_dump(), "within_s": GIVEN_WITHIN_S})
-    found: dict[str, Any] = {"fault": "the program that asks for them was ended before it answered"}
+    answer: dict[str, Any] = {"fault": "the program that asks for them ended without an answer"}
     with (
         contextlib.suppress(OSError, ValueError, subprocess.TimeoutExpired),
         subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=log, start_new_session=True) as run,
     ):
         try:
-            found = json.loads(run.communicate(order.encode(), GIVEN_WITHIN_S + 10)[0])
+            answer = json.loads(run.communicate(order.encode(), GIVEN_WITHIN_S + 10)[0])
         finally:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(run.pid, signal.SIGKILL)
-    if fault := found.get("fault"):
+    if fault := answer.get("fault"):
         # What a program writes to stderr helps whoever wrote it; it may have the keys before.
         words = redacted(fault, known)[:500].strip()
         raise KeysUnavailable(f"profile {source.profile!r} gives no keys: {words}")
-    access, secret, token, end_at = found["keys"]
+    access, secret, token, end_at = answer["keys"]
     return Keys(access, secret, token, datetime.fromisoformat(end_at) if end_at else None)
 
 

@@ -63,7 +63,7 @@ def _without_user(word: re.Match[str]) -> str:
 
 def mask_line(line: str) -> str:
     """A line of a file or option, as long, with stars also after a key that may be a secret's."""
-    return _SECRET.sub(lambda found: found[1] + re.sub(r"\S", "*", found[3]), mask_urls(line))
+    return _SECRET.sub(lambda match: match[1] + re.sub(r"\S", "*", match[3]), mask_urls(line))
 
 
 def as_started(text: str) -> str:

@@ -315,6 +315,7 @@ def expect(operation: str, wanted: Sequence[int], answer: HttpAnswer) -> HttpAns
 
 
 _REGION: Final = re.compile(r"[a-z0-9-]{1,60}")
+_REDIRECTS: Final = (301, 302, 303, 307, 308)
 
 
 def _redirected(answer: HttpAnswer) -> str:
@@ -329,7 +330,6 @@ def _redirected(answer: HttpAnswer) -> str:
     return ""
 
 
-_REDIRECTS: Final = (301, 302, 303, 307, 308)
 _FORBIDDEN: Final = 403
 _SKEW: Final = timedelta(minutes=5)
 """S3 refuses what was signed 15 minutes before or after; other stores allow 5."""

@@ -209,7 +209,7 @@ _DEFINING = (*READS, *WRITES, "delete", "list")
 """The operation that comes first decides which objects a workload has."""
 
 MOST_COMPARISONS = 20_000
-"""Of objects with works that wrote them, for one work: no honest file needs a tenth."""
+"""Of objects with works that wrote them, for one work: above it, one work must have written all."""
 
 NAME_KEYS = ("cprefix", "csuffix", "oprefix", "osuffix")
 """Prefix and suffix of containers, and of objects."""

@@ -42,12 +42,12 @@ def look(endpoint: Mapping[str, Any]) -> dict[str, Any]:
             wire.connect()
             tls = _tls(wire)
             answer = wire("GET", place.path or "/", b"", {})
-            found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            resolved = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
         finally:
             wire.close()
     except (OSError, http.client.HTTPException) as error:
         return {"silent": f"{host}: {in_words(error)}"}
-    addresses = {str(one[4][0]) for one in found} - {host}
+    addresses = {str(address[0]) for *_, address in resolved} - {host}
     if answer.status == http.client.BAD_REQUEST and _WANTS_TLS.search(answer.body):
         return {"silent": f"{place.hostname}: this port speaks TLS; use https://"}
     return {

@@ -117,8 +117,8 @@ class CephBringUp:
             self._quieten(monitor)
             self._await_clean(monitor)
             # What kind of disk each OSD believes it has: options for that kind apply.
-            known = json.loads(monitor.ask({"prefix": "osd metadata", "format": "json"})[0])
-            media: list[Media] = ["hdd" if one["rotational"] == "1" else "ssd" for one in known]
+            metadata = json.loads(monitor.ask({"prefix": "osd metadata", "format": "json"})[0])
+            media: list[Media] = ["hdd" if osd["rotational"] == "1" else "ssd" for osd in metadata]
             primaries = self._primaries(monitor)
             kept = data_pool.read(monitor)
         gateways = [CephDaemon(self.hosts[one.host], one.name) for one in self.roster.radosgws]

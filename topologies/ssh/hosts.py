@@ -20,9 +20,9 @@ from weighbridge.topologies.ssh.host import SshHost
 from weighbridge.topologies.ssh.kernel import KernelState
 
 RECONNECT_S = 8.0
+"""How long to try to reach a lost host again before it is left as it is."""
 HURRY_S = 5.0
 """What hosts have to end what they do after a second signal."""
-"""How long to try to reach a lost host again before it is left as it is."""
 
 
 @dataclass
