@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import runpy
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -171,3 +172,14 @@ def test_every_toy_is_documented_and_has_an_entry_point(toy: str) -> None:
     group = re.search(r"\[(weighbridge\.\w+)\]", points.read_text())
     assert group is not None
     assert group[1] in page
+
+
+def test_every_attack_names_a_test_that_exists() -> None:
+    tests = ROOT / "tests"
+    attacks = runpy.run_path(str(tests / "system" / "attacks.py"))["ATTACKS"]
+    targets = " ".join(attacks.values()).split()
+    assert targets
+    for target in targets:
+        file, _, name = target.partition("::")
+        names = re.findall(r"^def (test_\w+)", (tests / file).read_text(), re.MULTILINE)
+        assert any(name.strip("*") in one for one in names), target

@@ -312,7 +312,6 @@ def bits_per_s(printed: str) -> float:
 
 
 def _object(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """The object of this name; empty where there is none."""
     found = of.get(name)
     return found if isinstance(found, dict) else {}
 

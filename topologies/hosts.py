@@ -189,7 +189,6 @@ def keep(source: Path, folder: Path, host: str) -> None:
 
 
 def _copied(source: Path, folder: Path, host: str) -> Iterator[str]:
-    """Copy what can be copied; yields a line about everything else."""
     left_bytes = MOST_BYTES
     for number, entry in enumerate(safe_files.entries(source)):
         if number == MOST_FILES:
@@ -206,7 +205,6 @@ def _copied(source: Path, folder: Path, host: str) -> Iterator[str]:
 
 
 def _copy(source: Path, folder: Path, host: str, name: str, left_bytes: int) -> int:
-    """Copy one file with its mode and time; returns its bytes. Raises OSError."""
     with os.fdopen(safe_files.open_descriptor(source, name, os.O_RDONLY), "rb") as original:
         known = os.fstat(original.fileno())
         if known.st_size > left_bytes:

@@ -185,7 +185,6 @@ def _levels(annotation: Any) -> int:
 
 
 def _record(annotation: Any) -> type[BaseModel] | None:
-    """The record in this type; None: there is none."""
     if inspect.isclass(annotation) and issubclass(annotation, BaseModel):
         return annotation
     return next(

@@ -182,7 +182,6 @@ def _ended(died: TargetError) -> str:
 
 
 def _death(check: Callable[[], None], within_s: float = 0.0) -> TargetError | None:
-    """The death of a daemon, if it shows within this time."""
     deadline = time.monotonic() + within_s
     while True:
         try:

@@ -173,7 +173,6 @@ def _lockable(store: S3Session) -> dict[str, Any]:
 
 
 def _locked(store: S3Session, at: dict[str, Any]) -> Answer:
-    """Try to delete a version that is locked. Raises Wrong or Unknown."""
     try:
         store.ask("delete_object", **at)
     except Refused as refused:

@@ -31,7 +31,6 @@ _chunked = partial(capability, "s3", "aws-chunked")
 
 
 def _named(algorithm: str, body: bytes) -> dict[str, str]:
-    """The headers of a checksum as boto3 sends them."""
     header = {f"x-amz-checksum-{algorithm}": checksum(algorithm, body)}
     return {**header, "x-amz-sdk-checksum-algorithm": algorithm.upper()}
 

@@ -335,7 +335,6 @@ def _info(store: SwiftSession) -> Answer:
 
 
 def _has(answer: HttpAnswer, headers: dict[str, str]) -> Answer:
-    """Works if the answer has these headers. Raises Wrong."""
     for name, value in headers.items():
         if answer.headers.get(name) != value:
             raise Wrong(f"{name}: {answer.headers.get(name)}, not {value}", status=answer.status)

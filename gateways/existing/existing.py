@@ -30,6 +30,8 @@ _EMPTY_WITHIN_S = 20.0
 _SERVER_FAILS = 500
 _REFUSALS = (400, 401, 403)
 """Statuses that may be for the keys, or for the region that they are signed for."""
+_OF_NO_KEY = ("TooManyBuckets", "QuotaExceeded")
+"""Codes with these statuses that are for neither."""
 
 
 class RunningExisting(RunningGateway):
@@ -340,7 +342,8 @@ class Existing(Gateway):
             raise
 
     def _advice(self, failed: OperationFailed, endpoints: tuple[Endpoint, ...]) -> str:
-        if failed.skewed or failed.status not in _REFUSALS:
+        limited = any(f"\n{code}" in failed.message for code in _OF_NO_KEY)
+        if failed.skewed or limited or failed.status not in _REFUSALS:
             return ""
         part = self.settings.s3 if failed.api == "s3" else self.settings.swift
         assert part is not None  # noqa: S101 - the endpoint was made from it

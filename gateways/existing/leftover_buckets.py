@@ -166,7 +166,6 @@ def _objects(exchange: Exchange, api: str, bucket: str) -> Iterator[tuple[str, d
 
 
 def _named_pages(exchange: Exchange, operation: str, path: str) -> Iterator[tuple[str, datetime]]:
-    """All entries of a list of Swift's, page after page."""
     after = ""
     while True:
         answer = _get(exchange, operation, f"{path}&marker={quote(after, safe='')}")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import ipaddress
 import re
+import shlex
 import ssl
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -20,6 +22,7 @@ from weighbridge.common.structure import CephPool
 
 LARGEST_CA_FILE_BYTES: Final = 2**24
 """All CAs of a distribution are 0.2 MB."""
+_CERTIFICATE: Final = re.compile(rb"^-----BEGIN CERTIFICATE-----", re.MULTILINE)
 
 
 class ExistingPlacement(Record):
@@ -61,12 +64,18 @@ def _authorities(value: str) -> str:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
         # OpenSSL would wait for whoever writes to a pipe.
-        safe_files.read_given(path, largest_bytes=LARGEST_CA_FILE_BYTES)
+        data = safe_files.read_given(path, largest_bytes=LARGEST_CA_FILE_BYTES)
         context.load_verify_locations(path)
     except ssl.SSLError:
         raise ValueError(f"{path}: contains no certificate in PEM format") from None
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from None
+    # OpenSSL reads more than the engine: after a byte order mark, and TRUSTED CERTIFICATE.
+    if data.startswith(codecs.BOM_UTF8) or not _CERTIFICATE.search(data):
+        raise ValueError(
+            f"{path}: no line of it is -----BEGIN CERTIFICATE-----, without anything before it: "
+            f"write it again with `openssl x509 -in {shlex.quote(str(path))} -out NEW.pem`"
+        )
     return str(path)
 
 

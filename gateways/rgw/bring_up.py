@@ -145,7 +145,6 @@ class CephBringUp:
         return RunningRgw(state, endpoints=endpoints, checks=checks, below=self._below())
 
     def _make_osds(self, name: str) -> None:
-        """Create the stores of all OSDs of one host; needs no mon."""
         text = objectstore.script(
             self.settings.osd, [osd for osd in self.roster.osds if osd.host == name]
         )

@@ -324,7 +324,6 @@ class CephChange:
     # radosgw
 
     def _wanted(self, ceph: CephDaemon) -> dict[str, str]:
-        """The new values of options, as the release's own parser writes them."""
         return read_as(
             ceph.host,
             ceph.name,
@@ -332,7 +331,6 @@ class CephChange:
         )
 
     def _record_defaults(self) -> None:
-        """Record the current values of options that no file sets yet, to restore them later."""
         for ceph in self.stale:
             if ceph in self.known:
                 known = effective(self.known[ceph], ceph.name)

@@ -155,7 +155,6 @@ def _read(osd: str, text: str) -> Mapping[str, Mapping[str, int]]:
 
 
 def _sum(counters: Mapping[str, int], names: Sequence[str]) -> int | None:
-    """The sum of these counters; None without any of them."""
     known = [counters[name] for name in names if name in counters]
     return sum(known) if known else None
 

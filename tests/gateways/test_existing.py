@@ -274,6 +274,8 @@ PAGE = b"HTTP/1.1 400 No\r\nConnection: close\r\n\r\n<title>400 plain HTTP to an
         ),
         (elsewhere("503 S", "Retry-After: 9"), "http", "it limits requests now: try again", ""),
         (elsewhere("503 S", "A: b"), "http", "status 503: it fails by itself; see its log$", ""),
+        (refusal("400 B", "TooManyBuckets"), "http", "TooManyBuckets$", ""),
+        (refusal("403 F", "QuotaExceeded", "full"), "http", "QuotaExceeded: full$", ""),
         (PAGE, "http", "this port speaks TLS; use https://$", ""),
         (b"\x15\x03\x03\x00\x02\x02\x46", "http", "this port speaks TLS; use https://", ""),
         (b"SSH-2.0-OpenSSH_9.2\r\n", "http", "what it sends is not HTTP; check the port", ""),
@@ -350,13 +352,17 @@ def test_tls_is_verified_with_the_given_ca(
 
 @pytest.mark.usefixtures("environment")
 @pytest.mark.parametrize(
-    ("name", "expired", "what"),
-    [("store.example", False, "IP address mismatch"), ("127.0.0.1", True, "has expired")],
+    ("name", "given", "what"),
+    [
+        ("store.example", {}, "IP address mismatch"),
+        ("127.0.0.1", {"expired": True}, "has expired"),
+        ("127.0.0.1", {"use": "clientAuth"}, "purpose; use one for servers"),
+    ],
 )
-def test_a_certificate_for_another_name_or_time_is_not_accepted(
-    null: tuple[str, int], client: ThisHost, tmp_path: Path, name: str, expired: bool, what: str
+def test_a_certificate_for_another_name_or_time_or_purpose_is_not_accepted(
+    null: tuple[str, int], client: ThisHost, tmp_path: Path, name: str, given: Any, what: str
 ) -> None:
-    ca, certificate = authority(tmp_path / "tls", [name], expired=expired)
+    ca, certificate = authority(tmp_path / "tls", [name], **given)
     with (
         terminated(certificate, null) as port,
         pytest.raises(TargetError, match=f"its certificate is not accepted: .*{what}"),

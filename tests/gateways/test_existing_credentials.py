@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import socketserver
+import subprocess
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -166,6 +167,19 @@ def test_an_invalid_layout_is_refused_with_its_line(tmp_path: Path, text: str, w
         load_layout(tmp_path / "mine.yaml", load_hardware(shipped_hardware()["this-machine"]))
     assert words in str(error.value)
     assert "mine.yaml:7:" in str(error.value)
+
+
+@pytest.mark.parametrize("begin", [b"\xef\xbb\xbf-----BEGIN CERT", b"-----BEGIN TRUSTED CERT"])
+def test_a_ca_file_that_only_openssl_reads_is_refused(tmp_path: Path, begin: bytes) -> None:
+    path, _ = authority(tmp_path, ["store.example"])
+    end = b"END TRUSTED" if b"TRUSTED" in begin else b"END"
+    path.write_bytes(path.read_bytes().replace(b"-----BEGIN CERT", begin).replace(b"END", end))
+    given = {"s3": {"url": "https://a.example", "ca_file": str(path)}}
+    with pytest.raises(ValidationError, match=f"{path}: no line of it is .*`openssl x509 -in "):
+        ExistingSettings.model_validate(given)
+    out = subprocess.run(("openssl", "x509", "-in", path), check=True, capture_output=True).stdout
+    path.write_bytes(out)
+    ExistingSettings.model_validate(given)
 
 
 def several(**parts: object) -> tuple[Endpoint, ...]:

@@ -106,7 +106,6 @@ def present(value: Kept | None) -> Kept:
 
 @functools.cache  # asked a million times by simulations
 def _columns() -> Mapping[str, tuple[str, str]]:
-    """Keys and fields of figures by the names under which tests give them."""
     metrics = METRICS.values()
     return {one.column: (one.key, "value") for one in metrics} | {
         f"{one.stem}_in": (one.key, "within") for one in metrics

@@ -188,7 +188,6 @@ def _histogram(values_us: Latencies) -> Histogram:
 
 
 def _bits(values_us: Latencies) -> Latencies:
-    """How many bits each has."""
     return np.frexp(values_us)[1].astype(np.int64)
 
 

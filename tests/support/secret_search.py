@@ -42,7 +42,6 @@ def secrets_in(content: bytes, secrets: Mapping[str, str]) -> list[str]:
 
 
 def _forms(secret: str) -> tuple[bytes, ...]:
-    """Its encodings: plain, URL, HTML, JSON and base64."""
     texts = {
         secret,
         quote(secret, safe=""),

@@ -31,7 +31,12 @@ commonName = supplied
 
 
 def authority(
-    folder: Path, names: Sequence[str], name: str = "authority", *, expired: bool = False
+    folder: Path,
+    names: Sequence[str],
+    name: str = "authority",
+    *,
+    expired: bool = False,
+    use: str = "serverAuth",
 ) -> tuple[Path, Path]:
     """A new CA, and a certificate with its key signed for `names`: both as PEM files."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -44,7 +49,7 @@ def authority(
     _run("req", "-x509", *key, "-days", "2", "-subj", f"/CN=Test {name}", *usage, *files)
     kinds = ",".join(f"{'IP' if one.replace('.', '').isdigit() else 'DNS'}:{one}" for one in names)
     leaf_only = ("-addext", "basicConstraints=critical,CA:FALSE")
-    alternatives = ("-addext", f"subjectAltName={kinds}")
+    alternatives = ("-addext", f"subjectAltName={kinds}", "-addext", f"extendedKeyUsage={use}")
     files = ("-keyout", str(leaf_key), "-out", str(asked))
     _run("req", *key, "-subj", f"/CN={names[0]}", *leaf_only, *alternatives, *files)
     (folder / "index.txt").write_text("")

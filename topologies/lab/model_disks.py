@@ -271,7 +271,6 @@ class ModelDisks:
 
 
 def _checked(kind: type[Answer], answer: object) -> Answer:
-    """An answer as a record. Raises TargetError."""
     try:
         return kind.model_validate(answer)
     except ValidationError as error:

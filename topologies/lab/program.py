@@ -153,7 +153,6 @@ class LabProgram(subprocess.Popen[bytes]):
         return self.returncode
 
     def _nudging(self, wait: Callable[[float], T], timeout_s: float | None) -> T:
-        """What `wait` returns, nudging runc meanwhile. Raises TimeoutExpired."""
         end_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
         while True:
             left_s = max(0.0, end_s - time.monotonic())

@@ -222,7 +222,6 @@ def _fault_of(error: ValidationError) -> str:
 
 
 def _known(counters: Counters) -> tuple[set[str], int]:
-    """What a host counts: names, and how many disks."""
     names = {name for name, value in vars(counters).items() if value is not None}
     return names, len(counters.disks or ())
 

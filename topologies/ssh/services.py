@@ -455,7 +455,6 @@ if running; then echo left; fi
         return "\n".join((LABELLED, self._end_all(label, shlex.join(numbers)), f"labelled {label}"))
 
     def _end_all(self, label: str, numbers: str) -> str:
-        """Shell lines that end all processes and the view."""
         own = f"weighbridge-{self.on_host.deployment}-"
         return f"""
 label={label}

@@ -102,7 +102,6 @@ class MalformedFolder:
 
 
 def _cells(dice: Dice, text: str) -> str:
-    """Text in which one cell is changed."""
     spaced = text.replace(" ", "\1").replace(",", " ")
     return wrong_lines(dice, spaced).replace(" ", ",").replace("\1", " ")
 
