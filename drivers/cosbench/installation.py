@@ -425,7 +425,6 @@ def _framework(home: Path) -> Path:
 
 
 def _free(address: str, wanted: int) -> int:
-    """A free port of the address: the wanted one if possible. Raises UsageError."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Tomcat does

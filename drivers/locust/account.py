@@ -28,6 +28,8 @@ from weighbridge.common.errors import DriverError
 from weighbridge.drivers.engine._native import shake_hands, signed_headers
 from weighbridge.drivers.protocol import Ring, Setup
 
+TAKES: Final = "it takes TLS 1.2 and 1.3, with keys of RSA, P-256, P-384 and Ed25519"
+
 
 class NotServing(DriverError):
     """A target did not answer in time, or its answer to a request to be let in is a 5xx."""
@@ -387,6 +389,8 @@ class Account:
             address = host_port(str(addresses[0][4][0]), self.port)
             shake_hands(address, host, self._target.ca_file, min(self._timeout_s, REACH_S))
         except OSError as error:
+            if "handshake" in str(error).lower():
+                what += f" ({TAKES})"
             raise _failure(what, error) from error
 
     def _is_good(self) -> bool:

@@ -197,7 +197,6 @@ def encoded(histogram: HdrHistogram) -> str:
 
 
 def _count(histogram: HdrHistogram, latency_us: int) -> None:
-    """Count a value at the bounds if it is outside of them; min and max are kept apart."""
     histogram.record_value(min(HIGHEST_US, max(LOWEST_US, latency_us)))
 
 

@@ -487,7 +487,6 @@ class _Look:
                 self._delete()
 
     def _delete(self) -> None:
-        """Delete the object: by its name, for which it need not be listed."""
         with contextlib.suppress(DriverError, TargetError):
             if self.given.ask(*self.given.place.rados, "rm", PROBE).code == 0:
                 return

@@ -128,7 +128,6 @@ class _Followed:
 def _program(
     host: Host, module: str, given: str, lines: TypeAdapter[Any], log: Path
 ) -> Iterator[tuple[_Followed, IO[bytes]]]:
-    """A running program that was given some lines, and its stdin; it is ended at the end."""
     with ClientPrograms(_END_S) as programs:
         program = programs.add(host, module, host.module(module), log, given.encode())
         if program.stdin is None or program.stdout is None:

@@ -112,7 +112,7 @@ class PassRunner:
             for turn in self.plan.turns(self.visit, ways)
             if turn.way == at.way and turn.workload == at.workload and self._left(turn)
         ]
-        why = "an earlier step failed" if died is None else "the gateway had failed"
+        why = "its workload was given up" if died is None else "the gateway had failed"
         untried = [key for key in lost if key not in {*self.tried, *self.runner.complete}]
         self.runner.not_measured(untried, first, why=why)
         unwritten = [turn.key for turn in self._only_prepared(ways) if turn == at]

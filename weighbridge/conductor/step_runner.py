@@ -358,7 +358,7 @@ class StepRunner:
         keys: Iterable[StepKey],
         error: WeighbridgeError,
         *,
-        why: str = "an earlier step failed",
+        why: str = "its workload was given up",
     ) -> None:
         """Record steps that were asked for and not measured, with the reason."""
         for key in keys:
