@@ -269,9 +269,11 @@ def unsized(hardware: Hardware) -> tuple[str, ...]:
     )
 
 
-def load_layout(path: Path, hardware: Hardware, reference: Reference | None = None) -> Planned:
+def load_layout(
+    path: Path, hardware: Hardware | None, reference: Reference | None = None
+) -> Planned:
     """Read a layout, apply the changes of `reference`, and check it against its gateway and
-    hardware.
+    hardware, if that is known.
 
     Raises DocumentError with all faults at once; UsageError when the file cannot be read.
     """
@@ -357,7 +359,7 @@ def _text(layout: Layout) -> str:
     return yaml.safe_dump(layout.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
 
 
-def _checked(document: Document, hardware: Hardware, faults: list[Fault]) -> Planned:
+def _checked(document: Document, hardware: Hardware | None, faults: list[Fault]) -> Planned:
     """A layout that has these faults already. Raises DocumentError with those and all others."""
     layout: Layout | None = None
     gateway: Gateway | None = None
@@ -381,9 +383,10 @@ def _checked(document: Document, hardware: Hardware, faults: list[Fault]) -> Pla
         if whole and isinstance(release, str) and release in kind.releases:
             try:
                 gateway = kind(release, place, settings)
-                sizing = left_open(settings, gateway.by_size(hardware.sizes))
-                gateway = kind(release, place, with_sizes(settings, sizing))
-                faults += _misplaced(document, given, gateway, hardware)
+                if hardware is not None:
+                    sizing = left_open(settings, gateway.by_size(hardware.sizes))
+                    gateway = kind(release, place, with_sizes(settings, sizing))
+                    faults += _misplaced(document, given, gateway, hardware)
             except ValueError as error:
                 at = error.at if isinstance(error, Unfit) else ("place",)
                 faults.append(document.fault_at(at, str(error)))

@@ -216,8 +216,8 @@ def hardware_named(name: str | None) -> Hardware:
     return loader.load_hardware(loader.find(name, shipped, "hardware"))
 
 
-def layout_named(name: str, hardware: Hardware) -> Planned:
-    """A reference's layout, checked against the hardware. Raises UsageError or DocumentError."""
+def layout_named(name: str, hardware: Hardware | None) -> Planned:
+    """A reference's layout, checked against known hardware. Raises UsageError or DocumentError."""
     path, reference = _layout_file(name)
     return loader.load_layout(path, hardware, reference)
 
@@ -302,13 +302,10 @@ def select(
         planned += _tried(partial(endpoint_layouts, line, hosts, os.environ), refused) or ()
     usual = () if line.given or chosen is None else chosen.layouts
     for name in list(layouts) or list(usual):
-        # Without hardware, whether a layout fits is not known; whether it exists is.
-        one = (
-            _tried(partial(_layout_file, name), refused)
-            if hosts is None
-            else _tried(partial(layout_for, chosen, name, hosts), refused)
-        )
-        planned += [one] if isinstance(one, Planned) else []
+        # Without hardware, whether a layout fits is not known; whether it is valid is.
+        known = None if hosts is None else partial(layout_for, chosen, name, hosts)
+        one = _tried(known or partial(layout_named, name, None), refused)
+        planned += [] if one is None else [one]
     if refused or chosen is None or hosts is None:
         raise together(refused)
     return Selection(chosen, text, hosts, tuple(planned))

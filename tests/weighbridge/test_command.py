@@ -127,8 +127,8 @@ def test_unknown_names_are_refused_at_once_with_the_faults_of_existing_files(
             ("'rgw-beast'", "'swift'", "'quick'", "'engine'", "@ needs a release"),
         ),
         (
-            ("--layouts", "rgw-best,swfit", "--hardware", "lab-cp"),
-            ("no layout 'rgw-best'", "no layout 'swfit'", "no hardware 'lab-cp'"),
+            ("--layouts", named, "--hardware", "lab-cp"),
+            ("no layout 'rgw-best'", "no layout 'swfit'", "no hardware 'lab-cp'", "'engine'"),
         ),
     ):
         done = weighbridge("compare", *words, folder=tmp_path, code=2)

@@ -307,7 +307,6 @@ class LabHost(Host):
         keep_daemon(self.bundle.folder, self.name, self._services)
 
     def _find(self, pid: int, started: int) -> LabProcess | None:
-        """The process that has the number `pid` in the host; None: it has ended."""
         for outer in self._pids():
             process = LabProcess.of(outer)
             if process is not None and process.started == started and _number_inside(outer) == pid:
