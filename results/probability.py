@@ -170,15 +170,15 @@ def _beta(a: float, b: float, x: float, rest: float) -> float:
 def _beta_below(a: float, b: float, x: float, rest: float) -> float:
     """The continued fraction of Abramowitz and Stegun, 26.5.8, by Lentz's method."""
     front = math.exp(_log_inverse_beta(a, b) + a * math.log(x) + b * math.log(rest)) / a
-    up, down = 1.0, 1 / _not_zero(1 - (a + b) * x / (a + 1))
+    up, down = 1.0, 1 / (1 - (a + b) * x / (a + 1) or _TINY)
     value = down
     for m in range(1, _TERMS):
         for factor in (
             m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
             -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
         ):
-            down = 1 / _not_zero(1 + factor * down)
-            up = _not_zero(1 + factor / up)
+            down = 1 / (1 + factor * down or _TINY)
+            up = 1 + factor / up or _TINY
             value *= down * up
         if abs(down * up - 1) < _CLOSE:
             break
@@ -204,13 +204,9 @@ def _gamma(a: float, x: float) -> float:
     for number in range(1, _TERMS):
         factor = -number * (number - a)
         base += 2
-        down = 1 / _not_zero(factor * down + base)
-        up = _not_zero(base + factor / up)
+        down = 1 / (factor * down + base or _TINY)
+        up = base + factor / up or _TINY
         value *= down * up
         if abs(down * up - 1) < _CLOSE:
             break
     return 1 - front * value
-
-
-def _not_zero(value: float) -> float:
-    return value if abs(value) > _TINY else _TINY

@@ -50,7 +50,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chro
         yield found
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def page(browser: webdriver.Chrome, report: Path) -> webdriver.Chrome:
     opened(browser, report)
     return browser
