@@ -204,7 +204,6 @@ def _bands(values_us: Latencies) -> tuple[tuple[int, int], ...]:
 def _seconds(
     operation: Operation, values_us: Latencies, size: int, failed: int, length: int
 ) -> list[Second]:
-    """The values spread over the seconds of the window; all failures are in the first."""
     return [
         Second(
             second=second,

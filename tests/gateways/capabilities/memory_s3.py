@@ -62,7 +62,6 @@ class MemoryS3:
         return self.buckets[name]
 
     def _let_in(self, request: Request) -> None:
-        """Refuse what is neither signed nor for everybody, and what is signed wrongly."""
         if request.method in ("OPTIONS", "POST") and "authorization" not in request.headers:
             return  # a form has its own signature
         if "X-Amz-Signature" in request.query:
