@@ -115,15 +115,19 @@ def _columns() -> Mapping[str, tuple[str, str]]:
 def _by_metric(
     given: Mapping[str, Any], before: Mapping[str, MetricFigure] | None = None
 ) -> dict[str, Any]:
-    rest, found = dict(given), {key: one.model_dump() for key, one in (before or {}).items()}
+    rest, figures = dict(given), dict(before or {})
+
+    def change(key: str, **fields: Any) -> None:
+        known = figures[key].model_dump() if key in figures else {}
+        figures[key] = MetricFigure.model_validate({**known, **fields})
+
     for name in [one for one in rest if one in _columns()]:
         key, field = _columns()[name]
-        found[key] = {**found.get(key, {}), field: rest.pop(name)}
+        change(key, **{field: rest.pop(name)})
     for key, (low, high) in rest.pop("intervals", {}).items():
-        found[key] = {**found.get(key, {}), "low": low, "high": high}
+        change(key, low=low, high=high)
     for key in rest.pop("at_least", ()):
-        found[key] = {**found.get(key, {}), "at_least": True}
-    figures = {key: MetricFigure.model_validate(one) for key, one in found.items()}
+        change(key, at_least=True)
     return {**rest, "figures": {key: one for key, one in figures.items() if one.known}}
 
 
