@@ -358,12 +358,12 @@ def stages(names: Sequence[str]) -> list[Stage]:
     make = ["make", "--no-print-directory", "-o", "setup-test"]
 
     def system(marks: str) -> list[list[str]]:
-        """Most tests wait for daemons: four files at a time; then those that need half of the
+        """Most tests wait for daemons: five files at a time; then those that need half of the
         machine; then those that need all of it.
         """
         base = ["-q", "tests/system", "-m"]
         return [
-            [*base, f"not pair and not alone and {marks}", "-n", "4", *files],
+            [*base, f"not pair and not alone and {marks}", "-n", "5", *files],
             [*base, f"pair and {marks}", "-n", "2", *files],
             [*base, f"alone and {marks}"],
         ]

@@ -164,7 +164,7 @@ def clear(
         lines = [f"{', '.join(names)}: {why}" for why, names in reasons.items()]
         raise BucketsLeft(tuple(answer["left"]), lines)
     return tuple(
-        f"deleted the bucket {name} and the {count} objects left in it"
+        f"deleted the bucket {name}; objects left in it: {count}"
         for name, count in answer["deleted"].items()
     )
 
