@@ -20,9 +20,9 @@ from weighbridge.gateways.gateway import RootImage
 from weighbridge.topologies.hardware import Hardware, HostSpec
 from weighbridge.topologies.ssh import host_telemetry, services, startup, suite
 from weighbridge.topologies.ssh.disks import RealDisk
-from weighbridge.topologies.ssh.hosts import limits_read
 from weighbridge.topologies.ssh.remote import disks_program, telemetry_program
 from weighbridge.topologies.ssh.services import HostDeployment, HostProcess, Services
+from weighbridge.topologies.ssh.startup import limits_read
 
 ON_HOST = HostDeployment("rgw-beast-abc123", "/opt/weighbridge/deployments/rgw-beast-abc123", 4711)
 SERVICES = Services(ON_HOST)
