@@ -27,8 +27,7 @@ from pathlib import Path
 from weighbridge.common.host import Host
 from weighbridge.environment import place
 from weighbridge.gateways import daemon
-from weighbridge.gateways.apache.front import Apache
-from weighbridge.gateways.apache.settings import ApacheSettings
+from weighbridge.gateways.apache.front import Apache, ApacheSettings
 from weighbridge.gateways.front import Backend, Behind
 from weighbridge.gateways.ports import await_ports
 from weighbridge.selection import hardware_named, layout_named

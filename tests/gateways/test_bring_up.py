@@ -21,7 +21,7 @@ from weighbridge.common.host import Service
 from weighbridge.gateways import daemon
 from weighbridge.gateways import together as module
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.rgw.facts import uneven
+from weighbridge.gateways.rgw.running_rgw import uneven
 from weighbridge.gateways.rgw.settings import RgwSettings
 from weighbridge.gateways.swift.settings import SwiftSettings
 from weighbridge.gateways.together import THREADS, together

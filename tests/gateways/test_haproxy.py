@@ -20,7 +20,7 @@ from pydantic import BaseModel, ValidationError
 from tests.gateways.stub_host import StubHost, run_program
 from weighbridge.common.errors import UsageError
 from weighbridge.gateways import config_text
-from weighbridge.gateways.apache.settings import ApacheSettings
+from weighbridge.gateways.apache.front import ApacheSettings
 from weighbridge.gateways.front import Backend, Behind
 from weighbridge.gateways.haproxy import haproxy_counters
 from weighbridge.gateways.haproxy.front import PATH, Haproxy, HaproxySettings, faults

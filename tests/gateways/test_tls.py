@@ -19,7 +19,7 @@ from tests.gateways.rgw.planned_rgw import SITES, Spot, conf, rgw
 from tests.gateways.stage import Stage, swift
 from tests.gateways.test_haproxy import sections
 from weighbridge.common.endpoint import Endpoint
-from weighbridge.gateways.apache.settings import ApacheSettings
+from weighbridge.gateways.apache.front import ApacheSettings
 from weighbridge.gateways.certificates import CA_FILE, SERVER_FILE, Certificates, issued
 from weighbridge.gateways.front import FRONTS, FrontSettings
 from weighbridge.gateways.gateway import RunningGateway

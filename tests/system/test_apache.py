@@ -17,7 +17,7 @@ from deployed_layouts import check_witness, deployed, endpoint, status_of, witne
 from front_cases import FIELDS, ODD, STATUSES
 from weighbridge.common.host import Host, Service
 from weighbridge.common.program_lines import end
-from weighbridge.gateways.apache.settings import STATS_PORT
+from weighbridge.gateways.apache.front import STATS_PORT
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.ports import await_ports
 from weighbridge.topologies.deployment import Deployment

@@ -15,8 +15,13 @@ from weighbridge.common.errors import CommandFailed, MissingPrerequisite, UsageE
 from weighbridge.gateways.apache import front, reload_apache
 from weighbridge.gateways.apache import front as module
 from weighbridge.gateways.apache.apache_counters import counters
-from weighbridge.gateways.apache.front import CONF, RESPONDER_CONF, Apache
-from weighbridge.gateways.apache.settings import ApacheSettings, MpmSettings
+from weighbridge.gateways.apache.front import (
+    CONF,
+    RESPONDER_CONF,
+    Apache,
+    ApacheSettings,
+    MpmSettings,
+)
 from weighbridge.gateways.front import Backend, Behind
 
 ONE = [Backend("gateway-1-8000", "10.0.0.2", 8000)]

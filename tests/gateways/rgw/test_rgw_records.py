@@ -22,7 +22,7 @@ from tests.gateways.stub_host import StubHost, run_program
 from weighbridge.common.document import DocumentError
 from weighbridge.common.errors import CommandFailed
 from weighbridge.common.host import Completed
-from weighbridge.gateways.apache.settings import STATS_PORT
+from weighbridge.gateways.apache.front import STATS_PORT
 from weighbridge.gateways.rgw import ceph_counters, monitor, running_rgw
 from weighbridge.gateways.rgw import settings as settings_module
 from weighbridge.gateways.rgw.ceph_roster import CephRoster
