@@ -84,8 +84,11 @@ def exchanged(
         else:
             connection.sock.settimeout(_left_s(deadline_s))
         connection.request(method, path, body, dict(headers))
-        with connection.getresponse() as response:
-            return response, read_limited(response, most_bytes)
+        try:
+            with connection.getresponse() as response:
+                return response, read_limited(response, most_bytes)
+        except (ValueError, ArithmeticError):  # such as a chunk of -5 bytes
+            raise http.client.BadStatusLine("") from None
     except TimeoutError:
         connected = connection.sock is not None or response is not None  # it may take the socket
         what = "complete answer" if connected else "connection"

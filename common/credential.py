@@ -489,6 +489,18 @@ def aws_session(source: KeySource) -> Any:
     return session
 
 
+def plain_session() -> Any:
+    """A session of botocore that reads no variable and no file: what is asked is what was given."""
+    from botocore import configprovider, session  # noqa: PLC0415 - as above
+
+    plain: Any = session.Session()
+    known: Any = configprovider.BOTOCORE_DEFAUT_SESSION_VARIABLES
+    usual = {name: None if name.endswith("_file") else one[2] for name, one in known.items()}
+    store = {name: configprovider.ConstantProvider(value) for name, value in usual.items()}
+    plain.register_component("config_store", configprovider.ConfigValueStore(store))
+    return plain
+
+
 def profile_of(session: Any, name: str) -> Mapping[str, Any]:
     """What both of its files say of a profile. Raises BotoCoreError."""
     profile: Mapping[str, Any] = session.full_config.get("profiles", {}).get(name, {})

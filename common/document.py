@@ -6,7 +6,7 @@ import difflib
 import inspect
 import re
 import typing
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -79,11 +79,14 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         """The value of a node; errors of PyYAML's number and date parsers get a position."""
         scalar = isinstance(node, yaml.ScalarNode)
-        if scalar and node.tag in _NUMBERS and len(node.value) > LONGEST_NUMBER:
+        if scalar and node.tag in _PLAIN and len(node.value) > LONGEST_NUMBER:
             problem = f"a number of more than {LONGEST_NUMBER} characters"
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
-        if scalar and node.tag in _NUMBERS and ":" in node.value:
-            return node.value  # YAML 1.1 takes `9:23` for a number of base 60; here it is a time
+        # YAML 1.1 takes `9:23` for a number of base 60, `010` for 8, `on` for true. Here they are
+        # the texts that they look like, which the field that they are for reads or refuses.
+        usual = self.resolve(yaml.ScalarNode, node.value, (True, False)) if scalar else ""
+        if usual == node.tag in _PLAIN and not _PLAIN[node.tag].fullmatch(node.value):
+            return node.value
         try:
             return super().construct_object(node, deep)
         except (ValueError, LookupError, AttributeError, TypeError, ArithmeticError) as error:
@@ -93,7 +96,11 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from error
 
 
-_NUMBERS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
+_PLAIN = {
+    "tag:yaml.org,2002:int": re.compile(r"[-+]?(0|[1-9][0-9_]*)"),
+    "tag:yaml.org,2002:float": re.compile(r"[^:]*"),
+    "tag:yaml.org,2002:bool": re.compile(r"true|false", re.IGNORECASE),
+}
 
 
 class Document:
@@ -109,6 +116,8 @@ class Document:
         self._changes: list[tuple[Path_, Fault]] = []
         self._faults: list[Fault] = []
         self._unfolds = False
+        self.was_valid = False
+        """It was, before it was changed: every fault is that of a change."""
         try:
             self._refuse_deep_nesting(text)
             root = None if self._faults else yaml.compose(text, Loader=_Loader)
@@ -230,9 +239,18 @@ class Document:
 
     def fault_at(self, path: Path_, message: str, *, key: bool = False) -> Fault:
         """A fault at the value, or with `key` at the key, of a path: ("workloads", 0, "name")."""
+        words = set(re.findall(r"\w+", message))
+
+        def nearness(change: tuple[Path_, Fault]) -> tuple[int, int]:
+            same = [one == two for one, two in zip(path, change[0], strict=False)]
+            common = same.index(False) if False in same else len(same)
+            return common, len(words & set(map(str, change[0])))
+
         for changed, origin in reversed(self._changes):
-            if path[: len(changed)] == changed:
+            if path[: len(changed)] == changed and not self.was_valid:
                 return replace(origin, message=message)
+        if self.was_valid and self._changes:
+            return replace(max(self._changes, key=nearness)[1], message=message)
         return self._fault_in_line(*self._place(path, key=key), message)
 
     def _place(self, path: Path_, *, key: bool) -> tuple[int, int]:
@@ -252,9 +270,26 @@ class Document:
             message = f"expected a mapping of keys here, such as `name: ...`, but found {found}"
             raise DocumentError([self.fault_at((), message)])
         try:
-            return model.model_validate(self.data, context=WRITTEN)
+            record = model.model_validate(self.data, context=WRITTEN)
         except ValidationError as error:
             raise DocumentError(self.faults_of(error, model)) from None
+        if faults := self.truths(self.data, record):
+            raise DocumentError(faults)
+        return record
+
+    def truths(self, given: object, read: object, at: Path_ = ()) -> list[Fault]:
+        """Faults where `true` or `false` was read as an integer, as pydantic does."""
+        faults = []
+        if isinstance(given, bool) and type(read) is int:
+            faults = [self.fault_at(at, f"{str(given).lower()} is no number")]
+        elif isinstance(given, dict):
+            values = dict(read) if isinstance(read, (BaseModel, Mapping)) else {}
+            for key, value in given.items():
+                faults += self.truths(value, values.get(key), (*at, key))
+        elif isinstance(given, list) and isinstance(read, Sequence):
+            for number, (value, one) in enumerate(zip(given, read, strict=False)):
+                faults += self.truths(value, one, (*at, number))
+        return faults
 
     def faults_of(
         self, error: ValidationError, model: type[BaseModel], under: Path_ = ()

@@ -307,6 +307,9 @@ def ask(
 
 def expect(operation: str, wanted: Sequence[int], answer: HttpAnswer) -> HttpAnswer:
     """The answer if its status is `wanted`. Raises WrongAnswer otherwise."""
+    if answer.status in (407, 511) or (answer.status < 300 and _PAGE.match(answer.body)):
+        what = "a page of something in between, such as a proxy or a network that wants a login"
+        raise WrongAnswer(operation, f"{what}, is no answer of a store: check the URL", answer)
     if answer.status not in wanted:
         what = skew(answer) or _redirected(answer)
         what = what or f"{' or '.join(map(str, wanted))} was expected"
@@ -314,6 +317,7 @@ def expect(operation: str, wanted: Sequence[int], answer: HttpAnswer) -> HttpAns
     return answer
 
 
+_PAGE: Final = re.compile(rb"\s*<(!doctype )?html", re.IGNORECASE)
 _REGION: Final = re.compile(r"[a-z0-9-]{1,60}")
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
 

@@ -42,6 +42,8 @@ def error_words(body: bytes) -> str:
     title = _PAGE_TITLE.search(text)
     told = [unescape(words) for words in _TOLD.findall(text)]
     words = ": ".join(filter(None, told)) or (title[1] if title else text)
+    if "\ufffd" in words.rstrip("\ufffd"):
+        words = "(no text)"
     words = " ".join("".join(sign if sign.isprintable() else " " for sign in words).split())
     return words if len(words) <= _LONGEST_WORDS else f"{words[: _LONGEST_WORDS - 4]} ..."
 

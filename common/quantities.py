@@ -160,7 +160,6 @@ def show_cpus(cpus: Iterable[int]) -> str:
 
 
 def _shortest(value: object) -> object:
-    """A list in its shortest form, or one number, as YAML reads `0`. Raises ValueError."""
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     return show_cpus(cpu_numbers(value)) if isinstance(value, str) else value

@@ -282,7 +282,6 @@ def _name(works: Sequence[Work], number: int, taken: Sequence[str]) -> str:
 
 
 def _slug(text: str, otherwise: str) -> str:
-    """A valid name of a suite: lower case letters, digits and hyphens."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:40].strip("-") or otherwise
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -593,6 +594,12 @@ class ShapeBuilder:
             self.remarks.change(
                 first.place,
                 f"{first.kind} picks containers and objects in different ways; here in one",
+            )
+        elif orders == {"sequential"} and math.lcm(*(one.count for one in spans)) < base.count:
+            # COSBench moves both on at each request (SequentialIntGenerator.next).
+            count = math.lcm(*(one.count for one in spans))
+            self.remarks.change(
+                first.place, f"{first.kind} by s() of both reaches {count} of {base.count} objects"
             )
         return "uniform" if "uniform" in orders else "sequential"
 

@@ -63,6 +63,7 @@ def load_changed(path: Path, overrides: Overrides) -> tuple[Suite, str]:
     suite = _checked(document)
     if not overrides.given:
         return suite, "\n".join(document.lines) + "\n"
+    document.was_valid = True
     override(document, suite, overrides, _positions(document))
     try:
         changed = _checked(document)
@@ -113,5 +114,4 @@ def _positions(document: Document) -> list[int]:
 
 
 def _length(value: object) -> int:
-    """How many workloads this value makes of one."""
     return len(value) if isinstance(value, list) else 1

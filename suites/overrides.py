@@ -170,6 +170,8 @@ def _sizes(suite: Suite, text: str | None, faults: list[Fault]) -> list[_Size]:
         try:
             number = parse_bytes(word)
             assert isinstance(number, int)  # noqa: S101 - of a text it makes an integer
+            twice = number in [one.mean_bytes for one in found]
+            faults += [_origin("--sizes", text, column, f"{word} is there twice")] if twice else []
             found.append(_Size(word, float(number)))
         except ValueError as error:
             faults.append(_origin("--sizes", text, column, str(error)))
@@ -179,11 +181,15 @@ def _sizes(suite: Suite, text: str | None, faults: list[Fault]) -> list[_Size]:
 def _operations(suite: Suite, text: str | None, faults: list[Fault]) -> list[str]:
     if text is None:
         return list(dict.fromkeys(name for one in suite.workloads for name in one.operations))
+    found: list[str] = []
     for column, word in items(text):
         if word not in OPERATIONS:
             message = f"no operation {word!r}{did_you_mean(word, OPERATIONS)}"
             faults.append(_origin("--mix", text, column, message))
-    return [word for _, word in items(text)]
+        if word in found:
+            faults.append(_origin("--mix", text, column, f"{word} is there twice"))
+        found.append(word)
+    return found
 
 
 def _most_similar(workloads: Sequence[Workload], operation: str, mean_bytes: float) -> int:

@@ -102,6 +102,5 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say what was left open."""
     for one in _left_open:
         terminalreporter.write_line(f"left open by a test: {one}", red=True)

@@ -29,7 +29,6 @@ from weighbridge.common.errors import WeighbridgeError
 
 
 def _seed_of_commit() -> int:
-    """0 in a source tree without git."""
     command = ("git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD")
     try:
         told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -123,7 +122,6 @@ def deep(of: Any, depth: int, key: str | None = None) -> Any:
 
 
 def hostile(dice: Random) -> Any:
-    """An unexpected JSON value."""
     kind = dice.randrange(10)
     if kind < 4:
         return dice.choice(TEXTS)

@@ -210,7 +210,6 @@ class Session:
         self.running.remove(child)
 
     def run(self, stage: Stage) -> Outcome:
-        """Run all commands of a stage."""
         outcome = Outcome(stage.name, env=stage.env)
         self.outcomes.append(outcome)
         began = time.monotonic()
@@ -345,7 +344,6 @@ def _counts(counts: Counter[str]) -> str:
 
 
 def stages(names: Sequence[str]) -> list[Stage]:
-    """The stages with these names."""
     new_seed = os.environ.get("WEIGHBRIDGE_FUZZ_SEED") or str(secrets.randbits(32))
     # The tests' programs are compiled once, whatever the environment says. `python3` of pretended
     # hosts is an interpreter, and not the shell script of a version manager that looks for one.
@@ -393,7 +391,6 @@ def stages(names: Sequence[str]) -> list[Stage]:
 
 
 def main() -> int:
-    """Exit status."""
     if sys.argv[1:2] == ["--pytest"]:
         return recorded_pytest(sys.argv[2], sys.argv[3:])
     parser = argparse.ArgumentParser()

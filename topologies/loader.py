@@ -328,7 +328,8 @@ def changed_layout(
     layout = planned.layout.model_copy(update=named)
     if not changes:
         return replace(planned, layout=layout)
-    document = _Changed(f"layout {layout.name}", _text(layout))
+    document = Document(f"layout {layout.name}", _text(layout))
+    document.was_valid = True
     kind, faults = type(planned.gateway), list[Fault]()
     for key, value in changes.items():
         where = origin if isinstance(origin, Fault) else origin(key)
@@ -338,21 +339,6 @@ def changed_layout(
             faults += error.faults
     planned = _checked(document, hardware, faults)
     return replace(planned, text=_text(planned.layout))
-
-
-class _Changed(Document):
-    """A valid layout that was changed: every fault is reported at a change."""
-
-    def fault_at(self, path: tuple[str | int, ...], message: str, *, key: bool = False) -> Fault:
-        if not self._changes:
-            return super().fault_at(path, message, key=key)
-
-        def common(other: tuple[str | int, ...]) -> int:
-            same = [one == two for one, two in zip(path, other, strict=False)]
-            return same.index(False) if False in same else len(same)
-
-        _, nearest = max(self._changes, key=lambda change: common(change[0]))
-        return replace(nearest, message=message)
 
 
 def _text(layout: Layout) -> str:
@@ -417,12 +403,15 @@ def _part(document: Document, data: object, model: Any, under: str, faults: list
     if not isinstance(data, dict):
         return None  # a fault of the layout, which was said
     try:
-        return model.model_validate(data)
+        record = model.model_validate(data)
     except ValidationError as error:
         faults += document.faults_of(error, model, (under,))
         unknown = [one["loc"] for one in error.errors() if one["type"] == "extra_forbidden"]
         if len(unknown) < error.error_count():
             return None
+    else:
+        faults += document.truths(data, record, (under,))
+        return record
     rest = deepcopy(data)
     for *path, key in unknown:
         inner: Any = rest

@@ -260,7 +260,6 @@ def alone(hardware: Hardware, where: StateFolders) -> Iterator[Callable[[str], N
 
 
 def _refuse_endless(plan: Plan) -> None:
-    """Raise UsageError for a plan that would take too long."""
     days = TimeEstimate.of(plan).left_s() / 86400
     if days > MOST_DAYS:
         raise UsageError(

@@ -7,6 +7,7 @@ import socket
 from collections.abc import Iterator
 from typing import Any, Protocol, cast
 
+from weighbridge.common import credential
 from weighbridge.drivers.engine._native import content
 from weighbridge.drivers.locust.account import Account
 from weighbridge.drivers.protocol import Setup
@@ -78,14 +79,13 @@ class S3Client:
     ) -> None:
         """`checksums`: with those that it sends and verifies by default."""
         import boto3  # noqa: PLC0415 - costs half a second of CPU: imported only where it is used
-        import botocore.session  # noqa: PLC0415
         from botocore.config import Config  # noqa: PLC0415
         from botocore.exceptions import ClientError  # noqa: PLC0415
 
         target = setup.target
         wanted = "when_supported" if checksums else "when_required"
         self._error: type[Any] = ClientError
-        session = botocore.session.Session()
+        session = credential.plain_session()
         session.get_component("credential_provider").insert_before("env", _provider_of(account))
         self._client: Any = boto3.Session(botocore_session=session).client(
             "s3",

@@ -24,7 +24,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 
-from weighbridge.common import plain_xml
+from weighbridge.common import credential, plain_xml
 from weighbridge.common.exchange import HttpAnswer, Wire, WrongAnswer, ask, exchanging, log_in
 from weighbridge.gateways.capabilities.capability import Answer, Refused, Unknown, Wrong, works
 
@@ -281,7 +281,7 @@ class S3Session(StoreSession):
             "s3": {"addressing_style": "virtual" if self._virtual else "path"},
             **config,
         }
-        return boto3.client(
+        return boto3.Session(botocore_session=credential.plain_session()).client(
             "s3",
             endpoint_url=self.endpoint["url"],
             region_name=self.region,

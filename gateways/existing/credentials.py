@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shlex
 import stat
 from collections.abc import Iterator, Mapping
@@ -308,7 +309,7 @@ def with_profile(s3: S3, environment: Mapping[str, str]) -> S3:
     try:
         profile = profile_of(aws_session(source), source.profile)
     except BotoCoreError as error:
-        raise UsageError(f"s3: {error}") from error
+        raise UsageError(f"s3: {error}{_unread(error)}") from error
     own = profile.get("s3")
     style = own.get("addressing_style") if isinstance(own, Mapping) else None
     told = {
@@ -371,6 +372,13 @@ def _refuse_shared_file(name: str) -> None:
         )
 
 
+def _unread(error: BaseException) -> str:
+    """What botocore could not read of a file, by the parser's own name for it: lines have keys."""
+    cause: Any = error.__cause__ or error.__context__
+    name = re.sub(r"(?=[A-Z])", " ", type(cause).__name__.removesuffix("Error")).lower()
+    return f" (line {cause.lineno}:{name})" if hasattr(cause, "lineno") else ""
+
+
 def _refuse_unreadable(*files: str) -> None:
     """Raise UsageError for what botocore takes for no file, such as a pipe, or is too large."""
     for file in files:
@@ -414,7 +422,7 @@ def _keys(s3: S3, environment: Mapping[str, str]) -> tuple[Keys, KeySource | Non
                 _refuse_shared_file(file)
                 return Keys.of(found), None
     except (BotoCoreError, KeysUnavailable) as error:
-        raise UsageError(f"s3: {error}") from error
+        raise UsageError(f"s3: {error}{_unread(error)}") from error
     except RuntimeError:
         raise UsageError(
             "s3: the keys in the environment have expired ($AWS_CREDENTIAL_EXPIRATION)"

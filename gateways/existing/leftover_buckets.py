@@ -41,7 +41,7 @@ class LeftoverBucket(Record):
     url: str
     bucket: str
     objects: int
-    """How many are in it; where it keeps versions, how many of these."""
+    """How many are in it; where it keeps versions, how many of these; of strange ones a part."""
     newest: datetime
     """When it was created, or its latest object was written."""
     strange: tuple[str, ...] = ()
@@ -85,8 +85,9 @@ def content(
                     count += 1
                     told(count)
                     newest = max(newest, written)
-                    if not OBJECT.fullmatch(name) and len(strange) < SHOWN:
-                        strange.append(name)
+                    strange += [] if OBJECT.fullmatch(name) else [name]
+                    if len(strange) == SHOWN:
+                        break  # it is kept, and its list may have no end
         except WrongAnswer as wrong:
             if wrong.answer is None or wrong.answer.status != GONE:
                 raise

@@ -343,7 +343,6 @@ _DATABASES: Final = ("db_used_bytes", "wal_used_bytes", "slow_used_bytes")
 
 
 def _counters(value: Any) -> Any:
-    """Those of its counters that are whole numbers; others, such as averages, are records."""
     kept = value if isinstance(value, dict) else {}
     return {name: one for name, one in kept.items() if type(one) is int}
 

@@ -169,7 +169,6 @@ class SwiftChange:
             daemon.stop(some)
 
     def _write(self) -> None:
-        """Write the files of all affected daemons: a failed change may have left any content."""
         for one in self.affected:
             host, own = one.host, self.files[one.host.name]
             for path in self._reads(one):

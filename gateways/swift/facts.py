@@ -138,7 +138,6 @@ def _background(settings: SwiftSettings) -> dict[str, str]:
 
 
 def _pipeline(proxy: Host, configured: Sequence[str]) -> str:
-    """The pipeline as it runs: Swift adds the middleware that it requires, and logs it."""
     found = _MODIFIED.findall(proxy.read_log(LOG).decode(errors="replace"))
     return (
         f"{found[-1]} (as the proxy logged it)"

@@ -299,7 +299,6 @@ def _why_nowhere(cells: Sequence[Effect], baseline: Row, subject: Row) -> str:
 
 
 def _middle(row: Row, metric: Metric) -> float | None:
-    """The geometric mean over the repeats; None if one of them is unknown."""
     known = list(figures(row, metric).values())
     return geometric_mean(known) if known else None
 

@@ -100,7 +100,8 @@ class RunStore:
                 suite=suite,
                 state="running",
                 created_at=now.isoformat(timespec="seconds"),
-                command=tuple(command),
+                # What is not UTF-8 on a command line is escaped.
+                command=tuple(one.encode(errors="backslashreplace").decode() for one in command),
                 weighbridge_version=weighbridge_version,
                 sheets=tuple(sheets),
             ),

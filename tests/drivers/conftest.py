@@ -150,7 +150,6 @@ class Bench:
         return progress
 
     def finish(self) -> dict[str, Any]:
-        """Wait until no worker is running."""
         until(lambda: self.progress["running"] == 0, "workers end")
         return self.progress
 
@@ -198,7 +197,6 @@ class Bench:
 
 @pytest.fixture
 def null() -> Iterator[Callable[..., Served]]:
-    """Starts null targets."""
     with ExitStack() as stack:
         yield lambda **config: stack.enter_context(serving_null(**config))
 
@@ -251,7 +249,6 @@ def config_of(port: int, workload: dict[str, Any], **keys: Any) -> dict[str, Any
 
 @pytest.fixture
 def bench() -> Iterator[Callable[..., Bench]]:
-    """Makes engines for a server."""
     benches: list[Bench] = []
 
     def make(served: Served, workload: dict[str, Any] | None = None, **keys: Any) -> Bench:

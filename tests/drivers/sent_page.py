@@ -183,7 +183,6 @@ def _text(head: bytes, body: bytes, port: int) -> str:
 
 
 def page() -> str:
-    """The complete page."""
     parts = [HEAD]
     for operation, about in ABOUT.items():
         parts.append(f"## {operation}\n\n{about}\n")

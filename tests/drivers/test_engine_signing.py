@@ -136,8 +136,6 @@ def test_writes_are_signed_and_framed_as_botocore_does(
 
 
 def botocore_chunks(content: bytes, name: str, value: str | None) -> bytes:
-    """The body as botocore frames it."""
-
     class Known(BaseChecksum):  # type: ignore[misc]
         def update(self, chunk: bytes) -> None:
             """Nothing: the value is known."""

@@ -81,7 +81,6 @@ def followed(
 
 
 def driver(tmp_path: Path, *argv: str, **given: Any) -> AbstractContextManager[DriverProcess]:
-    """A program of Python as a driver."""
     with (tmp_path / "driver.log").open("wb") as stderr:
         process = subprocess.Popen(
             [sys.executable, *argv],

@@ -45,7 +45,6 @@ CODED = {"pool_name": "default.rgw.buckets.data", "erasure_code_profile": "weigh
 
 
 def swift(settings: Mapping[str, Any], release: str = "swift-2.30", **place: str) -> Swift:
-    """A planned Swift."""
     where = SwiftPlacement.model_validate({"proxy": ["gateway-1"], "storage": STORES, **place})
     return Swift(release, where, SwiftSettings.model_validate(settings))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -18,7 +19,7 @@ from pydantic import SecretStr
 from swiftclient.client import Connection
 
 from aws_profiles import source_of
-from http_stub import served
+from http_stub import Request, Response, Server, served
 from lying_store import lying_store
 from null_process import KEY, null_process, s3_client
 from tcp_relay import relayed
@@ -229,6 +230,10 @@ def elsewhere(status: str, header: str) -> bytes:
 PAGE = b"HTTP/1.1 400 No\r\nConnection: close\r\n\r\n<title>400 plain HTTP to an HTTPS port</title>"
 
 
+PORTAL = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n<!DOCTYPE html><title>Hotel</title>"
+CHUNKS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
 @pytest.mark.usefixtures("environment")
 @pytest.mark.parametrize(
     ("answer", "scheme", "words", "advice"),
@@ -277,6 +282,9 @@ PAGE = b"HTTP/1.1 400 No\r\nConnection: close\r\n\r\n<title>400 plain HTTP to an
         (refusal("400 B", "TooManyBuckets"), "http", "TooManyBuckets$", ""),
         (refusal("403 F", "QuotaExceeded", "full"), "http", "QuotaExceeded: full$", ""),
         (PAGE, "http", "this port speaks TLS; use https://$", ""),
+        (PORTAL, "http", r"is no answer of a store: check the URL \(status 200\)\nHotel$", ""),
+        (CHUNKS + b"-5\r\nabc", "http", "what it sends is not HTTP; check the port", ""),
+        (CHUNKS + b"zz\r\nabc", "http", "what it sends", ""),
         (b"\x15\x03\x03\x00\x02\x02\x46", "http", "this port speaks TLS; use https://", ""),
         (b"SSH-2.0-OpenSSH_9.2\r\n", "http", "what it sends is not HTTP; check the port", ""),
         (b"", "http", "it closed the connection; if this port speaks TLS, use https://", ""),
@@ -490,9 +498,12 @@ def endpoint(url: str, api: Any = "s3") -> Endpoint:
     return Endpoint(api=api, url=url, user="weigh:er", key=SecretStr(KEY))
 
 
-def test_a_bucket_that_lists_what_was_deleted_again_and_again_is_given_up() -> None:
-    still = "still not empty: 5 objects in its list"
-    with lying_store() as url, pytest.raises(WrongAnswer, match=still):
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(409, "still not empty: 5 objects in its list"), (204, "accepted, and it is still there")],
+)
+def test_a_bucket_that_is_there_whatever_was_deleted_is_given_up(status: int, words: str) -> None:
+    with lying_store(status) as url, pytest.raises(WrongAnswer, match=words):
         clear.clear(endpoint(url).model_dump(mode="json"), "wb-1-small-0", 0.5)
 
 
@@ -640,7 +651,22 @@ def test_an_earlier_version_of_somebody_elses_object_is_seen() -> None:
     with memory_store() as store:
         fill_versions(store, "object-0000000000", "holiday.jpg")
         (found,) = leftover_buckets.left(store.endpoints[0])
-        assert (found.objects, found.strange) == (6, ("holiday.jpg",) * 3)
+        assert found.strange == ("holiday.jpg",) * 3
+
+
+def test_an_endless_list_of_somebody_elses_objects_is_left_at_once() -> None:
+    numbers = itertools.count()
+
+    def answer(_: Request) -> Response:
+        page = f"<Key>z{next(numbers):09}</Key><LastModified>2026-11-29T00:00:00Z</LastModified>"
+        more = "<IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken>"
+        text = f"<ListBucketResult>{more}<Contents>{page}</Contents></ListBucketResult>"
+        return Response(200, text.encode())
+
+    with Server(answer).serving() as server:
+        found = leftover_buckets.content(endpoint(server.url), BUCKET, datetime.now(UTC))
+    assert found is not None
+    assert len(found.strange) == leftover_buckets.SHOWN
 
 
 def test_a_store_that_answers_anything_to_a_question_about_versions_keeps_none() -> None:

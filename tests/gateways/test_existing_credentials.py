@@ -115,6 +115,25 @@ def test_a_file_of_keys_that_is_a_pipe_is_refused_and_not_waited_for(
         endpoint_of({**files, variable: str(pipe)}, "aws")
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("\ufeff[default]\naws_access_key_id = k\n", r"\(line 1: missing section header\)$"),
+        ("[default]\n[lab]\n[lab]\n", r"\(line 3: duplicate section\)$"),
+        ("aws_secret_access_key = planted\n", r"\(line 1: missing section header\)$"),
+    ],
+)
+def test_a_file_that_the_aws_tools_cannot_read_is_named_with_its_line(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    (tmp_path / "c").write_text(text, encoding="utf-8")
+    files = {"AWS_SHARED_CREDENTIALS_FILE": "/nowhere/c", "AWS_CONFIG_FILE": str(tmp_path / "c")}
+    with pytest.raises(UsageError, match=words) as error:
+        endpoint_of(files, "aws")
+    assert f"{tmp_path}/c" in error.value.message
+    assert "planted" not in error.value.message
+
+
 def test_all_missing_credentials_are_reported_at_once() -> None:
     given = ExistingSettings.model_validate(
         {"s3": {"url": "http://a.example", "credentials": "environment"}, "swift": {}}

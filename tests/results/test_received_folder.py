@@ -49,7 +49,6 @@ def _no_longer() -> Iterator[None]:
 
 @pytest.fixture
 def store(runs: Path) -> RunStore:
-    """One step per layout."""
     return short_run(runs, workers=(2,), repeats=1)
 
 
@@ -69,7 +68,6 @@ def untouched(secret: Path) -> bool:
 
 
 def all_of(folder: Path) -> None:
-    """Read everything of a run."""
     data = RunData(folder)
     list(data.telemetry())
     data.store.plan_yaml()
@@ -248,7 +246,6 @@ def test_no_module_in_a_received_folder_is_imported(store: RunStore, tmp_path: P
 
 
 def test_every_program_in_this_python_starts_without_the_working_folder() -> None:
-    """By `host.PYTHON`, or isolated."""
     started = re.compile(r'sys\.executable,\s*"(?!-I")')
     unsafe = [
         str(path)

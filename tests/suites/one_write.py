@@ -18,5 +18,4 @@ workloads:
 
 
 def suite_of(text: str) -> Suite:
-    """The suite of a text."""
     return Document("trial.yaml", text).into(Suite)

@@ -259,7 +259,12 @@ def test_config_is_inherited_and_the_last_value_wins(imported: Importer) -> None
 
 
 def test_sequential_picks_by_all_workers_stay_sequential(imported: Importer) -> None:
-    assert imported.workload(PREPARE, workstage(READ.replace("u(", "s("))).pick == "sequential"
+    assert (
+        imported.workload(
+            PREPARE, workstage(READ.replace("u(1,50)", "s(1,49)").replace("u(", "s("))
+        ).pick
+        == "sequential"
+    )
 
 
 @pytest.mark.parametrize("word", ["true", "Yes", "ON", "false", "No", "off"])
@@ -390,6 +395,7 @@ def test_a_file_that_cosbench_would_refuse_is_refused_with_its_line(
         ((STAGE, f'{STAGE} trigger="drop.sh"'), "runs a script, whose effect is not known"),
         ((f"u(1,32);{OBJECTS}", "r(1,32);objects=r(1,50)"), "goes through the same range"),
         ((f"u(1,32);{OBJECTS}", f"s(1,32);{OBJECTS}"), "in different ways"),
+        ((f"u(1,32);{OBJECTS}", "s(1,32);objects=s(1,50)"), "reaches 800 of 1600 objects"),
         ((f"u(1,32);{OBJECTS}", f"u(1,32);shards=3;{OBJECTS}"), "config has no key 'shards': COS"),
         (("sizes=c(64)KB", "sizes=c(64)KiB"), "0.4.2 takes it for bytes"),
         (("sizes=c(64)KB", "sizes=c(64)kB"), "COSBench takes 'kB' for B"),

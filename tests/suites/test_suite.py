@@ -318,6 +318,14 @@ def test_all_that_is_wrong_is_reported_where_it_was_given(mixed: Path) -> None:
     assert duration.startswith("--duration:1:1: runtime: '30' is not a quantity such as 20s")
     assert warmup.startswith("--warmup:1:1: warmup: '9' is not a quantity such as 20s")
     assert api.startswith("--api:1:1: api.0: ")
+    (twice,) = refused(mixed, sizes="64k,64kB")
+    assert twice == "--sizes:1:5: 64kB is there twice"
+    assert refused(mixed, mix="read,read") == ["--mix:1:6: read is there twice"]
+    for given in ({"sizes": "4k"}, {"mix": "read,write"}, {}):
+        (fault,) = refused(mixed, workers="1,2", duration="0s", **given)
+        assert fault == "--duration:1:1: runtime must be above 0s"
+        (fault,) = refused(mixed, workers="1,1", duration="10s", **given)
+        assert fault.startswith("--workers:1:1: workers names the same count twice")
     (fault,) = refused(mixed, mix="read-range")
     assert fault.startswith("--mix:1:1: ")
     assert "read-range needs `range: {bytes: 64KiB, at: random}`" in fault

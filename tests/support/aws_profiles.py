@@ -61,7 +61,6 @@ def given(folder: Path) -> int:
 
 
 def _role_keys(number: int) -> Response:
-    """What AssumeRole gives."""
     end = (datetime.now(UTC) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
     keys = (
         f"<AccessKeyId>R{number}</AccessKeyId><SecretAccessKey>planted</SecretAccessKey>"

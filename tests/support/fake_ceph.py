@@ -61,7 +61,6 @@ class FakeCeph:
         (self.folder / f"{what}.json").write_text(json.dumps(value))
 
     def put(self, namespace: str, name: str) -> None:
-        """Make an object."""
         (self.folder / "objects" / namespace).mkdir(exist_ok=True)
         (self.folder / "objects" / namespace / name).write_text("")
 
@@ -73,7 +72,6 @@ class FakeCeph:
 
     @property
     def calls(self) -> list[str]:
-        """Every command so far."""
         path = self.folder / "calls"
         return path.read_text().splitlines() if path.exists() else []
 

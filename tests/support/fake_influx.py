@@ -66,7 +66,6 @@ class FakeInflux:
         self.down()
 
     def up(self) -> None:
-        """Listen, always on the same port."""
         self.ended.clear()
         self._server = _Server(("127.0.0.1", self._port), self)
         self._port = int(self._server.server_address[1])

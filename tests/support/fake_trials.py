@@ -59,7 +59,6 @@ def tuning_run(
 
 
 def fake_variant(value: int, key: str = THREADS) -> LayoutVariant:
-    """A variant with one setting."""
     return LayoutVariant(
         name=f"{key.rpartition('.')[2].replace('_', '-')}-{value}", settings={key: value}
     )
@@ -114,7 +113,6 @@ class TrialMaker:
         return trial
 
     def fail(self, who: LayoutVariant, why: str, *, round: int = 0) -> None:  # noqa: A002
-        """A trial that failed."""
         self._trial(who, round=round, failed=why)
 
     def _trial(self, who: LayoutVariant, **fields: Any) -> Trial:
@@ -144,5 +142,4 @@ class TrialMaker:
 
     @property
     def baseline(self) -> LayoutVariant:
-        """The variant that sets nothing."""
         return LayoutVariant(name=self.run.baseline)

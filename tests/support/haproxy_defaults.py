@@ -52,7 +52,6 @@ def balance(folder: Path) -> str:
 
 
 def main() -> None:
-    """Print the defaults as JSON."""
     text = subprocess.run(["haproxy", "-vv"], capture_output=True, text=True, check=True).stdout
     with tempfile.TemporaryDirectory() as folder:
         json.dump({**settings(text), "balance": balance(Path(folder))}, sys.stdout)

@@ -48,7 +48,6 @@ class Request:
 
     @property
     def parts(self) -> tuple[str, str]:
-        """Bucket and key of an S3 path."""
         bucket, _, key = self.path.lstrip("/").partition("/")
         return bucket, key
 

@@ -9,14 +9,14 @@ NAMES = tuple(f"object-{number}" for number in range(5))
 LIST = "".join(f"<Contents><Key>{name}</Key></Contents>" for name in NAMES)
 
 
-def _answer(request: Request) -> Response:
-    if request.method == "GET":
-        return Response(200, f"<ListBucketResult>{LIST}</ListBucketResult>".encode())
-    return Response(204 if request.path.count("/") > 1 else 409)
-
-
 @contextmanager
-def lying_store() -> Iterator[str]:
-    """Its URL."""
-    with Server(_answer).serving() as server:
+def lying_store(bucket_status: int = 409) -> Iterator[str]:
+    """`bucket_status` answers a DELETE of the bucket."""
+
+    def answer(request: Request) -> Response:
+        if request.method == "GET":
+            return Response(200, f"<ListBucketResult>{LIST}</ListBucketResult>".encode())
+        return Response(204 if request.path.count("/") > 1 else bucket_status)
+
+    with Server(answer).serving() as server:
         yield server.url

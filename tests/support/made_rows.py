@@ -132,5 +132,4 @@ def _by_metric(
 
 
 def csv_of(rows: Iterable[Row]) -> str:
-    """The `summary.csv` of these rows."""
     return rounded_csv(rows_table(rows, "run"))

@@ -209,6 +209,7 @@ class Run:
             plan_yaml="name: trial\n",
             plan=self.plan(),
             suite="trial",
+            command=("weighbridge", "\udcff"),  # an argument that is not UTF-8
             sheets=sheets,
         )
 
@@ -221,7 +222,6 @@ class Run:
     def into(
         self, store: RunStore, *driver: str, display: Display | None = None, **named: Any
     ) -> None:
-        """Measure what this folder lacks."""
         settings = fake_driver_settings(*driver)
         plan, shown = named.pop("plan", None) or self.plan(), display or Silent()
         Conductor(plan, self.planned, store, shown, self.place, settings=settings, **named).run()

@@ -113,7 +113,6 @@ class TunableGateway(RunningGateway):
             raise UsageError(f"a running daemon does not accept live {gateway.settings.live}")
 
     def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
-        """Apply the settings."""
         assert isinstance(gateway, Tunable)
         if scope == "cluster":
             raise UsageError("a running cluster cannot be changed")
@@ -140,7 +139,6 @@ class Tunable(Gateway):
 
     @classmethod
     def scope(cls, key: str) -> Scope:
-        """Most settings need a restart."""
         return SCOPES.get(key, "restart")
 
     def needs(self) -> Mapping[str, HostNeed]:
@@ -150,7 +148,6 @@ class Tunable(Gateway):
         return ("s3",)
 
     def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
-        """One file with all settings."""
         text = "[client]\n" + "".join(
             f"{key} = {value}\n" for key, value in self.settings.model_dump().items()
         )
@@ -205,7 +202,6 @@ class StubDriver:
         )
 
     def prepare(self, order: Prepare, heard: OnProgress | None = None) -> Prepared:
-        """Create a workload's objects."""
         self.held.add(order.workload.name)
         return cast("Prepared", self._answer(order, heard))
 
@@ -216,7 +212,6 @@ class StubDriver:
         return cast("Measured", self._answer(order, heard))
 
     def cleanup(self, order: Cleanup, heard: OnProgress | None = None) -> Cleaned:
-        """Delete the objects."""
         if order.what == "all":
             self.held.discard(order.workload.name)
         return cast("Cleaned", self._answer(order, heard))
@@ -305,7 +300,6 @@ class TuningFixture:
         self.screen = io.StringIO()
 
     def ready(self) -> PreparedTuning:
-        """The tuning, checked."""
         return preparation.checked(
             self.document, self.document.into(Tuning), HARDWARE, self.baseline
         )
@@ -315,10 +309,8 @@ class TuningFixture:
         return Doing(self.place, Console(file=self.screen, width=200), pictures=False)
 
     def tune(self) -> TuningOutcome:
-        """Run it."""
         return session.tune(self.ready(), self.doing(), out=self.out, attest=False)
 
     def run_folder(self) -> Path:
-        """The folder of its only run."""
         [found] = self.out.iterdir()
         return found

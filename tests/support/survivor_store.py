@@ -44,7 +44,6 @@ class SurvivorStore:
     """`METHOD path?query` of each."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """S3 and Swift."""
         return (
             Endpoint(api="s3", url=self.url, user="access", key=SecretStr("secret-s3")),
             Endpoint(
@@ -179,7 +178,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def survivor_store() -> Iterator[SurvivorStore]:
-    """A store on loopback."""
     store = SurvivorStore()
     handler = type("Handler", (_Handler,), {"store": store, "parts": {}})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:

@@ -34,7 +34,6 @@ def defaults(text: str) -> dict[str, dict[str, str]]:
 
 
 def main() -> None:
-    """Print the defaults as JSON."""
     found = {server: defaults(sample_of(server)) for server in SERVERS}
     json.dump(found, sys.stdout)
 

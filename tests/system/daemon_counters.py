@@ -9,7 +9,6 @@ from weighbridge.topologies.deployment import Deployment
 
 
 def counters(deployment: Deployment, name: str) -> dict[str, float]:
-    """The first line of a probe."""
     probe = next(one for one in deployment.running_gateway.probes() if one.name == name)
     process = probe.host.spawn(probe.argv, stderr=probe.host.log("probe.err"), env=probe.env)
     assert process.stdout is not None

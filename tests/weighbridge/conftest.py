@@ -13,14 +13,12 @@ from weighbridge.command import main
 
 @pytest.fixture(scope="module")
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of two steps."""
     workload = WORKLOADS[0].model_copy(update={"workers": (1,), "runtime": 1.0})
     return fake_run(tmp_path_factory.mktemp("runs"), workloads=[workload], repeats=1).folder
 
 
 @pytest.fixture
 def folder(run_folder: Path, tmp_path: Path) -> Path:
-    """A copy, to damage."""
     return Path(shutil.copytree(run_folder, tmp_path / "run"))
 
 

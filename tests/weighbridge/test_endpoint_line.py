@@ -391,7 +391,6 @@ LISTS = """\
 
 @pytest.fixture
 def arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
-    """The command without a bound."""
     monkeypatch.setenv("COLUMNS", "200")
     return compared_stubs(tmp_path, monkeypatch, more="repeats: 5\n", workloads=LISTS)
 

@@ -200,7 +200,6 @@ def marked(folder: Path, within_s: float = 30.0) -> list[str]:
 
 
 def complete_lines(folder: Path) -> bytes:
-    """The lines of complete steps."""
     path = folder / "steps.jsonl"
     text = path.read_bytes() if path.exists() else b""
     return text[: text.rfind(b"\n") + 1]

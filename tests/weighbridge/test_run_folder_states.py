@@ -143,7 +143,6 @@ class Folder(RuleBasedStateMachine):
         return [number for number, step in enumerate(self.steps) if step.key not in there][:count]
 
     def measure(self, count: int, say: Callable[[int], None]) -> None:
-        """Resume the run as `resume` does."""
         with lock_run_folder(self.folder):
             store = RunStore.open(self.folder)
             store.event("resumed", "going on")
@@ -235,7 +234,6 @@ class Folder(RuleBasedStateMachine):
             ] == []
 
     def contents(self) -> dict[str, bytes]:
-        """All files except derived ones."""
         paths = [
             path
             for path in self.folder.rglob("*")

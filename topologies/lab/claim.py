@@ -109,7 +109,11 @@ class Claim:
             )
         state.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.state = state
-        _refuse_another_run(state)
+        try:
+            os.close(_locked(state / "run"))  # another process's run holds it between deployments
+        except MachineInUse as busy:
+            if busy.pid != str(os.getpid()):
+                raise
         self._lock: int | None = _locked(state / "lock")
         try:
             _refuse_leftovers(state)
@@ -188,15 +192,6 @@ class MachineInUse(UsageError):
             advice="wait for that process, or end it: it tears its deployment down; `weighbridge "
             "down` removes what it may leave",
         )
-
-
-def _refuse_another_run(state: Path) -> None:
-    """Raise MachineInUse if another process's run holds the machine, between deployments too."""
-    try:
-        os.close(_locked(state / "run"))
-    except MachineInUse as busy:
-        if busy.pid != str(os.getpid()):
-            raise
 
 
 def _refuse_leftovers(state: Path) -> None:

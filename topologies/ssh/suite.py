@@ -273,7 +273,6 @@ def _download(pins: Sequence[str], python: Python, folder: Path) -> None:
 
 
 def _platforms(machine: str) -> Iterator[str]:
-    """Platforms from the newest glibc of wheels to the oldest; pip takes the best match."""
     for minor in (28, 27, 24, 17, 12, 5):
         yield f"manylinux_2_{minor}_{machine}"
     yield f"manylinux2014_{machine}"

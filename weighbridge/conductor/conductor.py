@@ -361,7 +361,6 @@ class Conductor:
         clear(deployment, self._buckets, say, self._sweep(deployment))
 
     def _sweep(self, deployment: Deployment) -> Sweep:
-        """What deletes what the run made in a pool that outlives it."""
         log = self._store.logs / f"pool-{deployment.layout.name}.log"
         return sweep_of(self._plan, deployment, namespace=self._prefix, log=log)
 

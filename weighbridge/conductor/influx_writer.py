@@ -105,7 +105,6 @@ class InfluxWriter:
         self._report(sent)
 
     def _send(self, name: str, make: Callable[[], Iterable[str]]) -> None:
-        """Send the lines that `make` gives, or report why there are none."""
         try:
             self._connection.write(list(make()))
         except Exception as error:  # noqa: BLE001 - report any error, and let the run go on

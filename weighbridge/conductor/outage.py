@@ -296,7 +296,6 @@ class OutageMaker:
             together([partial(one.host.kill, one.service.name) for one in self._daemons])
 
     def _return(self) -> None:
-        """Have what died run again. Raises ServiceFailed, TargetError, CommandFailed."""
         if self._fault.way == "silence":
             self._deployment.power_on([self._target.host], self._say)
         elif self._fault.way == "unplug":

@@ -185,7 +185,6 @@ class PassRunner:
         self.runner.read_memory(self.deployment, turns[-1].workload, self.visit.repeat)
 
     def _prepare(self, drivers: Mapping[str, Driver], turns: Sequence[StepTurn]) -> None:
-        """Write the objects of these steps, once for each driver and workload."""
         for turn in _first_of_each(turns):
             self.at = turn
             with self.estimate.doing("prepare", self.visit, work_of(turn.way, turn.workload)):

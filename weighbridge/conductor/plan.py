@@ -104,7 +104,6 @@ def _refuse_repeated_content(suite: Suite, planned: Sequence[Planned]) -> None:
 
 
 def _refuse_ways(suite: Suite, planned: Sequence[Planned]) -> None:
-    """Raise UsageError when a layout does not sign or encrypt as a workload asks."""
     faults = [
         f"{workload.name}: {one.layout.name} ({one.layout.release}): {lacked[way]}"
         for one in planned
@@ -125,7 +124,6 @@ def _refuse_ways(suite: Suite, planned: Sequence[Planned]) -> None:
 
 
 def _refuse_lacking(suite: Suite, planned: Sequence[Planned]) -> None:
-    """Raise UsageError when a layout is known not to do an operation of a workload."""
     faults = [
         f"{workload.name}: {one.layout.name} ({one.layout.release}) has no {operation} over {api}: "
         f"{lacked[operation]}"

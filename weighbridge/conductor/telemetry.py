@@ -185,7 +185,6 @@ class ProbeReader:
             self.ended = True
 
     def _follow(self) -> None:
-        """Take lines until there are no more. Raises NoLine."""
         while True:
             line = self._lines.next()
             self.last_at, self._stalled = time.monotonic(), False

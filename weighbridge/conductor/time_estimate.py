@@ -288,7 +288,6 @@ def _step(visit: Visit, turn: StepTurn, *, leaves: bool) -> WorkUnit:
 
 
 def _objects(workload: Workload) -> int:
-    """How many are written, or deleted of another workload's."""
     if workload.listed is not None and workload.listed.of is not None:
         return workload.listed.gone(workload.objects.per_container) * workload.objects.containers
     return workload.objects.count * (workload.versions or 1) if workload.needs_objects else 0

@@ -399,7 +399,6 @@ def _print_parts(rows: Sequence[Row], drawing: _RowTable, console: Console) -> N
 
 
 def _print(table: Table, console: Console) -> None:
-    """The table, which has no edges of its own, below an empty line."""
     console.print("", table, sep="\n")
 
 

@@ -252,7 +252,6 @@ class TrialDeployment:
             self._prepared[workload.name] = workload
 
     def _empty(self, deployment: Deployment) -> None:
-        """Delete the workloads' buckets: only new ones get the changed settings."""
         if self._driver is not None:
             for workload in self._prepared.values():
                 self._runner.clean(deployment, self._driver, workload)

@@ -102,7 +102,6 @@ def null_target() -> Iterator[Store]:
 
 @pytest.fixture
 def store(null_target: Store) -> Iterator[Store]:
-    """An empty store."""
     yield null_target
     null_target.empty()
 
@@ -174,7 +173,6 @@ class Trial:
         self.driver: DriverProcess
 
     def begin(self, workload: Workload | None = None) -> None:
-        """Set up, and prepare a workload."""
         self.driver.setup(self.make())
         self.prepare(workload)
 
@@ -194,14 +192,12 @@ def idle(
 
 @pytest.fixture
 def trial(idle: Trial, driver: DriverProcess) -> Trial:
-    """With the driver as a thread."""
     idle.driver = driver
     return idle
 
 
 @pytest.fixture
 def program_trial(idle: Trial, driver_program: DriverProcess) -> Trial:
-    """With the driver as a program."""
     idle.driver = driver_program
     return idle
 

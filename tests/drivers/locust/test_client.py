@@ -117,11 +117,16 @@ TAGGED = b'HTTP/1.1 200 OK\r\nContent-Length: 0\r\nETag: "e"\r\n\r\n'
 
 @pytest.mark.parametrize("checksums", [False, True])
 def test_checksums_are_sent_if_the_sdk_may_do_as_it_is_shipped(
-    scripted: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, checksums: bool
+    scripted: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, checksums: bool
 ) -> None:
-    # Whatever the environment says.
+    # Whatever the environment and the files of the AWS tools say.
     other = "when_required" if checksums else "when_supported"
     monkeypatch.setenv("AWS_REQUEST_CHECKSUM_CALCULATION", other)
+    monkeypatch.setenv("AWS_RETRY_MODE", "adaptive")  # it slows down by itself
+    (tmp_path / "config").write_text(
+        "[default]\n[default]\ns3 =\n  payload_signing_enabled = true\n"
+    )
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     served = scripted(always(TAGGED))
     target = Endpoint(api="s3", url=served.url, user="AK", key=SecretStr("SK"))
     setup = Setup(target=target, bucket_prefix="wb-sdk", seed=1)
@@ -130,6 +135,7 @@ def test_checksums_are_sent_if_the_sdk_may_do_as_it_is_shipped(
     [head] = served.asked
     assert (b"\r\nx-amz-checksum-crc32: y/Q5Jg==\r\n" in head) == checksums
     assert (b"checksum" in head.lower()) == checksums
+    assert client._client.meta.config.retries["mode"] != "adaptive"
 
 
 def test_over_https_the_checksum_is_a_trailer_of_chunks(

@@ -67,7 +67,6 @@ class AskedMachine(Machine):
         return ThreadedProgram(self._answer)
 
     def _answer(self, commands: TextIO, events: TextIO) -> int:
-        """What run_parallel.py does."""
         for number, argv in enumerate(json.loads(commands.readline())):
             said, errors = io.StringIO(), io.StringIO()
             with redirect_stdout(said), redirect_stderr(errors):
@@ -96,7 +95,6 @@ def ours(ceph: FakeCeph) -> list[str]:
 
 
 def untouched(ceph: FakeCeph) -> bool:
-    """Whether all others are there."""
     return [one for one in ceph.objects if not one.startswith("wb-")] == sorted(
         f"{'objects' if one.startswith('/') else ''}{one}" for one in THEIRS
     )

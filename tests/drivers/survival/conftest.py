@@ -30,8 +30,6 @@ def host(tmp_path: Path) -> Iterator[FakeHost]:
 
 @pytest.fixture
 def ordered(store: SurvivorStore) -> Callable[..., WriteOrder]:
-    """A small order for the store."""
-
     def make(**given: Any) -> WriteOrder:
         usual: dict[str, Any] = {
             "endpoints": store.endpoints(),

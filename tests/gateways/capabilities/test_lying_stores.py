@@ -44,7 +44,6 @@ def test_everything_works_with_a_store_that_does_everything(key: str, asker: Ask
 
 
 def dropping(*headers: str) -> Between:
-    """Ignore request headers."""
     return lambda request, respond: respond(request.without(*headers))
 
 

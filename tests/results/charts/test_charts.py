@@ -180,7 +180,6 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def printed(*words: object) -> str:
-    """What the command prints."""
     done = CliRunner().invoke(
         weighbridge, [str(word) for word in words], catch_exceptions=False, standalone_mode=False
     )
@@ -191,7 +190,6 @@ KIND = "from weighbridge.results.charts.gallery import ChartKind\n"
 
 
 def with_code(tmp_path: Path, code: str) -> Path:
-    """The toy package with other code."""
     folder = tmp_path / "other"
     shutil.copytree(TOY, folder, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "toy_chart.py").write_text(code)

@@ -68,7 +68,6 @@ def fields_of(store: RunStore, step: StepResult, name: str) -> list[dict[str, st
 
 
 def measured_step(store: RunStore) -> tuple[StepResult, Measurement]:
-    """One by Locust."""
     return next(
         (step, step.measurement)
         for step in store.steps()

@@ -55,13 +55,11 @@ def folders_in(runs: Path) -> Folders:
 
 @pytest.fixture(scope="session")
 def runs_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the run folders."""
     return tmp_path_factory.mktemp("fuzzed")
 
 
 @pytest.fixture(scope="session")
 def folders(runs_once: Path) -> Folders:
-    """See folders_in."""
     return folders_in(runs_once)
 
 
@@ -183,7 +181,6 @@ def steps(folders: Folders) -> list[Any]:
 
 
 def telemetry(folders: Folders) -> list[Any]:
-    """A line of each kind."""
     path = next((folders["run"] / "telemetry").iterdir())
     lines = [json.loads(line) for line in path.read_bytes().splitlines()]
     probe = ProbeSecond(

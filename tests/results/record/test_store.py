@@ -37,7 +37,6 @@ def step(order: int, *, workers: int = 4, notes: tuple[str, ...] = ()) -> StepRe
 
 @pytest.fixture
 def store(runs: Path) -> RunStore:
-    """One step, of 2 s."""
     return short_run(runs, runtime=2.0, layouts=("swift",), repeats=1)
 
 

@@ -453,8 +453,6 @@ def test_what_a_passed_test_says_and_what_was_allowed_to_differ_are_in_the_xml(
 
 @pytest.fixture
 def renamed(tmp_path: Path) -> Callable[[str], Path]:
-    """Another run under this name."""
-
     def rename(name: str) -> Path:
         bad = another(tmp_path / "bad", 3)
         manifest = json.loads((bad / "manifest.json").read_text())

@@ -53,7 +53,6 @@ DOCUMENTS = [one for one in RECORDS if issubclass(one, JsonDocument)]
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Two runs of the same thing."""
     runs = tmp_path_factory.mktemp("runs")
     return fake_run(runs, workloads=[SMALL], telemetry=False).folder, another(runs, 1)
 
@@ -146,7 +145,6 @@ def test_a_refusal_prints_no_document(run_cli: RunCli) -> None:
 
 
 def rows() -> Iterator[str]:
-    """The lines of the page's tables."""
     for model in RECORDS:
         for name, field in model.model_fields.items():
             if name not in JsonDocument.model_fields and (text := field_texts(model).get(name)):

@@ -56,7 +56,6 @@ def judged(
 def played(
     what: Tuning, many: int, judge: Judge, heard: Callable[[TrialTurn], object] = lambda turn: None
 ) -> list[TrialTurn]:
-    """All turns, each with a trial."""
     turns = rounds([TrialCount(one) for one in settings(many)], what, BASELINE, judge)
     found: list[TrialTurn] = []
     turn = next(turns, None)

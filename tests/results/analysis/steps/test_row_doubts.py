@@ -101,7 +101,6 @@ STEADY = [steady(seed) for seed in range(REPEATS)]
 
 
 def each(use: Mapping[str, object] | StepUse) -> dict[int, StepUse]:
-    """The same use in every repeat."""
     return {number: StepUse.model_validate(use) for number in range(REPEATS)}
 
 
@@ -299,7 +298,6 @@ def tilted(drift: float) -> Level:
 
 
 def dented(second: int) -> float:
-    """Without a line from end to end."""
     return 0.6 if 12 <= second < 18 else 1.0
 
 

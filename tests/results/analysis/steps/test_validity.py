@@ -90,7 +90,6 @@ def test_a_load_recorded_before_several_clients_existed_is_read() -> None:
 
 
 def of_littles_law(measurement: Measurement) -> list[str]:
-    """What is noted of it."""
     return [note for note in judge(measurement, Bounds()).notes if "Little" in note]
 
 
