@@ -281,7 +281,7 @@ class Document:
         """Faults where `true` or `false` was read as an integer, as pydantic does."""
         faults = []
         if isinstance(given, bool) and type(read) is int:
-            faults = [self.fault_at(at, f"{str(given).lower()} is no number")]
+            faults = [self.fault_at(at, f"{str(given).lower()} cannot be a number")]
         elif isinstance(given, dict):
             values = dict(read) if isinstance(read, (BaseModel, Mapping)) else {}
             for key, value in given.items():

@@ -97,7 +97,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Take over what a worker has found."""
     _left_open.extend(getattr(node, "workeroutput", {}).get("left_open", ()))
 
 

@@ -34,8 +34,6 @@ def closed_port() -> int:
 
 
 def always(sent: bytes, *, keep: bool = True) -> Reply:
-    """The same answer to every request."""
-
     def answer(connection: socket.socket, head: bytes) -> bool:
         connection.sendall(sent)
         return keep
@@ -203,7 +201,6 @@ def null() -> Iterator[Callable[..., Served]]:
 
 @pytest.fixture
 def scripted() -> Iterator[Callable[..., Served]]:
-    """Starts servers with a test's answers."""
     with ExitStack() as stack:
         yield lambda answer, *more: stack.enter_context(serving(answer, *more))
 

@@ -241,6 +241,5 @@ SENT: Final = [
 
 
 def of_api(api: str) -> dict[str, Any]:
-    """What an engine is given for an API."""
     own = {"api": api, "base_path": "/v1/AUTH_test", "token": "t"}
     return own if api == "swift" else {}

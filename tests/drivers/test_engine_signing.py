@@ -83,7 +83,6 @@ def signer() -> S3SigV4Auth:
 
 
 def asked(scripted: Make, bench: Make, signing: Any, count: int = 3, **work: Any) -> list[Asked]:
-    """The first requests of one worker."""
     served: Served = scripted(always(OK))
     engine = bench(
         served,
@@ -102,6 +101,7 @@ def asked(scripted: Make, bench: Make, signing: Any, count: int = 3, **work: Any
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("signing", VARIANTS, ids=str)
+@pytest.mark.long
 def test_writes_are_signed_and_framed_as_botocore_does(
     scripted: Make, bench: Make, signing: dict[str, Any], size: int
 ) -> None:

@@ -179,7 +179,6 @@ class Stage:
         ]
 
     def when(self, pattern: str) -> list[int]:
-        """The indexes of events that match."""
         return [
             index
             for index, (host, what) in enumerate(self.events)

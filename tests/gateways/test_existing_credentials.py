@@ -564,6 +564,7 @@ PROGRAM = "credential_process = printf %s "
         (ROLE, bytes(2**20), r"127\.0\.0\.1:\d+/ gave an answer without an end"),
     ],
 )
+@pytest.mark.long
 def test_a_profile_that_gives_no_keys_says_why_whatever_it_gives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: str, answer: bytes, words: str
 ) -> None:

@@ -306,6 +306,7 @@ def test_an_etag_that_is_no_md5_is_not_compared(
         (wrong("HEAD", lambda _: Response(503)), "HEAD", "200 was expected (status 503)"),
     ],
 )
+@pytest.mark.long
 def test_wrong_answers_are_found(
     store: MemoryStore, client: FakeHost, between: Between, api: str, operation: str, what: str
 ) -> None:

@@ -48,7 +48,6 @@ def tuned_run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
 
 @pytest.fixture(scope="session")
 def tuned_data(tuned_run: RunStore) -> RunData:
-    """What `tuned_run` says, judged once."""
     return RunData(tuned_run.folder)
 
 

@@ -306,6 +306,7 @@ def test_the_last_line_of_a_cut_counts(tmp_path: Path) -> None:
     assert [cut.count("lost") for cut in read_cuts(tmp_path)] == [0, 2]
 
 
+@pytest.mark.long
 def test_a_run_without_power_cuts_says_nothing_of_them(tmp_path: Path) -> None:
     store = fake_run(tmp_path, layouts=LAYOUTS, workloads=SHORT, telemetry=False)
     made = derive(store.folder, pictures=False)
@@ -411,6 +412,7 @@ def test_the_last_reading_of_a_visit_counts(tmp_path: Path) -> None:
         read_kept(tmp_path)
 
 
+@pytest.mark.long
 def test_the_report_and_exports_show_it_and_runs_without_it_have_no_section(tmp_path: Path) -> None:
     store = fake_run(tmp_path, layouts=("rgw", "swift"), repeats=1)
     (store.folder / "kept.jsonl").unlink()

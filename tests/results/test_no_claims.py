@@ -90,6 +90,7 @@ def shown(store: RunStore) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("state", ["grave", "provisional", "below"])
+@pytest.mark.long
 def test_a_run_without_claims_claims_nothing(state: str, request: pytest.FixtureRequest) -> None:
     words = "not comparable" if state == "grave" else "provisional"
     for place, text in shown(request.getfixturevalue(state)).items():

@@ -75,7 +75,6 @@ def all_of(folder: Path) -> None:
 
 
 def instead(path: Path, make: Callable[[Path], None]) -> None:
-    """Replace a file by something else."""
     path.unlink(missing_ok=True)
     make(path)
 
@@ -234,6 +233,7 @@ def test_nothing_is_appended_through_a_link(store: RunStore, secret: Path) -> No
     assert untouched(secret)
 
 
+@pytest.mark.long
 def test_no_module_in_a_received_folder_is_imported(store: RunStore, tmp_path: Path) -> None:
     owned = tmp_path / "owned"
     for name in ("weighbridge", "vl_convert", "json", "pip", "sitecustomize"):

@@ -186,6 +186,7 @@ def test_the_smallest_ratio_at_a_corrected_level_beyond_a_bound_is_found_about_8
     ("one", "other"), [(0.03, 0.20), pytest.param(0.05, 0.05, marks=pytest.mark.test_all)]
 )
 @pytest.mark.parametrize("level", [0.05, 0.05 / 14, 0.05 / 48])
+@pytest.mark.long
 def test_the_smallest_ratio_of_a_run_is_found_8_times_in_10_by_another(
     one: float, other: float, level: float
 ) -> None:

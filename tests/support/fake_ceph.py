@@ -66,7 +66,6 @@ class FakeCeph:
 
     @property
     def objects(self) -> list[str]:
-        """All objects, each with its namespace."""
         found = (self.folder / "objects").rglob("*")
         return sorted(f"{one.parent.name}/{one.name}" for one in found if one.is_file())
 
@@ -192,7 +191,6 @@ def _rados(folder: Path, words: list[str], options: dict[str, str]) -> int:
 
 
 def main(program: Path, argv: list[str]) -> int:
-    """What the program of this name does."""
     folder = program.parent.parent
     with (folder / "calls").open("a") as log:
         log.write(f"{program.name} {' '.join(argv)}\n")

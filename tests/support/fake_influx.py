@@ -55,7 +55,6 @@ class FakeInflux:
 
     @property
     def url(self) -> str:
-        """Its address, also while it is stopped."""
         return f"http{'s' if self._tls else ''}://127.0.0.1:{self._port}"
 
     def __enter__(self) -> Self:
@@ -90,7 +89,6 @@ class FakeInflux:
             return self.asked.wait_for(lambda: len(self.writes) >= writes, timeout=20)
 
     def took(self, write: InfluxWrite) -> InfluxReply:
-        """Record a request and return its reply."""
         with self.asked:
             answer = self.answers.popleft() if self.answers else self.otherwise
             self.writes.append(write)

@@ -88,7 +88,6 @@ def passes(layout: str, suite: Suite) -> tuple[Pass, ...]:
 
 
 def drivers(suite: Suite) -> tuple[DriverName, ...]:
-    """The load generators for the gateways."""
     return suite.drivers
 
 

@@ -37,7 +37,6 @@ def made_point(**given: Any) -> Point:
 
 
 def made_points(throughputs_ops_s: Iterable[float], **each: Any) -> tuple[Point, ...]:
-    """Valid repeats with these throughputs."""
     return tuple(
         made_point(**{"repeat": repeat, "valid": True, "throughput_ops_s": rate, **each})
         for repeat, rate in enumerate(throughputs_ops_s)
@@ -65,7 +64,6 @@ def changed(one: Of, **given: Any) -> Of:
 
 
 def plan_of(workload: Workload, *, repeats: int = 1) -> ResolvedPlan:
-    """A plan of one workload on one layout."""
     suite = Suite(name="s", about="a", workloads=(workload,), repeats=repeats)
     return ResolvedPlan.model_validate(
         {
@@ -99,7 +97,6 @@ def altered(record: Some, /, **given: Any) -> Some:
 
 
 def present(value: Kept | None) -> Kept:
-    """The value, which may not be None."""
     assert value is not None
     return value
 

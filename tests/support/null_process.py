@@ -33,7 +33,6 @@ def null_command(**config: float | str | None) -> list[str]:
 def null_process(
     **config: float | str | None,
 ) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A running null target, and its URL."""
     argv = null_command(**config)
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         try:

@@ -35,7 +35,6 @@ def find_secrets(folder: Path, secrets: Mapping[str, str]) -> list[str]:
 
 
 def secrets_in(content: bytes, secrets: Mapping[str, str]) -> list[str]:
-    """The names of the secrets in a text."""
     return sorted(
         name for name, secret in secrets.items() if any(form in content for form in _forms(secret))
     )

@@ -100,7 +100,6 @@ class TunableGateway(RunningGateway):
         return ()
 
     def check(self) -> None:
-        """Fails when it is set not to answer."""
         if not self.gateway.settings.answers:
             raise ServiceFailed(
                 self.host.name, "tunable", "has died", log="tunable.out", tail=["as asked"]
@@ -163,7 +162,6 @@ class Tunable(Gateway):
         return TunableGateway(self, hosts["gateway-1"])
 
     def refuse(self, host: Host) -> None:
-        """Raise when it is set not to start."""
         if not self.settings.starts:
             raise ServiceFailed(
                 host.name, "tunable", "did not come up", log="tunable.out", tail=["as asked"]

@@ -57,7 +57,6 @@ class ThreadedProgram:
             self.returncode = status
 
     def poll(self) -> int | None:
-        """Its exit status once it has ended."""
         return None if self._thread.is_alive() else self.returncode
 
     def wait(self, timeout: float | None = None) -> int:

@@ -83,7 +83,6 @@ class KeystoneSite:
 
     @property
     def environment(self) -> dict[str, str]:
-        """As an openrc file of the user sets it."""
         return {
             "OS_AUTH_URL": self.url,
             "OS_USERNAME": USER,

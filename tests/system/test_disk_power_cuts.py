@@ -145,7 +145,6 @@ def page(number: int) -> mmap.mmap:
 
 
 def number_at(descriptor: int, block: int) -> int:
-    """The number of which a block consists."""
     read = mmap.mmap(-1, BLOCK)
     os.preadv(descriptor, [read], block * BLOCK)
     number = read[:8]
@@ -154,7 +153,6 @@ def number_at(descriptor: int, block: int) -> int:
 
 
 def places(seed: int) -> list[int]:
-    """Blocks of the first half of a disk."""
     return random.Random(seed).sample(range(SIZE // BLOCK // 2), BLOCKS)
 
 

@@ -226,7 +226,6 @@ IPERF = {
 
 
 def figures(read: Callable[[str], list[float]], printed: str) -> None:
-    """A positive figure, or a TargetError."""
     found = tried(lambda: read(printed), TargetError)
     assert all(isinstance(one, float) and math.isfinite(one) and one > 0 for one in found or ())
 

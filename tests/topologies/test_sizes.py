@@ -61,7 +61,6 @@ def planned(reference: str, hosts: Hardware) -> Planned:
 
 
 def settings_of(one: Planned, keys: Mapping[str, object]) -> dict[str, object]:
-    """What the gateway itself is given."""
     found = {}
     for key in keys:
         value: Any = one.gateway.settings  # type: ignore[attr-defined]

@@ -625,7 +625,6 @@ def hardware(server: Server, folder: Path, **more: Any) -> Hardware:
 
 @pytest.fixture
 def observing(server: Server, tmp_path: Path) -> Iterator[ObservedHosts]:
-    """What it runs on the host ends with it."""
     found = ObservedHosts(hardware(server, tmp_path, nic="lo"), tmp_path / "logs")
     yield found
     found.close()

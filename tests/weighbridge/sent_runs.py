@@ -36,7 +36,6 @@ def measured(store: RunStore, writer: InfluxWriter, *steps: StepResult) -> None:
 
 
 def until(true: Callable[[], bool]) -> None:
-    """Wait for another thread, or fail."""
     end = time.monotonic() + 30
     while not true():
         assert time.monotonic() < end

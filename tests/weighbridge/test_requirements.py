@@ -336,6 +336,7 @@ def test_every_requirement_that_no_client_has_is_known_by_its_module() -> None:
         ("asyncssh", ["doctor", "--hardware", "ssh-example"], "hosts"),
     ],
 )
+@pytest.mark.long
 def test_a_verb_without_its_extra_says_what_to_install(
     modules: str, line: list[str], extra: str, tmp_path: Path
 ) -> None:

@@ -36,7 +36,6 @@ CONTEXT = StepContext(
 
 
 def archived(folder: str, state: str) -> Archived:
-    """A recording as an archived workload."""
     number, _, name = Path(folder).name.partition("-")
     texts = {
         f"{number}-{name}.csv": recorded(folder),

@@ -197,7 +197,6 @@ print(len(begun) - len(ended))
 
 
 def test_no_user_that_is_stopped_between_requests_is_killed_in_its_next_one() -> None:
-    """At whichever turn of the event loop."""
     done = subprocess.run(
         [sys.executable, "-c", STOPPED], capture_output=True, text=True, timeout=60, check=False
     )

@@ -198,6 +198,7 @@ LIFE_S = 3600.0
 
 
 @pytest.mark.parametrize("users", ["engine", pytest.param("sdk", marks=pytest.mark.test_all)])
+@pytest.mark.long
 def test_a_step_begins_with_new_keys_and_takes_others_before_they_end(
     null: Callable[..., Null],
     tmp_path: Path,

@@ -254,7 +254,6 @@ def at(target: Endpoint, *others: str, **more: Any) -> Endpoint:
 
 
 def resolving(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
-    """Let every name have these addresses."""
     found = [
         (socket.AF_INET6 if ":" in one else socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, 80))
         for one in addresses

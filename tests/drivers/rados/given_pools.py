@@ -90,7 +90,6 @@ class AskedMachine(Machine):
 
 
 def ours(ceph: FakeCeph) -> list[str]:
-    """Objects in the namespace of the run."""
     return [one for one in ceph.objects if one.startswith(NAMESPACE)]
 
 

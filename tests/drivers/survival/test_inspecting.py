@@ -72,7 +72,6 @@ class Planted:
             objects[name] = there
 
     def deleted(self, name: str, api: str = "s3", *, there: bytes | int | None = None) -> None:
-        """One whose deletion was acknowledged."""
         state = {"acknowledged": "deleted", "allowed": (), "may_be_absent": True, "older": (1,)}
         self.add(name, api, there=there, **state)
 
@@ -248,7 +247,6 @@ def test_a_listing_that_goes_on_for_ever_is_ended(
 
 
 def _endless(handler: Any) -> bool:
-    """A body without an end, in chunks."""
     handler.send_response(200)
     handler.send_header("Transfer-Encoding", "chunked")
     handler.end_headers()

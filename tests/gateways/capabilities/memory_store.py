@@ -53,6 +53,5 @@ def memory_store() -> Iterator[MemoryStore]:
 
 
 def ask(store: MemoryStore, *keys: str) -> dict[str, Answer]:
-    """The answers by the capabilities' keys."""
     asker = store.asker()
     return {key: asker.ask(CAPABILITIES[key]).answer for key in keys}

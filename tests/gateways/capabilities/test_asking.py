@@ -174,6 +174,7 @@ LOOP = "import sys\nsys.stdin.readline()\nfor line in sys.stdin:\n    print({!r}
         "import sys\nsys.stdin.read()",
     ],
 )
+@pytest.mark.long
 def test_a_program_that_fails_or_babbles_makes_nothing_work(
     program: str, store: MemoryStore, client: Odd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,8 +48,6 @@ def dropping(*headers: str) -> Between:
 
 
 def blind_to(*names: str) -> Between:
-    """Ignore words of the query of a GET."""
-
     def between(request: Request, respond: Respond) -> Response:
         if request.method != "GET":
             return respond(request)
@@ -61,8 +59,6 @@ def blind_to(*names: str) -> Between:
 
 
 def only_saying(matches: Callable[[Request], bool], status: int) -> Between:
-    """Answer with success and do nothing."""
-
     def between(request: Request, respond: Respond) -> Response:
         body = b"" if status == 204 else b"<a/>"
         return Response(status, body) if matches(request) else respond(request)
@@ -230,6 +226,7 @@ DENIED = b"<Error><Code>AccessDenied</Code></Error>"
         ),
     ],
 )
+@pytest.mark.long
 def test_nothing_works_with_a_store_that_does_nothing(
     between: Between, outcomes: set[str], store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

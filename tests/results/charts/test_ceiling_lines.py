@@ -122,7 +122,6 @@ def panel_of(*marks: WorkerPoint) -> WorkerPanel:
 
 
 def drawn(panel: WorkerPanel, ends: tuple[float, float]) -> list[tuple[Spot, ...]]:
-    """The bars of p90s, then of maxima."""
     return [one.spots for one in bin_marks(panel, ends) if one.spots]
 
 

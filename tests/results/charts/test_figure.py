@@ -81,6 +81,7 @@ def empty_svg() -> str:
 
 @pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
 @pytest.mark.parametrize("kind", get_args(MarkKind))
+@pytest.mark.long
 def test_every_kind_of_mark_is_a_valid_vega_lite_spec_and_drawn(kind: MarkKind, look: Look) -> None:
     spot = Spot(x=2.0, x2=4.0, y=3.0, y2=5.0, layout="swift", text="here", tip="told")
     trace = Trace(x=(1.0, 2.0), y=(3.0, 4.0), y2=(5.0, 6.0), layout="swift")

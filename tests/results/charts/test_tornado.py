@@ -147,6 +147,7 @@ def test_a_tuning_is_shown_over_all_worker_counts_or_at_the_only_one() -> None:
 
 
 @pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
+@pytest.mark.long
 def test_a_tuning_has_a_figure_for_each_objective_with_colours_by_its_direction(
     tuned_data: RunData, look: Look
 ) -> None:

@@ -111,6 +111,7 @@ def as_lines(table: DataTable) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("name", list(TABLES))
+@pytest.mark.long
 def test_a_table_is_read_back_from_parquet_unchanged_with_its_types(
     tables: dict[str, DataTable], name: str, tmp_path: Path
 ) -> None:

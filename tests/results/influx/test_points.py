@@ -50,7 +50,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
 
 
 def split(line: str) -> tuple[str, dict[str, str], dict[str, str], int]:
-    """The parts of a line without escapes."""
     head, fields, at = line.split(" ")
     name, *tags = head.split(",")
     return (

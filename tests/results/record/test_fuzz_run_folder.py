@@ -225,7 +225,6 @@ def test_any_holders_file_is_read(dice: Dice, folders: Folders) -> None:
 
 
 def all_of(folder: Path) -> RunData:
-    """A run with everything read and judged."""
     data = RunData(folder)
     for part in [
         "plan",

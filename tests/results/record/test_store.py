@@ -192,6 +192,7 @@ def test_names_that_could_leave_the_run_folder_are_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("room", ["record", "analysis.run_data", "analysis.findings"])
+@pytest.mark.long
 def test_reading_a_run_imports_no_heavy_library(room: str) -> None:
     heavy = ("altair", "scipy", "numpy", "duckdb", "pptx", "influxdb_client")
     code = (
@@ -257,7 +258,6 @@ IGNORED = "their last lines were ignored"
 
 @pytest.fixture
 def whole(runs: Path) -> RunStore:
-    """Four steps: two layouts, two repeats."""
     return short_run(runs, repeats=2)
 
 

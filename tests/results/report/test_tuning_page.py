@@ -132,6 +132,7 @@ def test_settings_that_cannot_be_judged_are_not_said_to_have_an_effect(tuned_run
     ],
     ids=["not tried", "kept", "lost", "no control"],
 )
+@pytest.mark.long
 def test_a_winner_that_may_lose_nothing_is_confirmed_only_by_cuts_in_which_it_lost_nothing(
     tmp_path: Path, cuts: tuple[PowerCut, ...], words: str, *, pasted: bool
 ) -> None:

@@ -338,7 +338,6 @@ def test_an_a_a_control_gives_the_noise_floor_and_is_in_no_chart_or_table(tmp_pa
 
 
 def attested(store: RunStore, found: dict[str, float], promised: float, repeat: int = 0) -> None:
-    """What a disk gave under each layout."""
     disk = {"host": "store-2", "kind": "disk", "what": "disk wb0 write", "unit": "B/s"}
     for layout, value in found.items():
         figure = {"layout": layout, "repeat": repeat, "value": value, "promised": promised}

@@ -181,6 +181,7 @@ def test_a_run_is_sent_as_it_is_measured_and_reports_that(run: Run) -> None:
 
 
 @pytest.mark.parametrize("answer", [InfluxReply(503), InfluxReply(401), InfluxReply(400)])
+@pytest.mark.long
 def test_a_server_that_refuses_everything_spoils_no_run(run: Run, answer: InfluxReply) -> None:
     with FakeInflux(otherwise=answer) as influx:
         store, text = compared(run, InfluxServer(url=influx.url))

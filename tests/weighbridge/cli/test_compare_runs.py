@@ -19,7 +19,6 @@ from weighbridge.common.errors import UsageError
 
 
 def judged(code: int, *words: object) -> str:
-    """Compared for a regression, as CI does."""
     return run(code, *words, "--fail-on", "regression")
 
 
@@ -387,7 +386,6 @@ def test_what_could_not_be_judged_is_skipped_and_the_verdict_an_error(
 
 @pytest.fixture
 def lone(tmp_path: Path) -> Path:
-    """A run of the same plan without swift."""
     return fake_run(
         tmp_path / "lone", layouts=("rgw-beast",), workloads=[SMALL], telemetry=False
     ).folder

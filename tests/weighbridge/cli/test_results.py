@@ -230,6 +230,7 @@ def test_charts_are_written_into_the_run_with_data_and_sentence(small_run: Path)
     }
 
 
+@pytest.mark.long
 def test_dark_charts_are_written_beside_the_light_ones(small_run: Path, tmp_path: Path) -> None:
     words = ("--dark", "--only", "throughput-bars")
     run(str(small_run), *words)

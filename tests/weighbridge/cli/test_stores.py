@@ -71,6 +71,7 @@ def test_a_store_is_asked_and_nothing_is_left_in_it(store: MemoryStore, tmp_path
     assert store.s3.buckets == store.swift.buckets == {}
 
 
+@pytest.mark.long
 def test_what_is_dangerous_is_asked_of_a_running_gateway_only_on_request(
     store: MemoryStore, tmp_path: Path
 ) -> None:

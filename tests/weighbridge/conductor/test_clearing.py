@@ -117,6 +117,7 @@ def test_the_first_signal_stays_the_error_when_a_second_one_ends_deleting() -> N
 
 
 @pytest.mark.parametrize("signals", [1, 2])
+@pytest.mark.long
 def test_a_signal_ends_deleting_that_would_not_end_and_its_buckets_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, signals: int
 ) -> None:

@@ -237,6 +237,7 @@ def test_a_driver_that_fails_because_a_daemon_died_is_reported_after_it(run: Run
 
 @pytest.mark.parametrize("order", ["prepare", "step"])
 @pytest.mark.parametrize("how", ["--fail", "--end"])
+@pytest.mark.long
 def test_if_a_driver_fails_every_step_is_recorded_with_the_reason(
     tmp_path: Path, how: str, order: str
 ) -> None:
@@ -395,7 +396,6 @@ def test_a_run_is_clear_if_every_cell_is_significant_at_the_strict_level() -> No
 
 
 def conduct_further(run: Run, within_s: float = 3600) -> tuple[RunStore, list[Plan]]:
-    """The run, and its plans as they grew."""
     plans: list[Plan] = []
     return run.conduct(further=TimeAllowance(within_s), grown=plans.append), plans
 

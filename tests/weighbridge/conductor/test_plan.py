@@ -311,7 +311,6 @@ def measured(plan: Plan) -> list[str]:
 
 
 def prepared(plan: Plan) -> list[str]:
-    """Those of which it writes objects only."""
     return [one.name for way in plan.passes[AGAIN] for one in way.prepared]
 
 

@@ -37,6 +37,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
         ("ended", 12, 12),  # after the last step
     ],
 )
+@pytest.mark.long
 def test_a_run_that_is_killed_anywhere_resumes_without_losing_or_repeating_a_step(
     tmp_path: Path, what: str, at: int, complete: int
 ) -> None:

@@ -53,7 +53,6 @@ def printed(derived: Derived, width: int) -> list[str]:
 
 
 def beginning(lines: list[str], *words: str) -> list[str]:
-    """The lines that begin with these words."""
     return [line for line in lines if line.split()[: len(words)] == [*words]]
 
 
@@ -366,6 +365,7 @@ def test_a_tuning_that_was_cut_off_chose_nothing_yet(tmp_path: Path) -> None:
         ("export", "--to csv --table ledger --out -", "run,tuning,arm"),
     ],
 )
+@pytest.mark.long
 def test_every_verb_about_runs_takes_the_run_of_a_tuning(
     run: RunStore, verb: str, options: str, shown: str
 ) -> None:

@@ -36,7 +36,6 @@ DIFFER = Doubt(what="hosts differ", grade="grave", words="one host was slower")
 
 
 def of_rates(rates: Iterable[float], **more: Any) -> list[ComparedRun]:
-    """A run a day with these throughputs."""
     return [made_run(day, {"rgw-beast": rate}, **more) for day, rate in enumerate(rates)]
 
 

@@ -96,6 +96,7 @@ def test_of_steady_steps_with_the_scatter_of_real_ones_at_most_5_percent_are_cal
     ("length", "mean", "spread"),
     [(20, 1000, 0.03), (20, 1000, 0.06), (20, 300, 0.05), (60, 1000, 0.1)],
 )
+@pytest.mark.long
 def test_of_ramps_of_30_percent_and_steps_in_the_level_at_least_90_percent_are_caught(
     shape: str, length: int, mean: float, spread: float
 ) -> None:

@@ -278,7 +278,6 @@ def row_of(measurement: Measurement, use: StepUse | None = None) -> Row:
 
 
 def used(cpu_s: float, share: float) -> StepUse:
-    """What a gateway's host used in a step."""
     cpu = Resource.model_validate(
         {"what": "CPU", "host": "gateway-1", "tier": "gateway", "share": share, "limit": "1 CPU"}
     )

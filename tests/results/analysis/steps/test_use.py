@@ -342,7 +342,6 @@ def throttled(
     stopped_s: float | None = 5.0,
     period_ms: float | None = 10.0,
 ) -> Throttled:
-    """A gateway of 0.6 CPU over ten seconds."""
     found = Throttled.counted(
         host="gateway-1",
         tier="gateway",

@@ -45,7 +45,6 @@ def nic(share: float, tier: str = "client") -> StepUse:
 
 
 def unreadable(measurement: Measurement) -> Measurement:
-    """The same with a truncated histogram."""
     (tally,) = measurement.tallies
     return altered(measurement, tallies=(altered(tally, latency=present(tally.latency)[:100]),))
 
@@ -375,7 +374,6 @@ def test_a_maximum_is_known_unless_something_older_is_in_flight() -> None:
 
 
 def below(count: int, share: float, k: int) -> float:
-    """P(B < k) of a binomial, term by term."""
     return math.fsum(math.comb(count, i) * share**i * (1 - share) ** (count - i) for i in range(k))
 
 
