@@ -62,7 +62,6 @@ class Ran:
         self.lines = text.splitlines()
 
     def named(self, word: str) -> list[str]:
-        """The ends of lines that begin with a word."""
         return [
             line.strip().removeprefix(f"{word}: ")
             for line in self.lines

@@ -35,7 +35,6 @@ WRONG_NAMES = (
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
-    """A file that nothing may read or change."""
     (tmp_path / "outside").mkdir()
     found = tmp_path / "outside" / "secret"
     found.write_text("secret")

@@ -297,8 +297,6 @@ def test_right_answers_are_successes_and_counted_by_operation_and_by_part(
 def test_a_part_that_is_sent_as_if_it_was_an_object_is_a_success(
     scripted: Make, bench: Make, api: str
 ) -> None:
-    """Of radosgw 20: 200, and no Content-Range."""
-
     def plain(connection: socket.socket, head: bytes) -> bool:
         connection.sendall(answer("200 OK", body_of(GOOD["read-part"](api, head.decode()))))
         return True

@@ -58,7 +58,6 @@ class Shelf:
 
 
 def shipped(name: str, folder: Path) -> Path:
-    """The program as it is shipped to a host."""
     *_, path = program.ship(
         cast("Host", Shelf(folder)), f"weighbridge.gateways.{name.replace('/', '.')}"
     )

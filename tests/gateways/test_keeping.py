@@ -206,7 +206,6 @@ def one(path: str, before: str, after: str) -> FragmentPart:
 
 
 def lines_of(piece: FragmentPart) -> list[str]:
-    """The lines of a fragment after its head."""
     return piece.text.partition("\n\n")[2].splitlines()
 
 

@@ -77,7 +77,6 @@ def deck_of(store: RunStore) -> Deck:
 
 
 def shown(store: RunStore) -> dict[str, str]:
-    """Everything that shows a run, by medium."""
     screen = io.StringIO()
     derived = derived_of(store)
     print_outcome(derived, Console(file=screen, width=140))

@@ -97,7 +97,6 @@ def test_the_2012_study_crosses_releases_stores_sizes_and_concurrency() -> None:
 
 
 def with_lines(line: str) -> tuple[str, str]:
-    """The change that adds a line to the scale."""
     return ("    suite:\n", f"    {line}\n    suite:\n")
 
 

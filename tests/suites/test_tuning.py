@@ -316,7 +316,6 @@ PAGE = (Path(__file__).parents[2] / "docs/tuning.md").read_text(encoding="utf-8"
 
 
 def quoted() -> set[str]:
-    """Words in backquotes outside the example."""
     (example,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     return set(re.findall(r"\w+", " ".join(re.findall(r"`([^`\n]+)`", PAGE.replace(example, "")))))
 

@@ -44,7 +44,6 @@ class Knob:
 
     @property
     def variants(self) -> tuple[LayoutVariant, ...]:
-        """The settings to try: one for each value."""
         return tuple(self._variant(value) for value in self.faster)
 
     def _variant(self, value: Setting) -> LayoutVariant:

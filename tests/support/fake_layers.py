@@ -34,7 +34,6 @@ _RELATIVE_LATENCY: Final[dict[tuple[Api, DriverName], float]] = {
 
 
 def hardware() -> PlannedHardware:
-    """The hosts, with the limits of their NICs."""
     nic = PlannedNic(rate=LINK_BIT_S)
     hosts = {name: PlannedHost(nic=nic) for name in ("client-1", "gateway-1", *STORES)}
     return PlannedHardware(

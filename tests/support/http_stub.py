@@ -53,7 +53,6 @@ class Request:
 
     @property
     def form(self) -> dict[str, bytes]:
-        """The fields of a posted form (RFC 7578)."""
         head = f"Content-Type: {self.headers['content-type']}\r\n\r\n".encode()
         fields: dict[str, bytes] = {}
         for part in message_from_bytes(head + self.body).get_payload():

@@ -115,6 +115,15 @@ ATTACKS: Final = {
     "a check accepts what the engine refuses": (
         "drivers/locust/test_client.py::*certificate* drivers/locust/test_client.py::*refuses*"
     ),
+    "YAML's own numbers and booleans": "common/test_document.py::*only_yaml_takes*",
+    "variables that change what an SDK sends": "drivers/locust/test_client.py::*checksums_are*",
+    "a store accepts a delete and keeps the bucket, or lists without an end": (
+        "gateways/test_existing.py::*whatever_was_deleted* gateways/test_existing.py::*endless_list*"
+    ),
+    "an answer is no HTTP, or a page of something in between": (
+        "gateways/test_existing.py::*users_terms*"
+    ),
+    "a fault of options is shown in a shipped file": ("suites/test_suite.py::*where_it_was_given*"),
     "buckets that a killed run left": (
         "weighbridge/test_line.py::*clean* system/test_existing.py::*swept*"
     ),

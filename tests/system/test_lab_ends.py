@@ -86,7 +86,6 @@ def traces(
 
 
 def minors_of(label: str, folder: Path, state: Path) -> frozenset[int]:
-    """The loop devices that a deployment has."""
     return frozenset(
         int(name.removeprefix("loop")) for name in traces(label, folder, state)["disks"]
     )

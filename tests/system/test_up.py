@@ -87,7 +87,6 @@ def test_no_curl_that_is_pasted_has_a_key_among_its_words(printed: list[str]) ->
 
 
 def test_status_says_which_daemon_has_died_and_where_its_log_is(printed: list[str]) -> None:
-    """The last one: nothing is let in any more."""
     assert printed
     assert "dead" not in fine("status")
     kill = "kill -9 $(pidof radosgw); while pidof radosgw; do sleep 0.1; done"

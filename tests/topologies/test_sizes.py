@@ -220,7 +220,6 @@ TEMPLATE = loader.load_hardware(loader.shipped_hardware()["lab-disks"])
 def machine(
     cores: int | tuple[tuple[int, ...], ...], *, gib: float = 1000, **more: object
 ) -> Machine:
-    """With one CPU a core, or the CPUs of each."""
     usable = tuple((cpu,) for cpu in range(cores)) if isinstance(cores, int) else cores
     facts = {"cores": usable, "memory_bytes": int(gib * GIB), "free_bytes": 1000 * GIB, **more}
     return Machine.model_validate(facts)

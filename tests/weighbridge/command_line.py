@@ -71,7 +71,6 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
 
 
 def keys(key: str = KEY) -> dict[str, str]:
-    """An environment's keys of a null target."""
     return {
         "AWS_ACCESS_KEY_ID": "weigh:er",
         "AWS_SECRET_ACCESS_KEY": key,

@@ -286,7 +286,6 @@ class Page:
             self.get("/stop")
 
     def until(self, met: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
-        """What its statistics show once this is so."""
         deadline_s = time.monotonic() + 30
         while time.monotonic() < deadline_s:
             shown = json.loads(self.get("/stats/requests"))

@@ -184,7 +184,6 @@ BUCKET = "/wb-test-w-0"
 
 
 def prepared(served: Any, operation: str = "write", **more: object) -> list[str]:
-    """The requests of a workload's preparation."""
     workload = Workload.model_validate(
         {
             "name": "w",

@@ -135,7 +135,6 @@ class RunningStage(Stage):
         return self.running.change(rgw(**settings), scope, print)
 
     def starts(self) -> list[str]:
-        """What was stopped and started, in order."""
         return [f"{what}" for _, what in self.events if re.match("(start|stop) ", what)]
 
 

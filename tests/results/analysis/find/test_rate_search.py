@@ -61,7 +61,6 @@ def noisy(capacity_per_s: float, scatter: float, seed: int) -> Server:
 
 
 def ended(server: Server, start_per_s: float = 1000.0, least_per_s: float = 0.0) -> RateSearch:
-    """The search when it asks for nothing more."""
     search = RateSearch(start_per_s=start_per_s, least_per_s=least_per_s)
     for _ in range(MOST_AT_A_RATE):
         rate = search.next_per_s

@@ -78,7 +78,6 @@ def row_of(
     *,
     invalid: int | None = None,
 ) -> Row:
-    """`invalid`: the repeat that is not valid."""
     plan = plan_of(WORKLOAD, repeats=len(measured))
     steps = [step_of(one, number, valid=number != invalid) for number, one in enumerate(measured)]
     used = {steps[number].key: use for number, use in (uses or {}).items()}
