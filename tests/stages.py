@@ -350,7 +350,7 @@ def stages(names: Sequence[str]) -> list[Stage]:
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     env = {"PYTHONDONTWRITEBYTECODE": "", "PATH": path}
     files = ["--dist", "loadfile", "--no-loadscope-reorder"]  # in the order of conftest.py
-    unit = ["-q", "tests", "--ignore=tests/system", "-n", "5", *files]
+    unit = ["-q", "tests", "--ignore=tests/system", *files]
     images = [sys.executable, "tests/system/build_images.py"]
     collect = [sys.executable, "-P", "-m", "pytest", "--collect-only"]
     make = ["make", "--no-print-directory", "-o", "setup-test"]
@@ -375,12 +375,13 @@ def stages(names: Sequence[str]) -> list[Stage]:
         # Of the checks one waits for mypy, of the Rust tests most for the compiler.
         Stage("rust", [[*make, "rust"]], pytest=False, beside=True),
         Stage("wheel", [[*make, "wheel"]], pytest=False),
-        Stage("unit-short", [[*unit, "-m", "not long and not test_all"]], env),
-        Stage("unit", [[*unit, "-m", "not test_all"]], env),
+        # Long tests wait for programs; these are at work all the time.
+        Stage("unit-short", [[*unit, "-n", "3", "-m", "not long and not test_all"]], env),
+        Stage("unit", [[*unit, "-n", "5", "-m", "not test_all"]], env),
         Stage("system", system("not test_all and not by_hand"), env),
         Stage(
             "unit-all",
-            [unit],
+            [[*unit, "-n", "5"]],
             {**env, "WEIGHBRIDGE_FUZZ_SEED": new_seed, "WEIGHBRIDGE_FUZZ_CASES": "10000"},
         ),
         Stage("system-all", system("not by_hand"), env),

@@ -53,7 +53,6 @@ def parsed(page: Path) -> list[Token]:
 
 
 def said_by(page: Path) -> str:
-    """A page's text without what it has as code."""
     return "\n".join(
         " ".join(one.content for one in block.children or [] if one.type == "text")
         for block in parsed(page)

@@ -204,6 +204,7 @@ def test_so_does_a_connection_over_tls(
 
 
 @pytest.mark.parametrize(("kept", "most"), KEPT)
+@pytest.mark.long
 def test_connections_made_inside_the_window_are_counted(
     null: Make, bench: Make, kept: Any, most: int | None
 ) -> None:

@@ -158,7 +158,6 @@ def serving() -> AbstractContextManager[socketserver.TCPServer]:
 
 
 def drop(servers: Sequence[socketserver.TCPServer], monkeypatch: pytest.MonkeyPatch) -> object:
-    """What the program prints for these servers."""
     places = [one.server_address[:2] for one in servers]
     order = json.dumps({"servers": places, "prefix": "AUTH_", "user": "weigh:bench"})
     read, write = os.pipe()

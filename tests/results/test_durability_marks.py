@@ -66,6 +66,7 @@ def page(derived: Derived) -> str:
     return derived.report.read_text()
 
 
+@pytest.mark.long
 def test_a_layout_that_lost_is_ranked_as_before_and_named_in_the_headline(
     derived: Derived, tmp_path: Path
 ) -> None:

@@ -42,7 +42,6 @@ def hardware() -> PlannedHardware:
 
 
 def structure(layout: str) -> Structure:
-    """The components of the layout of this name."""
     swift = layout.startswith("swift")
     fronts = {"haproxy": "HAProxy", "apache": "Apache"}
     return Structure(

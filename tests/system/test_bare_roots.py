@@ -54,7 +54,6 @@ def test_every_test_passes_or_says_which_package_the_release_lacks(suite: str) -
 
 @pytest.mark.parametrize("suite", SUITES)
 def test_a_wheel_of_this_machine_compares_there_without_a_compiler(suite: str) -> None:
-    """The wheel is built by `make wheel` before."""
     (wheel,) = (ROOT / "dist").glob("*.whl")
     run(suite, "apt-get update -qq && apt-get install -y -qq pipx >/dev/null")
     (ROOT / "build" / "roots" / f"{suite}.run" / "root" / wheel.name).write_bytes(

@@ -36,6 +36,7 @@ def store() -> Iterator[MemoryStore]:
 
 
 @pytest.mark.parametrize("key", list(CAPABILITIES))
+@pytest.mark.long
 def test_everything_works_with_a_store_that_does_everything(key: str, asker: Asker) -> None:
     reply = asker.ask(CAPABILITIES[key])
     assert reply.answer.outcome == "works", reply.answer.why

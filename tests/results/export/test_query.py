@@ -49,6 +49,7 @@ def one(sql: str, runs: tuple[RunData, ...]) -> object:
 
 
 @pytest.mark.parametrize("name", list(VIEWS))
+@pytest.mark.long
 def test_every_view_has_the_columns_that_are_described(
     two: tuple[RunData, ...], tuned_data: RunData, name: str, tmp_path: Path
 ) -> None:

@@ -422,6 +422,7 @@ def deck(tuned: Evidence) -> Deck:
     return talk(tuned)
 
 
+@pytest.mark.long
 def test_the_talk_of_a_tuning_goes_from_the_answer_to_how_to_repeat_it(deck: Deck) -> None:
     keys = list(dict.fromkeys(one.key.rstrip("0123456789").rstrip("-") for one in deck.slides))
     assert keys[:6] == ["answer", "set-up", "tried", "ledger", "tornado", "no-effect"]

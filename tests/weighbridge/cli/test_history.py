@@ -198,6 +198,7 @@ def test_named_runs_alone_are_read_and_the_same_run_once(
     assert document.left_out == (f"left out: {copy}: the same run as {runs / 'day-001'}",)
 
 
+@pytest.mark.long
 def test_charts_are_drawn_as_those_of_a_run(runs: Path, run_cli: RunCli) -> None:
     run_cli(0, "history", *sorted(runs.iterdir())[:7])
     names = {path.name for path in Path("history", "charts").iterdir()}

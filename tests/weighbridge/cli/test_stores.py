@@ -56,6 +56,7 @@ def ran(tmp_path: Path, *words: str) -> Result:
 ONLY = ("--only", "s3-delete,s3-versions,swift-put,swift-formpost")
 
 
+@pytest.mark.long
 def test_a_store_is_asked_and_nothing_is_left_in_it(store: MemoryStore, tmp_path: Path) -> None:
     done = ran(tmp_path, *ONLY, "--out", str(tmp_path / "out"), "--json")
     assert done.exception is None, done.exception
@@ -80,6 +81,7 @@ def test_what_is_dangerous_is_asked_of_a_running_gateway_only_on_request(
     assert json.loads(done.stdout)["layouts"][0]["answers"]["swift-formpost"]["outcome"] == "works"
 
 
+@pytest.mark.long
 def test_the_table_has_marks_and_the_reasons_of_what_is_wrong(
     store: MemoryStore, tmp_path: Path
 ) -> None:
@@ -90,6 +92,7 @@ def test_the_table_has_marks_and_the_reasons_of_what_is_wrong(
     assert "! s3-range-single: memory: 200: ignored: the complete object came" in done.output
 
 
+@pytest.mark.long
 def test_a_store_that_dies_is_named_and_the_command_ends_with_3(
     store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,7 +201,6 @@ def ended(
 
 
 def measured(tmp_path: Path) -> tuple[str | Path, ...]:
-    """The words of a comparison with power cuts."""
     cuts = "durability: {cuts: 2, load: 1s, sizes: [4KiB], multipart: false}\n"
     (tmp_path / "trial.yaml").write_text(trial("swift", "{write: 1}", more=cuts))
     (tmp_path / "bare.yaml").write_text(LAYOUT)

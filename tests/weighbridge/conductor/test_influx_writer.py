@@ -25,7 +25,6 @@ SMALL = (WORKLOADS[0].model_copy(update={"workers": (1, 4, 16), "runtime": 3.0})
 
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines wait a tenth of a second for others."""
     monkeypatch.setattr(influx_server, "FLUSH_S", 0.1)
 
 

@@ -313,6 +313,7 @@ def tuned(run: RunStore) -> Derived:
     return derive(run.folder, pictures=False)
 
 
+@pytest.mark.long
 def test_the_table_of_trials_fits_a_terminal_of_100_columns(tuned: Derived) -> None:
     text = "\n".join(printed(tuned, 100))
     table = text[: text.index("failed: ")].splitlines()[1:]

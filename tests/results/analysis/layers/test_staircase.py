@@ -121,7 +121,6 @@ BELOW = {"disk": (300, None), "network": (1000, None)}
 
 
 def levels(stair: Staircase) -> dict[str, tuple[float | None, float | None]]:
-    """Rate and share of what is below, by layer."""
     return {step.level: (step.throughput_ops_s, step.of_below) for step in stair.steps}
 
 

@@ -283,6 +283,7 @@ def test_steady_noise_is_rarely_called_unsteady(
     assert found.count(False) <= 0.03 * len(found)  # below 2 %, and what chance adds
 
 
+@pytest.mark.long
 def test_steadiness_and_drift_are_found_if_noise_allows() -> None:
     assert said(0.0, rate=1500, noise=0.05).count(True) >= 0.7 * 400
     assert said(0.0, rate=300, noise=0.1, repeats=20).count(True) >= 0.9 * 400

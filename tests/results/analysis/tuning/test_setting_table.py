@@ -245,6 +245,7 @@ def test_any_compared_metric_can_be_an_objective() -> None:
     assert many.verdict == "too small to matter"
 
 
+@pytest.mark.long
 def test_lines_are_by_gain_and_a_shorter_p90_is_better_shown_as_less(tuned_data: RunData) -> None:
     result = present(tuned_data.tuned)
     lines = setting_lines(result)
