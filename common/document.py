@@ -304,7 +304,7 @@ class Document:
                 continue  # wrong items are not counted, but they have faults of their own
             path: Path_ = (*under, *one["loc"])
             unknown = one["type"] == "extra_forbidden"
-            message = one["msg"].removeprefix("Value error, ")
+            message = one["msg"].removeprefix("Value error, ").replace(*_NAMES)
             if unknown:
                 name = str(one["loc"][-1])
                 hint = did_you_mean(name, _fields_at(model, one["loc"][:-1]))
@@ -326,6 +326,12 @@ class Document:
             if fault not in faults:
                 faults.append(fault)
         return sorted(faults, key=lambda fault: (fault.line, fault.column))
+
+
+_NAMES = (
+    "String should match pattern '^[a-z0-9][a-z0-9-]{0,39}$'",
+    "use lower-case letters, digits and hyphens, 40 at most, and no hyphen first",
+)
 
 
 def _too_large(file: str) -> UsageError:
