@@ -330,7 +330,7 @@ class Document:
 
 _NAMES = (
     "String should match pattern '^[a-z0-9][a-z0-9-]{0,39}$'",
-    "use lower-case letters, digits and hyphens, 40 at most, and no hyphen first",
+    "use lower-case letters, digits and hyphens, 40 at most, no hyphen first",
 )
 
 

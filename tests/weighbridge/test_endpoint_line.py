@@ -167,7 +167,7 @@ def test_all_that_is_wrong_is_reported_at_once_where_it_was_given() -> None:
         "--profile:1:1: there is no --s3 d=URL (known: a, B)",
         "--s3:1:3: s3.url: give a URL such as https://store.example:8443",
         "--swift:1:3: swift.auth_url: give a URL without ? and #",
-        "--s3:1:1: name: use lower-case letters, digits and hyphens, 40 at most, and no hyphen first",
+        "--s3:1:1: name: use lower-case letters, digits and hyphens, 40 at most, no hyphen first",
     ):
         assert head in heads
     assert any(head.startswith("--s3:1:1: 'a' has a URL already: ") for head in heads)
