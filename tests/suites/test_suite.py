@@ -88,7 +88,7 @@ def test_command_line_options_replace_values_of_the_suite() -> None:
         (("read: 80", "read: 0"), "greater than 0"),
         (("4KiB", "{uniform: [8KiB, 4KiB]}"), "is above the largest"),
         (("4KiB", "6TiB"), "less than or equal to"),
-        (("name: mixed", "name: Mixed Case"), "pattern"),
+        (("name: mixed", "name: Mixed Case"), "lower-case letters"),
         (("per_container: 10}", "per_container: 1000000000000}"), "less than or equal to 1000000"),
         (("containers: 2,", "containers: 1000000000000,"), "less than or equal to 100000000"),
         ((COUNTS, "containers: 2000, per_container: 100000}"), "200,000,000 objects; at most"),
