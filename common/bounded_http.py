@@ -99,10 +99,8 @@ def exchanged(
 
 _NO_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"})
 _TLS_ALERT: Final = "\x15\x03"
-_NOT_YET_VALID, _EXPIRED, _OTHER_NAME, _OTHER_ADDRESS = 9, 10, 62, 64
+_NOT_YET_VALID, _EXPIRED, _OTHER_PURPOSE, _OTHER_NAME, _OTHER_ADDRESS = 9, 10, 26, 62, 64
 """OpenSSL's numbers of what is wrong with a certificate."""
-_OTHER_PURPOSE: Final = 26
-_FOR_SERVERS: Final = "use one for servers (extendedKeyUsage serverAuth)"
 _TRUST: Final = (
     "name a file with its CA, or with itself: $AWS_CA_BUNDLE for S3, $OS_CACERT for Swift, "
     "`ca_file` in a layout"
@@ -115,11 +113,11 @@ def in_words(error: Exception) -> str:
         do = {
             **dict.fromkeys((_NOT_YET_VALID, _EXPIRED), "renew it, or set this machine's clock"),
             **dict.fromkeys((_OTHER_NAME, _OTHER_ADDRESS), "use a name that it has"),
+            _OTHER_PURPOSE: "use one for servers (extendedKeyUsage serverAuth)",
         }
-        usual = _FOR_SERVERS if error.verify_code == _OTHER_PURPOSE else _TRUST
         return (
             f"its certificate is not accepted: {error.verify_message.rstrip('.')}; "
-            f"{do.get(error.verify_code, usual)}"
+            f"{do.get(error.verify_code, _TRUST)}"
         )
     if isinstance(error, TimeoutError) and error.args and error.errno is None:  # this module's own
         return str(error)

@@ -239,18 +239,18 @@ class Document:
 
     def fault_at(self, path: Path_, message: str, *, key: bool = False) -> Fault:
         """A fault at the value, or with `key` at the key, of a path: ("workloads", 0, "name")."""
-        words = set(re.findall(r"\w+", message))
-
-        def nearness(change: tuple[Path_, Fault]) -> tuple[int, int]:
-            same = [one == two for one, two in zip(path, change[0], strict=False)]
-            common = same.index(False) if False in same else len(same)
-            return common, len(words & set(map(str, change[0])))
-
-        for changed, origin in reversed(self._changes):
-            if path[: len(changed)] == changed and not self.was_valid:
-                return replace(origin, message=message)
         if self.was_valid and self._changes:
+            words = set(re.findall(r"\w+", message))
+
+            def nearness(change: tuple[Path_, Fault]) -> tuple[int, int]:
+                same = [part == other for part, other in zip(path, change[0], strict=False)]
+                common = same.index(False) if False in same else len(same)
+                return common, len(words & set(map(str, change[0])))
+
             return replace(max(self._changes, key=nearness)[1], message=message)
+        for changed, origin in reversed(self._changes):
+            if path[: len(changed)] == changed:
+                return replace(origin, message=message)
         return self._fault_in_line(*self._place(path, key=key), message)
 
     def _place(self, path: Path_, *, key: bool) -> tuple[int, int]:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
@@ -80,7 +81,9 @@ class Seen:
         status = self.shown["status"]
         if status < _SERVER_FAILS:
             return ""
-        why = self.shown["limits"] or "it fails by itself; see its log"
+        login = status == HTTPStatus.NETWORK_AUTHENTICATION_REQUIRED
+        fails = "a network in between wants a login" if login else "it fails by itself; see its log"
+        why = self.shown["limits"] or fails
         return f"answers with status {status}: {why}"
 
 

@@ -363,7 +363,6 @@ class LabHost(Host):
 
 
 def _number_inside(pid: int) -> int | None:
-    """The pid of a process in its innermost pid namespace; None: it has ended."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):
