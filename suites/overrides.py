@@ -181,15 +181,15 @@ def _sizes(suite: Suite, text: str | None, faults: list[Fault]) -> list[_Size]:
 def _operations(suite: Suite, text: str | None, faults: list[Fault]) -> list[str]:
     if text is None:
         return list(dict.fromkeys(name for one in suite.workloads for name in one.operations))
-    found: list[str] = []
+    asked: list[str] = []
     for column, word in items(text):
         if word not in OPERATIONS:
             message = f"no operation {word!r}{did_you_mean(word, OPERATIONS)}"
             faults.append(_origin("--mix", text, column, message))
-        if word in found:
+        if word in asked:
             faults.append(_origin("--mix", text, column, f"{word} is there twice"))
-        found.append(word)
-    return found
+        asked.append(word)
+    return asked
 
 
 def _most_similar(workloads: Sequence[Workload], operation: str, mean_bytes: float) -> int:

@@ -303,9 +303,9 @@ def select(
     usual = () if line.given or chosen is None else chosen.layouts
     for name in list(layouts) or list(usual):
         # Without hardware, whether a layout fits is not known; whether it is valid is.
-        known = None if hosts is None else partial(layout_for, chosen, name, hosts)
-        one = _tried(known or partial(layout_named, name, None), refused)
-        planned += [] if one is None else [one]
+        fitted = None if hosts is None else partial(layout_for, chosen, name, hosts)
+        layout = _tried(fitted or partial(layout_named, name, None), refused)
+        planned += [] if layout is None else [layout]
     if refused or chosen is None or hosts is None:
         raise together(refused)
     return Selection(chosen, text, hosts, tuple(planned))
