@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from weighbridge.results.analysis.across_runs.runs_summary import RunsSummary
-from weighbridge.results.analysis.comparing import verdict_words
+from weighbridge.results.analysis.words import verdict_words
 from weighbridge.results.export.markdown_format import escape, markdown_file
 from weighbridge.results.export.paper import effects_paper_of
 

@@ -12,15 +12,13 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from weighbridge.common.errors import missing
-from weighbridge.results.analysis.comparing import verdict_words
-from weighbridge.results.analysis.comparison import NoiseFloor
+from weighbridge.results.analysis.comparison import Effect, NoiseFloor
 from weighbridge.results.analysis.durability import (
     FINDING_WORDS,
     CutSeries,
     LayoutDurability,
 )
 from weighbridge.results.analysis.find.answers import RATE_HEAD, Found, rate_lines
-from weighbridge.results.analysis.findings import Finding
 from weighbridge.results.analysis.kinds import kind_of
 from weighbridge.results.analysis.power_mark import ACKNOWLEDGED, CUTS_THAT_LOST
 from weighbridge.results.analysis.reasons import Reason, marks
@@ -36,6 +34,7 @@ from weighbridge.results.analysis.tuning.setting_lines import (
     short_names,
 )
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult, could_be_shown
+from weighbridge.results.analysis.words import verdict_words
 from weighbridge.results.charts.change_map import study_maps
 from weighbridge.results.charts.pictures import DRAWING
 from weighbridge.results.derivation import WINNERS, Derived
@@ -288,20 +287,24 @@ def print_outcome(derived: Derived, console: Console) -> None:
         print_tuning(derived.tuned, derived, console)
         return
     rows, comparison = derived.rows, derived.comparison
+    answer = derived.answered
+    if derived.answer:
+        print_line(console, derived.answer, "bold")
+        print_line(console, f"{answer.context}.")
+    if answer.caveat:
+        print_line(console, f"{answer.caveat}.", "yellow")
     if derived.found is not None:
         _print_rates(derived.found, console)
     for sentence in (*derived.overload, *derived.outages.sentences):
-        print_line(console, sentence, "bold")
-    if derived.answer:
-        print_line(console, derived.answer, "bold")
+        print_line(console, sentence)
     if rows:
         _print_rows(rows, _RowTable(derived.reasons, _unit(rows)), console)
         console.print()
     for reason in derived.reasons:
         print_line(console, f"{reason.mark}  {reason.text}", "yellow")
-    for finding in derived.findings:
-        if finding.workers is None and not finding.rival:
-            print_line(console, f"• {_brief(finding, derived.reasons)}")
+    for lead in answer.leads:
+        if lead.effect is not None:
+            print_line(console, f"• {_brief(lead.effect, derived.reasons)}")
     noise = noise_words(comparison.noise)
     for line in (*verdict_words(comparison), *noise, *comparison.unused):
         print_line(console, line, "dim")
@@ -323,8 +326,6 @@ def print_outcome(derived: Derived, console: Console) -> None:
 
 def _print_rates(found: Found, console: Console) -> None:
     """The highest rates within a bound: a sentence for each kind of requests, then a table."""
-    for sentence in found.sentences:
-        print_line(console, sentence, "bold")
     # The sentences have the notes.
     head, lines = RATE_HEAD[:-1], [line[:-1] for line in rate_lines(found)]
     print_table(console, head, lines, right=head[2:])
@@ -336,22 +337,21 @@ def noise_words(floors: Sequence[NoiseFloor]) -> tuple[str, ...]:
     return tuple(floor.words for floor in floors)
 
 
-def _brief(finding: Finding, reasons: Sequence[Reason]) -> str:
-    """The finding's sentence, with letters in place of the reasons, which are printed above."""
-    sides, kind = (finding.faster, finding.slower), kind_of(finding)
+def _brief(effect: Effect, reasons: Sequence[Reason]) -> str:
+    """The effect's sentence, with letters in place of the reasons, which are printed above."""
+    sides, kind = (effect.baseline, effect.subject), kind_of(effect)
     marked = ", ".join(
         one.mark
         for one in reasons
-        if any(one.words.startswith(f"{doubt.what}:") for doubt in finding.doubts)
+        if any(one.words.startswith(f"{doubt.what}:") for doubt in effect.doubts)
         and any(layout in sides and of == kind for layout, of, _ in one.cells)
     )
     if not marked:
-        return finding.text
-    grave = doubt_words(graves(finding.doubts))
-    every = "; ".join(alike_as_one(doubt.words for doubt in finding.doubts))
-    return finding.text.replace(f" ({grave})", f" (see {marked})").replace(
-        f": {every}", f" (see {marked})"
-    )
+        return effect.text
+    grave = doubt_words(graves(effect.doubts))
+    every = "; ".join(alike_as_one(doubt.words for doubt in effect.doubts))
+    text = effect.text.replace(f" ({grave})", f" (see {marked})")
+    return text.replace(f"caveat: {every}", f"caveat: see {marked}")
 
 
 def _print_rows(rows: Sequence[Row], drawing: _RowTable, console: Console) -> None:
