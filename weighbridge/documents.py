@@ -354,6 +354,8 @@ class WorkloadLead(Record):
     about: str
     """`64 kB reads`."""
     standing: Standing
+    """ahead: somebody leads. alike: all layouts are equivalent. open: no difference was found, or
+    only between some of them. not comparable: fewer than two layouts are."""
     leaders: tuple[str, ...]
     """The fastest layouts, of which none is faster than another; empty: nobody leads."""
     others: tuple[str, ...]
@@ -363,6 +365,7 @@ class WorkloadLead(Record):
     caveats: tuple[str, ...]
     """Why it is no claim."""
     text: str
+    """The effect behind it, in a sentence."""
 
 
 def _workload_lead(lead: Lead) -> WorkloadLead:
