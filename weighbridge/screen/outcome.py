@@ -13,6 +13,7 @@ from rich.table import Table
 
 from weighbridge.common.errors import missing
 from weighbridge.results.analysis.comparison import Effect, NoiseFloor
+from weighbridge.results.analysis.contrast import ALWAYS
 from weighbridge.results.analysis.durability import (
     FINDING_WORDS,
     CutSeries,
@@ -58,7 +59,7 @@ def print_durability(found: Sequence[LayoutDurability], console: Console) -> Non
         if one == "lost"
         or any(s.found[one].objects for each in found for s in (each.store, each.control))
     ]
-    counts = ("cuts", "served", "acknowledged", *(FINDING_WORDS[one] for one in seen), "serves s")
+    counts = ("cuts", "served", "objects", *(FINDING_WORDS[one] for one in seen), "serves s")
     table = new_table("layout", "verdict", *counts, right=counts)
     for one in found:
         words = one.judgement.replace("-", " ")
@@ -194,6 +195,7 @@ def print_report_place(derived: Derived, console: Console) -> None:
     """Print where the report is, or what makes one."""
     if derived.report is not None:
         print_line(console, f"report  {derived.report}")
+        print_line(console, f"open    weighbridge open {derived.folder.parent}")
         return
     print_line(console, f"report  {missing(DRAWING)}")
     print_line(console, f"        and then weighbridge report {derived.folder.parent}")
@@ -272,8 +274,8 @@ _FAR: Final = 1000
 """If bandwidths differ by this factor, each cell has its own unit."""
 _METRICS: Final = tuple(one for one in METRICS.values() if one.terminal)
 _RATES: Final = tuple(one.terminal for one in _METRICS if one.group in ("latency", "count"))
-_USES: Final = (*(one.terminal for one in _METRICS if one.group == "cost"), "saturated")
-_WORDS: Final = ("saturated", CUTS_THAT_LOST)
+LIMITED_BY: Final = "limited by"
+_WORDS: Final = (LIMITED_BY, CUTS_THAT_LOST)
 
 
 def print_outcome(derived: Derived, console: Console) -> None:
@@ -333,8 +335,8 @@ def _print_rates(found: Found, console: Console) -> None:
 
 
 def noise_words(floors: Sequence[NoiseFloor]) -> tuple[str, ...]:
-    """The result of A/A controls, a line for each metric; nothing without them."""
-    return tuple(floor.words for floor in floors)
+    """The result of A/A controls for throughput and p90; nothing without them."""
+    return tuple(floor.words for floor in floors if floor.metric in ALWAYS)
 
 
 def _brief(effect: Effect, reasons: Sequence[Reason]) -> str:
@@ -355,15 +357,8 @@ def _brief(effect: Effect, reasons: Sequence[Reason]) -> str:
 
 
 def _print_rows(rows: Sequence[Row], drawing: _RowTable, console: Console) -> None:
-    """One table if it fits; else in parts, and for each driver if the terminal is narrow."""
-    several = len({row.driver for row in rows}) > 1
-    if any(row.resources for row in rows):
-        for spread in (True, False):
-            table = drawing.table(rows, several=several, spread=spread)
-            if _fits(table, console):
-                _print(table, console)
-                return
-    if several and console.width < BOTH:
+    """One table, with as many columns as fit; one for each driver if the terminal is narrow."""
+    if len({row.driver for row in rows}) > 1 and console.width < BOTH:
         for driver in dict.fromkeys(row.driver for row in rows):
             console.print(f"By {driver_label(driver)}:", style="bold")
             _print_parts([row for row in rows if row.driver == driver], drawing, console)
@@ -372,30 +367,41 @@ def _print_rows(rows: Sequence[Row], drawing: _RowTable, console: Console) -> No
 
 
 def _print_parts(rows: Sequence[Row], drawing: _RowTable, console: Console) -> None:
-    """The table in parts that fit; what power cuts did is one where there is no room for it."""
+    """The table; what power cuts did is one of its own where there is no room for it."""
     several, cuts = len({row.driver for row in rows}) > 1, drawing.cuts(rows)
     if console.width < BOTH and any(row.within("max") is not None for row in rows):
-        parts = [drawing.table(rows, several=several, only=one) for one in (drawing.rates, _RATES)]
+        for part in (drawing.rates, _RATES):
+            _print(drawing.table(rows, several=several, only=part), console)
         apart = cuts
+        lacking: tuple[str, ...] = ("what limited each step",)
     else:
-        tables = [
-            drawing.table(
-                rows, several=several, spread=spread, only=(*drawing.rates, *rates, *beside)
-            )
-            for beside in dict.fromkeys((cuts, ()))
-            for spread, rates in ((True, _RATES), (False, _RATES), (False, _RATES[1:]))
-        ]
-        place = next(
-            (place for place, table in enumerate(tables) if _fits(table, console)), len(tables) - 1
+        limits = (LIMITED_BY,) * any(row.resources for row in rows)
+        rates, fewer = drawing.rates, [*drawing.rates[:1], *_RATES[1:]]
+        if not any(row.count("errors") for row in rows):
+            fewer.remove(METRICS["errors"].terminal)
+        dropped = ("intervals", "p50", *(["what limited each step"] if limits else []))
+        choices = (
+            ((*rates, *_RATES), (*cuts, *limits), True, ()),
+            ((*rates, *_RATES), (*cuts, *limits), False, dropped[:1]),
+            ((*rates, *_RATES), cuts, True, dropped[2:]),
+            ((*rates, *_RATES), cuts, False, (dropped[0], *dropped[2:])),
+            ((*rates, *_RATES[1:]), cuts, False, dropped),
+            ((*rates, *_RATES[1:]), (), False, dropped),
+            (fewer, (), False, (*dropped, "bandwidth")),
         )
-        parts, apart = [tables[place]], cuts if place > 2 else ()
+        for choice in choices:
+            titles, beside, spread, lacking = choice
+            table = drawing.table(rows, several=several, spread=spread, only=(*titles, *beside))
+            if _fits(table, console):
+                break
+        apart = () if set(cuts) <= set(beside) else cuts
+        _print(table, console)
     if apart:
         writes = [row for row in rows if row.power is not None]
-        parts.append(drawing.table(writes, several=several, only=apart))
-    for table in parts:
-        _print(table, console)
-    if any(row.resources for row in rows):
-        _print(drawing.table(rows, several=several, only=_USES), console)
+        _print(drawing.table(writes, several=several, only=apart), console)
+    if lacking:
+        words = ", ".join(lacking)
+        print_line(console, f"Not shown for want of room: {words}. See the report.", "dim")
 
 
 def _print(table: Table, console: Console) -> None:
@@ -436,7 +442,7 @@ class _RowTable:
         only: Sequence[str] | None = None,
     ) -> Table:
         """A line for each row; `several`: with drivers, `spread`: with the ± of repeats."""
-        every = (*self.rates, *_RATES, *_USES, *self.cuts(rows))
+        every = (*self.rates, *_RATES, LIMITED_BY, *self.cuts(rows))
         titles = every if only is None else tuple(only)
         several_apis = len({row.api for row in rows}) > 1
         marked = self.rates[0] in titles and any(marks(row, self.reasons) for row in rows)
@@ -447,7 +453,7 @@ class _RowTable:
         for title in ("workers", *titles):
             table.add_column(title, justify="left" if title in _WORDS else "right", no_wrap=True)
         if marked:
-            table.add_column("in doubt" if spread else "", no_wrap=True)
+            table.add_column("caveat", no_wrap=True)
         before = None
         for row in rows:
             mixed = len({other.operation for other in rows if other.workload == row.workload}) > 1
@@ -471,7 +477,7 @@ class _RowTable:
         cells = {self.head(one): shown(row, one.key, spread=spread) for one in _METRICS}
         return cells | {
             self.unit or "bandwidth": self._bandwidth(row.value("bandwidth")),
-            "saturated": limit or UNKNOWN,
+            LIMITED_BY: limit or UNKNOWN,
             CUTS_THAT_LOST: row.power.count if row.power is not None else "",
             ACKNOWLEDGED: (row.power.answers or "") if row.power is not None else "",
         }
