@@ -25,12 +25,6 @@ from weighbridge.results.analysis.tuning.tuning_result import TuningResult
 from weighbridge.results.charts.chart_source import source_of
 from weighbridge.results.charts.gallery import Gallery, gallery
 from weighbridge.results.charts.pictures import DRAWING, write_charts
-from weighbridge.results.export.csv_format import csv_file, rounded_csv
-from weighbridge.results.export.durability_table import durability_table
-from weighbridge.results.export.effect_tables import ledger_table, trials_table
-from weighbridge.results.export.effects import effects_csv
-from weighbridge.results.export.outage_tables import outages_table
-from weighbridge.results.export.run_tables import rows_table
 from weighbridge.results.record import RunStore, write_atomically
 from weighbridge.results.record.profile import read_profiles
 from weighbridge.results.report.agreement_table import agreement_csv
@@ -39,6 +33,7 @@ from weighbridge.results.report.report import NO_OUTAGES, report
 from weighbridge.results.report.staircase_section import staircase_section
 from weighbridge.results.report.study_section import StudySection, study_section
 from weighbridge.results.report.tuning_page import tuning_page
+from weighbridge.results.show.tables import EFFECTS, feature_tables, rows_table
 from weighbridge.suites import FACTORS
 
 ANSWER: Final = "answer.txt"
@@ -125,8 +120,6 @@ def _derive(data: RunData) -> Derived:
     summary = _write_tables(data)
     if stairs is not None:
         stairs.write(store.derived, data.manifest.run_id)
-    if data.outages.kinds:
-        write_atomically(store.derived / "outages.csv", csv_file(outages_table([data])).content)
     if agreed:
         write_atomically(store.derived / "agreement.csv", agreement_csv(agreed))
     replayed = None if data.study is None else study_section(data.study)
@@ -190,8 +183,6 @@ def _derive(data: RunData) -> Derived:
 def _derive_tuning(data: RunData, result: TuningResult) -> Derived:
     store = data.store
     summary, page = _write_tables(data), _page_of(store)
-    for table in (ledger_table([data]), trials_table([data])):
-        write_atomically(store.derived / f"{table.name}.csv", csv_file(table).content)
     shown = gallery(source_of(data))
     winner = store.derived / WINNERS
     if winner.exists():
@@ -223,13 +214,14 @@ def _page_of(store: RunStore) -> Path | None:
 
 
 def _write_tables(data: RunData) -> Path:
-    """Write the CSV tables `summary`, whose path it returns, `effects`, and `durability`."""
-    summary = data.store.make_derived() / "summary.csv"
-    write_atomically(
-        summary, rounded_csv(rows_table(data.rows, data.manifest.run_id, data.plan.twins))
-    )
-    write_atomically(data.store.derived / "effects.csv", effects_csv(data.comparison))
-    if data.durability:
-        cuts = csv_file(durability_table([data]))
-        write_atomically(data.store.derived / cuts.name, cuts.content)
-    return summary
+    """Write as CSV `summary`, whose path it returns, `effects`, and what features have."""
+    folder = data.store.make_derived()
+    summary = rows_table(data.rows, data.manifest.run_id, data.plan.twins)
+    of_features = [table.of_runs([data]) for table in feature_tables()]
+    for one in (
+        summary,
+        EFFECTS.of_runs([data]),
+        *(each for each in of_features if each.lines),
+    ):
+        write_atomically(folder / one.file, one.csv)
+    return folder / summary.file

@@ -17,12 +17,10 @@ from weighbridge.results.analysis.leads import Lead, Standing
 from weighbridge.results.analysis.reasons import Reason, Remedy
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.derivation import ANSWER, Derived
-from weighbridge.results.export.effect_tables import EFFECTS, EffectOfRun
-from weighbridge.results.export.formats import OF_TUNINGS, TABLES
-from weighbridge.results.export.json_format import json_objects
-from weighbridge.results.export.run_tables import rows_table
+from weighbridge.results.features.tuning import LEDGER, TRIALS
 from weighbridge.results.record.reading import read_bounded
 from weighbridge.results.record.store import RunStore, is_locked
+from weighbridge.results.show.tables import EFFECTS, rows_table
 from weighbridge.results.statistics import Ratio
 from weighbridge.suites import loader as suite_files
 from weighbridge.topologies.loader import load_hardware, shipped_hardware
@@ -419,12 +417,11 @@ def run_document(derived: Derived, exit_code: int) -> RunDocument:
     """The document of a run whose report was derived."""
     data = RunData(derived.folder.parent)
     run = data.manifest.run_id
-    tables = {
-        "summary": rows_table(derived.rows, run, data.plan.twins),
-        "effects": EFFECTS.fill(EffectOfRun(data, one) for one in derived.comparison.effects),
-    }
-    if derived.tuned is not None:
-        tables |= {name: TABLES[name]([data]) for name in OF_TUNINGS}
+    others = (EFFECTS,) if derived.tuned is None else (EFFECTS, LEDGER, TRIALS)
+    tables = (
+        rows_table(derived.rows, run, data.plan.twins),
+        *(table.of_runs([data]) for table in others),
+    )
     return RunDocument(
         exit_code=exit_code,
         run=run,
@@ -449,5 +446,5 @@ def run_document(derived: Derived, exit_code: int) -> RunDocument:
         ),
         durability=derived.durability,
         gaps=data.gaps,
-        tables={name: tuple(json_objects(table)) for name, table in tables.items()},
+        tables={one.table.name: tuple(one.objects) for one in tables},
     )

@@ -21,18 +21,17 @@ from weighbridge.results.analysis.words import headline
 from weighbridge.results.charts.gallery import gallery_of
 from weighbridge.results.charts.panels import Figure
 from weighbridge.results.derivation import Derived
-from weighbridge.results.export.durability_table import durability_table
-from weighbridge.results.export.json_format import json_file, json_schema
-from weighbridge.results.export.keeping_tables import kept_table
-from weighbridge.results.export.paper import effects_paper, summary_paper
-from weighbridge.results.export.query import ask
-from weighbridge.results.export.run_tables import summary_table
+from weighbridge.results.features.durability import DURABILITY
+from weighbridge.results.features.keeping import KEPT
 from weighbridge.results.record.durability import MOST_EXAMPLES, read_cuts, record_cut
 from weighbridge.results.record.kept import DaemonMemory, Kept, KeptObjects, read_kept, record_kept
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.report.durability_table import durability_section
 from weighbridge.results.report.keeping_table import kept_lines, memory_lines
 from weighbridge.results.report.tables import effect_lines, results_table
+from weighbridge.results.show.exports import json_schema, produce
+from weighbridge.results.show.query import ask
+from weighbridge.results.show.tables import EFFECTS, SUMMARY
 from weighbridge.results.slides.evidence import evidence
 from weighbridge.results.slides.talk import talk
 
@@ -167,48 +166,32 @@ def test_slides_have_the_marks_and_one_slide_is_about_power_cuts(run: RunStore) 
     assert any(f"swift ({LOST}" in note for note in slide(deck, "throughput-small-write").notes)
 
 
-def test_papers_mark_the_layout_and_explain_the_mark(run: RunStore) -> None:
+def test_notes_have_what_was_lost_in_the_line_and_below(run: RunStore) -> None:
     data = RunData(run.folder)
-    paper = summary_paper(data)
-    marked = [line for group in paper.groups for line in group if line[2].endswith("¶")]
-    assert {(line[0], line[2].split()[0]) for line in marked} == {("1 MB writes", "swift")}
-    assert "¶: lost acknowledged writes in power cuts." in paper.notes
-    for notes in (paper.notes, effects_paper(data, data.comparison).notes):
-        assert any("rgw-haproxy (not tried)" in note for note in notes)
-
-
-def test_one_mark_for_what_was_lost_and_what_may_be_says_both(run: RunStore) -> None:
-    data = RunData(run.folder)
-    # As of a layout that was not tried and acknowledges from the page cache.
-    data.__dict__["rows"] = tuple(
-        row
-        if row.power is None or row.layout != "rgw-haproxy"
-        else altered(row, power=altered(row.power, answers="page cache"))
-        for row in data.rows
-    )
-    paper = summary_paper(data)
-    both = "lost acknowledged writes in power cuts, or acknowledges writes that are not on disk"
-    assert f"¶: {both}." in paper.notes
-    marked = {line[2] for group in paper.groups for line in group if line[2].endswith("¶")}
-    assert len(marked) == 2
+    text = SUMMARY.markdown(data)
+    marked = [line for line in text.splitlines() if line.startswith("|") and LOST in line]
+    assert marked
+    assert all(line.startswith("| swift |") and "small-write" in line for line in marked)
+    for notes in (text, EFFECTS.markdown(data)):
+        assert "rgw-haproxy (not tried)" in notes
 
 
 def test_exports_have_a_line_for_each_cut_and_kind_and_agree_with_each_other(
     run: RunStore, derived: Derived
 ) -> None:
     data = RunData(run.folder)
-    table = durability_table([data])
+    table = DURABILITY.of_runs([data])
     assert len(table.lines) == 2 * (20 + 2) * 3
     assert sum(int(str(one)) for one in table.column("lost")) == 10 + 2303 + 1642
     lines = list(csv.DictReader((derived.folder / "durability.csv").read_text().splitlines()))
     assert [int(line["not_listed"]) for line in lines] == [*table.column("not_listed")]
     assert {line["control"] for line in lines} == {"true", "false"}
-    document = json.loads(json_file(data, [table]).content)
+    document = json.loads(produce(run.folder, "json", ["durability"])[1].files[0].content)
     assert document["tables"]["durability"][0]["layout"] == "rgw-beast"
     assert "durability" in json_schema()["properties"]["tables"]["properties"]
     found = ask("SELECT sum(torn) FROM durability WHERE NOT control AND layout = 'swift'", [data])
     assert found.lines == ((2,),)
-    summary = summary_table([data])
+    summary = SUMMARY.of_runs([data])
     said = dict(zip(summary.column("layout"), summary.column("power_cuts"), strict=True))
     assert said["swift"] == f"{LOST}; 4,041 not listed"
     assert said["rgw-haproxy"] == "not tried"
@@ -217,7 +200,7 @@ def test_exports_have_a_line_for_each_cut_and_kind_and_agree_with_each_other(
 def test_a_cut_after_which_nothing_was_read_still_has_a_line(tmp_path: Path) -> None:
     store = fake_run(tmp_path, workloads=SHORT, repeats=1, telemetry=False)
     record_cut(store.folder, dead_cut("swift", 1, objects=()))
-    (line,) = durability_table([RunData(store.folder)]).lines
+    (line,) = DURABILITY.of_runs([RunData(store.folder)]).cells
     assert "osd.0 did not start" in line
     page = derive(store.folder, pictures=False).report.read_text()
     assert "swift, cut 1: osd.0 did not start" in page
@@ -322,8 +305,8 @@ def test_a_run_without_power_cuts_says_nothing_of_them(tmp_path: Path) -> None:
     assert "power-cuts" not in [one.key for one in deck.slides]
     assert not any("ower cuts" in text_of(one) for one in deck.slides)
     assert not any("ower cuts" in one.caption for one in gallery_of(store.folder).figures)
-    assert not any("ower cuts" in note for note in summary_paper(RunData(store.folder)).notes)
-    assert set(summary_table([RunData(store.folder)]).column("power_cuts")) == {None}
+    assert "ower cuts" not in SUMMARY.markdown(RunData(store.folder))
+    assert set(SUMMARY.of_runs([RunData(store.folder)]).column("power_cuts")) == {None}
 
 
 def _cards(made: Derived) -> list[str]:
@@ -419,5 +402,5 @@ def test_the_report_and_exports_show_it_and_runs_without_it_have_no_section(tmp_
     page = derive(store.folder, pictures=False).report.read_text()
     assert "What it costs to keep" in page
     assert "3.00" in page
-    (line,) = kept_table([RunData(store.folder)]).lines
+    (line,) = KEPT.of_runs([RunData(store.folder)]).cells
     assert 3.0 in line

@@ -19,11 +19,11 @@ from weighbridge.results import derive
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.charts.gallery import gallery_of
 from weighbridge.results.charts.pictures import write_charts
-from weighbridge.results.export.export import export
 from weighbridge.results.record import reading
 from weighbridge.results.record.profile import FOLDER
 from weighbridge.results.record.store import RunStore, lock_run_folder
 from weighbridge.results.record.writing import StoreError, write_atomically
+from weighbridge.results.show.exports import export
 from weighbridge.results.slides.evidence import evidence
 
 WITHIN_S = 60

@@ -24,7 +24,6 @@ from weighbridge.results.charts.baseline_chart import MOST_BARS, baseline_chart
 from weighbridge.results.charts.by_workers import latency_by_workers, throughput_by_workers
 from weighbridge.results.charts.rates.goodput import goodput_chart
 from weighbridge.results.doubt import Doubt
-from weighbridge.results.export.run_tables import steps_table
 from weighbridge.results.metric import MetricFigure
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import EndpointTally, Measurement
@@ -32,6 +31,7 @@ from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.report.endpoint_table import ENDPOINT_HEAD, endpoint_lines
 from weighbridge.results.report.listing_table import listing_lines, listing_sentences
+from weighbridge.results.show.tables import STEPS
 from weighbridge.suites import Bounds, Overload, Suite, Workload
 
 
@@ -458,7 +458,7 @@ def test_report_and_exported_steps_have_the_endpoints(tmp_path: Path) -> None:
     page = derive(run.folder, pictures=False).report.read_text()
     assert 'id="endpoints"' in page
     assert "10.0.0.1:8001" in page
-    table = steps_table([RunData(run.folder)])
+    table = STEPS.of_runs([RunData(run.folder)])
     assert set(table.column("endpoint_imbalance")) == {1.5}
     assert set(table.column("connections")) == {7}
     assert table.column("endpoints")[0] == (

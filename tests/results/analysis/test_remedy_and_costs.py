@@ -16,7 +16,7 @@ from weighbridge.results.analysis.reasons import remedy
 from weighbridge.results.analysis.steps.use import StepUse
 from weighbridge.results.analysis.steps.visit import JudgedStep, Point
 from weighbridge.results.doubt import Doubt, What
-from weighbridge.results.export.effects import effects_csv
+from weighbridge.results.features.compare_runs import runs_effects
 from weighbridge.results.record.measurement import RAN_OUT, Load
 from weighbridge.results.record.resolved import ResolvedPlan
 from weighbridge.results.record.step import StepKey, StepResult
@@ -26,14 +26,13 @@ from weighbridge.suites import ENCRYPTION, SIGNING, Suite
 
 
 def test_the_csv_of_effects_has_empty_cells_for_unknowns() -> None:
-    lines = effects_csv(
-        compare([row("a"), row("b", rates=times(2.0)), row("c", rates=())])
-    ).splitlines()
-    assert len(lines) == 1 + 2 * 2 * 2
+    comparison = compare([row("a"), row("b", rates=times(2.0)), row("c", rates=())])
+    lines = runs_effects(comparison, "day-1").csv.splitlines()
+    assert len(lines) == 1 + 2 * 2, "those over all of one worker count are not there twice"
     head = lines[0].split(",")
-    better, lost = (dict(zip(head, lines[number].split(","), strict=False)) for number in (2, 6))
+    better, lost = (dict(zip(head, lines[number].split(","), strict=False)) for number in (1, 3))
     assert better["workers"] == "8"
-    assert (better["ratio"], better["repeats"], better["verdict"]) == ("2", "5", "better")
+    assert (better["ratio"], better["repeats"], better["verdict"]) == ("2.0", "5", "better")
     assert float(better["p"]) < 1e-6
     assert (lost["ratio"], lost["p"], lost["verdict"]) == ("", "", "not comparable")
 

@@ -302,7 +302,7 @@ def test_the_finding_is_what_two_layouts_serve_within_the_bound(store: RunStore)
         for cell in csv.DictReader(io.StringIO(figure.csv))
         if not cell["workers"] and cell["workload"] == "small-read"
     }
-    assert served == {"rgw-beast": "15", "swift": "15"}
+    assert served == {"rgw-beast": "15.0", "swift": "15.0"}
 
 
 def test_a_bound_is_chosen_and_what_has_no_p90_or_is_invalid_is_named(store: RunStore) -> None:
@@ -315,7 +315,9 @@ def test_a_bound_is_chosen_and_what_has_no_p90_or_is_invalid_is_named(store: Run
     assert line[-1] == "no"
     cells = csv.DictReader(io.StringIO(figure.csv))
     wanted = ("swift", "32")
-    assert [one["counts"] for one in cells if (one["layout"], one["workers"]) == wanted] == ["no"]
+    assert [one["counts"] for one in cells if (one["layout"], one["workers"]) == wanted] == [
+        "false"
+    ]
     assert compose(figure, DARK)["config"]["background"] == DARK.background
 
 

@@ -122,7 +122,7 @@ def test_resources_have_a_chart_with_a_row_for_each_kind_and_a_legend(run: RunSt
     assert {line["resource"] for line in lines if line["host"] == "store-1"} == {
         f"{what} of store-1" for what in ("CPU", "disk", "network", "memory")
     }
-    assert {line["saturated"] for line in lines} == {"yes", "no"}
+    assert {line["saturated"] for line in lines} == {"true", "false"}
 
 
 def test_a_step_that_is_in_doubt_is_hollow_on_its_line(run: RunStore) -> None:

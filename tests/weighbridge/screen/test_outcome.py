@@ -20,9 +20,9 @@ from weighbridge.results.analysis.durability import durability_of
 from weighbridge.results.analysis.reasons import reasons
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.derivation import Derived
-from weighbridge.results.export.query import QueryResult
 from weighbridge.results.record.durability import PowerCut
 from weighbridge.results.record.store import RunStore
+from weighbridge.results.show.query import QueryResult
 from weighbridge.results.slides.evidence import evidence
 from weighbridge.results.slides.talk import talk
 from weighbridge.screen.answer import answer_csv, answer_json, answer_text
