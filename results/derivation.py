@@ -22,9 +22,6 @@ from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.sameness import summary as host_sentences
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
-from weighbridge.results.charts.chart_source import source_of
-from weighbridge.results.charts.gallery import Gallery, gallery
-from weighbridge.results.charts.pictures import DRAWING, write_charts
 from weighbridge.results.export.csv_format import csv_file, rounded_csv
 from weighbridge.results.export.durability_table import durability_table
 from weighbridge.results.export.effect_tables import ledger_table, trials_table
@@ -39,6 +36,9 @@ from weighbridge.results.report.report import report
 from weighbridge.results.report.staircase_section import staircase_section
 from weighbridge.results.report.study_section import StudySection, study_section
 from weighbridge.results.report.tuning_page import tuning_page
+from weighbridge.results.show.chart_source import source_of
+from weighbridge.results.show.gallery import Gallery, gallery
+from weighbridge.results.show.pictures import DRAWING, write_charts
 from weighbridge.suites import FACTORS
 
 ANSWER: Final = "answer.txt"
@@ -122,7 +122,7 @@ def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
     if not pictures:
         return derived
     return derived.model_copy(
-        update={"charts": write_charts(derived.gallery.figures, derived.charts_folder)}
+        update={"charts": write_charts(derived.gallery.charts, derived.charts_folder)}
     )
 
 

@@ -97,8 +97,8 @@ def compare_runs_verb(
         missing,
     )
     from weighbridge.results.analysis.across_runs.runs_summary import RunsSummary, runs_verdict
-    from weighbridge.results.charts.pictures import DRAWING
     from weighbridge.results.record.writing import make_folder, write_atomically
+    from weighbridge.results.show.pictures import DRAWING
     from weighbridge.results_output import print_document
     from weighbridge.screen.comparison_outcome import print_comparison, print_verdict
     from weighbridge.screen.terminal import console, print_line
@@ -184,10 +184,10 @@ def _refuse_targets(
 def _summaries(
     summary: RunsSummary, html: Path | None, markdown: Path | None, junit: Path | None
 ) -> Iterator[tuple[Path, str]]:
-    from weighbridge.results.charts.change_map import change_maps
     from weighbridge.results.export.junit import junit_xml
     from weighbridge.results.export.runs_markdown import runs_markdown
     from weighbridge.results.report.runs_page import runs_page
+    from weighbridge.results.show.charts.change_map import change_maps
 
     if html is not None:
         yield html, runs_page(summary, change_maps(summary.comparison))
@@ -199,9 +199,9 @@ def _summaries(
 
 def _write(comparison: Comparison, guarded: Guarded, out: Path) -> tuple[Path, ...]:
     from weighbridge.results.analysis.across_runs.guard import differences_csv
-    from weighbridge.results.charts.change_map import change_maps
     from weighbridge.results.export.effects import effects_csv
     from weighbridge.results.record.writing import make_folder, write_atomically
+    from weighbridge.results.show.charts.change_map import change_maps
     from weighbridge.results_output import draw
 
     make_folder(out)
@@ -261,8 +261,6 @@ def history_verb(
     from weighbridge.results.analysis.across_runs.runs_summary import RunsVerdict
     from weighbridge.results.analysis.history.change_points import OTAVA
     from weighbridge.results.analysis.history.history import history_of, latest_verdict
-    from weighbridge.results.charts.history_chart import history_charts
-    from weighbridge.results.charts.pictures import DRAWING
     from weighbridge.results.export.csv_format import csv_file
     from weighbridge.results.export.file import ExportFile
     from weighbridge.results.export.history_database import (
@@ -274,6 +272,8 @@ def history_verb(
     from weighbridge.results.export.history_tables import history_tables
     from weighbridge.results.record.writing import make_folder, write_atomically
     from weighbridge.results.report.history_page import history_page
+    from weighbridge.results.show.charts.history import history_charts
+    from weighbridge.results.show.pictures import DRAWING
     from weighbridge.results_output import draw, print_document
     from weighbridge.screen.comparison_outcome import print_history, print_verdict
     from weighbridge.screen.terminal import console, print_line
@@ -294,15 +294,15 @@ def history_verb(
         tables = history_tables(history)
         for table in tables:
             replace_table(database, table)
-    figures = history_charts(history)
+    charts = history_charts(history)
     screen = console(stderr=as_json)
     print_history(history, screen, gone=kept.gone, left_out=kept.left_out)
-    page = history_page(history, figures, version=program, gone=kept.gone, left_out=kept.left_out)
+    page = history_page(history, charts, version=program, gone=kept.gone, left_out=kept.left_out)
     for one in (ExportFile(name="history.html", content=page.encode()), *map(csv_file, tables)):
         write_atomically(out / one.name, one.content)
         print_line(screen, str(out / one.name))
     if pictures:
-        draw(figures, out / "charts", partial(print_line, screen))
+        draw(charts, out / "charts", partial(print_line, screen))
     verdict = RunsVerdict(exit_code=EXIT_FINE) if fail_on is None else latest_verdict(history)
     print_verdict(verdict, screen)
     if as_json:

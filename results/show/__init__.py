@@ -1,0 +1,1 @@
+"""How results are shown: charts, their theme, and their pictures."""
