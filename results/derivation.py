@@ -22,9 +22,6 @@ from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.sameness import summary as host_sentences
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
-from weighbridge.results.charts.chart_source import source_of
-from weighbridge.results.charts.gallery import Gallery, gallery
-from weighbridge.results.charts.pictures import DRAWING, write_charts
 from weighbridge.results.record import RunStore, write_atomically
 from weighbridge.results.record.profile import read_profiles
 from weighbridge.results.report.agreement_table import agreement_csv
@@ -33,6 +30,9 @@ from weighbridge.results.report.report import NO_OUTAGES, report
 from weighbridge.results.report.staircase_section import staircase_section
 from weighbridge.results.report.study_section import StudySection, study_section
 from weighbridge.results.report.tuning_page import tuning_page
+from weighbridge.results.show.chart_source import source_of
+from weighbridge.results.show.gallery import Gallery, gallery
+from weighbridge.results.show.pictures import DRAWING, write_charts
 from weighbridge.results.show.tables import EFFECTS, feature_tables, rows_table
 from weighbridge.suites import FACTORS
 
@@ -108,7 +108,7 @@ def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
     write_atomically(derived.folder / ANSWER, f"{derived.answer}\n")
     if not pictures:
         return derived
-    return replace(derived, charts=write_charts(derived.gallery.figures, derived.charts_folder))
+    return replace(derived, charts=write_charts(derived.gallery.charts, derived.charts_folder))
 
 
 def _derive(data: RunData) -> Derived:

@@ -11,9 +11,9 @@ from weighbridge.common.errors import WeighbridgeError
 from weighbridge.common.record import JsonDocument
 from weighbridge.documents import run_document
 from weighbridge.gateways.gateway import Say
-from weighbridge.results.charts.panels import Figure
-from weighbridge.results.charts.pictures import write_charts
 from weighbridge.results.derivation import Derived
+from weighbridge.results.show.chart import Chart
+from weighbridge.results.show.pictures import write_charts
 from weighbridge.screen.outcome import print_outcome
 from weighbridge.screen.terminal import print_line
 
@@ -42,13 +42,13 @@ def print_document(document: JsonDocument) -> None:
 def draw_run(derived: Derived, say: Say) -> None:
     """Write the charts of a run."""
     again = f"weighbridge charts {derived.folder.parent}"
-    draw(derived.gallery.figures, derived.charts_folder, say, again=again)
+    draw(derived.gallery.charts, derived.charts_folder, say, again=again)
 
 
-def draw(figures: Sequence[Figure], folder: Path, say: Say, *, again: str = "") -> tuple[Path, ...]:
+def draw(charts: Sequence[Chart], folder: Path, say: Say, *, again: str = "") -> tuple[Path, ...]:
     """Write charts; returns their files. A failure is reported with `again`, the command."""
     try:
-        return write_charts(figures, folder)
+        return write_charts(charts, folder)
     except (WeighbridgeError, OSError, MemoryError) as error:
         retry = f"; to try again: {again}" if again else ""
         why = " ".join(str(error).split()) or "out of memory"

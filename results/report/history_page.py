@@ -6,10 +6,10 @@ from typing import Final
 from weighbridge.results.analysis.history.change_points import RULE
 from weighbridge.results.analysis.history.history import History, RunChange, break_words
 from weighbridge.results.analysis.history.run_outliers import OUTLIER_RULE
-from weighbridge.results.charts.panels import Figure
 from weighbridge.results.figures import show_figure, show_p, show_percent
 from weighbridge.results.metrics import METRICS
 from weighbridge.results.report.page import render
+from weighbridge.results.show.chart import Chart
 
 CHANGE_HEAD: Final = (
     *("From", "Run", "Layout", "Requests", "Workers", "Metric", "Before", "After"),
@@ -20,7 +20,7 @@ CHANGE_NUMBERS: Final = frozenset({"Workers", "Before", "After", "Change", "p"})
 
 def history_page(
     history: History,
-    figures: Sequence[Figure],
+    charts: Sequence[Chart],
     *,
     version: str,
     gone: Sequence[str] = (),
@@ -29,11 +29,11 @@ def history_page(
     """The page. `gone` runs have no folder any more, `left_out` says what could not be read."""
     return render(
         "history.html.j2",
-        figures,
-        figures[0].layouts if figures else (),
+        charts,
+        charts[0].layouts if charts else (),
         history=history,
         version=version,
-        drawn=figures,
+        drawn=charts,
         change_head=CHANGE_HEAD,
         change_numbers=CHANGE_NUMBERS,
         changes=[

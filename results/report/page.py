@@ -21,12 +21,11 @@ from markupsafe import Markup, escape
 
 from weighbridge.common.escaping import escape_all_controls, escape_controls
 from weighbridge.common.quantities import show_bytes
-from weighbridge.results.charts.chart_theme import DARK, LIGHT, Look, styles
-from weighbridge.results.charts.composer import compose_panel
-from weighbridge.results.charts.panels import Figure
 from weighbridge.results.figures import upper
 from weighbridge.results.record.resolved import PlannedLayout
 from weighbridge.results.report.vega_bundle import vega_bundle
+from weighbridge.results.show.chart import Chart
+from weighbridge.results.show.theme import DARK, LIGHT, Look, styles
 
 LOOKS: Final = (LIGHT, DARK)
 """How a page can look; the reader's browser, or the reader, chooses."""
@@ -34,12 +33,12 @@ LOOKS: Final = (LIGHT, DARK)
 
 def render(
     template: str,
-    figures: Sequence[Figure],
+    charts: Sequence[Chart],
     layouts: Sequence[PlannedLayout] = (),
     /,
     **fields: Any,
 ) -> str:
-    """A template with the plots of these figures in every look; `colours` name layouts' colours."""
+    """A template with the plots of these charts in every look; `colours` name layouts' colours."""
     return (
         environment()
         .get_template(template)
@@ -50,7 +49,7 @@ def render(
             policy=_policy(),
             program=_program(),
             fonts={400: _font("Inter-Regular.otf"), 600: _font("Inter-SemiBold.otf")},
-            specs=escape_all_controls({look.name: _specs_of(figures, look) for look in LOOKS}),
+            specs=escape_all_controls({look.name: _specs_of(charts, look) for look in LOOKS}),
             bundle=_bundle(),
         )
     )
@@ -79,11 +78,11 @@ def layout_colour(number: int) -> str:
     return f"var(--layout-{number})"
 
 
-def _specs_of(figures: Iterable[Figure], look: Look) -> dict[str, dict[str, Any]]:
+def _specs_of(charts: Iterable[Chart], look: Look) -> dict[str, dict[str, Any]]:
     return {
-        f"{figure.name}-{panel.key}": compose_panel(figure, panel, look)
-        for figure in figures
-        for panel in figure.panels
+        f"{chart.key}-{panel.key}": chart.on_page(panel, look)
+        for chart in charts
+        for panel in chart.panels
     }
 
 

@@ -23,8 +23,6 @@ from weighbridge.results.analysis.reasons import Reason, Remedy
 from weighbridge.results.analysis.sameness import sameness
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.trust import TrustSign, outage_trust, trust
-from weighbridge.results.charts.gallery import Gallery
-from weighbridge.results.charts.resource_strips import resource_finding, strips
 from weighbridge.results.figures import UNKNOWN
 from weighbridge.results.record import Attested, Manifest, ResolvedPlan, RunEvent, Sheet
 from weighbridge.results.record.driver_traits import driver_label
@@ -67,6 +65,8 @@ from weighbridge.results.report.tables import (
     effect_lines,
     results_table,
 )
+from weighbridge.results.show.charts.resources import resource_finding, resource_tables
+from weighbridge.results.show.gallery import Gallery
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 
 NO_COSTS: Final = Costs()
@@ -131,14 +131,14 @@ def report(
     compared = [name for name in names if name not in plan.twins]
     shown = results_table(rows, reasons)
     own = [row for row in rows if row.layout not in plan.twins]
-    stripes = strips(own)
+    resources = resource_tables(own)
     kinds = {
         effects[0].about: effects
         for effects in ({} if comparison is None else overall(comparison)).values()
     }
     return render(
         "report.html.j2",
-        gallery.figures,
+        gallery.charts,
         plan.layouts,
         manifest=manifest,
         plan=plan,
@@ -155,8 +155,8 @@ def report(
         ],
         cards=answer.cards,
         charts=gallery.of("workers"),
-        strips={strip.key: strip for strip in stripes if strip.recorded},
-        limits=stripes,
+        strips={one.key: one for one in resources if one.recorded},
+        limits=resources,
         resource_finding=resource_finding(own),
         unsampled=_unsampled(events),
         caches=_caches(names, events),
@@ -193,8 +193,8 @@ def report(
         stairs=stairs,
         profiles=profiles,
         maps=gallery.of("certainty"),
-        bars=[one for one in gallery.of("figures") if one.name == BARS],
-        figures=[one for one in gallery.of("figures") if one.name != BARS],
+        bars=[one for one in gallery.of("figures") if one.key == BARS],
+        figures=[one for one in gallery.of("figures") if one.key != BARS],
         leads=answer.leads,
         staircase=gallery.named("efficiency-staircase"),
         recap=gallery.named("recap"),

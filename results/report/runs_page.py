@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from weighbridge.results.analysis.across_runs.runs_summary import RunsSummary
 from weighbridge.results.analysis.words import verdict_words
-from weighbridge.results.charts.panels import Figure
 from weighbridge.results.report.page import render
 from weighbridge.results.report.tables import EFFECT_HEAD, EFFECT_NUMBERS, effect_lines
+from weighbridge.results.show.chart import Chart
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 
 
-def runs_page(summary: RunsSummary, maps: Sequence[Figure]) -> str:
+def runs_page(summary: RunsSummary, maps: Sequence[Chart]) -> str:
     """Render the page; `maps` are those of the comparison."""
     comparison = summary.comparison
     return render(

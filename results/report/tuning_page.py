@@ -16,11 +16,11 @@ from weighbridge.results.analysis.tuning.tuning_result import (
     could_be_shown,
     interval_words,
 )
-from weighbridge.results.charts.gallery import Gallery
 from weighbridge.results.figures import UNKNOWN, counted, show_percent, show_ratio, upper
 from weighbridge.results.report.page import render
 from weighbridge.results.report.report import NOTABLE_EVENTS
 from weighbridge.results.report.tables import EFFECT_HEAD, EFFECT_NUMBERS, effect_lines
+from weighbridge.results.show.gallery import Gallery
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 from weighbridge.suites.tuning import Parameter, show_setting
 
@@ -56,10 +56,10 @@ class ParameterNotes(Record):
 def tuning_page(data: RunData, result: TuningResult, gallery: Gallery) -> str:
     """Render the page; it links to the confirmation's report relative to the `derived` folder."""
     manifest, plan, run = data.manifest, data.plan, result.run
-    baseline, figures = result.table.baseline.name, gallery.of("figures")
+    baseline, charts = result.table.baseline.name, gallery.of("figures")
     return render(
         "tuning.html.j2",
-        figures,
+        charts,
         plan.layouts[:1],
         manifest=manifest,
         plan=plan.model_copy(
@@ -76,8 +76,8 @@ def tuning_page(data: RunData, result: TuningResult, gallery: Gallery) -> str:
         sentences=tuple(_sentences(result)),
         called=[result.called(number) for number in range(len(run.objectives))],
         lines=setting_lines(result),
-        tornados=[figure for figure in figures if figure.name.startswith("tornado")],
-        drift=[figure for figure in figures if not figure.name.startswith("tornado")],
+        tornados=[chart for chart in charts if chart.key.startswith("tornado")],
+        drift=[chart for chart in charts if not chart.key.startswith("tornado")],
         without_effect=tuple(_without_effect(one) for one in result.table.without_effect),
         refused=tuple(
             (SIGNS[one.verdict], one.verdict, one.name, one.notes[:NOTES], len(one.notes[NOTES:]))

@@ -15,7 +15,7 @@ __all__ = ["PPTX", "deck"]
 
 def deck(store: RunStore, *, dark: bool = False) -> bytes:
     """The talk of a run as a PPTX file. Raises InvalidMeasurement if it cannot be read."""
-    from weighbridge.results.charts.chart_theme import DARK, LIGHT  # noqa: PLC0415
+    from weighbridge.results.show.theme import DARK, LIGHT  # noqa: PLC0415
     from weighbridge.results.slides.evidence import evidence  # noqa: PLC0415
     from weighbridge.results.slides.powerpoint import powerpoint  # noqa: PLC0415
     from weighbridge.results.slides.talk import talk  # noqa: PLC0415

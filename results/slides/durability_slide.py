@@ -5,8 +5,8 @@ from typing import Final
 
 from weighbridge.results.analysis.durability import LISTINGS, LayoutDurability
 from weighbridge.results.analysis.power_mark import loss_words
-from weighbridge.results.charts.chart_theme import Look
 from weighbridge.results.figures import counted, show_figure
+from weighbridge.results.show.theme import Look
 from weighbridge.results.slides.slide import Slide, SlideTable, TableCell, head_cells
 
 MOST: Final = 8

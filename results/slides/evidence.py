@@ -15,10 +15,10 @@ from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.steps.steadiness import NOT_STEADY
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
-from weighbridge.results.charts.chart_theme import Look, Style, styles
 from weighbridge.results.doubt import doubt_words
 from weighbridge.results.figures import counted
 from weighbridge.results.record import Attested, Manifest, ResolvedPlan, RunStore
+from weighbridge.results.show.theme import Look, Style, styles
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 
 

@@ -14,8 +14,8 @@ from weighbridge.results.analysis.steps.service_level import (
     served,
     stretches,
 )
-from weighbridge.results.charts.panels import AxisScale
 from weighbridge.results.figures import counted, listed, show_figure, show_ms, upper
+from weighbridge.results.show.scales import AxisScale
 from weighbridge.results.slides.evidence import Evidence, repeats, rests_on
 from weighbridge.results.slides.request_group import (
     CROSSES,

@@ -21,9 +21,9 @@ from weighbridge.results.analysis.layers.staircase import (
 from weighbridge.results.analysis.steps.bottleneck import limit_brief, limit_words
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import saturated
-from weighbridge.results.charts.chart_theme import Look
-from weighbridge.results.charts.resource_strips import resource_finding
 from weighbridge.results.figures import counted, show_figure, upper
+from weighbridge.results.show.charts.resources import resource_finding
+from weighbridge.results.show.theme import Look
 from weighbridge.results.slides.evidence import Evidence
 from weighbridge.results.slides.fitting import ROOM_PT, body_pt, size_for
 from weighbridge.results.slides.setup import shade

@@ -21,8 +21,8 @@ from pptx.enum.chart import (
 from pptx.oxml.ns import qn
 from pptx.util import Pt
 
-from weighbridge.results.charts.chart_theme import Look, Style, mark_colour, styles
-from weighbridge.results.charts.panels import AxisScale
+from weighbridge.results.show.scales import AxisScale
+from weighbridge.results.show.theme import Look, Style, mark_colour, styles
 from weighbridge.results.slides.label_sides import with_sides
 from weighbridge.results.slides.paint import bare, rgb, xml
 from weighbridge.results.slides.slide import BarChart, SeriesChart

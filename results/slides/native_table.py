@@ -10,7 +10,7 @@ from pptx.enum.text import MSO_ANCHOR, PP_ALIGN
 from pptx.oxml.ns import qn
 from pptx.util import Pt
 
-from weighbridge.results.charts.chart_theme import Look
+from weighbridge.results.show.theme import Look
 from weighbridge.results.slides.fitting import (
     EDGE_PT,
     LEFT_PT,

@@ -8,9 +8,9 @@ from typing import Final
 from weighbridge.results.analysis.cards import card_words, foremost
 from weighbridge.results.analysis.comparison import NoiseFloor
 from weighbridge.results.analysis.findings import Finding, headline
-from weighbridge.results.charts.chart_theme import Look
 from weighbridge.results.figures import counted, listed, show_ratio, upper
 from weighbridge.results.metrics import METRICS
+from weighbridge.results.show.theme import Look
 from weighbridge.results.slides.evidence import Evidence, rests_on
 from weighbridge.results.slides.slide import Slide, SlideCard
 

@@ -17,7 +17,7 @@ from pptx.oxml.ns import qn
 from pptx.util import Pt
 
 from weighbridge.common.escaping import escape_all_controls
-from weighbridge.results.charts.chart_theme import Look, Style, styles
+from weighbridge.results.show.theme import Look, Style, styles
 from weighbridge.results.slides.fitting import (
     BODY_PT,
     FOOT_SIZES,

@@ -17,10 +17,10 @@ from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.analysis.contrast import ALWAYS
 from weighbridge.results.analysis.kinds import Kind, kind_of
 from weighbridge.results.analysis.power_mark import power_brief, with_losses
-from weighbridge.results.charts.chart_theme import Look, colour_at, diverging, ink_on, neutral
 from weighbridge.results.doubt import graves
 from weighbridge.results.figures import counted, listed, show_figure, show_ratio, upper
 from weighbridge.results.metrics import METRICS, MetricKey
+from weighbridge.results.show.theme import Look, colour_at, diverging, ink_on, neutral
 from weighbridge.results.slides.evidence import Evidence, rests_on
 from weighbridge.results.slides.fitting import ROOM_PT, body_pt, size_for
 from weighbridge.results.slides.slide import Slide, SlideTable, TableCell

@@ -13,10 +13,10 @@ from weighbridge.common.quantities import cpu_numbers, show_bytes
 from weighbridge.common.structure import Structure
 from weighbridge.results.analysis.host_shares import host_shares, unequal_shares
 from weighbridge.results.analysis.sameness import beyond_bound, host_doubts, verdict
-from weighbridge.results.charts.chart_theme import Look
 from weighbridge.results.figures import UNKNOWN, all_of, counted, listed, show_figure
 from weighbridge.results.record import PlannedHost
 from weighbridge.results.record.driver_traits import driver_label
+from weighbridge.results.show.theme import Look
 from weighbridge.results.slides.evidence import Evidence, spanned
 from weighbridge.results.slides.fitting import ROOM_PT, SMALLEST_PT, body_pt, lines_pt
 from weighbridge.results.slides.slide import Slide, SlideTable, TableCell, head_cells

@@ -11,9 +11,9 @@ from typing import Annotated, Literal
 from pydantic import Field, PositiveInt, model_validator
 
 from weighbridge.common.record import Record
-from weighbridge.results.charts.chart_theme import Look
-from weighbridge.results.charts.panels import AxisScale, Tone
 from weighbridge.results.record import PlannedLayout
+from weighbridge.results.show.scales import AxisScale
+from weighbridge.results.show.theme import Look, Tone
 
 Colour = Annotated[str, Field(pattern=r"^#[0-9A-Fa-f]{6}$")]
 Align = Literal["left", "center", "right"]

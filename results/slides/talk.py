@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from weighbridge.results.charts.chart_theme import LIGHT, Look
+from weighbridge.results.show.theme import LIGHT, Look
 from weighbridge.results.slides.closing import closing
 from weighbridge.results.slides.durability_slide import durability_slides
 from weighbridge.results.slides.evidence import Evidence

@@ -15,7 +15,7 @@ from pptx.opc.constants import RELATIONSHIP_TYPE
 from pptx.oxml.ns import qn
 from pptx.util import Pt
 
-from weighbridge.results.charts.chart_theme import DARK, LIGHT
+from weighbridge.results.show.theme import DARK, LIGHT
 from weighbridge.results.slides.fitting import HEIGHT_PT, LEFT_PT, ROOM_PT, TOP_PT, WIDTH_PT
 from weighbridge.results.slides.paint import MAIN, bare, serialized, xml
 from weighbridge.results.slides.slide import Deck

@@ -10,9 +10,9 @@ from weighbridge.results.analysis.steps.service_level import may_rank
 from weighbridge.results.analysis.steps.spreads import shown
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.words import percent
-from weighbridge.results.charts.panels import AxisScale
 from weighbridge.results.doubt import graves, touching
 from weighbridge.results.figures import counted, show_figure, show_ratio, upper
+from weighbridge.results.show.scales import AxisScale
 from weighbridge.results.slides.evidence import Evidence, repeats, rests_on, spanned, why_not
 from weighbridge.results.slides.request_group import (
     CROSSES,

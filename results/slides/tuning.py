@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.analysis.kinds import kind_of
-from weighbridge.results.charts.panels import AxisScale
-from weighbridge.results.charts.placing import nice_top
-from weighbridge.results.charts.tornado import CLAIMED, WIDEST
 from weighbridge.results.figures import percent, upper
 from weighbridge.results.record import PlannedLayout
+from weighbridge.results.show.charts.settings import WIDEST
+from weighbridge.results.show.scales import AxisScale, nice_top
+from weighbridge.results.show.theme import CLAIMED
 from weighbridge.results.slides.evidence import Evidence, rests_on
 from weighbridge.results.slides.recap import change_text
 from weighbridge.results.slides.slide import BarChart, Slide, SlideBar

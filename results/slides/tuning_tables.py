@@ -17,8 +17,8 @@ from weighbridge.results.analysis.tuning.tuning_result import (
     gain_words,
     interval_words,
 )
-from weighbridge.results.charts.chart_theme import Look, diverging
 from weighbridge.results.figures import UNKNOWN, counted, show_percent, upper
+from weighbridge.results.show.theme import Look, diverging
 from weighbridge.results.slides.fitting import ROOM_PT, body_pt, size_for
 from weighbridge.results.slides.slide import Slide, SlideTable, TableCell
 from weighbridge.suites.tuning import Parameter, show_setting

@@ -8,8 +8,8 @@ from weighbridge.results.analysis.sameness import verdict
 from weighbridge.results.analysis.tuning.setting_lines import change_figure, short_names
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult, cards
 from weighbridge.results.analysis.words import Card
-from weighbridge.results.charts.chart_theme import Look, diverging
 from weighbridge.results.figures import counted, upper
+from weighbridge.results.show.theme import Look, diverging
 from weighbridge.results.slides.closing import loop_words, repeat
 from weighbridge.results.slides.evidence import Evidence
 from weighbridge.results.slides.setup import setup

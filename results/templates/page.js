@@ -16,7 +16,7 @@ const without = (part) => {
   if (part === null || typeof part !== "object") return part;
   return Object.fromEntries(Object.entries(part).map(([key, value]) =>
     [key, key === "values" && Array.isArray(value)
-      ? value.filter((row) => !off.has(row?.l)) : without(value)]));
+      ? value.filter((row) => !off.has(row?.layout)) : without(value)]));
 };
 // A screen reader is told what a picture shows, not its marks; the menu beside it has a name.
 const describe = (plot) => {
@@ -29,14 +29,13 @@ const describe = (plot) => {
 };
 const draw = (within) => {
   const look = root.dataset.look;
-  const plots = [...within.querySelectorAll(".plot, .cell")];
+  const plots = [...within.querySelectorAll(".plot")];
   const shown = plots.filter((plot) => !plot.closest("[hidden], details:not([open])"));
   return Promise.all(shown.map(async (plot) => {
-    const own = plot.classList.contains("cell") ? {...options, actions: false} : options;
     const spec = specs[look][plot.dataset.spec];
     plot.dataset.look = look;
-    await window.vegaEmbed(plot, off.size ? without(spec) : spec, own);
-    if (plot.classList.contains("plot")) describe(plot);
+    await window.vegaEmbed(plot, off.size ? without(spec) : spec, options);
+    describe(plot);
   }));
 };
 const button = document.querySelector(".look");

@@ -18,8 +18,6 @@ from weighbridge.results.analysis.keeping import ALL, costs
 from weighbridge.results.analysis.leads import overall
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.words import headline
-from weighbridge.results.charts.gallery import gallery_of
-from weighbridge.results.charts.panels import Figure
 from weighbridge.results.derivation import Derived
 from weighbridge.results.features.durability import DURABILITY
 from weighbridge.results.features.keeping import KEPT
@@ -29,7 +27,9 @@ from weighbridge.results.record.store import RunStore
 from weighbridge.results.report.durability_table import durability_section
 from weighbridge.results.report.keeping_table import kept_lines, memory_lines
 from weighbridge.results.report.tables import effect_lines, results_table
+from weighbridge.results.show.chart import Chart
 from weighbridge.results.show.exports import json_schema, produce
+from weighbridge.results.show.gallery import gallery_of
 from weighbridge.results.show.query import ask
 from weighbridge.results.show.tables import EFFECTS, SUMMARY
 from weighbridge.results.slides.evidence import evidence
@@ -56,8 +56,8 @@ def derived(run: RunStore) -> Derived:
 
 
 @pytest.fixture(scope="module")
-def figures(run: RunStore) -> dict[str, Figure]:
-    return {one.name: one for one in gallery_of(run.folder).figures}
+def charts(run: RunStore) -> dict[str, Chart]:
+    return {one.key: one for one in gallery_of(run.folder).charts}
 
 
 @pytest.fixture(scope="module")
@@ -133,23 +133,24 @@ def test_a_report_has_a_section_with_controls_apart_and_charts(page: str, derive
     assert f'class="cuts lost" data-value="{LOST}; 4,041 not listed"' in page
 
 
-def test_captions_of_charts_that_may_show_writes_have_the_marks(figures: dict[str, Figure]) -> None:
-    said = {one.name for one in figures.values() if f"swift ({LOST}" in one.caption}
+def test_captions_of_charts_that_may_show_writes_have_the_marks(charts: dict[str, Chart]) -> None:
+    said = {one.key for one in charts.values() if f"swift ({LOST}" in one.caption}
     assert {"throughput-by-workers", "latency-by-workers", "throughput-bars", "recap-map"} <= said
-    assert "latency-over-time-small-write" in said
-    assert "latency-over-time-small-read" not in said
-    own = {one.name for one in figures.values() if one.section == "durability"}
+    own = {one.key for one in charts.values() if one.section == "durability"}
     assert own == {"power-cuts", "power-cut-controls"}
     assert not own & said
 
 
-def test_the_chart_has_marks_for_cuts_losses_and_listings_apart(figures: dict[str, Figure]) -> None:
-    beast, swift = figures["power-cuts"].panels
-    shown = [{mark.kind: len(mark.spots) for mark in one.marks} for one in (beast, swift)]
-    assert shown == [{"dot": 20, "hollow": 0, "cross": 0}, {"dot": 17, "hollow": 20, "cross": 3}]
-    assert (beast.x, beast.y) == (swift.x, swift.y)
-    assert len(swift.lines) == 20
-    assert [len(panel.lines) for panel in figures["power-cut-controls"].panels] == [2, 2]
+def test_the_chart_has_marks_for_cuts_losses_and_listings_apart(charts: dict[str, Chart]) -> None:
+    beast, swift = charts["power-cuts"].panels
+    shown = [
+        tuple(sum(row[name] > 0 for row in panel.rows) for name in ("lost", "wrong_in_listings"))
+        for panel in (beast, swift)
+    ]
+    assert shown == [(0, 0), (3, 20)]
+    assert beast.spec["encoding"] == swift.spec["encoding"]
+    assert [len(panel.rows) for panel in (beast, swift)] == [20, 20]
+    assert [len(panel.rows) for panel in charts["power-cut-controls"].panels] == [2, 2]
 
 
 def test_slides_have_the_marks_and_one_slide_is_about_power_cuts(run: RunStore) -> None:
@@ -304,7 +305,7 @@ def test_a_run_without_power_cuts_says_nothing_of_them(tmp_path: Path) -> None:
     deck = talk(evidence(store))
     assert "power-cuts" not in [one.key for one in deck.slides]
     assert not any("ower cuts" in text_of(one) for one in deck.slides)
-    assert not any("ower cuts" in one.caption for one in gallery_of(store.folder).figures)
+    assert not any("ower cuts" in one.caption for one in gallery_of(store.folder).charts)
     assert "ower cuts" not in SUMMARY.markdown(RunData(store.folder))
     assert set(SUMMARY.of_runs([RunData(store.folder)]).column("power_cuts")) == {None}
 

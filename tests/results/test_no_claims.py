@@ -19,7 +19,6 @@ from weighbridge.results import derive
 from weighbridge.results.analysis.outages import OutageKind, OutageRow, Outages
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.trust import TrustSign, outage_trust
-from weighbridge.results.charts.gallery import gallery_of
 from weighbridge.results.derivation import ANSWER, Derived
 from weighbridge.results.doubt import Doubt, PairDoubt
 from weighbridge.results.features.outages import OUTAGES
@@ -28,6 +27,7 @@ from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.telemetry import Attested
 from weighbridge.results.report.outage_table import outage_lines
 from weighbridge.results.show.exports import produce
+from weighbridge.results.show.gallery import gallery_of
 from weighbridge.results.slides.evidence import evidence
 from weighbridge.results.slides.slide import Deck
 from weighbridge.results.slides.talk import talk
@@ -154,9 +154,9 @@ def test_a_reason_is_on_the_page_once_with_its_cells(grave: RunStore) -> None:
 
 def test_chart_titles_begin_with_their_verdict(grave: RunStore, provisional: RunStore) -> None:
     for store, words in ((grave, "Not comparable: "), (provisional, "Provisional: ")):
-        figures = gallery_of(store.folder).of("figures")
-        assert figures
-        assert all(one.finding.startswith(words) for one in figures)
+        charts = gallery_of(store.folder).of("figures")
+        assert charts
+        assert all(one.finding.startswith(words) for one in charts)
 
 
 def test_data_has_the_doubts(grave: RunStore, provisional: RunStore) -> None:
@@ -257,13 +257,15 @@ def test_the_report_has_their_section_charts_and_table(run: RunStore) -> None:
     assert "osd_heartbeat_grace" in page
     assert "Something died in every step" in page
     assert "nothing to compare" not in page
-    names = [figure.name for figure in derived.gallery.figures]
-    assert names == ["outage-host-silent-read-swift-w8"]
-    figure = derived.gallery.figures[0]
-    assert len(figure.panels) == 4, "op/s and p99 of two layouts"
-    (line,) = [mark for mark in figure.panels[1].marks if mark.kind == "line"]
-    assert [trace.x[0] for trace in line.traces] == [0.5, 35.5], "no line through dead seconds"
-    assert figure.csv.startswith("layout,fault_s,back_s,second,ops_s")
+    (chart,) = derived.gallery.charts
+    assert chart.key == "outage-host-silent-read-swift-w8"
+    assert len(chart.panels) == 4, "op/s and p99 of two layouts"
+    starts: dict[int, float] = {}
+    for row in chart.panels[1].rows:
+        if row["p99_ms"]:
+            starts.setdefault(row["_stretch"], row["_at"])
+    assert list(starts.values()) == [0.5, 35.5], "no line through dead seconds"
+    assert chart.csv.startswith("panel,layout,fault_s,back_s,second,ops_s")
     assert (derived.folder / "outages.csv").read_text().count("\n") == 3
 
 

@@ -17,13 +17,13 @@ from weighbridge.common import host, paths
 from weighbridge.common.errors import InvalidMeasurement, UsageError, WeighbridgeError
 from weighbridge.results import derive
 from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.charts.gallery import gallery_of
-from weighbridge.results.charts.pictures import write_charts
 from weighbridge.results.record import reading
 from weighbridge.results.record.profile import FOLDER
 from weighbridge.results.record.store import RunStore, lock_run_folder
 from weighbridge.results.record.writing import StoreError, write_atomically
 from weighbridge.results.show.exports import export
+from weighbridge.results.show.gallery import gallery_of
+from weighbridge.results.show.pictures import write_charts
 from weighbridge.results.slides.evidence import evidence
 
 WITHIN_S = 60
@@ -166,7 +166,7 @@ def test_a_report_is_not_written_through_a_link(store: RunStore, secret: Path, n
 
 
 def test_a_link_for_derived_is_named_and_not_written_into(store: RunStore, secret: Path) -> None:
-    drawings = gallery_of(store.folder).figures[:1]
+    drawings = gallery_of(store.folder).charts[:1]
     for path in store.derived.iterdir():
         path.unlink()
     store.derived.rmdir()

@@ -5,10 +5,9 @@ from typing import Any
 
 from weighbridge.results.analysis.comparing import compare
 from weighbridge.results.analysis.steps.summary import Row, summarize
-from weighbridge.results.charts.chart_source import ChartSource
-from weighbridge.results.charts.composer import compose
-from weighbridge.results.charts.panels import Figure
 from weighbridge.results.record.store import RunStore
+from weighbridge.results.show.chart import Chart
+from weighbridge.results.show.chart_source import ChartSource
 
 
 def fake_chart_source(
@@ -26,9 +25,9 @@ def fake_chart_source(
     return ChartSource(**{**given, **more})
 
 
-def texts_of(figure: Figure) -> list[str]:
-    """Every text in the spec of a figure: not drawn, which takes a hundred times as long."""
-    return list(_texts(compose(figure)))
+def texts_of(chart: Chart) -> list[str]:
+    """Every text in the specs of a chart: not drawn, which takes a hundred times as long."""
+    return [text for _, spec in chart.pictures() for text in _texts(spec)]
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -44,7 +44,7 @@ ATTACKS: Final = {
     ),
     "`down` takes what is at work": "weighbridge/test_command.py::*down_leaves*",
     "a chart that fails costs the table": (
-        "weighbridge/cli/test_results.py results/charts/test_figure.py"
+        "weighbridge/cli/test_results.py results/show/test_chart.py"
     ),
     "text turns its direction, or is a formula": "results/show/test_tables.py",
     "a suite without bounds": (

@@ -25,7 +25,7 @@ from pptx.oxml.ns import qn
 from fake_run import WORKLOADS, StepFaults, fake_run
 from fake_tuning import fake_tuning
 from packaged import packaged
-from weighbridge.results.charts.chart_theme import DARK
+from weighbridge.results.show.theme import DARK
 from weighbridge.results.slides import typeface
 from weighbridge.results.slides.evidence import evidence
 from weighbridge.results.slides.powerpoint import powerpoint

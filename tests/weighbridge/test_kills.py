@@ -21,10 +21,10 @@ from weighbridge.command import main
 from weighbridge.common.host import Service
 from weighbridge.conductor import telemetry
 from weighbridge.results import derivation
-from weighbridge.results.charts.gallery import Gallery
 from weighbridge.results.record import store as storing
 from weighbridge.results.record import writing
 from weighbridge.results.record.store import RunStore
+from weighbridge.results.show.gallery import Gallery
 from weighbridge.topologies.fake import FakeHost, FakeHosts
 
 pytestmark = pytest.mark.long  # kills complete comparisons in many places
@@ -146,7 +146,7 @@ POINTS = [
 def arguments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, ...]]:
     """Two layouts in a folder, and a comparison of them by a driver with made-up measurements."""
     # Charts have their own tests, and take longer than all the rest.
-    monkeypatch.setattr(derivation, "gallery", lambda *_: Gallery(figures=()))
+    monkeypatch.setattr(derivation, "gallery", lambda *_: Gallery(charts=()))
     monkeypatch.setenv(MARK, str(tmp_path))
     yield compared_stubs(tmp_path, monkeypatch)
     assert marked(tmp_path) == []

@@ -28,9 +28,9 @@ from fake_run import WORKLOADS, fake_run
 from weighbridge.common.errors import UsageError
 from weighbridge.results import derivation, derive
 from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.charts.gallery import Gallery
 from weighbridge.results.record.step import StepResult
 from weighbridge.results.record.store import RunStore, gaps, lock_run_folder
+from weighbridge.results.show.gallery import Gallery
 
 pytestmark = pytest.mark.long  # kills and resumes complete runs
 
@@ -48,7 +48,7 @@ POINTS: Final = strategies.tuples(
 @pytest.fixture
 def _without_charts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Charts have their own tests, and take longer than all the rest."""
-    monkeypatch.setattr(derivation, "gallery", lambda *_: Gallery(figures=()))
+    monkeypatch.setattr(derivation, "gallery", lambda *_: Gallery(charts=()))
 
 
 @cache

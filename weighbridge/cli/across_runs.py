@@ -97,8 +97,8 @@ def compare_runs_verb(
         missing,
     )
     from weighbridge.results.analysis.across_runs.runs_summary import RunsSummary, runs_verdict
-    from weighbridge.results.charts.pictures import DRAWING
     from weighbridge.results.record.writing import make_folder, write_atomically
+    from weighbridge.results.show.pictures import DRAWING
     from weighbridge.results_output import print_document
     from weighbridge.screen.comparison_outcome import print_comparison, print_verdict
     from weighbridge.screen.terminal import console, print_line
@@ -184,9 +184,9 @@ def _refuse_targets(
 def _summaries(
     summary: RunsSummary, html: Path | None, markdown: Path | None, junit: Path | None
 ) -> Iterator[tuple[Path, str]]:
-    from weighbridge.results.charts.change_map import change_maps
     from weighbridge.results.features.compare_runs import junit_xml, runs_markdown
     from weighbridge.results.report.runs_page import runs_page
+    from weighbridge.results.show.charts.change_map import change_maps
 
     if html is not None:
         yield html, runs_page(summary, change_maps(summary.comparison))
@@ -198,9 +198,9 @@ def _summaries(
 
 def _write(comparison: Comparison, guarded: Guarded, run: str, out: Path) -> tuple[Path, ...]:
     from weighbridge.results.analysis.across_runs.guard import differences_csv
-    from weighbridge.results.charts.change_map import change_maps
     from weighbridge.results.features.compare_runs import runs_effects
     from weighbridge.results.record.writing import make_folder, write_atomically
+    from weighbridge.results.show.charts.change_map import change_maps
     from weighbridge.results_output import draw
 
     make_folder(out)
@@ -260,8 +260,6 @@ def history_verb(
     from weighbridge.results.analysis.across_runs.runs_summary import RunsVerdict
     from weighbridge.results.analysis.history.change_points import OTAVA
     from weighbridge.results.analysis.history.history import history_of, latest_verdict
-    from weighbridge.results.charts.history_chart import history_charts
-    from weighbridge.results.charts.pictures import DRAWING
     from weighbridge.results.features.history import (
         DATABASE,
         history_database,
@@ -271,6 +269,8 @@ def history_verb(
     )
     from weighbridge.results.record.writing import make_folder, write_atomically
     from weighbridge.results.report.history_page import history_page
+    from weighbridge.results.show.charts.history import history_charts
+    from weighbridge.results.show.pictures import DRAWING
     from weighbridge.results_output import draw, print_document
     from weighbridge.screen.comparison_outcome import print_history, print_verdict
     from weighbridge.screen.terminal import console, print_line
@@ -291,15 +291,15 @@ def history_verb(
         tables = history_tables(history)
         for table in tables:
             replace_table(database, table)
-    figures = history_charts(history)
+    charts = history_charts(history)
     screen = console(stderr=as_json)
     print_history(history, screen, gone=kept.gone, left_out=kept.left_out)
-    page = history_page(history, figures, version=program, gone=kept.gone, left_out=kept.left_out)
+    page = history_page(history, charts, version=program, gone=kept.gone, left_out=kept.left_out)
     for name, text in {"history.html": page, **{one.file: one.csv for one in tables}}.items():
         write_atomically(out / name, text)
         print_line(screen, str(out / name))
     if pictures:
-        draw(figures, out / "charts", partial(print_line, screen))
+        draw(charts, out / "charts", partial(print_line, screen))
     verdict = RunsVerdict(exit_code=EXIT_FINE) if fail_on is None else latest_verdict(history)
     print_verdict(verdict, screen)
     if as_json:

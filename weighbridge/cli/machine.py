@@ -45,8 +45,8 @@ def baseline_verb(hardware: str, sizes: str, out: Path, as_json: bool) -> None:
     from weighbridge.conductor.interruption import interruptible
     from weighbridge.environment import place, require
     from weighbridge.results.analysis.baseline import Baseline, HostFigure, baseline_csv
-    from weighbridge.results.charts.baseline_chart import baseline_chart
     from weighbridge.results.record.writing import make_folder, write_atomically
+    from weighbridge.results.show.charts.baseline import baseline_chart
     from weighbridge.results_output import draw
     from weighbridge.screen.terminal import console, print_line
     from weighbridge.topologies.attestation import tools_of

@@ -21,9 +21,7 @@ from weighbridge.cli.options import (
 from weighbridge.common.errors import EXIT_FINE, UsageError, need
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from weighbridge.results.charts.panels import Figure
+    from collections.abc import Callable
 
 
 @click.command("runs")
@@ -80,8 +78,8 @@ def report_verb(run: Path, *, pictures: bool, as_json: bool) -> None:
     What the folder lacks is printed, too.
     """
     from weighbridge.results import derive
-    from weighbridge.results.charts.pictures import DRAWING
     from weighbridge.results.record.store import RunStore, gaps
+    from weighbridge.results.show.pictures import DRAWING
     from weighbridge.results_output import show_results
     from weighbridge.screen.terminal import console
 
@@ -105,43 +103,43 @@ def report_verb(run: Path, *, pictures: bool, as_json: bool) -> None:
     type=FOLDER,
     help="Output folder (default: derived/charts in the run's folder; charts/dark with --dark).",
 )
+@click.option("--title", default="", metavar="TEXT", help="The title instead of the finding.")
+@click.option(
+    "--size", metavar="WxH", help="Of a picture, in pixels (default: 1920x1080); text fits it."
+)
+@click.option("--panels", is_flag=True, help="A picture for each panel, instead of all together.")
 @click.option("--list", "listed", is_flag=True, help="List the charts of this run and draw none.")
 def charts_verb(
-    run: Path, dark: bool, only: str | None, slo: float | None, out: Path | None, listed: bool
+    run: Path,
+    dark: bool,
+    only: str | None,
+    slo: float | None,
+    out: Path | None,
+    title: str,
+    size: str | None,
+    panels: bool,
+    listed: bool,
 ) -> None:
-    """Draw the charts of a RUN folder as PNG (2x), SVG and PDF, each with its CSV and finding."""
-    from weighbridge.results.charts.chart_theme import DARK, LIGHT
-    from weighbridge.results.charts.gallery import gallery_of
-    from weighbridge.results.charts.pictures import write_charts
+    """Draw the charts of a RUN folder as PNG, SVG and PDF, each with its CSV and finding."""
     from weighbridge.results.record.store import RunStore
+    from weighbridge.results.show.chart import PictureStyle
+    from weighbridge.results.show.gallery import gallery_of
+    from weighbridge.results.show.pictures import write_charts
+    from weighbridge.results.show.theme import DARK, LIGHT
 
     gallery = gallery_of(run, slo_ms=None if slo is None else slo * 1000)
     for reason in gallery.left_out:
         click.echo(reason, err=True)
-    chosen = choose(gallery.figures, only)
+    chosen = gallery.charts if only is None else gallery.choose(split(only))
     if listed:
-        for figure in chosen:
-            click.echo(f"{figure.name}: {figure.finding}")
+        for chart in chosen:
+            click.echo(f"{chart.key}: {chart.finding}")
         return
+    style = PictureStyle.of(size, title=title, single=panels)
     folder = out or RunStore.open(run).make_derived("charts/dark" if dark else "charts")
-    for path in write_charts(chosen, folder, DARK if dark else LIGHT):
+    for path in write_charts(chosen, folder, DARK if dark else LIGHT, style):
         if path.suffix == ".png":
             click.echo(str(path))
-
-
-def choose(figures: Sequence[Figure], only: str | None) -> list[Figure]:
-    """The figures named in `only`, in that order; without it all. Raises UsageError."""
-    from weighbridge.common.document import did_you_mean
-
-    by_name = {figure.name: figure for figure in figures}
-    names = tuple(by_name) if only is None else split(only)
-    for name in names:
-        if name not in by_name:
-            raise UsageError(
-                f"no chart {name!r} in this run{did_you_mean(name, list(by_name))}",
-                advice="--list names the charts and their findings.",
-            )
-    return [by_name[name] for name in dict.fromkeys(names)]
 
 
 @click.command("slides")
@@ -156,9 +154,9 @@ def choose(figures: Sequence[Figure], only: str | None) -> list[Figure]:
 def slides_verb(run: Path, out: Path | None, *, force: bool, dark: bool) -> None:
     """Make a talk of a RUN folder: slides with editable charts and tables, numbers in the notes."""
     need("pptx", "lxml", "PIL")
-    from weighbridge.results.charts.chart_theme import DARK, LIGHT
     from weighbridge.results.record.store import RunStore
     from weighbridge.results.record.writing import write_atomically
+    from weighbridge.results.show.theme import DARK, LIGHT
     from weighbridge.results.slides.evidence import evidence
     from weighbridge.results.slides.powerpoint import powerpoint
     from weighbridge.results.slides.talk import talk

@@ -36,8 +36,6 @@ from weighbridge.results.analysis.tuning.setting_lines import (
 )
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult, could_be_shown
 from weighbridge.results.analysis.words import verdict_words
-from weighbridge.results.charts.change_map import study_maps
-from weighbridge.results.charts.pictures import DRAWING
 from weighbridge.results.derivation import WINNERS, Derived
 from weighbridge.results.doubt import doubt_words, graves
 from weighbridge.results.figures import UNKNOWN, alike_as_one, show_figure
@@ -46,6 +44,8 @@ from weighbridge.results.record.driver_traits import driver_label
 from weighbridge.results.record.durability import FINDINGS
 from weighbridge.results.record.durability import Finding as CutFinding
 from weighbridge.results.report.study_section import StudySection
+from weighbridge.results.show.charts.change_map import study_maps
+from weighbridge.results.show.pictures import DRAWING
 from weighbridge.screen.terminal import new_table, print_grid, print_line, print_table
 
 

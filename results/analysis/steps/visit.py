@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Final
 
@@ -86,18 +86,28 @@ def bounded(
         return at_ms, at_ms
     seen = latency.buckets() if latency is not None else ()
     cut = in_flight.buckets()
+    for top_us, longer in product_limit(seen, cut):
+        if longer <= 1 - percent / 100 + CLOSE:
+            return top_us / 1000, top_us / 1000
+    return max(*(top_us for top_us, _ in (*seen[-1:], *cut[-1:])), 0) / 1000, None
+
+
+def product_limit(
+    seen: Iterable[tuple[int, int]], cut: Iterable[tuple[int, int]]
+) -> Iterator[tuple[int, float]]:
+    """By latency the share that takes longer: `seen` are (latency in us, count) of requests that
+    ended, `cut` (age, count) of those that were not seen to end, both ascending.
+    """
+    seen, ages, longer = tuple(seen), deque(cut), 1.0
     # At risk at a time: all that ended then or later, and all whose age is at least that (a request
     # cut at a time was present at it).
-    at_risk = sum(count for _, count in (*seen, *cut))
-    ages, longer = deque(cut), 1.0
+    at_risk = sum(count for _, count in (*seen, *ages))
     for top_us, ended in seen:
         while ages and ages[0][0] < top_us:
             at_risk -= ages.popleft()[1]
         longer *= 1 - ended / at_risk
-        if longer <= 1 - percent / 100 + CLOSE:
-            return top_us / 1000, top_us / 1000
+        yield top_us, longer
         at_risk -= ended
-    return max(*(top_us for top_us, _ in (*seen[-1:], *cut[-1:])), 0) / 1000, None
 
 
 def highest_ms(

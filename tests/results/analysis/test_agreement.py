@@ -19,11 +19,11 @@ from weighbridge.results.analysis.comparison import Verdict
 from weighbridge.results.analysis.host_shares import host_shares, unequal_shares
 from weighbridge.results.analysis.leads import leads
 from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.charts.chart_theme import LIGHT
 from weighbridge.results.interval import Interval
 from weighbridge.results.record.resolved import PlannedHost, ResolvedPlan
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.report.agreement_table import agreement_csv, agreement_table, csv_head
+from weighbridge.results.show.theme import LIGHT
 from weighbridge.results.slides.evidence import evidence
 from weighbridge.results.slides.setup import setup
 

@@ -20,9 +20,6 @@ from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.steps.summary import Row, summarize
 from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.results.analysis.steps.visit import Point, visit
-from weighbridge.results.charts.baseline_chart import MOST_BARS, baseline_chart
-from weighbridge.results.charts.by_workers import latency_by_workers, throughput_by_workers
-from weighbridge.results.charts.rates.goodput import goodput_chart
 from weighbridge.results.doubt import Doubt
 from weighbridge.results.metric import MetricFigure
 from weighbridge.results.record.histogram import Histogram
@@ -31,6 +28,10 @@ from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.report.endpoint_table import ENDPOINT_HEAD, endpoint_lines
 from weighbridge.results.report.listing_table import listing_lines, listing_sentences
+from weighbridge.results.show.chart import NOT_COMPARABLE
+from weighbridge.results.show.charts.baseline import MAX_BARS, baseline_chart
+from weighbridge.results.show.charts.by_workers import latency_by_workers, throughput_by_workers
+from weighbridge.results.show.charts.overload import goodput_chart
 from weighbridge.results.show.tables import STEPS
 from weighbridge.suites import Bounds, Overload, Suite, Workload
 
@@ -165,15 +166,18 @@ def test_the_chart_has_a_line_of_the_judged_points_and_a_csv_of_all(tmp_path: Pa
     assert goodput_chart(fake_chart_source(run, rows)) == ()
     source = fake_chart_source(run, rows, overload=overload_of(run.plan(), rows))
     assert throughput_by_workers(source) == latency_by_workers(source) == ()
-    (figure,) = goodput_chart(source)
-    (panel,) = figure.panels
-    (line,) = next(mark for mark in panel.marks if mark.kind == "line").traces
-    (cross,) = next(mark for mark in panel.marks if mark.kind == "cross").spots
-    assert (line.x, line.y) == ((100.0, 200.0), (100.0, 182.0))
-    assert (cross.x, cross.y) == (400.0, 91.0 - 0.2)
-    texts = [spot.text for mark in panel.marks if mark.kind == "beside" for spot in mark.spots]
-    assert texts == ["40 % refused"] * 2
-    assert len(figure.csv.splitlines()) == 4
+    (chart,) = goodput_chart(source)
+    shown = [
+        (row["offered_ops_s"], row["goodput_ops_s"], row["_stretch"] is not None, row["_text"])
+        for row in chart.panels[0].rows
+    ]
+    assert shown == [
+        (100.0, 100.0, True, "40 % refused"),
+        (200.0, 182.0, True, "40 % refused"),
+        (400.0, 91.0 - 0.2, False, None),
+    ]
+    assert chart.panels[0].rows[2]["standing"] == NOT_COMPARABLE
+    assert len(chart.csv.splitlines()) == 4
 
 
 def test_the_report_has_sentences_and_a_chart_instead_of_charts_by_workers(tmp_path: Path) -> None:
@@ -278,11 +282,13 @@ def test_the_charts_title_names_anomalies_and_it_shows_every_promise() -> None:
 
 
 def test_the_chart_of_many_figures_shows_the_lowest_and_says_so() -> None:
-    chart = baseline_chart(made(*(sent(f"host-{n:03}", 1e9 + n) for n in range(MOST_BARS + 5))))
-    drawn = "\n".join(texts_of(chart))
-    assert f"the lowest {MOST_BARS} of {MOST_BARS + 5}" in drawn
-    assert "host-000" in drawn
-    assert f"host-{MOST_BARS + 4:03}" not in drawn
+    chart = baseline_chart(made(*(sent(f"host-{n:03}", 1e9 + n) for n in range(MAX_BARS + 5))))
+    (panel,) = chart.panels
+    assert f"the lowest {MAX_BARS} of {MAX_BARS + 5}" in panel.title
+    names = panel.spec["encoding"]["y"]["scale"]["domain"]
+    assert len(names) == MAX_BARS
+    assert names[0].startswith("host-000: ")
+    assert len(panel.rows) == MAX_BARS + 5, "its data have all"
 
 
 def suite(**changed: Any) -> Suite:

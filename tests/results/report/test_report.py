@@ -71,7 +71,6 @@ def test_the_answer_comes_first_and_all_that_supports_it_is_folded(page: WebPage
     assert folded == [
         *("certainty", "throughput-by-workers", "latency-by-workers"),
         *("hockey-stick", "percentiles", "latency-shares"),
-        *(f"latency-over-time-{name}" for name in ("small-read", "small-write", "large-read")),
         *("table", "keeping", "hosts", "numbers", "environment", "repeat"),
     ]
     links = {str(attrs.get("href")) for attrs in page.all("a")}
@@ -112,15 +111,15 @@ def test_every_table_has_a_caption_and_every_chart_an_accessible_description(pag
     )
 
 
-def test_resources_are_drawn_once_under_throughput_and_also_given_as_a_table(page: WebPage) -> None:
-    cells = [attrs["data-spec"] for attrs in page.all("div") if attrs.get("class") == "cell"]
-    assert len(cells) == 3 * 5  # workloads, resources
-    assert "resources-by-workers-small-read-read-swift-locust-gateway-cpu" in cells
-    strips = [
-        attrs["aria-label"] or "" for attrs in page.all("div") if attrs.get("class") == "strip"
-    ]
-    assert len(strips) == 3
-    assert "rgw-beast at 32 workers: CPU of gateway-1 (" in strips[0]
+def test_resources_are_drawn_once_and_also_given_as_a_table(page: WebPage) -> None:
+    drawn = {
+        attrs["data-spec"]: attrs["aria-label"] or ""
+        for attrs in page.all("div")
+        if (attrs.get("data-spec") or "").startswith("resources-by-workers-")
+    }
+    assert len(drawn) == 3
+    said = drawn["resources-by-workers-small-read-read-swift-locust"]
+    assert "rgw-beast at 32 workers: CPU of gateway-1 (" in said
     assert "Show resources as a table, and what the daemons reported" in page.words
 
 
@@ -138,7 +137,6 @@ def test_a_run_without_telemetry_says_that_resources_were_not_recorded(runs: Pat
     derived = derive(old.folder, pictures=False)
     page = WebPage(derived.report.read_text())
     assert "Not recorded: this run has no telemetry of its hosts." in page.words
-    assert not [attrs for attrs in page.all("div") if attrs.get("class") in ("cell", "strip")]
     assert not [path for path in derived.charts if path.name.startswith("resources")]
     (row, _) = csv.DictReader(derived.summary.read_text().splitlines())
     columns = ("gateway_cpu_s_per_1000_ops", "storage_cpu_s_per_1000_ops", "saturated")

@@ -16,9 +16,9 @@ from pptx.util import Pt
 
 from fake_run import WORKLOADS, StepFaults, fake_run
 from made_rows import altered, present
-from weighbridge.results.charts.chart_theme import DARK, LIGHT
-from weighbridge.results.charts.panels import AxisScale
 from weighbridge.results.record.store import RunStore
+from weighbridge.results.show.scales import AxisScale
+from weighbridge.results.show.theme import DARK, LIGHT
 from weighbridge.results.slides import deck as deck_of
 from weighbridge.results.slides import typeface
 from weighbridge.results.slides.evidence import Evidence, evidence

@@ -9,13 +9,13 @@ from made_rows import altered, changed, present
 from talks import FIVE, SHORT, SPOILT, slide, text_of, with_control
 from weighbridge.results.analysis.comparison import Verdict
 from weighbridge.results.analysis.findings import headline
-from weighbridge.results.charts.chart_theme import DARK, LIGHT, styles
 from weighbridge.results.doubt import Doubt
 from weighbridge.results.figures import show_ratio
 from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.resolved import PlannedLayout, PlannedVisit
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.telemetry import Attested
+from weighbridge.results.show.theme import DARK, LIGHT, styles
 from weighbridge.results.slides.evidence import Evidence, evidence
 from weighbridge.results.slides.fitting import ROOM_PT, SMALLEST_PT, body_pt, size_for
 from weighbridge.results.slides.powerpoint import powerpoint

@@ -2,46 +2,52 @@
 
 from __future__ import annotations
 
-from itertools import groupby
+from typing import Any
 
-from weighbridge.results.analysis.kinds import kind_of, subjects
-from weighbridge.results.charts.chart_source import ChartSource
-from weighbridge.results.charts.gallery import ChartKind
-from weighbridge.results.charts.panels import AxisScale, Figure, Label, Mark, Panel, Trace
+from weighbridge.results.show.chart import COLOUR, Chart, End, Panel, layer
+from weighbridge.results.show.chart_source import ChartSource
+from weighbridge.results.show.gallery import ChartKind
+from weighbridge.results.show.scales import AxisScale
 
 
-def errors_by_workers(source: ChartSource) -> tuple[Figure, ...]:
+def errors_by_workers(source: ChartSource) -> tuple[Chart, ...]:
     """A panel for each kind of requests, with a line per layout."""
-    names, panels = subjects(source.rows), []
-    for kind, group in groupby(source.rows, key=kind_of):
-        rows = list(group)
-        lines = []
-        for layout in dict.fromkeys(row.layout for row in rows):
-            mine = [
-                (float(row.workers), float(row.count("errors") or 0))
-                for row in rows
-                if row.layout == layout
-            ]
-            xs, ys = zip(*mine, strict=True)
-            lines.append(Trace(layout=layout, x=xs, y=ys))
-        panel = Panel(
-            key="-".join(kind),
-            title=names[kind],
-            x=AxisScale.workers([row.workers for row in rows]),
-            y=AxisScale.from_zero(max(max(line.y) for line in lines), "errors"),
-            marks=(Mark(kind="line", traces=tuple(lines)),),
-            labels=tuple(Label(layout=line.layout, x=line.x[-1], y=line.y[-1]) for line in lines),
+    panels = []
+    for kind, cells in source.cells().items():
+        rows: list[dict[str, Any]] = [
+            {
+                "layout": row.layout,
+                "workers": row.workers,
+                "errors": float(row.count("errors") or 0),
+            }
+            for row in cells
+        ]
+        y = AxisScale.from_zero(max(row["errors"] for row in rows), "errors")
+        last = {row["layout"]: row for row in rows}
+        workers = AxisScale.workers(sorted({row["workers"] for row in rows}))
+        axes = {"x": {**workers.encoding(), "field": "workers"}, "y": y.encoding()}
+        panels.append(
+            Panel(
+                key="-".join(kind),
+                title=source.names[kind],
+                rows=rows,
+                spec={
+                    "encoding": {**axes, "color": COLOUR},
+                    "layer": [layer("line", "path", y="errors")],
+                },
+                ends=tuple(End(name, row["workers"], row["errors"]) for name, row in last.items()),
+                y=y,
+            )
         )
-        panels.append(panel)
     worst = max(source.rows, key=lambda row: row.count("errors") or 0)
-    figure = Figure(
-        name="errors-by-workers",
+    chart = Chart(
+        key="errors-by-workers",
         title="Errors by workers",
         finding=f"{worst.layout} made the most errors: {worst.count('errors')} in one step",
         caption="Requests that failed in the window.",
         panels=tuple(panels),
     )
-    return (figure,)
+    return (chart,)
 
 
 CHART = ChartKind(draw=errors_by_workers)

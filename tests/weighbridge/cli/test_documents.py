@@ -27,9 +27,9 @@ from weighbridge.documents import (
 from weighbridge.plan_outline import PlanOutline
 from weighbridge.results import derive
 from weighbridge.results.analysis.history.history import History
-from weighbridge.results.charts.pictures import RenderingError
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.telemetry import Attested
+from weighbridge.results.show.pictures import RenderingError
 from weighbridge.run import Ran
 from weighbridge.suites.loader import shipped
 from weighbridge.topologies.parameters import field_texts

@@ -24,11 +24,11 @@ from weighbridge.results.analysis.history.history import (
     latest_verdict,
 )
 from weighbridge.results.analysis.history.run_outliers import OUTLIER_RULE, outlying
-from weighbridge.results.charts.history_chart import history_charts
 from weighbridge.results.doubt import Doubt
 from weighbridge.results.features.history import history_tables
 from weighbridge.results.record.telemetry import Attested
 from weighbridge.results.report.history_page import history_page
+from weighbridge.results.show.charts.history import history_charts
 from weighbridge.suites import Bounds
 
 BUSY = Doubt(what="machine busy", grade="mild", words="other programs used 12 %")
@@ -139,7 +139,7 @@ def test_cells_with_too_few_runs_are_not_counted_as_searched() -> None:
     ]
     for history in (history_of(runs), history_of(fewer)):
         assert history.headline == "No lasting change found in 2 cells of 9 runs."
-        findings = {figure.finding for figure in history_charts(history)}
+        findings = {chart.finding for chart in history_charts(history)}
         assert findings == {
             f"No lasting change of {name} was found in 1 cell of 9 runs"
             for name in ("throughput", "p90")
@@ -457,9 +457,8 @@ def test_it_is_said_in_the_table_the_chart_the_page_and_the_export() -> None:
     told = history({20: 0.6})
     (throughput, _) = charts = history_charts(told)
     (panel,) = throughput.panels
-    texts = [spot.text for mark in panel.marks if mark.kind == "beside" for spot in mark.spots]
-    assert texts == ["outlier, one run"]
-    assert [line[-1] for line in panel.lines if line[1] == "day-020"] == ["outlier, one run"]
+    named = {row["run"]: row["_outlier"] for row in panel.rows if row["_outlier"]}
+    assert named == {"day-020": "outlier, one run"}
     figures, changes = history_tables(told)
     assert figures.column("outlier").count("outlier, one run") == 2
     assert changes.column("run") == ()

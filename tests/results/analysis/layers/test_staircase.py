@@ -20,8 +20,6 @@ from weighbridge.results.analysis.layers.staircases import beside, staircases, w
 from weighbridge.results.analysis.sameness import BOUNDS, FREE_BOUND
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import Resource
-from weighbridge.results.charts.ceiling_lines import ceiling_lines
-from weighbridge.results.charts.staircase_chart import finding
 from weighbridge.results.record.resolved import (
     BenchedPool,
     PlannedHardware,
@@ -29,6 +27,7 @@ from weighbridge.results.record.resolved import (
     ResolvedPlan,
 )
 from weighbridge.results.record.telemetry import Attested
+from weighbridge.results.show.charts.layers import ceiling_lines, finding
 from weighbridge.suites import Suite
 
 MB = 10**6

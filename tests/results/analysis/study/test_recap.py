@@ -16,10 +16,8 @@ from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.study import study_conclusions
 from weighbridge.results.analysis.study.recap import Recap, change, recap_csv, recaps
 from weighbridge.results.analysis.study.study_conclusions import ConclusionResult, conclusions
-from weighbridge.results.charts.change_map import study_maps
-from weighbridge.results.charts.chart_theme import LIGHT, contrast
-from weighbridge.results.charts.composer import compose
 from weighbridge.results.doubt import Doubt, PairDoubt
+from weighbridge.results.show.charts.change_map import study_maps
 from weighbridge.suites import Bounds
 from weighbridge.suites.studies import ConclusionCheck, Study, loader
 
@@ -261,10 +259,8 @@ def test_a_cell_with_a_claim_is_drawn_stronger() -> None:
         row("new-ext4", "write-4k", [200.0]),
     ]
     chart = study_maps(recaps(study(), rows, WORKLOADS))
-    (heat, *_) = compose(chart)["concat"][0]["layer"]
-    colours = {row["y"]: row["c"] for row in heat["data"]["values"]}
-    pale, claimed, unfinished = LIGHT.background, colours["XFS · write"], colours["ext4 · write"]
-    assert contrast(pale, claimed) > contrast(pale, unfinished) > 1
+    tones = {row["kind"]: row["_tone"] for row in chart.panels[0].rows}
+    assert tones["XFS · write"] > tones["ext4 · write"] > 0
     assert chart.finding.startswith("Of 2 comparisons 1 became faster and 0 slower; ")
 
 

@@ -1,1 +1,0 @@
-"""Charts of latencies that were measured request by request."""

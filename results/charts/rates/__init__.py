@@ -1,1 +1,0 @@
-"""Charts of steps at a rate."""

@@ -1,0 +1,1 @@
+"""The charts of runs: each a function from a `ChartSource` to its charts."""

@@ -1,0 +1,242 @@
+"""Bars: throughput of all layouts at one worker count, and the highest rate within a bound.
+
+Bars begin at 0, and whiskers are intervals. Each kind of requests has its own scale, since small
+and large objects differ a hundredfold; figures at the bars' ends replace a grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from weighbridge.results.analysis.contrast import reason
+from weighbridge.results.analysis.find.answers import FoundRate
+from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.figures import all_of, counted, show_figure, upper
+from weighbridge.results.show.chart import (
+    COLOUR,
+    COMPARABLE,
+    INK,
+    MUTED,
+    NOT_COMPARABLE,
+    PROVISIONAL,
+    Chart,
+    Panel,
+    layer,
+)
+from weighbridge.results.show.chart_source import ChartSource, place_of
+from weighbridge.results.show.scales import names_encoding
+from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
+
+ROW_PX: Final = 44
+ROOM: Final = 1.5
+"""How much longer the scale is than the longest bar or whisker, for the figures."""
+CUT: Final = 1.6
+"""An interval of two repeats may be many times the figure: it is cut off, or bars get short."""
+_LONGEST: Final = 34
+"""Characters beside a missing bar."""
+
+
+def throughput_bars(source: ChartSource) -> tuple[Chart, ...]:
+    """All layouts, each kind of requests at the requested worker count, else at the largest at
+    which most layouts are ranked; none without ranked figures.
+    """
+    groups = source.at_one_count()
+    repeats = [row.repeats for rows in groups.values() for row in rows if _value(row) is not None]
+    if not repeats:
+        return ()
+    few = (
+        f" Fewer than {REPEATS_FOR_A_CLAIM} repeats: no claim."
+        if min(repeats) < REPEATS_FOR_A_CLAIM and len(source.layouts) > 1
+        else ""
+    )
+    span = f"{min(repeats)} to " * (min(repeats) < max(repeats)) + counted(max(repeats), "repeat")
+    doubted = any(
+        source.standing(row, "throughput") == PROVISIONAL
+        for rows in groups.values()
+        for row in rows
+    )
+    pale = " Pale: provisional." if doubted else ""
+    drawn = (
+        f"Geometric mean of {span}, with its 95 % interval" if max(repeats) > 1 else "One repeat"
+    )
+    chart = Chart(
+        key="throughput-bars",
+        title="Throughput of every layout",
+        finding=finding(list(groups.values())),
+        caption=f"{drawn}. Each panel has its own scale, from 0.{pale}{few}",
+        panels=tuple(
+            _bar_panel(
+                [_throughput_row(source, row) for row in rows],
+                "throughput_ops_s",
+                key="-".join(kind),
+                title=f"{upper(source.names[kind])}, {counted(rows[0].workers, 'worker')}",
+            )
+            for kind, rows in groups.items()
+        ),
+    )
+    return source.measured(chart)
+
+
+def rate_bars(source: ChartSource) -> tuple[Chart, ...]:
+    """The chart of a run that searched rates and found one; else none. A whisker is where the most
+    that is served lies: up to the lowest rate that was not served, or over repeats the interval.
+    """
+    found = source.found
+    rates = [] if found is None else [rate for kind in found.kinds for rate in kind.rates]
+    answered = [rate for rate in rates if rate.rate_per_s is not None]
+    if found is None or not answered:
+        return ()
+    whiskers = (
+        "Whiskers end at the lowest rate that was not served"
+        if max(rate.repeats for rate in answered) == 1
+        else "Whiskers are the 95 % interval over the repeats"
+    )
+    start = "Provisional: the" if any(rate.doubts for rate in answered) else "The"
+    if any(rate.condemned for rate in answered):
+        start = "Not comparable: the"
+    panels = []
+    for kind in found.kinds:
+        first = kind.rates[0]
+        panels.append(
+            _bar_panel(
+                [_rate_row(rate) for rate in kind.rates],
+                "rate_per_s",
+                key=f"{first.workload}-{first.api}-{first.driver}",
+                title=f"{upper(kind.about)}, {counted(kind.connections, 'connection')}",
+            )
+        )
+    chart = Chart(
+        key="highest-rates",
+        title=f"The highest rate within {found.bound}",
+        finding=f"{start} most requests/s that each layout serves within {found.bound}",
+        caption=f"Requests are sent at a constant rate. {whiskers}.",
+        panels=tuple(panels),
+        layouts=source.layouts,
+    )
+    return (chart,)
+
+
+def finding(groups: Sequence[Sequence[Row]]) -> str:
+    """Which layout had clearly the most in how many panels: its whisker touches no other, and every
+    bar is ranked. Claims are left to the comparison.
+    """
+    first: dict[str, int] = {}
+    compared = unranked = 0
+    for group in groups:
+        ranked = [row for row in group if _value(row) is not None]
+        if len(ranked) > 1:
+            compared += 1
+            top = max(ranked, key=lambda row: _value(row) or 0)
+            if len(ranked) < len(group):
+                unranked += 1
+            elif all(_above(top, row) for row in ranked if row is not top):
+                first[top.layout] = first.get(top.layout, 0) + 1
+    counts = sorted({group[0].workers for group in groups})
+    at = f"{' or '.join(str(count) for count in counts)} worker{'s' * (counts != [1])}"
+    if unranked == compared:
+        return f"What was measured at {at}"
+    if not first:
+        return f"At {at}, no layout had clearly the most op/s"
+    (name, times), *others = sorted(first.items(), key=lambda item: -item[1])
+    rest = [f"{other} in {count}" for other, count in others]
+    close = compared - unranked - sum(first.values())
+    rest += [f"{close} too close to call"] * bool(close)
+    rest += [f"{unranked} with a layout that is not ranked"] * bool(unranked)
+    where = (
+        all_of(compared, "kinds")
+        if times == compared > 1
+        else f"{times} of {compared} kinds"
+        if compared > 1
+        else "the kind"
+    )
+    return ", ".join((f"At {at}, {name} had the most op/s in {where} of requests", *rest))
+
+
+def _value(row: Row) -> float | None:
+    return row.value("throughput") if row.ranked else None
+
+
+def _above(row: Row, other: Row) -> bool:
+    """Whether the intervals show it; those of fewer than two repeats show nothing."""
+    low, high = row.figure("throughput").low, other.figure("throughput").high
+    return low is not None and high is not None and low > high
+
+
+def _throughput_row(source: ChartSource, row: Row) -> dict[str, Any]:
+    value, figure = _value(row), row.figure("throughput")
+    why = "" if value is not None else reason(row) if row.points else "not measured"
+    return {
+        **place_of(row),
+        "throughput_ops_s": value,
+        "low": None if value is None else figure.low,
+        "high": None if value is None else figure.high,
+        "standing": source.standing(row, "throughput"),
+        "why": why,
+        "_text": f"{show_figure(value)} op/s",
+    }
+
+
+def _rate_row(rate: FoundRate) -> dict[str, Any]:
+    return {
+        "layout": rate.layout,
+        "api": rate.api,
+        "driver": rate.driver,
+        "workload": rate.workload,
+        "connections": rate.connections,
+        "repeats": rate.repeats,
+        "steps": rate.steps,
+        "rate_per_s": rate.rate_per_s,
+        "low": rate.low_per_s,
+        "high": rate.high_per_s,
+        "latency_ms": rate.latency_ms,
+        "standing": NOT_COMPARABLE
+        if rate.condemned
+        else PROVISIONAL
+        if rate.doubts
+        else COMPARABLE,
+        "why": "; ".join(rate.notes) if rate.rate_per_s is not None else rate.words,
+        "_text": f"{rate.figure}/s",
+    }
+
+
+def _bar_panel(rows: Sequence[dict[str, Any]], column: str, **about: Any) -> Panel:
+    longest = max((row[column] or 0.0 for row in rows), default=0.0) or 1.0
+    reach = min(max([longest, *(row["high"] or 0.0 for row in rows)]), CUT * longest)
+    for row in rows:
+        value, why = row[column], row["why"]
+        row["_end"] = min(max(value or 0.0, row["high"] or 0.0), reach)
+        short = why if len(why) <= _LONGEST else f"{why[: _LONGEST - 1].rstrip()}…"
+        row["_why"] = f"× {short}" if value is None else None
+    names = [row["layout"] for row in rows]
+    bars = []
+    for style, sign in (("sure", "=="), ("doubted-bar", "!=")):
+        bar = layer("bar", style, f"datum.standing {sign} '{COMPARABLE}'", x=column)
+        bar["mark"]["height"] = {"band": 0.62}
+        bar["encoding"]["x2"] = {"datum": 0}
+        bars.append(bar)
+    bars[1]["encoding"]["stroke"] = COLOUR
+    whole = "isValid(datum.low) && isValid(datum.high)"
+    # An edge in the background's colour makes a whisker visible on any bar.
+    whiskers = [
+        layer("rule", style, whole, x="low", x2="_end", color=colour)
+        for style, colour in (("whisker-edge", {"value": "$background"}), ("whisker", INK))
+    ]
+    figures = layer("text", "figure", f"isValid(datum.{column})", x="_end", text="_text")
+    missing = layer("text", "note", "isValid(datum._why)", x={"value": 0}, text="_why")
+    for words in (figures, missing):
+        words["encoding"]["color"] = INK if words is figures else MUTED
+    scale = {"domain": [0, reach * ROOM], "nice": False}
+    return Panel(
+        rows=rows,
+        spec={
+            "encoding": {
+                "x": {"type": "quantitative", "scale": scale, "axis": None},
+                "y": {**names_encoding(names), "field": "layout"},
+                "color": COLOUR,
+            },
+            "layer": [*bars, *whiskers, figures, missing],
+        },
+        height=ROW_PX * len(rows),
+        **about,
+    )

@@ -1,0 +1,367 @@
+"""Maps of change, tornados: what is claimed has a colour, everything else is grey or empty."""
+
+import csv
+import io
+from typing import Any
+
+import pytest
+
+from chart_sources import texts_of
+from compared_rows import made_effect
+from made_rows import altered, present
+from weighbridge.results.analysis.comparison import Comparison, Effect, NoiseFloor, Verdict
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.doubt import Doubt
+from weighbridge.results.figures import show_percent
+from weighbridge.results.record.resolved import PlannedLayout, ResolvedPlan
+from weighbridge.results.show.chart import Chart
+from weighbridge.results.show.charts.change_map import WIDEST, cell_text, change_maps
+from weighbridge.results.show.charts.settings import (
+    MAX_SETTINGS,
+    SettingChange,
+    setting_changes,
+    settings_of,
+    tornado,
+    tornados,
+)
+from weighbridge.results.statistics import Ratio
+from weighbridge.suites import loader
+
+
+def effect(
+    ratio: float | None,
+    verdict: Verdict,
+    *,
+    workers: int | None = 8,
+    metric: str = "throughput",
+    subject: str = "swift",
+    about: str = "64 kB reads",
+    repeats: int = 5,
+) -> Effect:
+    found = made_effect(
+        subject, ratio, verdict, workers=workers, metric=metric, about=about, repeats=repeats
+    )
+    return altered(
+        found,
+        workload=about.replace(" ", "-"),
+        baseline_value=100.0,
+        subject_value=None if ratio is None else 100.0 * ratio,
+    )
+
+
+def comparison(*effects: Effect, noise: tuple[NoiseFloor, ...] = ()) -> Comparison:
+    subjects = tuple(dict.fromkeys(one.subject for one in effects))
+    return Comparison(
+        baseline="rgw-beast", subjects=subjects, effects=effects, noise=noise, tests=len(effects)
+    )
+
+
+def rows_of(*effects: Effect, **more: Any) -> list[dict[str, Any]]:
+    (chart,) = change_maps(comparison(*effects, **more))
+    return [dict(row) for panel in chart.panels for row in panel.rows]
+
+
+@pytest.mark.parametrize(("metric", "good"), [("throughput", 1.7), ("p90", 0.4)])
+def test_better_has_one_colour_whatever_is_measured(metric: str, good: float) -> None:
+    rows = rows_of(
+        effect(good, "better", metric=metric, workers=1),
+        effect(2 - good, "worse", metric=metric, workers=2),
+    )
+    assert [row["_tone"] for row in rows] == [1, -1]
+
+
+def test_only_significant_changes_have_a_colour() -> None:
+    rows = rows_of(
+        effect(1.4, "better", workers=1),
+        effect(1.4, "not significant", workers=2),
+        effect(1.03, "too small to matter", workers=4),
+        effect(1.4, "provisional", workers=8, repeats=2),
+    )
+    assert [row["_tone"] for row in rows] == [pytest.approx(0.8), None, None, None]
+    assert [row["_text"] for row in rows] == ["+40 %", "~", "+3 %", "(+40 %)"]
+
+
+def test_what_is_not_comparable_is_an_empty_frame_and_not_a_0() -> None:
+    (chart,) = change_maps(
+        comparison(effect(None, "not comparable", workers=1), effect(1.4, "better", workers=2))
+    )
+    assert [row["_text"] for row in chart.panels[0].rows] == ["×", "+40 %"]
+    assert next(csv.DictReader(io.StringIO(chart.csv)))["change_percent"] == ""
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [(1.25, 4.0, "(≥ +25 %)"), (0.2, 0.8, "(≤ −20 %)"), (0.5, 2.0, "(~)"), (1.0, 3.0, "(~)")],
+)
+def test_bins_show_only_the_change_that_they_allow(low: float, high: float, words: str) -> None:
+    binned = altered(
+        effect(1.7, "provisional", metric="p90"),
+        ratio=Ratio(value=1.7, low=low, high=high, repeats=1),
+        baseline_value=None,
+        subject_value=None,
+    )
+    (row,) = rows_of(binned)
+    assert row["_text"] == words
+    assert (row["change_percent"], row["_ratio"]) == (None, None)
+
+
+def test_a_change_over_all_worker_counts_is_shown_without_two_figures() -> None:
+    binned = altered(effect(1.7, "better", workers=None), baseline_value=None, subject_value=None)
+    assert cell_text(binned) == "+70 %"
+
+
+def test_worker_counts_ascend_and_end_with_all_if_there_are_several() -> None:
+    (chart,) = change_maps(
+        comparison(*(effect(1.2, "better", workers=count) for count in (None, 32, 4, 128)))
+    )
+    columns = chart.panels[0].spec["encoding"]["x"]["scale"]["domain"]
+    assert columns == ["4", "32", "128", "all"]
+
+
+def test_with_one_worker_count_changes_have_their_intervals_instead_of_one_column() -> None:
+    wide = Ratio(value=1.2, low=1e-6, high=1.3, repeats=5)
+    one = (effect(1.2, "better", workers=None), altered(effect(1.2, "better"), ratio=wide))
+    rows = rows_of(*one)
+    (chart,) = change_maps(comparison(*one))
+    assert chart.panels[0].spec["encoding"]["x"]["scale"]["type"] == "log"
+    assert "at 8 workers" in chart.panels[0].title
+    assert [row["_x"] for row in rows] == [None, "8"]
+    assert (rows[1]["_low"], rows[1]["_high"]) == (1 / WIDEST, 1.3)
+
+
+def test_with_several_layouts_each_kind_of_requests_is_a_panel_with_a_row_for_each() -> None:
+    effects = [
+        effect(1.2, "better", subject=name, about=about)
+        for about in ("reads", "writes")
+        for name in ("a", "b", "c")
+    ]
+    (chart,) = change_maps(comparison(*effects))
+    assert [panel.title for panel in chart.panels] == ["Reads", "Writes"]
+    assert [[row["_y"] for row in panel.rows] for panel in chart.panels] == [["a", "b", "c"]] * 2
+
+
+def test_the_title_counts_cells_and_claims_only_significant_changes() -> None:
+    def title(*effects: Effect) -> str:
+        return change_maps(comparison(*effects))[0].finding
+
+    many = (
+        effect(1.5, "better", workers=1),
+        effect(0.5, "worse", workers=2),
+        effect(1.5, "not significant", workers=4),
+    )
+    assert "swift is faster in 1 of 3 cells and slower in 1 of 3 cells" in title(*many)
+    assert title(effect(1.5, "not significant")).startswith("No significant difference of through")
+    doubt = Doubt(what="few repeats", grade="mild", words="a claim needs 5 repeats of each side")
+    few = altered(effect(1.5, "provisional", repeats=2), doubts=(doubt, doubt))
+    assert title(few) == "Throughput is provisional in the only comparable cell: few repeats"
+    assert "a shorter p90 in 1 of 1 cell" in title(effect(0.5, "better", metric="p90"))
+
+
+def test_two_runs_are_compared_by_run_and_their_guard_facts_are_counted() -> None:
+    effects = tuple(
+        altered(effect(1.5, "better", subject=f"{name} (B)"), baseline=f"{name} (A)")
+        for name in ("rgw-beast", "swift")
+    )
+    two = Comparison(
+        baseline="A",
+        subjects=("rgw-beast (B)", "swift (B)"),
+        effects=effects,
+        tests=2,
+        unlike=("kernel", "cores"),
+    )
+    (chart,) = change_maps(two)
+    assert "layouts of the other run are faster in 2 of 2 cells" in chart.finding
+    assert chart.caption.endswith("The runs differ in 2 guard facts.")
+
+
+def test_without_anything_to_compare_there_is_no_map() -> None:
+    assert change_maps(comparison(effect(None, "not comparable"))) == ()
+
+
+def test_the_noise_floor_of_the_test_bed_is_in_the_caption() -> None:
+    floor = NoiseFloor(
+        metric="throughput",
+        layout="a",
+        control="a-again",
+        ratio=1.043,
+        low=1.03,
+        high=1.06,
+        pairs=40,
+        cells=8,
+        repeats=5,
+    )
+    (chart,) = change_maps(comparison(effect(1.5, "better"), noise=(floor,)))
+    assert "noise floor of this test bed is 4 %" in chart.caption
+
+
+@pytest.mark.parametrize(
+    ("ratio", "words"),
+    [
+        (1.344, "+34 %"),
+        (0.95, "−5 %"),
+        (1.004, "+0.4 %"),
+        (1.0, "0 %"),
+        (3.2, "3.2×"),
+        (120.4, "120×"),
+    ],
+)
+def test_a_change_is_shown_in_per_cent_or_as_a_multiple(ratio: float, words: str) -> None:
+    assert show_percent(ratio) == words
+
+
+# ---- settings
+
+
+def layout(
+    name: str, gateway: str = "rgw", place: dict[str, Any] | None = None, **radosgw: object
+) -> PlannedLayout:
+    settings = {"radosgw": radosgw} if radosgw else {}
+    return PlannedLayout(name=name, gateway=gateway, place=place or {}, settings=settings)
+
+
+MANY = (
+    SettingChange(setting="threads 512 → 64", effect=made_effect("a", 0.62, "worse")),
+    SettingChange(setting="chunk 4MiB → 1MiB", effect=made_effect("b", 1.01, "not significant")),
+    SettingChange(setting="shards 11 → 32", effect=made_effect("c", 1.9, "better")),
+    SettingChange(setting="gc on → off", effect=made_effect("d", None, "not comparable")),
+)
+
+
+def rows_by_setting(chart: Chart | None) -> dict[str, dict[str, Any]]:
+    return {row["setting"]: dict(row) for row in present(chart).panels[0].rows}
+
+
+def test_the_largest_change_is_on_top_whichever_way_it_goes() -> None:
+    chart = present(tornado(MANY))
+    assert list(rows_by_setting(chart)) == [MANY[place].setting for place in (2, 0, 1, 3)]
+    assert chart.finding == "shards 11 → 32 changes throughput most: +90 % in 64 kB reads"
+    halved = SettingChange(setting="halved", effect=made_effect("e", 0.5, "worse"))
+    chart = present(tornado([MANY[2], halved]))
+    assert chart.finding.startswith("halved"), "a half is as far from no change as a double"
+
+
+def test_what_has_no_significant_effect_is_grey_and_listed() -> None:
+    chart = present(tornado(MANY))
+    rows = rows_by_setting(chart)
+    assert rows["chunk 4MiB → 1MiB"]["_tone"] is None
+    assert rows["threads 512 → 64"]["_tone"] < 0 < rows["shards 11 → 32"]["_tone"]
+    assert "no significant effect: chunk 4MiB → 1MiB." in chart.caption
+
+
+def test_what_is_not_comparable_has_no_bar_and_no_figure() -> None:
+    row = rows_by_setting(tornado(MANY))["gc on → off"]
+    assert (row["change_percent"], row["_text"]) == (None, "× not comparable")
+    assert tornado(MANY[3:]) is None
+
+
+@pytest.mark.parametrize("ratio", [0.62, 0.05])
+def test_an_axis_holds_nothing_that_cannot_be_and_no_infinite_interval(ratio: float) -> None:
+    wide = altered(
+        made_effect("w", ratio, "provisional"),
+        ratio=Ratio(value=ratio, low=1e-6, high=1e6, repeats=2),
+    )
+    chart = present(tornado([MANY[0], SettingChange(setting="wide", effect=wide)]))
+    low, high = chart.panels[0].spec["encoding"]["x"]["scale"]["domain"]
+    assert -100 <= low < 0 < high < 400
+    row = rows_by_setting(chart)["wide"]
+    assert low <= row["_low"] < row["_high"] < high
+
+
+def test_a_setting_is_named_by_its_difference_from_the_baseline() -> None:
+    layouts = [
+        layout("rgw-beast", threads=512, nodelay=True),
+        layout("x", threads=64, nodelay=True),
+        layout("y", threads=512, nodelay=False),
+        layout("z", threads=64, nodelay=False),
+    ]
+    names = {"x": "radosgw.threads 512 → 64", "y": "radosgw.nodelay on → off", "z": "z"}
+    assert settings_of(layouts, "rgw-beast") == names
+    unknown = [layout("rgw-beast"), layout("rgw-beast-threads-64")]
+    assert settings_of(unknown, "rgw-beast") == {"rgw-beast-threads-64": "rgw-beast-threads-64"}
+
+
+def test_a_setting_that_followed_the_size_of_hosts_is_shown_as_it_was() -> None:
+    base, changed = layout("rgw-beast", nodelay=True), layout("x", threads=64, nodelay=True)
+    sized = {"rgw-beast": ({"key": "radosgw.threads", "value": 512, "why": "of a later version"},)}
+    plan = ResolvedPlan.model_validate(
+        {
+            "suite": loader.load(loader.find("quick")),
+            "hardware": {"name": "made-up"},
+            "layouts": (base, changed),
+            "by_size": sized,
+        }
+    )
+    assert settings_of(plan.layouts, "rgw-beast") == {"x": "radosgw.threads 512 → 64"}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        layout("swift", "swift"),
+        layout("rgw-haproxy", place={"haproxy": "balancer-1"}, threads=512),
+        layout("rgw-civetweb"),
+    ],
+    ids=["another gateway", "other hosts", "nothing known"],
+)
+def test_layouts_that_differ_in_more_than_settings_are_no_tuning(other: PlannedLayout) -> None:
+    layouts = [layout("rgw-beast", threads=512) if other.settings else layout("rgw-beast"), other]
+    assert settings_of(layouts, "rgw-beast") is None
+    effects = (made_effect(other.name, 2.0, "better"),)
+    found = Comparison(baseline="rgw-beast", subjects=(other.name,), effects=effects, tests=1)
+    assert setting_changes(found, layouts) == ()
+
+
+def test_a_tuning_is_shown_over_all_worker_counts_or_at_the_only_one() -> None:
+    layouts = [layout("rgw-beast", threads=512), layout("a", threads=64), layout("b", threads=32)]
+    overall, at_1 = made_effect("a", 1.1, "better"), made_effect("a", 1.2, "better", workers=1)
+    at_8 = made_effect("a", 1.0, "not significant", workers=8)
+
+    def shown(*effects: Effect) -> list[tuple[str, int | None]]:
+        found = Comparison(baseline="rgw-beast", subjects=("a", "b"), effects=effects, tests=3)
+        return [(one.setting, one.effect.workers) for one in setting_changes(found, layouts)]
+
+    assert shown(overall, at_1, at_8) == [("radosgw.threads 512 → 64", None)]
+    assert shown(overall, at_8, made_effect("b", 1.3, "better", workers=8)) == [
+        ("radosgw.threads 512 → 64", 8),
+        ("radosgw.threads 512 → 32", 8),
+    ]
+
+
+@pytest.mark.long
+def test_a_tuning_has_a_chart_for_each_objective_with_colours_by_its_direction(
+    tuned_data: RunData,
+) -> None:
+    result = present(tuned_data.tuned)
+    throughput, p90 = tornados(result)
+    assert [one.key for one in (throughput, p90)] == ["tornado", "tornado-p90"]
+    best = result.table.entries[0].name
+    for chart in (throughput, p90):
+        row = rows_by_setting(chart)[best]
+        assert row["_tone"] > 0
+        assert (row["change_percent"] > 0) == (chart is throughput)
+    assert "widened for 4 looks" in throughput.caption
+
+
+def test_with_many_settings_a_chart_has_the_largest_and_its_data_all(tuned_data: RunData) -> None:
+    result = present(tuned_data.tuned)
+    entries = [one for one in result.table.entries if one.effects[0].ratio is not None]
+    many = [altered(entry, name=f"{entry.name} {turn}") for turn in range(3) for entry in entries]
+    chart = tornados(altered(result, table=altered(result.table, entries=tuple(many))))[0]
+    rows = rows_by_setting(chart).values()
+    assert sum("_name" in row for row in rows) == MAX_SETTINGS
+    assert f"{len(many) - MAX_SETTINGS} with smaller effects are only in the table" in chart.caption
+    assert len(rows) == len(many)
+
+
+def test_combinations_with_long_names_have_shortened_keys(tuned_data: RunData) -> None:
+    result = present(tuned_data.tuned)
+    name = (
+        "options.client.rgw_max_concurrent_requests 1024 → 64, "
+        "options.client.objecter_inflight_ops unset → 4096"
+    )
+    first = altered(result.table.entries[0], name=name)
+    chart = tornados(altered(result, table=altered(result.table, entries=(first,))))[0]
+    row = rows_by_setting(chart)[name]
+    short = "rgw_max_concurrent_requests 1024 → 64, objecter_inflight_ops unset → 4096"
+    assert row["_name"] == short
+    assert short in texts_of(chart)
