@@ -14,23 +14,23 @@ from made_rows import altered, present
 from talks import slide, text_of
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results import derive
-from weighbridge.results.analysis.keeping import ALL, costs
+from weighbridge.results.analysis.keeping import ALL, Costs, costs
 from weighbridge.results.analysis.leads import overall
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.words import headline
 from weighbridge.results.derivation import Derived
 from weighbridge.results.features.durability import DURABILITY
-from weighbridge.results.features.keeping import KEPT
+from weighbridge.results.features.keeping import KEPT, kept_table, memory_table
 from weighbridge.results.record.durability import MOST_EXAMPLES, read_cuts, record_cut
 from weighbridge.results.record.kept import DaemonMemory, Kept, KeptObjects, read_kept, record_kept
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.report.durability_table import durability_section
-from weighbridge.results.report.keeping_table import kept_lines, memory_lines
 from weighbridge.results.report.tables import effect_lines, results_table
 from weighbridge.results.show.chart import Chart
 from weighbridge.results.show.exports import json_schema, produce
 from weighbridge.results.show.gallery import gallery_of
 from weighbridge.results.show.query import ask
+from weighbridge.results.show.table import Filled
 from weighbridge.results.show.tables import EFFECTS, SUMMARY
 from weighbridge.results.slides.evidence import evidence
 from weighbridge.results.slides.talk import talk
@@ -331,12 +331,17 @@ def memory(daemon: str, size: int | None, repeat: int = 0, **more: Any) -> Daemo
     return DaemonMemory.model_validate({**about, **sizes, **more})
 
 
+def cells(table: Filled) -> dict[str, str]:
+    """What people read of its only line, by head."""
+    return dict(zip((one.title for one in table.heads), table.texts[0], strict=True))
+
+
 def test_bytes_on_disks_per_byte_stored_are_means_over_repeats_with_their_range() -> None:
     (row,) = costs(Kept(objects=(kept(0, 3000), kept(1, 3200))), ["rgw"]).kept
     assert (row.times, row.least_times, row.most_times, row.repeats) == (3.1, 3.0, 3.2, 2)
     assert row.beside_bytes is None
-    (line,) = kept_lines([row], {})
-    assert line[8:11] == ("3.10", "3.00 to 3.20", "–")
+    shown = cells(kept_table(Costs(kept=(row,)), {}))
+    assert (shown["Per byte stored"], shown["Range"]) == ("3.10", "3.00 to 3.20")
 
 
 def test_databases_are_beside_and_never_part_of_the_figure_per_byte() -> None:
@@ -345,7 +350,7 @@ def test_databases_are_beside_and_never_part_of_the_figure_per_byte() -> None:
     assert (row.times, row.beside_bytes) == (3.0, 800)
     shrunk = kept(beside_before_bytes=900 * MIB, beside_after_bytes=100 * MIB)
     (row,) = costs(Kept(objects=(shrunk,)), ["rgw"]).kept
-    assert kept_lines([row], {})[0][10] == "-800.0 MiB"
+    assert cells(kept_table(Costs(kept=(row,)), {}))["Databases beside"] == "-800.0 MiB"
 
 
 def test_memory_is_the_range_of_one_daemon_and_the_most_of_all_at_the_same_time() -> None:
@@ -363,8 +368,9 @@ def test_memory_is_the_range_of_one_daemon_and_the_most_of_all_at_the_same_time(
     assert (osd.daemons, osd.hosts) == (2, ("store-1", "store-2"))
     assert (osd.least_bytes, osd.most_bytes, osd.sum_bytes) == (1 * MIB, 5 * MIB, 7 * MIB)
     assert osd.peak_bytes is None  # not known of each
-    assert memory_lines([osd])[0][4:] == ("1.0 to 5.0 MiB", "7.0 MiB", "–")
-    assert memory_lines([every])[0][4:] == ("", "9.0 MiB", "")
+    shown = cells(memory_table(Costs(memory=(osd,))))
+    assert (shown["Each"], shown["All together"]) == ("1.0 to 5.0 MiB", "7.0 MiB")
+    assert cells(memory_table(Costs(memory=(every,)))).keys() >= {"Hosts", "All together"}
     assert (mon.sum_bytes, every.role, every.sum_bytes) == (2 * MIB, ALL, 9 * MIB)
 
 
@@ -373,13 +379,13 @@ def test_a_daemon_of_unknown_memory_leaves_the_sums_unknown() -> None:
     osd, mon, every = costs(found, ["rgw"]).memory
     assert (osd.sum_bytes, osd.most_bytes, every.sum_bytes) == (None, None, None)
     assert mon.sum_bytes == MIB
-    assert memory_lines([osd])[0][4:] == ("–", "–", "–")
+    assert not {"Each", "All together"} & set(cells(memory_table(Costs(memory=(osd,)))))
 
 
 def test_empty_objects_have_no_bytes_on_disks_per_byte() -> None:
     (row,) = costs(Kept(objects=(kept(stored_bytes=0),)), ["rgw"]).kept
     assert row.times is None
-    assert kept_lines([row], {})[0][8:10] == ("–", "–")
+    assert not {"Per byte stored", "Range"} & set(cells(kept_table(Costs(kept=(row,)), {})))
 
 
 def test_the_last_reading_of_a_visit_counts(tmp_path: Path) -> None:

@@ -21,11 +21,10 @@ from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.trust import TrustSign, outage_trust
 from weighbridge.results.derivation import ANSWER, Derived
 from weighbridge.results.doubt import Doubt, PairDoubt
-from weighbridge.results.features.outages import OUTAGES
+from weighbridge.results.features.outages import OUTAGES, outage_table
 from weighbridge.results.record.outage import Seen, read_outages, record_outage
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.telemetry import Attested
-from weighbridge.results.report.outage_table import outage_lines
 from weighbridge.results.show.exports import produce
 from weighbridge.results.show.gallery import gallery_of
 from weighbridge.results.slides.evidence import evidence
@@ -235,7 +234,7 @@ def test_doubts_stand_wherever_a_stall_does(run: RunStore) -> None:
     doubted = altered(kind, rows=(altered(ceph, row=row), kind.rows[1]))
     assert doubted.headline == f"{kind.headline} (not comparable: machine busy)"
     assert doubted.rows[0].sentence.endswith("; not comparable: machine busy.")
-    assert "not comparable: machine busy" in outage_lines([doubted])[0]
+    assert "not comparable: machine busy" in outage_table([doubted]).texts[0]
     differ = Doubt(what="hosts differ", grade="grave", words="CPU of gateway-1")
     one, other = (row.layout for row in kind.rows)
     for layouts, said in (((one, other), " (not comparable: hosts differ)"), ((one, "third"), "")):

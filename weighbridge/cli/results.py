@@ -221,8 +221,6 @@ class _OfTables(click.Command):
 
 
 class _Export(_OfTables):
-    """Lists the formats also."""
-
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from weighbridge.results.show.exports import FORMATS
 
@@ -274,9 +272,8 @@ def export_verb(
                 "influx takes the entire run and makes no files",
                 advice="Leave out --table, --out and --force.",
             )
-        from weighbridge.results.influx.export import send_run
-        from weighbridge.results.influx.server import InfluxServer
         from weighbridge.results.record.store import RunStore
+        from weighbridge.results.show.influx import InfluxServer, send_run
 
         click.echo(send_run(RunStore.open(run), InfluxServer.parse(influx)).words)
         return
