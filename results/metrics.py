@@ -290,7 +290,7 @@ _OWN_MEAN: Final = "Geometric mean over the repeats."
 
 _OF_PERCENTILES: Final = (
     "Geometric mean of the repeats’ percentiles; for p90 and p99 ± half of its 95 % interval. "
-    "For one repeat with few samples beyond it: its order-statistic interval in square brackets. "
+    "For one repeat: its order-statistic interval in square brackets. "
     "(10, 20]: the driver counts in bins, and it lies in this one."
 )
 

@@ -17,6 +17,7 @@ from weighbridge.conductor.plan import NO_CONTROLS, Plan, make_plan
 from weighbridge.conductor.time_estimate import REPORTING_S, TimeEstimate, show_duration
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.analysis.steps.validity import least_samples
 from weighbridge.results.metrics import compared
 from weighbridge.results.record import LatencyBound
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, next_level, smallest_ratio
@@ -196,8 +197,8 @@ def sentences(budgeted: Budgeted, budget_s: float, spread: RepeatScatter) -> tup
     if budgeted.shortened:
         found.append(f"windows are shortened to fit: {'; '.join(budgeted.shortened)}")
         found.append(
-            "whether a p90 still has the 200 requests that it needs is not known beforehand: see "
-            "the table"
+            f"whether a p90 still has the {least_samples(90)} requests that it needs is not known "
+            "beforehand: see the table"
         )
     can_claim = claim(plan, spread)
     if repeats < REPEATS_FOR_A_CLAIM:

@@ -37,6 +37,8 @@ _WIDE: Final = 1.4
 """From this ratio of width to height on a picture has two columns; a chart with more than two rows
 has several pictures.
 """
+_HALF_PX: Final = 230.0
+"""About the height of a plot of which two are one below the other."""
 _MARGIN_PX: Final = 40
 _TITLES_PX: Final = (46, 40, 36)
 """Sizes of titles; the largest with which a title has at most two lines is taken."""
@@ -196,7 +198,9 @@ class Chart:
             for panel in self.panels:
                 yield f"{self.key}-{panel.key}", self._picture([panel], look, style)
             return
-        count = math.ceil(len(self.panels) / (2 * self._columns(style))) or 1
+        # Panels with many names need all of the height.
+        rows = 1 if max(map(_least_px, self.panels), default=0.0) > _HALF_PX else 2
+        count = math.ceil(len(self.panels) / (rows * self._columns(style))) or 1
         size = math.ceil(len(self.panels) / count)
         for number in range(count):
             shown = self.panels[number * size : (number + 1) * size]
@@ -281,11 +285,12 @@ class Chart:
             "$line": 1.4 * text_px,
         }
         layers = [*panel.spec["layer"], *_end_layers(panel, height, text_px)]
-        return {
-            **_replaced({**panel.spec, "layer": layers}, tokens),
-            "data": {"values": [_filled(row) for row in panel.rows]},
-            "height": height,
-        }
+        spec = _replaced({**panel.spec, "layer": layers}, tokens)
+        # Only the columns that the spec names: a page has all panels in two looks.
+        text = str(spec)
+        drawn = {name for name in {name for row in panel.rows for name in row} if name in text}
+        rows = [_filled({name: row[name] for name in row if name in drawn}) for row in panel.rows]
+        return {**spec, "data": {"values": rows}, "height": height}
 
 
 def columns_of(rows: Sequence[Row]) -> list[str]:
@@ -342,6 +347,17 @@ def _room_px(panel: Panel) -> tuple[float, float, float]:
     return left, right if panel.ends else 12, below + above
 
 
+def _least_px(panel: Panel) -> float:
+    """The height that the names of a panel take in a picture, on its axis or at its right."""
+    lines = len(panel.ends) * _end_lines(panel)
+    return max(_ROW_PX[0] * len(_names(panel, "y")), lines * TEXT_PX)
+
+
+def _end_lines(panel: Panel) -> float:
+    """The lines that each name at the right takes, with a gap."""
+    return 1.3 + any(end.note for end in panel.ends)
+
+
 def _names(panel: Panel, way: str) -> list[str]:
     """The names on an axis; none where it has numbers."""
     encoding = panel.spec["encoding"].get(way, {})
@@ -352,7 +368,7 @@ def _end_layers(panel: Panel, height: int, text_px: int) -> list[Spec]:
     """Names at the right, linked to what they name, moved where two would overlap."""
     if panel.y is None or not panel.ends:
         return []
-    line = (1.3 + any(end.note for end in panel.ends)) * text_px / height
+    line = _end_lines(panel) * text_px / height
     wanted = [panel.y.share(end.y) for end in panel.ends]
     places = spread(wanted, line)
     # Names that lie outside the panel are moved back into it where they fit.

@@ -319,7 +319,7 @@ def _mark_styles(look: Look, text_px: int) -> dict[str, Any]:
         },
         "note": {"color": look.muted, "align": "left", "baseline": "middle", "dx": text_px / 4},
         "frame": {
-            "stroke": look.axis,
+            "color": look.axis,
             "strokeDash": dashed,
             "filled": False,
             "cornerRadius": 4,

@@ -232,7 +232,7 @@ def test_windows_are_shortened_if_too_few_repeats_for_a_claim_would_fit(tmp_path
     assert found.seconds <= REPORTING_S + 3 * repeat_s(run)
     lines = sentences(found, 600, ASSUME)
     assert any("small from 60 s to" in text for text in lines)
-    assert any("200 requests" in text for text in lines)
+    assert any("36 requests" in text for text in lines)
     assert {key.workload for visit in found.plan.visits for key in found.plan.keys(visit)} == set(
         windows
     )

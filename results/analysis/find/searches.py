@@ -17,7 +17,7 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.steps.use import full_nics, others, quota_touches
-from weighbridge.results.analysis.steps.validity import judge, least_samples, samples_needed
+from weighbridge.results.analysis.steps.validity import judge, least_samples
 from weighbridge.results.analysis.steps.visit import JudgedStep, read_visit
 from weighbridge.results.doubt import Doubt, beside, graves
 from weighbridge.results.figures import show_ms
@@ -202,14 +202,16 @@ SHORTEST_S: Final = 10.0
 """The shortest window at a rate: 5 % more than is served delays p90 by 0.4 s in it. In windows of 5
 s on `lab-cpu` the p90 of one rate near the bound was 22, 64 and 146 ms.
 """
+SAMPLES_BEYOND: Final = 20
+"""Samples beyond a percentile, which a window is long enough for: 200 requests for p90."""
 LONGEST_S: Final = 60.0
 """The longest to which windows are stretched for a percentile's samples."""
 
 
 def window_s(workload: Workload, metric: Metric, rate_per_s: float) -> float:
-    """Seconds of a step at a rate: long enough to give the metric without an interval."""
+    """Seconds of a step at a rate: long enough for SAMPLES_BEYOND."""
     percent = _percent(metric)
-    samples = samples_needed(percent) if percent is not None else 0
+    samples = 0.0 if percent is None else SAMPLES_BEYOND * 100 / (100 - percent)
     return max(workload.runtime, SHORTEST_S, min(samples / rate_per_s, LONGEST_S))
 
 

@@ -32,14 +32,16 @@ The rules, from queueing theory and benchmarking practice:
 - Headroom of the driver's network: `results.analysis.steps.visit` judges its NIC by what the hosts
   used, and `results.analysis.steps.steadiness` whether throughput was constant over the window;
   both when results are derived, not when they are measured.
-- Percentiles: p is given if a sample is expected beyond it, and with its order-statistic interval
-  if fewer than 20 are (p50 of fewer than 40 samples, p90 of 200, p99 of 2000).
+- Percentiles: p is given from so many samples on that its 95 % interval by order statistics has
+  both ends (`least_samples`: p50 from 6, p90 from 36, p99 from 368). Fewer samples do not say how
+  high it may be.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import cache
 from typing import Final
 
 from weighbridge.common.record import Record
@@ -48,8 +50,6 @@ from weighbridge.results.record.driver_traits import tool_label, traits_of
 from weighbridge.results.record.measurement import RAN_OUT
 from weighbridge.suites import TRAITS, Bounds, Operation
 
-SAMPLES_BEYOND: Final = 20
-"""Samples beyond a percentile from which it is given without its own interval."""
 DRIVER_CPU_SHARE: Final = 0.8
 RATE_KEPT: Final = 0.99
 """Share of the intended rate at which requests must be sent."""
@@ -75,19 +75,22 @@ class Verdict(Record):
     """The faults that show what the target does not serve: failures, and a rate not reached."""
 
 
-def samples_needed(percent: float) -> int:
-    """The fewest samples with SAMPLES_BEYOND of them beyond a percentile: 200 for p90."""
-    return math.ceil(round(SAMPLES_BEYOND * 100 / (100 - percent), 6))
+@cache
+def least_samples(percent: float, confidence: float = 0.95) -> int:
+    """The fewest samples for which a percentile is given: its interval by order statistics has both
+    ends; 36 for p90. Raises ValueError outside 0 < percent < 100.
+
+    With equal tails, all samples may be below it with a probability of at most half the rest, and
+    so may all be above (H. A. David and H. N. Nagaraja, Order Statistics, 2003, section 7.1).
+    """
+    share = percent / 100
+    tail = math.log((1 - confidence) / 2)
+    return math.ceil(max(tail / math.log(share), tail / math.log1p(-share)))
 
 
 def enough_samples(count: int, percent: float) -> bool:
-    """Whether a percentile of this many samples may be given without an interval."""
-    return count >= samples_needed(percent)
-
-
-def least_samples(percent: float) -> int:
-    """The fewest samples for which a percentile is given: one is expected beyond it; 10 for p90."""
-    return math.ceil(round(100 / (100 - percent), 6))
+    """Whether a percentile of this many samples is given."""
+    return count >= least_samples(percent)
 
 
 def judge(

@@ -29,7 +29,6 @@ from weighbridge.results.analysis.steps.use import StepUse, full_nics, step_use
 from weighbridge.results.analysis.steps.validity import (
     DRIVER_CPU_SHARE,
     enough_samples,
-    least_samples,
 )
 from weighbridge.results.interval import percentile
 from weighbridge.results.metric import BACK, OF_ANY, SERVES, SPAN_S, MetricFigure, OutageFigures
@@ -568,8 +567,8 @@ class _Reader:
         return sum(count for top_us, count in self._latency.buckets() if top_us <= within_s * 1e6)
 
     def latency(self, percent: float) -> MetricFigure | None:
-        """A percentile in ms (100: maximum), with its interval if few samples are beyond it; None
-        if none is expected there. Never above the exact maximum.
+        """A percentile in ms (100: maximum), with its interval by order statistics; None of too few
+        samples. Never above the exact maximum.
         """
         longest = highest_ms(self.tally.max_us, None if self.fault else self.tally.in_flight_max_us)
         if (
@@ -583,15 +582,12 @@ class _Reader:
             return None
         if percent == 100:
             return MetricFigure(value=longest[0], at_least=longest[1] is None)
-        if self._latency is None or self.tally.count < least_samples(percent):
+        if self._latency is None or not enough_samples(self.tally.count, percent):
             return None
         known = bounded(self._latency, self._in_flight, percent)
         if known is None:
             return None
-        low: float | None = None
-        high: float | None = None
-        if not enough_samples(self.tally.count, percent):
-            low, high = order_statistic_interval(self._latency, percent, in_flight=self._in_flight)
+        low, high = order_statistic_interval(self._latency, percent, in_flight=self._in_flight)
         return MetricFigure(
             value=min(known[0], longest[0]), at_least=known[1] is None, low=low, high=high
         )
@@ -606,7 +602,7 @@ class _Reader:
         once.
         """
         first, in_flight = self._first, self._in_flight
-        if first is None or first.count < least_samples(percent):
+        if first is None or not enough_samples(first.count, percent):
             return None
         seen_ms = first.percentile_us(percent) / 1000
         most = bounded(first, in_flight, percent)

@@ -35,6 +35,8 @@ CLIP: Final = 0.5
 """The change that has the full colour: 50 %."""
 ROW_PX: Final = 46
 ALL: Final = "all"
+MAX_COLUMNS: Final = 5
+"""Of a map that has another one beside it."""
 WIDEST: Final = 8.0
 """Intervals of changes are drawn up to this ratio, and down to its inverse."""
 TONE: Final = {
@@ -106,7 +108,7 @@ def _map(comparison: Comparison, metric: MetricKey, effects: Sequence[Effect]) -
         f"significant, a number alone too small to matter, in brackets provisional. × not "
         f"comparable. {marks}{_noise_words(comparison, metric)}{_guard_words(comparison)}",
         panels=tuple(panels),
-        columns=1 if len(panels) == 1 else 2,
+        columns=1 if len(panels) == 1 or len(columns) > MAX_COLUMNS else 2,
     )
 
 

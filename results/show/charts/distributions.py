@@ -38,7 +38,7 @@ from weighbridge.results.show.scales import AxisScale
 
 TALL_PX: Final = 300
 PERCENTILES: Final[dict[MetricKey, float]] = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9}
-_ODDS: Final = {**{key: 100 / (100 - percent) for key, percent in PERCENTILES.items()}, "max": 4e3}
+_ODDS: Final = {**{key: 100 / (100 - percent) for key, percent in PERCENTILES.items()}, "max": 1e4}
 """Places on the scale of 1 / (1 - p); that of the slowest request stands for all of them."""
 SHARES: Final = tuple(range(1, 100))
 """The percentages drawn; every second one of a single repeat."""
@@ -91,8 +91,8 @@ def _percentile_panel(source: ChartSource, rows: Sequence[Row], key: str, title:
     lines = [line for row in rows for line in _percentile_rows(source, row)]
     ends_ms = [line[column] for line in lines for column in ("latency_ms", "low_ms", "high_ms")]
     y = AxisScale.logarithmic([value for value in ends_ms if value], "ms (log scale)")
-    x = AxisScale(kind="log", low=1.6, high=5e3, ticks=tuple(_ODDS.values()))
-    label = "datum.value > 2000 ? 'max' : 'p' + format(100 - 100 / datum.value, '.4~g')"
+    x = AxisScale(kind="log", low=1.6, high=1.2e4, ticks=tuple(_ODDS.values()))
+    label = "datum.value > 5000 ? 'max' : 'p' + format(100 - 100 / datum.value, '.4~g')"
     ends = []
     for row in rows:
         mine = [line for line in lines if line["layout"] == row.layout]

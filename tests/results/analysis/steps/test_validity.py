@@ -5,7 +5,9 @@ from pydantic import ValidationError
 
 from made_rows import altered, present
 from made_up import fake_measurement
-from weighbridge.results.analysis.steps.validity import enough_samples, judge, samples_needed
+from weighbridge.results.analysis.steps.validity import enough_samples, judge, least_samples
+from weighbridge.results.analysis.steps.visit import order_statistic_interval
+from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import RAN_OUT, ClientLoad, Load, Measurement, Tally
 from weighbridge.suites import Bounds
 
@@ -24,7 +26,7 @@ WITHOUT = altered(SLOW, tallies=(altered(SLOW.tallies[0], latency=None),), drive
             False,
             (f"{RAN_OUT} in the warm-up: nothing was done inside the window",),
         ),
-        (fake_measurement(mean_ms=1000), True, ("reads: too few samples for p99 (needs 100)",)),
+        (fake_measurement(mean_ms=1000), True, ("reads: too few samples for p99 (needs 368)",)),
         (fake_measurement(bins=True), True, ("the driver's CPU is not known",)),
         (WITHOUT, True, ("rados bench reports no percentiles",)),  # however many samples
     ],
@@ -212,11 +214,17 @@ def test_seconds_that_count_other_than_their_tally_are_refused(part: str, what: 
     assert what in verdict.notes[0]
 
 
-@pytest.mark.parametrize(("percent", "needed"), [(50, 40), (90, 200), (99, 2000), (99.9, 20000)])
-def test_a_percentile_needs_20_samples_beyond_it(percent: float, needed: int) -> None:
-    assert samples_needed(percent) == needed
-    assert enough_samples(needed, percent)
-    assert not enough_samples(needed - 1, percent)
+@pytest.mark.parametrize(
+    ("percent", "needed"), [(1, 368), (50, 6), (90, 36), (99, 368), (99.9, 3688)]
+)
+def test_a_percentile_needs_samples_for_both_ends_of_its_interval(
+    percent: float, needed: int
+) -> None:
+    assert least_samples(percent) == needed
+    for count in (needed - 1, needed):
+        low, high = order_statistic_interval(Histogram.of(list(range(1, count + 1))), percent)
+        closed = low > 0 and high is not None
+        assert closed == enough_samples(count, percent) == (count == needed)
 
 
 def test_a_driver_without_latencies_is_judged_by_what_it_reports() -> None:
