@@ -60,12 +60,15 @@ def _json(data: RunData, tables: Sequence[str]) -> Produced:
 
 
 def _pptx(data: RunData, _tables: Sequence[str]) -> Produced:
-    from weighbridge.results.slides import deck  # noqa: PLC0415 - heavy, and needed only here
-    from weighbridge.results.slides.typeface import shown_here  # noqa: PLC0415 - as above
+    from weighbridge.results.show.deck import (  # noqa: PLC0415 - heavy, and needed only here
+        font_here,
+        powerpoint,
+    )
+    from weighbridge.results.show.talk import talk  # noqa: PLC0415 - as above
 
     return Produced(
-        files=(ExportFile(name="slides.pptx", content=deck(data.store)),),
-        remarks=(f"the slides are {shown_here()}",),
+        files=(ExportFile(name="slides.pptx", content=powerpoint(talk(data))),),
+        remarks=(f"slides.pptx: {font_here()}",),
     )
 
 
