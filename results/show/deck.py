@@ -189,7 +189,7 @@ class Deck:
 
 def table_of(head: Iterable[str], lines: Iterable[Line]) -> Table:
     """A table of texts and cells; the first cell of each line is bold."""
-    table = [tuple(Cell(text) for text in head)]
+    table = [tuple(Cell(text, fill=GRID, bold=True) for text in head)]
     for line in lines:
         first, *others = (Cell(cell) if isinstance(cell, str) else cell for cell in line)
         table.append((replace(first, bold=True), *others))
@@ -278,7 +278,7 @@ MAX_COLUMNS: Final = 8
 TYPEFACE: Final = "Arial"
 SAME_WIDTHS: Final = ("Liberation Sans", "Arimo", "Helvetica", "Nimbus Sans")
 _TITLE_SIZES: Final = ((32, 1), (28, 1), (30, 2), (28, 2), (26, 2), (24, 3), (20, 4))
-_LEAD_SIZES: Final = ((22, 1), (20, 1), (20, 2), (18, 2), (16, 3))
+_LEAD_SIZES: Final = ((22, 1), (20, 1), (18, 1), (20, 2), (18, 2), (16, 3))
 _FOOT_SIZES: Final = ((16, 1), (14, 2), (12, 3))
 """Font sizes, each with the most lines that a text may take at it."""
 _READABLE_PT: Final = 14
@@ -291,11 +291,13 @@ _CHART_PT: Final = 16
 
 _NARROW: Final = frozenset("iljtfrI.,:;'’|!()[]/· -")
 _WIDE: Final = frozenset("mwMW%@→")
-_BOLD: Final = 1.08
+_BOLD: Final = 1.1
 """How much wider bold type is."""
-_CELL: Final = 1.25
-"""How much wider texts of cells may be in another font, or bold: a table grows where they wrap."""
-_UNIT: Final = re.compile(r"(?<=\d) (?=(?:[kMGT]i?B|B|ms|s|op/s|%|Gbit/s)\b|%)")
+_WIDER: Final = 1.13
+"""How much wider texts may be in another font. A shape shrinks its text, but a table grows."""
+_UNIT: Final = re.compile(
+    r"(?<=\d) (?=(?:[kMGT]i?B|B|ms|s|op/s|%|Gbit/s)\b|%)|(?<=\bn) (?==)|(?<=n =) (?=\d)"
+)
 _WORD: Final = re.compile(r"[^ -]+-?|[ -]")
 _SPACED: Final = re.compile(r"[^ ]+")
 
@@ -352,6 +354,10 @@ def _fit(
     return size, height
 
 
+def _wider(cell: Cell) -> float:
+    return _WIDER * _BOLD if cell.bold else _WIDER
+
+
 def _columns(table: Table, size: float) -> tuple[list[float], bool]:
     """The widths of columns, and whether no word is broken; spare room goes to long texts."""
     least: list[float] = []
@@ -359,10 +365,10 @@ def _columns(table: Table, size: float) -> tuple[list[float], bool]:
     for word in (_SPACED, _WORD):  # names break at their hyphens only where they must
         least, most = [], []
         for column in zip(*table, strict=True):
-            parts = [part for cell in column for part in bound(cell.text).split("\n")]
-            words = [found for part in parts for found in word.findall(part)] or [""]
-            for widths, texts in ((least, words), (most, parts)):
-                widths.append(max(width_pt(text, size) for text in texts) * _CELL + 2 * SIDE_PT)
+            wide = [(bound(cell.text), size * _wider(cell)) for cell in column]
+            most.append(max(width_pt(text, pt) for text, pt in wide) + 2 * SIDE_PT)
+            words = [width_pt(part, pt) for text, pt in wide for part in word.findall(text)]
+            least.append(max(words, default=0.0) + 2 * SIDE_PT)
         if sum(least) <= ROOM_PT:
             break
     spare, wanted = ROOM_PT - sum(least), sum(most) - sum(least)
@@ -379,7 +385,7 @@ def _heights(table: Table, widths: Sequence[float], size: float) -> list[float]:
     heights = []
     for line in table:
         cells = [
-            height_pt(cell.text, size, (width - 2 * SIDE_PT) / _CELL)
+            height_pt(cell.text, size, (width - 2 * SIDE_PT) / _wider(cell))
             for cell, width in zip(line, widths, strict=True)
         ]
         heights.append(max(cells) + 2 * EDGE_PT)
@@ -404,7 +410,8 @@ def _pages(slide: Slide) -> list[Slide]:
     room = BODY_PT - TOP_PT - sum(height + GAP_PT for _, height in _heading(slide))
     room -= _fit(slide.foot, _FOOT_SIZES)[1] + GAP_PT if slide.foot else 0.0
     tables: list[Table] = []
-    width = MAX_COLUMNS - slide.labels
+    columns = len(slide.table[0]) - slide.labels
+    width = math.ceil(columns / math.ceil(columns / (MAX_COLUMNS - slide.labels)))
     for first in range(slide.labels, len(slide.table[0]), width):
         part = [(*line[: slide.labels], *line[first : first + width]) for line in slide.table]
         heights = _heights(tuple(part), _columns(tuple(part), _READABLE_PT)[0], _READABLE_PT)
@@ -565,7 +572,7 @@ class _Page:
         for number, line in enumerate(table):
             frame.table.rows[number].height = Pt(heights[number] * stretch)
             for place, cell in zip(frame.table.rows[number].cells, line, strict=True):
-                self._cell(place, cell if number else replace(cell, fill=GRID, bold=True), size)
+                self._cell(place, cell, size)
         ink = f'<a:solidFill><a:srgbClr val="{_hex(self._colours[GRID])}"/></a:solidFill>'
         for element in frame.element.iter(qn("a:tcPr")):
             element.insert(0, _xml(f'<a:lnB w="9525">{ink}</a:lnB>'))

@@ -61,7 +61,7 @@ from weighbridge.results.show.deck import (
 from weighbridge.results.statistics import Ratio
 
 MAX_BARS: Final = 10
-MAX_CONCLUSIONS: Final = 6
+MAX_CONCLUSIONS: Final = 5
 """What is readable on a slide; the backup has all."""
 WIDEST: Final = 2.0
 """An axis ends at so many times the largest change, wherever an interval ends."""
@@ -166,7 +166,7 @@ def find_topic(data: RunData) -> Topic | None:
         question=f"Which rate does each serve within {bound}?",
         answer=slides[0].title,
         slides=slides,
-        backup=(Slide(title=f"Rates within {bound}", table=table),),
+        backup=(Slide(title=f"Rates within {bound}", labels=2, table=table),),
     )
 
 

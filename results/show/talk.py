@@ -87,21 +87,12 @@ MAX_TITLE: Final = 110
 MAX_CELL: Final = 120
 """Characters of a setting on a slide; the report has all of it."""
 
-FACTS: Final = {
-    "gateway": "gateway",
-    "share of the hosts": "share of the hosts",
-    "path": "path",
-    "rgw: rgw_frontends": "front end",
-    "replicas": "replicas",
-    "acknowledgement": "acknowledged when",
-    "object store": "object store",
-    "rgw: rgw_thread_pool_size": "threads of radosgw",
-    "workers": "workers",
-    "tcp_nodelay": "tcp_nodelay",
-    "daemons": "daemons",
-    "placement groups": "placement groups",
-}
-"""The settings that affect results most, in order, by their names in the manifest's fact sheets."""
+SETTINGS: Final = (
+    *("gateway", "share of the hosts", "path", "rgw: rgw_frontends", "replicas"),
+    *("acknowledgement", "object store", "rgw: rgw_thread_pool_size", "workers", "tcp_nodelay"),
+    *("daemons", "placement groups"),
+)
+"""Those that affect results most, in order, by their names in the manifest's fact sheets."""
 NOT_SETTINGS: Final = (
     *("image ", "limits ", "verified", "kernel", "machine", "runc", "cgroup", "mtu", "hosts"),
     *("packages", "radosgw", "disk model", "write-back", "CPU quota", "reads by OSD"),
@@ -130,7 +121,7 @@ def talk(data: RunData) -> Deck:
             *(slide for topic in topics for slide in topic.backup),
             *talked.figures(),
             *talked.limits(more),
-            *talked.caveats(),
+            *talked.caveats(topics[0]),
             *talked.settings(),
         ),
     )
@@ -291,7 +282,8 @@ class _Talk:
         repeats = max((row.repeats for row in rows), default=0)
         each = f"Figures: geometric mean of {repeats} repeats" if repeats > 1 else "One repeat"
         feet = [f"{each}; whiskers: 95 % interval"]
-        feet += ["×: not comparable"] if any(not row.ranked for row in rows) else []
+        crosses = [one for chart in charts if chart for one in chart.series if not one.joined]
+        feet += ["×: not comparable"] if crosses else []
         feet += [f"not measured: {', '.join(absent)}"] if absent else []
         feet += [_without_p90(rows)] if charts[0] is not None and charts[1] is None else []
         feet += [power_brief(power)] if power else []
@@ -485,23 +477,27 @@ class _Talk:
     def figures(self) -> Iterator[Slide]:
         """Throughput and p90 of all cells, with their intervals."""
         cells = {(kind_of(row), row.workers, row.layout): row for row in self.rows}
+        counts = {row.repeats for row in self.rows}
+        units = ("op/s", "p90, ms", "n") if len(counts) > 1 else ("op/s", "p90, ms")
         lines: list[Line] = []
         for kind, workers in dict.fromkeys((kind, workers) for kind, workers, _ in cells):
             rows = [cells.get((kind, workers, layout)) for layout in self.layouts]
-            figures = [cell for row in rows for cell in _figures(row)]
+            figures = [cell for row in rows for cell in _figures(row, repeats=len(counts) > 1)]
             lines.append([upper(self.names[kind]), str(workers), *figures])
         if lines:
-            head = [f"{name}, {unit}" for name in self.layouts for unit in ("op/s", "p90, ms", "n")]
+            head = [f"{name}, {unit}" for name in self.layouts for unit in units]
             yield Slide(
                 title="Throughput and p90",
                 labels=2,
                 table=table_of(("", "workers", *head), lines),
-                foot="Geometric mean of n repeats with half its 95 % interval in per cent, or its "
-                "ends. Red: not comparable.",
+                foot="Geometric mean of the repeats with half its 95 % interval in per cent, or "
+                f"its ends; n {'≤' if len(counts) > 1 else '='} {max(counts)}. Red: not comparable.",
             )
 
-    def caveats(self) -> Iterator[Slide]:
-        lines = [(upper(reason.status), reason.words, reason.where) for reason in self.reasons]
+    def caveats(self, first: Topic) -> Iterator[Slide]:
+        lines = [("", f"{upper(gap)}.", "") for gap in self.data.gaps]
+        lines += [("", doubt, "") for doubt in first.doubts]
+        lines += [(upper(reason.status), reason.words, reason.where) for reason in self.reasons]
         if lines:
             yield Slide(title="All caveats", table=table_of(("", "Why", "Of what"), lines))
 
@@ -517,14 +513,14 @@ class _Talk:
         lines.append(("caches", self.data.plan.suite.cache_words))
         yield Slide(title="How it was measured", table=table_of(("", "all layouts"), lines))
         facts = self._facts()
-        order = [name for name in FACTS if name in facts]
-        order += [name for name in facts if name not in FACTS and _differs(facts[name])]
+        order = [name for name in SETTINGS if name in facts]
+        order += [name for name in facts if name not in SETTINGS and _differs(facts[name])]
         table: list[Line] = []
         for name in order:
             fill = SHADE if _differs(facts[name]) else ""
             values = [facts[name].get(layout, UNKNOWN) for layout in self.layouts]
             cells = [Cell(_brief(value), fill=fill) for value in values]
-            table.append([FACTS.get(name, name.removeprefix("background: ")), *cells])
+            table.append([name.removeprefix("background: ").removeprefix("rgw: "), *cells])
         if table:
             yield Slide(
                 title="Settings",
@@ -589,15 +585,15 @@ def _change(effect: Effect) -> Cell:
     return Cell(text, ink=BETTER if effect.verdict == "better" else WORSE, bold=True)
 
 
-def _figures(row: Row | None) -> tuple[Cell, ...]:
+def _figures(row: Row | None, *, repeats: bool) -> tuple[Cell, ...]:
     if row is None:
-        return (Cell(UNKNOWN),) * 3
+        return (Cell(UNKNOWN),) * (2 + repeats)
     keys: tuple[MetricKey, ...] = ("throughput", "p90")
     cells = [
         Cell(shown(row, key).replace(" ", "\N{NO-BREAK SPACE}"), INK if may_rank(row, key) else BAD)
         for key in keys
     ]
-    return (*cells, Cell(str(row.repeats)))
+    return (*cells, Cell(str(row.repeats))) if repeats else tuple(cells)
 
 
 def _differs(values: dict[str, str]) -> bool:

@@ -150,7 +150,7 @@ def test_results_come_before_settings_which_are_shaded_where_they_differ(tmp_pat
     lines = {line[0].text: line for line in slide(deck, "Settings").table}
     assert [cell.text for cell in lines["replicas"][1:]] == ["3", "2"]
     assert {cell.fill for cell in lines["replicas"][1:]} == {SHADE}
-    assert {cell.fill for cell in lines["acknowledged when"]} == {""}
+    assert {cell.fill for cell in lines["acknowledgement"]} == {""}
 
 
 def test_more_workloads_than_can_be_followed_are_behind_the_divider(tmp_path: Path) -> None:
