@@ -6,6 +6,7 @@ Arial; PowerPoint and LibreOffice shrink what is still too long, as in a wider f
 
 from __future__ import annotations
 
+import contextlib
 import io
 import math
 import re
@@ -714,22 +715,16 @@ class _Page:
 
         LibreOffice 7.4 draws them only upwards, though both ends are written alike.
         """
-        whole = {
-            place: (point.y - point.low, point.high - point.y)
-            for place, point in points.items()
-            if point.low is not None and point.high is not None
-        }
-        if not whole:
+        head = f'<c:formatCode>General</c:formatCode><c:ptCount val="{max(points) + 1}"/>'
+        plus = minus = head
+        for place, point in points.items():
+            if point.low is not None and point.high is not None:
+                plus += _distance(place, point.high - point.y)
+                minus += _distance(place, point.y - point.low)
+        if plus == head:
             return
-        ends = ""
-        for side, name in enumerate(("minus", "plus")):
-            values = "".join(
-                f'<c:pt idx="{place}"><c:v>{max(0.0, distances[side]):.6g}</c:v></c:pt>'
-                for place, distances in whole.items()
-            )
-            head = f'<c:formatCode>General</c:formatCode><c:ptCount val="{max(points) + 1}"/>'
-            # The standard wants `plus` first.
-            ends = f"<c:{name}><c:numLit>{head}{values}</c:numLit></c:{name}>{ends}"
+        ends = f"<c:plus><c:numLit>{plus}</c:numLit></c:plus>"
+        ends += f"<c:minus><c:numLit>{minus}</c:numLit></c:minus>"
         kind = '<c:errBarType val="both"/><c:errValType val="cust"/><c:noEndCap val="0"/>'
         colour = f'<a:solidFill><a:srgbClr val="{_hex(self._colours[ink])}"/></a:solidFill>'
         line = f'<c:spPr><a:ln w="19050">{colour}</a:ln></c:spPr>'
@@ -754,6 +749,10 @@ def _card_texts(card: Card, large: int, small: int) -> list[Text]:
         (card.text, small, INK, False),
         (card.detail, small, MUTED, False),
     ]
+
+
+def _distance(place: int, value: float) -> str:
+    return f'<c:pt idx="{place}"><c:v>{max(0.0, value):.6g}</c:v></c:pt>'
 
 
 def _head(title: Any, text: str) -> None:
@@ -789,15 +788,16 @@ def _xml(text: str) -> Any:
 
 
 def font_here() -> str:
-    """In which font a deck is set, and in which this machine shows it, if that is another one."""
+    """In which font a deck is set, and in which this machine shows it, as far as that is known."""
     program = shutil.which("fc-match")
-    if program is None:
+    family = ""
+    if program is not None:
+        command = [program, "--format=%{family[0]}", TYPEFACE]
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            family = subprocess.run(
+                command, capture_output=True, text=True, timeout=10, check=False
+            ).stdout.strip()
+    if family in ("", TYPEFACE):
         return f"font {TYPEFACE}"
-    command = [program, "--format=%{family[0]}", TYPEFACE]
-    try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return f"font {TYPEFACE} (fc-match did not answer: how it is shown here is not known)"
-    family = answer.stdout.strip()
-    alike = ", whose letters are as wide" if family in SAME_WIDTHS else ", of other widths"
-    return f"font {TYPEFACE}" + (f" (here {family}{alike})" if family not in ("", TYPEFACE) else "")
+    alike = "whose letters are as wide" if family in SAME_WIDTHS else "of other widths"
+    return f"font {TYPEFACE} (here {family}, {alike})"

@@ -35,10 +35,9 @@ from weighbridge.results.analysis.tuning.tuning_result import (
     TuningResult,
     cards,
     could_be_shown,
-    interval_words,
 )
 from weighbridge.results.doubt import doubt_brief, few, touching
-from weighbridge.results.figures import UNKNOWN, counted, listed, show_figure, show_percent, upper
+from weighbridge.results.figures import UNKNOWN, counted, listed, show_figure, upper
 from weighbridge.results.figures import percent as percent_of_ratio
 from weighbridge.results.metrics import MetricKey
 from weighbridge.results.show.deck import (
@@ -355,7 +354,7 @@ def tuning_topic(data: RunData) -> Topic | None:
             )
             for card in cards(result)
         ),
-        slides=(*_effects(result), *_confirmed(result)),
+        slides=tuple(_effects(result)),
         backup=tuple(_ledger(result)),
         doubts=tuple(doubts),
         meaning=tuple(meaning),
@@ -398,33 +397,6 @@ def _bar(ratio: Ratio, name: str, effect: Effect) -> Point:
         high=None if ratio.high is None else percent_of_ratio(ratio.high),
         label=change_figure(effect),
         colour=VERDICT_INKS.get(effect.verdict, MUTED),
-    )
-
-
-def _confirmed(result: TuningResult) -> Iterator[Slide]:
-    """The winner's effects on fresh deployments."""
-    confirmation = result.confirmation
-    if result.winner is None or confirmation is None:
-        return
-    lines = []
-    for number, effect in enumerate(confirmation.effects):
-        change, interval, verdict = UNKNOWN, UNKNOWN, "not comparable"
-        if effect is not None and effect.ratio is not None:
-            change, verdict = show_percent(effect.ratio.value), effect.verdict
-            interval = interval_words(effect) or UNKNOWN
-        ink = VERDICT_INKS.get(verdict, MUTED)
-        cells = (Cell(change, bold=True, ink=ink), Cell(interval), Cell(verdict, ink=ink))
-        lines.append((upper(result.called(number)), *cells))
-    survival = confirmation.survival
-    power = f" Power of the winner: {survival.words}." if survival is not None else ""
-    denied = "" if confirmation.confirmed else "not "
-    yield Slide(
-        title=f"The winner was {denied}confirmed on fresh deployments",
-        lead=listed(result.named(result.winner.arm)),
-        table=table_of(("Objective", "Change", "95 % interval", "Verdict"), lines),
-        foot=f"{counted(confirmation.repeats, 'visit')} of each, in random order, on other data "
-        f"than those that it was chosen by.{power}",
-        notes=(result.confirmation_words,),
     )
 
 

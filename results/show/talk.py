@@ -82,12 +82,10 @@ MAX_WORKLOADS: Final = 4
 MAX_CARDS: Final = 8
 MAX_CURVES: Final = 6
 """Layouts that can be told apart as lines; more are bars at the largest worker count."""
-MAX_TITLE: Final = 110
-"""Characters of a title that names each layout."""
 MAX_CELL: Final = 120
 """Characters of a setting on a slide; the report has all of it."""
 
-SETTINGS: Final = (
+SETTINGS: Final[tuple[str, ...]] = (
     *("gateway", "share of the hosts", "path", "rgw: rgw_frontends", "replicas"),
     *("acknowledgement", "object store", "rgw: rgw_thread_pool_size", "workers", "tcp_nodelay"),
     *("daemons", "placement groups"),
@@ -160,7 +158,11 @@ class _Talk:
     def opening(self, topics: Sequence[Topic]) -> Slide:
         """The question, its answer, what shows it, and what was measured how."""
         first, *others = topics
-        lines = [*self._state(), *(f"{upper(topic.answer)}." for topic in others[:1])]
+        manifest = self.data.manifest
+        lines = [f"{upper(topic.answer)}." for topic in others[:1]]
+        if manifest.state != "done":
+            why = "".join(f": {line}" for line in manifest.error.splitlines()[:1])
+            lines.insert(0, f"This run is not complete: {manifest.state}{why}.")
         if len(first.cards) > MAX_CARDS:
             lines.append(f"{len(first.cards) - MAX_CARDS} more workloads: see the backup.")
         shown = first.shown or Slide(
@@ -172,12 +174,6 @@ class _Talk:
         return replace(
             shown, lead=first.question, lines=(*lines, self._systems(), self._conditions())
         )
-
-    def _state(self) -> Iterator[str]:
-        manifest = self.data.manifest
-        if manifest.state != "done":
-            why = f": {manifest.error.splitlines()[0]}" if manifest.error else ""
-            yield f"This run is not complete: {manifest.state}{why}."
 
     def _systems(self) -> str:
         """`rgw-beast: Ceph RGW, release ceph-16; swift: ...`: layouts of one gateway together."""
@@ -391,14 +387,12 @@ class _Talk:
             }
             lines.append([layout, *(cells.get(kind, Cell(UNKNOWN)) for kind in kinds)])
         head = [f"{upper(self.names[kind])}, {counted(most[kind], 'worker')}" for kind in kinds]
-        finding = resource_finding(self.rows)
         yield Slide(
-            title=finding if len(finding) <= MAX_TITLE else "What limited the layouts",
+            title=resource_finding(self.rows),
             lead="The most used resource at the largest worker count, in % of its limit",
             table=table_of(("", *head), lines),
             foot="Shaded: it may have been the bottleneck (80 % or more, or throttled in half of "
             "its CPU quota periods). +1: so may another.",
-            notes=(f"{finding}.",),
         )
 
     def trust(self, first: Topic) -> Slide:
@@ -491,7 +485,7 @@ class _Talk:
                 labels=2,
                 table=table_of(("", "workers", *head), lines),
                 foot="Geometric mean of the repeats with half its 95 % interval in per cent, or "
-                f"its ends; n {'≤' if len(counts) > 1 else '='} {max(counts)}. Red: not comparable.",
+                f"its ends; n = {listed([*map(str, sorted(counts))], 'or')}. Red: not comparable.",
             )
 
     def caveats(self, first: Topic) -> Iterator[Slide]:
@@ -608,14 +602,14 @@ def _brief(value: str) -> str:
 
 
 def _limits_of(host: PlannedHost) -> str:
-    """`0.3 CPU, 2.5 GiB, 1 disk of 200 MB/s, 1 Gbit/s`."""
+    """`0.3 CPU, 2.5 GiB, disk of 200 MB/s, 1 Gbit/s`."""
     limits = [host.cpu_words("")]
     limits += [show_bytes(host.memory)] if host.memory is not None else []
-    for disk in host.disks[:1]:
+    for disk in host.disks:
         speed = f" of {show_bytes(disk.bandwidth)}/s" if disk.bandwidth is not None else ""
-        speed = f" {disk.model['base']}" if disk.model is not None else speed
-        limits.append(f"{counted(len(host.disks), 'disk')}{speed}")
-    nic = host.nic
-    limits += [f"{show_figure(nic.rate / 1e9)} Gbit/s"] if nic is not None and nic.rate else []
-    limits += [f"{show_figure(nic.delay * 1e6)} µs to a peer"] if nic and nic.delay else []
+        limits.append(f"disk {disk.model['base']}" if disk.model is not None else f"disk{speed}")
+    if host.nic is not None and host.nic.rate is not None:
+        limits.append(f"{show_figure(host.nic.rate / 1e9)} Gbit/s")
+    if host.nic is not None and host.nic.delay:
+        limits.append(f"{show_figure(host.nic.delay * 1e6)} µs to a peer")
     return ", ".join(limits)
