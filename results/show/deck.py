@@ -424,12 +424,13 @@ def _pages(slide: Slide) -> list[Slide]:
             page.append(line)
             left -= height
         tables.append(tuple(page))
-    of = f" of {len(tables)})"
+    if len(tables) == 1:
+        return [slide]
+    numbered = enumerate(tables, start=1)
+    titles = [f"{slide.title} ({number} of {len(tables)})" for number, _ in numbered]
     return [
-        replace(
-            slide, table=table, title=f"{slide.title} ({number}{of}" if tables[1:] else slide.title
-        )
-        for number, table in enumerate(tables, start=1)
+        replace(slide, title=title, table=table)
+        for title, table in zip(titles, tables, strict=True)
     ]
 
 
@@ -711,10 +712,7 @@ class _Page:
         return frame
 
     def _whiskers(self, element: Any, points: dict[int, Point], ink: str, *, way: str = "") -> None:
-        """Custom error bars, for which python-pptx has no API: distances from points by place.
-
-        LibreOffice 7.4 draws them only upwards, though both ends are written alike.
-        """
+        """Custom error bars, for which python-pptx has no API: distances from points by place."""
         head = f'<c:formatCode>General</c:formatCode><c:ptCount val="{max(points) + 1}"/>'
         plus = minus = head
         for place, point in points.items():

@@ -82,6 +82,8 @@ MAX_WORKLOADS: Final = 4
 MAX_CARDS: Final = 8
 MAX_CURVES: Final = 6
 """Layouts that can be told apart as lines; more are bars at the largest worker count."""
+MAX_TITLE: Final = 150
+"""Characters of a title that names each layout."""
 MAX_CELL: Final = 120
 """Characters of a setting on a slide; the report has all of it."""
 
@@ -254,16 +256,10 @@ class _Talk:
         )
 
     def _title(self, kind: Kind) -> str:
-        """The same finding as on the card, with its interval; of a single layout its best."""
+        """Who serves most compared with the first layout, and least; of a single one its best."""
         about, rows = upper(self.names[kind]), self.of(kind)
         if kind in self.pairs:
-            finding = foremost(self.pairs[kind])
-            ratio, ends = finding.ratio, ""
-            if ratio is not None and ratio.low is not None and ratio.high is not None:
-                ends = f" ({show_ratio(ratio.low)} to {show_ratio(ratio.high)})"
-            ends = "" if finding.verdict == "too small to matter" or "(" in finding.brief else ends
-            brief, mark, _ = finding.brief.partition(", provisional")
-            return f"{about}: {brief}{ends}{mark}"
+            return f"{about}: {_extremes(self.pairs[kind])}"
         rates = [(row.value("throughput") or 0.0, row.workers) for row in rows if row.ranked]
         rate, workers = max(rates, default=(0.0, 0))
         at = f"at most {show_figure(rate)} op/s, at {counted(workers, 'worker')}"
@@ -336,7 +332,9 @@ class _Talk:
                 served(name, [row for row in rows if row.layout == name], bound_ms)
                 for name in paths
             ]
-            rates = ", ".join(f"{one.layout} {one.span}" for one in within)
+            within.sort(key=lambda one: -(one.ops_s or 0.0))
+            named = within if len(within) <= 3 else [within[0], within[-1]]
+            rates = ", ".join(f"{one.layout} {one.span}" for one in named)
             title = f"{upper(about)} within p90 ≤ {bound_ms:g} ms: {rates}"
         yield Slide(
             title=title,
@@ -387,8 +385,9 @@ class _Talk:
             }
             lines.append([layout, *(cells.get(kind, Cell(UNKNOWN)) for kind in kinds)])
         head = [f"{upper(self.names[kind])}, {counted(most[kind], 'worker')}" for kind in kinds]
+        finding = resource_finding(self.rows)
         yield Slide(
-            title=resource_finding(self.rows),
+            title=finding if len(finding) <= MAX_TITLE else "What ran out, layout by layout",
             lead="The most used resource at the largest worker count, in % of its limit",
             table=table_of(("", *head), lines),
             foot="Shaded: it may have been the bottleneck (80 % or more, or throttled in half of "
@@ -471,21 +470,20 @@ class _Talk:
     def figures(self) -> Iterator[Slide]:
         """Throughput and p90 of all cells, with their intervals."""
         cells = {(kind_of(row), row.workers, row.layout): row for row in self.rows}
-        counts = {row.repeats for row in self.rows}
-        units = ("op/s", "p90, ms", "n") if len(counts) > 1 else ("op/s", "p90, ms")
+        most = max((row.repeats for row in self.rows), default=0)
         lines: list[Line] = []
         for kind, workers in dict.fromkeys((kind, workers) for kind, workers, _ in cells):
             rows = [cells.get((kind, workers, layout)) for layout in self.layouts]
-            figures = [cell for row in rows for cell in _figures(row, repeats=len(counts) > 1)]
+            figures = [cell for row in rows for cell in _figures(row, most)]
             lines.append([upper(self.names[kind]), str(workers), *figures])
         if lines:
-            head = [f"{name}, {unit}" for name in self.layouts for unit in units]
+            head = [f"{name}, {unit}" for name in self.layouts for unit in ("op/s", "p90 in ms")]
             yield Slide(
                 title="Throughput and p90",
                 labels=2,
                 table=table_of(("", "workers", *head), lines),
                 foot="Geometric mean of the repeats with half its 95 % interval in per cent, or "
-                f"its ends; n = {listed([*map(str, sorted(counts))], 'or')}. Red: not comparable.",
+                f"its ends; n = {most} unless a lower one is said. Red: not comparable.",
             )
 
     def caveats(self, first: Topic) -> Iterator[Slide]:
@@ -535,6 +533,29 @@ class _Talk:
         return facts
 
 
+def _extremes(pairs: Sequence[Finding]) -> str:
+    """Which layout is farthest ahead of the first, with the interval, and which is farthest behind;
+    if none is ahead, only that.
+    """
+    of_first: dict[float, tuple[str, Finding]] = {}
+    for pair in pairs:
+        if pair.ratio is not None:
+            ahead = pair.faster != pair.baseline
+            times = pair.ratio.value if ahead else 1 / pair.ratio.value
+            of_first[times] = (pair.faster if ahead else pair.slower, pair)
+    if not of_first:
+        return pairs[0].brief
+    most, least = max(of_first), min(of_first)
+    _, finding = of_first[most if most >= 1 else least]
+    ratio, ends = finding.ratio, ""
+    if ratio is not None and ratio.low is not None and ratio.high is not None:
+        ends = f" ({show_ratio(ratio.low)} to {show_ratio(ratio.high)})"
+    ends = "" if finding.verdict == "too small to matter" or "(" in finding.brief else ends
+    brief, mark, _ = finding.brief.partition(", provisional")
+    last = f", {of_first[least][0]} {show_ratio(least)}" if least < most >= 1 else ""
+    return f"{brief}{ends}{last}{mark}"
+
+
 def _point(row: Row, metric: MetricKey, *, bar: bool = False) -> Point:
     figure = row.figure(metric)
     ranked = may_rank(row, metric)
@@ -579,15 +600,20 @@ def _change(effect: Effect) -> Cell:
     return Cell(text, ink=BETTER if effect.verdict == "better" else WORSE, bold=True)
 
 
-def _figures(row: Row | None, *, repeats: bool) -> tuple[Cell, ...]:
+def _figures(row: Row | None, most: int) -> tuple[Cell, Cell]:
+    """Throughput and p90; `most`: the usual number of repeats."""
     if row is None:
-        return (Cell(UNKNOWN),) * (2 + repeats)
-    keys: tuple[MetricKey, ...] = ("throughput", "p90")
-    cells = [
-        Cell(shown(row, key).replace(" ", "\N{NO-BREAK SPACE}"), INK if may_rank(row, key) else BAD)
-        for key in keys
-    ]
-    return (*cells, Cell(str(row.repeats))) if repeats else tuple(cells)
+        return Cell(UNKNOWN), Cell(UNKNOWN)
+    rate, p90 = shown(row, "throughput"), shown(row, "p90")
+    rate += f", n = {row.repeats}" if row.repeats < most else ""
+    rate_ink = INK if may_rank(row, "throughput") else BAD
+    return Cell(_unbroken(rate), rate_ink), Cell(
+        _unbroken(p90), INK if may_rank(row, "p90") else BAD
+    )
+
+
+def _unbroken(text: str) -> str:
+    return text.replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _differs(values: dict[str, str]) -> bool:
