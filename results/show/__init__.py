@@ -1,1 +1,1 @@
-"""How results are shown: tables and charts as data, and the files and queries made of them."""
+"""How results are shown: tables, charts and slides as data, and the files made of them."""
