@@ -357,7 +357,6 @@ def _brief(effect: Effect, reasons: Sequence[Reason]) -> str:
 
 
 def _print_rows(rows: Sequence[Row], drawing: _RowTable, console: Console) -> None:
-    """One table, with as many columns as fit; one for each driver if the terminal is narrow."""
     if len({row.driver for row in rows}) > 1 and console.width < BOTH:
         for driver in dict.fromkeys(row.driver for row in rows):
             console.print(f"By {driver_label(driver)}:", style="bold")
