@@ -72,8 +72,7 @@ ATTACKS: Final = {
     ),
     "programs inherit secrets": "gateways/test_existing.py::*programs_on_this*",
     "a refusal repeats a secret of a URL": (
-        "weighbridge/test_command.py::*secret_of_a_url* "
-        "results/influx/test_points.py::*invalid_url*"
+        "weighbridge/test_command.py::*secret_of_a_url* results/show/test_influx.py::*invalid_url*"
     ),
     "a server's storage URL is no URL": (
         "common/test_exchange.py::*storage_url* drivers/locust/test_client.py::*storage_url*"
@@ -128,6 +127,9 @@ ATTACKS: Final = {
         "weighbridge/test_line.py::*clean* system/test_existing.py::*swept*"
     ),
     "a run's name is a command when a shell completes it": "weighbridge/cli/test_files.py::*runs*",
+    "an InfluxDB answers without an end, elsewhere, or with the token": (
+        "results/show/test_influx.py"
+    ),
     "an address that is in use, a name that is too long": "weighbridge/test_command.py::*usage*",
 }
 """Where each is held: files of tests, separated by spaces, with a pattern of a test's name."""
