@@ -93,7 +93,6 @@ def _grammar(name: str) -> FileGrammar:
 
 
 def _parsed(grammar: FileGrammar, text: str) -> dict[_Path, list[str]]:
-    """Lines by container, in file order, without comments and empty lines."""
     found: dict[_Path, list[str]] = {(): []}
     seen: Counter[tuple[_Path, str]] = Counter()
     stack: list[_Path] = [()]

@@ -122,7 +122,6 @@ def look(
 def _answering(
     client: Host, endpoints: Sequence[Endpoint], within_s: float | None
 ) -> tuple[Endpoint, ...]:
-    """One endpoint of each API: of several the first that can be used. Raises TargetError."""
     if all(not endpoint.others for endpoint in endpoints):
         return tuple(endpoints)
     found: dict[str, Endpoint] = {}

@@ -161,7 +161,6 @@ class SwiftChange:
         return self.front is not None and host is not None and one in self.front.daemons(host)
 
     def _stop(self) -> None:
-        """Stop fronts and proxies first, so that no request finds half of the servers gone."""
         fronts = [one for one in self.affected if self._is_front(one)]
         proxies = [one for one in self.affected if is_proxy(one.service.name)]
         others = [one for one in self.affected if one not in fronts and one not in proxies]

@@ -47,6 +47,9 @@ ATTACKS: Final = {
         "weighbridge/cli/test_results.py results/show/test_chart.py"
     ),
     "text turns its direction, or is a formula": "results/show/test_tables.py",
+    "stray and endless files in COSBench's archive, a key in its logs": (
+        "drivers/cosbench/test_archive.py"
+    ),
     "a suite without bounds": (
         "suites/test_suite.py topologies/test_loader.py "
         "weighbridge/tuning/test_tuning_preparation.py"
@@ -90,6 +93,12 @@ ATTACKS: Final = {
     "a probe or a log without an end": (
         "weighbridge/conductor/test_telemetry.py::*without_an_end* "
         "topologies/test_ssh_connection.py::*hole_in_a_log*"
+    ),
+    "a measured host says more than it can have used": (
+        "weighbridge/conductor/test_telemetry.py::*beyond_what*"
+    ),
+    "a key of ssh, a token or authorities that are a pipe, or never end": (
+        "topologies/test_ssh_connection.py::*locked_key* results/show/test_influx.py::*never_end*"
     ),
     "a thread dies and nobody sees it": "weighbridge/test_requirements.py::*thread_that_dies*",
     "a store sends without an end, or answers nothing": (

@@ -200,7 +200,6 @@ class DurabilityPass:
             return writer.operations(), tuple(marks)
 
     def _wait(self, deployment: Deployment, writer: Writing, until_s: float) -> None:
-        """Wait for a moment, and look meanwhile whether the layout and its load are well."""
         while (left_s := until_s - time.monotonic()) > 0:
             time.sleep(min(left_s, _LOOK_S))
             writer.check()
@@ -256,7 +255,6 @@ class DurabilityPass:
         return cut
 
     def _why_not_serving(self, deployment: Deployment, endpoints: Sequence[Endpoint]) -> str:
-        """Start the gateway again; why it serves no request in the time it has, or empty."""
         until_s = time.monotonic() + SERVES_WITHIN_S
         try:
             # What a start says is the same at every cut.
