@@ -391,7 +391,6 @@ def slower_nic(hardware: Hardware, here: str, there: str) -> int | None:
 def _pairs(
     names: Sequence[str], clients: Sequence[str], needs: Mapping[str, HostNeed]
 ) -> list[tuple[str, str]]:
-    """Pairs that exchange data in a benchmark: clients and others, gateways and storage hosts."""
     pairs = [(client, name) for client in clients for name in names if name not in clients]
     tiers = {name: needs[name].tier for name in names if name in needs}
     storage = [name for name, tier in tiers.items() if tier == "storage"]

@@ -122,7 +122,6 @@ def _cpu_factor(machine: Machine, template: Hardware) -> float:
 
 
 def _own_cpus(machine: Machine, template: Hardware) -> dict[str, str]:
-    """The CPUs of each host's own; none if it gets a quota."""
     each = (len(machine.cores) - 1) // len(template.hosts)
     if len(machine.cores) < WHOLE_CORES_FROM or not machine.cpusets or not each:
         return {}

@@ -152,7 +152,6 @@ def _nic_limit(bit_per_s: float | None) -> str:
 
 
 def _fabric(hosts: Hosts, hardware: Hardware) -> Iterator[BaselineFigure]:
-    """What each host sends and receives while all hosts do both."""
     names = list(hosts.hosts)
     peers = min(len(names) - 1, ceilings.FABRIC_PEERS)
     flows = [

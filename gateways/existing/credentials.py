@@ -327,7 +327,6 @@ def with_profile(s3: S3, environment: Mapping[str, str]) -> S3:
 
 
 def _source(s3: S3, environment: Mapping[str, str]) -> KeySource:
-    """The profile that has or gives keys."""
     profile = s3.credentials.partition(" ")[2]
     named = profile or next(filter(None, map(environment.get, PROFILES)), "default")
     shared = environment.get("AWS_SHARED_CREDENTIALS_FILE") or "~/.aws/credentials"

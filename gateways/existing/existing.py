@@ -208,7 +208,6 @@ def _each(texts: Iterable[str]) -> str:
 
 
 def _address_words(endpoint: Endpoint, shown: Mapping[str, Any]) -> str:
-    """The addresses of a name, and which of them get requests; empty for an address."""
     addresses = [str(one) for one in shown.get("addresses", ())]
     if not addresses:
         return ""

@@ -60,7 +60,6 @@ def look(endpoint: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _limits(answer: HttpAnswer) -> str:
-    """That it refuses for the load, with its own words; "" where it does not say so."""
     said = plain_xml.error_words(answer.body)
     limits = "SlowDown" in said or "retry-after" in answer.headers
     return f"it limits requests now: {said or 'try again later'}" if limits else ""

@@ -381,7 +381,6 @@ class CephChange:
         return [f"{_count(self.stale)} stopped and started"]
 
     def _read_back(self, ceph: CephDaemon, wanted: Mapping[str, str]) -> None:
-        """Check that the daemon reports every changed option as wanted, whatever is in its file."""
         unset = [name for name, value in self.changed[ceph].items() if value is None]
         left = beyond_default(ceph, unset)
         if left:

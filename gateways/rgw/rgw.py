@@ -239,7 +239,6 @@ class CephBringUp:
         )
 
     def _make_user(self) -> None:
-        """Create one user with an S3 key and a Swift subuser; no secret is on a command line."""
         # Newer releases can deactivate keys, and take one without this field for inactive.
         key = {"active": True}
         data = {

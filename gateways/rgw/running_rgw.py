@@ -235,7 +235,6 @@ def _queue(state: CephState, knows: Callable[[str], bool]) -> dict[str, str]:
 
 
 def _background(settings: RgwSettings) -> dict[str, str]:
-    """Background work of the daemons, named by purpose to compare it with other gateways'."""
     rgw, gc = settings.radosgw, settings.radosgw.gc
     collected = (
         f"garbage collection every {gc.processor_period:g} s"

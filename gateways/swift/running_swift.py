@@ -314,7 +314,6 @@ class RunningSwift(RunningGateway):
         return SwiftRoster(cluster.place, cluster.settings, self._state.hosts)
 
     def _disk_usage(self, below: str) -> tuple[int, int, int]:
-        """Size, used and free bytes of all disks that are mounted there. Raises TargetError."""
         roster = self._roster()
         mounted = []
         for host in self._stores:

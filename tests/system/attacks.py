@@ -116,6 +116,7 @@ ATTACKS: Final = {
         "suites/test_importer.py::*another* suites/test_importer.py::*written_for*"
     ),
     "a line of HAProxy has no effect": "gateways/test_haproxy.py::*ignores*",
+    "a fact of HAProxy is not what its options say": "gateways/test_haproxy.py::*override*",
     "a profile is read by half, a Keystone's URL not known": (
         "gateways/test_existing_credentials.py::*aws_tools* "
         "gateways/test_existing_credentials.py::*keystone*"

@@ -46,7 +46,6 @@ PERIOD_S: Final = 1.0
 MOST_PER_S: Final = 2.0**43
 """A disk or NIC with 8 TB/s is none: a host that says more says anything, as do sums of it."""
 MOST_CPUS: Final = 10**4
-MOST_MEMORY_BYTES: Final = 2**50
 
 
 def grown(
@@ -67,8 +66,8 @@ def grown(
         "network_faults": _more(first.network_faults, last.network_faults),
         "received_bytes": _more(first.network_received_bytes, last.network_received_bytes),
         "sent_bytes": _more(first.network_sent_bytes, last.network_sent_bytes),
-        "memory_bytes": _more(0, last.memory_bytes, MOST_MEMORY_BYTES),
-        "memory_held_bytes": _more(0, last.memory_held_bytes, MOST_MEMORY_BYTES),
+        "memory_bytes": last.memory_bytes,
+        "memory_held_bytes": last.memory_held_bytes,
         "disks": _disks(first.disks, last.disks),
     }
 
