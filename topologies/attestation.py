@@ -231,7 +231,6 @@ def _disks(
 
 
 def _best(calls: Sequence[Callable[[], list[HostCeiling]]]) -> list[HostCeiling]:
-    """The best of each figure, all measured at once again while one is below what is promised."""
     best: dict[tuple[str, str], HostCeiling] = {}
     for _ in range(ceilings.TRIES):
         for one in itertools.chain.from_iterable(at_once(calls)):

@@ -167,7 +167,6 @@ def _with_name(value: str, host: Host) -> str:
 
 
 def _taken_as(state: CephState) -> dict[str, str]:
-    """Which release's settings it has, if not its own, and what its programs say of them."""
     release, place = state.cluster.release, state.cluster.place
     other = RELEASES[release].settings_of
     if not other:

@@ -363,7 +363,6 @@ def _pending(host: Host) -> int:
 
 
 def _taken_as(state: SwiftState, proxy: Host) -> dict[str, str]:
-    """Which release's settings it has, if not its own, and what its code says of them."""
     release = state.cluster.release
     other = RELEASES[release].settings_of
     if not other:
