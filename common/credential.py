@@ -260,7 +260,7 @@ class _Part(BaseModel):
 
 
 class _Place(_Part):
-    url: str
+    url: str = ""
     interface: str
     region: str | None = None
     region_id: str | None = None
@@ -380,7 +380,8 @@ def _storage_url(
     keystone: Keystone, catalog: Iterable[_Service], answer: Answered, secrets: Sequence[str]
 ) -> str:
     catalog = tuple(catalog)
-    places = [place for one in catalog if one.type == SERVICE for place in one.endpoints]
+    every = [place for one in catalog if one.type == SERVICE for place in one.endpoints]
+    places = [place for place in every if place.url]
     if not places:
         known = _names((one.type for one in catalog), secrets) or "nothing"
         raise KeystoneRefuses(f"its catalogue has no {SERVICE}, but {known}", answer)
@@ -397,7 +398,8 @@ def _storage_url(
         raise KeystoneRefuses(what, answer)
     if len({one.name for one in fit}) > 1:
         known = _names((one.name for one in fit), secrets)
-        what = f"its catalogue has an {SERVICE} in several regions, {known}: set `region_name`"
+        what = f"its catalogue has an {SERVICE} in several regions, {known}: set "
+        what += "`region_name`, or $OS_REGION_NAME"
         raise KeystoneRefuses(what, answer)
     try:
         return storage_url_of(fit[0].url)
@@ -615,7 +617,8 @@ def _fault_of(error: Exception, asked: str) -> str:
         )
     if isinstance(error, OSError):
         return f"{error.filename or asked}: {error.strerror or error}"
-    if isinstance(error, (BotoCoreError, ClientError, RuntimeError)):
+    words = isinstance(error, (BotoCoreError, ClientError, RuntimeError))
+    if words and not isinstance(error, RecursionError):
         return str(error)
     return (
         f"{asked} gave what cannot be read as keys (a program: JSON with Version 1, AccessKeyId, "

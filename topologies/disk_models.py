@@ -199,7 +199,6 @@ DISK_MODELS: Final[Mapping[str, DiskModel]] = {
 
 
 def _complete(value: object) -> object:
-    """A model of its name, or of a mapping with `base` and the figures that differ from it."""
     given: dict[str, Any] | None = {"base": value} if isinstance(value, str) else None
     if isinstance(value, dict):
         given = value

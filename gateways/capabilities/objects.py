@@ -72,7 +72,6 @@ def _metadata(store: S3Session) -> Answer:
 
 @_s3("response-content-type", "GET with ?response-content-type=")
 def _response_headers(store: S3Session) -> Answer:
-    """A signed GET may say with which headers it is answered."""
     key = store.put(b"body")
     answer = accepted(store.send("GET", key, "response-content-type=text%2Fx-wb"))
     return _has(answer, {"content-type": "text/x-wb"})

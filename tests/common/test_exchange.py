@@ -390,12 +390,13 @@ def test_the_region_and_interface_that_are_named_are_used() -> None:
         place("http://a/one", "public", "one"),
         place("http://a/two", "public", "two"),
         place("http://a/inner", "internal", "two"),
+        {"interface": "internal", "region": "two"},  # its URL is lacking
     )
     named = USER.model_copy(update={"region_name": "two", "interface": "internal"})
     granted = log_in(named, "s", "/v3", Answers(token(store(*places))))
     assert granted.storage_url == "http://a/inner"
     several = refused(USER, token(store(*places)))
-    assert "in several regions, 'one', 'two': set `region_name`" in several
+    assert "in several regions, 'one', 'two': set `region_name`, or $OS" in several
 
 
 @pytest.mark.parametrize(

@@ -546,6 +546,11 @@ PROGRAM = "credential_process = printf %s "
         (f'{PROGRAM}\'{GIVES}, "Expiration": "soon"}}\'', b"", "cannot be read as keys"),
         (f"{PROGRAM}'{GIVES}, \"SecretAccessKey\": null}}'", b"", "gave no AccessKeyId, or no Sec"),
         ("credential_process = head -c 600M /dev/zero", b"", "gave an answer without an end"),
+        (
+            "credential_process = python3 -c \"print('[' * 100000)\"",
+            b"",
+            "its credential_process gave what cannot be read as keys",
+        ),
         ("credential_process = /none --x", b"", "/none: No such file or directory$"),
         ("role_arn = r\nweb_identity_token_file = /dev/null", b"", "/dev/null: is a device, not a"),
         (

@@ -83,7 +83,6 @@ def planned_hosts(
 
 
 def _recorded(one: PlannedHost) -> PlannedHost:
-    """The host on disks that take no time and remember what is written to them."""
     disks = tuple(Disk(size=disk.size, model=DISK_MODELS["ideal"]) for disk in one.spec.disks)
     spec = one.spec.model_copy(update={"disks": disks})
     return PlannedHost(one.name, one.index, spec, one.image, root=_ROOT)
