@@ -517,7 +517,7 @@ def _card(card: words.Card) -> Card:
         figure=f"{card.name} {card.figure}" if card.figure else UNKNOWN,
         about=upper(card.about),
         text=card.text if card.figure else f"{card.name}. {card.text}".rstrip(),
-        detail="; ".join(part for part in (card.detail, card.caveat) if part),
+        detail=card.detail,
         colour=card.layout or MUTED,
         caveat=bool(card.caveat),
     )
