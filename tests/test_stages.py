@@ -85,7 +85,6 @@ def ran(
     again: bool = False,
     **how: Any,
 ) -> Ran:
-    """The result of stages with a folder of test files."""
     (folder / "pytest.ini").write_text("[pytest]\n")
     for number, text in enumerate(files):
         (folder / f"test_{number}.py").write_text(text)
@@ -261,7 +260,6 @@ def test_no_test_is_flaky() -> None:
 
 
 def faults(lines: float, budget: float) -> list[str]:
-    """Of one figure and its budget, which was 10."""
     figures = {"tests": {"lines": lines, "files": 2.0}}
     return list(BUDGETS["faults"](figures, {"tests": {"lines": budget, "files": 2.0}}, [BEFORE]))
 

@@ -40,6 +40,7 @@ DEADLINE_S: Final = 300.0
 on a busy machine more than two minutes. A request without an answer is given up long before.
 """
 ALIVE_WITHIN_S: Final = 10.0
+RAISED_AGAIN_S: Final = 0.1
 MOST_MEMORY_BYTES: Final = 2**31
 SILENT: Final = (TimeoutError, ConnectTimeoutError, ReadTimeoutError)
 
@@ -157,12 +158,15 @@ def _deadline(seconds: float) -> Iterator[None]:
         raise Overdue
 
     before = signal.signal(signal.SIGALRM, passed)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    # Again and again: what is raised while the collector or a finalizer runs, Python drops.
+    signal.setitimer(signal.ITIMER_REAL, seconds, RAISED_AGAIN_S)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        while signal.getsignal(signal.SIGALRM) is passed:
+            with contextlib.suppress(Overdue):
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                signal.signal(signal.SIGALRM, before)
 
 
 def main() -> int:

@@ -96,7 +96,6 @@ def _wrong_payload_hash(store: S3Session) -> Answer:
 
 @_checksums("UNSIGNED-PAYLOAD", "PUT whose signature leaves out the body")
 def _unsigned_payload(store: S3Session) -> Answer:
-    """As clients send over https."""
     _, answer = store.write(os.urandom(SIZE_BYTES), payload="UNSIGNED-PAYLOAD")
     return works(status=answer.status)
 

@@ -123,7 +123,6 @@ def _abort(store: S3Session) -> Answer:
 
 @_multipart("A part too small is refused", "two parts of 1000 bytes, complete")
 def _part_too_small(store: S3Session) -> Answer:
-    """400 EntityTooSmall, and there is no object."""
     with Upload(store) as upload:
         upload.prepare(b"a" * 1000, b"b" * 1000)
         try:

@@ -177,7 +177,6 @@ def _taken_as(state: CephState) -> dict[str, str]:
 
 
 def _compression(settings: RgwSettings, host: Host) -> str:
-    """The algorithm; the zone, which only this suite changes, is asked where one is wanted."""
     if settings.radosgw.compression == "none":
         return "none"
     return f"{compression(host)}, by radosgw before it writes"
@@ -290,7 +289,6 @@ _MON: Final = ("mon_osd_min_down_reporters", "mon_osd_down_out_interval")
 
 @contextmanager
 def _asking(state: CephState) -> Iterator[Ask]:
-    """A session on the first mon's host, and on another's when that dies."""
     hosts = [state.hosts[name] for name in state.cluster.place.mon]
     with ExitStack() as stack:
 

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from itertools import permutations
 from typing import Final
 
-from weighbridge.results.analysis.comparing import distinguished
 from weighbridge.results.analysis.contrast import ALWAYS
 from weighbridge.results.analysis.findings import (
     Finding,
@@ -22,6 +21,7 @@ from weighbridge.results.analysis.kinds import kind_of, subjects
 from weighbridge.results.analysis.steps.service_level import may_rank
 from weighbridge.results.analysis.steps.spreads import shown
 from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.analysis.words import distinguished
 from weighbridge.results.charts.bin_bars import any_bins, bin_ends, bin_marks, height_of
 from weighbridge.results.charts.ceiling_lines import (
     ceiling_lines,

@@ -15,8 +15,8 @@ from typing import Final
 
 from weighbridge.common.csv_text import csv_lines
 from weighbridge.results.analysis.comparison import Comparison, Effect
-from weighbridge.results.analysis.findings import NEAR
 from weighbridge.results.analysis.kinds import kind_of
+from weighbridge.results.analysis.leads import NEAR
 from weighbridge.results.analysis.study.recap import Recap, RecapCell, recap_csv
 from weighbridge.results.charts.chart_source import ChartSource
 from weighbridge.results.charts.panels import AxisScale, Figure, Mark, Panel, Spot

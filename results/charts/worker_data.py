@@ -15,13 +15,13 @@ from typing import Final
 
 from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.comparing import distinguished
 from weighbridge.results.analysis.findings import Finding, overall
 from weighbridge.results.analysis.kinds import kind_of, subjects
 from weighbridge.results.analysis.steps.service_level import may_rank
 from weighbridge.results.analysis.steps.spreads import shown
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.validity import samples_needed
+from weighbridge.results.analysis.words import distinguished
 from weighbridge.results.charts.ceiling_lines import CeilingLine
 from weighbridge.results.doubt import graves, touching
 from weighbridge.results.figures import counted, upper

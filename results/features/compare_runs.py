@@ -12,8 +12,8 @@ from weighbridge.common.errors import EXIT_INVALID
 from weighbridge.common.escaping import escape_controls
 from weighbridge.results.analysis.across_runs.runs_comparison import OPEN
 from weighbridge.results.analysis.across_runs.runs_summary import RunsSummary
-from weighbridge.results.analysis.comparing import verdict_words
 from weighbridge.results.analysis.comparison import Comparison, Effect
+from weighbridge.results.analysis.words import verdict_words
 from weighbridge.results.figures import counted
 from weighbridge.results.metrics import METRICS
 from weighbridge.results.show.table import Filled, escape

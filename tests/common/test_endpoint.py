@@ -258,7 +258,6 @@ def test_programs_on_client_hosts_give_up_an_auth_server_and_say_so(
 def test_a_name_of_several_addresses_has_no_more_time_than_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """None of them answers: a backlog that is full."""
     with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
         filling = [socket.socket() for _ in range(4)]
         for one in filling:

@@ -277,7 +277,6 @@ def test_what_is_no_listing_and_what_does_not_go_on_is_refused(
 
 @pytest.mark.parametrize("second", [("a", "2"), ("0", "9")])
 def test_pages_that_lead_back_end_with_an_error(second: tuple[str, str]) -> None:
-    """A server that goes round would be listed for ever."""
     pages = [("a", "1"), second, ("a", "1")]
 
     def get(_query: str) -> bytes:

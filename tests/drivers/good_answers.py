@@ -104,7 +104,6 @@ def _read_part(api: str, head: str) -> bytes:
 
 
 def numbered(number: int) -> bytes:
-    """The answer with part `number` of the object."""
     first = (number - 1) * PART
     part = BODY[first : first + PART]
     last = first + len(part) - 1
@@ -223,8 +222,6 @@ GOOD: Final[dict[str, Callable[[str, str], bytes]]] = {
 
 
 def well(operation: str, api: str = "s3") -> Reply:
-    """Right answers to all requests of an operation."""
-
     def answered(connection: socket.socket, head: bytes) -> bool:
         connection.sendall(GOOD[operation](api, head.decode()))
         return True

@@ -184,8 +184,6 @@ def test_errors_are_shown_with_the_faulty_line() -> None:
 
 @contextmanager
 def haproxy(path: Path, answers: list[bytes]) -> Iterator[None]:
-    """A stub of HAProxy's socket with these answers."""
-
     def serve(wire: socket.socket) -> None:
         for answer in answers:
             connection, _ = wire.accept()

@@ -14,10 +14,10 @@ from made_rows import altered, present
 from talks import slide, text_of
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results import derive
-from weighbridge.results.analysis.cards import card_words
-from weighbridge.results.analysis.findings import headline
 from weighbridge.results.analysis.keeping import ALL, Costs, costs
+from weighbridge.results.analysis.leads import overall
 from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.analysis.words import headline
 from weighbridge.results.charts.gallery import gallery_of
 from weighbridge.results.charts.panels import Figure
 from weighbridge.results.derivation import Derived
@@ -75,26 +75,26 @@ def test_a_layout_that_lost_is_ranked_as_before_and_named_in_the_headline(
         one.verdict for one in before.effects
     ]
     assert all(row.ranked and not row.provisional for row in derived.rows if row.power is not None)
-    assert headline(derived.findings).endswith(f"; swift {LOST}")
+    assert headline(derived.answered.leads).endswith(f"; swift {LOST}")
 
 
 def test_sentences_and_cards_of_writes_have_the_marks_of_both_sides_and_reads_have_none(
     derived: Derived,
 ) -> None:
     marked = set()
-    for finding in derived.findings:
-        card = card_words(finding).detail
-        if finding.operation == "read":
-            assert "ower cuts" not in finding.text + card
+    for effect in (one for pairs in overall(derived.comparison).values() for one in pairs):
+        if effect.operation == "read":
+            assert "ower cuts" not in effect.text
             continue
-        assert "Power cuts: " in finding.text
-        for name in (finding.faster, finding.slower):
+        assert "Power cuts: " in effect.text
+        for name in (effect.baseline, effect.subject):
             words = {"rgw-haproxy": "not tried", "swift": LOST}.get(name, "20 cuts: 0 of 17,081")
-            assert f"{name} ({words}" in finding.text
-            brief = {"rgw-haproxy": "not tried", "swift": "3 of 20 ("}.get(name, "0 of 20")
-            assert f"{name} {brief}" in card
+            assert f"{name} ({words}" in effect.text
             marked.add(name)
     assert marked == set(LAYOUTS)
+    assert ["power cuts that lost writes" in one.detail for one in derived.answered.cards] == [
+        "writes" in one.about for one in derived.answered.cards
+    ]
 
 
 def test_the_loss_is_a_reason_with_a_letter_beside_its_cells_alone(derived: Derived) -> None:
@@ -121,7 +121,6 @@ def test_the_table_of_results_has_words_beside_the_layout_of_each_write(derived:
 
 def test_a_report_has_a_section_with_controls_apart_and_charts(page: str, derived: Derived) -> None:
     assert page.count('id="durability"') == 1
-    assert 'href="#durability"' in page
     section = page[page.index('id="durability"') : page.index('id="keeping"')]
     stores, controls = section.split("<h3>The controls</h3>")
     assert "17,081" in stores
@@ -229,7 +228,9 @@ def test_if_nothing_was_lost_the_slide_says_so_and_nothing_is_marked_lost(tmp_pa
         "No power cut lost an acknowledged write"
     )
     made = derive(store.folder, pictures=False)
-    assert "lost acknowledged" not in headline(made.findings)
+    assert "lost acknowledged" not in headline(made.answered.leads)
+    kept = "0 of 2,000 acknowledged objects lost in 20 power cuts"
+    assert made.answer == f"rgw-beast: {kept}; swift: {kept}."
     assert not [one for one in made.reasons if one.status == "not durable"]
     assert 'class="cuts lost"' not in made.report.read_text()
 
@@ -309,11 +310,7 @@ def test_a_run_without_power_cuts_says_nothing_of_them(tmp_path: Path) -> None:
 
 
 def _cards(made: Derived) -> list[str]:
-    return [
-        card_words(one).detail
-        for one in made.findings
-        if one.workers is None and one.operation == "write"
-    ]
+    return [one.detail for one in made.answered.cards if "writes" in one.about]
 
 
 MIB = 2**20

@@ -161,7 +161,6 @@ IN_PIECES = json.dumps(
 
 @pytest.fixture
 def sized(hosts: RecordedHosts) -> RecordedHosts:
-    """Their fio answers for the pieces of these sizes."""
     hosts.answers["fio"] = IN_PIECES
     return hosts
 

@@ -314,7 +314,6 @@ class Changeable(StubGateway):
 
 @pytest.fixture
 def limits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Whether limits were put `on` or `off`, in order."""
     done: list[str] = []
 
     def limit(self: FakeHosts, what: Collection[Limited] = LIMITED) -> None:

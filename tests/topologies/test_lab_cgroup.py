@@ -675,7 +675,6 @@ OTHER_RUN = (
 
 
 def piped(script: str, folder: Path) -> subprocess.Popen[str]:
-    """A program in this Python that is given the folder."""
     argv, pipe = [sys.executable, "-c", script, str(folder)], subprocess.PIPE
     return subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True)
 

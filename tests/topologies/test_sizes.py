@@ -46,7 +46,6 @@ IN_THE_LAB: Mapping[str, Mapping[str, object]] = {
 
 
 def hardware(**machine: Any) -> Hardware:
-    """Real hosts; those of the store have twelve disks."""
     size = {"machine": machine} if machine else {}
     hosts: dict[str, Any] = {"client-1": {"address": "192.0.2.10"}}
     hosts["gateway-1"] = {"address": "192.0.2.20", **size}

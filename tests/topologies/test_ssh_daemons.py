@@ -150,7 +150,6 @@ def started_at(pid: int) -> int:
 
 
 def gone(pid: int) -> None:
-    """Wait until a process has ended or is a zombie."""
     deadline = time.monotonic() + SOON_S
     while time.monotonic() < deadline:
         try:
@@ -179,7 +178,6 @@ def shells(hosts: Mapping[str, Host]) -> Iterator[Mapping[str, Host]]:
 def report(
     monkeypatch: pytest.MonkeyPatch, *hosts: Host, daemons: bool = True
 ) -> leftovers.LeftoverReport:
-    """The result of `leftovers.find` on these hosts."""
     described = {host.name: {"address": f"192.0.2.{index}"} for index, host in enumerate(hosts)}
     hardware = Hardware.model_validate(
         {"name": "real", "kind": "ssh", "clients": [hosts[0].name], "hosts": described}

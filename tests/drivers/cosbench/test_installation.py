@@ -103,7 +103,6 @@ def install(home: Path, tmp_path: Path) -> Install:
 
 
 def written(folder: Path, word: str) -> list[str]:
-    """What both fake JVMs wrote about themselves."""
     return [(folder / f"{name}.{word}").read_text() for name in ("driver", "controller")]
 
 

@@ -387,7 +387,6 @@ def until_then(condition: Callable[[], bool]) -> None:
 
 
 def work(group: SdkWorkerGroup, index: int) -> None:
-    """Make a worker's requests, as its user does."""
     while group.request(index) is not None:
         gevent.sleep(group.wait_s(index))
 

@@ -224,7 +224,6 @@ def test_allowed_is_what_a_store_that_keeps_its_word_can_hold_at_the_cut(
 
 
 def _around(one: Operation) -> tuple[float, ...]:
-    """Just before and after it was sent and answered."""
     ends = [one.sent_s] if one.answered_s is None else [one.sent_s, one.answered_s]
     return tuple(math.nextafter(end, way) for end in ends for way in (-math.inf, math.inf))
 

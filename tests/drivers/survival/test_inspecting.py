@@ -301,7 +301,6 @@ def test_a_store_that_refuses_connections_leaves_all_unreadable(planted: Planted
 
 
 def _dripping(handler: Any) -> bool:
-    """A body of which a byte comes from time to time."""
     handler.send_response(200)
     handler.send_header("Content-Length", "4096")
     handler.end_headers()
@@ -316,7 +315,6 @@ def _dripping(handler: Any) -> bool:
 
 
 def _cut_off(handler: Any) -> bool:
-    """Half of version 2, and the connection ends."""
     handler.send_response(200)
     handler.send_header("Content-Length", "4096")
     handler.end_headers()

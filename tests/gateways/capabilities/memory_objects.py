@@ -66,7 +66,6 @@ def false_condition(headers: Mapping[str, str], found: Stored | None) -> int:
 
 
 def ranged(request: Request, body: bytes, headers: Mapping[str, str]) -> Response:
-    """The whole body, or the ranges that were asked for."""
     asked = request.headers.get("range", "").removeprefix("bytes=")
     if not asked:
         return Response(200, body, headers)
@@ -90,7 +89,6 @@ def ranged(request: Request, body: bytes, headers: Mapping[str, str]) -> Respons
 def listing(
     names: Sequence[str], prefix: str, delimiter: str, after: str, most: int
 ) -> tuple[list[str], list[str], bool]:
-    """Names, folders, and whether it is truncated."""
     rows: dict[str, bool] = {}
     for name in names:
         if name.startswith(prefix):

@@ -318,7 +318,6 @@ def _list(query: Mapping[str, str], bucket: Bucket) -> Response:
 
 
 def _versions(query: Mapping[str, str], bucket: Bucket) -> Response:
-    """By name, and of each name the newest first."""
     kept = [(key, each) for key in sorted(bucket.objects) for each in bucket.objects[key][::-1]]
     places = [(key, stored.version) for key, stored in kept]
     after = (query.get("key-marker", ""), query.get("version-id-marker", ""))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from urllib.parse import urlsplit
@@ -14,6 +15,7 @@ from http_stub import Between, Closed, Request, Respond, Response
 from tests.gateways.capabilities.memory_store import MemoryStore, ask, memory_store
 from weighbridge.gateways.capabilities import ask_store, session
 from weighbridge.gateways.capabilities.ask_store import Asker
+from weighbridge.gateways.capabilities.capability import Answer
 from weighbridge.gateways.capabilities.registry import CAPABILITIES
 from weighbridge.gateways.existing.leftover_buckets import BUCKET, OBJECT
 
@@ -265,6 +267,22 @@ def test_a_capability_that_takes_too_long_is_unknown(
     reply = store.asker(deadline_s=0.5).ask(CAPABILITIES["s3-delete"])
     assert (reply.answer.outcome, reply.answer.text) == ("unknown", "no answer within 0.5 s")
     assert not reply.alive
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_deadline_that_passes_in_a_finalizer_is_kept(store: MemoryStore) -> None:
+    class Finalized:
+        def __del__(self) -> None:
+            time.sleep(1)
+
+    def probe(_: session.StoreSession) -> Answer:
+        Finalized()
+        store.server.released.wait()
+        raise AssertionError
+
+    capability = replace(CAPABILITIES["s3-delete"], probe=probe)
+    answer = store.asker(deadline_s=0.2).ask(capability).answer
+    assert (answer.outcome, answer.text) == ("unknown", "no answer within 0.2 s")
 
 
 def test_a_secret_that_a_store_repeats_is_not_in_its_answer(store: MemoryStore) -> None:

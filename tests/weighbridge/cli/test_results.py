@@ -109,7 +109,8 @@ def test_the_json_of_a_report_is_its_answer_and_its_exported_tables(
     tables = json.loads(exported)["tables"]
     assert found["answer"] == derived.answer
     assert found["tables"] == {name: tables[name] for name in ("summary", "effects")}
-    assert len(found["findings"]) == len(derived.findings)
+    assert [lead["about"] for lead in found["leads"]] == ["1 MB reads"]
+    assert found["context"] == derived.answered.context
     assert "small-read" not in said
 
 
