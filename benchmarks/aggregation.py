@@ -40,13 +40,12 @@ from weighbridge.results import derive
 from weighbridge.results.analysis.steps.summary import rows_of
 from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.results.analysis.steps.visit import read_visits
-from weighbridge.results.export.csv_format import rounded_csv
-from weighbridge.results.export.run_tables import rows_table
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Load, Measurement, Second, Tally
 from weighbridge.results.record.resolved import ResolvedPlan
 from weighbridge.results.record.step import StepKey, StepResult
 from weighbridge.results.record.store import RunStore
+from weighbridge.results.show.tables import rows_table
 from weighbridge.suites import Bounds, Objects, Suite, Workload
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
@@ -222,7 +221,7 @@ def tabulate(folder: Path) -> None:
     run = run_in(folder)
     plan = run.plan()
     rows = rows_of(plan, read_visits(run, plan))
-    (folder / "summary.csv").write_text(rounded_csv(rows_table(rows, folder.name)))
+    (folder / "summary.csv").write_text(rows_table(rows, folder.name).csv)
 
 
 def prepare_report(folder: Path, steps: int) -> None:

@@ -1,18 +1,20 @@
-"""Text in CSV cells, written so that no spreadsheet takes it for a formula (OWASP, "CSV
-Injection").
+"""CSV (RFC 4180, UTF-8) with all digits, `true` and `false`, times as ISO 8601 in UTC, lists as
+JSON, empty cells for unknowns; no spreadsheet takes text for a formula (OWASP, "CSV Injection").
 
 Text gets a leading apostrophe if it begins with `=`, `+`, `-`, `@` (or their full-width forms,
 which spreadsheets in East Asia also obey), a tab or a line end, also after apostrophes, blanks and
 invisible characters, which some spreadsheets drop. Numbers stay numbers, also in text (`-1.5`,
-`+3e9`), so that programs can read them. `plain` reverses it.
+`+3e9`), so that programs can read them.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Final
 
 _OBEYED: Final = re.compile(
@@ -26,22 +28,15 @@ def formula_safe(text: str) -> str:
     return f"'{text}" if _OBEYED.match(text) and not _NUMBER.fullmatch(text) else text
 
 
-def plain(cell: str) -> str:
-    """The text that a cell was made from."""
-    return cell[1:] if cell.startswith("'") and _OBEYED.match(cell) else cell
-
-
 def csv_cell(value: object) -> str:
     """A value as a cell of a CSV file."""
-    if value is None:
+    if value is None or value == ():
         return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, tuple):
-        return formula_safe("; ".join(str(part) for part in value))
-    if isinstance(value, float):
-        return str(int(value)) if value.is_integer() else f"{value:.3f}"
-    return formula_safe(str(value))
+    if isinstance(value, bool | tuple):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, datetime):
+        return show_time(value)
+    return repr(value) if isinstance(value, float) else formula_safe(str(value))
 
 
 def csv_lines(head: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
@@ -51,3 +46,8 @@ def csv_lines(head: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
     writer.writerow(head)
     writer.writerows([csv_cell(cell) for cell in line] for line in lines)
     return out.getvalue()
+
+
+def show_time(value: datetime) -> str:
+    """A time in UTC as ISO 8601, ending in `Z`."""
+    return f"{value.isoformat(timespec='milliseconds')}Z"

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from weighbridge.common.errors import installed
-from weighbridge.common.record import Record
 from weighbridge.results.analysis.agreement import agreements, sentences
+from weighbridge.results.analysis.answer import Answer
 from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.durability import LayoutDurability
 from weighbridge.results.analysis.endpoint_use import endpoint_use
 from weighbridge.results.analysis.factor_cost import factor_costs
 from weighbridge.results.analysis.find.answers import Found
-from weighbridge.results.analysis.findings import Finding, findings_of, headline
 from weighbridge.results.analysis.host_shares import unequal_shares
 from weighbridge.results.analysis.listing import complete_listings
 from weighbridge.results.analysis.outages import Outages
@@ -22,23 +22,18 @@ from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.sameness import summary as host_sentences
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
-from weighbridge.results.export.csv_format import csv_file, rounded_csv
-from weighbridge.results.export.durability_table import durability_table
-from weighbridge.results.export.effect_tables import ledger_table, trials_table
-from weighbridge.results.export.effects import effects_csv
-from weighbridge.results.export.outage_tables import outages_table
-from weighbridge.results.export.run_tables import rows_table
 from weighbridge.results.record import RunStore, write_atomically
 from weighbridge.results.record.profile import read_profiles
 from weighbridge.results.report.agreement_table import agreement_csv
 from weighbridge.results.report.profile_section import profile_sections
-from weighbridge.results.report.report import report
+from weighbridge.results.report.report import NO_OUTAGES, report
 from weighbridge.results.report.staircase_section import staircase_section
 from weighbridge.results.report.study_section import StudySection, study_section
 from weighbridge.results.report.tuning_page import tuning_page
 from weighbridge.results.show.chart_source import source_of
 from weighbridge.results.show.gallery import Gallery, gallery
 from weighbridge.results.show.pictures import DRAWING, write_charts
+from weighbridge.results.show.tables import EFFECTS, feature_tables, rows_table
 from weighbridge.suites import FACTORS
 
 ANSWER: Final = "answer.txt"
@@ -47,26 +42,26 @@ WINNERS: Final = "winner"
 """Folder of a tuning's choice: one file for each configuration file, ready to paste."""
 
 
-class Derived(Record):
+@dataclass(frozen=True)
+class Derived:
     """What was derived, and where it is."""
 
     folder: Path
     summary: Path
-    report: Path | None = None
+    report: Path | None
     """None without the extra `report`, which draws its charts."""
     gallery: Gallery
+    rows: tuple[Row, ...]
+    answered: Answer
+    comparison: Comparison
+    """The tests and verdicts behind the answer, and the noise floor of this machine if measured."""
     charts: tuple[Path, ...] = ()
     """The picture files, if written."""
-    rows: tuple[Row, ...]
-    findings: tuple[Finding, ...]
-    comparison: Comparison
-    """The tests and verdicts behind the findings, and the noise floor of this machine if measured.
-    """
     agreement: tuple[str, ...] = ()
     """How far two drivers agree, in sentences; empty if there is only one."""
     replayed: StudySection | None = None
     found: Found | None = None
-    outages: Outages = Outages()
+    outages: Outages = NO_OUTAGES
     overload: tuple[str, ...] = ()
     """What each layout serves beyond its capacity, in sentences."""
     durability: tuple[LayoutDurability, ...] = ()
@@ -89,16 +84,8 @@ class Derived(Record):
     @property
     def answer(self) -> str:
         """What came of it in one sentence; empty if nothing was compared."""
-        if self.tuned is not None:
-            return f"{self.tuned.headline}."
-        return f"{headline(self.findings)}." if self.comparison.subjects else ""
-
-    @property
-    def brief(self) -> str:
-        """The answer; without one the first sentence of searched rates, overload or outages."""
-        rates = () if self.found is None else self.found.sentences
-        stalls = (f"{kind.headline}." for kind in self.outages.kinds)
-        return self.answer or next(iter((*rates, *self.overload, *stalls)), "")
+        headline = self.answered.headline
+        return f"{headline}." if headline else ""
 
     @property
     def comparable(self) -> bool:
@@ -109,7 +96,7 @@ class Derived(Record):
             return any(effect.ratio is not None for effect in self.comparison.effects)
         if not self.comparison.subjects:
             return any(row.ranked for row in self.rows)
-        return any(finding.ratio is not None for finding in self.findings)
+        return any(lead.standing != "not comparable" for lead in self.answered.leads)
 
 
 def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
@@ -118,25 +105,21 @@ def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
     """
     data = RunData(run_folder)
     derived = _derive(data) if data.tuned is None else _derive_tuning(data, data.tuned)
-    write_atomically(derived.folder / ANSWER, f"{derived.brief}\n")
+    write_atomically(derived.folder / ANSWER, f"{derived.answer}\n")
     if not pictures:
         return derived
-    return derived.model_copy(
-        update={"charts": write_charts(derived.gallery.charts, derived.charts_folder)}
-    )
+    return replace(derived, charts=write_charts(derived.gallery.charts, derived.charts_folder))
 
 
 def _derive(data: RunData) -> Derived:
     store, plan, rows, comparison = data.store, data.plan, data.rows, data.comparison
     stairs = None if data.stairs is None else staircase_section(data.stairs, data.layers)
-    findings, why = findings_of(comparison), reasons(rows, comparison)
+    answered, why = Answer(data), reasons(rows, comparison)
     would = remedy(comparison, plan, data.manifest.command)
     agreed = agreements(rows)
     summary = _write_tables(data)
     if stairs is not None:
         stairs.write(store.derived, data.manifest.run_id)
-    if data.outages.kinds:
-        write_atomically(store.derived / "outages.csv", csv_file(outages_table([data])).content)
     if agreed:
         write_atomically(store.derived / "agreement.csv", agreement_csv(agreed))
     replayed = None if data.study is None else study_section(data.study)
@@ -150,7 +133,7 @@ def _derive(data: RunData) -> Derived:
             plan,
             store.plan_yaml(),
             rows,
-            findings,
+            answered,
             shown,
             data.events,
             data.attested,
@@ -182,9 +165,9 @@ def _derive(data: RunData) -> Derived:
         report=page,
         gallery=shown,
         rows=rows,
-        findings=findings,
+        answered=answered,
         comparison=comparison,
-        agreement=sentences(agreed, findings),
+        agreement=sentences(agreed, answered.leads),
         replayed=replayed,
         found=data.found,
         outages=data.outages,
@@ -200,8 +183,6 @@ def _derive(data: RunData) -> Derived:
 def _derive_tuning(data: RunData, result: TuningResult) -> Derived:
     store = data.store
     summary, page = _write_tables(data), _page_of(store)
-    for table in (ledger_table([data]), trials_table([data])):
-        write_atomically(store.derived / f"{table.name}.csv", csv_file(table).content)
     shown = gallery(source_of(data))
     winner = store.derived / WINNERS
     if winner.exists():
@@ -220,7 +201,7 @@ def _derive_tuning(data: RunData, result: TuningResult) -> Derived:
         report=page,
         gallery=shown,
         rows=data.rows,
-        findings=(),
+        answered=Answer(data),
         comparison=data.comparison,
         hosts=host_sentences(data.attested),
         tuned=result,
@@ -233,13 +214,14 @@ def _page_of(store: RunStore) -> Path | None:
 
 
 def _write_tables(data: RunData) -> Path:
-    """Write the CSV tables `summary`, whose path it returns, `effects`, and `durability`."""
-    summary = data.store.make_derived() / "summary.csv"
-    write_atomically(
-        summary, rounded_csv(rows_table(data.rows, data.manifest.run_id, data.plan.twins))
-    )
-    write_atomically(data.store.derived / "effects.csv", effects_csv(data.comparison))
-    if data.durability:
-        cuts = csv_file(durability_table([data]))
-        write_atomically(data.store.derived / cuts.name, cuts.content)
-    return summary
+    """Write as CSV `summary`, whose path it returns, `effects`, and what features have."""
+    folder = data.store.make_derived()
+    summary = rows_table(data.rows, data.manifest.run_id, data.plan.twins)
+    of_features = [table.of_runs([data]) for table in feature_tables()]
+    for one in (
+        summary,
+        EFFECTS.of_runs([data]),
+        *(each for each in of_features if each.lines),
+    ):
+        write_atomically(folder / one.file, one.csv)
+    return folder / summary.file

@@ -61,7 +61,7 @@ class Verbs(click.Group):
         "report": "Make table, charts and report of a run again, from its folder.",
         "charts": "Draw every chart of a run as PNG, SVG and PDF, for a bright room or a dark one.",
         "slides": "Make a talk of a run: PowerPoint with native charts.",
-        "export": "Write a run as CSV, Parquet, JSON, hgrm, hlog, Markdown or slides.",
+        "export": "Write a run as CSV, Parquet, JSON, hgrm, Markdown or slides.",
         "sql": "Query many runs at once with SQL.",
         "baseline": "Measure what the hosts of a hardware file can do, without a gateway.",
         "import-cosbench": "Convert a COSBench workload file to a suite.",

@@ -12,17 +12,16 @@ from weighbridge.common.record import JsonDocument, Record
 from weighbridge.results.analysis.across_runs.guard import Guarded
 from weighbridge.results.analysis.comparison import Comparison, NoiseFloor
 from weighbridge.results.analysis.durability import LayoutDurability
-from weighbridge.results.analysis.findings import Finding
 from weighbridge.results.analysis.history.history import History
+from weighbridge.results.analysis.leads import Lead, Standing
 from weighbridge.results.analysis.reasons import Reason, Remedy
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.derivation import ANSWER, Derived
-from weighbridge.results.export.effect_tables import EFFECTS, EffectOfRun
-from weighbridge.results.export.formats import OF_TUNINGS, TABLES
-from weighbridge.results.export.json_format import json_objects
-from weighbridge.results.export.run_tables import rows_table
+from weighbridge.results.features.tuning import LEDGER, TRIALS
 from weighbridge.results.record.reading import read_bounded
 from weighbridge.results.record.store import RunStore, is_locked
+from weighbridge.results.show.tables import EFFECTS, rows_table
+from weighbridge.results.statistics import Ratio
 from weighbridge.suites import loader as suite_files
 from weighbridge.topologies.loader import load_hardware, shipped_hardware
 
@@ -347,6 +346,38 @@ def _answer(folder: Path) -> str:
 JsonTable = tuple[dict[str, JsonValue], ...]
 
 
+class WorkloadLead(Record):
+    """Who is fastest in one workload."""
+
+    about: str
+    """`64 kB reads`."""
+    standing: Standing
+    """ahead: somebody leads. alike: all layouts are equivalent. open: no difference was found, or
+    only between some of them. not comparable: fewer than two layouts are."""
+    leaders: tuple[str, ...]
+    """The fastest layouts, of which none is faster than another; empty: nobody leads."""
+    others: tuple[str, ...]
+    """The layouts behind them, fastest first; without leaders all that are comparable."""
+    ratio: Ratio | None
+    """Throughput of the slowest leader relative to the fastest of the others."""
+    caveats: tuple[str, ...]
+    """Why it is no claim."""
+    text: str
+    """The effect behind it, in a sentence."""
+
+
+def _workload_lead(lead: Lead) -> WorkloadLead:
+    return WorkloadLead(
+        about=lead.about,
+        standing=lead.standing,
+        leaders=lead.leaders,
+        others=lead.others,
+        ratio=lead.ratio,
+        caveats=tuple(dict.fromkeys(doubt.words for doubt in lead.doubts)),
+        text=lead.effect.text if lead.effect is not None else "",
+    )
+
+
 class RunDocument(JsonDocument):
     """A run and what it came to."""
 
@@ -359,9 +390,13 @@ class RunDocument(JsonDocument):
     report: str | None
     """The report's path; null without the extra that makes reports."""
     answer: str = ""
-    """Who leads in what, in one sentence; empty if nothing was compared."""
-    findings: tuple[Finding, ...] = ()
-    """The ratio of two layouts, for each kind of requests and worker count."""
+    """Who is how many times as fast in what, in one sentence; empty if nothing was compared."""
+    caveat: str = ""
+    """What keeps the answer of a comparison from being a claim; empty for claims."""
+    context: str
+    """What was compared: releases, API, hosts, repeats."""
+    leads: tuple[WorkloadLead, ...] = ()
+    """Who is fastest in each workload; the table `effects` has every pair and worker count."""
     doubts: tuple[Reason, ...] = ()
     """Why figures are not ranked or provisional, and which."""
     noise: tuple[NoiseFloor, ...] = ()
@@ -382,12 +417,11 @@ def run_document(derived: Derived, exit_code: int) -> RunDocument:
     """The document of a run whose report was derived."""
     data = RunData(derived.folder.parent)
     run = data.manifest.run_id
-    tables = {
-        "summary": rows_table(derived.rows, run, data.plan.twins),
-        "effects": EFFECTS.fill(EffectOfRun(data, one) for one in derived.comparison.effects),
-    }
-    if derived.tuned is not None:
-        tables |= {name: TABLES[name]([data]) for name in OF_TUNINGS}
+    others = (EFFECTS,) if derived.tuned is None else (EFFECTS, LEDGER, TRIALS)
+    tables = (
+        rows_table(derived.rows, run, data.plan.twins),
+        *(table.of_runs([data]) for table in others),
+    )
     return RunDocument(
         exit_code=exit_code,
         run=run,
@@ -396,7 +430,9 @@ def run_document(derived: Derived, exit_code: int) -> RunDocument:
         state=data.manifest.state,
         report=None if derived.report is None else str(derived.report),
         answer=derived.answer,
-        findings=derived.findings,
+        caveat=derived.answered.caveat,
+        context=derived.answered.context,
+        leads=tuple(_workload_lead(lead) for lead in derived.answered.leads),
         doubts=derived.reasons,
         noise=derived.comparison.noise,
         remedy=derived.remedy,
@@ -410,5 +446,5 @@ def run_document(derived: Derived, exit_code: int) -> RunDocument:
         ),
         durability=derived.durability,
         gaps=data.gaps,
-        tables={name: tuple(json_objects(table)) for name, table in tables.items()},
+        tables={one.table.name: tuple(one.objects) for one in tables},
     )

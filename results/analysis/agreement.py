@@ -10,13 +10,10 @@ from collections.abc import Mapping, Sequence
 
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.contrast import comparable, reason
-from weighbridge.results.analysis.findings import (
-    NEAR,
-    Finding,
-    leads_by_driver,
-)
 from weighbridge.results.analysis.kinds import kind_of, subjects
+from weighbridge.results.analysis.leads import NEAR, Lead
 from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.figures import counted
 from weighbridge.results.interval import Interval
 from weighbridge.results.record.driver_traits import driver_label, traits_of
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, Ratio, ratio
@@ -94,7 +91,7 @@ def agreements(rows: Sequence[Row]) -> tuple[Agreement, ...]:
     )
 
 
-def sentences(found: Sequence[Agreement], findings: Sequence[Finding]) -> tuple[str, ...]:
+def sentences(found: Sequence[Agreement], answers: Sequence[Lead]) -> tuple[str, ...]:
     """How far the drivers agree over all steps, and whether they rank layouts alike; else empty."""
     if not found:
         return ()
@@ -116,20 +113,23 @@ def sentences(found: Sequence[Agreement], findings: Sequence[Finding]) -> tuple[
         text += f", one bin off in {near}" if near else ""
     lacking = len(found) - len(known)
     text += f". {lacking} of {len(found)} steps could not be compared" if lacking else ""
-    return (text, *_ranking(findings))
+    return (text, *_ranking(answers))
 
 
-def _ranking(findings: Sequence[Finding]) -> tuple[str, ...]:
-    kinds = [
+def _ranking(answers: Sequence[Lead]) -> tuple[str, ...]:
+    """Whether both drivers have the same leaders, in the workloads that both could compare."""
+    kinds: dict[tuple[object, ...], list[Lead]] = {}
+    for lead in answers:
+        kinds.setdefault(lead.kind[:3], []).append(lead)
+    both = [
         leads
-        for leads in leads_by_driver(findings).values()
-        if len(leads) > 1 and None not in leads
+        for leads in kinds.values()
+        if len(leads) > 1 and all(lead.standing != "not comparable" for lead in leads)
     ]
-    if not kinds:
+    if not both:
         return ()
-    alike = sum(len({one.layout for one in leads if one is not None}) == 1 for leads in kinds)
-    of = f"{alike} of {len(kinds)} kind{'s' * (len(kinds) > 1)} of requests"
-    return (f"Both rank the layouts alike in {of}",)
+    alike = sum(len({lead.leaders for lead in leads}) == 1 for leads in both)
+    return (f"Both rank the layouts alike in {alike} of {counted(len(both), 'workload')}",)
 
 
 def causes(found: Sequence[Agreement], facts: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:

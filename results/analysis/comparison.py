@@ -162,11 +162,8 @@ class NoiseFloor(Record):
         if metric.resolution:
             text += f" Each is known to {metric.resolution:g} {metric.unit} only."
         if self.shown:
-            where = "There" if self.cells == 1 else f"In {self.shown} of {self.cells} cells"
-            text += (
-                f" {where} a difference was found although there is none: treat every verdict with "
-                "care."
-            )
+            where = "" if self.cells == 1 else f" in {self.shown} of {self.cells} cells"
+            text += f" The control differed from itself{where}: treat all results with caution."
         return text
 
 

@@ -14,11 +14,13 @@ from typing import Final
 from pydantic import PositiveInt
 
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.comparing import NO_CONTROLS, compare, percent
+from weighbridge.results.analysis.comparing import NO_CONTROLS, compare
 from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
 from weighbridge.results.analysis.kinds import Kind, kind_of
+from weighbridge.results.analysis.leads import NEAR
 from weighbridge.results.analysis.power_mark import PowerMark, with_losses
 from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.analysis.words import percent
 from weighbridge.results.doubt import Doubt, PairDoubt, doubt_words, graves
 from weighbridge.results.figures import alike_as_one, all_of, show_ratio
 from weighbridge.results.statistics import Ratio
@@ -26,8 +28,6 @@ from weighbridge.suites import DEFAULT_DRIVER, Api, Bounds, DriverName, Operatio
 
 BRIEF_LETTERS: Final = 60
 """Longer reasons make a headline of four lines."""
-NEAR: Final = 0.05
-"""Ratios closer to 1 than this do not matter in practice, unless a suite says otherwise."""
 
 
 class Finding(Record):

@@ -8,7 +8,7 @@ from typing import Final
 from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.agreement import Agreement, causes, sentences
-from weighbridge.results.analysis.findings import Finding
+from weighbridge.results.analysis.leads import Lead
 from weighbridge.results.figures import UNKNOWN, show_figure, show_ms
 from weighbridge.results.interval import show_latency
 from weighbridge.results.record.driver_traits import driver_label
@@ -50,10 +50,10 @@ def csv_head(first: DriverName, other: DriverName) -> tuple[str, ...]:
 
 
 def agreement_table(
-    found: Sequence[Agreement], findings: Sequence[Finding], facts: Mapping[str, Mapping[str, str]]
+    found: Sequence[Agreement], answers: Sequence[Lead], facts: Mapping[str, Mapping[str, str]]
 ) -> AgreementTable:
     """The section of a run; `facts` are those of its layouts, by name."""
-    said, why = sentences(found, findings), causes(found, facts)
+    said, why = sentences(found, answers), causes(found, facts)
     if not found:
         return AgreementTable(sentences=said, lines=(), causes=why)
     first, other = driver_label(found[0].first), driver_label(found[0].other)

@@ -7,20 +7,15 @@ from typing import Final
 
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.agreement import Agreement
-from weighbridge.results.analysis.cards import FigureCard, card_words, foremost
+from weighbridge.results.analysis.answer import Answer
 from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.durability import LayoutDurability
 from weighbridge.results.analysis.endpoint_use import EndpointUse
 from weighbridge.results.analysis.factor_cost import FactorCost
 from weighbridge.results.analysis.find.answers import RATE_HEAD, Found, rate_lines
-from weighbridge.results.analysis.findings import (
-    Finding,
-    headline,
-    overall,
-)
 from weighbridge.results.analysis.host_shares import host_shares, unequal_shares
 from weighbridge.results.analysis.keeping import Costs
-from weighbridge.results.analysis.kinds import subjects
+from weighbridge.results.analysis.leads import overall
 from weighbridge.results.analysis.listing import CompleteListing
 from weighbridge.results.analysis.outages import Outages
 from weighbridge.results.analysis.overload import OverloadKind
@@ -60,10 +55,10 @@ from weighbridge.results.report.outage_table import (
     outage_lines,
     tolerance_lines,
 )
-from weighbridge.results.report.page import layout_colour, render
+from weighbridge.results.report.page import render
 from weighbridge.results.report.profile_section import ProfileSection
 from weighbridge.results.report.staircase_section import StaircaseSection
-from weighbridge.results.report.study_section import STUDY_2014, StudySection, study_2014
+from weighbridge.results.report.study_section import StudySection
 from weighbridge.results.report.tables import (
     EFFECT_HEAD,
     EFFECT_NUMBERS,
@@ -78,6 +73,8 @@ NO_COSTS: Final = Costs()
 NO_OUTAGES: Final = Outages()
 _NUMBER: Final = re.compile(r"\d+")
 
+BARS: Final = "throughput-bars"
+"""The chart that is not folded."""
 BACKGROUND: Final = "background: "
 """Prefix of facts about background work of daemons: scrub, balancer, auditors, replicators ..."""
 
@@ -102,7 +99,7 @@ def report(
     plan: ResolvedPlan,
     plan_yaml: str,
     rows: Sequence[Row],
-    findings: Sequence[Finding],
+    answer: Answer,
     gallery: Gallery,
     events: Sequence[RunEvent] = (),
     attested: Sequence[Attested] = (),
@@ -135,7 +132,10 @@ def report(
     shown = results_table(rows, reasons)
     own = [row for row in rows if row.layout not in plan.twins]
     resources = resource_tables(own)
-    kinds = _kinds(rows, findings)
+    kinds = {
+        effects[0].about: effects
+        for effects in ({} if comparison is None else overall(comparison)).values()
+    }
     return render(
         "report.html.j2",
         gallery.charts,
@@ -143,11 +143,17 @@ def report(
         manifest=manifest,
         plan=plan,
         plan_yaml=plan_yaml,
-        headline=_headline(compared, rows, findings, outages),
+        headline=answer.headline or f"{compared[0]}, measured alone",
+        caveat=answer.caveat,
+        context=answer.context,
         compared=compared,
         kinds=kinds,
-        details=tuple(finding for finding in findings if finding.workers is not None),
-        cards=tuple(_card(about, pairs, names) for about, pairs in kinds.items()),
+        details=[
+            effect
+            for effect in (() if comparison is None else comparison.effects)
+            if effect.workers is not None and effect.metric == "throughput"
+        ],
+        cards=answer.cards,
         charts=gallery.of("workers"),
         strips={one.key: one for one in resources if one.recorded},
         limits=resources,
@@ -155,7 +161,7 @@ def report(
         unsampled=_unsampled(events),
         caches=_caches(names, events),
         attested=sameness(attested, names, plan.twins),
-        agreement=agreement_table(agreement, findings, _layout_facts(manifest)),
+        agreement=agreement_table(agreement, answer.leads, _layout_facts(manifest)),
         several_drivers=len({row.driver for row in rows}) > 1,
         driver_label=driver_label,
         table=shown,
@@ -187,7 +193,9 @@ def report(
         stairs=stairs,
         profiles=profiles,
         maps=gallery.of("certainty"),
-        figures=gallery.of("figures"),
+        bars=[one for one in gallery.of("figures") if one.key == BARS],
+        figures=[one for one in gallery.of("figures") if one.key != BARS],
+        leads=answer.leads,
         staircase=gallery.named("efficiency-staircase"),
         recap=gallery.named("recap"),
         comparison=comparison,
@@ -220,8 +228,6 @@ def report(
         durability=durability_section(durability),
         power_cuts=gallery.named("power-cuts"),
         control_cuts=gallery.named("power-cut-controls"),
-        study=study_2014(),
-        study_source=STUDY_2014,
         claim_repeats=REPEATS_FOR_A_CLAIM,
     )
 
@@ -239,38 +245,12 @@ def _signs(
     return trust(kind, plan.measured, rows, attested, comparison, unequal=unequal)
 
 
-def _headline(
-    compared: Sequence[str], rows: Sequence[Row], findings: Sequence[Finding], outages: Outages
-) -> str:
-    """The answer in one line; of a run in whose every step something died, its first stalls."""
-    if outages.kinds and not rows:
-        return outages.kinds[0].headline
-    return headline(findings) if len(compared) > 1 else f"{compared[0]}, measured alone"
-
-
 def _layout_facts(manifest: Manifest) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for sheet in manifest.sheets:
         if sheet.layout is not None:
             found.setdefault(sheet.layout, {}).update(sheet.facts)
     return found
-
-
-def _card(about: str, pairs: Sequence[Finding], layouts: Sequence[str]) -> FigureCard:
-    finding = foremost(pairs)
-    words = card_words(finding)
-    return FigureCard(
-        figure=words.figure,
-        about=about,
-        text=words.text,
-        detail=words.detail,
-        colour=layout_colour(layouts.index(finding.faster)) if finding.shown else "var(--muted)",
-    )
-
-
-def _kinds(rows: Sequence[Row], findings: Sequence[Finding]) -> dict[str, list[Finding]]:
-    names = subjects(rows)
-    return {names[kind]: pairs for kind, pairs in overall(findings).items()}
 
 
 def _facts(sheets: Sequence[Sheet], layouts: Sequence[str]) -> dict[str, tuple[Fact, ...]]:

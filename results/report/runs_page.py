@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weighbridge.results.analysis.across_runs.runs_summary import RunsSummary
-from weighbridge.results.analysis.comparing import verdict_words
+from weighbridge.results.analysis.words import verdict_words
 from weighbridge.results.report.page import render
 from weighbridge.results.report.tables import EFFECT_HEAD, EFFECT_NUMBERS, effect_lines
 from weighbridge.results.show.chart import Chart

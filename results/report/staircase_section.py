@@ -20,11 +20,10 @@ from weighbridge.results.analysis.layers.staircase import (
 from weighbridge.results.analysis.layers.staircases import beside
 from weighbridge.results.analysis.steps.bottleneck import limit_brief
 from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.export.csv_format import rounded_csv
-from weighbridge.results.export.run_tables import rows_table
 from weighbridge.results.figures import UNKNOWN, counted, show_figure, upper
 from weighbridge.results.record import write_atomically
 from weighbridge.results.record.driver_traits import driver_label
+from weighbridge.results.show.tables import rows_table
 
 _BESIDE: Final = {"rbd": "RBD", "cephfs": "CephFS"}
 
@@ -89,7 +88,7 @@ class StaircaseSection(Record):
         """Write `staircase.csv` and, if layers were replayed, `layers.csv`. Raises StoreError."""
         write_atomically(folder / "staircase.csv", staircase_csv(self.stairs))
         if self.layers:
-            write_atomically(folder / "layers.csv", rounded_csv(rows_table(self.layers, run)))
+            write_atomically(folder / "layers.csv", rows_table(self.layers, run).csv)
 
 
 def staircase_section(stairs: Sequence[Staircase], layers: Sequence[Row]) -> StaircaseSection:

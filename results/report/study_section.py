@@ -1,21 +1,13 @@
-"""A replayed study as a section of the report and as CSV files; the figures of the 2014 study."""
+"""A replayed study as a section of the report and as CSV files."""
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-from importlib import resources
 from pathlib import Path
-from typing import Final
-
-from pydantic import PositiveInt
 
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.study.study import StudyOutcome
 from weighbridge.results.record import write_atomically
-
-STUDY_2014: Final = "Pushpesh, OpenStack-Swift-VS-Ceph-RGW-READ-Performance, 4 November 2014"
 
 
 class StudySection(Record):
@@ -42,26 +34,6 @@ class StudySection(Record):
         return tuple(written)
 
 
-class PublishedResponse(Record):
-    """A response time that the study of 2014 published, by the upper edge of a 10 ms bin."""
-
-    workload: str
-    object_size_bytes: PositiveInt
-    workers: PositiveInt
-    gateway: str
-    p90_upper_ms: PositiveInt
-    max_ms: PositiveInt
-
-
 def study_section(outcome: StudyOutcome) -> StudySection:
     """The section of a run that replays a study."""
     return StudySection(outcome=outcome)
-
-
-def study_2014() -> tuple[PublishedResponse, ...]:
-    """The 2014 response times: 1 MB and 1 GB reads, three gateways, five worker counts each."""
-    path = ("published", "swift-vs-rgw-read-2014-response-times.csv")
-    text = resources.files("weighbridge.results").joinpath(*path).read_text("utf-8")
-    return tuple(
-        PublishedResponse.model_validate(line) for line in csv.DictReader(io.StringIO(text))
-    )

@@ -1,1 +1,1 @@
-"""How results are shown: charts, their theme, and their pictures."""
+"""How results are shown: tables with their files, and charts with their pictures."""

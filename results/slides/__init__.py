@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Final
 
-if TYPE_CHECKING:
-    from weighbridge.results.record import RunStore
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.record import RunStore
+from weighbridge.results.show.exports import ExportFile, Format, Produced
+from weighbridge.results.show.table import Table
 
-__all__ = ["deck"]
+__all__ = ["PPTX", "deck"]
 
 
 def deck(store: RunStore, *, dark: bool = False) -> bytes:
@@ -18,3 +21,15 @@ def deck(store: RunStore, *, dark: bool = False) -> bytes:
     from weighbridge.results.slides.talk import talk  # noqa: PLC0415
 
     return powerpoint(talk(evidence(store), DARK if dark else LIGHT))
+
+
+def _export(data: RunData, _: Sequence[Table]) -> Produced:
+    from weighbridge.results.slides.typeface import shown_here  # noqa: PLC0415
+
+    return Produced(
+        (ExportFile("slides.pptx", deck(data.store)),), (f"the slides are {shown_here()}",)
+    )
+
+
+PPTX: Final = Format("the slides of a talk", _export)
+"""The export format."""

@@ -3,12 +3,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from weighbridge.results.analysis.comparing import percent
-from weighbridge.results.analysis.findings import NEAR, Finding, undecided
+from weighbridge.results.analysis.findings import Finding, undecided
+from weighbridge.results.analysis.leads import NEAR
 from weighbridge.results.analysis.power_mark import power_brief, power_words, with_losses
 from weighbridge.results.analysis.steps.service_level import may_rank
 from weighbridge.results.analysis.steps.spreads import shown
 from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.analysis.words import percent
 from weighbridge.results.doubt import graves, touching
 from weighbridge.results.figures import counted, show_figure, show_ratio, upper
 from weighbridge.results.show.scales import AxisScale

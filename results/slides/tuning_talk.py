@@ -3,11 +3,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from weighbridge.results.analysis.cards import FigureCard
 from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.sameness import verdict
 from weighbridge.results.analysis.tuning.setting_lines import change_figure, short_names
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult, cards
+from weighbridge.results.analysis.words import Card
 from weighbridge.results.figures import counted, upper
 from weighbridge.results.show.theme import Look, diverging
 from weighbridge.results.slides.closing import loop_words, repeat
@@ -99,7 +99,7 @@ def _answer(evidence: Evidence, result: TuningResult) -> Slide:
     )
 
 
-def _card(one: FigureCard) -> SlideCard:
+def _card(one: Card) -> SlideCard:
     """The card with the setting's short name, since a long one does not fit."""
     return SlideCard(
         figure=one.figure,

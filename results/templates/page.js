@@ -27,10 +27,11 @@ const describe = (plot) => {
   picture.setAttribute("role", "img");
   picture.setAttribute("aria-label", plot.dataset.label);
 };
-const draw = () => {
+const draw = (within) => {
   const look = root.dataset.look;
-  const plots = [...document.querySelectorAll(".plot")];
-  return Promise.all(plots.filter((plot) => !plot.closest("[hidden]")).map(async (plot) => {
+  const plots = [...within.querySelectorAll(".plot")];
+  const shown = plots.filter((plot) => !plot.closest("[hidden], details:not([open])"));
+  return Promise.all(shown.map(async (plot) => {
     const spec = specs[look][plot.dataset.spec];
     plot.dataset.look = look;
     await window.vegaEmbed(plot, off.size ? without(spec) : spec, options);
@@ -45,15 +46,26 @@ const letScroll = () => {
   }
 };
 addEventListener("resize", letScroll);
-document.addEventListener("toggle", letScroll, true);
 // Drawings follow one another: a second one during the first would mix with it.
 let drawing = Promise.resolve();
-const redraw = () => {
+const redraw = (within = document) => {
   root.dataset.ready = "no";
-  drawing = drawing.then(draw);
+  drawing = drawing.then(() => draw(within));
   const mine = drawing;
   return mine.then(() => { if (mine === drawing) { letScroll(); root.dataset.ready = "yes"; } });
 };
+// What is folded is drawn when it is opened, and opened when a link leads into it.
+document.addEventListener("toggle", ({target}) => {
+  if (target.open && target.querySelector(".plot")) redraw(target); else letScroll();
+}, true);
+const openTarget = () => {
+  const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  for (let fold = target; fold; fold = fold.parentElement?.closest("details")) {
+    if (fold.tagName === "DETAILS") fold.open = true;
+  }
+  if (target) target.scrollIntoView();
+};
+addEventListener("hashchange", openTarget);
 const show = (look) => {
   root.dataset.look = look;
   button.textContent = look === "dark" ? "Light" : "Dark";
@@ -105,3 +117,4 @@ for (const copy of document.querySelectorAll(".copy")) {
   });
 }
 await drawn;
+openTarget();

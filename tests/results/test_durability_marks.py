@@ -14,17 +14,13 @@ from made_rows import altered, present
 from talks import slide, text_of
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results import derive
-from weighbridge.results.analysis.cards import card_words
-from weighbridge.results.analysis.findings import headline
 from weighbridge.results.analysis.keeping import ALL, costs
+from weighbridge.results.analysis.leads import overall
 from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.analysis.words import headline
 from weighbridge.results.derivation import Derived
-from weighbridge.results.export.durability_table import durability_table
-from weighbridge.results.export.json_format import json_file, json_schema
-from weighbridge.results.export.keeping_tables import kept_table
-from weighbridge.results.export.paper import effects_paper, summary_paper
-from weighbridge.results.export.query import ask
-from weighbridge.results.export.run_tables import summary_table
+from weighbridge.results.features.durability import DURABILITY
+from weighbridge.results.features.keeping import KEPT
 from weighbridge.results.record.durability import MOST_EXAMPLES, read_cuts, record_cut
 from weighbridge.results.record.kept import DaemonMemory, Kept, KeptObjects, read_kept, record_kept
 from weighbridge.results.record.store import RunStore
@@ -32,7 +28,10 @@ from weighbridge.results.report.durability_table import durability_section
 from weighbridge.results.report.keeping_table import kept_lines, memory_lines
 from weighbridge.results.report.tables import effect_lines, results_table
 from weighbridge.results.show.chart import Chart
+from weighbridge.results.show.exports import json_schema, produce
 from weighbridge.results.show.gallery import gallery_of
+from weighbridge.results.show.query import ask
+from weighbridge.results.show.tables import EFFECTS, SUMMARY
 from weighbridge.results.slides.evidence import evidence
 from weighbridge.results.slides.talk import talk
 
@@ -76,26 +75,26 @@ def test_a_layout_that_lost_is_ranked_as_before_and_named_in_the_headline(
         one.verdict for one in before.effects
     ]
     assert all(row.ranked and not row.provisional for row in derived.rows if row.power is not None)
-    assert headline(derived.findings).endswith(f"; swift {LOST}")
+    assert headline(derived.answered.leads).endswith(f"; swift {LOST}")
 
 
 def test_sentences_and_cards_of_writes_have_the_marks_of_both_sides_and_reads_have_none(
     derived: Derived,
 ) -> None:
     marked = set()
-    for finding in derived.findings:
-        card = card_words(finding).detail
-        if finding.operation == "read":
-            assert "ower cuts" not in finding.text + card
+    for effect in (one for pairs in overall(derived.comparison).values() for one in pairs):
+        if effect.operation == "read":
+            assert "ower cuts" not in effect.text
             continue
-        assert "Power cuts: " in finding.text
-        for name in (finding.faster, finding.slower):
+        assert "Power cuts: " in effect.text
+        for name in (effect.baseline, effect.subject):
             words = {"rgw-haproxy": "not tried", "swift": LOST}.get(name, "20 cuts: 0 of 17,081")
-            assert f"{name} ({words}" in finding.text
-            brief = {"rgw-haproxy": "not tried", "swift": "3 of 20 ("}.get(name, "0 of 20")
-            assert f"{name} {brief}" in card
+            assert f"{name} ({words}" in effect.text
             marked.add(name)
     assert marked == set(LAYOUTS)
+    assert ["power cuts that lost writes" in one.detail for one in derived.answered.cards] == [
+        "writes" in one.about for one in derived.answered.cards
+    ]
 
 
 def test_the_loss_is_a_reason_with_a_letter_beside_its_cells_alone(derived: Derived) -> None:
@@ -122,7 +121,6 @@ def test_the_table_of_results_has_words_beside_the_layout_of_each_write(derived:
 
 def test_a_report_has_a_section_with_controls_apart_and_charts(page: str, derived: Derived) -> None:
     assert page.count('id="durability"') == 1
-    assert 'href="#durability"' in page
     section = page[page.index('id="durability"') : page.index('id="keeping"')]
     stores, controls = section.split("<h3>The controls</h3>")
     assert "17,081" in stores
@@ -169,48 +167,32 @@ def test_slides_have_the_marks_and_one_slide_is_about_power_cuts(run: RunStore) 
     assert any(f"swift ({LOST}" in note for note in slide(deck, "throughput-small-write").notes)
 
 
-def test_papers_mark_the_layout_and_explain_the_mark(run: RunStore) -> None:
+def test_notes_have_what_was_lost_in_the_line_and_below(run: RunStore) -> None:
     data = RunData(run.folder)
-    paper = summary_paper(data)
-    marked = [line for group in paper.groups for line in group if line[2].endswith("¶")]
-    assert {(line[0], line[2].split()[0]) for line in marked} == {("1 MB writes", "swift")}
-    assert "¶: lost acknowledged writes in power cuts." in paper.notes
-    for notes in (paper.notes, effects_paper(data, data.comparison).notes):
-        assert any("rgw-haproxy (not tried)" in note for note in notes)
-
-
-def test_one_mark_for_what_was_lost_and_what_may_be_says_both(run: RunStore) -> None:
-    data = RunData(run.folder)
-    # As of a layout that was not tried and acknowledges from the page cache.
-    data.__dict__["rows"] = tuple(
-        row
-        if row.power is None or row.layout != "rgw-haproxy"
-        else altered(row, power=altered(row.power, answers="page cache"))
-        for row in data.rows
-    )
-    paper = summary_paper(data)
-    both = "lost acknowledged writes in power cuts, or acknowledges writes that are not on disk"
-    assert f"¶: {both}." in paper.notes
-    marked = {line[2] for group in paper.groups for line in group if line[2].endswith("¶")}
-    assert len(marked) == 2
+    text = SUMMARY.markdown(data)
+    marked = [line for line in text.splitlines() if line.startswith("|") and LOST in line]
+    assert marked
+    assert all(line.startswith("| swift |") and "small-write" in line for line in marked)
+    for notes in (text, EFFECTS.markdown(data)):
+        assert "rgw-haproxy (not tried)" in notes
 
 
 def test_exports_have_a_line_for_each_cut_and_kind_and_agree_with_each_other(
     run: RunStore, derived: Derived
 ) -> None:
     data = RunData(run.folder)
-    table = durability_table([data])
+    table = DURABILITY.of_runs([data])
     assert len(table.lines) == 2 * (20 + 2) * 3
     assert sum(int(str(one)) for one in table.column("lost")) == 10 + 2303 + 1642
     lines = list(csv.DictReader((derived.folder / "durability.csv").read_text().splitlines()))
     assert [int(line["not_listed"]) for line in lines] == [*table.column("not_listed")]
     assert {line["control"] for line in lines} == {"true", "false"}
-    document = json.loads(json_file(data, [table]).content)
+    document = json.loads(produce(run.folder, "json", ["durability"])[1].files[0].content)
     assert document["tables"]["durability"][0]["layout"] == "rgw-beast"
     assert "durability" in json_schema()["properties"]["tables"]["properties"]
     found = ask("SELECT sum(torn) FROM durability WHERE NOT control AND layout = 'swift'", [data])
     assert found.lines == ((2,),)
-    summary = summary_table([data])
+    summary = SUMMARY.of_runs([data])
     said = dict(zip(summary.column("layout"), summary.column("power_cuts"), strict=True))
     assert said["swift"] == f"{LOST}; 4,041 not listed"
     assert said["rgw-haproxy"] == "not tried"
@@ -219,7 +201,7 @@ def test_exports_have_a_line_for_each_cut_and_kind_and_agree_with_each_other(
 def test_a_cut_after_which_nothing_was_read_still_has_a_line(tmp_path: Path) -> None:
     store = fake_run(tmp_path, workloads=SHORT, repeats=1, telemetry=False)
     record_cut(store.folder, dead_cut("swift", 1, objects=()))
-    (line,) = durability_table([RunData(store.folder)]).lines
+    (line,) = DURABILITY.of_runs([RunData(store.folder)]).cells
     assert "osd.0 did not start" in line
     page = derive(store.folder, pictures=False).report.read_text()
     assert "swift, cut 1: osd.0 did not start" in page
@@ -247,7 +229,9 @@ def test_if_nothing_was_lost_the_slide_says_so_and_nothing_is_marked_lost(tmp_pa
         "No power cut lost an acknowledged write"
     )
     made = derive(store.folder, pictures=False)
-    assert "lost acknowledged" not in headline(made.findings)
+    assert "lost acknowledged" not in headline(made.answered.leads)
+    kept = "0 of 2,000 acknowledged objects lost in 20 power cuts"
+    assert made.answer == f"rgw-beast: {kept}; swift: {kept}."
     assert not [one for one in made.reasons if one.status == "not durable"]
     assert 'class="cuts lost"' not in made.report.read_text()
 
@@ -322,16 +306,12 @@ def test_a_run_without_power_cuts_says_nothing_of_them(tmp_path: Path) -> None:
     assert "power-cuts" not in [one.key for one in deck.slides]
     assert not any("ower cuts" in text_of(one) for one in deck.slides)
     assert not any("ower cuts" in one.caption for one in gallery_of(store.folder).charts)
-    assert not any("ower cuts" in note for note in summary_paper(RunData(store.folder)).notes)
-    assert set(summary_table([RunData(store.folder)]).column("power_cuts")) == {None}
+    assert "ower cuts" not in SUMMARY.markdown(RunData(store.folder))
+    assert set(SUMMARY.of_runs([RunData(store.folder)]).column("power_cuts")) == {None}
 
 
 def _cards(made: Derived) -> list[str]:
-    return [
-        card_words(one).detail
-        for one in made.findings
-        if one.workers is None and one.operation == "write"
-    ]
+    return [one.detail for one in made.answered.cards if "writes" in one.about]
 
 
 MIB = 2**20
@@ -423,5 +403,5 @@ def test_the_report_and_exports_show_it_and_runs_without_it_have_no_section(tmp_
     page = derive(store.folder, pictures=False).report.read_text()
     assert "What it costs to keep" in page
     assert "3.00" in page
-    (line,) = kept_table([RunData(store.folder)]).lines
+    (line,) = KEPT.of_runs([RunData(store.folder)]).cells
     assert 3.0 in line

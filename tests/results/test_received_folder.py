@@ -17,11 +17,11 @@ from weighbridge.common import host, paths
 from weighbridge.common.errors import InvalidMeasurement, UsageError, WeighbridgeError
 from weighbridge.results import derive
 from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.export.export import export
 from weighbridge.results.record import reading
 from weighbridge.results.record.profile import FOLDER
 from weighbridge.results.record.store import RunStore, lock_run_folder
 from weighbridge.results.record.writing import StoreError, write_atomically
+from weighbridge.results.show.exports import export
 from weighbridge.results.show.gallery import gallery_of
 from weighbridge.results.show.pictures import write_charts
 from weighbridge.results.slides.evidence import evidence

@@ -1,4 +1,4 @@
-"""A metric and a format of another package, found by entry points, appear wherever our own do."""
+"""A metric, a format and a table of another package appear wherever our own do."""
 
 import csv
 import json
@@ -117,6 +117,22 @@ def test_a_format_of_another_package_is_in_the_help_and_writes_its_files(folder:
     assert "p95-lines  a line a row with its p95" in weighbridge("export", "--help")
     said = weighbridge("export", folder, "--to", "p95-lines", "--out", "-").splitlines()
     assert [line.split()[:2] for line in said] == [["rgw-beast", "4"], ["swift", "4"]]
+
+
+def test_a_table_of_another_package_is_exported_queried_and_described(folder: Path) -> None:
+    p95, p50 = (
+        json.loads(weighbridge("sql", f"select {name} from summary", folder, "--format", "json"))
+        for name in ("p95_ms", "p50_ms")
+    )
+    ratios = [high["p95_ms"] / low["p50_ms"] for high, low in zip(p95, p50, strict=True)]
+    found = json.loads(weighbridge("sql", "select times from tails", folder, "--format", "json"))
+    assert [one["times"] for one in found] == pytest.approx(ratios)
+    assert (folder / "derived" / "tails.csv").exists()
+    assert "| Workers | Tail |" in weighbridge(
+        "export", folder, "--to", "markdown", "--table", "tails", "--out", "-"
+    )
+    assert "tails" in weighbridge("export", "--help")
+    assert '"tails"' in weighbridge("export", "--schema")
 
 
 def test_a_metric_that_cannot_be_imported_is_one_error_that_names_its_package(

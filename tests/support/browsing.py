@@ -46,10 +46,19 @@ def browsing(profile: Path) -> Iterator[webdriver.Chrome]:
         found.quit()
 
 
-def opened(browser: webdriver.Chrome, page: Path) -> webdriver.Chrome:
-    """The browser once it has drawn all of a page."""
+def opened(browser: webdriver.Chrome, page: Path, *, folded: bool = False) -> webdriver.Chrome:
+    """The browser once it has drawn all of a page; unless `folded` also what the page folds."""
     browser.get(page.as_uri())
-    return drawn(browser)
+    drawn(browser)
+    if not folded:
+        browser.execute_script(
+            "const folds = [...document.querySelectorAll('details.fold:not([open])')];"
+            "if (folds.some((fold) => fold.querySelector('.plot, .cell')))"
+            "  document.documentElement.dataset.ready = 'no';"
+            "for (const fold of folds) fold.open = true;"
+        )
+        drawn(browser)
+    return browser
 
 
 def drawn(browser: webdriver.Chrome) -> webdriver.Chrome:

@@ -10,13 +10,12 @@ from pydantic import BaseModel
 
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.visit import Point
-from weighbridge.results.export.csv_format import rounded_csv
-from weighbridge.results.export.run_tables import rows_table
 from weighbridge.results.metric import MetricFigure
 from weighbridge.results.metrics import METRICS, Figures
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.results.record.resolved import ResolvedPlan
 from weighbridge.results.record.step import StepKey, StepResult
+from weighbridge.results.show.tables import rows_table
 from weighbridge.suites import DEFAULT_DRIVER, Suite, Workload
 
 Of = TypeVar("Of", bound=Figures)
@@ -129,4 +128,4 @@ def _by_metric(
 
 
 def csv_of(rows: Iterable[Row]) -> str:
-    return rounded_csv(rows_table(rows, "run"))
+    return rows_table(rows, "run").csv

@@ -46,7 +46,7 @@ ATTACKS: Final = {
     "a chart that fails costs the table": (
         "weighbridge/cli/test_results.py results/show/test_chart.py"
     ),
-    "text turns its direction, or is a formula": "results/export/test_exports.py",
+    "text turns its direction, or is a formula": "results/show/test_tables.py",
     "a suite without bounds": (
         "suites/test_suite.py topologies/test_loader.py "
         "weighbridge/tuning/test_tuning_preparation.py"

@@ -16,7 +16,7 @@ import pytest
 
 from deployed_layouts import left_over
 from suite_command import trial, weighbridge
-from weighbridge.results.analysis.findings import findings_of, headline
+from weighbridge.results.analysis.answer import Answer
 from weighbridge.results.analysis.run_data import RunData
 
 pytestmark = [pytest.mark.system, pytest.mark.alone]
@@ -94,11 +94,11 @@ def test_beside_a_program_that_burns_a_core_it_says_so_first_ranks_nothing_and_e
     }
     assert not any(row.ranked for row in found.data.rows)
     assert found.code == 4, found.printed
-    answer = headline(findings_of(found.data.comparison))
+    answer = Answer(found.data).headline
     assert f"{answer}." in found.printed
-    assert answer.startswith("Nothing may be ranked")
+    assert answer.startswith("No ranking: ")
     assert "other programs used" in found.printed
-    assert " leads in " not in found.printed
+    assert " as fast as " not in found.printed
     assert left_over() == []
 
 
@@ -115,8 +115,8 @@ def test_on_a_quiet_machine_it_concludes_and_exits_with_0(tmp_path: Path) -> Non
         throughput.text,
         found.printed,
     )
-    assert f"{headline(findings_of(found.data.comparison))}." in found.printed
-    assert " leads in " in found.printed
+    assert f"{Answer(found.data).headline}." in found.printed
+    assert " as fast as " in found.printed
     assert throughput.ratio is not None
     # Four workers in a closed loop that wait 20 instead of 60 ms: three times, but for what an
     # answer itself takes.

@@ -17,8 +17,8 @@ import pytest
 from deaths import left_behind, soon_nothing_left
 from deployed_layouts import written_once
 from exposure import Shown, check_credentials, check_listeners, check_secrets, shown_by
+from made_up import COLUMNS
 from suite_command import measured, printed, started, trial, weighbridge
-from summary_columns import COLUMNS
 from weighbridge.environment import place
 from weighbridge.results.record.store import RunStore
 

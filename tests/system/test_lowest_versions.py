@@ -29,13 +29,13 @@ ROOT = Path(__file__).parents[2]
 TESTS = (
     "tests/drivers/locust/test_client.py",
     "tests/drivers/locust/test_step.py",
-    "tests/results/export/test_query.py",
+    "tests/results/show/test_query.py",
     "tests/drivers/locust/test_driver_faults.py",
     "tests/weighbridge/test_locust.py::test_the_page_starts_tests_shows_live_percentiles_and_no_key",
     "tests/results/slides/test_powerpoint.py",
     "tests/weighbridge/test_command.py",
     "tests/suites/test_importer.py",
-    "tests/results/export/test_exports.py",
+    "tests/results/show/test_tables.py",
     "tests/weighbridge/conductor/test_influx_writer.py",
     "tests/topologies/test_loader.py",
 )

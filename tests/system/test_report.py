@@ -97,7 +97,7 @@ def test_every_figure_is_drawn_and_has_its_data_beside_it(page: webdriver.Chrome
         assert figure.find_elements(By.CSS_SELECTOR, ".drawn svg .mark-group path"), figure.text
         assert figure.find_element(By.CSS_SELECTOR, ".drawn svg.marks").get_attribute("aria-label")
         if not figure.find_elements(
-            By.XPATH, "ancestor::section[@id='certainty']"
+            By.XPATH, "ancestor::details[@id='certainty']"
         ):  # the map's data are the table above it
             assert figure.find_elements(By.CSS_SELECTOR, "details tbody tr"), figure.text
 
@@ -172,7 +172,7 @@ def test_the_data_of_a_chart_are_shown_when_asked_for(page: webdriver.Chrome) ->
 def test_texts_of_users_do_nothing(page: webdriver.Chrome) -> None:
     assert "owned" not in page.title
     assert page.find_elements(By.TAG_NAME, "img") == []
-    assert HOSTILE in page.find_element(By.CSS_SELECTOR, ".lead").text
+    assert HOSTILE in page.find_element(By.ID, "repeat").text
 
 
 def test_the_page_does_not_scroll_sideways(page: webdriver.Chrome) -> None:
@@ -281,7 +281,8 @@ def test_on_paper_all_words_are_on_their_page_and_beside_each_other(
     pages = _PAGE.findall((tmp_path / "report.html").read_text())
     assert len(pages) > 5
     titles = browser.execute_script(
-        "return [...document.querySelectorAll('section')].filter(s => s.querySelector('.plot'))"
+        "return [...document.querySelectorAll('section, details.fold')]"
+        ".filter(s => s.querySelector('.plot'))"
         ".map(s => s.querySelector('h2').textContent.trim())"
     )
     assert len(titles) > 3
@@ -351,6 +352,19 @@ def test_figures_and_findings_lead_to_their_lines(browser: webdriver.Chrome, sho
     for link in links:
         anchor = str(link.get_attribute("href")).rpartition("#")[2]
         assert browser.find_elements(By.ID, anchor), anchor
+
+
+def test_a_report_of_two_layouts_has_at_most_six_screens_and_opens_what_a_link_leads_to(
+    browser: webdriver.Chrome, shown: Path
+) -> None:
+    seen_at(browser, 1400)
+    opened(browser, shown, folded=True)
+    assert browser.execute_script("return document.documentElement.scrollHeight") < 6 * 900
+    link = browser.find_element(By.CSS_SELECTOR, "#findings a.to")
+    line = str(link.get_attribute("href")).rpartition("#")[2]
+    assert not browser.find_element(By.ID, line).is_displayed()
+    link.send_keys(Keys.ENTER)
+    assert browser.find_element(By.ID, line).is_displayed()
 
 
 def test_the_reader_chooses_the_look(browser: webdriver.Chrome, shown: Path) -> None:

@@ -117,7 +117,7 @@ def compare_runs_verb(
     screen = console(stderr=as_json)
     print_comparison(before, after, guarded, comparison, screen, earlier=len(earlier))
     if out is not None:
-        for path in _write(comparison, guarded, out):
+        for path in _write(comparison, guarded, after.manifest.run_id, out):
             print_line(screen, str(path))
     absent = missing(before, after, pairs, chosen=layouts is not None)
     gone = (*lost(before, after, pairs), *(one.text for one in absent))
@@ -184,8 +184,7 @@ def _refuse_targets(
 def _summaries(
     summary: RunsSummary, html: Path | None, markdown: Path | None, junit: Path | None
 ) -> Iterator[tuple[Path, str]]:
-    from weighbridge.results.export.junit import junit_xml
-    from weighbridge.results.export.runs_markdown import runs_markdown
+    from weighbridge.results.features.compare_runs import junit_xml, runs_markdown
     from weighbridge.results.report.runs_page import runs_page
     from weighbridge.results.show.charts.change_map import change_maps
 
@@ -197,16 +196,16 @@ def _summaries(
         yield junit, junit_xml(summary)
 
 
-def _write(comparison: Comparison, guarded: Guarded, out: Path) -> tuple[Path, ...]:
+def _write(comparison: Comparison, guarded: Guarded, run: str, out: Path) -> tuple[Path, ...]:
     from weighbridge.results.analysis.across_runs.guard import differences_csv
-    from weighbridge.results.export.effects import effects_csv
+    from weighbridge.results.features.compare_runs import runs_effects
     from weighbridge.results.record.writing import make_folder, write_atomically
     from weighbridge.results.show.charts.change_map import change_maps
     from weighbridge.results_output import draw
 
     make_folder(out)
     contents = (
-        effects_csv(comparison),
+        runs_effects(comparison, run).csv,
         differences_csv(guarded),
         comparison.model_dump_json(indent=2) + "\n",
     )
@@ -261,15 +260,13 @@ def history_verb(
     from weighbridge.results.analysis.across_runs.runs_summary import RunsVerdict
     from weighbridge.results.analysis.history.change_points import OTAVA
     from weighbridge.results.analysis.history.history import history_of, latest_verdict
-    from weighbridge.results.export.csv_format import csv_file
-    from weighbridge.results.export.file import ExportFile
-    from weighbridge.results.export.history_database import (
+    from weighbridge.results.features.history import (
         DATABASE,
         history_database,
+        history_tables,
         keep_runs,
         replace_table,
     )
-    from weighbridge.results.export.history_tables import history_tables
     from weighbridge.results.record.writing import make_folder, write_atomically
     from weighbridge.results.report.history_page import history_page
     from weighbridge.results.show.charts.history import history_charts
@@ -298,9 +295,9 @@ def history_verb(
     screen = console(stderr=as_json)
     print_history(history, screen, gone=kept.gone, left_out=kept.left_out)
     page = history_page(history, charts, version=program, gone=kept.gone, left_out=kept.left_out)
-    for one in (ExportFile(name="history.html", content=page.encode()), *map(csv_file, tables)):
-        write_atomically(out / one.name, one.content)
-        print_line(screen, str(out / one.name))
+    for name, text in {"history.html": page, **{one.file: one.csv for one in tables}}.items():
+        write_atomically(out / name, text)
+        print_line(screen, str(out / name))
     if pictures:
         draw(charts, out / "charts", partial(print_line, screen))
     verdict = RunsVerdict(exit_code=EXIT_FINE) if fail_on is None else latest_verdict(history)

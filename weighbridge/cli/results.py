@@ -204,21 +204,33 @@ def _schema(
 def _json_schema() -> str:
     import json
 
-    from weighbridge.results.export.json_format import json_schema
+    from weighbridge.results.show.exports import json_schema
 
     return json.dumps(json_schema(), indent=1, ensure_ascii=False)
 
 
-class _Export(click.Command):
-    """Lists the formats in its help, those of other packages included."""
+class _OfTables(click.Command):
+    """Lists the tables in its help, those of other packages included."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from weighbridge.results.export.formats import FORMATS
+        from weighbridge.results.show.tables import tables
+
+        with formatter.section("Tables"):
+            formatter.write_dl([(name, one.about) for name, one in tables().items()])
+        super().format_epilog(ctx, formatter)
+
+
+class _Export(_OfTables):
+    """Lists the formats also."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from weighbridge.results.show.exports import FORMATS
 
         with formatter.section("Formats"):
             formatter.write_dl(
                 [*((name, one.about) for name, one in FORMATS.items()), (INFLUX, _INFLUX)]
             )
+        super().format_epilog(ctx, formatter)
 
 
 @click.command("export", cls=_Export)
@@ -229,8 +241,7 @@ class _Export(click.Command):
     "tables",
     metavar="TABLE",
     multiple=True,
-    help="summary, steps, seconds, effects; of a tuning also `ledger`, `trials`; may be repeated "
-    "(default: summary; for json all).",
+    help="One of the tables below; may be repeated (default: summary).",
 )
 @click.option(
     "--out",
@@ -249,14 +260,8 @@ class _Export(click.Command):
 def export_verb(
     run: Path, form: str, tables: tuple[str, ...], out: str | None, force: bool, influx: str | None
 ) -> None:
-    """Write a RUN folder in another FORMAT.
-
-    Tables: summary has a line for each layout, kind of request and worker count; steps one for
-    each repeat; seconds the time series; effects the differences from the first layout, with the
-    tests behind them. For a tuning, `ledger` has a line for each setting and objective, `trials`
-    one for each trial. What the run's folder lacks is printed.
-    """
-    from weighbridge.results.export.export import export, produce, single
+    """Write a RUN folder in another FORMAT. What the folder lacks is printed."""
+    from weighbridge.results.show.exports import export, produce, single
 
     if (form == INFLUX) != (influx is not None):
         raise UsageError(
@@ -334,12 +339,12 @@ def _epilog() -> str:
 
 
 def _views() -> str:
-    from weighbridge.results.export.query import schema_words
+    from weighbridge.results.show.query import schema_words
 
     return schema_words()
 
 
-@click.command("sql", epilog=_epilog())
+@click.command("sql", cls=_OfTables, epilog=_epilog())
 @click.argument("query")
 @click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
 @shown(
@@ -353,12 +358,10 @@ def _views() -> str:
 def sql_verb(query: str, runs: tuple[Path, ...], form: str) -> None:
     """Run a QUERY in DuckDB's SQL on the folders RUNS (default: all of runs/).
 
-    Views: runs, summary (the table of the report), steps (every repeat), seconds (time series),
-    effects (differences from the first layout), attestation (what hosts could do), hosts (what they
-    did, second by second), events and facts. NULL is unknown. Only the views that a query names are
-    read; it can change nothing and reach no file.
+    Each table below is a view. NULL is unknown. Only the views that a query names are read; it can
+    change nothing and reach no file.
     """
-    from weighbridge.results.export.query import ask, read_runs
+    from weighbridge.results.show.query import ask, read_runs
     from weighbridge.screen.answer import ANSWERS
 
     found, left_out = read_runs(runs or _all_runs())

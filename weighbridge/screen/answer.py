@@ -18,10 +18,10 @@ from typing import Final
 from rich.cells import cell_len
 
 from weighbridge.common import csv_text
+from weighbridge.common.csv_text import show_time
 from weighbridge.common.errors import UsageError
-from weighbridge.results.export.data_table import show_time
-from weighbridge.results.export.query import QueryResult
 from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.show.query import QueryResult
 
 DIGITS: Final = 6
 """Significant digits in the text for people."""

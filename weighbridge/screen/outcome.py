@@ -12,15 +12,14 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from weighbridge.common.errors import missing
-from weighbridge.results.analysis.comparing import verdict_words
-from weighbridge.results.analysis.comparison import NoiseFloor
+from weighbridge.results.analysis.comparison import Effect, NoiseFloor
+from weighbridge.results.analysis.contrast import ALWAYS
 from weighbridge.results.analysis.durability import (
     FINDING_WORDS,
     CutSeries,
     LayoutDurability,
 )
 from weighbridge.results.analysis.find.answers import RATE_HEAD, Found, rate_lines
-from weighbridge.results.analysis.findings import Finding
 from weighbridge.results.analysis.kinds import kind_of
 from weighbridge.results.analysis.power_mark import ACKNOWLEDGED, CUTS_THAT_LOST
 from weighbridge.results.analysis.reasons import Reason, marks
@@ -36,6 +35,7 @@ from weighbridge.results.analysis.tuning.setting_lines import (
     short_names,
 )
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult, could_be_shown
+from weighbridge.results.analysis.words import verdict_words
 from weighbridge.results.derivation import WINNERS, Derived
 from weighbridge.results.doubt import doubt_words, graves
 from weighbridge.results.figures import UNKNOWN, alike_as_one, show_figure
@@ -59,7 +59,7 @@ def print_durability(found: Sequence[LayoutDurability], console: Console) -> Non
         if one == "lost"
         or any(s.found[one].objects for each in found for s in (each.store, each.control))
     ]
-    counts = ("cuts", "served", "acknowledged", *(FINDING_WORDS[one] for one in seen), "serves s")
+    counts = ("cuts", "served", "objects", *(FINDING_WORDS[one] for one in seen), "serves s")
     table = new_table("layout", "verdict", *counts, right=counts)
     for one in found:
         words = one.judgement.replace("-", " ")
@@ -195,6 +195,7 @@ def print_report_place(derived: Derived, console: Console) -> None:
     """Print where the report is, or what makes one."""
     if derived.report is not None:
         print_line(console, f"report  {derived.report}")
+        print_line(console, f"open    weighbridge open {derived.folder.parent}")
         return
     print_line(console, f"report  {missing(DRAWING)}")
     print_line(console, f"        and then weighbridge report {derived.folder.parent}")
@@ -273,8 +274,8 @@ _FAR: Final = 1000
 """If bandwidths differ by this factor, each cell has its own unit."""
 _METRICS: Final = tuple(one for one in METRICS.values() if one.terminal)
 _RATES: Final = tuple(one.terminal for one in _METRICS if one.group in ("latency", "count"))
-_USES: Final = (*(one.terminal for one in _METRICS if one.group == "cost"), "saturated")
-_WORDS: Final = ("saturated", CUTS_THAT_LOST)
+LIMITED_BY: Final = "limited by"
+_WORDS: Final = (LIMITED_BY, CUTS_THAT_LOST)
 
 
 def print_outcome(derived: Derived, console: Console) -> None:
@@ -288,20 +289,24 @@ def print_outcome(derived: Derived, console: Console) -> None:
         print_tuning(derived.tuned, derived, console)
         return
     rows, comparison = derived.rows, derived.comparison
+    answer = derived.answered
+    if derived.answer:
+        print_line(console, derived.answer, "bold")
+        print_line(console, f"{answer.context}.")
+    if answer.caveat:
+        print_line(console, f"{answer.caveat}.", "yellow")
     if derived.found is not None:
         _print_rates(derived.found, console)
     for sentence in (*derived.overload, *derived.outages.sentences):
-        print_line(console, sentence, "bold")
-    if derived.answer:
-        print_line(console, derived.answer, "bold")
+        print_line(console, sentence)
     if rows:
         _print_rows(rows, _RowTable(derived.reasons, _unit(rows)), console)
         console.print()
     for reason in derived.reasons:
         print_line(console, f"{reason.mark}  {reason.text}", "yellow")
-    for finding in derived.findings:
-        if finding.workers is None and not finding.rival:
-            print_line(console, f"• {_brief(finding, derived.reasons)}")
+    for lead in answer.leads:
+        if lead.effect is not None:
+            print_line(console, f"• {_brief(lead.effect, derived.reasons)}")
     noise = noise_words(comparison.noise)
     for line in (*verdict_words(comparison), *noise, *comparison.unused):
         print_line(console, line, "dim")
@@ -323,8 +328,6 @@ def print_outcome(derived: Derived, console: Console) -> None:
 
 def _print_rates(found: Found, console: Console) -> None:
     """The highest rates within a bound: a sentence for each kind of requests, then a table."""
-    for sentence in found.sentences:
-        print_line(console, sentence, "bold")
     # The sentences have the notes.
     head, lines = RATE_HEAD[:-1], [line[:-1] for line in rate_lines(found)]
     print_table(console, head, lines, right=head[2:])
@@ -332,38 +335,30 @@ def _print_rates(found: Found, console: Console) -> None:
 
 
 def noise_words(floors: Sequence[NoiseFloor]) -> tuple[str, ...]:
-    """The result of A/A controls, a line for each metric; nothing without them."""
-    return tuple(floor.words for floor in floors)
+    """The result of A/A controls for throughput and p90; nothing without them."""
+    return tuple(floor.words for floor in floors if floor.metric in ALWAYS)
 
 
-def _brief(finding: Finding, reasons: Sequence[Reason]) -> str:
-    """The finding's sentence, with letters in place of the reasons, which are printed above."""
-    sides, kind = (finding.faster, finding.slower), kind_of(finding)
+def _brief(effect: Effect, reasons: Sequence[Reason]) -> str:
+    """The effect's sentence, with letters in place of the reasons, which are printed above."""
+    sides, kind = (effect.baseline, effect.subject), kind_of(effect)
     marked = ", ".join(
         one.mark
         for one in reasons
-        if any(one.words.startswith(f"{doubt.what}:") for doubt in finding.doubts)
+        if any(one.words.startswith(f"{doubt.what}:") for doubt in effect.doubts)
         and any(layout in sides and of == kind for layout, of, _ in one.cells)
     )
     if not marked:
-        return finding.text
-    grave = doubt_words(graves(finding.doubts))
-    every = "; ".join(alike_as_one(doubt.words for doubt in finding.doubts))
-    return finding.text.replace(f" ({grave})", f" (see {marked})").replace(
-        f": {every}", f" (see {marked})"
-    )
+        return effect.text
+    grave = doubt_words(graves(effect.doubts))
+    every = "; ".join(alike_as_one(doubt.words for doubt in effect.doubts))
+    text = effect.text.replace(f" ({grave})", f" (see {marked})")
+    return text.replace(f"caveat: {every}", f"caveat: see {marked}")
 
 
 def _print_rows(rows: Sequence[Row], drawing: _RowTable, console: Console) -> None:
-    """One table if it fits; else in parts, and for each driver if the terminal is narrow."""
-    several = len({row.driver for row in rows}) > 1
-    if any(row.resources for row in rows):
-        for spread in (True, False):
-            table = drawing.table(rows, several=several, spread=spread)
-            if _fits(table, console):
-                _print(table, console)
-                return
-    if several and console.width < BOTH:
+    """One table, with as many columns as fit; one for each driver if the terminal is narrow."""
+    if len({row.driver for row in rows}) > 1 and console.width < BOTH:
         for driver in dict.fromkeys(row.driver for row in rows):
             console.print(f"By {driver_label(driver)}:", style="bold")
             _print_parts([row for row in rows if row.driver == driver], drawing, console)
@@ -372,30 +367,41 @@ def _print_rows(rows: Sequence[Row], drawing: _RowTable, console: Console) -> No
 
 
 def _print_parts(rows: Sequence[Row], drawing: _RowTable, console: Console) -> None:
-    """The table in parts that fit; what power cuts did is one where there is no room for it."""
+    """The table; what power cuts did is one of its own where there is no room for it."""
     several, cuts = len({row.driver for row in rows}) > 1, drawing.cuts(rows)
     if console.width < BOTH and any(row.within("max") is not None for row in rows):
-        parts = [drawing.table(rows, several=several, only=one) for one in (drawing.rates, _RATES)]
+        for part in (drawing.rates, _RATES):
+            _print(drawing.table(rows, several=several, only=part), console)
         apart = cuts
+        lacking: tuple[str, ...] = ("what limited each step",)
     else:
-        tables = [
-            drawing.table(
-                rows, several=several, spread=spread, only=(*drawing.rates, *rates, *beside)
-            )
-            for beside in dict.fromkeys((cuts, ()))
-            for spread, rates in ((True, _RATES), (False, _RATES), (False, _RATES[1:]))
-        ]
-        place = next(
-            (place for place, table in enumerate(tables) if _fits(table, console)), len(tables) - 1
+        limits = (LIMITED_BY,) * any(row.resources for row in rows)
+        rates, fewer = drawing.rates, [*drawing.rates[:1], *_RATES[1:]]
+        if not any(row.count("errors") for row in rows):
+            fewer.remove(METRICS["errors"].terminal)
+        dropped = ("intervals", "p50", *(["what limited each step"] if limits else []))
+        choices = (
+            ((*rates, *_RATES), (*cuts, *limits), True, ()),
+            ((*rates, *_RATES), (*cuts, *limits), False, dropped[:1]),
+            ((*rates, *_RATES), cuts, True, dropped[2:]),
+            ((*rates, *_RATES), cuts, False, (dropped[0], *dropped[2:])),
+            ((*rates, *_RATES[1:]), cuts, False, dropped),
+            ((*rates, *_RATES[1:]), (), False, dropped),
+            (fewer, (), False, (*dropped, "bandwidth")),
         )
-        parts, apart = [tables[place]], cuts if place > 2 else ()
+        for choice in choices:
+            titles, beside, spread, lacking = choice
+            table = drawing.table(rows, several=several, spread=spread, only=(*titles, *beside))
+            if _fits(table, console):
+                break
+        apart = () if set(cuts) <= set(beside) else cuts
+        _print(table, console)
     if apart:
         writes = [row for row in rows if row.power is not None]
-        parts.append(drawing.table(writes, several=several, only=apart))
-    for table in parts:
-        _print(table, console)
-    if any(row.resources for row in rows):
-        _print(drawing.table(rows, several=several, only=_USES), console)
+        _print(drawing.table(writes, several=several, only=apart), console)
+    if lacking:
+        words = ", ".join(lacking)
+        print_line(console, f"Not shown for want of room: {words}. See the report.", "dim")
 
 
 def _print(table: Table, console: Console) -> None:
@@ -436,7 +442,7 @@ class _RowTable:
         only: Sequence[str] | None = None,
     ) -> Table:
         """A line for each row; `several`: with drivers, `spread`: with the ± of repeats."""
-        every = (*self.rates, *_RATES, *_USES, *self.cuts(rows))
+        every = (*self.rates, *_RATES, LIMITED_BY, *self.cuts(rows))
         titles = every if only is None else tuple(only)
         several_apis = len({row.api for row in rows}) > 1
         marked = self.rates[0] in titles and any(marks(row, self.reasons) for row in rows)
@@ -447,7 +453,7 @@ class _RowTable:
         for title in ("workers", *titles):
             table.add_column(title, justify="left" if title in _WORDS else "right", no_wrap=True)
         if marked:
-            table.add_column("in doubt" if spread else "", no_wrap=True)
+            table.add_column("caveat", no_wrap=True)
         before = None
         for row in rows:
             mixed = len({other.operation for other in rows if other.workload == row.workload}) > 1
@@ -471,7 +477,7 @@ class _RowTable:
         cells = {self.head(one): shown(row, one.key, spread=spread) for one in _METRICS}
         return cells | {
             self.unit or "bandwidth": self._bandwidth(row.value("bandwidth")),
-            "saturated": limit or UNKNOWN,
+            LIMITED_BY: limit or UNKNOWN,
             CUTS_THAT_LOST: row.power.count if row.power is not None else "",
             ACKNOWLEDGED: (row.power.answers or "") if row.power is not None else "",
         }

@@ -14,8 +14,8 @@ from weighbridge.results.analysis.across_runs.runs_comparison import (
     regressions,
     unjudged,
 )
-from weighbridge.results.analysis.comparing import verdict_words
 from weighbridge.results.analysis.comparison import Comparison
+from weighbridge.results.analysis.words import verdict_words
 from weighbridge.results.figures import counted
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 

@@ -19,7 +19,7 @@ from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.comparison import Share
-from weighbridge.results.analysis.findings import NEAR
+from weighbridge.results.analysis.leads import NEAR
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import doubt_words, touching
 from weighbridge.results.figures import percent, show_percent

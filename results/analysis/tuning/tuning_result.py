@@ -11,8 +11,7 @@ from pydantic import NonNegativeInt
 
 from weighbridge.common.record import Record
 from weighbridge.common.structure import Scope, widest
-from weighbridge.results.analysis.cards import FigureCard
-from weighbridge.results.analysis.comparing import did, judge, opening, strength
+from weighbridge.results.analysis.comparing import judge
 from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.analysis.contrast import comparable, effect_of, reason, with_test
 from weighbridge.results.analysis.durability import LayoutDurability
@@ -21,6 +20,7 @@ from weighbridge.results.analysis.power_mark import PowerMark, not_tried
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.tuning.setting_effects import objective_words
 from weighbridge.results.analysis.tuning.setting_table import SettingEntry, SettingTable
+from weighbridge.results.analysis.words import Card, did, opening, strength
 from weighbridge.results.doubt import few
 from weighbridge.results.figures import (
     TIMES,
@@ -450,12 +450,12 @@ ORANGE: Final = "#D55E00"
 GREY: Final = "#9aa0ab"
 
 
-def cards(result: TuningResult) -> tuple[FigureCard, ...]:
+def cards(result: TuningResult) -> tuple[Card, ...]:
     """The cards that have something to say."""
     return (*_best(result), *_confirmed(result), *_without(result), *_harmful(result))
 
 
-def _best(result: TuningResult) -> Iterator[FigureCard]:
+def _best(result: TuningResult) -> Iterator[Card]:
     best = next(iter(result.better), None)
     if best is None:
         return
@@ -466,7 +466,7 @@ def _best(result: TuningResult) -> Iterator[FigureCard]:
     ]
     for number, effect, change in found[:1]:
         if change is not None:
-            yield FigureCard(
+            yield Card(
                 figure=show_percent(change.value),
                 about=upper(result.called(number)),
                 text=best.name,
@@ -475,20 +475,18 @@ def _best(result: TuningResult) -> Iterator[FigureCard]:
             )
 
 
-def _confirmed(result: TuningResult) -> Iterator[FigureCard]:
+def _confirmed(result: TuningResult) -> Iterator[Card]:
     if result.winner is None:
         return
     found, names = result.confirmation, result.named(result.winner.arm)
     chosen = names[0] if len(names) == 1 else f"{len(names)} settings together"
     if found is None or not found.known:
         why = "no run on fresh deployments" if found is None else found.without_results
-        yield FigureCard(
-            figure=UNKNOWN, about="Not confirmed yet", text=chosen, detail=why, colour=GREY
-        )
+        yield Card(figure=UNKNOWN, about="Not confirmed yet", text=chosen, detail=why, colour=GREY)
         return
     first = next((one for one in found.known if one.verdict == "better"), found.known[0])
     ends = interval_words(first)
-    yield FigureCard(
+    yield Card(
         figure=UNKNOWN if first.ratio is None else show_percent(first.ratio.value),
         about="Confirmed on fresh deployments"
         if found.confirmed
@@ -499,11 +497,11 @@ def _confirmed(result: TuningResult) -> Iterator[FigureCard]:
     )
 
 
-def _without(result: TuningResult) -> Iterator[FigureCard]:
+def _without(result: TuningResult) -> Iterator[Card]:
     verdicts = [one.verdict for one in result.table.entries]
     small = verdicts.count("too small to matter")
     if verdicts:
-        yield FigureCard(
+        yield Card(
             figure=f"{verdicts.count('not significant')} of {len(verdicts)}",
             about="Settings with no effect found",
             text=f"and {small} with one too small to matter" if small else "not significant",
@@ -512,13 +510,13 @@ def _without(result: TuningResult) -> Iterator[FigureCard]:
         )
 
 
-def _harmful(result: TuningResult) -> Iterator[FigureCard]:
+def _harmful(result: TuningResult) -> Iterator[Card]:
     verdicts = [one.verdict for one in result.table.entries]
     counts = {
         kind: verdicts.count(kind) for kind in ("worse", "trade-off", "not allowed", "failed")
     }
     if any(counts.values()):
-        yield FigureCard(
+        yield Card(
             figure=str(sum(counts.values())),
             about="Settings to avoid",
             text=", ".join(f"{count} {kind}" for kind, count in counts.items() if count),

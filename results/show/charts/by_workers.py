@@ -14,13 +14,13 @@ from itertools import permutations
 from types import MappingProxyType
 from typing import Any, Final
 
-from weighbridge.results.analysis.comparing import distinguished
 from weighbridge.results.analysis.findings import Finding, headline, overall
 from weighbridge.results.analysis.kinds import kind_of, subjects
 from weighbridge.results.analysis.steps.service_level import may_rank
 from weighbridge.results.analysis.steps.spreads import shown
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.validity import least_samples
+from weighbridge.results.analysis.words import distinguished
 from weighbridge.results.doubt import graves, touching
 from weighbridge.results.figures import counted, upper
 from weighbridge.results.interval import show_latency

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from weighbridge.results.analysis.comparison import Comparison, Effect
-from weighbridge.results.analysis.findings import NEAR
 from weighbridge.results.analysis.kinds import kind_of
+from weighbridge.results.analysis.leads import NEAR
 from weighbridge.results.analysis.study.recap import Recap, RecapCell
 from weighbridge.results.figures import percent, show_percent, upper
 from weighbridge.results.metrics import METRICS, MetricKey, compared

@@ -16,8 +16,8 @@ from weighbridge.results import derive
 from weighbridge.results.analysis.agreement import Agreement, agreements, causes, sentences
 from weighbridge.results.analysis.comparing import compare
 from weighbridge.results.analysis.comparison import Verdict
-from weighbridge.results.analysis.findings import find
 from weighbridge.results.analysis.host_shares import host_shares, unequal_shares
+from weighbridge.results.analysis.leads import leads
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.interval import Interval
 from weighbridge.results.record.resolved import PlannedHost, ResolvedPlan
@@ -46,7 +46,7 @@ def binned(layout: str, *bins: tuple[float, float | None]) -> Row:
         ([(30, 40)] * 5, "worse", "in (10, 20] vs (30, 40] ms; n = 5."),
         ([(20, 30)] * 5, "not significant", "not distinguishable: in (10, 20] and (20, 30] ms"),
         ([(10, 20)] * 5, "not significant", "not distinguishable: both in (10, 20] ms; n = 5."),
-        ([(30, 40)] * 4, "provisional", "n = 4: a claim needs 5 repeats"),
+        ([(30, 40)] * 4, "provisional", "n = 4; caveat: a claim needs 5 repeats"),
         ([(20, 30)] * 2 + [(30, 40)] * 3, "not significant", "in (10, 20] vs (30, 40] ms; n = 5."),
         ([(30, None)] * 5, "not comparable", "(beyond the last bin)"),
     ],
@@ -209,7 +209,7 @@ def test_the_kinds_of_requests_that_both_drivers_rank_alike_are_counted() -> Non
         ]
 
     mixed = [*rows("one", 180.0), *rows("two", 50.0)]
-    assert "alike in 1 of 2 kinds of requests" in sentences(agreements(mixed), find(mixed))[1]
+    assert "alike in 1 of 2 workloads" in sentences(agreements(mixed), leads(compare(mixed)))[1]
 
 
 def test_a_known_cause_is_reported_only_where_it_applies() -> None:
@@ -231,8 +231,8 @@ def test_the_csv_has_every_step_and_empty_cells_for_what_is_unknown() -> None:
     text = agreement_csv([both(1000.0, 970.0), both(1000.0, 0.0, {"p90_ms": None})])
     known, unknown = csv.DictReader(io.StringIO(text))
     assert tuple(known) == csv_head("locust", "cosbench")
-    assert (known["cosbench_over_locust"], known["p90_bins_off"]) == ("0.970", "0")
-    assert known["cosbench_p90_high_ms"] == "20"
+    assert (known["cosbench_over_locust"][:4], known["p90_bins_off"]) == ("0.97", "0")
+    assert known["cosbench_p90_high_ms"] == "20.0"
     assert (unknown["cosbench_over_locust"], unknown["p90_bins_off"]) == ("", "")
 
 
@@ -253,7 +253,7 @@ def test_a_run_of_both_drivers_says_how_far_they_agree_on_page_and_in_file(tmp_p
     page = derived.report.read_text()
     assert derived.agreement[0].startswith("Locust and COSBench agree within the bins in ")
     assert derived.agreement[0].split(".")[0] in page
-    assert 'href="#agreement"' in page
+    assert 'id="agreement"' in page
     assert "(10, 20]" in page
     assert len((derived.folder / "agreement.csv").read_text().splitlines()) == 5
 

@@ -515,7 +515,7 @@ def test_differences_are_written_with_the_guard_facts_first(run: ComparedRun) ->
     other = changed(run, suite={"seed": 7})
     other = altered(other, manifest=altered(other.manifest, weighbridge_version=""))
     lines = differences_csv(guard(run, other, PAIRS, ["seed"])).splitlines()
-    assert lines == ["guard,fact,of,a,b", "yes,seed,,2014,7", "no,weighbridge,,0.1.0,not known"]
+    assert lines == ["guard,fact,of,a,b", "true,seed,,2014,7", "false,weighbridge,,0.1.0,not known"]
 
 
 def test_unknown_facts_and_folders_of_no_run_are_refused(run: ComparedRun, tmp_path: Path) -> None:

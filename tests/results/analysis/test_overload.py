@@ -21,7 +21,6 @@ from weighbridge.results.analysis.steps.summary import Row, summarize
 from weighbridge.results.analysis.steps.validity import judge
 from weighbridge.results.analysis.steps.visit import Point, visit
 from weighbridge.results.doubt import Doubt
-from weighbridge.results.export.run_tables import steps_table
 from weighbridge.results.metric import MetricFigure
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import EndpointTally, Measurement
@@ -33,6 +32,7 @@ from weighbridge.results.show.chart import NOT_COMPARABLE
 from weighbridge.results.show.charts.baseline import MAX_BARS, baseline_chart
 from weighbridge.results.show.charts.by_workers import latency_by_workers, throughput_by_workers
 from weighbridge.results.show.charts.overload import goodput_chart
+from weighbridge.results.show.tables import STEPS
 from weighbridge.suites import Bounds, Overload, Suite, Workload
 
 
@@ -464,7 +464,7 @@ def test_report_and_exported_steps_have_the_endpoints(tmp_path: Path) -> None:
     page = derive(run.folder, pictures=False).report.read_text()
     assert 'id="endpoints"' in page
     assert "10.0.0.1:8001" in page
-    table = steps_table([RunData(run.folder)])
+    table = STEPS.of_runs([RunData(run.folder)])
     assert set(table.column("endpoint_imbalance")) == {1.5}
     assert set(table.column("connections")) == {7}
     assert table.column("endpoints")[0] == (

@@ -103,7 +103,8 @@ def test_a_run_has_all_charts_and_a_map_for_each_kind(charts: dict[str, Chart]) 
 
 @pytest.mark.parametrize("key", ["latency-shares", "latency-over-time-small-write"])
 def test_a_failed_step_is_a_gap_with_its_reason(charts: dict[str, Chart], key: str) -> None:
-    assert {"rgw-beast", "swift"} <= set(texts_of(charts[key]))
+    shown = texts_of(charts[key])
+    assert all(any(text.startswith(name) for text in shown) for name in ("rgw-beast", "swift"))
     lines = list(csv.DictReader(io.StringIO(charts[key].csv)))
     assert {cell["layout"] for cell in lines} == {"rgw-beast", "swift"}
     assert "in repeat 1 on swift: the gateway did not answer for 60 s." in charts[key].caption
@@ -310,7 +311,7 @@ def test_a_long_step_is_drawn_in_columns_of_several_seconds() -> None:
     cells = list(csv.DictReader(io.StringIO(chart.csv)))
     assert len(cells) <= MAX_CELLS
     assert sum(int(cell["requests"]) for cell in cells) == 600 * 80
-    assert {cell["requests_per_s"] for cell in cells} == {"2"}
+    assert {cell["requests_per_s"] for cell in cells} == {"2.0"}
     assert "A column is 10 s." in chart.caption
 
 
@@ -351,7 +352,7 @@ def test_the_finding_is_what_two_layouts_serve_within_the_bound(once: RunStore) 
         for cell in csv.DictReader(io.StringIO(chart.csv))
         if not cell["workers"]
     }
-    assert served == {"rgw-beast": "15", "swift": "15"}
+    assert served == {"rgw-beast": "15.0", "swift": "15.0"}
 
 
 def test_a_bound_is_chosen_and_what_has_no_path_or_is_invalid_is_named(once: RunStore) -> None:

@@ -145,7 +145,7 @@ def test_resources_have_a_chart_with_a_row_for_each_of_them(run: RunStore) -> No
     assert {line["resource"] for line in lines if line["host"] == "store-1"} == {
         f"{what} of store-1" for what in ("CPU", "disk", "network", "memory")
     }
-    assert {line["saturated"] for line in lines} == {"yes", "no"}
+    assert {line["saturated"] for line in lines} == {"true", "false"}
     drawn = [line for line in lines if line["drawn_as"] == "Storage CPU"]
     for line in drawn:
         mine = [
@@ -206,7 +206,6 @@ def test_a_chart_of_another_package_is_in_the_report_and_is_drawn_with_its_data(
     }
     page = derived.report.read_text()
     assert 'id="errors-by-workers"' in page
-    assert 'href="#errors-by-workers"' in page
     assert "made the most errors" in page
 
 
@@ -331,7 +330,6 @@ def test_rows_of_layers_are_in_their_own_table_with_driver_and_layer(derived: De
 def test_page_and_terminal_show_the_staircase_and_layers_beside_gateways(derived: Derived) -> None:
     page = derived.report.read_text()
     assert 'id="staircase"' in page
-    assert 'href="#staircase"' in page
     assert "Beside the gateways, on the same store" in page
     assert page.count('data-spec="efficiency-staircase-') == 2
     assert len([line for line in derived.stairs if " → " in line]) == 4

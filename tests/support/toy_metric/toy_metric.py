@@ -1,6 +1,5 @@
-"""A metric of another package, the 95th percentile of latencies, and an export format for it."""
+"""A metric of another package: the 95th percentile of latencies."""
 
-from weighbridge.results.export.file import ExportFile, Format, Produced
 from weighbridge.results.metrics import Metric
 
 P95 = Metric(
@@ -16,18 +15,4 @@ P95 = Metric(
     percent=95,
     binned=True,
     bound=1.1,
-)
-
-LINES = Format(
-    "a line a row with its p95",
-    lambda data, _tables: Produced(
-        files=(
-            ExportFile(
-                name="p95.txt",
-                content="".join(
-                    f"{row.layout} {row.workers} {row.value('p95')}\n" for row in data.rows
-                ).encode(),
-            ),
-        )
-    ),
 )

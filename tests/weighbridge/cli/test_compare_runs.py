@@ -85,12 +85,12 @@ def test_a_regression_exits_with_1_only_if_asked_about(
     run(0, run_folder, run_folder, "--layouts", WORSE, *earlier)
     said = judged(1, run_folder, run_folder, "--layouts", WORSE, *earlier)
     assert "B is worse than A: " in said
-    assert "rgw-beast (A) serves" in said
+    assert "rgw-beast (A) is " in said
 
 
 def test_an_improvement_is_not_a_regression(run_folder: Path, earlier: tuple[str, ...]) -> None:
     said = judged(0, run_folder, run_folder, "--layouts", BETTER, *earlier)
-    assert "rgw-beast (B) serves" in said
+    assert "rgw-beast (B) is " in said
     assert "swift → rgw-beast" in said
 
 
@@ -185,7 +185,7 @@ def test_a_regression_with_a_repeat_that_stalls_does_not_pass(
     open_cells = "Provisional or not comparable: 2 comparisons that A has results for."
     assert open_cells in said
     _, _, named = said.partition("B may be worse.")
-    assert re.findall(r"Provisional: .* at (\d+) workers", named) == ["32", "32"]
+    assert re.findall(r" with (\d+) workers.*caveat: ", named) == ["32", "32"]
     assert "1 of 5 repeats were not steady" in named
     run(0, run_folder, slow, *earlier)
 
@@ -196,7 +196,7 @@ def test_a_regression_that_stalls_in_all_repeats_does_not_pass(
     said = judged(4, run_folder, slowed(run_folder, tmp_path / "b", range(5)), *earlier)
     assert "comparable in A and not in B: swift (B), small-read, 32 workers: " in said
     assert "Provisional or not comparable: 2 comparisons that A has" in said
-    assert "cannot be compared at 32 workers" in said
+    assert "cannot be compared with 32 workers" in said
 
 
 def test_what_was_not_comparable_in_a_does_not_keep_b_from_passing(
@@ -238,7 +238,7 @@ def test_an_aa_control_of_either_run_gives_the_noise_floor(
     assert (
         "Noise floor of throughput: rgw-beast vs itself, 10 pairs of repeats in 2 cells: " in said
     )
-    assert "treat every verdict with care" in said
+    assert "treat all results with caution" in said
     assert "swift (B)" not in said
 
 

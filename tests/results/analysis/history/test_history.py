@@ -25,7 +25,7 @@ from weighbridge.results.analysis.history.history import (
 )
 from weighbridge.results.analysis.history.run_outliers import OUTLIER_RULE, outlying
 from weighbridge.results.doubt import Doubt
-from weighbridge.results.export.history_tables import history_tables
+from weighbridge.results.features.history import history_tables
 from weighbridge.results.record.telemetry import Attested
 from weighbridge.results.report.history_page import history_page
 from weighbridge.results.show.charts.history import history_charts

@@ -338,7 +338,7 @@ def test_the_csv_has_a_line_per_step_with_empty_gaps() -> None:
     lines = {line["level"]: line for line in csv.DictReader(staircase_csv([stair]).splitlines())}
     assert list(lines) == ["disk", "network", "rados", "gateway"]
     top = lines["gateway"]
-    assert (top["throughput_ops_s"], top["share_of_below"], top["below"]) == ("60", "0.200", "disk")
+    assert (top["throughput_ops_s"], top["share_of_below"], top["below"]) == ("60.0", "0.2", "disk")
     assert (lines["rados"]["throughput_ops_s"], lines["rados"]["believable"]) == ("", "")
     assert lines["rados"]["note"] == "not measured: --layers rados"
 

@@ -9,8 +9,7 @@ import pytest
 
 from fake_run import fake_run
 from made_rows import altered, changed, csv_of, made_row, made_workload, plan_of, present, step_of
-from made_up import fake_measurement
-from summary_columns import COLUMNS
+from made_up import COLUMNS, fake_measurement
 from weighbridge.results.analysis.steps.service_level import (
     Served,
     Stop,
@@ -179,12 +178,14 @@ def test_the_csv_has_exactly_the_studys_columns_and_empty_cells_for_unknown(run:
         line for line in lines if (line["layout"], line["workload"], line["workers"]) == wanted
     )
     assert {absent[one] for one in ("p90_ms", "throughput_ops_s", "samples")} == {""}
-    assert absent["valid"] == "no"
-    assert {line["valid"] for line in lines} == {"yes", "no"}
-    assert {line["object_size_bytes"] for line in lines} == {"1000000", "64000000"}
+    assert absent["valid"] == "false"
+    assert {line["valid"] for line in lines} == {"true", "false"}
+    assert {line["object_size_bytes"] for line in lines} == {"1000000.0", "64000000.0"}
     bounds = changed(rows[0], steady=False, at_least=("p90", "max"))
     (line,) = csv.DictReader(io.StringIO(csv_of([bounds])))
-    assert (line["ranked"], line["lower_bounds"]) == ("no", "p90; max"), "even if not ranked"
+    assert (line["ranked"], line["lower_bounds"]) == ("false", '["p90", "max"]'), (
+        "even if not ranked"
+    )
 
 
 def binned_steps(*samples_ms: float, repeats: int = 1, window_s: float = 5.0) -> list[StepResult]:
@@ -227,8 +228,8 @@ def test_the_interval_over_repeats_is_that_of_the_median_and_of_the_highest_max(
 def test_csv_and_table_have_the_ends_of_intervals_and_the_table_sorts_by_the_upper() -> None:
     rows = summarize(binned_plan(1), binned_steps(14.5))
     (line,) = csv.DictReader(io.StringIO(csv_of(rows)))
-    assert (line["p90_ms"], line["p90_low_ms"], line["p90_high_ms"]) == ("", "10", "20")
-    assert (line["p99_9_low_ms"], line["max_low_ms"], line["max_high_ms"]) == ("", "10", "20")
+    assert (line["p90_ms"], line["p90_low_ms"], line["p90_high_ms"]) == ("", "10.0", "20.0")
+    assert (line["p99_9_low_ms"], line["max_low_ms"], line["max_high_ms"]) == ("", "10.0", "20.0")
     assert line["driver"] == "cosbench"
     shown = results_table(rows)
     titles = [column.title for column in shown.columns]
@@ -252,9 +253,9 @@ def test_the_csv_has_first_bytes_intervals_over_repeats_and_doubts() -> None:
     )
     (line,) = csv.DictReader(io.StringIO(csv_of([row])))
     first = [line[f"first_byte_{one}ms"] for one in ("", "over_repeats_low_", "over_repeats_high_")]
-    assert first == ["12.500", "11", "14"]
-    assert line["provisional"] == "yes"
-    assert line["doubts"] == "grave (p90): set by the CPU limit: the quota ran out"
+    assert first == ["12.5", "11.0", "14.0"]
+    assert line["provisional"] == "true"
+    assert line["doubts"] == '["grave (p90): set by the CPU limit: the quota ran out"]'
 
 
 # What a step's figures include: only successes, its own window, its own repeat; and constant

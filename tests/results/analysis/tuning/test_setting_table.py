@@ -3,7 +3,6 @@
 import json
 import math
 import random
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,15 +10,14 @@ import pytest
 from fake_trials import TRIAL_S, TrialMaker, fake_variant, tuning_run
 from made_rows import altered, changed, present
 from trial_rounds import FEW, MANY, P90, READ, book, entry, rounds, values
-from weighbridge.common.errors import UsageError
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.tuning.setting_effects import NO_BASELINE, Drift, objective_words
 from weighbridge.results.analysis.tuning.setting_lines import setting_lines, short_names
 from weighbridge.results.analysis.tuning.setting_table import setting_table
-from weighbridge.results.export.export import produce
 from weighbridge.results.figures import show_percent
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.trial import LayoutVariant, TuningRun
+from weighbridge.results.show.exports import produce
 from weighbridge.suites import Bounds
 from weighbridge.suites.tuning import Constraints, Objective, Parameter, Range, Trials
 
@@ -296,10 +294,10 @@ def test_json_has_the_settings_and_every_trial_with_null_for_unknowns(tuned_run:
     assert all(line["baseline_beside"] is None for line in tables["trials"] if line["baseline"])
 
 
-@pytest.mark.parametrize("form", ["csv", "json", "markdown"])
-def test_the_settings_table_of_a_run_that_is_no_tuning_is_refused(run: RunStore, form: str) -> None:
-    with pytest.raises(UsageError, match="not a tuning"):
-        produce(Path(run.folder), form, ["ledger"])
+def test_that_a_run_is_no_tuning_is_said_beside_its_empty_table_of_settings(run: RunStore) -> None:
+    _, made = produce(run.folder, "csv", ["ledger"])
+    assert made.files[0].content.count(b"\n") == 1
+    assert made.remarks[-1] == "this run has no lines of ledger"
 
 
 def test_almost_minus_100_percent_is_not_shown_as_minus_100() -> None:

@@ -1,7 +1,7 @@
-"""The database of a history: a DuckDB file that keeps what was judged of every run.
+"""The history of many runs: its tables, and the DuckDB file that keeps what was judged of each run.
 
 A run is read again when its folder has changed, or this program; one whose folder is gone stays as
-it was judged last. Beside that the file has the tables of `history_tables`, for anybody's queries.
+it was judged last. Beside that the file has the tables, for anybody's queries.
 """
 
 from __future__ import annotations
@@ -20,13 +20,108 @@ from weighbridge.common.errors import UsageError, WeighbridgeError
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.across_runs.guard import ComparedRun, read_compared_run
+from weighbridge.results.analysis.history.history import History
 from weighbridge.results.analysis.history.run_series import begun
-from weighbridge.results.export.data_table import DataTable
-from weighbridge.results.export.database import create, insert, lock, opened, quoted
+from weighbridge.results.metrics import METRICS
 from weighbridge.results.record.store import RunStore
+from weighbridge.results.show.table import (
+    Filled,
+    Line,
+    Table,
+    columns,
+    create,
+    database,
+    insert,
+    line,
+    lock,
+    quoted,
+)
+from weighbridge.results.show.tables import doubt_texts
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+_CELL: Final = f"""
+layout text | The layout.
+release text | Its release; empty if it has none.
+suite text | The suite.
+workload text | The workload.
+operation text | The operation on objects.
+api text | The API.
+driver text | What made the load.
+workers integer | Worker count.
+metric text | The metric: {", ".join(METRICS)}.
+group integer | Runs of one number are comparable, within layout, suite and workload.
+"""
+FIGURES: Final = Table(
+    "figures",
+    "A line for each compared metric of each cell of each run, in order of time.",
+    columns(f"""
+{_CELL}
+run text | Name of the run.
+begun_at time | When the run began, UTC.
+value number | The figure, in the unit of its metric; unknown for one in a bin.
+low number | Lower end of its 95 % interval over the repeats.
+high number | Upper end of that.
+bin_low_ms number | Lower edge of its bin, where the driver counts in bins.
+bin_high_ms number | Upper edge of that.
+unit text | Unit of the metric.
+standing text | sure, provisional (a mild doubt) or not comparable (a grave one, or not valid).
+doubts texts | Doubts about it, each with its grade.
+why text | Why it is not comparable.
+outlier text | That it is far outside those of its neighbours, and no change; empty: it is not.
+"""),
+)
+CHANGES: Final = Table(
+    "changes",
+    "A line for each change of a metric of a cell, in order of time.",
+    columns(f"""
+{_CELL}
+run text | The first run after the change.
+begun_at time | When that run began, UTC.
+previous text | The last run of the figures before it.
+before number | Mean of the figures before it.
+after number | Mean of the figures after it.
+ratio number | After relative to before.
+runs_before integer | Figures before it, since the last change.
+runs_after integer | Figures after it, until the next change.
+passing integer | Figures between, at levels that did not last.
+p number | P-value of Student's t-test, not corrected.
+direction text | better or worse.
+doubts texts | Doubts about its figures, unless those without make the change: then provisional.
+text text | The change in a sentence.
+"""),
+)
+
+
+def history_tables(history: History) -> tuple[Filled, Filled]:
+    """Figures and changes."""
+    changes = [
+        line(one, begun_at=one.begun, doubts=doubt_texts(one.doubts))
+        for layout in history.changes
+        for one in layout.changes
+    ]
+    return Filled(FIGURES, tuple(_figures(history))), Filled(CHANGES, tuple(changes))
+
+
+def _figures(history: History) -> Iterator[Line]:
+    for series in history.series:
+        for point in series.points:
+            within = point.figure.within
+            yield line(
+                point,
+                point.figure,
+                series,
+                begun_at=point.begun,
+                bin_low_ms=None if within is None else within.low_ms,
+                bin_high_ms=None if within is None else within.high_ms,
+                unit=METRICS[series.metric].unit,
+                doubts=doubt_texts(point.doubts),
+            )
+
+
+# The database.
+
 
 DATABASE: Final = "history.duckdb"
 LARGEST_RECORD_BYTES: Final = 2**25
@@ -78,7 +173,7 @@ def history_database(path: Path) -> Iterator[DuckDBPyConnection]:
 
 def _make_kept(connection: DuckDBPyConnection, path: Path) -> None:
     # A view, or a column that is computed, may take for ever to read.
-    with opened() as plain:
+    with database() as plain:
         plain.execute(_KEPT)
         expected = _tables(plain)
     connection.execute(_KEPT)
@@ -119,11 +214,11 @@ def keep_runs(connection: DuckDBPyConnection, folders: Iterable[Path], version: 
     )
 
 
-def replace_table(connection: DuckDBPyConnection, table: DataTable) -> None:
+def replace_table(connection: DuckDBPyConnection, filled: Filled) -> None:
     """Put a table into the database, instead of the one of that name."""
-    connection.execute(f"DROP TABLE IF EXISTS {quoted(table.name)}")
-    create(connection, table.name, table.fields)
-    insert(connection, table.name, table)
+    connection.execute(f"DROP TABLE IF EXISTS {quoted(filled.table.name)}")
+    create(connection, filled.table)
+    insert(connection, filled)
 
 
 def _refuse_large(folder: Path) -> None:

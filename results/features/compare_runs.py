@@ -1,8 +1,5 @@
-"""JUnit's XML of a comparison of two runs, which CI systems show as tests.
-
-A test is one compared figure: it fails if B is worse, and is skipped if that could not be judged,
-as is a cell of A of which B has no result. One more test is the command itself, in error where it
-ends with 4, and skipped if no test was judged.
+"""What a comparison of two runs says to a CI system: Markdown for a page or a comment, and tests as
+JUnit's XML.
 """
 
 from __future__ import annotations
@@ -15,16 +12,58 @@ from weighbridge.common.errors import EXIT_INVALID
 from weighbridge.common.escaping import escape_controls
 from weighbridge.results.analysis.across_runs.runs_comparison import OPEN
 from weighbridge.results.analysis.across_runs.runs_summary import RunsSummary
-from weighbridge.results.analysis.comparison import Effect
+from weighbridge.results.analysis.comparison import Comparison, Effect
+from weighbridge.results.analysis.words import verdict_words
 from weighbridge.results.figures import counted
 from weighbridge.results.metrics import METRICS
+from weighbridge.results.show.table import Filled, escape
+from weighbridge.results.show.tables import EFFECTS, effect_lines, effect_notes, effects_of
+
+
+def runs_effects(comparison: Comparison, run: str) -> Filled:
+    """The table of effects of run B compared with A; `run`: the name of B."""
+    return Filled(EFFECTS, tuple(one.of_run(run) for one in effect_lines(comparison)))
+
+
+def runs_markdown(summary: RunsSummary) -> str:
+    """The answer, what is worse, what differs between the runs, and the table of all effects."""
+    a, b, verdict = summary.a.manifest, summary.b.manifest, summary.verdict
+    counts = verdict_words(summary.comparison)
+    lines = [
+        f"### {escape(verdict.answer or next(iter(counts), 'Nothing could be compared.'))}",
+        "",
+    ]
+    points = [
+        *verdict.details,
+        *(counts if verdict.answer else ()),
+        f"A: {a.run_id}, {a.created_at}, {a.state}",
+        f"B: {b.run_id}, {b.created_at}, {b.state}",
+        *(f"comparable in A and not in B: {text}" for text in summary.lost),
+        *(f"compared despite a difference: {one.text}" for one in summary.guarded.unlike),
+        summary.drift_words,
+    ]
+    lines += [*(f"- {escape(text)}" for text in points), ""]
+    if summary.guarded.differs:
+        lines += ["<details><summary>What differs between the runs</summary>", ""]
+        lines += [f"- {escape(one.text)}" for one in summary.guarded.differs]
+        lines += ["", "</details>", ""]
+    table = runs_effects(summary.comparison, b.run_id).markdown(
+        f"{b.run_id} compared with {a.run_id}", effect_notes((), summary.comparison)
+    )
+    return "\n".join(lines) + f"\n{table}"
+
+
+# JUnit's XML: a test is one compared figure, which fails if B is worse, and is skipped if that
+# could not be judged, as is a cell of A of which B has no result. One more test is the command
+# itself, in error where it ends with 4, and skipped if no test was judged.
+
 
 SUITE: Final = "weighbridge compare-runs"
 
 
 def junit_xml(summary: RunsSummary) -> str:
     """The XML."""
-    effects, missing = summary.comparison.effects, summary.missing
+    effects, missing = effects_of(summary.comparison), summary.missing
     worse = [one for one in effects if one.verdict == "worse"]
     skipped = [one for one in effects if one.verdict in OPEN]
     invalid = summary.verdict.exit_code == EXIT_INVALID

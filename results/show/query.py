@@ -1,80 +1,26 @@
 """SQL queries over many runs: views of what their folders hold.
 
 A view is filled when a query names it. Unknown values are NULL. SQL can read no files and change
-nothing (results.export.database).
+nothing (results.show.table).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import UsageError, WeighbridgeError
 from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.export.data_table import DataTable, TableSchema
-from weighbridge.results.export.database import SQL_TYPES, create, insert, lock, opened
-from weighbridge.results.export.durability_table import DURABILITY, durability_table
-from weighbridge.results.export.effect_tables import (
-    EFFECTS,
-    LEDGER,
-    TRIALS,
-    effects_table,
-    ledger_table,
-    trials_table,
-)
-from weighbridge.results.export.host_tables import (
-    ATTESTATION,
-    EVENTS,
-    FACTS,
-    HOSTS,
-    RUNS,
-    attestation_table,
-    events_table,
-    facts_table,
-    hosts_table,
-    runs_table,
-)
-from weighbridge.results.export.keeping_tables import KEPT, MEMORY, kept_table, memory_table
-from weighbridge.results.export.outage_tables import OUTAGES, outages_table
-from weighbridge.results.export.run_tables import STEPS, SUMMARY, steps_table, summary_table
-from weighbridge.results.export.second_table import SECONDS, seconds_table
+from weighbridge.results.show.table import SQL_TYPES, create, database, insert, lock
+from weighbridge.results.show.tables import tables
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-
-@dataclass(frozen=True)
-class View:
-    """A view: its columns, and the function that fills it."""
-
-    schema: TableSchema[Any]
-    fill: Callable[[Sequence[RunData]], DataTable]
-
-
-VIEWS: Final[Mapping[str, View]] = MappingProxyType(
-    {
-        "runs": View(RUNS, runs_table),
-        "summary": View(SUMMARY, summary_table),
-        "steps": View(STEPS, steps_table),
-        "seconds": View(SECONDS, seconds_table),
-        "effects": View(EFFECTS, effects_table),
-        "kept": View(KEPT, kept_table),
-        "memory": View(MEMORY, memory_table),
-        "outages": View(OUTAGES, outages_table),
-        "durability": View(DURABILITY, durability_table),
-        "ledger": View(LEDGER, ledger_table),
-        "trials": View(TRIALS, trials_table),
-        "attestation": View(ATTESTATION, attestation_table),
-        "events": View(EVENTS, events_table),
-        "hosts": View(HOSTS, hosts_table),
-        "facts": View(FACTS, facts_table),
-    }
-)
 _READING: Final = ("SELECT", "EXPLAIN")
 """Statements that only read; SELECT includes FROM, WITH, VALUES, DESCRIBE, SUMMARIZE and SHOW."""
 _HIDDEN: Final = re.compile(r"\bquery(_table)?\b", re.IGNORECASE)
@@ -111,14 +57,14 @@ def ask(sql: str, runs: Sequence[RunData]) -> QueryResult:
     """The result of a query. Raises UsageError with DuckDB's message, and as reading runs does."""
     import duckdb  # noqa: PLC0415 - heavy, and wanted by few
 
-    with opened() as connection:
-        for name, view in VIEWS.items():
-            create(connection, name, view.schema.fields)
+    with database() as connection:
+        for view in tables().values():
+            create(connection, view)
         try:
             _refuse_writes(connection, sql)
-            for name, view in VIEWS.items():
+            for name, view in tables().items():
                 if re.search(rf"\b{name}\b", sql, re.IGNORECASE) or _HIDDEN.search(sql):
-                    insert(connection, name, view.fill(runs))
+                    insert(connection, view.of_runs(runs))
             lock(connection)
             result = connection.execute(sql)
             columns = tuple(str(column[0]) for column in result.description or ())
@@ -132,12 +78,12 @@ def ask(sql: str, runs: Sequence[RunData]) -> QueryResult:
 def schema_words() -> str:
     """Every view with its columns, their types, units and meanings."""
     parts = []
-    for name, view in VIEWS.items():
-        wide = max(len(field.name) for field in view.schema.fields)
-        parts += [f"{name}: {view.schema.about}"]
-        for field in view.schema.fields:
-            unit = f" [{field.unit}]" if field.unit else ""
-            parts.append(f"  {field.name:{wide}}  {SQL_TYPES[field.kind]:9}  {field.about}{unit}")
+    for name, view in tables().items():
+        wide = max(len(one.name) for one in view.columns)
+        parts += [f"{name}: {view.about}"]
+        for one in view.columns:
+            unit = f" [{one.unit}]" if one.unit else ""
+            parts.append(f"  {one.name:{wide}}  {SQL_TYPES[one.kind]:9}  {one.about}{unit}")
         parts.append("")
     return "\n".join(parts)
 
@@ -160,6 +106,7 @@ def _refuse_writes(connection: DuckDBPyConnection, sql: str) -> None:
 
 def _query_error(sql: str, error: Exception) -> UsageError:
     """DuckDB's message with guesses at the views' names instead of its own."""
+    views = tables()
     words = "\n".join(
         line
         for line in str(error).splitlines()
@@ -167,17 +114,16 @@ def _query_error(sql: str, error: Exception) -> UsageError:
     )
     missing = _NO_TABLE.search(words)
     guess = (
-        did_you_mean(missing[1], list(VIEWS))
+        did_you_mean(missing[1], list(views))
         if missing and not missing[1].startswith(("'", "/"))
         else ""
     )
-    named = [name for name in VIEWS if re.search(rf"\b{name}\b", sql, re.IGNORECASE)]
+    named = [name for name in views if re.search(rf"\b{name}\b", sql, re.IGNORECASE)]
     columns = [
-        f"{name} has {', '.join(field.name for field in VIEWS[name].schema.fields)}."
-        for name in named
+        f"{name} has {', '.join(one.name for one in views[name].columns)}." for name in named
     ]
     advice = "\n".join(
-        (f"The views are {', '.join(VIEWS)}; `weighbridge sql --schema` describes them.", *columns)
+        (f"The views are {', '.join(views)}; `weighbridge sql --schema` describes them.", *columns)
     )
     first, _, rest = words.partition("\n")
     return UsageError("\n".join(part for part in (f"{first}{guess}", rest) if part), advice=advice)

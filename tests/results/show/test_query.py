@@ -13,14 +13,13 @@ from made_cuts import record_made_cuts
 from made_rows import altered, present
 from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.export.export import export
-from weighbridge.results.export.formats import OF_TUNINGS, TABLES
-from weighbridge.results.export.hgrm_format import distribution, hlog_files
-from weighbridge.results.export.query import VIEWS, ask, read_runs, schema_words
 from weighbridge.results.record.histogram import Histogram, rank_of
 from weighbridge.results.record.manifest import Sheet
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.telemetry import Attested
+from weighbridge.results.show.exports import distribution, export, histograms
+from weighbridge.results.show.query import ask, read_runs, schema_words
+from weighbridge.results.show.tables import tables
 
 SMALL = altered(WORKLOADS[0], workers=(1, 4), runtime=1.0)
 HOSTILE = "x'; DROP TABLE steps; --"
@@ -48,24 +47,20 @@ def one(sql: str, runs: tuple[RunData, ...]) -> object:
     return value
 
 
-@pytest.mark.parametrize("name", list(VIEWS))
+@pytest.mark.parametrize("name", list(tables()))
 @pytest.mark.long
 def test_every_view_has_the_columns_that_are_described(
     two: tuple[RunData, ...], tuned_data: RunData, name: str, tmp_path: Path
 ) -> None:
-    more = [tuned_data] if name in OF_TUNINGS else []
+    more = [tuned_data] if name in ("ledger", "trials") else []
     more += [RunData(outage_run(tmp_path).folder)] if name == "outages" else []
     answer = ask(f"select * from {name}", (*two, *more))
-    assert answer.columns == tuple(field.name for field in VIEWS[name].schema.fields)
+    assert answer.columns == tuple(column.name for column in tables()[name].columns)
     assert answer.lines
     described = schema_words()
     assert f"{name}: " in described
     for column in answer.columns:
         assert re.search(rf"^  {column} +[A-Z\[\]]+ +\S", described, re.MULTILINE)
-
-
-def test_a_table_has_one_name_in_exports_and_in_queries() -> None:
-    assert {name: VIEWS[name].fill for name in TABLES} == dict(TABLES)
 
 
 def test_a_query_reads_all_runs(two: tuple[RunData, ...]) -> None:
@@ -220,7 +215,7 @@ def test_the_log_of_a_step_is_read_by_the_codec_of_hdrhistogram(two: tuple[RunDa
     step = two[0].store.steps()[0]
     assert step.measurement is not None
     (tally,) = step.measurement.tallies
-    (file,) = (one for one in hlog_files(two[0]).files if one.name.startswith(step.key.file_name))
+    (file,) = (one for one in histograms(two[0]).files if one.name == f"{step.key.file_name}.hlog")
     *head, line = file.content.decode().splitlines()
     start_s = datetime.fromisoformat(step.measurement.started_at).timestamp()
     assert head[2].startswith(f"#[StartTime: {start_s:.3f} (seconds since epoch)")
@@ -261,7 +256,9 @@ def test_each_step_and_operation_has_a_file_and_a_step_without_a_histogram_is_na
     }
     assert {path.name for path in done.paths} == {
         f"{key.file_name}.read.hgrm" for key in measured if "read" in key.workload
-    } | {f"{key.file_name}.write.hgrm" for key in measured if "write" in key.workload}
+    } | {f"{key.file_name}.write.hgrm" for key in measured if "write" in key.workload} | {
+        f"{key.file_name}.hlog" for key in measured
+    }
     for key, measurement in measured.items():
         (tally,) = measurement.tallies
         lines = parsed((tmp_path / f"{key.file_name}.{tally.operation}.hgrm").read_text())
@@ -271,15 +268,19 @@ def test_each_step_and_operation_has_a_file_and_a_step_without_a_histogram_is_na
 
 
 @pytest.mark.parametrize(
-    ("key", "form", "what"), [("latency", "hgrm", ", read: "), ("started_at", "hlog", ": 'no ")]
+    ("key", "left", "what"),
+    [("latency", [], ", read: "), ("started_at", ["read.hgrm"], ": 'no ")],
 )
 def test_what_cannot_be_read_is_left_out_and_named(
-    tmp_path: Path, key: str, form: str, what: str
+    tmp_path: Path, key: str, left: list[str], what: str
 ) -> None:
     store = short_run(tmp_path / "runs", repeats=1)
     steps = store.folder / "steps.jsonl"
     steps.write_text(steps.read_text().replace(f'"{key}":"', f'"{key}":"no ', 1))
-    done = export(store.folder, form, out=tmp_path)
-    assert [path.name.startswith("swift.swift.small-read.w1.r0.") for path in done.paths] == [True]
+    done = export(store.folder, "hgrm", out=tmp_path)
+    names = {path.name.partition(".r0.")[::2] for path in done.paths}
+    assert names == {("swift.swift.small-read.w1", end) for end in ("read.hgrm", "hlog")} | {
+        ("rgw-beast.swift.small-read.w1", end) for end in left
+    }
     (remark,) = done.remarks
     assert f"rgw-beast, swift, small-read, 1 workers, repeat 1{what}" in remark

@@ -1,0 +1,106 @@
+"""The answer of a run in a sentence, with what was compared, the caveats, and a card a workload.
+
+What a run was made for decides which answer it is: that of a tuning, of power cuts, of a study, of
+a search for rates, of what died, of overload, else that of its comparison.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+
+from weighbridge.results.analysis.durability import LayoutDurability
+from weighbridge.results.analysis.leads import Lead, leads
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.analysis.study.study import StudyOutcome
+from weighbridge.results.analysis.words import Card, card, caveats, context, headline, store_names
+from weighbridge.results.figures import counted
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer of a run."""
+
+    data: RunData
+
+    @cached_property
+    def leads(self) -> tuple[Lead, ...]:
+        """Who leads in each workload; empty if fewer than two layouts were compared."""
+        comparison = self.data.comparison
+        return () if self.data.tuned is not None else leads(comparison)
+
+    @cached_property
+    def stores(self) -> dict[str, str]:
+        """What the layouts of one store may be called by."""
+        return store_names(self.data.plan)
+
+    @cached_property
+    def headline(self) -> str:
+        """Without its end. Empty: nothing was measured that could be an answer."""
+        data = self.data
+        if data.tuned is not None:
+            return data.tuned.headline
+        if data.durability:
+            return "; ".join(map(_survived, data.durability))
+        if data.study is not None and data.study.conclusions:
+            return _concluded(data.study)
+        sentences = (
+            () if data.found is None else data.found.sentences,
+            [kind.headline for kind in data.outages.kinds],
+            [text for kind in data.overload for text in kind.sentences],
+        )
+        said = next((texts for texts in sentences if texts), None)
+        if said is not None:
+            return "; ".join(text.rstrip(".") for text in said)
+        return headline(self.leads, self.stores) if self.leads else ""
+
+    @property
+    def of_comparison(self) -> bool:
+        """Whether it is the answer of a comparison, and not of another question."""
+        return bool(self.leads) and self.headline == headline(self.leads, self.stores)
+
+    @property
+    def caveat(self) -> str:
+        """What keeps the answer of a comparison from being a claim; empty for claims."""
+        return caveats(self.leads) if self.of_comparison else ""
+
+    @property
+    def context(self) -> str:
+        """What was compared: releases, API, hosts, repeats."""
+        tuned = self.data.tuned
+        settings = None if tuned is None else len(tuned.table.entries)
+        return context(self.data.manifest, self.data.plan, settings)
+
+    @property
+    def cards(self) -> tuple[Card, ...]:
+        return tuple(card(lead, self.stores) for lead in self.leads)
+
+
+def _survived(durability: LayoutDurability) -> str:
+    """`rgw-beast: 0 of 22,892 acknowledged objects lost in 20 power cuts`."""
+    if durability.judgement == "cannot-tell":
+        return f"{durability.layout}: cannot tell, since {durability.why}"
+    store = durability.store
+    if durability.judgement == "kept":
+        lost = f"0 of {store.acknowledged:,} acknowledged objects lost"
+        return f"{durability.layout}: {lost} in {counted(store.made, 'power cut')}"
+    return f"{durability.layout} {durability.mark.loss}"
+
+
+def _concluded(study: StudyOutcome) -> str:
+    """`2 of 9 conclusions contradicted, 7 open`."""
+    counts = Counter(one.verdict for one in study.conclusions)
+    parts = [
+        f"{count} {word}"
+        for count, word in (
+            (counts["contradicts"], "contradicted"),
+            (counts["supports"], "supported"),
+            (counts["cannot tell"], "open"),
+        )
+        if count
+    ]
+    count, _, word = parts[0].partition(" ")
+    total = counted(len(study.conclusions), "conclusion of the study")
+    total = total.replace("conclusion of the studys", "conclusions of the study")
+    return ", ".join([f"{count} of {total} {word}", *parts[1:]])

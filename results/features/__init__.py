@@ -1,0 +1,1 @@
+"""A file for each question about runs, with the tables that answer it."""

@@ -1,0 +1,34 @@
+"""A feature of another package with a table of its own, and an export format."""
+
+from weighbridge.results.show.exports import ExportFile, Format, Produced
+from weighbridge.results.show.table import Table, columns, line
+from weighbridge.results.show.tables import RUN, Feature
+
+TAILS = Table(
+    "tails",
+    "A line for each row: how far its tail is from its median.",
+    columns(f"""
+{RUN}
+layout text | The layout.
+workers integer | Workers. | Workers
+times number | p95 divided by p50. | Tail
+"""),
+    lambda data: (
+        line(row, times=(row.value("p95") or 0) / (row.value("p50") or 1)) for row in data.rows
+    ),
+)
+FEATURE = Feature(tables=(TAILS,))
+
+LINES = Format(
+    "a line a row with its p95",
+    lambda data, _tables: Produced(
+        files=(
+            ExportFile(
+                name="p95.txt",
+                content="".join(
+                    f"{row.layout} {row.workers} {row.value('p95')}\n" for row in data.rows
+                ).encode(),
+            ),
+        )
+    ),
+)
