@@ -417,11 +417,9 @@ def run_document(derived: Derived, exit_code: int) -> RunDocument:
     """The document of a run whose report was derived."""
     data = RunData(derived.folder.parent)
     run = data.manifest.run_id
-    others = (EFFECTS,) if derived.tuned is None else (EFFECTS, LEDGER, TRIALS)
-    tables = (
-        rows_table(derived.rows, run, data.plan.twins),
-        *(table.of_runs([data]) for table in others),
-    )
+    tables = [rows_table(derived.rows, run, data.plan.twins), EFFECTS.of_runs([data])]
+    if derived.tuned is not None:
+        tables += [LEDGER.of_runs([data]), TRIALS.of_runs([data])]
     return RunDocument(
         exit_code=exit_code,
         run=run,

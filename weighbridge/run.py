@@ -34,12 +34,12 @@ from weighbridge.environment import patience_s, require
 from weighbridge.results import derive
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.derivation import Derived
-from weighbridge.results.influx.server import InfluxServer
 from weighbridge.results.record.manifest import Sheet, State
 from weighbridge.results.record.profile import Chosen
 from weighbridge.results.record.step import Pass, StepResult
 from weighbridge.results.record.store import RunStore, lock_run_folder
 from weighbridge.results.record.writing import StoreError
+from weighbridge.results.show.influx import InfluxServer
 from weighbridge.resumption import ResumableRun
 from weighbridge.screen.display import display_for, sending
 from weighbridge.screen.live_page import watching

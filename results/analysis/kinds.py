@@ -11,7 +11,7 @@ from weighbridge.results.metrics import WITH_BODIES
 from weighbridge.results.record.driver_traits import driver_label
 from weighbridge.suites import TRAITS, Api, DriverName, Operation
 
-_APIS: Final[dict[Api, str]] = {
+API_NAMES: Final[dict[Api, str]] = {
     "swift": "the Swift API",
     "s3": "the S3 API",
     "rados": "RADOS",
@@ -73,5 +73,5 @@ def requests_of(operation: Operation, object_size_bytes: float | None) -> str:
 
 def _subject(row: Row, *, api: bool, driver: bool) -> str:
     noun = requests_of(row.operation, row.object_size_bytes)
-    noun = f"{noun} over {_APIS[row.api]}" if api else noun
+    noun = f"{noun} over {API_NAMES[row.api]}" if api else noun
     return f"{noun} by {driver_label(row.driver)}" if driver else noun

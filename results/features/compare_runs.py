@@ -17,7 +17,7 @@ from weighbridge.results.analysis.words import verdict_words
 from weighbridge.results.figures import counted
 from weighbridge.results.metrics import METRICS
 from weighbridge.results.show.table import Filled, escape
-from weighbridge.results.show.tables import EFFECTS, effect_lines, effect_notes, effects_of
+from weighbridge.results.show.tables import EFFECTS, effect_lines, effect_notes
 
 
 def runs_effects(comparison: Comparison, run: str) -> Filled:
@@ -63,7 +63,7 @@ SUITE: Final = "weighbridge compare-runs"
 
 def junit_xml(summary: RunsSummary) -> str:
     """The XML."""
-    effects, missing = effects_of(summary.comparison), summary.missing
+    effects, missing = summary.comparison.effects, summary.missing
     worse = [one for one in effects if one.verdict == "worse"]
     skipped = [one for one in effects if one.verdict in OPEN]
     invalid = summary.verdict.exit_code == EXIT_INVALID

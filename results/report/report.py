@@ -23,6 +23,8 @@ from weighbridge.results.analysis.reasons import Reason, Remedy
 from weighbridge.results.analysis.sameness import sameness
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.trust import TrustSign, outage_trust, trust
+from weighbridge.results.features.keeping import kept_table, memory_table
+from weighbridge.results.features.outages import outage_table, tolerance_lines
 from weighbridge.results.figures import UNKNOWN
 from weighbridge.results.record import Attested, Manifest, ResolvedPlan, RunEvent, Sheet
 from weighbridge.results.record.driver_traits import driver_label
@@ -35,25 +37,11 @@ from weighbridge.results.report.endpoint_table import (
 )
 from weighbridge.results.report.factor_table import FACTOR_NUMBERS, factor_sections
 from weighbridge.results.report.glance import anchor_of, glance
-from weighbridge.results.report.keeping_table import (
-    KEPT_HEAD,
-    KEPT_NUMBERS,
-    MEMORY_HEAD,
-    MEMORY_NUMBERS,
-    kept_lines,
-    memory_lines,
-)
 from weighbridge.results.report.listing_table import (
     LISTING_HEAD,
     LISTING_NUMBERS,
     listing_lines,
     listing_sentences,
-)
-from weighbridge.results.report.outage_table import (
-    OUTAGE_HEAD,
-    OUTAGE_NUMBERS,
-    outage_lines,
-    tolerance_lines,
 )
 from weighbridge.results.report.page import render
 from weighbridge.results.report.profile_section import ProfileSection
@@ -207,22 +195,16 @@ def report(
         endpoint_head=ENDPOINT_HEAD,
         endpoint_numbers=ENDPOINT_NUMBERS,
         endpoint_lines=endpoint_lines(endpoints),
-        kept_head=KEPT_HEAD,
-        kept_numbers=KEPT_NUMBERS,
-        kept_lines=kept_lines(cost.kept, plan.structures),
+        kept=kept_table(cost, plan.structures),
         kept_how={row.layout: row.how for row in cost.kept},
-        memory_head=MEMORY_HEAD,
-        memory_numbers=MEMORY_NUMBERS,
-        memory_lines=memory_lines(cost.memory),
+        memory=memory_table(cost),
         factor_numbers=FACTOR_NUMBERS,
         factor_sections=factor_sections(factors),
         listing_head=LISTING_HEAD,
         listing_numbers=LISTING_NUMBERS,
         listing_lines=listing_lines(listings),
         listing_sentences=listing_sentences(listings),
-        outage_head=OUTAGE_HEAD,
-        outage_numbers=OUTAGE_NUMBERS,
-        outage_lines=outage_lines(outages.kinds),
+        outage_table=outage_table(outages.kinds),
         outage_sentences=outages.sentences,
         tolerance_lines=tolerance_lines(outages.rows),
         durability=durability_section(durability),

@@ -1,1 +1,1 @@
-"""How results are shown: tables with their files, and charts with their pictures."""
+"""How results are shown: tables, charts and slides as data, and the files made of them."""

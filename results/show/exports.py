@@ -273,6 +273,17 @@ def _latencies(step: StepResult) -> Iterator[_Latencies]:
 # Formats, and writing them.
 
 
+def _pptx(data: RunData, _: Sequence[Table]) -> Produced:
+    from weighbridge.results.show.deck import (  # noqa: PLC0415 - heavy, and needed only here
+        font_here,
+        powerpoint,
+    )
+    from weighbridge.results.show.talk import talk  # noqa: PLC0415 - as above
+
+    content = powerpoint(talk(data))
+    return Produced((ExportFile("slides.pptx", content),), (f"slides.pptx: {font_here()}",))
+
+
 FORMATS: Final[Registry[Format]] = Registry(
     "weighbridge.exports",
     "format",
@@ -306,7 +317,7 @@ FORMATS: Final[Registry[Format]] = Registry(
             "interval logs (hlog), a file per step",
             lambda data, _: histograms(data),
         ),
-        "pptx": "weighbridge.results.slides:PPTX",
+        "pptx": Format("the slides of a talk", _pptx),
     },
     kind=Format,
 )

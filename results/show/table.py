@@ -67,9 +67,13 @@ class Column:
     head: str = ""
 
     @property
+    def is_number(self) -> bool:
+        return self.kind in ("integer", "number")
+
+    @property
     def title(self) -> str:
-        """Its head with its unit."""
-        return f"{self.head or self.name}{f' ({self.unit})' if self.unit else ''}"
+        """Its head with its unit; sizes in bytes have theirs in each cell."""
+        return f"{self.head or self.name}{f' ({self.unit})' if self.unit not in ('', 'B') else ''}"
 
 
 def columns(text: str) -> tuple[Column, ...]:
@@ -123,6 +127,8 @@ class Line:
             return "; ".join(value)
         if isinstance(value, datetime):
             return show_time(value)
+        if column.unit == "B" and isinstance(value, int | float):
+            return f"{value / 2**20:,.1f} MiB"
         return show_figure(value) if isinstance(value, float) else str(value)
 
     def _attribute(self, column: Column) -> Cell:
@@ -237,21 +243,35 @@ class Filled:
             )
             return file.read()
 
-    def markdown(self, caption: str, notes: Iterable[str] = ()) -> str:
-        """Markdown as GitHub, GitLab and Pandoc read it: the columns with a head (all, if none has
-        one) of which something is known; the caption above, notes below.
+    @property
+    def heads(self) -> tuple[Column, ...]:
+        """The columns for people: those with a head (all, if none has one) of which something is
+        known.
         """
-        heads = [one for one in self.table.columns if one.head] or list(self.table.columns)
-        texts = {one: [each.text(one) for each in self.lines] for one in heads}
-        shown = [one for one in heads if set(texts[one]) - {UNKNOWN, ""} or not self.lines]
-        rule = ("---:" if one.kind in ("integer", "number") else ":---" for one in shown)
-        rows = zip(*(texts[one] for one in shown), strict=True)
+        heads = [one for one in self.table.columns if one.head] or self.table.columns
+        known = (any(line.text(one) not in (UNKNOWN, "") for line in self.lines) for one in heads)
+        return tuple(one for one, some in zip(heads, known, strict=True) if some or not self.lines)
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Which of these columns are of numbers."""
+        return tuple(place for place, one in enumerate(self.heads) if one.is_number)
+
+    @property
+    def texts(self) -> tuple[tuple[str, ...], ...]:
+        """The cells of these columns as people read them."""
+        heads = self.heads
+        return tuple(tuple(line.text(one) for one in heads) for line in self.lines)
+
+    def markdown(self, caption: str, notes: Iterable[str] = ()) -> str:
+        """Markdown as GitHub, GitLab and Pandoc read it, the caption above and notes below."""
+        rule = ("---:" if one.is_number else ":---" for one in self.heads)
         parts = (
             f"**{escape(caption)}**",
             "",
-            _markdown_line([one.title for one in shown]),
+            _markdown_line(one.title for one in self.heads),
             f"|{'|'.join(rule)}|",
-            *map(_markdown_line, rows),
+            *map(_markdown_line, self.texts),
             "",
             *(f"- {escape(note)}" for note in notes),
         )

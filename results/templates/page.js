@@ -56,7 +56,7 @@ const redraw = (within = document) => {
 };
 // What is folded is drawn when it is opened, and opened when a link leads into it.
 document.addEventListener("toggle", ({target}) => {
-  if (target.open && target.querySelector(".plot")) redraw(target); else letScroll();
+  if (target.open && target.querySelector(".plot, .cell")) redraw(target); else letScroll();
 }, true);
 const openTarget = () => {
   const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));

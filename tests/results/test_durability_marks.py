@@ -11,29 +11,27 @@ import pytest
 from fake_run import WORKLOADS, fake_run
 from made_cuts import dead_cut, kept_cuts, made_cut, record_made_cuts
 from made_rows import altered, present
-from talks import slide, text_of
+from talks import deck_of, slide, text_of
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results import derive
-from weighbridge.results.analysis.keeping import ALL, costs
+from weighbridge.results.analysis.keeping import ALL, Costs, costs
 from weighbridge.results.analysis.leads import overall
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.words import headline
 from weighbridge.results.derivation import Derived
 from weighbridge.results.features.durability import DURABILITY
-from weighbridge.results.features.keeping import KEPT
+from weighbridge.results.features.keeping import KEPT, kept_table, memory_table
 from weighbridge.results.record.durability import MOST_EXAMPLES, read_cuts, record_cut
 from weighbridge.results.record.kept import DaemonMemory, Kept, KeptObjects, read_kept, record_kept
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.report.durability_table import durability_section
-from weighbridge.results.report.keeping_table import kept_lines, memory_lines
 from weighbridge.results.report.tables import effect_lines, results_table
 from weighbridge.results.show.chart import Chart
 from weighbridge.results.show.exports import json_schema, produce
 from weighbridge.results.show.gallery import gallery_of
 from weighbridge.results.show.query import ask
+from weighbridge.results.show.table import Filled
 from weighbridge.results.show.tables import EFFECTS, SUMMARY
-from weighbridge.results.slides.evidence import evidence
-from weighbridge.results.slides.talk import talk
 
 LAYOUTS = ("rgw-beast", "swift", "rgw-haproxy")
 SHORT = tuple(altered(workload, runtime=2.0, workers=(1, 16)) for workload in WORKLOADS[:2])
@@ -153,18 +151,18 @@ def test_the_chart_has_marks_for_cuts_losses_and_listings_apart(charts: dict[str
     assert [len(panel.rows) for panel in charts["power-cut-controls"].panels] == [2, 2]
 
 
-def test_slides_have_the_marks_and_one_slide_is_about_power_cuts(run: RunStore) -> None:
-    deck = talk(evidence(run))
-    assert [one.key for one in deck.slides].count("power-cuts") == 1
-    own = slide(deck, "power-cuts")
-    assert own.title == f"swift {LOST}"
-    assert any("At most 14 %" in note for note in own.notes)
-    for start in ("answer", "recap", "throughput-small-write", "latency-small-write", "limits"):
-        assert LOST in text_of(slide(deck, start)), start
-    for start in ("throughput-small-write", "latency-small-write", "recap"):
-        assert "rgw-haproxy not tried" in slide(deck, start).foot
-    assert "ower cuts" not in text_of(slide(deck, "throughput-small-read"))
-    assert any(f"swift ({LOST}" in note for note in slide(deck, "throughput-small-write").notes)
+def test_slides_have_the_marks_and_the_first_is_about_power_cuts(run: RunStore) -> None:
+    deck = deck_of(run)
+    first = deck.slides[0]
+    assert first.title == f"swift {LOST}"
+    assert "at most 14 %" in first.caveat
+    assert any("At most 14 %" in note for note in first.notes)
+    write, read = (slide(deck, f"1 MB {what}: ") for what in ("writes", "reads"))
+    assert LOST in write.title
+    assert "rgw-haproxy not tried" in write.foot
+    assert any(f"swift ({LOST}" in note for note in write.notes)
+    assert LOST in text_of(slide(deck, "How sure"))
+    assert "ower cuts" not in text_of(read)
 
 
 def test_notes_have_what_was_lost_in_the_line_and_below(run: RunStore) -> None:
@@ -216,7 +214,7 @@ def test_that_nothing_can_be_told_is_said_wherever_a_figure_would_be(tmp_path: P
     words = "cannot tell: there was no control"
     assert words in made.report.read_text()
     assert all("rgw-beast cannot tell" in card for card in _cards(made))
-    own = slide(talk(evidence(store)), "power-cuts")
+    own = deck_of(store).slides[0]
     assert own.title == "What a power cut destroys of rgw-beast is not known"
     assert "not run" in text_of(own)
 
@@ -225,9 +223,7 @@ def test_if_nothing_was_lost_the_slide_says_so_and_nothing_is_marked_lost(tmp_pa
     store = fake_run(tmp_path, workloads=SHORT, telemetry=False)
     for cut in (*kept_cuts("rgw-beast"), *kept_cuts("swift")):
         record_cut(store.folder, cut)
-    assert slide(talk(evidence(store)), "power-cuts").title == (
-        "No power cut lost an acknowledged write"
-    )
+    assert deck_of(store).slides[0].title.startswith("0 of 4,000 acknowledged objects lost in 40")
     made = derive(store.folder, pictures=False)
     assert "lost acknowledged" not in headline(made.answered.leads)
     kept = "0 of 2,000 acknowledged objects lost in 20 power cuts"
@@ -302,9 +298,7 @@ def test_a_run_without_power_cuts_says_nothing_of_them(tmp_path: Path) -> None:
     assert not (made.folder / "durability.csv").exists()
     assert not made.durability
     assert "Power cuts" not in [one.title for one in results_table(made.rows).columns]
-    deck = talk(evidence(store))
-    assert "power-cuts" not in [one.key for one in deck.slides]
-    assert not any("ower cuts" in text_of(one) for one in deck.slides)
+    assert not any("ower cut" in text_of(page) for page in deck_of(store).pages)
     assert not any("ower cuts" in one.caption for one in gallery_of(store.folder).charts)
     assert "ower cuts" not in SUMMARY.markdown(RunData(store.folder))
     assert set(SUMMARY.of_runs([RunData(store.folder)]).column("power_cuts")) == {None}
@@ -331,12 +325,17 @@ def memory(daemon: str, size: int | None, repeat: int = 0, **more: Any) -> Daemo
     return DaemonMemory.model_validate({**about, **sizes, **more})
 
 
+def cells(table: Filled) -> dict[str, str]:
+    """What people read of its only line, by head."""
+    return dict(zip((one.title for one in table.heads), table.texts[0], strict=True))
+
+
 def test_bytes_on_disks_per_byte_stored_are_means_over_repeats_with_their_range() -> None:
     (row,) = costs(Kept(objects=(kept(0, 3000), kept(1, 3200))), ["rgw"]).kept
     assert (row.times, row.least_times, row.most_times, row.repeats) == (3.1, 3.0, 3.2, 2)
     assert row.beside_bytes is None
-    (line,) = kept_lines([row], {})
-    assert line[8:11] == ("3.10", "3.00 to 3.20", "–")
+    shown = cells(kept_table(Costs(kept=(row,)), {}))
+    assert (shown["Per byte stored"], shown["Range"]) == ("3.10", "3.00 to 3.20")
 
 
 def test_databases_are_beside_and_never_part_of_the_figure_per_byte() -> None:
@@ -345,7 +344,7 @@ def test_databases_are_beside_and_never_part_of_the_figure_per_byte() -> None:
     assert (row.times, row.beside_bytes) == (3.0, 800)
     shrunk = kept(beside_before_bytes=900 * MIB, beside_after_bytes=100 * MIB)
     (row,) = costs(Kept(objects=(shrunk,)), ["rgw"]).kept
-    assert kept_lines([row], {})[0][10] == "-800.0 MiB"
+    assert cells(kept_table(Costs(kept=(row,)), {}))["Databases beside"] == "-800.0 MiB"
 
 
 def test_memory_is_the_range_of_one_daemon_and_the_most_of_all_at_the_same_time() -> None:
@@ -363,8 +362,9 @@ def test_memory_is_the_range_of_one_daemon_and_the_most_of_all_at_the_same_time(
     assert (osd.daemons, osd.hosts) == (2, ("store-1", "store-2"))
     assert (osd.least_bytes, osd.most_bytes, osd.sum_bytes) == (1 * MIB, 5 * MIB, 7 * MIB)
     assert osd.peak_bytes is None  # not known of each
-    assert memory_lines([osd])[0][4:] == ("1.0 to 5.0 MiB", "7.0 MiB", "–")
-    assert memory_lines([every])[0][4:] == ("", "9.0 MiB", "")
+    shown = cells(memory_table(Costs(memory=(osd,))))
+    assert (shown["Each"], shown["All together"]) == ("1.0 to 5.0 MiB", "7.0 MiB")
+    assert cells(memory_table(Costs(memory=(every,)))).keys() >= {"Hosts", "All together"}
     assert (mon.sum_bytes, every.role, every.sum_bytes) == (2 * MIB, ALL, 9 * MIB)
 
 
@@ -373,13 +373,13 @@ def test_a_daemon_of_unknown_memory_leaves_the_sums_unknown() -> None:
     osd, mon, every = costs(found, ["rgw"]).memory
     assert (osd.sum_bytes, osd.most_bytes, every.sum_bytes) == (None, None, None)
     assert mon.sum_bytes == MIB
-    assert memory_lines([osd])[0][4:] == ("–", "–", "–")
+    assert not {"Each", "All together"} & set(cells(memory_table(Costs(memory=(osd,)))))
 
 
 def test_empty_objects_have_no_bytes_on_disks_per_byte() -> None:
     (row,) = costs(Kept(objects=(kept(stored_bytes=0),)), ["rgw"]).kept
     assert row.times is None
-    assert kept_lines([row], {})[0][8:10] == ("–", "–")
+    assert not {"Per byte stored", "Range"} & set(cells(kept_table(Costs(kept=(row,)), {})))
 
 
 def test_the_last_reading_of_a_visit_counts(tmp_path: Path) -> None:

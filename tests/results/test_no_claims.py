@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+import talks
 from fake_outages import AT, BACK, KEY, SILENT, fake_outage, outage_run
 from fake_run import WORKLOADS, StepFaults, fake_run
 from made_rows import altered, present
@@ -21,16 +22,13 @@ from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.trust import TrustSign, outage_trust
 from weighbridge.results.derivation import ANSWER, Derived
 from weighbridge.results.doubt import Doubt, PairDoubt
-from weighbridge.results.features.outages import OUTAGES
+from weighbridge.results.features.outages import OUTAGES, outage_table
 from weighbridge.results.record.outage import Seen, read_outages, record_outage
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.telemetry import Attested
-from weighbridge.results.report.outage_table import outage_lines
+from weighbridge.results.show.deck import MUTED, Deck
 from weighbridge.results.show.exports import produce
 from weighbridge.results.show.gallery import gallery_of
-from weighbridge.results.slides.evidence import evidence
-from weighbridge.results.slides.slide import Deck
-from weighbridge.results.slides.talk import talk
 from weighbridge.screen.outcome import print_outcome
 
 CLAIMS = re.compile(
@@ -74,7 +72,7 @@ def derived_of(store: RunStore) -> Derived:
 
 @cache
 def deck_of(store: RunStore) -> Deck:
-    return talk(evidence(store))
+    return talks.deck_of(store)
 
 
 def shown(store: RunStore) -> dict[str, str]:
@@ -84,7 +82,7 @@ def shown(store: RunStore) -> dict[str, str]:
     return {
         "terminal": screen.getvalue(),
         "page": WebPage(derived.report.read_text()).readable,
-        "slides": deck_of(store).model_dump_json(),
+        "slides": "\n".join(map(talks.text_of, deck_of(store).pages)),
         "markdown": produce(store.folder, "markdown")[1].files[0].content.decode(),
     }
 
@@ -121,27 +119,22 @@ def test_a_card_for_an_incomparable_finding_has_no_ratio_and_says_why(grave: Run
 
 
 def test_a_provisional_card_has_no_layouts_colour_and_says_why(provisional: RunStore) -> None:
-    seen = evidence(provisional)
-    deck = talk(seen)
+    deck = deck_of(provisional)
     assert all(card.text.startswith("provisional: rgw-beast ") for card in deck.slides[0].cards)
     assert all(
         "a claim needs 5 repeats of each side" in card.detail for card in deck.slides[0].cards
     )
-    assert not {card.colour for card in deck.slides[0].cards} & set(deck.colours)
+    assert {card.colour for card in deck.slides[0].cards} == {MUTED}
 
 
-def test_the_setup_slide_has_attestations_verdict(grave: RunStore, provisional: RunStore) -> None:
-    differing, unknown = (deck_of(store).slides[1].title for store in (grave, provisional))
-    assert differing.endswith("differs beyond its bound, as for swift and rgw-beast")
-    assert unknown.endswith("not attested")
-
-
-def test_the_last_slides_count_doubts(grave: RunStore, provisional: RunStore) -> None:
-    titles = [
-        next(one.title for one in deck_of(store).slides if one.key == "limits")
-        for store in (grave, provisional)
-    ]
-    assert titles == ["All 8 figures are not comparable", "All 8 figures are provisional"]
+def test_a_slide_says_how_sure_it_is(grave: RunStore, provisional: RunStore) -> None:
+    for store, hosts, status in (
+        (grave, "differ", "not comparable"),
+        (provisional, "not attested", "provisional"),
+    ):
+        sure = talks.slide(deck_of(store), "How sure")
+        assert sure.title.endswith(f"all of 8 figures are {status}")
+        assert sure.table[1][1].text == hosts
 
 
 def test_a_reason_is_on_the_page_once_with_its_cells(grave: RunStore) -> None:
@@ -235,7 +228,7 @@ def test_doubts_stand_wherever_a_stall_does(run: RunStore) -> None:
     doubted = altered(kind, rows=(altered(ceph, row=row), kind.rows[1]))
     assert doubted.headline == f"{kind.headline} (not comparable: machine busy)"
     assert doubted.rows[0].sentence.endswith("; not comparable: machine busy.")
-    assert "not comparable: machine busy" in outage_lines([doubted])[0]
+    assert "not comparable: machine busy" in outage_table([doubted]).texts[0]
     differ = Doubt(what="hosts differ", grade="grave", words="CPU of gateway-1")
     one, other = (row.layout for row in kind.rows)
     for layouts, said in (((one, other), " (not comparable: hosts differ)"), ((one, "third"), "")):

@@ -12,6 +12,7 @@ import pytest
 from fake_knobs import FEW
 from fake_run import short_run
 from fake_tuning import fake_tuning
+from talks import deck_of
 from tests.weighbridge import command_line
 from weighbridge.common import host, paths
 from weighbridge.common.errors import InvalidMeasurement, UsageError, WeighbridgeError
@@ -24,7 +25,6 @@ from weighbridge.results.record.writing import StoreError, write_atomically
 from weighbridge.results.show.exports import export
 from weighbridge.results.show.gallery import gallery_of
 from weighbridge.results.show.pictures import write_charts
-from weighbridge.results.slides.evidence import evidence
 
 WITHIN_S = 60
 FILES = (
@@ -210,7 +210,7 @@ def test_users_may_write_through_their_own_links(store: RunStore, tmp_path: Path
 def test_slides_of_a_received_run_use_only_its_own_files(store: RunStore, secret: Path) -> None:
     instead(store.folder / "steps.jsonl", lambda path: path.symlink_to(secret))
     with pytest.raises(WeighbridgeError, match=r"steps\.jsonl: is a link"):
-        evidence(store)
+        deck_of(store)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ TOY = Path(__file__).parents[1] / "support" / "toy_metric"
 LINES_OF = """
 import sys
 from pathlib import Path
-from weighbridge.results.influx.points import RunPoints
+from weighbridge.results.show.influx import RunPoints
 from weighbridge.results.record.store import RunStore
 store = RunStore.open(Path(sys.argv[1]))
 for step in store.steps():

@@ -1,8 +1,10 @@
 """Talks of made-up runs, and how tests read them."""
 
 from fake_run import WORKLOADS, StepFaults
+from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.record.store import RunStore
-from weighbridge.results.slides.slide import Deck, Slide
+from weighbridge.results.show.deck import Deck, Slide
+from weighbridge.results.show.talk import talk
 
 SHORT = tuple(
     workload.model_copy(update={"runtime": 2.0, "workers": (1, 16)}) for workload in WORKLOADS
@@ -22,15 +24,26 @@ def with_control(store: RunStore) -> RunStore:
     return store
 
 
-def slide(deck: Deck, start: str) -> Slide:
-    return next(one for one in deck.slides if one.key.startswith(start))
+def deck_of(store: RunStore) -> Deck:
+    return talk(RunData(store.folder))
 
 
-def text_of(one: Slide) -> str:
+def slide(deck: Deck, title: str) -> Slide:
+    """The first slide with this in its title."""
+    return next(page for page in deck.pages if title in page.title)
+
+
+def text_of(page: Slide) -> str:
+    """What is read on a slide, and its notes."""
     cards = [
-        part for card in one.cards for part in (card.figure, card.about, card.text, card.detail)
+        part for card in page.cards for part in (card.figure, card.about, card.text, card.detail)
     ]
-    cells = [
-        cell.text for line in (one.grid.lines if one.grid is not None else ()) for cell in line
+    cells = [cell.text for line in page.table for cell in line]
+    charts = [
+        part
+        for chart in page.charts
+        for series in chart.series
+        for part in (chart.title, series.name, *(f"{one.x}: {one.label}" for one in series.points))
     ]
-    return "\n".join((one.title, one.lead, *cards, *cells, *one.lines, one.code, one.foot))
+    texts = (page.title, page.caveat, page.lead, *cards, *cells, *charts, *page.lines)
+    return "\n".join((*texts, page.code, page.foot, *page.notes))

@@ -25,10 +25,14 @@ from small_lab import within
 from suite_command import weighbridge
 from weighbridge.common.errors import TargetError
 from weighbridge.conductor.influx_writer import InfluxWriter
-from weighbridge.results.influx.export import send_run
-from weighbridge.results.influx.points import RunPoints
-from weighbridge.results.influx.server import InfluxServer, WriteRefused
 from weighbridge.results.record.store import RunStore
+from weighbridge.results.show.influx import (
+    InfluxConnection,
+    InfluxServer,
+    RunPoints,
+    WriteRefused,
+    send_run,
+)
 
 pytestmark = pytest.mark.system
 
@@ -383,7 +387,7 @@ def test_a_partial_write_is_no_success_and_names_the_field(
 ) -> None:
     database.query("CREATE DATABASE odd")
     odd = server(f"{database.url}?bucket=odd")
-    connection = odd.connect()
+    connection = InfluxConnection(odd)
     connection.write(['weighbridge_host cpu_share="text" 1415102400000'])
     connection.close()
     with pytest.raises(
@@ -428,7 +432,7 @@ def test_a_server_that_is_killed_in_mid_run_and_started_again_lacks_nothing(
 def test_every_panel_of_the_dashboard_shows_what_was_sent(
     store: RunStore, database: Influx
 ) -> None:
-    connection = server(database.url).connect()
+    connection = InfluxConnection(server(database.url))
     connection.write(lines_of(store))
     connection.close()
     points = read(lines_of(store))

@@ -32,7 +32,7 @@ TESTS = (
     "tests/results/show/test_query.py",
     "tests/drivers/locust/test_driver_faults.py",
     "tests/weighbridge/test_locust.py::test_the_page_starts_tests_shows_live_percentiles_and_no_key",
-    "tests/results/slides/test_powerpoint.py",
+    "tests/results/show/test_deck.py",
     "tests/weighbridge/test_command.py",
     "tests/suites/test_importer.py",
     "tests/results/show/test_tables.py",

@@ -1,36 +1,30 @@
 """A talk as LibreOffice shows it: every slide a page, none of them blank, every word of every title
-on it, and every text inside its shape, in the font that it is fitted for and in another.
+on it, and every text inside its shape, in a font of Arial's widths and in another.
 """
 
 from __future__ import annotations
 
 import html
 import io
-import json
 import os
 import re
 import subprocess
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import ImageFont
 from pptx import Presentation
 from pptx.oxml.ns import qn
 
 from fake_run import WORKLOADS, StepFaults, fake_run
 from fake_tuning import fake_tuning
 from packaged import packaged
+from talks import deck_of
+from weighbridge.results.show.deck import Deck, powerpoint
 from weighbridge.results.show.theme import DARK
-from weighbridge.results.slides import typeface
-from weighbridge.results.slides.evidence import evidence
-from weighbridge.results.slides.powerpoint import powerpoint
-from weighbridge.results.slides.slide import Deck
-from weighbridge.results.slides.talk import talk
 
 # One core is enough for it: company for those that want no more beside them.
 pytestmark = [pytest.mark.system, pytest.mark.pair]
@@ -239,14 +233,14 @@ def deck(tmp_path_factory: pytest.TempPathFactory) -> Deck:
     store = fake_run(
         tmp_path_factory.mktemp("runs"), workloads=SHORT, repeats=5, layouts=FIVE, spoilt=spoilt
     )
-    return talk(evidence(store), DARK)
+    return deck_of(store)
 
 
 @pytest.fixture(scope="module")
 def decks(deck: Deck, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """The talk, and that of a tuning, which is mostly tables."""
-    tuning = talk(evidence(fake_tuning(tmp_path_factory.mktemp("tunings"))))
-    return {"talk": powerpoint(deck), "tuning": powerpoint(tuning)}
+    """The talk in dark, and that of a tuning, which is mostly tables."""
+    tuning = deck_of(fake_tuning(tmp_path_factory.mktemp("tunings")))
+    return {"talk": powerpoint(deck, DARK), "tuning": powerpoint(tuning)}
 
 
 @pytest.fixture(scope="module")
@@ -270,7 +264,7 @@ def shown(pdfs: dict[str, Path]) -> Path:
 def test_each_slide_is_a_page_and_none_is_blank(deck: Deck, shown: Path) -> None:
     tool("pdftoppm", "-r", "40", "-png", shown.name, "page", folder=shown.parent)
     pictures = sorted(shown.parent.glob("page-*.png"))
-    assert len(pictures) == len(deck.slides)
+    assert len(pictures) == len(deck.pages)
     for path in pictures:
         colours = shades(path)
         assert len(colours) > 20, f"{path.name} shows next to nothing"
@@ -295,23 +289,21 @@ def text_of(pdf: Path, number: int) -> str:
 
 
 def test_every_word_of_titles_leads_and_tables_is_on_its_page(deck: Deck, shown: Path) -> None:
-    for number, one in enumerate(deck.slides, start=1):
+    for number, page in enumerate(deck.pages, start=1):
         found = text_of(shown, number)
-        cells = [
-            cell.text for line in (one.grid.lines if one.grid is not None else ()) for cell in line
-        ]
-        for text in (one.title, one.lead, one.foot, *one.lines, *cells):
+        cells = [cell.text for line in page.table for cell in line]
+        for text in (page.title, page.caveat, page.lead, page.foot, *page.lines, *cells):
             for word in text.split():
                 # A word of a narrow column breaks over lines: its parts are on the page.
                 parts = word.split("-") if "-" in word else [word]
-                assert all(squeezed(part) in found for part in parts), (one.key, word)
+                assert all(squeezed(part) in found for part in parts), (page.title, word)
 
 
 def test_charts_show_their_series_and_their_axes(deck: Deck, shown: Path) -> None:
-    for number, one in enumerate(deck.slides, start=1):
-        if one.chart is not None:
+    for number, page in enumerate(deck.pages, start=1):
+        if page.charts:
             found = text_of(shown, number)
-            assert all(name in found for name in FIVE), one.key
+            assert all(name in found for name in FIVE), page.title
             assert "op/s" in found
 
 
@@ -332,33 +324,3 @@ def test_every_text_is_inside_its_shape_in_a_wider_font_that_replaces_it(
     assert "LiberationSans" not in fonts(replaced[name])
     assert "DejaVuSans" in fonts(replaced[name])
     assert strays(decks[name], replaced[name]) == []
-
-
-VERSIONS = {"·": (569, 682), "♬": (1536, 2048), "‑": (682, 1536)}
-"""Letters that Liberation Sans 1.07 and 2.1 have in different widths, or one of them not at all."""
-
-
-@pytest.mark.parametrize("name", ["Regular", "Bold"])
-def test_letters_are_as_wide_as_in_the_real_font(name: str) -> None:
-    em = 2048
-    font = ImageFont.truetype(
-        str(LIBERATION / f"LiberationSans-{name}.ttf"), em, layout_engine=ImageFont.Layout.BASIC
-    )
-    path = resources.files("weighbridge.results").joinpath("fonts", "arial-widths.json")
-    groups = json.loads(path.read_text(encoding="utf-8"))[name.lower()]
-    letters = {letter: int(width) for width, group in groups.items() for letter in group}
-    assert len(letters) > 400
-    real = {letter: font.getlength(letter) for letter in letters}
-    for letter, widths in VERSIONS.items():
-        assert real.pop(letter) in widths, letter
-        assert letters.pop(letter) in widths, letter
-    assert real == letters
-
-
-def test_no_text_is_measured_narrower_than_it_is(deck: Deck) -> None:
-    texts = [text for one in deck.slides for text in (one.title, one.lead, one.foot, *one.lines)]
-    for bold in (False, True):
-        path = LIBERATION / f"LiberationSans-{'Bold' if bold else 'Regular'}.ttf"
-        font = ImageFont.truetype(str(path), 1000)
-        for text in ("11 REQUESTS: 1.1", *texts):
-            assert typeface.width_pt(text, 1000, bold=bold) >= font.getlength(text) - 1, text

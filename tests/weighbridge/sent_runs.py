@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from fake_influx import FakeInflux
 from weighbridge.conductor.influx_writer import InfluxWriter
-from weighbridge.results.influx.server import InfluxServer
 from weighbridge.results.record.step import StepResult
 from weighbridge.results.record.store import RunStore
+from weighbridge.results.show.influx import InfluxServer
 
 
 class Sending:

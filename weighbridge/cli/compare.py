@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from weighbridge.prepared_study import PreparedStudy
-    from weighbridge.results.influx.server import InfluxServer
     from weighbridge.results.record.resolved import LatencyBound
     from weighbridge.results.record.store import RunStore
+    from weighbridge.results.show.influx import InfluxServer
     from weighbridge.run import Doing, Ran
     from weighbridge.selection import EndpointLine
     from weighbridge.suites.overrides import Overrides

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from weighbridge.gateways.gateway import Say
-    from weighbridge.results.influx.server import InfluxServer
     from weighbridge.results.record.resolved import LatencyBound
+    from weighbridge.results.show.influx import InfluxServer
     from weighbridge.selection import EndpointLine
     from weighbridge.topologies.deployment import StateFolders
     from weighbridge.topologies.hardware import Hardware
@@ -87,7 +87,7 @@ def influx_server(
     """Callback of an option that names an InfluxDB. Raises UsageError."""
     if value is None:
         return None
-    from weighbridge.results.influx.server import InfluxServer
+    from weighbridge.results.show.influx import InfluxServer
 
     return InfluxServer.parse(value)
 

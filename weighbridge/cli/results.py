@@ -152,17 +152,16 @@ def charts_verb(
 @click.option("--force", is_flag=True, help="Replace the file of --out even if it exists.")
 @click.option("--dark", is_flag=True, help="Light on dark, for dark rooms.")
 def slides_verb(run: Path, out: Path | None, *, force: bool, dark: bool) -> None:
-    """Make a talk of a RUN folder: slides with editable charts and tables, numbers in the notes."""
-    need("pptx", "lxml", "PIL")
-    from weighbridge.results.record.store import RunStore
+    """Make a talk of a RUN folder: at most eight slides with editable charts, and backup slides."""
+    need("pptx", "lxml")
+    from weighbridge.results.analysis.run_data import RunData
     from weighbridge.results.record.writing import write_atomically
+    from weighbridge.results.show.deck import font_here, powerpoint
+    from weighbridge.results.show.talk import talk
     from weighbridge.results.show.theme import DARK, LIGHT
-    from weighbridge.results.slides.evidence import evidence
-    from weighbridge.results.slides.powerpoint import powerpoint
-    from weighbridge.results.slides.talk import talk
-    from weighbridge.results.slides.typeface import shown_here
 
-    store = RunStore.open(run)
+    data = RunData(run)
+    store = data.store
     path = store.derived / "slides.pptx" if out is None else out
     if out is None:
         store.make_derived()
@@ -176,9 +175,10 @@ def slides_verb(run: Path, out: Path | None, *, force: bool, dark: bool) -> None
             f"{path} already exists",
             advice="It may have been edited: choose another file, or replace it with --force.",
         )
-    deck = talk(evidence(store), DARK if dark else LIGHT)
-    write_atomically(path, powerpoint(deck))
-    click.echo(f"{path}: {len(deck.slides)} slides, {shown_here()}")
+    deck = talk(data)
+    write_atomically(path, powerpoint(deck, DARK if dark else LIGHT))
+    count, backup = len(deck.slides), len(deck.pages) - len(deck.slides)
+    click.echo(f"{path}: {count} slides and {backup} of backup, {font_here()}")
 
 
 STANDARD_OUTPUT: Final = "-"
@@ -221,8 +221,6 @@ class _OfTables(click.Command):
 
 
 class _Export(_OfTables):
-    """Lists the formats also."""
-
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from weighbridge.results.show.exports import FORMATS
 
@@ -274,9 +272,8 @@ def export_verb(
                 "influx takes the entire run and makes no files",
                 advice="Leave out --table, --out and --force.",
             )
-        from weighbridge.results.influx.export import send_run
-        from weighbridge.results.influx.server import InfluxServer
         from weighbridge.results.record.store import RunStore
+        from weighbridge.results.show.influx import InfluxServer, send_run
 
         click.echo(send_run(RunStore.open(run), InfluxServer.parse(influx)).words)
         return

@@ -20,9 +20,14 @@ from typing import Final, Self
 
 from weighbridge.common.errors import WeighbridgeError
 from weighbridge.drivers.protocol import Progress
-from weighbridge.results.influx.points import RunPoints
-from weighbridge.results.influx.server import DEADLINE_S, RETRY_S, InfluxServer
 from weighbridge.results.record import RunStore, StepKey, StepResult
+from weighbridge.results.show.influx import (
+    DEADLINE_S,
+    RETRY_S,
+    InfluxConnection,
+    InfluxServer,
+    RunPoints,
+)
 
 LIVE_STEP_S: Final = 0.9
 """Drivers report their rates at least twice a second; once is enough."""
@@ -50,7 +55,9 @@ class InfluxWriter:
         self._server = server
         self._say = say
         self._close_s = close_s
-        self._connection = server.connect(self._report, deadline_s=deadline_s, retry_s=retry_s)
+        self._connection = InfluxConnection(
+            server, self._report, deadline_s=deadline_s, retry_s=retry_s
+        )
         self._making = ThreadPoolExecutor(1, "influx-writer")
         self._missed = 0
         self._live_at = time.monotonic()

@@ -20,10 +20,10 @@ from weighbridge.conductor.time_estimate import show_duration
 from weighbridge.drivers.protocol import Progress as DriverProgress
 from weighbridge.results.analysis.steps.validity import enough_samples
 from weighbridge.results.figures import show_figure, show_ms
-from weighbridge.results.influx.server import InfluxServer
 from weighbridge.results.interval import percentile, summed
 from weighbridge.results.record import Histogram, RunStore, StepKey, StepResult, Tally
 from weighbridge.results.record.driver_traits import driver_label
+from weighbridge.results.show.influx import InfluxServer
 from weighbridge.screen.terminal import print_line
 from weighbridge.suites import DEFAULT_DRIVER
 

@@ -12,6 +12,7 @@ import pytest
 from compared_rows import cell, row
 from fake_run import WORKLOADS, fake_run
 from made_rows import altered, made_point, made_points, made_row, present
+from talks import deck_of, slide, text_of
 from weighbridge.results import derive
 from weighbridge.results.analysis.agreement import Agreement, agreements, causes, sentences
 from weighbridge.results.analysis.comparing import compare
@@ -21,11 +22,7 @@ from weighbridge.results.analysis.leads import leads
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.interval import Interval
 from weighbridge.results.record.resolved import PlannedHost, ResolvedPlan
-from weighbridge.results.record.store import RunStore
 from weighbridge.results.report.agreement_table import agreement_csv, agreement_table, csv_head
-from weighbridge.results.show.theme import LIGHT
-from weighbridge.results.slides.evidence import evidence
-from weighbridge.results.slides.setup import setup
 
 
 def binned(layout: str, *bins: tuple[float, float | None]) -> Row:
@@ -305,11 +302,4 @@ def test_the_report_terminal_and_slides_say_that_layouts_do_not_share_alike(runs
     page = html.unescape(derived.report.read_text())
     assert page.index(WORDS) < page.index('id="findings"')
     assert "gateway-1, store-1, store-2, store-3" in page
-    cells = [
-        cell.text
-        for slide in setup(evidence(RunStore.open(run.folder)), LIGHT)
-        if slide.grid is not None
-        for line in slide.grid.lines
-        for cell in line
-    ]
-    assert "0.3 CPUs of 1 host" in cells
+    assert "0.3 CPUs of 1 host" in text_of(slide(deck_of(run), "Settings"))

@@ -111,7 +111,7 @@ def test_every_table_has_a_caption_and_every_chart_an_accessible_description(pag
     )
 
 
-def test_resources_are_drawn_once_under_throughput_and_also_given_as_a_table(page: WebPage) -> None:
+def test_resources_are_drawn_once_and_also_given_as_a_table(page: WebPage) -> None:
     drawn = {
         attrs["data-spec"]: attrs["aria-label"] or ""
         for attrs in page.all("div")

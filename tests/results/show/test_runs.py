@@ -206,6 +206,7 @@ def test_a_chart_of_another_package_is_in_the_report_and_is_drawn_with_its_data(
     }
     page = derived.report.read_text()
     assert 'id="errors-by-workers"' in page
+    assert 'id="errors-by-workers"' in page
     assert "made the most errors" in page
 
 
@@ -329,6 +330,7 @@ def test_rows_of_layers_are_in_their_own_table_with_driver_and_layer(derived: De
 
 def test_page_and_terminal_show_the_staircase_and_layers_beside_gateways(derived: Derived) -> None:
     page = derived.report.read_text()
+    assert 'id="staircase"' in page
     assert 'id="staircase"' in page
     assert "Beside the gateways, on the same store" in page
     assert page.count('data-spec="efficiency-staircase-') == 2

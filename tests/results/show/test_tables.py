@@ -310,7 +310,7 @@ def test_markdown_has_units_in_its_heads_a_line_for_each_row_and_caveats(data: R
     head, *lines = markdown_lines(SUMMARY.markdown(data))
     assert {"API", "Workers", "Throughput (op/s)", "p90 (ms)", "Repeats"} <= set(head)
     assert len(lines) == len((*data.rows, *data.layers))
-    assert {one[-1].removesuffix(" |").partition(":")[0] for one in lines} >= {"provisional"}
+    assert any(one[-1].startswith("provisional: ") for one in lines)
     assert data.manifest.run_id in SUMMARY.markdown(data)
 
 
@@ -366,9 +366,8 @@ def test_a_markdown_reader_finds_only_the_texts_of_the_table() -> None:
     kinds = {child.type for children in inline for child in children}
     assert kinds == {"text", "strong_open", "strong_close"}
     read = ["".join(child.content for child in children) for children in inline]
-    hostile = PAPER_HOSTILE.replace("\n", " ")
-    known = [hostile, "Layout", "p90 (ms)", "[x]", "n<200", hostile, "1.00", "*", "–", hostile]
-    assert read == known
+    texts = ["", "Layout", "p90 (ms)", "[x]", "n<200", "", "1.00", "*", "–", ""]
+    assert read == [one or PAPER_HOSTILE.replace("\n", " ") for one in texts]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from fake_run import WORKLOADS, StepFaults, fake_run
 from fake_tuning import OBJECTIVES, FakeCourse, fake_tuning
 from fake_tuning import WORKLOADS as STEPS
 from made_cuts import dead_cut, kept_cuts, made_cut, record_made_cuts
+from talks import deck_of, slide
 from weighbridge.command import weighbridge
 from weighbridge.common.errors import UsageError
 from weighbridge.results import derive
@@ -23,8 +24,6 @@ from weighbridge.results.derivation import Derived
 from weighbridge.results.record.durability import PowerCut
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.show.query import QueryResult
-from weighbridge.results.slides.evidence import evidence
-from weighbridge.results.slides.talk import talk
 from weighbridge.screen.answer import answer_csv, answer_json, answer_text
 from weighbridge.screen.outcome import print_durability, print_outcome
 from weighbridge.screen.terminal import InertConsole
@@ -180,9 +179,9 @@ def test_a_failed_control_is_not_reported_as_missing(tmp_path: Path) -> None:
         "The noise floor of this machine is unknown: swift-again, the A/A control of swift, "
         "could not be used (swift-again: not measured)"
     )
-    first = talk(evidence(store)).slides[0]
+    sure = slide(deck_of(store), "How sure")
     shown = "\n".join(printed(derived, 140))
-    for text in (shown, derived.report.read_text(), "\n".join(first.lines)):
+    for text in (shown, derived.report.read_text(), "\n".join(sure.notes)):
         assert said in text
         for denied in ("compare --aa", "no A/A control was measured"):
             assert denied not in text

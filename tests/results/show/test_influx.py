@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from fake_influx import FakeInflux, InfluxReply
 from fake_run import WORKLOADS, StepFaults, fake_run
@@ -20,19 +19,47 @@ from weighbridge.common.errors import InvalidMeasurement, TargetError, UsageErro
 from weighbridge.conductor.plan import AGAIN
 from weighbridge.results.analysis.steps.summary import summarize
 from weighbridge.results.analysis.steps.use import StepUse
-from weighbridge.results.influx import server as influx_server
-from weighbridge.results.influx.export import send_run
-from weighbridge.results.influx.line_protocol import InfluxPoint
-from weighbridge.results.influx.points import FIELDS, TAGS, RunPoints
-from weighbridge.results.influx.server import Away, InfluxConnection, InfluxServer, WriteRefused
 from weighbridge.results.metrics import GOODPUT, OUTAGE_METRICS, SHARES
 from weighbridge.results.record.histogram import Histogram
 from weighbridge.results.record.measurement import Measurement
 from weighbridge.results.record.step import StepResult
 from weighbridge.results.record.store import RunStore
+from weighbridge.results.show import influx as influx_server
+from weighbridge.results.show.influx import (
+    Away,
+    InfluxConnection,
+    InfluxServer,
+    RunPoints,
+    WriteRefused,
+    point,
+    send_run,
+)
 
 SMALL = (altered(WORKLOADS[0], workers=(1, 4), runtime=3.0),)
 LONG = (*SMALL, altered(WORKLOADS[1], workers=(4,), runtime=12.0))
+
+
+def named(text: str) -> set[str]:
+    return set(re.findall(r"`(\w+)`", text))
+
+
+def documented() -> tuple[dict[str, set[str]], dict[str, set[str]]]:
+    """Tags and fields of each measurement, as docs/influxdb.md has them."""
+    text = (Path(__file__).parents[3] / "docs" / "influxdb.md").read_text()
+    of_all = text[text.index("Tags of all but the first are") : text.index("| measurement")]
+    tags, fields = {}, {}
+    for line in text.splitlines():
+        cells = line.split("|")
+        if cells[1:2] and "`weighbridge_" in cells[1]:
+            name = cells[1].strip(" `")
+            tags[name] = {"run", "suite"} if name == "weighbridge_run" else named(cells[3] + of_all)
+            fields[name] = named(cells[4])
+    of_step = text[text.index("Fields of `weighbridge_step`") :].split("\n\n")[1]
+    fields["weighbridge_step"] = named("".join(one.split("|")[2] for one in of_step.splitlines()))
+    return tags, fields
+
+
+TAGS, FIELDS = documented()
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +112,7 @@ def test_a_run_has_only_documented_measurements_tags_and_fields(store: RunStore)
         seen.setdefault(name, (set(), set()))[0].update(tags)
         seen[name][1].update(fields)
     assert {name: tags for name, (tags, _) in seen.items()} == {
-        name: set(TAGS[name]) for name in TAGS if name != "weighbridge_live"
+        name: TAGS[name] for name in TAGS if name != "weighbridge_live"
     }
     # The fake drivers report no first bytes, no workload is offered beyond capacity or has a fault,
     # and the fake machine reports no other programs.
@@ -96,7 +123,7 @@ def test_a_run_has_only_documented_measurements_tags_and_fields(store: RunStore)
     faults = {one.column for one in OUTAGE_METRICS}
     untold = {*first_bytes, *overload, *faults, "others_share"}
     assert {name: fields for name, (_, fields) in seen.items()} == {
-        name: {*FIELDS[name]} - untold for name in seen
+        name: FIELDS[name] - untold for name in seen
     }
 
 
@@ -108,9 +135,7 @@ def test_lower_bounds_are_marked_and_a_step_has_the_use_of_other_programs(
     late = Histogram.of([9_000_000] * (tally.count // 4)).encode()
     stalled = altered(tally, in_flight=late, in_flight_max_us=9_000_000)
     step = altered(step, measurement=altered(measured, tallies=(stalled,)))
-    monkeypatch.setattr(
-        "weighbridge.results.influx.points.step_use", lambda *_: StepUse(others=0.42)
-    )
+    monkeypatch.setattr("weighbridge.results.show.influx.step_use", lambda *_: StepUse(others=0.42))
     (fields,) = fields_of(store, step, "weighbridge_step")
     marks = [fields[f"{name}_at_least"] for name in ("p50", "p90", "p99", "max")]
     assert marks == ["0i", "1i", "1i", "1i"]
@@ -210,7 +235,8 @@ def test_live_rates_have_the_tags_of_their_step(store: RunStore) -> None:
     (line,) = RunPoints(store).live(store.steps()[0].key, "measure", (120.5, 1e6), 0, 1415102400500)
     name, tags, fields, at = split(line)
     assert (name, at) == ("weighbridge_live", 1415102400500)
-    assert set(tags) == {*TAGS[name]} - {"layer"}
+    assert set(tags) == TAGS[name] - {"layer"}
+    assert set(fields) == FIELDS[name]
     assert fields == {"ops_s": "120.5", "bytes_s": "1000000.0", "errors": "0i"}
 
 
@@ -227,58 +253,29 @@ def test_a_run_without_telemetry_has_no_points_of_hosts(tmp_path: Path) -> None:
     assert {split(line)[0] for line in lines(bare)} == wanted
 
 
-def test_every_measurement_tag_and_field_is_documented_and_nothing_else() -> None:
-    text = (Path(__file__).parents[3] / "docs" / "influxdb.md").read_text()
-    tags = text[text.index("Tags of all but the first are") : text.index("| measurement")]
-    of_all = set(re.findall(r"`(\w+)`", tags))
-    rows = {
-        cells[1].strip(" `"): cells
-        for line in text.splitlines()
-        if (cells := line.split("|"))[1:2] and "`weighbridge_" in cells[1]
-    }
-    of_step = text[text.index("Fields of `weighbridge_step`") :].split("\n\n")[1]
-    rows["weighbridge_step"][4] = "".join(line.split("|")[2] for line in of_step.splitlines())
-    assert set(rows) == set(TAGS) == set(FIELDS)
-    for name, cells in rows.items():
-        further = set(re.findall(r"`(\w+)`", cells[3]))
-        assert (further | of_all if name != "weighbridge_run" else {"run", "suite"}) == set(
-            TAGS[name]
-        )
-        assert set(re.findall(r"`(\w+)`", cells[4])) == set(FIELDS[name])
-
-
-def point(**changed: object) -> InfluxPoint:
-    usual = {"measurement": "m", "tags": {"run": "r"}, "fields": {"ops": 3}, "at_ms": 1415102400000}
-    return InfluxPoint.model_validate({**usual, **changed})
+AT_MS = 1415102400000
 
 
 @pytest.mark.parametrize(
-    ("changed", "line"),
+    ("tags", "fields", "line"),
     [
-        ({"fields": {"ops": 3, "mean_ms": 2.0}}, "m,run=r ops=3i,mean_ms=2.0"),
+        ({"run": "r"}, {"ops": 3, "mean_ms": 2.0}, ["m,run=r ops=3i,mean_ms=2.0"]),
         # What is unknown is omitted and never 0.
-        (
-            {"tags": {"run": "r", "layer": None}, "fields": {"ops": 0, "p90": None}},
-            "m,run=r ops=0i",
-        ),
-        ({"tags": {"a b": "x=1, y"}}, r"m,a\ b=x\=1\,\ y ops=3i"),
+        ({"run": "r", "layer": None}, {"ops": 0, "p90": None}, ["m,run=r ops=0i"]),
+        ({"a b": "x=1, y"}, {"ops": 3}, [r"m,a\ b=x\=1\,\ y ops=3i"]),
+        ({"run": "r"}, {"p90": None}, []),
     ],
 )
-def test_a_point_is_a_line_of_what_is_known_of_it(changed: dict[str, object], line: str) -> None:
-    assert point(**changed).line == f"{line} 1415102400000"
-    assert point(fields={"p90_ms": None}).line is None
+def test_a_point_is_a_line_of_what_is_known_of_it(
+    tags: dict[str, str | None], fields: dict[str, int | float | None], line: list[str]
+) -> None:
+    assert list(point("m", tags, fields, AT_MS)) == [f"{one} {AT_MS}" for one in line]
 
 
 @pytest.mark.parametrize("text", ["two\nlines", "ends in a \\", "bell\a"])
 def test_a_text_that_servers_read_differently_is_refused(text: str) -> None:
     with pytest.raises(InvalidMeasurement, match="cannot be written in line protocol"):
-        _ = point(tags={"run": text}).line
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_field_that_is_not_a_number_is_refused(value: float) -> None:
-    with pytest.raises(ValidationError):
-        point(fields={"mean_ms": value})
+        list(point("m", {"run": text}, {"ops": 3}, AT_MS))
 
 
 @given(
@@ -287,9 +284,9 @@ def test_a_field_that_is_not_a_number_is_refused(value: float) -> None:
     )
 )
 def test_every_tag_is_read_back_as_it_was(text: str) -> None:
-    line = present(point(tags={"tag": text}).line)
+    (line,) = point("m", {"tag": text}, {"ops": 3}, AT_MS)
     tag, _, rest = line.removeprefix("m,tag=").rpartition(" ops=")
-    assert rest == "3i 1415102400000"
+    assert rest == f"3i {AT_MS}"
     assert not re.search(r"(?<!\\)[,= ]", tag)
     assert re.sub(r"\\([,= ])", r"\1", tag) == text
 
@@ -409,7 +406,7 @@ def test_a_panel_draws_series_of_gateways_only_for_each_set_of_tags(target: dict
     name, field, _ = asked_for(query)
     assert field in FIELDS[name]
     grouped = {*re.findall(r'"(\w+)"', query.partition(" GROUP BY ")[2])}
-    assert {*TAGS[name]} - {"suite"} <= grouped  # a run has one suite
+    assert TAGS[name] - {"suite"} <= grouped  # a run has one suite
     assert {*re.findall(r"\$tag_([a-z]+)", target["alias"])} <= grouped
     assert "\"layer\" = ''" in query  # what is below a gateway is no layout's
     assert "$timeFilter" in query
@@ -431,7 +428,8 @@ LINES = ["m,run=r ops=3i 1415102400000", "m,run=r ops=4i 1415102401000"]
 def sent(url: str, token: str = TOKEN, deadline_s: float = 5.0) -> InfluxConnection:
     """A closed connection that was given the lines."""
     environment = {"WEIGHBRIDGE_INFLUX_TOKEN": token}
-    connection = InfluxServer.parse(url, environment).connect(deadline_s=deadline_s, retry_s=0.01)
+    server = InfluxServer.parse(url, environment)
+    connection = InfluxConnection(server, deadline_s=deadline_s, retry_s=0.01)
     connection.write(LINES)
     connection.close(20)
     assert (connection.given, connection.sent + connection.lost) == (2, 2)
@@ -539,7 +537,7 @@ def test_a_token_is_in_no_error_no_text_and_no_log(
     server = InfluxServer.parse("http://h", ENVIRONMENT)
     with FakeInflux(*answers) as influx:
         server = server.model_copy(update={"url": influx.url})
-        connection = server.connect(said.append, retry_s=0.01)
+        connection = InfluxConnection(server, said.append, retry_s=0.01)
         connection.write(LINES)
         connection.close(20)
     assert len(influx.writes) == 3

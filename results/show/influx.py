@@ -1,10 +1,26 @@
-"""An InfluxDB or a compatible server: its address, its token, and a connection that writes to it.
+"""InfluxDB: the points of a run, the same live and afterwards, and a server that they are sent to.
 
-`POST /api/v2/write` by the official client, in its batches, which it tries again while the server
-is away. InfluxDB 2 and 3 accept this as it is; VictoriaMetrics ignores bucket and organization;
-InfluxDB 1.8 takes the token `USER:PASSWORD` and its database as bucket; older ones need a proxy
-that translates the call (tests/system has one). Certificates are verified, by the system's
-authorities or those in $SSL_CERT_FILE.
+    weighbridge_run      one per run, at its start: layouts and repeats
+    weighbridge_second   one per second and operation, at its start: counts and latencies
+    weighbridge_step     one per step and operation, at the end of its window: throughput,
+                         percentiles, errors, valid, steady
+    weighbridge_host     one per sample of a host: CPU and disk shares, NIC bytes, memory
+    weighbridge_live     while a step runs: the rates that its driver reports, only for watching
+
+docs/influxdb.md has their tags and fields. Times are wall clock times in milliseconds
+(VictoriaMetrics stores no more): the start of the window as the driver reported it, and seconds
+from there. They place points on a screen; nothing is computed from them. All but those of
+`weighbridge_live` are the same whenever they are made, so a point that is sent again replaces the
+first.
+
+Unknown fields are omitted, never written as 0. A step has the same figures as in the report. A step
+without a measurement has no time, and no point.
+
+Lines go to `POST /api/v2/write` by the official client, in its batches, which it tries again while
+the server is away. InfluxDB 2 and 3 accept this as it is; VictoriaMetrics ignores bucket and
+organization; InfluxDB 1.8 takes the token `USER:PASSWORD` and its database as bucket; older ones
+need a proxy that translates the call (tests/system has one). Certificates are verified, by the
+system's authorities or those in $SSL_CERT_FILE.
 """
 
 from __future__ import annotations
@@ -14,7 +30,12 @@ import logging
 import os
 import stat
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Final, Self
 from urllib.parse import parse_qsl, urlencode
@@ -23,8 +44,188 @@ from pydantic import SecretStr
 
 from weighbridge.common.bounded_http import parts_of
 from weighbridge.common.document import did_you_mean
-from weighbridge.common.errors import TargetError, UsageError
+from weighbridge.common.errors import InvalidMeasurement, TargetError, UsageError
+from weighbridge.common.quantities import utc
 from weighbridge.common.record import Record
+from weighbridge.results.analysis.steps.use import StepUse, step_use
+from weighbridge.results.analysis.steps.visit import Point, visit, workloads_of
+from weighbridge.results.metrics import METRICS, by_column
+from weighbridge.results.record import (
+    HostLimits,
+    HostSecond,
+    ResolvedPlan,
+    RunStore,
+    StepKey,
+    StepResult,
+    Tally,
+)
+from weighbridge.suites import Workload
+
+# Points.
+
+
+Tags = Mapping[str, str | None]
+
+
+def point(
+    name: str, tags: Tags, fields: Mapping[str, int | float | None], at_ms: int
+) -> Iterator[str]:
+    """A point in the line protocol, `name,tag=value field=1.5,count=3i 1415102400000`; none without
+    a field that is known. Ints have a final `i`, floats not: a server keeps the type of a field
+    that it saw first. Raises InvalidMeasurement for a text that servers read differently.
+    """
+    known = ",".join(
+        f"{_key(field)}={value}{'i' * isinstance(value, int)}"
+        for field, value in fields.items()
+        if value is not None
+    )
+    # The protocol has no empty tags; servers sort tags by name anyway.
+    place = "".join(f",{_key(tag)}={_key(value)}" for tag, value in sorted(tags.items()) if value)
+    if known:
+        yield f"{name}{place} {known} {at_ms}"
+
+
+def _key(text: str) -> str:
+    # A line break ends a point, and a backslash at the end would escape what follows: no form of
+    # them is read alike by all servers.
+    if not text or text.endswith("\\") or any(ord(one) < 0x20 or ord(one) == 0x7F for one in text):
+        why = "it is empty, has a control character or ends in a backslash"
+        raise InvalidMeasurement(f"{text!r} cannot be written in line protocol: {why}")
+    return text.replace(",", "\\,").replace("=", "\\=").replace(" ", "\\ ")
+
+
+class RunPoints:
+    """The points of one run, as lines."""
+
+    def __init__(self, store: RunStore) -> None:
+        self._store = store
+
+    def run(self) -> Iterator[str]:
+        """Raises UsageError and InvalidMeasurement where plan or time cannot be read."""
+        fields = {"layouts": len(self._plan.layouts), "repeats": self._plan.suite.repeats}
+        at_ms = _ms_of(self._store.manifest.created_at)
+        yield from point("weighbridge_run", self._tags, fields, at_ms)
+
+    def step(self, step: StepResult) -> Iterator[str]:
+        """A step's points, with its hosts' use; none without a measurement. Raises
+        InvalidMeasurement, and UsageError about the plan.
+        """
+        measured = step.measurement
+        if measured is None:
+            return
+        tags, began_ms = self._tags_of(step.key), _ms_of(measured.started_at)
+        for one in measured.seconds:
+            fields = {
+                "ops": one.count,
+                "bytes": one.bytes,
+                "errors": one.errors,
+                "mean_ms": one.sum_us / one.count / 1000 if one.count else None,
+                "max_ms": one.max_us / 1000 if one.count else None,
+            }
+            of = {**tags, "operation": one.operation}
+            yield from point("weighbridge_second", of, fields, began_ms + one.second * 1000)
+        telemetry = self._store.telemetry(step.key)
+        use = None if telemetry is None else step_use(telemetry, measured.window_s)
+        workload = self._workloads.get(step.key.workload)
+        closed_loop = workload is None or workload.rate_per_s is None
+        found = visit(step, use, closed_loop=closed_loop, workload=workload)
+        ended_ms = began_ms + round(measured.window_s * 1000)
+        for tally in measured.tallies:
+            figures = _step(tally, found.points[tally.operation], use, measured.window_s)
+            of = {**tags, "operation": tally.operation}
+            yield from point("weighbridge_step", of, figures, ended_ms)
+        if telemetry is not None:
+            limits = {one.host: one for one in telemetry.head.hosts}
+            for sample in telemetry.hosts:
+                # Without a window, the seconds are not relative to its start.
+                if sample.phase != "unplaced":
+                    of = {**tags, "host": sample.host, "tier": sample.tier, "phase": sample.phase}
+                    shares = _host(sample, limits.get(sample.host))
+                    at_ms = began_ms + round(sample.at_s * 1000)
+                    yield from point("weighbridge_host", of, shares, at_ms)
+
+    def live(
+        self, key: StepKey, phase: str, rates: tuple[float, float], errors: int, at_ms: int
+    ) -> Iterator[str]:
+        """What a driver reports of a running step: operations and bytes per second, and errors."""
+        fields = {"ops_s": rates[0], "bytes_s": rates[1], "errors": errors}
+        tags = {**self._tags_of(key), "phase": phase}
+        yield from point("weighbridge_live", tags, fields, at_ms)
+
+    @cached_property
+    def _plan(self) -> ResolvedPlan:
+        return self._store.plan()
+
+    @cached_property
+    def _workloads(self) -> dict[str, Workload]:
+        return workloads_of(self._plan)
+
+    @property
+    def _tags(self) -> dict[str, str | None]:
+        return {"run": self._store.manifest.run_id, "suite": self._store.manifest.suite}
+
+    def _tags_of(self, key: StepKey) -> dict[str, str | None]:
+        rate = "" if key.rate_per_s is None else f" at {key.rate_per_s:g}/s"
+        return {
+            **self._tags,
+            "layout": key.layout,
+            "api": key.api,
+            "driver": key.driver,
+            "layer": key.layer,
+            "workload": key.workload + rate,
+            "workers": str(key.workers),
+            "repeat": str(key.repeat + 1),
+        }
+
+
+def _step(
+    tally: Tally, found: Point, use: StepUse | None, window_s: float
+) -> dict[str, int | float | None]:
+    bounds = {
+        f"{one.stem}_at_least": int(found.figure(one.key).at_least)
+        for one in METRICS.values()
+        if one.percent is not None and found.value(one.key) is not None
+    }
+    return {
+        **by_column(found, intervals=False),
+        **bounds,
+        "bandwidth_bytes_s": tally.bytes / window_s,
+        "valid": int(found.valid),
+        "steady": None if found.steady is None else int(found.steady),
+        "others_share": None if use is None else use.others,
+        "window_s": window_s,
+    }
+
+
+def _host(sample: HostSecond, limits: HostLimits | None) -> dict[str, int | float | None]:
+    cpus, span_s, disks = None if limits is None else limits.cpus, sample.span_s, sample.disks
+    # With short requests the kernel counts too many ticks as busy.
+    busy = [min(one.busy_s, one.waited_s, span_s) / span_s for one in disks or ()]
+    used = _rate(sample.cpu_s, span_s)
+    return {
+        "cpus_used": used,
+        "cpu_share": None if used is None or cpus is None else used / cpus,
+        "disk_busy_share": max(busy, default=None),
+        "read_bytes_s": sum(one.read_bytes for one in disks) / span_s if disks else None,
+        "written_bytes_s": sum(one.written_bytes for one in disks) / span_s if disks else None,
+        "received_bytes_s": _rate(sample.received_bytes, span_s),
+        "sent_bytes_s": _rate(sample.sent_bytes, span_s),
+        "memory_bytes": sample.memory_bytes,
+        "memory_held_bytes": sample.memory_held_bytes,
+    }
+
+
+def _rate(value: float | None, span_s: float) -> float | None:
+    return None if value is None else value / span_s
+
+
+def _ms_of(at: str) -> int:
+    """Milliseconds since 1970 of a time in ISO 8601."""
+    return round(utc(at).replace(tzinfo=UTC).timestamp() * 1000)
+
+
+# The server.
+
 
 TOKEN: Final = ("WEIGHBRIDGE_INFLUX_TOKEN", "INFLUX_TOKEN")
 FROM_FILE: Final = "WEIGHBRIDGE_INFLUX_TOKEN_FILE"
@@ -111,30 +312,22 @@ class InfluxServer(Record):
     def __str__(self) -> str:
         return f"{self.url}, bucket {self.bucket}"
 
-    def connect(
-        self,
-        tell: Callable[[str], object] = lambda _: None,
-        *,
-        deadline_s: float = DEADLINE_S,
-        retry_s: float = RETRY_S,
-    ) -> InfluxConnection:
-        """A connection; nothing is sent yet. `tell` is called by another thread."""
-        return InfluxConnection(self, tell, deadline_s, retry_s)
-
 
 class InfluxConnection:
     """Writes lines to one server, by a thread of the client. Only `settle` and `close` wait for it.
 
     `given`, `sent` and `lost` are numbers of lines, without live rates; `error` is the first error
-    by which lines were lost, `away` whether the server is away now.
+    by which lines were lost, `away` whether the server is away now. `tell` is called by another
+    thread.
     """
 
     def __init__(
         self,
         server: InfluxServer,
-        tell: Callable[[str], object],
-        deadline_s: float,
-        retry_s: float,
+        tell: Callable[[str], object] = lambda _: None,
+        *,
+        deadline_s: float = DEADLINE_S,
+        retry_s: float = RETRY_S,
     ) -> None:
         # Imported late: this takes 0.2 s, which would delay every verb.
         from influxdb_client.client.influxdb_client import InfluxDBClient  # noqa: PLC0415
@@ -175,6 +368,12 @@ class InfluxConnection:
             error_callback=lambda _, data, error: self._lose(data, self._error_of(error)),
             retry_callback=lambda *about: self._retry(about[-1]),
         )
+
+    @property
+    def ended(self) -> bool:
+        """Whether the server takes no more: it has stayed away, or refuses any write."""
+        error = self.error
+        return error is not None and not (isinstance(error, WriteRefused) and error.batch)
 
     def write(self, lines: Iterable[str]) -> None:
         """Have lines of the line protocol written. Does not wait."""
@@ -351,3 +550,57 @@ def _seconds(error: Exception) -> float:
         return float(getattr(error, "retry_after", None) or 0.0)
     except ValueError:
         return 0.0
+
+
+# A run that has ended.
+
+
+@dataclass(frozen=True)
+class Sent:
+    """The result of sending. `unplaced` steps have no measurement, so no time and no point."""
+
+    points: int
+    steps: int
+    unplaced: int = 0
+
+    @property
+    def words(self) -> str:
+        without = (
+            f"; {self.unplaced} steps without a measurement have no point" if self.unplaced else ""
+        )
+        return f"{self.points} points of {self.steps} steps sent{without}"
+
+
+def send_run(store: RunStore, server: InfluxServer, *, retry_s: float = RETRY_S) -> Sent:
+    """Send every point of a run, including those that a live run could not send.
+
+    Of a step that was measured again, the last result is sent. Raises TargetError when the server
+    stays away, refuses to write, or refuses some of the lines (points that are sent again replace
+    the first ones); InvalidMeasurement, UsageError or StoreError when the run cannot be read.
+    """
+    of, points = Counter[bool](), RunPoints(store)
+
+    def lines() -> Iterator[str]:
+        yield from points.run()
+        for step in store.latest().values():
+            of[step.measurement is not None] += 1
+            yield from points.step(step)
+
+    connection = InfluxConnection(server, retry_s=retry_s)
+    try:
+        made = lines()
+        while not connection.ended and (batch := list(islice(made, BATCH))):
+            connection.write(batch)
+            connection.settle()
+    finally:
+        connection.close()
+    error, sent = connection.error, f"{connection.sent} points were sent"
+    if isinstance(error, Away):
+        advice = "Nothing is lost: send the run again when the server answers."
+        raise TargetError(f"{error.message}\n{sent} before that", advice=advice) from error
+    if error is not None and connection.ended:
+        raise error
+    if rest := connection.given - connection.sent:
+        why = "no answer in time" if error is None else error.message
+        raise TargetError(f"{why}\n{sent}; of {rest} others the server refused some or all")
+    return Sent(points=connection.sent, steps=of[True], unplaced=of[False])

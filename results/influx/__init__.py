@@ -1,1 +1,0 @@
-"""Sends the points of a run to an InfluxDB, live and afterwards."""

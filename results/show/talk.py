@@ -1,0 +1,641 @@
+"""The talk of a run: the answer first, at most MAX_SLIDES slides, and the rest behind a divider.
+
+Figures, verdicts and their words are those of the analysis; here is decided which of them are on
+which slide. A run may answer several questions: the first of its topics is that of the talk.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from weighbridge.common.quantities import show_bytes
+from weighbridge.results.analysis.cards import card_words, foremost
+from weighbridge.results.analysis.comparison import Effect
+from weighbridge.results.analysis.contrast import ALWAYS, reason
+from weighbridge.results.analysis.findings import (
+    Finding,
+    doubts_in_brief,
+    findings_of,
+    headline,
+    leads_by_driver,
+    overall,
+)
+from weighbridge.results.analysis.host_shares import host_shares
+from weighbridge.results.analysis.kinds import API_NAMES, Kind, kind_of, subjects
+from weighbridge.results.analysis.power_mark import marks_of, power_brief, with_losses
+from weighbridge.results.analysis.reasons import reasons, remedy
+from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.analysis.sameness import verdict
+from weighbridge.results.analysis.steps.bottleneck import limit_brief
+from weighbridge.results.analysis.steps.service_level import (
+    default_bound_ms,
+    may_rank,
+    path,
+    served,
+    stretches,
+)
+from weighbridge.results.analysis.steps.spreads import shown
+from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.analysis.steps.use import saturated
+from weighbridge.results.analysis.trust import outage_trust, trust
+from weighbridge.results.doubt import doubt_brief, doubt_words
+from weighbridge.results.figures import (
+    UNKNOWN,
+    counted,
+    listed,
+    show_figure,
+    show_percent,
+    show_ratio,
+    upper,
+)
+from weighbridge.results.metrics import METRICS, MetricKey
+from weighbridge.results.record import PlannedHost
+from weighbridge.results.record.driver_traits import driver_label
+from weighbridge.results.show.charts.resources import resource_finding
+from weighbridge.results.show.deck import (
+    BAD,
+    BETTER,
+    INK,
+    MAX_SLIDES,
+    MUTED,
+    SHADE,
+    WORSE,
+    Card,
+    Cell,
+    Chart,
+    Deck,
+    Line,
+    Point,
+    Series,
+    Slide,
+    Topic,
+    bar_chart,
+    table_of,
+)
+from weighbridge.results.show.feature_slides import FEATURES, layers_topic
+
+MAX_WORKLOADS: Final = 4
+"""Workloads with a slide before the divider: those with the largest differences."""
+MAX_CARDS: Final = 8
+MAX_CURVES: Final = 6
+"""Layouts that can be told apart as lines; more are bars at the largest worker count."""
+MAX_TITLE: Final = 150
+"""Characters of a title that names each layout."""
+MAX_CELL: Final = 120
+"""Characters of a setting on a slide; the report has all of it."""
+
+SETTINGS: Final[tuple[str, ...]] = (
+    *("gateway", "share of the hosts", "path", "rgw: rgw_frontends", "replicas"),
+    *("acknowledgement", "object store", "rgw: rgw_thread_pool_size", "workers", "tcp_nodelay"),
+    *("daemons", "placement groups"),
+)
+"""Those that affect results most, in order, by their names in the manifest's fact sheets."""
+NOT_SETTINGS: Final = (
+    *("image ", "limits ", "verified", "kernel", "machine", "runc", "cgroup", "mtu", "hosts"),
+    *("packages", "radosgw", "disk model", "write-back", "CPU quota", "reads by OSD"),
+)
+"""How facts begin that are about the hosts, or follow from the release or the run."""
+
+
+def talk(data: RunData) -> Deck:
+    """The deck of a run. Raises as reading a run does."""
+    talked = _Talk(data)
+    features = [topic for make in FEATURES if (topic := make(data)) is not None]
+    topics = [*features, *talked.comparison(), *layers_topic(data)]
+    slides = [slide for topic in topics for slide in topic.slides if slide is not topics[0].shown]
+    first, more = talked.workloads[:MAX_WORKLOADS], talked.workloads[MAX_WORKLOADS:]
+    closing = (*talked.limits(first), talked.trust(topics[0]), talked.meaning(topics))
+    room = MAX_SLIDES - 1 - len(closing)
+    created = data.manifest.created_at
+    return Deck(
+        title=topics[0].answer,
+        footer=f"Weighbridge · {data.plan.suite.name} · {created[:10]}",
+        dated=created,
+        layouts=data.plan.layouts,
+        slides=(talked.opening(topics), *slides[:room], *closing),
+        backup=(
+            *slides[room:],
+            *(slide for topic in topics for slide in topic.backup),
+            *talked.figures(),
+            *talked.limits(more),
+            *talked.caveats(topics[0]),
+            *talked.settings(),
+        ),
+    )
+
+
+class _Talk:
+    """A run's layouts beside each other, without A/A controls; of a tuning its baseline."""
+
+    def __init__(self, data: RunData) -> None:
+        self.data = data
+        names = [one.name for one in data.plan.layouts if one.name not in data.plan.twins]
+        self.layouts = names if data.tuned is None else [data.tuned.table.baseline.name]
+        self.rows = [row for row in data.rows if row.layout in self.layouts]
+        self.names = subjects(self.rows)
+        self.findings = findings_of(data.comparison) if data.tuned is None else ()
+        self.pairs = overall(self.findings)
+        self.reasons = reasons(self.rows, data.comparison) if data.tuned is None else ()
+
+    @property
+    def workloads(self) -> list[Kind]:
+        """In order; of many, those with the largest differences come first."""
+        suite = self.data.plan.suite
+        offered = {workload.name for workload in suite.workloads if workload.overload is not None}
+        apart = {}
+        for kind in [kind for kind in self.names if kind[0] not in offered]:
+            ratios = [pair.ratio for pair in self.pairs.get(kind, ()) if pair.shown]
+            apart[kind] = max((ratio.either_way for ratio in ratios if ratio), default=1.0)
+        telling = sorted(apart, key=lambda kind: -apart[kind])[:MAX_WORKLOADS]
+        return sorted(apart, key=lambda kind: kind not in telling)
+
+    def of(self, kind: Kind) -> list[Row]:
+        return [row for row in self.rows if kind_of(row) == kind]
+
+    # ---- the first slide
+
+    def opening(self, topics: Sequence[Topic]) -> Slide:
+        """The question, its answer, what shows it, and what was measured how."""
+        first, *others = topics
+        manifest = self.data.manifest
+        lines = [f"{upper(topic.answer)}." for topic in others[:1]]
+        if manifest.state != "done":
+            why = "".join(f": {line}" for line in manifest.error.splitlines()[:1])
+            lines.insert(0, f"This run is not complete: {manifest.state}{why}.")
+        if len(first.cards) > MAX_CARDS:
+            lines.append(f"{len(first.cards) - MAX_CARDS} more workloads: see the backup.")
+        shown = first.shown or Slide(
+            title=first.answer,
+            caveat=first.caveat,
+            cards=first.cards[:MAX_CARDS],
+            notes=tuple(pair.text for pairs in self.pairs.values() for pair in pairs),
+        )
+        return replace(
+            shown, lead=first.question, lines=(*lines, self._systems(), self._conditions())
+        )
+
+    def _systems(self) -> str:
+        """`rgw-beast: Ceph RGW, release ceph-16; swift: ...`: layouts of one gateway together."""
+        gateways = self._facts().get("gateway", {})
+        layouts: dict[str, list[str]] = {}
+        for layout in self.data.plan.layouts:
+            release = f", release {layout.release}" if layout.release else ""
+            system = gateways.get(layout.name) or f"{layout.gateway}{release}"
+            if layout.name in self.layouts:
+                layouts.setdefault(system, []).append(layout.name)
+        return f"{'; '.join(f'{listed(names)}: {system}' for system, names in layouts.items())}."
+
+    def _conditions(self) -> str:
+        """The API, hosts and repeats, of which each may decide a result."""
+        data, plan, suite = self.data, self.data.plan, self.data.plan.suite
+        hosts = plan.hardware.hosts.values()
+        limits = [host.cpus for host in hosts if host.cpus is not None]
+        cpus = f" with {sum(limits):g} CPUs together" if hosts and len(limits) == len(hosts) else ""
+        order = ", in balanced order" if plan.balanced else ""
+        repeats = f"{counted(suite.repeats, 'repeat')} of each step{order}"
+        counts = sorted({row.repeats for row in self.rows})
+        if data.tuned is not None:
+            rounds = counted(data.tuned.rounds, "round")
+            repeats = f"{counted(data.tuned.table.trials, 'trial')} in {rounds}"
+        elif counts and counts[0] < suite.repeats:
+            repeats += f", of which {counts[0]} to {counts[-1]} could be used"
+        where = f"{counted(len(hosts), 'host')}{cpus}" if hosts else plan.hardware.name
+        return f"Over {listed([API_NAMES[api] for api in suite.api])}; {where}; {repeats}."
+
+    # ---- the comparison of layouts, or one layout alone
+
+    def comparison(self) -> Iterator[Topic]:
+        """Who is faster in which workload. None of a tuning, and where something died always."""
+        data = self.data
+        if data.tuned is not None or (not self.workloads and (data.outages.kinds or data.overload)):
+            return
+        names = list(self.names.values())
+        what = listed(names) if 0 < len(names) <= 3 else f"{len(names)} workloads"
+        which = f"which of {len(self.layouts)} layouts"
+        which = listed(self.layouts, "or") if len(self.layouts) <= 6 else which
+        alone = f"What does {which} do with {what}?"
+        answer, caveat = self._answer()
+        yield Topic(
+            question=f"Which serves {what} fastest: {which}?" if len(self.layouts) > 1 else alone,
+            answer=answer,
+            caveat=caveat,
+            cards=tuple(self._card(kind, pairs) for kind, pairs in self.pairs.items()),
+            slides=tuple(self._workload(kind) for kind in self.workloads),
+            backup=(
+                *(slide for kind in self.workloads for slide in self._latency(kind)),
+                *self._changes(),
+            ),
+            meaning=tuple(f"{self._title(kind)}." for kind in self.workloads[:MAX_WORKLOADS]),
+        )
+
+    def _answer(self) -> tuple[str, str]:
+        """The answer without a full stop, and its caveat."""
+        if not any(row.ranked for row in self.rows):
+            return "Nothing valid was measured", ""
+        if len(self.layouts) == 1:
+            return f"{self.layouts[0]}, measured alone", ""
+        leads = [lead for each in leads_by_driver(self.findings).values() for lead in each if lead]
+        brief = doubts_in_brief([doubt for lead in leads for doubt in lead.doubts])
+        answer = headline(self.findings).removeprefix("Provisional: ").replace(f" ({brief})", "")
+        return answer, f"Provisional: {brief}" if brief else ""
+
+    def _card(self, kind: Kind, pairs: Sequence[Finding]) -> Card:
+        """The layout farthest ahead of the first, else its smallest lead."""
+        finding = foremost(pairs)
+        words = card_words(finding)
+        return Card(
+            figure=words.figure,
+            about=upper(self.names[kind]),
+            text=words.text,
+            detail=words.detail,
+            colour=finding.faster if finding.shown else MUTED,
+            caveat=finding.verdict in ("provisional", "not comparable"),
+        )
+
+    def _title(self, kind: Kind) -> str:
+        """Who serves most compared with the first layout, and least; of a single one its best."""
+        about, rows = upper(self.names[kind]), self.of(kind)
+        if kind in self.pairs:
+            return f"{about}: {_extremes(self.pairs[kind])}"
+        rates = [(row.value("throughput") or 0.0, row.workers) for row in rows if row.ranked]
+        rate, workers = max(rates, default=(0.0, 0))
+        at = f"at most {show_figure(rate)} op/s, at {counted(workers, 'worker')}"
+        return f"{about}: {at if rate else 'nothing that can be compared'}"
+
+    def _workload(self, kind: Kind) -> Slide:
+        """Throughput and p90 by workers; without any figure, why."""
+        rows, pairs = self.of(kind), self.pairs.get(kind, [])
+        power = marks_of([row.power for row in rows])
+        charts = [self._chart(rows, "throughput"), self._chart(rows, "p90")]
+        absent = [f"{row.layout} at {row.workers}" for row in rows if not row.value("throughput")]
+        repeats = max((row.repeats for row in rows), default=0)
+        each = f"Figures: geometric mean of {repeats} repeats" if repeats > 1 else "One repeat"
+        feet = [f"{each}; whiskers: 95 % interval"]
+        crosses = [one for chart in charts if chart for one in chart.series if not one.joined]
+        feet += ["×: not comparable"] if crosses else []
+        feet += [f"not measured: {', '.join(absent)}"] if absent else []
+        feet += [_without_p90(rows)] if charts[0] is not None and charts[1] is None else []
+        feet += [power_brief(power)] if power else []
+        doubts = [doubt for pair in pairs for doubt in pair.doubts]
+        return Slide(
+            title=with_losses(self._title(kind).removesuffix(", provisional"), power),
+            caveat=upper(doubt_brief(doubts)),
+            charts=tuple(chart for chart in charts if chart is not None),
+            lines=() if charts[0] else tuple(f"{row.layout}: {_why_not(row)}." for row in rows),
+            foot=f"{'; '.join(feet)}.",
+            notes=tuple(pair.text for pair in pairs),
+        )
+
+    def _chart(self, rows: Sequence[Row], metric: MetricKey) -> Chart | None:
+        """A metric by workers, or at one worker count; None if nothing is known of it."""
+        rows = [row for row in rows if row.value(metric) is not None]
+        if not rows:
+            return None
+        title = f"{METRICS[metric].name}, {METRICS[metric].unit}"
+        last = max(row.workers for row in rows)
+        if len(self.layouts) > MAX_CURVES or all(row.workers == last for row in rows):
+            bars = [_point(row, metric, bar=True) for row in rows if row.workers == last]
+            return bar_chart(f"{title}, at {counted(last, 'worker')}", bars)
+        series = []
+        for layout in self.layouts:
+            for joined in (True, False):
+                points = [
+                    _point(row, metric)
+                    for row in rows
+                    if row.layout == layout and may_rank(row, metric) == joined
+                ]
+                name = layout if joined else f"{layout}, not comparable"
+                series += [Series(name, tuple(points), layout, joined)] if points else []
+        return Chart("lines", title, tuple(series), "workers")
+
+    def _latency(self, kind: Kind) -> Iterator[Slide]:
+        """p90 by throughput; none where no layout has a p90 at two loads."""
+        about, rows = self.names[kind], self.of(kind)
+        paths = {name: path([row for row in rows if row.layout == name]) for name in self.layouts}
+        series = []
+        for name, stops in paths.items():
+            for part in stretches(stops):
+                points = [
+                    Point(stop.throughput_ops_s, stop.p90_ms or 0.0, label=str(stop.workers))
+                    for stop in part
+                ]
+                series.append(Series(name, tuple(points), name))
+        if not any(len(one.points) > 1 for one in series):
+            return
+        bound_ms = default_bound_ms(list(paths.values()))
+        title = f"p90 of {about} by throughput"
+        if bound_ms is not None:
+            within = [
+                served(name, [row for row in rows if row.layout == name], bound_ms)
+                for name in paths
+            ]
+            within.sort(key=lambda one: -(one.ops_s or 0.0))
+            named = within if len(within) <= 3 else [within[0], within[-1]]
+            rates = ", ".join(f"{one.layout} {one.span}" for one in named)
+            title = f"{upper(about)} within p90 ≤ {bound_ms:g} ms: {rates}"
+        yield Slide(
+            title=title,
+            lead="Lower and further right is better",
+            charts=(Chart("paths", "p90, ms", tuple(series), "op/s"),),
+            foot="Points: geometric mean of the repeats; numbers: workers.",
+        )
+
+    def _changes(self) -> Iterator[Slide]:
+        """The change from the first layout at each worker count."""
+        comparison = self.data.comparison
+        effects: dict[tuple[Kind, int], list[Effect]] = {}
+        for effect in comparison.effects:
+            if effect.workers is not None and effect.metric in ALWAYS:
+                effects.setdefault((kind_of(effect), effect.workers), []).append(effect)
+        columns = [(name, metric) for name in comparison.subjects for metric in ALWAYS]
+        lines: list[Line] = []
+        for (kind, workers), at_workers in effects.items():
+            cells = {(effect.subject, effect.metric): _change(effect) for effect in at_workers}
+            changes = [cells.get(column, Cell("")) for column in columns]
+            lines.append([upper(self.names.get(kind, kind[0])), str(workers), *changes])
+        if lines:
+            yield Slide(
+                title=f"Change from {comparison.baseline}",
+                labels=2,
+                table=table_of(
+                    ("", "workers", *(f"{name}, {METRICS[key].name}" for name, key in columns)),
+                    lines,
+                ),
+                foot="Blue: better, orange: worse. ~: not significant, =: too small to matter. In "
+                "brackets: provisional. ×: not comparable.",
+            )
+
+    # ---- why, how sure, and what it means
+
+    def limits(self, kinds: Sequence[Kind]) -> Iterator[Slide]:
+        """What was used most, a line a layout; none where it was not recorded."""
+        rows = [row for kind in kinds for row in self.of(kind)]
+        if not any(row.resources for row in rows):
+            return
+        most = {kind: max(row.workers for row in self.of(kind)) for kind in kinds}
+        lines: list[Line] = []
+        for layout in self.layouts:
+            cells = {
+                kind_of(row): _limit(row)
+                for row in rows
+                if row.layout == layout and row.workers == most[kind_of(row)]
+            }
+            lines.append([layout, *(cells.get(kind, Cell(UNKNOWN)) for kind in kinds)])
+        head = [f"{upper(self.names[kind])}, {counted(most[kind], 'worker')}" for kind in kinds]
+        finding = resource_finding(self.rows)
+        yield Slide(
+            title=finding if len(finding) <= MAX_TITLE else "What ran out, layout by layout",
+            lead="The most used resource at the largest worker count, in % of its limit",
+            table=table_of(("", *head), lines),
+            foot="Shaded: it may have been the bottleneck (80 % or more, or throttled in half of "
+            "its CPU quota periods). +1: so may another.",
+        )
+
+    def trust(self, first: Topic) -> Slide:
+        """The signs of trust, and the gravest reasons for doubt."""
+        data, plan = self.data, self.data.plan
+        unequal = len({share.words for share in host_shares(plan)}) > 1
+        comparison = data.comparison if data.tuned is None else None
+        where, layouts, attested = plan.hardware.kind, plan.measured, data.attested
+        if self.rows:
+            signs = trust(where, layouts, self.rows, attested, comparison, unequal=unequal)
+        else:
+            signs = outage_trust(where, layouts, data.outages, attested, unequal=unequal)
+        inks = {"good": BETTER, "doubt": WORSE, "bad": BAD, "unknown": MUTED}
+        lines = [
+            (sign.title, Cell(sign.words, ink=inks[sign.state], bold=True), sign.detail)
+            for sign in signs
+        ]
+        doubts = [f"{upper(gap)}." for gap in data.gaps]
+        doubts += [*first.doubts, *(f"{upper(reason.text)}." for reason in self.reasons)]
+        more = [f"{len(doubts) - 2} more: see the backup."] if len(doubts) > 3 else []
+        return Slide(
+            title=f"How sure: {self._certainty()}",
+            table=table_of(("", "", "What it rests on"), lines) if lines else (),
+            lines=(*doubts[: 2 if more else 3], *more),
+            notes=(
+                f"{verdict(attested, self.layouts)}.",
+                *(floor.words for floor in data.comparison.noise),
+                *data.comparison.unused,
+                *doubts,
+            ),
+        )
+
+    def _certainty(self) -> str:
+        """How many figures are in doubt, gravest first."""
+        cells = {(row.layout, kind_of(row), row.workers) for row in self.rows}
+        total = counted(len(cells), "figure")
+        if self.data.manifest.state != "done":
+            return f"the run is not complete ({self.data.manifest.state})"
+        for status in ("not valid", "not comparable", "provisional"):
+            touched = {
+                cell for reason in self.reasons if reason.status == status for cell in reason.cells
+            }
+            if touched >= cells and cells:
+                return f"all of {total} are {status}"
+            if touched:
+                return f"{len(touched)} of {total} {'is' if len(touched) == 1 else 'are'} {status}"
+        return f"no caveat about {total}" if cells and not self.data.tuned else "what it rests on"
+
+    def meaning(self, topics: Sequence[Topic]) -> Slide:
+        """What the audience may conclude, and how to repeat the run."""
+        plan, manifest = self.data.plan, self.data.manifest
+        lines = [part for topic in topics for part in topic.meaning or (f"{topic.answer}.",)]
+        lines.append("Other hosts, settings and loads may give another order.")
+        if all(workload.rate_per_s is None for workload in plan.suite.workloads):
+            lines.append(
+                "A closed loop, in which each worker waits for its answer: this measures capacity, "
+                "not what users experience."
+            )
+        would = None
+        if self.data.tuned is None:
+            would = remedy(self.data.comparison, plan, manifest.command)
+        lines += [f"{would.says.rstrip('.')}."] if would is not None else []
+        lines += [] if manifest.command else ["The command of this run was not recorded."]
+        version = manifest.weighbridge_version or "(version not recorded)"
+        return Slide(
+            title="What it means for you, and how to repeat it",
+            lines=tuple(lines),
+            code=shlex.join(manifest.command),
+            foot=f"Weighbridge {version}, suite {plan.suite.name}, hardware {plan.hardware.name}, "
+            f"seed {plan.suite.seed}; run {manifest.run_id} of {manifest.created_at[:10]}.",
+            notes=(f"To settle it: {would.command}",) if would and would.command else (),
+        )
+
+    # ---- backup
+
+    def figures(self) -> Iterator[Slide]:
+        """Throughput and p90 of all cells, with their intervals."""
+        cells = {(kind_of(row), row.workers, row.layout): row for row in self.rows}
+        most = max((row.repeats for row in self.rows), default=0)
+        lines: list[Line] = []
+        for kind, workers in dict.fromkeys((kind, workers) for kind, workers, _ in cells):
+            rows = [cells.get((kind, workers, layout)) for layout in self.layouts]
+            figures = [cell for row in rows for cell in _figures(row, most)]
+            lines.append([upper(self.names[kind]), str(workers), *figures])
+        if lines:
+            head = [f"{name}, {unit}" for name in self.layouts for unit in ("op/s", "p90 in ms")]
+            yield Slide(
+                title="Throughput and p90",
+                labels=2,
+                table=table_of(("", "workers", *head), lines),
+                foot="Geometric mean of the repeats with half its 95 % interval in per cent, or "
+                f"its ends; n = {most} unless a lower one is said. Red: not comparable.",
+            )
+
+    def caveats(self, first: Topic) -> Iterator[Slide]:
+        lines = [("", f"{upper(gap)}.", "") for gap in self.data.gaps]
+        lines += [("", doubt, "") for doubt in first.doubts]
+        lines += [(upper(reason.status), reason.words, reason.where) for reason in self.reasons]
+        if lines:
+            yield Slide(title="All caveats", table=table_of(("", "Why", "Of what"), lines))
+
+    def settings(self) -> Iterator[Slide]:
+        """How it was measured, and the settings of the layouts, first those that decide results."""
+        hosts: dict[str, list[str]] = {}
+        for name, host in self.data.plan.hardware.hosts.items():
+            hosts.setdefault(_limits_of(host), []).append(name)
+        drivers = list(dict.fromkeys(driver_label(row.driver) for row in self.rows))
+        lines = [(listed(names), limits) for limits, names in hosts.items()]
+        lines.append(("attestation", verdict(self.data.attested, self.layouts)))
+        lines += [("load", listed(drivers))] if drivers else []
+        lines.append(("caches", self.data.plan.suite.cache_words))
+        yield Slide(title="How it was measured", table=table_of(("", "all layouts"), lines))
+        facts = self._facts()
+        order = [name for name in SETTINGS if name in facts]
+        order += [name for name in facts if name not in SETTINGS and _differs(facts[name])]
+        table: list[Line] = []
+        for name in order:
+            fill = SHADE if _differs(facts[name]) else ""
+            values = [facts[name].get(layout, UNKNOWN) for layout in self.layouts]
+            cells = [Cell(_brief(value), fill=fill) for value in values]
+            table.append([name.removeprefix("background: ").removeprefix("rgw: "), *cells])
+        if table:
+            yield Slide(
+                title="Settings",
+                table=table_of(("", *self.layouts), table),
+                foot="Shaded: differs between layouts. The report has all settings.",
+            )
+
+    def _facts(self) -> dict[str, dict[str, str]]:
+        """By the name of a setting its value for each layout that has it."""
+        facts: dict[str, dict[str, str]] = {}
+        for sheet in self.data.manifest.sheets:
+            for name, value in sheet.facts.items() if sheet.layout in self.layouts else ():
+                if sheet.layout is not None and not name.startswith(NOT_SETTINGS):
+                    facts.setdefault(name, {})[sheet.layout] = value
+        shares = {share.layout: share.words for share in host_shares(self.data.plan)}
+        if _differs(shares):
+            facts["share of the hosts"] = shares
+        return facts
+
+
+def _extremes(pairs: Sequence[Finding]) -> str:
+    """Which layout is farthest ahead of the first, with the interval, and which is farthest behind;
+    if none is ahead, only that.
+    """
+    of_first: dict[float, tuple[str, Finding]] = {}
+    for pair in pairs:
+        if pair.ratio is not None:
+            ahead = pair.faster != pair.baseline
+            times = pair.ratio.value if ahead else 1 / pair.ratio.value
+            of_first[times] = (pair.faster if ahead else pair.slower, pair)
+    if not of_first:
+        return pairs[0].brief
+    most, least = max(of_first), min(of_first)
+    _, finding = of_first[most if most >= 1 else least]
+    ratio, ends = finding.ratio, ""
+    if ratio is not None and ratio.low is not None and ratio.high is not None:
+        ends = f" ({show_ratio(ratio.low)} to {show_ratio(ratio.high)})"
+    ends = "" if finding.verdict == "too small to matter" or "(" in finding.brief else ends
+    brief, mark, _ = finding.brief.partition(", provisional")
+    last = f", {of_first[least][0]} {show_ratio(least)}" if least < most >= 1 else ""
+    return f"{brief}{ends}{last}{mark}"
+
+
+def _point(row: Row, metric: MetricKey, *, bar: bool = False) -> Point:
+    figure = row.figure(metric)
+    ranked = may_rank(row, metric)
+    text = f"{'≥ ' * figure.at_least}{show_figure(figure.value)}"
+    return Point(
+        x=row.layout if bar else row.workers,
+        y=figure.value or 0.0,
+        low=figure.low,
+        high=figure.high,
+        label=(text if ranked else f"{text}, not comparable") if bar else "",
+        colour=row.layout if ranked else MUTED,
+    )
+
+
+def _without_p90(rows: Sequence[Row]) -> str:
+    if any(row.within("p90") is not None for row in rows):
+        return "p90: known only in bins, see the table of figures"
+    # As `results.analysis.steps.validity` notes it of a driver that reports none.
+    unreported = any("no percentiles" in note for row in rows for note in row.notes)
+    return "p90: the driver reports none" if unreported else "p90: too few samples for one"
+
+
+def _why_not(row: Row) -> str:
+    """Why a row is not compared."""
+    return reason(row) if not row.valid else doubt_words(row.condemned) or "not comparable"
+
+
+def _limit(row: Row) -> Cell:
+    brief, full = limit_brief(row.resources), bool(saturated(row.resources))
+    return Cell(brief or "not recorded", fill=SHADE if full else "", bold=full)
+
+
+def _change(effect: Effect) -> Cell:
+    """A change in per cent, or from threefold on as a factor; in brackets if provisional."""
+    if effect.ratio is None or effect.verdict == "not comparable":
+        return Cell("×", ink=MUTED)
+    if effect.verdict in ("not significant", "too small to matter"):
+        return Cell("~" if effect.verdict == "not significant" else "=", ink=MUTED)
+    text = show_percent(effect.ratio.value)
+    if effect.verdict == "provisional":
+        return Cell(f"({text})")
+    return Cell(text, ink=BETTER if effect.verdict == "better" else WORSE, bold=True)
+
+
+def _figures(row: Row | None, most: int) -> tuple[Cell, Cell]:
+    """Throughput and p90; `most`: the usual number of repeats."""
+    if row is None:
+        return Cell(UNKNOWN), Cell(UNKNOWN)
+    rate, p90 = shown(row, "throughput"), shown(row, "p90")
+    rate += f", n = {row.repeats}" if row.repeats < most else ""
+    rate_ink = INK if may_rank(row, "throughput") else BAD
+    return Cell(_unbroken(rate), rate_ink), Cell(
+        _unbroken(p90), INK if may_rank(row, "p90") else BAD
+    )
+
+
+def _unbroken(text: str) -> str:
+    return text.replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def _differs(values: dict[str, str]) -> bool:
+    """Whether layouts that have a setting differ; others are of another kind."""
+    return len({*values.values()}) > 1
+
+
+def _brief(value: str) -> str:
+    """The first clause of a value."""
+    text = value.removeprefix("a write is acknowledged when ").split("; ")[0]
+    return text if len(text) <= MAX_CELL else f"{text[: MAX_CELL - 1].rstrip()}…"
+
+
+def _limits_of(host: PlannedHost) -> str:
+    """`0.3 CPU, 2.5 GiB, disk of 200 MB/s, 1 Gbit/s`."""
+    limits = [host.cpu_words("")]
+    limits += [show_bytes(host.memory)] if host.memory is not None else []
+    for disk in host.disks:
+        speed = f" of {show_bytes(disk.bandwidth)}/s" if disk.bandwidth is not None else ""
+        limits.append(f"disk {disk.model['base']}" if disk.model is not None else f"disk{speed}")
+    if host.nic is not None and host.nic.rate is not None:
+        limits.append(f"{show_figure(host.nic.rate / 1e9)} Gbit/s")
+    if host.nic is not None and host.nic.delay:
+        limits.append(f"{show_figure(host.nic.delay * 1e6)} µs to a peer")
+    return ", ".join(limits)
