@@ -12,19 +12,13 @@ from dataclasses import replace
 from typing import Final
 
 from weighbridge.common.quantities import show_bytes
-from weighbridge.results.analysis.cards import card_words, foremost
+from weighbridge.results.analysis import words
+from weighbridge.results.analysis.answer import Answer
 from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.contrast import ALWAYS, reason
-from weighbridge.results.analysis.findings import (
-    Finding,
-    doubts_in_brief,
-    findings_of,
-    headline,
-    leads_by_driver,
-    overall,
-)
 from weighbridge.results.analysis.host_shares import host_shares
 from weighbridge.results.analysis.kinds import API_NAMES, Kind, kind_of, subjects
+from weighbridge.results.analysis.leads import is_ahead, overall
 from weighbridge.results.analysis.power_mark import marks_of, power_brief, with_losses
 from weighbridge.results.analysis.reasons import reasons, remedy
 from weighbridge.results.analysis.run_data import RunData
@@ -41,14 +35,14 @@ from weighbridge.results.analysis.steps.spreads import shown
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import saturated
 from weighbridge.results.analysis.trust import outage_trust, trust
-from weighbridge.results.doubt import doubt_brief, doubt_words
+from weighbridge.results.analysis.words import caveats, headline, title
+from weighbridge.results.doubt import doubt_words
 from weighbridge.results.figures import (
     UNKNOWN,
     counted,
     listed,
     show_figure,
     show_percent,
-    show_ratio,
     upper,
 )
 from weighbridge.results.metrics import METRICS, MetricKey
@@ -136,8 +130,9 @@ class _Talk:
         self.layouts = names if data.tuned is None else [data.tuned.table.baseline.name]
         self.rows = [row for row in data.rows if row.layout in self.layouts]
         self.names = subjects(self.rows)
-        self.findings = findings_of(data.comparison) if data.tuned is None else ()
-        self.pairs = overall(self.findings)
+        self.answer = Answer(data)
+        self.leads = {lead.kind: lead for lead in self.answer.leads}
+        self.pairs = overall(data.comparison) if data.tuned is None else {}
         self.reasons = reasons(self.rows, data.comparison) if data.tuned is None else ()
 
     @property
@@ -147,7 +142,7 @@ class _Talk:
         offered = {workload.name for workload in suite.workloads if workload.overload is not None}
         apart = {}
         for kind in [kind for kind in self.names if kind[0] not in offered]:
-            ratios = [pair.ratio for pair in self.pairs.get(kind, ()) if pair.shown]
+            ratios = [pair.ratio for pair in self.pairs.get(kind, ()) if is_ahead(pair)]
             apart[kind] = max((ratio.either_way for ratio in ratios if ratio), default=1.0)
         telling = sorted(apart, key=lambda kind: -apart[kind])[:MAX_WORKLOADS]
         return sorted(apart, key=lambda kind: kind not in telling)
@@ -222,7 +217,7 @@ class _Talk:
             question=f"Which serves {what} fastest: {which}?" if len(self.layouts) > 1 else alone,
             answer=answer,
             caveat=caveat,
-            cards=tuple(self._card(kind, pairs) for kind, pairs in self.pairs.items()),
+            cards=tuple(map(_card, self.answer.cards)),
             slides=tuple(self._workload(kind) for kind in self.workloads),
             backup=(
                 *(slide for kind in self.workloads for slide in self._latency(kind)),
@@ -237,29 +232,13 @@ class _Talk:
             return "Nothing valid was measured", ""
         if len(self.layouts) == 1:
             return f"{self.layouts[0]}, measured alone", ""
-        leads = [lead for each in leads_by_driver(self.findings).values() for lead in each if lead]
-        brief = doubts_in_brief([doubt for lead in leads for doubt in lead.doubts])
-        answer = headline(self.findings).removeprefix("Provisional: ").replace(f" ({brief})", "")
-        return answer, f"Provisional: {brief}" if brief else ""
-
-    def _card(self, kind: Kind, pairs: Sequence[Finding]) -> Card:
-        """The layout farthest ahead of the first, else its smallest lead."""
-        finding = foremost(pairs)
-        words = card_words(finding)
-        return Card(
-            figure=words.figure,
-            about=upper(self.names[kind]),
-            text=words.text,
-            detail=words.detail,
-            colour=finding.faster if finding.shown else MUTED,
-            caveat=finding.verdict in ("provisional", "not comparable"),
-        )
+        return headline(self.answer.leads, self.answer.stores), caveats(self.answer.leads)
 
     def _title(self, kind: Kind) -> str:
         """Who serves most compared with the first layout, and least; of a single one its best."""
         about, rows = upper(self.names[kind]), self.of(kind)
-        if kind in self.pairs:
-            return f"{about}: {_extremes(self.pairs[kind])}"
+        if kind in self.leads:
+            return title(self.leads[kind], self.answer.stores, intervals=True)
         rates = [(row.value("throughput") or 0.0, row.workers) for row in rows if row.ranked]
         rate, workers = max(rates, default=(0.0, 0))
         at = f"at most {show_figure(rate)} op/s, at {counted(workers, 'worker')}"
@@ -279,10 +258,9 @@ class _Talk:
         feet += [f"not measured: {', '.join(absent)}"] if absent else []
         feet += [_without_p90(rows)] if charts[0] is not None and charts[1] is None else []
         feet += [power_brief(power)] if power else []
-        doubts = [doubt for pair in pairs for doubt in pair.doubts]
         return Slide(
-            title=with_losses(self._title(kind).removesuffix(", provisional"), power),
-            caveat=upper(doubt_brief(doubts)),
+            title=with_losses(self._title(kind), power),
+            caveat=caveats([self.leads[kind]]) if kind in self.leads else "",
             charts=tuple(chart for chart in charts if chart is not None),
             lines=() if charts[0] else tuple(f"{row.layout}: {_why_not(row)}." for row in rows),
             foot=f"{'; '.join(feet)}.",
@@ -533,27 +511,16 @@ class _Talk:
         return facts
 
 
-def _extremes(pairs: Sequence[Finding]) -> str:
-    """Which layout is farthest ahead of the first, with the interval, and which is farthest behind;
-    if none is ahead, only that.
-    """
-    of_first: dict[float, tuple[str, Finding]] = {}
-    for pair in pairs:
-        if pair.ratio is not None:
-            ahead = pair.faster != pair.baseline
-            times = pair.ratio.value if ahead else 1 / pair.ratio.value
-            of_first[times] = (pair.faster if ahead else pair.slower, pair)
-    if not of_first:
-        return pairs[0].brief
-    most, least = max(of_first), min(of_first)
-    _, finding = of_first[most if most >= 1 else least]
-    ratio, ends = finding.ratio, ""
-    if ratio is not None and ratio.low is not None and ratio.high is not None:
-        ends = f" ({show_ratio(ratio.low)} to {show_ratio(ratio.high)})"
-    ends = "" if finding.verdict == "too small to matter" or "(" in finding.brief else ends
-    brief, mark, _ = finding.brief.partition(", provisional")
-    last = f", {of_first[least][0]} {show_ratio(least)}" if least < most >= 1 else ""
-    return f"{brief}{ends}{last}{mark}"
+def _card(card: words.Card) -> Card:
+    """The card of a workload on a slide: the winner's name stands before its figure."""
+    return Card(
+        figure=f"{card.name} {card.figure}" if card.figure else UNKNOWN,
+        about=upper(card.about),
+        text=card.text if card.figure else f"{card.name}. {card.text}".rstrip(),
+        detail=card.detail,
+        colour=card.layout or MUTED,
+        caveat=bool(card.caveat),
+    )
 
 
 def _point(row: Row, metric: MetricKey, *, bar: bool = False) -> Point:

@@ -12,7 +12,8 @@ from typing import Any, Final
 from weighbridge.results.analysis.contrast import reason
 from weighbridge.results.analysis.find.answers import FoundRate
 from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.figures import all_of, counted, show_figure, upper
+from weighbridge.results.analysis.words import headline
+from weighbridge.results.figures import counted, show_figure, upper
 from weighbridge.results.show.chart import (
     COLOUR,
     COMPARABLE,
@@ -63,7 +64,7 @@ def throughput_bars(source: ChartSource) -> tuple[Chart, ...]:
     chart = Chart(
         key="throughput-bars",
         title="Throughput of every layout",
-        finding=finding(list(groups.values())),
+        finding=headline(source.leads, source.stores) if source.leads else "What was measured",
         caption=f"{drawn}. Each panel has its own scale, from 0.{pale}{few}",
         panels=tuple(
             _bar_panel(
@@ -117,50 +118,8 @@ def rate_bars(source: ChartSource) -> tuple[Chart, ...]:
     return (chart,)
 
 
-def finding(groups: Sequence[Sequence[Row]]) -> str:
-    """Which layout had clearly the most in how many panels: its whisker touches no other, and every
-    bar is ranked. Claims are left to the comparison.
-    """
-    first: dict[str, int] = {}
-    compared = unranked = 0
-    for group in groups:
-        ranked = [row for row in group if _value(row) is not None]
-        if len(ranked) > 1:
-            compared += 1
-            top = max(ranked, key=lambda row: _value(row) or 0)
-            if len(ranked) < len(group):
-                unranked += 1
-            elif all(_above(top, row) for row in ranked if row is not top):
-                first[top.layout] = first.get(top.layout, 0) + 1
-    counts = sorted({group[0].workers for group in groups})
-    at = f"{' or '.join(str(count) for count in counts)} worker{'s' * (counts != [1])}"
-    if unranked == compared:
-        return f"What was measured at {at}"
-    if not first:
-        return f"At {at}, no layout had clearly the most op/s"
-    (name, times), *others = sorted(first.items(), key=lambda item: -item[1])
-    rest = [f"{other} in {count}" for other, count in others]
-    close = compared - unranked - sum(first.values())
-    rest += [f"{close} too close to call"] * bool(close)
-    rest += [f"{unranked} with a layout that is not ranked"] * bool(unranked)
-    where = (
-        all_of(compared, "kinds")
-        if times == compared > 1
-        else f"{times} of {compared} kinds"
-        if compared > 1
-        else "the kind"
-    )
-    return ", ".join((f"At {at}, {name} had the most op/s in {where} of requests", *rest))
-
-
 def _value(row: Row) -> float | None:
     return row.value("throughput") if row.ranked else None
-
-
-def _above(row: Row, other: Row) -> bool:
-    """Whether the intervals show it; those of fewer than two repeats show nothing."""
-    low, high = row.figure("throughput").low, other.figure("throughput").high
-    return low is not None and high is not None and low > high
 
 
 def _throughput_row(source: ChartSource, row: Row) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from weighbridge.results.doubt import Doubt
 from weighbridge.results.metric import MetricFigure
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.show.chart import NOT_COMPARABLE, PROVISIONAL, Chart, Panel
-from weighbridge.results.show.charts.bars import finding, throughput_bars
+from weighbridge.results.show.charts.bars import throughput_bars
 from weighbridge.results.show.charts.by_workers import (
     first_byte_by_workers,
     latency_by_workers,
@@ -318,41 +318,3 @@ def test_bars_begin_at_0_and_have_the_interval_of_the_table(
     (chart,) = throughput_bars(fake_chart_source(run, rows))
     assert "Geometric mean of 1 to 2 repeats" in chart.caption
     assert len(list(csv.DictReader(io.StringIO(chart.csv)))) == 6
-
-
-def group(rows: tuple[Row, ...], workers: int, **bars: tuple[float | None, ...]) -> list[Row]:
-    """Rows with these figures and intervals; None: not ranked."""
-    made = []
-    for name, (value, low, high) in bars.items():
-        figure = MetricFigure(value=value, low=low, high=high)
-        made.append(
-            altered(
-                rows[0],
-                layout=name,
-                workers=workers,
-                valid=value is not None,
-                doubts=(),
-                steady=True,
-                figures={"throughput": figure} if value is not None else {},
-            )
-        )
-    return made
-
-
-def test_the_title_names_only_layouts_whose_intervals_are_apart_from_all_others(
-    rows: tuple[Row, ...],
-) -> None:
-    ahead = group(rows, 16, a=(200, 190, 210), b=(100, 90, 110), c=(180, 170, 189))
-    close = group(rows, 4, a=(100, 90, 110), b=(90, 80, 99))
-    once = group(rows, 4, a=(100, None, None), b=(50, None, None))
-    assert finding([ahead]) == "At 16 workers, a had the most op/s in the kind of requests"
-    assert finding([ahead, close, once]) == (
-        "At 4 or 16 workers, a had the most op/s in 1 of 3 kinds of requests, 2 too close to call"
-    )
-    assert finding([close, once]) == "At 4 workers, no layout had clearly the most op/s"
-    unranked = group(rows, 16, a=(200, 190, 210), b=(100, 90, 110), c=(None, None, None))
-    assert finding([unranked]) == "What was measured at 16 workers"
-    assert finding([ahead, unranked]) == (
-        "At 16 workers, a had the most op/s in 1 of 2 kinds of requests, "
-        "1 with a layout that is not ranked"
-    )
