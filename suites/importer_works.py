@@ -454,5 +454,4 @@ class StageReader:
 
 
 def _shown(text: str) -> str:
-    """A word of the file in quotes, on one line and of limited length."""
     return repr(text if len(text) <= 60 else f"{text[:57]}...")

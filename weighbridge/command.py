@@ -157,7 +157,6 @@ def _interrupt(_number: int) -> None:
 
 
 def _code() -> int:
-    """Run the command line and print its error; returns the exit code."""
     try:
         # click's standalone mode would print and exit by its own rules.
         code = weighbridge.main(standalone_mode=False)

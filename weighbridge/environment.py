@@ -138,7 +138,6 @@ def _refuse_foreign(folder: Path, variable: str) -> None:
 
 
 def _steps_to(folder: Path) -> Iterator[Path]:
-    """A folder and all above it, and the same of what each link among them leads to."""
     waiting, seen = [folder], set[Path]()
     while waiting:
         path = waiting.pop()

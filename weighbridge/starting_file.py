@@ -83,7 +83,6 @@ def starting_file(kind: str, base: str | None = None, file: Path | None = None) 
 
 
 def _name(file: Path | None, base: str) -> str:
-    """A name for what the file says: the file's own, if it can be one."""
     stem = re.sub(r"[^a-z0-9]+", "-", file.stem.lower()).strip("-") if file is not None else ""
     return stem if 0 < len(stem) <= 40 else f"my-{base}"[:40]
 

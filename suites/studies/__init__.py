@@ -473,10 +473,8 @@ class Study(Record):
 
 
 def _unknown(what: str, names: Iterable[str], known: Sequence[str]) -> list[str]:
-    """A fault for each name that is not known, which begins with `what`."""
     return [f"{what} {name!r}{did_you_mean(name, known)}" for name in names if name not in known]
 
 
 def _twice(what: str, names: Sequence[str]) -> list[str]:
-    """A fault for each name that is there more than once, which begins with `what`."""
     return [f"{what} {name}" for name, count in Counter(names).items() if count > 1]

@@ -48,7 +48,6 @@ def _knows_space(one: Planned) -> bool:
 
 
 def _parts(kept: Redundancy) -> str:
-    """`3 replicas`, or `2+1 fragments`."""
     if kept.fragments is not None:
         return f"{kept.redundancy} fragments"
     return "1 replica" if kept.redundancy == "1" else f"{kept.redundancy} replicas"

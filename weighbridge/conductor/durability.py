@@ -200,7 +200,6 @@ class DurabilityPass:
             return writer.operations(), tuple(marks)
 
     def _wait(self, deployment: Deployment, writer: Writing, until_s: float) -> None:
-        """Wait for a moment, and look meanwhile whether the layout and its load are well."""
         while (left_s := until_s - time.monotonic()) > 0:
             time.sleep(min(left_s, _LOOK_S))
             writer.check()

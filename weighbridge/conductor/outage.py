@@ -281,7 +281,6 @@ class OutageMaker:
             self._failed = error
 
     def _wait_until(self, at_s: float) -> bool:
-        """Wait until so many seconds of the window; False if the step ends first."""
         left_s = at_s - self._now_s()
         return left_s <= 0 or not self._over.wait(left_s)
 

@@ -336,7 +336,6 @@ def _control(suite: Suite, passes: Sequence[Pass]) -> tuple[Pass, ...]:
 
 
 def _end(workloads: Sequence[Workload], named: Collection[str]) -> int:
-    """How many workloads there are up to the last named one; 0 without any."""
     return max((place for place, one in enumerate(workloads, 1) if one.name in named), default=0)
 
 

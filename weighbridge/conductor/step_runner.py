@@ -285,7 +285,6 @@ class StepRunner:
             self.announcing("left out", layout)(f"memory of daemons: {error.message}")
 
     def _kept_bytes(self, deployment: Deployment) -> KeptBytes | None:
-        """What the store takes of its disks; a failure is recorded, and ends no run."""
         try:
             return deployment.running_gateway.kept_bytes()
         except TargetError as error:

@@ -284,7 +284,6 @@ def _settings(planned: Planned) -> Mapping[str, Any]:
 
 
 def _plain(value: Any) -> Setting | None:
-    """As a setting that can be shown; anything else as text."""
     return value if value is None or isinstance(value, str | int | float | bool) else str(value)
 
 

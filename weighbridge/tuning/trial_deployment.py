@@ -223,7 +223,6 @@ class TrialDeployment:
         return text
 
     def _describe(self, deployment: Deployment) -> None:
-        """Record facts and configuration files of each candidate, once."""
         if deployment.layout.name not in self._described:
             self._described.add(deployment.layout.name)
             self._runner.describe(deployment)

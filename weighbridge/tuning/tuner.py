@@ -267,7 +267,6 @@ class Tuner:
         return there_s + 2 * self._course.trial_s("restart") if opens else 0.0
 
     def _close(self, number: int) -> None:
-        """End a round with the baseline, so that the last setting has it on both sides."""
         if (
             self._trials
             and not self._trials[-1].arm.is_baseline
