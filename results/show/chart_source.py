@@ -19,7 +19,7 @@ from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.study.recap import Recap
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
-from weighbridge.results.analysis.words import store_names
+from weighbridge.results.analysis.words import caveats, store_names
 from weighbridge.results.doubt import graves, touching
 from weighbridge.results.metrics import MetricKey
 from weighbridge.results.record.resolved import PlannedLayout, ResolvedPlan
@@ -71,6 +71,12 @@ class ChartSource(Record):
         """Who leads in each workload."""
         return () if self.comparison is None else leads(self.comparison)
 
+    @property
+    def caveat(self) -> str:
+        """What keeps the answer from being a claim, to end a caption with; empty for claims."""
+        words = caveats(self.leads)
+        return f" {words}." if words else ""
+
     @cached_property
     def stores(self) -> dict[str, str]:
         """What the layouts of one store may be called by."""
@@ -107,7 +113,7 @@ class ChartSource(Record):
         return PROVISIONAL if in_doubt(row, metric, self.effects) else COMPARABLE
 
     def measured(self, *charts: Chart) -> tuple[Chart, ...]:
-        """The charts; titles begin with a warning where nothing is comparable."""
+        """The charts with the caveat in captions; titles say where nothing is comparable."""
         effects = () if self.comparison is None else self.comparison.effects
         lost = bool(effects) and all(effect.ratio is None for effect in effects)
         return tuple(
@@ -115,6 +121,7 @@ class ChartSource(Record):
                 chart,
                 layouts=self.layouts,
                 finding=f"Not comparable: {lower(chart.finding)}" if lost else chart.finding,
+                caption=f"{chart.caption}{self.caveat}",
             )
             for chart in charts
         )

@@ -145,11 +145,15 @@ def test_a_reason_is_on_the_page_once_with_its_cells(grave: RunStore) -> None:
     assert page.count('<li class="not-comparable">') == 1
 
 
-def test_chart_titles_begin_with_their_verdict(grave: RunStore, provisional: RunStore) -> None:
-    for store, words in ((grave, "Not comparable: "), (provisional, "Provisional: ")):
-        charts = gallery_of(store.folder).of("figures")
-        assert charts
-        assert all(one.finding.startswith(words) for one in charts)
+def test_charts_say_in_titles_or_captions_that_nothing_is_claimed(
+    grave: RunStore, provisional: RunStore
+) -> None:
+    titles = [one.finding for one in gallery_of(grave.folder).of("figures")]
+    captions = [one.caption for one in gallery_of(provisional.folder).of("figures")]
+    assert titles
+    assert captions
+    assert all(one.startswith("Not comparable: ") for one in titles)
+    assert all(" Caveat: " in one for one in captions)
 
 
 def test_data_has_the_doubts(grave: RunStore, provisional: RunStore) -> None:

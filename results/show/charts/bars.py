@@ -58,6 +58,8 @@ def throughput_bars(source: ChartSource) -> tuple[Chart, ...]:
         for row in rows
     )
     pale = " Pale: provisional." if doubted else ""
+    several = any(len({row.workers for row in rows}) > 1 for rows in source.cells().values())
+    over = " The title is over all worker counts." if several and source.leads else ""
     drawn = (
         f"Geometric mean of {span}, with its 95 % interval" if max(repeats) > 1 else "One repeat"
     )
@@ -65,7 +67,7 @@ def throughput_bars(source: ChartSource) -> tuple[Chart, ...]:
         key="throughput-bars",
         title="Throughput of every layout",
         finding=headline(source.leads, source.stores) if source.leads else "What was measured",
-        caption=f"{drawn}. Each panel has its own scale, from 0.{pale}{few}",
+        caption=f"{drawn}. Each panel has its own scale, from 0.{pale}{over}{few}",
         panels=tuple(
             _bar_panel(
                 [_throughput_row(source, row) for row in rows],

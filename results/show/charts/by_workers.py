@@ -147,6 +147,8 @@ def _charts(
                 alt_text=lead.effect.text if lead is not None and lead.effect is not None else "",
             )
         )
+    if metric not in SECOND:
+        about["caption"] += source.caveat
     chart = Chart(panels=tuple(panels), layouts=source.layouts, section="workers", **about)
     return (chart,)
 
@@ -372,11 +374,13 @@ def latency_headline(
         return _widest_of_bins(rows) or "p90 and the slowest request by worker count"
     _, low, high = best
     doubted = any(in_doubt(row, metric, effects) for row in (low, high))
+    why = {one.what: "" for row in (low, high) for one in touching(row.doubts, metric)}
+    caveat = f" (caveat: {', '.join(why)})" if why else ""
     return (
         f"{name} {'differed' if doubted else 'differs'} most in {names[kind_of(low)]} at "
         f"{counted(low.workers, 'worker')}: "
         f"{shown(low, metric, spread=False)} ms on {low.layout}, "
-        f"{shown(high, metric, spread=False)} ms on {high.layout}"
+        f"{shown(high, metric, spread=False)} ms on {high.layout}{caveat}"
     )
 
 

@@ -205,7 +205,7 @@ def test_first_bytes_have_a_chart_of_p90_and_median_only_where_timed(
     reads = {row.workload for row in rows if row.operation == "read"}
     assert len(chart.panels) == len(reads)
     assert all("reads" in panel.title for panel in chart.panels)
-    assert "p90 of time to first byte differs most in" in chart.finding
+    assert "p90 of time to first byte differed most in" in chart.finding
     lines = chart.csv.splitlines()
     assert {"first_byte_ms", "first_byte_p50_ms", "samples"} < set(lines[0].split(","))
     assert len(lines) == 1 + sum(row.operation == "read" for row in rows)
