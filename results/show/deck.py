@@ -37,6 +37,7 @@ from pptx.util import Pt
 
 from weighbridge.common.escaping import escape_controls
 from weighbridge.results.charts.chart_theme import LIGHT, Look, diverging, styles
+from weighbridge.results.figures import upper
 from weighbridge.results.record.resolved import PlannedLayout
 
 MAX_SLIDES: Final = 8
@@ -161,6 +162,12 @@ class Topic:
     """Sentences on how sure the answer is."""
     meaning: tuple[str, ...] = ()
     """Sentences on what it means for the audience."""
+
+    @property
+    def sentence(self) -> str:
+        """The answer with its caveat."""
+        caveat = self.caveat or (self.shown.caveat if self.shown is not None else "")
+        return f"{upper(self.answer)}{f' ({caveat[:1].lower()}{caveat[1:]})' if caveat else ''}."
 
     @property
     def shown(self) -> Slide | None:
@@ -411,8 +418,7 @@ def _pages(slide: Slide) -> list[Slide]:
     room = BODY_PT - TOP_PT - sum(height + GAP_PT for _, height in _heading(slide))
     room -= _fit(slide.foot, _FOOT_SIZES)[1] + GAP_PT if slide.foot else 0.0
     tables: list[Table] = []
-    columns = len(slide.table[0]) - slide.labels
-    width = math.ceil(columns / math.ceil(columns / (MAX_COLUMNS - slide.labels)))
+    width = MAX_COLUMNS - slide.labels
     for first in range(slide.labels, len(slide.table[0]), width):
         part = [(*line[: slide.labels], *line[first : first + width]) for line in slide.table]
         heights = _heights(tuple(part), _columns(tuple(part), _READABLE_PT)[0], _READABLE_PT)
