@@ -37,7 +37,6 @@ from pptx.util import Pt
 
 from weighbridge.common.escaping import escape_controls
 from weighbridge.results.charts.chart_theme import LIGHT, Look, diverging, styles
-from weighbridge.results.figures import upper
 from weighbridge.results.record.resolved import PlannedLayout
 
 MAX_SLIDES: Final = 8
@@ -144,35 +143,6 @@ class Slide:
     code: str = ""
     foot: str = ""
     notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Topic:
-    """What one question gives to the talk of a run. The answer of the first topic is its title."""
-
-    question: str
-    answer: str
-    """A sentence without a full stop."""
-    caveat: str = ""
-    cards: tuple[Card, ...] = ()
-    slides: tuple[Slide, ...] = ()
-    """The most important first: those without room come behind the divider."""
-    backup: tuple[Slide, ...] = ()
-    doubts: tuple[str, ...] = ()
-    """Sentences on how sure the answer is."""
-    meaning: tuple[str, ...] = ()
-    """Sentences on what it means for the audience."""
-
-    @property
-    def sentence(self) -> str:
-        """The answer with its caveat."""
-        caveat = self.caveat or (self.shown.caveat if self.shown is not None else "")
-        return f"{upper(self.answer)}{f' ({caveat[:1].lower()}{caveat[1:]})' if caveat else ''}."
-
-    @property
-    def shown(self) -> Slide | None:
-        """The slide that shows the answer, if its title is the answer."""
-        return next((slide for slide in self.slides[:1] if slide.title == self.answer), None)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
@@ -55,7 +56,6 @@ from weighbridge.results.show.deck import (
     Point,
     Series,
     Slide,
-    Topic,
     bar_chart,
     table_of,
 )
@@ -71,6 +71,35 @@ LEVELS: Final[tuple[Level, ...]] = (
     *("front", "gateway", "object-server", "rados", "network", "osd", "disk"),
 )
 """Layers from the top down."""
+
+
+@dataclass(frozen=True)
+class Topic:
+    """What one question gives to the talk of a run. The answer of the first topic is its title."""
+
+    question: str
+    answer: str
+    """A sentence without a full stop."""
+    caveat: str = ""
+    cards: tuple[Card, ...] = ()
+    slides: tuple[Slide, ...] = ()
+    """The most important first: those without room come behind the divider."""
+    backup: tuple[Slide, ...] = ()
+    doubts: tuple[str, ...] = ()
+    """Sentences on how sure the answer is."""
+    meaning: tuple[str, ...] = ()
+    """Sentences on what it means for the audience."""
+
+    @property
+    def sentence(self) -> str:
+        """The answer with its caveat."""
+        caveat = self.caveat or (self.shown.caveat if self.shown is not None else "")
+        return f"{upper(self.answer)}{f' ({caveat[:1].lower()}{caveat[1:]})' if caveat else ''}."
+
+    @property
+    def shown(self) -> Slide | None:
+        """The slide that shows the answer, if its title is the answer."""
+        return next((slide for slide in self.slides[:1] if slide.title == self.answer), None)
 
 
 def durability_topic(data: RunData) -> Topic | None:

@@ -71,11 +71,10 @@ from weighbridge.results.show.deck import (
     Point,
     Series,
     Slide,
-    Topic,
     bar_chart,
     table_of,
 )
-from weighbridge.results.show.feature_slides import FEATURES, layers_topic
+from weighbridge.results.show.feature_slides import FEATURES, Topic, layers_topic
 
 MAX_WORKLOADS: Final = 4
 """Workloads with a slide before the divider: those with the largest differences."""
