@@ -397,7 +397,7 @@ def _pages(slide: Slide) -> list[Slide]:
     room = BODY_PT - TOP_PT - sum(height + GAP_PT for _, height in _heading(slide))
     room -= _fit(slide.foot, _FOOT_SIZES)[1] + GAP_PT if slide.foot else 0.0
     tables: list[Table] = []
-    width = MAX_COLUMNS - slide.labels
+    width = max(1, MAX_COLUMNS - slide.labels)
     for first in range(slide.labels, len(slide.table[0]), width):
         part = [(*line[: slide.labels], *line[first : first + width]) for line in slide.table]
         heights = _heights(tuple(part), _columns(tuple(part), _READABLE_PT)[0], _READABLE_PT)

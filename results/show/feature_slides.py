@@ -170,8 +170,14 @@ def study_topic(data: RunData) -> Topic | None:
         notes=tuple(f"{one.says} {upper(one.verdict)}: {one.why}" for one in ordered),
     )
     tables = [
-        Slide(title=table.title, table=table_of(table.head, table.shown))
+        Slide(
+            title=table.title,
+            labels=table.labels,
+            table=table_of(table.head, table.shown),
+            foot=table.note,
+        )
         for table in (*study.tables, *study.published)
+        if table.lines
     ]
     return Topic(
         question=f"Does it hold here? {study.run.study.source}",
