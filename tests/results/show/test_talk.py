@@ -11,6 +11,7 @@ from made_rows import altered, changed, present
 from talks import FIVE, SHORT, SPOILT, deck_of, of_workload, slide, text_of, with_control
 from weighbridge.results.analysis.find.answers import Found, FoundKind, FoundRate
 from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.analysis.study.study import FILE, StudyRun
 from weighbridge.results.doubt import Doubt
 from weighbridge.results.figures import show_ratio
 from weighbridge.results.record.manifest import Sheet
@@ -19,7 +20,8 @@ from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.telemetry import Attested
 from weighbridge.results.show.deck import MAX_NOTE_WORDS, MAX_SLIDES, SHADE, Deck, Slide, spoken
 from weighbridge.results.show.talk import talk
-from weighbridge.suites import Layer
+from weighbridge.suites import Layer, Overload
+from weighbridge.suites.studies import loader
 
 SIX = tuple(
     altered(SHORT[number % 2], name=f"workload-{number}", workers=(4,)) for number in range(6)
@@ -56,6 +58,24 @@ def run_of(kind: str, folder: Path) -> RunStore:
         return outage_run(folder)
     if kind == "tuning":
         return fake_tuning(folder)
+    if kind == "study":
+        study = loader.load(loader.shipped()["swift-vs-rgw-read-2014"])[1]
+        loads = [altered(one, runtime=1.0) for one in loader.suite_of(study, "lab").workloads]
+        store = fake_run(folder, layouts=("rgw-civetweb", "swift"), workloads=loads, repeats=1)
+        (store.folder / FILE).write_text(StudyRun(study=study, scale="lab").model_dump_json())
+        return store
+    if kind == "overload":
+        over = [
+            altered(
+                SHORT[0],
+                name=f"read-at-{rate:g}",
+                rate_per_s=rate,
+                overload=Overload(within=1.0),
+                workers=(4,),
+            )
+            for rate in (100.0, 200.0)
+        ]
+        return fake_run(folder, workloads=over, repeats=2)
     absent = tuple((name, "small-read", workers) for name in FIVE for workers in (1, 16))
     repeats = {"once": 1, "spoilt": 2}.get(kind, 5)
     spoilt = {"spoilt": SPOILT, "nothing": StepFaults(absent=absent)}.get(kind)
@@ -86,6 +106,8 @@ def run_of(kind: str, folder: Path) -> RunStore:
         ("cuts", "swift lost acknowledged writes in 3 of 20 power cuts"),
         ("outages", "Longest stall of a worker: 21"),
         ("tuning", "confirmed on fresh deployments"),
+        ("study", "None of 9 conclusions contradicted, none supported, 9 open"),
+        ("overload", "he most 1 MB reads within 1 s"),
     ],
 )
 def test_a_talk_is_short_and_begins_with_the_answer_to_the_runs_question(
