@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
@@ -11,6 +12,7 @@ from weighbridge.common.structure import Level
 from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.durability import LISTINGS, LayoutDurability
 from weighbridge.results.analysis.find.answers import RATE_HEAD, FoundKind, rate_lines
+from weighbridge.results.analysis.kinds import kind_of
 from weighbridge.results.analysis.layers.staircase import (
     NAMES,
     PLAIN,
@@ -24,6 +26,7 @@ from weighbridge.results.analysis.outages import OutageKind
 from weighbridge.results.analysis.overload import OverloadKind, headline_of
 from weighbridge.results.analysis.power_mark import loss_words
 from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.tuning.setting_lines import (
     change_figure,
     setting_lines,
@@ -33,9 +36,9 @@ from weighbridge.results.analysis.tuning.tuning_result import (
     BLUE,
     ORANGE,
     TuningResult,
-    cards,
     could_be_shown,
 )
+from weighbridge.results.analysis.tuning.tuning_result import cards as tuning_cards
 from weighbridge.results.doubt import doubt_brief, few, touching
 from weighbridge.results.figures import UNKNOWN, counted, listed, show_figure, upper
 from weighbridge.results.figures import percent as percent_of_ratio
@@ -53,7 +56,6 @@ from weighbridge.results.show.deck import (
     Point,
     Series,
     Slide,
-    Topic,
     bar_chart,
     table_of,
 )
@@ -69,6 +71,35 @@ LEVELS: Final[tuple[Level, ...]] = (
     *("front", "gateway", "object-server", "rados", "network", "osd", "disk"),
 )
 """Layers from the top down."""
+
+
+@dataclass(frozen=True)
+class Topic:
+    """What one question gives to the talk of a run. The answer of the first topic is its title."""
+
+    question: str
+    answer: str
+    """A sentence without a full stop."""
+    caveat: str = ""
+    cards: tuple[Card, ...] = ()
+    slides: tuple[Slide, ...] = ()
+    """The most important first: those without room come behind the divider."""
+    backup: tuple[Slide, ...] = ()
+    doubts: tuple[str, ...] = ()
+    """Sentences on how sure the answer is."""
+    meaning: tuple[str, ...] = ()
+    """Sentences on what it means for the audience."""
+
+    @property
+    def sentence(self) -> str:
+        """The answer with its caveat."""
+        caveat = self.caveat or (self.shown.caveat if self.shown is not None else "")
+        return f"{upper(self.answer)}{f' ({caveat[:1].lower()}{caveat[1:]})' if caveat else ''}."
+
+    @property
+    def shown(self) -> Slide | None:
+        """The slide that shows the answer, if its title is the answer."""
+        return next((slide for slide in self.slides[:1] if slide.title == self.answer), None)
 
 
 def durability_topic(data: RunData) -> Topic | None:
@@ -230,8 +261,23 @@ def outage_topic(data: RunData) -> Topic | None:
     if not kinds:
         return None
     slides = tuple(_stalls(kind) for kind in kinds)
-    question = f"What do clients see when something dies? {upper(kinds[0].about)}"
-    return Topic(question=question, answer=slides[0].title, slides=slides)
+    question = "What do clients see when something dies?"
+    if len(kinds) == 1:
+        question = f"{question} {upper(kinds[0].about)}"
+        return Topic(question=question, answer=slides[0].title, slides=slides)
+    cards = []
+    longest = []
+    for kind, slide in zip(kinds, slides, strict=True):
+        spreads = [row.spread("stall") for row in kind.rows]
+        stall = max((spread.middle for spread in spreads if spread is not None), default=None)
+        figure = f"{show_figure(stall, 2)} s"
+        caveat = slide.caveat
+        cards.append(Card(figure, upper(kind.about), slide.title, caveat, caveat=bool(caveat)))
+        longest += [stall] if stall is not None else []
+    low, high = min(longest, default=None), max(longest, default=None)
+    span = f"{show_figure(low, 2)} to {show_figure(high, 2)} s"
+    answer = f"Longest stall of a worker: {span} in {len(kinds)} cases"
+    return Topic(question=question, answer=answer, cards=tuple(cards), slides=slides)
 
 
 def _stalls(kind: OutageKind) -> Slide:
@@ -274,14 +320,18 @@ def layers_topic(data: RunData) -> Iterator[Topic]:
     controls = data.plan.twins
     stairs = [one for one in data.stairs or () if one.known and one.layout not in controls]
     slides = tuple(
-        _stairs(about, list(same)) for about, same in groupby(stairs, key=lambda one: one.about)
+        _stairs(about, list(same), data.rows)
+        for about, same in groupby(stairs, key=lambda one: one.about)
     )
     if slides:
         question = "What does each layer serve of what is below it?"
         yield Topic(question=question, answer=slides[0].title, slides=slides)
 
 
-def _stairs(about: str, stairs: Sequence[Staircase]) -> Slide:
+def _stairs(about: str, stairs: Sequence[Staircase], rows: Sequence[Row]) -> Slide:
+    tops = {(stair.layout, stair.kind) for stair in stairs}
+    own = [row for row in rows if (row.layout, kind_of(row)) in tops]
+    doubted = [doubt for row in own for doubt in (*row.doubts, few(row.repeats)) if doubt]
     shares = [
         (step.of_below, stair, step)
         for stair in stairs
@@ -303,6 +353,7 @@ def _stairs(about: str, stairs: Sequence[Staircase]) -> Slide:
     more = " ≥: its load client ran out of CPU, so that it can do more." * held
     return Slide(
         title=title,
+        caveat=upper(doubt_brief(doubted)),
         lead=f"What each layer serves of {about}, in op/s, and of the layer below",
         table=table_of(("", *(stair.layout for stair in stairs)), lines),
         foot=f"{UNKNOWN}: not known.{more} Disks, OSDs and network: what clients could get after "
@@ -352,7 +403,7 @@ def tuning_topic(data: RunData) -> Topic | None:
                 detail=card.detail,
                 colour=tones.get(card.colour, MUTED),
             )
-            for card in cards(result)
+            for card in tuning_cards(result)
         ),
         slides=tuple(_effects(result)),
         backup=tuple(_ledger(result)),

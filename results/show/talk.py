@@ -36,7 +36,7 @@ from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import saturated
 from weighbridge.results.analysis.trust import outage_trust, trust
 from weighbridge.results.analysis.words import caveats, headline, title
-from weighbridge.results.doubt import doubt_words
+from weighbridge.results.doubt import doubt_words, touching
 from weighbridge.results.figures import (
     UNKNOWN,
     counted,
@@ -65,11 +65,10 @@ from weighbridge.results.show.deck import (
     Point,
     Series,
     Slide,
-    Topic,
     bar_chart,
     table_of,
 )
-from weighbridge.results.show.feature_slides import FEATURES, layers_topic
+from weighbridge.results.show.feature_slides import FEATURES, Topic, layers_topic
 
 MAX_WORKLOADS: Final = 4
 """Workloads with a slide before the divider: those with the largest differences."""
@@ -156,7 +155,7 @@ class _Talk:
         """The question, its answer, what shows it, and what was measured how."""
         first, *others = topics
         manifest = self.data.manifest
-        lines = [f"{upper(topic.answer)}." for topic in others[:1]]
+        lines = [topic.sentence for topic in others[:1]]
         if manifest.state != "done":
             why = "".join(f": {line}" for line in manifest.error.splitlines()[:1])
             lines.insert(0, f"This run is not complete: {manifest.state}{why}.")
@@ -207,7 +206,7 @@ class _Talk:
         data = self.data
         if data.tuned is not None or (not self.workloads and (data.outages.kinds or data.overload)):
             return
-        names = list(self.names.values())
+        names = [self.names[kind] for kind in self.workloads]
         what = listed(names) if 0 < len(names) <= 3 else f"{len(names)} workloads"
         which = f"which of {len(self.layouts)} layouts"
         which = listed(self.layouts, "or") if len(self.layouts) <= 6 else which
@@ -244,6 +243,9 @@ class _Talk:
         at = f"at most {show_figure(rate)} op/s, at {counted(workers, 'worker')}"
         return f"{about}: {at if rate else 'nothing that can be compared'}"
 
+    def _caveat(self, kind: Kind) -> str:
+        return caveats([self.leads[kind]]) if kind in self.leads else ""
+
     def _workload(self, kind: Kind) -> Slide:
         """Throughput and p90 by workers; without any figure, why."""
         rows, pairs = self.of(kind), self.pairs.get(kind, [])
@@ -260,7 +262,7 @@ class _Talk:
         feet += [power_brief(power)] if power else []
         return Slide(
             title=with_losses(self._title(kind), power),
-            caveat=caveats([self.leads[kind]]) if kind in self.leads else "",
+            caveat=self._caveat(kind),
             charts=tuple(chart for chart in charts if chart is not None),
             lines=() if charts[0] else tuple(f"{row.layout}: {_why_not(row)}." for row in rows),
             foot=f"{'; '.join(feet)}.",
@@ -316,6 +318,7 @@ class _Talk:
             title = f"{upper(about)} within p90 ≤ {bound_ms:g} ms: {rates}"
         yield Slide(
             title=title,
+            caveat=self._caveat(kind),
             lead="Lower and further right is better",
             charts=(Chart("paths", "p90, ms", tuple(series), "op/s"),),
             foot="Points: geometric mean of the repeats; numbers: workers.",
@@ -421,7 +424,7 @@ class _Talk:
     def meaning(self, topics: Sequence[Topic]) -> Slide:
         """What the audience may conclude, and how to repeat the run."""
         plan, manifest = self.data.plan, self.data.manifest
-        lines = [part for topic in topics for part in topic.meaning or (f"{topic.answer}.",)]
+        lines = [part for topic in topics for part in topic.meaning or (topic.sentence,)]
         lines.append("Other hosts, settings and loads may give another order.")
         if all(workload.rate_per_s is None for workload in plan.suite.workloads):
             lines.append(
@@ -461,7 +464,7 @@ class _Talk:
                 labels=2,
                 table=table_of(("", "workers", *head), lines),
                 foot="Geometric mean of the repeats with half its 95 % interval in per cent, or "
-                f"its ends; n = {most} unless a lower one is said. Red: not comparable.",
+                f"its ends; n = {most} if not said. Grey: provisional. Red: not comparable.",
             )
 
     def caveats(self, first: Topic) -> Iterator[Slide]:
@@ -573,14 +576,13 @@ def _figures(row: Row | None, most: int) -> tuple[Cell, Cell]:
         return Cell(UNKNOWN), Cell(UNKNOWN)
     rate, p90 = shown(row, "throughput"), shown(row, "p90")
     rate += f", n = {row.repeats}" if row.repeats < most else ""
-    rate_ink = INK if may_rank(row, "throughput") else BAD
-    return Cell(_unbroken(rate), rate_ink), Cell(
-        _unbroken(p90), INK if may_rank(row, "p90") else BAD
-    )
+    return _figure(row, "throughput", rate), _figure(row, "p90", p90)
 
 
-def _unbroken(text: str) -> str:
-    return text.replace(" ", "\N{NO-BREAK SPACE}")
+def _figure(row: Row, metric: MetricKey, text: str) -> Cell:
+    ink = MUTED if touching(row.doubts, metric) else INK
+    text = text.replace(" ", "\N{NO-BREAK SPACE}")
+    return Cell(text, ink=ink if may_rank(row, metric) else BAD)
 
 
 def _differs(values: dict[str, str]) -> bool:

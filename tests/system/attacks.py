@@ -72,8 +72,7 @@ ATTACKS: Final = {
     ),
     "programs inherit secrets": "gateways/test_existing.py::*programs_on_this*",
     "a refusal repeats a secret of a URL": (
-        "weighbridge/test_command.py::*secret_of_a_url* "
-        "results/influx/test_points.py::*invalid_url*"
+        "weighbridge/test_command.py::*secret_of_a_url* results/show/test_influx.py::*invalid_url*"
     ),
     "a server's storage URL is no URL": (
         "common/test_exchange.py::*storage_url* drivers/locust/test_client.py::*storage_url*"

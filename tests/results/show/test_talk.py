@@ -287,6 +287,17 @@ def test_the_rate_within_a_bound_is_the_answer_of_a_search(compared: RunData) ->
     )
 
 
+def test_several_failures_have_a_card_each(tmp_path: Path) -> None:
+    data = RunData(outage_run(tmp_path).folder)
+    (kind,) = data.outages.kinds
+    again = altered(kind, key="again", about="the same again")
+    data.__dict__["outages"] = altered(data.outages, kinds=(kind, again))
+    deck = talk(data)
+    assert "in 2 cases" in deck.title
+    assert [card.figure for card in deck.slides[0].cards] == ["21 s", "21 s"]
+    assert sum("Longest stall of a worker: 21 (" in page.title for page in deck.slides) == 2
+
+
 def test_layers_are_a_table_where_a_run_has_them(tmp_path: Path) -> None:
     page = slide(deck_of(run_of("layers", tmp_path)), "lose most at")
     names = [line[0].text for line in page.table]
