@@ -44,7 +44,7 @@ _TITLES_PX: Final = (46, 40, 36)
 """Sizes of titles; the largest with which a title has at most two lines is taken."""
 _LETTER: Final = 0.53
 """The mean width of a letter, as a share of the type's size."""
-_ROW_PX: Final = (34, 90)
+_ROW_PX: Final = (34, 110)
 """The least and the largest height of a row of names in a picture."""
 COMPARABLE: Final = "comparable"
 PROVISIONAL: Final = "provisional"

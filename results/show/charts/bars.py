@@ -34,6 +34,10 @@ ROOM: Final = 1.5
 """How much longer the scale is than the longest bar or whisker, for the figures."""
 CUT: Final = 1.6
 """An interval of two repeats may be many times the figure: it is cut off, or bars get short."""
+_RATE: Final = (
+    *("layout", "api", "driver", "workload", "connections", "repeats", "steps", "rate_per_s"),
+    "latency_ms",
+)
 _LONGEST: Final = 34
 """Characters beside a missing bar."""
 
@@ -140,17 +144,9 @@ def _throughput_row(source: ChartSource, row: Row) -> dict[str, Any]:
 
 def _rate_row(rate: FoundRate) -> dict[str, Any]:
     return {
-        "layout": rate.layout,
-        "api": rate.api,
-        "driver": rate.driver,
-        "workload": rate.workload,
-        "connections": rate.connections,
-        "repeats": rate.repeats,
-        "steps": rate.steps,
-        "rate_per_s": rate.rate_per_s,
+        **{name: getattr(rate, name) for name in _RATE},
         "low": rate.low_per_s,
         "high": rate.high_per_s,
-        "latency_ms": rate.latency_ms,
         "standing": NOT_COMPARABLE
         if rate.condemned
         else PROVISIONAL

@@ -31,6 +31,8 @@ from weighbridge.results.show.chart_source import ChartSource
 from weighbridge.results.show.scales import names_encoding
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, Ratio
 
+_ABOUT: Final = ("about", "workload", "operation", "api", "driver")
+_SIDES: Final = ("metric", "baseline", "subject", "baseline_value", "subject_value")
 CLIP: Final = 0.5
 """The change that has the full colour: 50 %."""
 ROW_PX: Final = 46
@@ -113,41 +115,35 @@ def _map(comparison: Comparison, metric: MetricKey, effects: Sequence[Effect]) -
 
 
 def _row(effect: Effect, name: str, columns: Sequence[str]) -> dict[str, Any]:
-    """A row of data; for p90 more is worse. Of bins only the least change that they allow."""
-    change: tuple[float | None, ...] = (None, None, None)
-    ratio = effect.ratio
-    if ratio is not None:
-        ends = (None if in_bins(effect) else ratio.value, ratio.low, ratio.high)
-        change = tuple(None if end is None else percent(end) for end in ends)
+    """A row of data; for p90 more is worse."""
     column = ALL if effect.workers is None else str(effect.workers)
-    text = cell_text(effect)
+    ratio = effect.ratio
     return {
-        "about": effect.about,
-        "workload": effect.workload,
-        "operation": effect.operation,
-        "api": effect.api,
-        "driver": effect.driver,
+        **{name: getattr(effect, name) for name in _ABOUT},
         "workers": column,
-        "metric": effect.metric,
-        "baseline": effect.baseline,
-        "subject": effect.subject,
-        "baseline_value": effect.baseline_value,
-        "subject_value": effect.subject_value,
-        "change_percent": change[0],
-        "low_percent": change[1],
-        "high_percent": change[2],
-        "repeats": None if ratio is None else ratio.repeats,
-        "p": effect.p,
-        "q": effect.q,
-        "verdict": effect.verdict,
+        **{name: getattr(effect, name) for name in _SIDES},
+        **change_cells(ratio, binned=in_bins(effect)),
+        **{name: getattr(effect, name) for name in ("p", "q", "verdict")},
         "_x": column if column in columns else None,
         "_y": name,
         "_tone": _tone(effect),
-        "_text": text,
+        "_text": cell_text(effect),
         "_ratio": None if ratio is None or in_bins(effect) else _within(ratio.value),
         "_low": None if ratio is None or ratio.low is None else _within(ratio.low),
         "_high": None if ratio is None or ratio.high is None else _within(ratio.high),
     }
+
+
+def change_cells(ratio: Ratio | None, *, binned: bool = False) -> dict[str, float | None]:
+    """A ratio as columns, in per cent. Of bins only the least change that they allow is known."""
+    ends = (None, None, None) if ratio is None else (ratio.value, ratio.low, ratio.high)
+    names = ("change_percent", "low_percent", "high_percent")
+    found = {
+        name: None if end is None else percent(end) for name, end in zip(names, ends, strict=True)
+    }
+    if binned:
+        found["change_percent"] = None
+    return {**found, "repeats": None if ratio is None else ratio.repeats}
 
 
 def _within(ratio: float) -> float:
@@ -365,21 +361,12 @@ def _study_row(one: Recap, cell: RecapCell) -> dict[str, Any]:
     ratio = cell.ratio
     doubled = 0.0 if ratio is None or cell.verdict == "same" else math.log2(ratio.value)
     place = max(-1.0, min(1.0, doubled / _FULL))
-    ends = (None, None, None) if ratio is None else (ratio.value, ratio.low, ratio.high)
-    change = [None if end is None else percent(end) for end in ends]
     return {
-        "factor": one.factor,
-        "baseline": one.baseline,
-        "level": one.level,
+        **{name: getattr(one, name) for name in ("factor", "baseline", "level")},
         "kind": cell.down,
         "column": cell.across,
-        "layout": cell.layout,
-        "workload": cell.workload,
-        "workers": cell.workers,
-        "change_percent": change[0],
-        "low_percent": change[1],
-        "high_percent": change[2],
-        "repeats": None if ratio is None else ratio.repeats,
+        **{name: getattr(cell, name) for name in ("layout", "workload", "workers")},
+        **change_cells(ratio),
         "q": cell.q,
         "verdict": cell.verdict,
         "why": cell.why,
