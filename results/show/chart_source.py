@@ -121,7 +121,7 @@ class ChartSource(Record):
                 chart,
                 layouts=self.layouts,
                 finding=f"Not comparable: {lower(chart.finding)}" if lost else chart.finding,
-                caption=f"{chart.caption}{self.caveat}",
+                caveat=self.caveat,
             )
             for chart in charts
         )

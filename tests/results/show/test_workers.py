@@ -9,9 +9,12 @@ import pytest
 import vl_convert as vlc
 
 from chart_sources import fake_chart_source
+from compared_rows import MILD, times
+from compared_rows import row as row_of
 from fake_run import WORKLOADS, fake_run
 from made_rows import altered, changed
 from weighbridge.common.structure import Level
+from weighbridge.results.analysis.comparing import compare
 from weighbridge.results.analysis.layers.staircase import LayerStep, Staircase
 from weighbridge.results.analysis.steps.summary import Row, summarize
 from weighbridge.results.doubt import Doubt
@@ -31,6 +34,7 @@ from weighbridge.results.show.charts.layers import (
     far_ceilings,
     top_with_ceilings,
 )
+from weighbridge.results.show.charts.ratios import ratio_chart
 from weighbridge.results.show.scales import AxisScale
 
 HELD = Doubt(what="set by the CPU limit", grade="grave", words="throttled", metrics=("p90",))
@@ -318,3 +322,25 @@ def test_bars_begin_at_0_and_have_the_interval_of_the_table(
     (chart,) = throughput_bars(fake_chart_source(run, rows))
     assert "Geometric mean of 1 to 2 repeats" in chart.caption
     assert len(list(csv.DictReader(io.StringIO(chart.csv)))) == 6
+
+
+@pytest.mark.parametrize(
+    ("factor", "doubts", "faster", "standing", "text"),
+    [
+        (2.0, (), "b", "comparable", "2.0×"),
+        (0.5, (), "a", "comparable", "2.0×"),
+        (0.5, (MILD,), "a", "provisional", "2.0×"),
+    ],
+)
+def test_a_ratio_is_drawn_on_the_side_of_the_faster_layout_with_its_interval(
+    factor: float, doubts: tuple[Doubt, ...], faster: str, standing: str, text: str, run: RunStore
+) -> None:
+    rows = [row_of("a", rates=times(1.0)), row_of("b", rates=times(factor), doubts=doubts)]
+    (chart,) = ratio_chart(fake_chart_source(run, comparison=compare(rows)))
+    (shown,) = chart.panels[0].rows
+    assert (shown["layout"], shown["standing"], shown["_text"]) == (faster, standing, text)
+    assert shown["ratio"] == pytest.approx(factor)
+    assert shown["low"] < shown["ratio"] < shown["high"]
+    assert ("Hollow" in chart.caption) == bool(doubts)
+    lost = compare([row_of("a"), row_of("b", rates=())])
+    assert ratio_chart(fake_chart_source(run, comparison=lost)) == ()
