@@ -191,6 +191,7 @@ def config(look: Look, layouts: Sequence[PlannedLayout], text_px: int) -> dict[s
             "labelPadding": 6,
             "labelLimit": 0,
             "labelOverlap": True,
+            "labelSeparation": text_px / 2,
             "labelFlush": False,
             "titlePadding": 8,
         },
