@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import http.client
 import io
+import os
 import socket
 import ssl
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
+from weighbridge.common import safe_files
+from weighbridge.common.errors import UsageError
 from weighbridge.common.tool_output import printable
 
 
@@ -20,7 +24,8 @@ def read_limited(answer: http.client.HTTPResponse, most_bytes: int) -> bytes:
         raise http.client.HTTPException(
             f"an answer of {answer.length} bytes: more than {most_bytes} are not read"
         )
-    if answer.length is not None:
+    # A 204 has length 0, also where chunks follow.
+    if answer.length is not None and not answer.chunked:
         return answer.read()  # given a size, it would not raise for a body that ends early
     body = answer.read(most_bytes + 1)
     if len(body) > most_bytes:
@@ -146,6 +151,25 @@ def _reason(error: Exception) -> str:
     return printable(error) or type(error).__name__
 
 
+_LARGEST_AUTHORITIES_BYTES: Final = 16 * 2**20
+
+
+def trusting(ca_file: str | None = None) -> ssl.SSLContext:
+    """A context that trusts the authorities in a file; without one those of this machine, or in
+    $SSL_CERT_FILE. Raises UsageError about that file, for whose writer OpenSSL would wait if it is
+    a pipe; OSError.
+    """
+    given = os.environ.get("SSL_CERT_FILE", "")
+    if given and ca_file is None:
+        try:
+            safe_files.read_given(Path(given), largest_bytes=_LARGEST_AUTHORITIES_BYTES)
+        except FileNotFoundError:
+            pass  # OpenSSL ignores it: no authority is trusted
+        except OSError as error:
+            raise UsageError(f"$SSL_CERT_FILE: {given}: {error.strerror}") from None
+    return ssl.create_default_context(cafile=ca_file)
+
+
 def connect(connection: http.client.HTTPConnection, within_s: float) -> None:
     """Connect now. Raises OSError, TimeoutError after that time."""
     try:
@@ -156,7 +180,6 @@ def connect(connection: http.client.HTTPConnection, within_s: float) -> None:
 
 
 def _each_s(connection: http.client.HTTPConnection, within_s: float) -> float:
-    """An equal part of the time for each address of its name. Raises OSError."""
     try:
         addresses = socket.getaddrinfo(connection.host, connection.port, type=socket.SOCK_STREAM)
     except UnicodeError:  # an empty label, or one of more than 63 letters

@@ -81,7 +81,7 @@ class Wire:
         self._timeout_s = timeout_s
         self._connection = (
             http.client.HTTPSConnection(
-                netloc, timeout=timeout_s, context=ssl.create_default_context(cafile=ca_file)
+                netloc, timeout=timeout_s, context=bounded_http.trusting(ca_file)
             )
             if scheme == "https"
             else http.client.HTTPConnection(netloc, timeout=timeout_s)

@@ -127,5 +127,4 @@ class Registry(Mapping[str, T]):
 
 
 def _package(entry: EntryPoint) -> str:
-    """The name of an entry point's package; one made here has no distribution."""
     return entry.dist.name if entry.dist is not None else OWN_PACKAGE

@@ -190,7 +190,6 @@ def remove_tree(folder: Path) -> None:
 
 
 def _remove_or_move(parent: int, name: str, top: int) -> tuple[str, ...]:
-    """Remove an entry of `parent`, or move a folder that is not empty; its name in `top`."""
     try:
         os.unlink(name, dir_fd=parent)
     except IsADirectoryError:
@@ -237,7 +236,6 @@ def entries(folder: Path) -> Iterator[FolderEntry]:
 
 @contextmanager
 def _below(folder: Path, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
-    """The descriptor of a folder, opened part by part so that no part can turn into a link."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for number, part in enumerate(parts):
@@ -258,7 +256,6 @@ def _below(folder: Path, parts: Sequence[str], *, make: bool = False) -> Iterato
 
 
 def _described(error: OSError, parent: int, last: str, path: Path) -> OSError:
-    """The same error with the full path; a Refused for what is neither file nor folder."""
     if error.errno in _NEITHER:
         with suppress(OSError):
             otherwise = _otherwise(os.stat(last, dir_fd=parent, follow_symlinks=False).st_mode)

@@ -108,7 +108,6 @@ class Role:
 
     @property
     def _whole_cpus(self) -> int:
-        """Whole CPUs of the smallest host; 0: it has less than one, or one is not known."""
         return min((math.floor(size.cpus or 0) for size in self._sizes.values()), default=0)
 
     @property

@@ -78,7 +78,6 @@ def _size(size: Size) -> object:
 
 
 def _bytes(count: int) -> str | int:
-    """A number of bytes, exactly, with a unit if that is as short."""
     text = show_bytes(count).replace(" ", "")
     return text if parse_bytes(text) == count else count
 

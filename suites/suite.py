@@ -45,7 +45,6 @@ MAX_FILL: Final = 0.85
 
 
 def _fill(value: object) -> object:
-    """`5%` as 0.05, `2GB` as bytes."""
     found = parse_share(value)
     return parse_bytes(found) if isinstance(found, str) else found
 

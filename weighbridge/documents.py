@@ -289,9 +289,9 @@ def runs_below(folder: Path) -> RunsDocument:
 
 def run_folders(folder: Path) -> tuple[Path, ...]:
     """Folders of runs in `folder`, or itself if it is one. Raises UsageError without any."""
-    if (folder / MANIFEST).exists():
-        return (folder,)
     try:
+        if (folder / MANIFEST).exists():
+            return (folder,)
         inside = sorted(one for one in folder.iterdir() if one.is_dir())
     except OSError as error:
         raise UsageError(

@@ -21,7 +21,7 @@ from typing import Final
 from urllib.parse import quote, urlsplit
 
 from weighbridge.common import bounded_http, credential, plain_xml
-from weighbridge.common.bounded_http import storage_url_of
+from weighbridge.common.bounded_http import storage_url_of, trusting
 from weighbridge.common.credential import KeySource, redacted
 from weighbridge.common.endpoint import MOST_ENDPOINTS, Endpoint, bracketed, host_port
 from weighbridge.common.errors import DriverError
@@ -272,11 +272,7 @@ class Account:
         self._target = target
         self._timeout_s = timeout_s
         self._place = UrlParts.of(target.url)
-        self._context = (
-            ssl.create_default_context(cafile=target.ca_file)
-            if target.url.startswith("https:")
-            else None
-        )
+        self._context = trusting(target.ca_file) if target.url.startswith("https:") else None
         token = "" if target.token is None else target.token.get_secret_value()
         self.keys = (target.user, target.key.get_secret_value(), token)
         """S3's keys and their session token, "" if there is none; of Swift only the third is sent:
@@ -617,7 +613,7 @@ class Account:
         until_s: float = math.inf,
     ) -> AccountAnswer:
         if place.tls and self._context is None:
-            self._context = ssl.create_default_context(cafile=self._target.ca_file)
+            self._context = trusting(self._target.ca_file)
         within_s = min(self._timeout_s, until_s - time.monotonic())
         request = AccountRequest(place, method, path or "/", headers, body)
         return request.answer(within_s, self._context, self.secrets, LARGEST_ANSWER_BYTES)

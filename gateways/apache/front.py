@@ -752,6 +752,5 @@ def _responder() -> bytes:
 
 
 def _hint(name: str, known: Mapping[str, str]) -> str:
-    """A hint at the closest directive: Apache ignores case, so the search is in lower case."""
     hint = did_you_mean(name.lower(), sorted(known), known=False)
     return re.sub(r"'(.*)'", lambda match: repr(known[match[1]]), hint)

@@ -143,7 +143,6 @@ def _ask_one_program(
     asking: Callable[[Capability], None],
     log: Path,
 ) -> None:
-    """Ask until it fails, all are asked, or the gateway is dead: then `asked` says so."""
     silent = 0
     while waiting and asked.died is None:
         capability = waiting.pop(0)

@@ -380,7 +380,6 @@ def _unread(error: BaseException) -> str:
 
 
 def _refuse_unreadable(*files: str) -> None:
-    """Raise UsageError for what botocore takes for no file, such as a pipe, or is too large."""
     for file in files:
         try:
             safe_files.read_given(Path(file).expanduser(), largest_bytes=LARGEST_FILE_BYTES)

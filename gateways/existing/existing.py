@@ -332,7 +332,6 @@ class Existing(Gateway):
         say: Say,
         ended: BaseException | None = None,
     ) -> None:
-        """Delete a failed verification's bucket, or note on what `ended` it that it may stay."""
         try:
             for text in clear(client, endpoints, [bucket], within_s=_CLEARED_S):
                 say(text)

@@ -398,7 +398,6 @@ def restore_intervals(
 
 
 def _restore_poll(osds: Sequence[CephDaemon], settings: RgwSettings) -> None:
-    """How long OSDs wait for their disks at once: shorter while they start."""
     if settings.osd.objectstore == "bluestore":
         ask_all(osds, _set("bdev_aio_poll_ms", objectstore.POLL_MS))
 

@@ -397,7 +397,7 @@ def _pages(slide: Slide) -> list[Slide]:
     room = BODY_PT - TOP_PT - sum(height + GAP_PT for _, height in _heading(slide))
     room -= _fit(slide.foot, _FOOT_SIZES)[1] + GAP_PT if slide.foot else 0.0
     tables: list[Table] = []
-    width = MAX_COLUMNS - slide.labels
+    width = max(1, MAX_COLUMNS - slide.labels)
     for first in range(slide.labels, len(slide.table[0]), width):
         part = [(*line[: slide.labels], *line[first : first + width]) for line in slide.table]
         heights = _heights(tuple(part), _columns(tuple(part), _READABLE_PT)[0], _READABLE_PT)
@@ -593,18 +593,18 @@ class _Page:
             frame.element.nvGraphicFramePr.cNvPr.set("descr", about)
             self._axes(frame.chart, chart)
 
-    def _legend(self, series: Sequence[Series]) -> None:
+    def _legend(self, curves: Sequence[Series]) -> None:
         """Coloured names, each with the marker of its layout."""
         height = _CHART_PT * LINE
         paragraph = self._box((LEFT_PT, self.top, ROOM_PT, height), []).text_frame.paragraphs[0]
-        for one in series:
-            if one.colour not in self._markers:
+        for curve in curves:
+            if curve.colour not in self._markers:
                 marker, glyph = _MARKERS[len(self._markers) % len(_MARKERS)]
-                self._markers[one.colour] = marker
+                self._markers[curve.colour] = marker
                 run = paragraph.add_run()
-                run.text = f"{glyph} {bound(one.name)}     "
+                run.text = f"{glyph} {bound(curve.name)}     "
                 run.font.size, run.font.bold = Pt(_CHART_PT), True
-                run.font.color.rgb = _rgb(self._colours[one.colour])
+                run.font.color.rgb = _rgb(self._colours[curve.colour])
         self.top += height + GAP_PT / 2
 
     def _axes(self, drawn: Any, chart: Chart) -> None:

@@ -167,11 +167,17 @@ def study_topic(data: RunData) -> Topic | None:
         title=answer,
         table=table_of(head[:2], [line[:2] for line in lines[:MAX_CONCLUSIONS]]),
         foot=f"{counted(more, 'more conclusion')}: see the backup." if more > 0 else "",
-        notes=tuple(f"{one.says} {upper(one.verdict)}: {one.why}" for one in ordered),
+        notes=tuple(f"{says} {upper(verdict.text)}: {why}" for verdict, says, why in lines),
     )
     tables = [
-        Slide(title=table.title, table=table_of(table.head, table.shown))
+        Slide(
+            title=table.title,
+            labels=table.labels,
+            table=table_of(table.head, table.shown),
+            foot=table.note,
+        )
         for table in (*study.tables, *study.published)
+        if table.lines
     ]
     return Topic(
         question=f"Does it hold here? {study.run.study.source}",
@@ -318,10 +324,10 @@ def _stalls(kind: OutageKind) -> Slide:
 def layers_topic(data: RunData) -> Iterator[Topic]:
     """What each layer serves of what is below it; none where no layer was measured."""
     controls = data.plan.twins
-    stairs = [one for one in data.stairs or () if one.known and one.layout not in controls]
+    stairs = [stair for stair in data.stairs or () if stair.known and stair.layout not in controls]
     slides = tuple(
         _stairs(about, list(same), data.rows)
-        for about, same in groupby(stairs, key=lambda one: one.about)
+        for about, same in groupby(stairs, key=lambda stair: stair.about)
     )
     if slides:
         question = "What does each layer serve of what is below it?"
@@ -340,14 +346,14 @@ def _stairs(about: str, stairs: Sequence[Staircase], rows: Sequence[Row]) -> Sli
     ]
     title = f"What the layers serve of {about} cannot be compared: too few of them are known"
     if shares:
-        share, stair, step = min(shares, key=lambda one: one[0])
+        share, stair, step = min(shares, key=lambda candidate: candidate[0])
         name = step.name if step.level == "front" else f"the {PLAIN[step.level]}"
         below = PLAIN[step.below] if step.below is not None else "layer below"
         where = f"{name} of {stair.layout}: {percent(share)} of what its {below} can do"
         title = f"{upper(about)} lose most at {where}"
     lines: list[Line] = []
     for level in LEVELS:
-        steps = [next((one for one in stair.steps if one.level == level), None) for stair in stairs]
+        steps = [{step.level: step for step in stair.steps}.get(level) for stair in stairs]
         lines += [[NAMES[level], *map(_step, steps)]] if any(steps) else []
     held = any(step.held for stair in stairs for step in stair.steps)
     more = " ≥: its load client ran out of CPU, so that it can do more." * held

@@ -16,11 +16,12 @@ first.
 Unknown fields are omitted, never written as 0. A step has the same figures as in the report. A step
 without a measurement has no time, and no point.
 
-Lines go to `POST /api/v2/write` by the official client, in its batches, which it tries again while
-the server is away. InfluxDB 2 and 3 accept this as it is; VictoriaMetrics ignores bucket and
-organization; InfluxDB 1.8 takes the token `USER:PASSWORD` and its database as bucket; older ones
-need a proxy that translates the call (tests/system has one). Certificates are verified, by the
-system's authorities or those in $SSL_CERT_FILE.
+Lines go to `POST /api/v2/write` by the official client, in its batches, each by one exchange of
+bounded time and size, which is tried again while the server is away. InfluxDB 2 and 3 accept this
+as it is; VictoriaMetrics ignores bucket and organization; InfluxDB 1.8 takes the token
+`USER:PASSWORD` and its database as bucket; older ones need a proxy that translates the call
+(tests/system has one). Certificates are verified, by the system's authorities or those in
+$SSL_CERT_FILE.
 """
 
 from __future__ import annotations
@@ -28,21 +29,26 @@ from __future__ import annotations
 import json
 import logging
 import os
+import ssl
 import stat
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC
 from functools import cached_property
-from itertools import islice
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from itertools import count, islice
 from pathlib import Path
 from typing import Final, Self
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from pydantic import SecretStr
 
-from weighbridge.common.bounded_http import parts_of
+from weighbridge.common import safe_files
+from weighbridge.common.bounded_http import exchanged, in_words, parts_of, trusting
+from weighbridge.common.credential import redacted
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import InvalidMeasurement, TargetError, UsageError
 from weighbridge.common.quantities import utc
@@ -236,17 +242,25 @@ BATCH: Final = 5000
 FLUSH_S: Final = 5.0
 """How long lines wait for others: on small machines each write has a cost."""
 RETRY_S: Final = 2.0
-"""The first wait before a retry; each later one is up to twice as long."""
+"""The first wait before a retry; each later one is twice as long."""
 RETRIES: Final = 5
 LONGEST_WAIT_S: Final = 30.0
 GIVEN_UP_S: Final = 120.0
 """No batch is tried again after this."""
 _BATCH_AT_FAULT: Final = frozenset({400, 413, 422})
 _LONGEST_MESSAGE: Final = 300
+_LONGEST_ANSWER_BYTES: Final = 2**20
+_LONGEST_TOKEN_BYTES: Final = 64 * 1024
 
 
 class Away(TargetError):
-    """The server cannot be reached, does not answer in time, or cannot write now. It may pass."""
+    """The server cannot be reached, does not answer in time, or cannot write now. It may pass;
+    `wait_s`: the time that the server asks for.
+    """
+
+    def __init__(self, message: str, *, wait_s: float = 0.0) -> None:
+        super().__init__(message)
+        self.wait_s = wait_s
 
 
 class WriteRefused(TargetError):
@@ -296,6 +310,8 @@ class InfluxServer(Record):
                 raise UsageError(f"--influx: the URL names an empty {name}")
         plain = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
         token = _token(os.environ if environment is None else environment)
+        if parts.scheme == "https":
+            trusting()
         return cls.model_validate({"url": plain, **dict(options), "token": SecretStr(token)})
 
     @property
@@ -340,33 +356,26 @@ class InfluxConnection:
         self._server = server
         self._tell = tell
         self._change = threading.Condition()
-        self._closed = False
+        self._closed = threading.Event()
         # The client's own pool is joined at exit: a server whose answer never ends would keep this
         # process alive.
         self._thread = EventLoopScheduler(
             lambda target: threading.Thread(target=self._run, args=(target,), daemon=True)
         )
         self._options = WriteOptions(
-            batch_size=BATCH,
-            flush_interval=round(FLUSH_S * 1000),
-            retry_interval=round(retry_s * 1000),
-            max_retries=RETRIES,
-            max_retry_delay=round(LONGEST_WAIT_S * 1000),
-            max_retry_time=round(GIVEN_UP_S * 1000),
-            write_scheduler=self._thread,
+            batch_size=BATCH, flush_interval=round(FLUSH_S * 1000), write_scheduler=self._thread
         )
         token = server.token.get_secret_value()  # no field is sent of an empty one
-        self._client = InfluxDBClient(
-            server.url, token, org=server.org, timeout=round(deadline_s * 1000), enable_gzip=True
-        )
-        # Each try is logged; `tell` says it once.
+        self._client = InfluxDBClient(server.url, token, org=server.org, enable_gzip=True)
+        exchange = _Exchange(server, deadline_s, retry_s, self._closed, self._retry)
+        self._client.api_client.rest_client.pool_manager = exchange  # type: ignore[assignment]
+        # Each failed batch is logged; `tell` says it once.
         for logger in self._client.conf.loggers.values():
             logger.setLevel(logging.CRITICAL)
         self._writing = self._client.write_api(
             write_options=self._options,
             success_callback=self._wrote,
-            error_callback=lambda _, data, error: self._lose(data, self._error_of(error)),
-            retry_callback=lambda *about: self._retry(about[-1]),
+            error_callback=lambda _, data, error: self._lose(data, error),
         )
 
     @property
@@ -393,7 +402,7 @@ class InfluxConnection:
         """Write what waits, for at most so long."""
         self._options.max_close_wait = round(within_s * 1000)
         self._writing.close()  # type: ignore[no-untyped-call]
-        self._closed = True
+        self._closed.set()
         self._thread.dispose()
         self._client.close()  # type: ignore[no-untyped-call]
 
@@ -404,21 +413,14 @@ class InfluxConnection:
             target()
         except Exception:
             # A client that is closed fails when its last batch ends.
-            if not self._closed:
+            if not self._closed.is_set():
                 raise
 
     def _say(self, text: str) -> None:
-        if not self._closed:
+        if not self._closed.is_set():
             self._tell(text)
 
     def _wrote(self, _: object, data: bytes) -> None:
-        status = self._client.api_client.last_response.status
-        if status != 204:
-            # InfluxDB 1 answers 200 for "understood and not done"; any web page answers 200, too.
-            message = f"{self._server}: answered {status}, but an accepted write is answered 204"
-            advice = "Is this the address of an InfluxDB?"
-            self._lose(data, WriteRefused(message, batch=False, advice=advice))
-            return
         if self.away:
             self._say(f"{self._server} answers again")
         with self._change:
@@ -426,7 +428,9 @@ class InfluxConnection:
             self.sent += _counts(data)
             self._change.notify_all()
 
-    def _lose(self, data: bytes, error: Away | WriteRefused) -> None:
+    def _lose(self, data: bytes, error: Exception) -> None:
+        if not isinstance(error, Away | WriteRefused):
+            error = Away(f"{self._server}: the client fails: {type(error).__name__}")
         if type(self.error) is not type(error):
             self._say(f"{error}\nthese points are not written")
         with self._change:
@@ -434,41 +438,102 @@ class InfluxConnection:
             self.error = self.error or error
             self._change.notify_all()
 
-    def _retry(self, error: Exception) -> None:
-        """Before a batch is tried again. What this raises ends the batch at once."""
-        from urllib3.exceptions import SSLError  # noqa: PLC0415 - as above
-
-        # A certificate that is not trusted stays so. The client would wait for as long as the
-        # server asks, be it a day.
-        if self._closed or isinstance(error, SSLError) or _seconds(error) > LONGEST_WAIT_S:
-            raise error
+    def _retry(self, error: Away) -> None:
         first, self.away = not self.away, True
         if first:
-            self._say(f"{self._error_of(error).message}; it is tried again")
+            self._say(f"{error.message}; it is tried again")
 
-    def _error_of(self, error: Exception) -> Away | WriteRefused:
-        answer = getattr(error, "response", None)
-        status = getattr(error, "status", None if answer is None else answer.status)
-        if status is None:
-            # urllib3's message has host and port.
-            return Away(f"{self._server}: {self._one_line(str(error))}")
-        if not status:
-            # A broken TLS handshake has none. A certificate that is not trusted stays so.
-            message = f"{self._server}: {self._one_line(str(error))}"
-            return WriteRefused(message, batch=False, advice=_CERTIFICATE)
-        said = self._one_line(_server_message(error))
+
+@dataclass(frozen=True)
+class _Answer:
+    """What the client reads of an answer."""
+
+    status: int
+    reason: str = ""
+    data: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class _Exchange:
+    """How the client sends, in place of a pool of urllib3: that reads and unpacks answers without
+    an end, follows redirects with all points, and waits for as long as a server asks.
+    """
+
+    def __init__(
+        self,
+        server: InfluxServer,
+        deadline_s: float,
+        retry_s: float,
+        closed: threading.Event,
+        retry: Callable[[Away], None],
+    ) -> None:
+        self._server = server
+        self._deadline_s = deadline_s
+        self._retry_s = retry_s
+        self._closed = closed
+        self._retry = retry
+        self._context = trusting() if server.url.startswith("https:") else None
+        token = server.token.get_secret_value()
+        self._secrets = (token, token.partition(":")[2])
+
+    def request(
+        self, method: str, url: str, *, body: bytes, headers: Mapping[str, str], **_: object
+    ) -> _Answer:
+        """A write that was accepted, tried again while the server is away. Raises Away,
+        WriteRefused.
+        """
+        until_s = time.monotonic() + GIVEN_UP_S
+        for number in count():
+            try:
+                return self._write(method, url, body, headers)
+            except Away as error:
+                own_s = min(self._retry_s * 2**number, LONGEST_WAIT_S)
+                wait_s = max(own_s, error.wait_s)
+                if number == RETRIES or wait_s > min(LONGEST_WAIT_S, until_s - time.monotonic()):
+                    raise
+                if self._closed.is_set():
+                    raise
+                self._retry(error)
+                self._closed.wait(wait_s)
+        raise AssertionError  # the last try returns or raises
+
+    def _write(self, method: str, url: str, body: bytes, headers: Mapping[str, str]) -> _Answer:
+        parts = urlsplit(url)
+        connection = (
+            HTTPConnection(parts.netloc)
+            if self._context is None
+            else HTTPSConnection(parts.netloc, context=self._context)
+        )
+        path = f"{parts.path}?{parts.query}"
+        try:
+            answer, data = exchanged(
+                connection, self._deadline_s, method, path, body, headers, _LONGEST_ANSWER_BYTES
+            )
+        except ssl.SSLCertVerificationError as error:
+            # It stays so: no other try.
+            message = f"{self._server}: its certificate is not accepted: {error.verify_message}"
+            raise WriteRefused(message, batch=False, advice=_CERTIFICATE) from None
+        except (OSError, HTTPException, ValueError) as error:
+            raise Away(f"{self._server}: {in_words(error)}") from None
+        finally:
+            connection.close()
+        status = answer.status
+        if status == 204:
+            return _Answer(status)
+        said = self._one_line(_server_message(data) or answer.reason)
         message = f"{self._server}: answered {status}{f': {said}' if said else ''}"
         if status >= 429:
-            return Away(message)
-        return WriteRefused(
-            message, batch=status in _BATCH_AT_FAULT, advice=_ADVICE.get(status, "")
-        )
+            raise Away(message, wait_s=_seconds(answer.headers.get("Retry-After", "")))
+        advice = _ADVICE.get(status, "")
+        if status < 400:
+            # InfluxDB 1 answers 200 for "understood and not done"; any web page answers 200, too.
+            message += "; an accepted write is answered 204, and no redirect is followed"
+            advice = "Is this the address of an InfluxDB?"
+        raise WriteRefused(message, batch=status in _BATCH_AT_FAULT, advice=advice)
 
     def _one_line(self, text: str) -> str:
-        """A server's or library's text, in one short line, without the token if it was repeated."""
-        secret = self._server.token.get_secret_value()
-        shown = text.replace(secret, "***") if secret else text
-        words = " ".join(shown.split())
+        """A server's text in one short line, without the token in whatever form it repeats that."""
+        words = " ".join(redacted(text, self._secrets).split())
         return words if len(words) <= _LONGEST_MESSAGE else f"{words[:_LONGEST_MESSAGE]} ..."
 
 
@@ -506,15 +571,17 @@ def _token(environment: Mapping[str, str]) -> str:
 def _token_of(path: Path) -> str:
     """The token in a file that only its owner may read. Raises UsageError."""
     try:
-        with path.open(encoding="utf-8") as file:
-            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-            if mode & 0o077:
-                raise UsageError(
-                    f"{path}: others may read it (mode {mode:04o})", advice=f"chmod 600 {path}"
-                )
-            text = file.read().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: no token can be read: {error}") from error
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if mode & 0o077:
+            raise UsageError(
+                f"{path}: others may read it (mode {mode:04o})", advice=f"chmod 600 {path}"
+            )
+        data = safe_files.read_given(path, largest_bytes=_LONGEST_TOKEN_BYTES)
+        text = data.decode().strip()
+    except OSError as error:
+        raise UsageError(f"{path}: no token can be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: no token can be read: it is no text") from error
     if not text or len(text.split()) > 1:
         raise UsageError(f"{path}: must contain only a token")
     return _printable(text, str(path))
@@ -527,27 +594,29 @@ def _printable(token: str, where: str) -> str:
     return token
 
 
-def _server_message(error: Exception) -> str:
-    """The server's own message: `message` in InfluxDB 2, `error` in InfluxDB 1."""
-    body = getattr(error, "body", None) or getattr(getattr(error, "response", None), "data", "")
-    text = body.decode(errors="replace") if isinstance(body, bytes) else str(body or "")
-    reason = str(getattr(error, "reason", None) or "")
-    if text.lstrip().startswith("<"):
-        # A web page, for example of a proxy: its status is enough.
-        return reason
+def _server_message(body: bytes) -> str:
+    """The server's own message: `message` in InfluxDB 2, `error` in InfluxDB 1; "" where the body
+    is no text, or a web page, for example of a proxy.
+    """
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        return ""  # also what is packed
+    if text.lstrip().startswith("<") or "\0" in text:
+        return ""
     try:
         found = json.loads(text) if text else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
     if isinstance(found, dict):
         return str(found.get("message") or found.get("error") or text)
-    return text or reason
+    return text
 
 
-def _seconds(error: Exception) -> float:
+def _seconds(retry_after: str) -> float:
     """How long the server asks to wait; 0 where it does not say, or as a date."""
     try:
-        return float(getattr(error, "retry_after", None) or 0.0)
+        return max(0.0, float(retry_after))
     except ValueError:
         return 0.0
 

@@ -125,7 +125,7 @@ class _Talk:
 
     def __init__(self, data: RunData) -> None:
         self.data = data
-        names = [one.name for one in data.plan.layouts if one.name not in data.plan.twins]
+        names = list(data.plan.measured)
         self.layouts = names if data.tuned is None else [data.tuned.table.baseline.name]
         self.rows = [row for row in data.rows if row.layout in self.layouts]
         self.names = subjects(self.rows)
@@ -255,8 +255,8 @@ class _Talk:
         repeats = max((row.repeats for row in rows), default=0)
         each = f"Figures: geometric mean of {repeats} repeats" if repeats > 1 else "One repeat"
         feet = [f"{each}; whiskers: 95 % interval"]
-        crosses = [one for chart in charts if chart for one in chart.series if not one.joined]
-        feet += ["×: not comparable"] if crosses else []
+        curves = [curve for chart in charts if chart is not None for curve in chart.series]
+        feet += [] if all(curve.joined for curve in curves) else ["×: not comparable"]
         feet += [f"not measured: {', '.join(absent)}"] if absent else []
         feet += [_without_p90(rows)] if charts[0] is not None and charts[1] is None else []
         feet += [power_brief(power)] if power else []
@@ -303,7 +303,7 @@ class _Talk:
                     for stop in part
                 ]
                 series.append(Series(name, tuple(points), name))
-        if not any(len(one.points) > 1 for one in series):
+        if not any(len(curve.points) > 1 for curve in series):
             return
         bound_ms = default_bound_ms(list(paths.values()))
         title = f"p90 of {about} by throughput"
@@ -312,9 +312,9 @@ class _Talk:
                 served(name, [row for row in rows if row.layout == name], bound_ms)
                 for name in paths
             ]
-            within.sort(key=lambda one: -(one.ops_s or 0.0))
+            within.sort(key=lambda rate: -(rate.ops_s or 0.0))
             named = within if len(within) <= 3 else [within[0], within[-1]]
-            rates = ", ".join(f"{one.layout} {one.span}" for one in named)
+            rates = ", ".join(f"{rate.layout} {rate.span}" for rate in named)
             title = f"{upper(about)} within p90 ≤ {bound_ms:g} ms: {rates}"
         yield Slide(
             title=title,

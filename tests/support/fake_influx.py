@@ -15,10 +15,12 @@ from urllib.parse import parse_qsl, urlsplit
 
 @dataclass(frozen=True)
 class InfluxReply:
-    """One reply. `how`: in full, `hang` until the server stops, or `torn` in the status line."""
+    """One reply. `how`: in full, `hang` until the server stops, `torn` in the status line, a field
+    that `drip`s, or a body that is `endless`.
+    """
 
     status: int = 204
-    body: str = ""
+    body: str | bytes = ""
     fields: tuple[tuple[str, str], ...] = ()
     how: str = "answer"
 
@@ -144,14 +146,22 @@ class _Handler(BaseHTTPRequestHandler):
         elif answer.how == "torn":
             self.wfile.write(b"HTTP/1.1 20")
             self.close_connection = True
+        elif answer.how in ("drip", "endless"):
+            self.wfile.write(f"HTTP/1.1 {answer.status} X\r\nTransfer-Encoding: ".encode())
+            self.wfile.write(b"chunked\r\n\r\n" if answer.how == "endless" else b"x")
+            chunk = b"1000\r\n%b\r\n" % bytes(4096)
+            while not self.server.fake.ended.wait(0.05 if answer.how == "drip" else 0):
+                self.wfile.write(b"x" if answer.how == "drip" else chunk)
+            self.close_connection = True
         else:
             self.send_response(answer.status)
             for name, value in answer.fields:
                 self.send_header(name, value)
+            body = answer.body if isinstance(answer.body, bytes) else answer.body.encode()
             if answer.status != 204:
-                self.send_header("Content-Length", str(len(answer.body.encode())))
+                self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(answer.body.encode())
+            self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
         """Log nothing."""

@@ -126,6 +126,11 @@ ATTACKS: Final = {
     "buckets that a killed run left": (
         "weighbridge/test_line.py::*clean* system/test_existing.py::*swept*"
     ),
+    "a run's name is a command when a shell completes it": "weighbridge/cli/test_files.py::*runs*",
+    "an InfluxDB answers without an end, elsewhere, or with the token": (
+        "results/show/test_influx.py"
+    ),
+    "an address that is in use, a name that is too long": "weighbridge/test_command.py::*usage*",
 }
 """Where each is held: files of tests, separated by spaces, with a pattern of a test's name."""
 

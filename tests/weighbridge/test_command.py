@@ -106,6 +106,10 @@ def test_the_faults_of_all_files_are_reported_at_once_and_nothing_is_started(
         (["exec", "client-1", "--", "true"], "no host 'client-1' is running"),
         (["report", "no-such-run"], "does not exist"),
         (["null-target", "--port", "99999"], "port"),
+        (["null-target", "--host", "no-host.invalid"], "--host"),
+        (["null-target", "--host", "192.0.2.1"], "192.0.2.1:8080"),
+        (["runs", "x" * 5000], "File name too long"),
+        (["history", "x" * 5000], "File name too long"),
     ],
 )
 def test_bad_usage_is_refused_with_exit_code_2(

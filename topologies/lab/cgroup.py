@@ -260,7 +260,6 @@ class Cgroups:
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    """Folders below a folder, parents first, without those that vanish meanwhile."""
     try:
         inside = [path for path in folder.iterdir() if path.is_dir()]
     except FileNotFoundError:
@@ -316,7 +315,6 @@ class LabMachine:
         )
 
     def _of_helpers(self) -> int:
-        """Ticks of all helpers with their threads; the last ones known of those that have ended."""
         for pid in self._helpers:
             with suppress(FileNotFoundError, ProcessLookupError):
                 fields = (self._proc / str(pid) / "stat").read_text().rpartition(")")[2].split()

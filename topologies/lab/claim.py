@@ -240,7 +240,6 @@ def _describe(descriptor: int, deployment: str, since: str) -> None:
 
 
 def _holder(descriptor: int) -> dict[str, str]:
-    """What the holder of a lock wrote into it; empty before it did."""
     try:
         return {
             name: str(value) for name, value in json.loads(os.pread(descriptor, 4096, 0)).items()

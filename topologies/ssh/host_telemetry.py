@@ -157,7 +157,6 @@ class HostTelemetry:
             self._give_up(END_S)
 
     def _give_up(self, within_s: float) -> None:
-        """Have the program end, now or when it wakes up."""
         program, self._program = self._program, None
         if program is not None:
             with contextlib.suppress(OSError, subprocess.TimeoutExpired):

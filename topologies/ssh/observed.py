@@ -92,7 +92,6 @@ class ObservedHost:
             raise TargetError(error.message, advice=error.advice) from error
 
     def _drop(self, connection: SshConnection) -> None:
-        """End a connection with all that was started over it; what follows gets another."""
         if connection is self._programs:
             self._programs = self._connect()
         connection.close()

@@ -6,6 +6,7 @@ A name may also be a path, which the shell completes itself.
 from __future__ import annotations
 
 import importlib
+import shlex
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -75,10 +76,11 @@ class RunFolder(click.Path):
             inside = [str(one.parent) for one in Path("runs").glob("*/manifest.json")]
         except OSError:
             inside = []
-        found = [one for one in sorted(inside, reverse=True) if one.startswith(incomplete)]
-        return [CompletionItem(one) for one in found] or super().shell_complete(
-            ctx, param, incomplete
-        )
+        runs = [one for one in sorted(inside, reverse=True) if one.startswith(incomplete)]
+        # bash puts a plain item into the line as it is, where `$(...)` would be run. Folders with
+        # such names are left to the shell's own completion, which quotes them.
+        safe = [CompletionItem(one) for one in runs if shlex.quote(one) == one]
+        return safe or super().shell_complete(ctx, param, incomplete)
 
 
 def _names(

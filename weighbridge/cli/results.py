@@ -189,7 +189,6 @@ _INFLUX: Final = "every point, to the InfluxDB that --influx names"
 def _schema(
     words: str, text: Callable[[], str]
 ) -> Callable[[click.decorators.FC], click.decorators.FC]:
-    """`--schema`, which prints a text, whatever else is given; `words` are its help."""
 
     def show(context: click.Context, _parameter: click.Parameter, asked: bool) -> None:
         if asked and not context.resilient_parsing:

@@ -443,4 +443,7 @@ def null_target_verb(**options: str | float | None) -> None:
     """Serve the S3 and Swift APIs from memory without storing bodies, until interrupted."""
     from weighbridge.drivers.engine._native import null_target
 
-    null_target(json.dumps(options))
+    try:
+        null_target(json.dumps(options))
+    except OSError as error:
+        raise UsageError(str(error), advice="Name another with --host and --port.") from None

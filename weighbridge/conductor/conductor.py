@@ -365,7 +365,6 @@ class Conductor:
         return sweep_of(self._plan, deployment, namespace=self._prefix, log=log)
 
     def _visit(self, visit: Visit) -> None:
-        """One deployment, and another each time that a daemon has died and something is left."""
         deployments = 1
         while self._measure_on_one(visit, deployments):
             deployments += 1

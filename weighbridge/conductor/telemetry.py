@@ -468,7 +468,6 @@ class StepTelemetry:
             self._watch.spent(time.thread_time() - began, time.monotonic() - self._started)
 
     def _wait(self) -> bool:
-        """Wait for the next sample: a whole second, the window's start or end. False: the end."""
         with self._changed:
             while (
                 not self._ending

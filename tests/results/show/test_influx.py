@@ -1,10 +1,15 @@
+import gzip
 import logging
+import os
 import re
 import ssl
 import subprocess
+from base64 import b64encode
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -465,16 +470,22 @@ def test_with_an_empty_token_no_header_is_sent() -> None:
     [
         (InfluxReply(500, '{"code":"unavailable","message":"busy\\nnow"}'), "500: busy now$"),
         (InfluxReply(502), "answered 502"),
-        (InfluxReply(503, "", (("Retry-After", "Wed, 21 Oct 2015 07:28:00 GMT"),)), "answered 503"),
+        *(
+            (InfluxReply(503, fields=(("Retry-After", asked),)), "answered 503")
+            for asked in ("Fri, 31 Dec 9999 23:59:59 GMT", "-5", "nan", "inf", "1e300", "soon")
+        ),
         (InfluxReply(429), "answered 429"),
         # Of a proxy's page only the reason is shown.
         (InfluxReply(503, "\n<html><h1>503</h1></html>"), "503: Service Unavailable$"),
-        (InfluxReply(how="torn"), "127.0.0.1"),
-        (InfluxReply(how="hang"), "timed out"),
+        (InfluxReply(503, "[" * 10_000), r"503: \[\["),
+        (InfluxReply(how="torn"), "HTTP"),
+        (InfluxReply(how="hang"), "no complete answer within 0.2 s$"),
+        (InfluxReply(how="drip"), "no complete answer within 0.2 s$"),
+        *((InfluxReply(one, how="endless"), "more than 1048576 bytes") for one in (204, 400)),
     ],
 )
 def test_a_server_that_cannot_write_is_retried_then_away(reply: InfluxReply, words: str) -> None:
-    error = lost(reply, deadline_s=0.2 if reply.how == "hang" else 5.0)
+    error = lost(reply, deadline_s=0.2 if reply.how in ("hang", "drip") else 5.0)
     assert isinstance(error, Away)
     assert re.search(words, error.message)
 
@@ -500,7 +511,40 @@ def test_an_answer_with_another_status_is_no_success() -> None:
     error = lost(InfluxReply(200, "<html>welcome</html>"))
     assert isinstance(error, WriteRefused)
     assert "answered 200" in error.message
-    assert lost(InfluxReply(301, "", (("Location", "http://127.0.0.1:1/"),)))
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirect_is_not_followed(status: int) -> None:
+    with FakeInflux() as elsewhere:
+        place = f"{elsewhere.url}/api/v2/write"
+        error = lost(InfluxReply(status, fields=(("Location", place),)))
+    assert f"answered {status}" in error.message
+    assert not elsewhere.writes
+
+
+@pytest.mark.parametrize(
+    "body", ["\xe9 planted".encode("latin-1"), gzip.compress(b"a" * 2**27), "é".encode("utf-16")]
+)
+def test_an_error_whose_body_is_no_text_keeps_its_status(body: bytes) -> None:
+    error = lost(InfluxReply(401, body, (("Content-Encoding", "gzip"),)))
+    assert error.message.endswith("answered 401: Unauthorized")
+
+
+SPELT = (
+    lambda token: token,
+    lambda token: quote(token, safe=""),
+    lambda token: b64encode(f"u:{token}".encode()).decode(),
+    lambda token: token.replace("/", "\\u002f"),
+    lambda token: token.replace("/", "&#47;"),
+)
+
+
+@pytest.mark.parametrize("spelt", SPELT)
+def test_a_token_is_hidden_however_a_server_repeats_it(spelt: Callable[[str], str]) -> None:
+    token = "aB3/cD4/eF5gH6iJ7kL8mN9oP0"
+    with FakeInflux(otherwise=InfluxReply(401, f"x {spelt(token)}")) as influx:
+        error = present(sent(influx.url, token=token).error)
+    assert re.search(r"answered 401: x (dTp)?\*{3}$", error.message)
 
 
 def test_a_server_with_an_untrusted_certificate_is_sent_nothing(
@@ -516,7 +560,7 @@ def test_a_server_with_an_untrusted_certificate_is_sent_nothing(
     with FakeInflux(tls=context) as influx:
         error = sent(influx.url).error
         assert isinstance(error, WriteRefused)
-        assert "CERTIFICATE_VERIFY_FAILED" in error.message
+        assert "certificate is not accepted" in error.message
         assert "SSL_CERT_FILE" in error.advice
         assert not influx.writes
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
@@ -601,6 +645,21 @@ def test_a_token_is_read_from_a_file_that_only_its_owner_may_read(tmp_path: Path
     assert "planted-secret" not in str(at.value)
     path.chmod(0o600)
     assert InfluxServer.parse("http://h", environment).token.get_secret_value() == "planted-secret"
+
+
+def test_a_token_or_authorities_that_never_end_are_refused_and_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(pipe := tmp_path / "pipe", 0o600)
+    sparse = tmp_path / "sparse"
+    sparse.touch(0o600)
+    os.truncate(sparse, 2**33)
+    for path, words in ((pipe, "is a pipe"), (sparse, "is larger than")):
+        with pytest.raises(UsageError, match=words):
+            InfluxServer.parse("http://h", {"WEIGHBRIDGE_INFLUX_TOKEN_FILE": str(path)})
+        monkeypatch.setenv("SSL_CERT_FILE", str(path))
+        with pytest.raises(UsageError, match=rf"SSL_CERT_FILE: .*{words}"):
+            InfluxServer.parse("https://h", ENVIRONMENT)
 
 
 @pytest.mark.parametrize("text", ["", "two words\n", "caf\u00e9"])

@@ -235,12 +235,14 @@ def test_names_that_ship_are_completed_also_at_the_end_of_a_list() -> None:
 
 def test_runs_are_completed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("1-a", "2-b", "no-run"):
+    unsafe = ("3 c", "4-$(touch x)", "5-`x`", "6;x", "7-\nplain,x")
+    for name in ("1-a", "2-b", "no-run", *unsafe):
         (tmp_path / "runs" / name).mkdir(parents=True)
-    for name in ("1-a", "2-b"):
+    for name in ("1-a", "2-b", *unsafe):
         (tmp_path / "runs" / name / "manifest.json").write_text("{}")
     assert completed("resume", "ru") == ["runs/2-b", "runs/1-a"]
     assert completed("report", "runs/1") == ["runs/1-a"]
+    assert completed("report", "runs/4") == ["runs/4"], "what the shell completes and quotes itself"
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

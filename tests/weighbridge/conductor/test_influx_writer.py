@@ -112,7 +112,7 @@ def test_a_server_that_is_restarted_during_a_run_lacks_nothing(
         (InfluxReply(401, '{"error":"authorization failed"}'), "authorization failed"),
         (InfluxReply(400, '{"error":"partial write"}'), "partial write"),
         (InfluxReply(200, "<html>welcome</html>"), "answered 200"),
-        (InfluxReply(how="hang"), "timed out"),
+        (InfluxReply(how="hang"), "no complete answer"),
         (None, "refused"),
     ],
 )
