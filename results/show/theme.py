@@ -191,6 +191,7 @@ def config(look: Look, layouts: Sequence[PlannedLayout], text_px: int) -> dict[s
             "labelPadding": 6,
             "labelLimit": 0,
             "labelOverlap": True,
+            "labelSeparation": text_px / 2,
             "labelFlush": False,
             "titlePadding": 8,
         },
@@ -230,10 +231,12 @@ def config(look: Look, layouts: Sequence[PlannedLayout], text_px: int) -> dict[s
 def _mark_styles(look: Look, text_px: int) -> dict[str, Any]:
     """What marks mean, by the name that a layer's mark has as its `style`."""
     dashed = [text_px / 3, text_px / 4]
+    # Dark colours on a dark background fade sooner.
+    faint = 0.35 if look.name == "light" else 0.55
     return {
         "path": {"strokeWidth": text_px / 5, "strokeCap": "round"},
         "sure": {"filled": True, "opacity": 1, "size": 6 * text_px},
-        "pale": {"filled": True, "opacity": 0.35, "size": 6 * text_px},
+        "pale": {"filled": True, "opacity": faint, "size": 6 * text_px},
         "doubted": {"opacity": 1, "size": 6 * text_px, "strokeWidth": text_px / 7},
         "doubted-bar": {"fillOpacity": 0.15, "strokeWidth": text_px / 9},
         "cross": {"size": 14 * text_px, "strokeWidth": text_px / 6},
@@ -245,7 +248,7 @@ def _mark_styles(look: Look, text_px: int) -> dict[str, Any]:
         "bin": {"strokeWidth": text_px / 2, "opacity": 0.5},
         "whisker": {"color": look.ink, "strokeWidth": text_px / 7},
         "whisker-edge": {"color": look.background, "strokeWidth": text_px / 2.8},
-        "faint": {"strokeWidth": text_px / 12, "opacity": 0.35 if look.name == "light" else 0.55},
+        "faint": {"strokeWidth": text_px / 12, "opacity": faint},
         "uncounted": {"strokeWidth": text_px / 9, "strokeDash": [1, 4], "opacity": 0.9},
         "unsure": {"strokeWidth": text_px / 8, "strokeDash": dashed, "opacity": 0.8},
         "level": {"color": look.muted, "strokeWidth": text_px / 10, "strokeDash": dashed},

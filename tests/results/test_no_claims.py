@@ -147,7 +147,7 @@ def test_charts_say_in_titles_or_captions_that_nothing_is_claimed(
     grave: RunStore, provisional: RunStore
 ) -> None:
     titles = [one.finding for one in gallery_of(grave.folder).of("figures")]
-    captions = [one.caption for one in gallery_of(provisional.folder).of("figures")]
+    captions = [one.text for one in gallery_of(provisional.folder).of("figures")]
     assert titles
     assert captions
     assert all(one.startswith("Not comparable: ") for one in titles)

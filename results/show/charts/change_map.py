@@ -92,7 +92,7 @@ def _map(comparison: Comparison, metric: MetricKey, effects: Sequence[Effect]) -
         rows = [_row(one, one.subject if about else upper(one.about), columns) for one in mine]
         names = list(dict.fromkeys(row["_y"] for row in rows))
         title = about or f"Change of {name} {at}, {who}"
-        spec = _intervals(names) if single else _cells(names, columns)
+        spec = _intervals(names, rows) if single else _cells(names, columns)
         panels.append(
             Panel(f"{metric}-{number}", title, rows, spec, height=ROW_PX * len(names) + 40)
         )
@@ -180,16 +180,19 @@ def _cell_layers(where: str) -> list[Spec]:
     ]
 
 
-def _intervals(names: Sequence[str]) -> Spec:
+def _intervals(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> Spec:
     """The change of each row with its interval, on a scale of ratios, at the only worker count."""
-    scale = {"type": "log", "domain": [1 / WIDEST, WIDEST * 4], "nice": False}
-    ticks = [1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8]
+    known = [row[name] for row in rows for name in ("_ratio", "_low", "_high") if row[name]]
+    reach = max([1, *(math.ceil(abs(math.log2(ratio))) for ratio in known)])
+    end = 2.0**reach
+    scale = {"type": "log", "domain": [1 / end, end**1.6], "nice": False}
+    ticks = [2.0**power for power in range(-reach, reach + 1)]
     axis = {"values": ticks, "labelExpr": "format(datum.value, '~g') + '×'", "grid": True}
     x = {"type": "quantitative", "scale": scale, "axis": axis, "title": "ratio (log scale)"}
     where = "isValid(datum._x)"
     one = layer("rule", "zero", where, x={"datum": 1})
     one["encoding"] |= FULL_HEIGHT
-    known = f"{where} && isValid(datum._low) && isValid(datum._high)"
+    both = f"{where} && isValid(datum._low) && isValid(datum._high)"
     claimed, open_ones = (
         f"{where} && isValid(datum._ratio) && {sign}isValid(datum._tone)" for sign in ("", "!")
     )
@@ -200,10 +203,10 @@ def _intervals(names: Sequence[str]) -> Spec:
         "encoding": {"x": x, "y": {**names_encoding(names), "field": "_y"}},
         "layer": [
             one,
-            layer("rule", "interval", known, x="_low", x2="_high"),
+            layer("rule", "interval", both, x="_low", x2="_high"),
             layer("point", "sure", claimed, x="_ratio", color=colour),
             hollow,
-            layer("text", "figure", where, x={"datum": WIDEST}, text="_text"),
+            layer("text", "figure", where, x={"datum": end}, text="_text"),
         ],
     }
 
