@@ -117,7 +117,7 @@ def in_words(error: Exception) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         do = {
             **dict.fromkeys((_NOT_YET_VALID, _EXPIRED), "renew it, or set this machine's clock"),
-            **dict.fromkeys((_OTHER_NAME, _OTHER_ADDRESS), "use a name that it has"),
+            **dict.fromkeys((_OTHER_NAME, _OTHER_ADDRESS), "use a name in its subjectAltName"),
             _OTHER_PURPOSE: "use one for servers (extendedKeyUsage serverAuth)",
         }
         return (
@@ -167,7 +167,10 @@ def trusting(ca_file: str | None = None) -> ssl.SSLContext:
             pass  # OpenSSL ignores it: no authority is trusted
         except OSError as error:
             raise UsageError(f"$SSL_CERT_FILE: {given}: {error.strerror}") from None
-    return ssl.create_default_context(cafile=ca_file)
+    context = ssl.create_default_context(cafile=ca_file)
+    # The engine takes names from subjectAltName only.
+    context.hostname_checks_common_name = False
+    return context
 
 
 def connect(connection: http.client.HTTPConnection, within_s: float) -> None:

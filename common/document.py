@@ -351,7 +351,6 @@ def _below(path: Path_, other: Path_) -> bool:
 
 
 def _fields_at(model: type[BaseModel], loc: Sequence[str | int]) -> list[str]:
-    """Names of the fields of the model at `loc`, as far as annotations show them."""
     models: list[Any] = [model]
     for part in loc:
         found: list[Any] = []

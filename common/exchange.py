@@ -166,7 +166,6 @@ def _s3(endpoint: Mapping[str, Any], wire: Callable[..., Wire], bucket: str) -> 
 
 
 def _renewed(endpoint: Mapping[str, Any]) -> Callable[[], Keys]:
-    """What gives the keys of now: those of the endpoint, later new ones."""
     from weighbridge.common import credential  # noqa: PLC0415 - most do without all this
 
     end_at = endpoint["keys_end_at"]

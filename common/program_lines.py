@@ -98,7 +98,6 @@ class ProgramLines:
         return line
 
     def _ready(self, pipe: IO[bytes], event: int, within_s: float) -> bool:
-        """Whether a pipe can be used, or has ended, within so many seconds."""
         if pipe.closed:
             raise self._ended()
         waiting = select.poll()

@@ -215,7 +215,6 @@ def parts_of(parts: Sequence[Part], target: Target) -> tuple[Part, ...]:
 
 
 def _lone(parts: Sequence[Part], target: Target) -> str:
-    """Why a target may not die; empty if it may."""
     mine = parts_of(parts, target)
     lone = [one.lone for one in mine if one.lone]
     if lone:

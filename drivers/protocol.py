@@ -28,7 +28,7 @@ end when their stdin closes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Literal, Protocol, Self
+from typing import Annotated, Final, Literal, Protocol, Self
 
 from pydantic import (
     Field,
@@ -213,10 +213,13 @@ class Progress(Record):
     errors: NonNegativeInt = 0
 
 
+KEPT_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+
+
 class KeptFile(Record):
     """A file kept with the run, without secrets, as `text` or `packed`: gzipped, in base64."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+    name: Annotated[str, Field(pattern=rf"^{KEPT_NAME}$")]
     text: str = ""
     packed: str | None = None
 

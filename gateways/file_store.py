@@ -288,7 +288,6 @@ class FileStore(Gateway):
         return running
 
     def _version(self, host: Host) -> str:
-        """Its program's version; raises UsageError for another, as real hosts have their own."""
         name = self.program.name
         try:
             said = host.run([name, *self.says_version]).stdout.strip()

@@ -93,7 +93,6 @@ def _grammar(name: str) -> FileGrammar:
 
 
 def _parsed(grammar: FileGrammar, text: str) -> dict[_Path, list[str]]:
-    """Lines by container, in file order, without comments and empty lines."""
     found: dict[_Path, list[str]] = {(): []}
     seen: Counter[tuple[_Path, str]] = Counter()
     stack: list[_Path] = [()]
@@ -165,7 +164,6 @@ def _text(name: str, places: Mapping[_Path, _Place], files: int, evidence: Seque
 
 
 def _ordered(places: Mapping[_Path, _Place]) -> list[_Path]:
-    """Each container followed by those inside it, otherwise in order; top-level lines first."""
     heads = list(dict.fromkeys(path[:depth] for path in places for depth in range(len(path) + 1)))
     number = {head: index for index, head in enumerate(heads)}
     return sorted(

@@ -61,7 +61,6 @@ def suite_text(suite: Mapping[str, object], origin: str, remarks: Sequence[Remar
 
 
 def _one_line(message: str) -> str:
-    """Text from a file, which must not end the comment that it is put in."""
     return "".join(one if one.isprintable() else " " for one in message)
 
 

@@ -193,7 +193,6 @@ def _operations(suite: Suite, text: str | None, faults: list[Fault]) -> list[str
 
 
 def _most_similar(workloads: Sequence[Workload], operation: str, mean_bytes: float) -> int:
-    """The place of the workload that is most like one of this operation and size."""
 
     def unlike(number: int) -> tuple[bool, int, float]:
         one = workloads[number]

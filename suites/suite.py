@@ -531,7 +531,6 @@ class Suite(Record):
 
 
 def _by_workload(words: dict[str, str]) -> str:
-    """One text if it is the same for all workloads, else each with its workload's name."""
     if len(set(words.values())) == 1:
         return next(iter(words.values()))
     return "; ".join(f"{name}: {text}" for name, text in words.items())

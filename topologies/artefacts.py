@@ -100,7 +100,6 @@ def follow(
 def _lines(
     process: subprocess.Popen[bytes], deadline: float, ending: Event | None
 ) -> Iterator[str]:
-    """A process's lines, and an empty one a second. Raises CommandFailed at the deadline or end."""
     if process.stdout is None:
         raise ValueError("the process was started without a pipe")
     rest = b""
@@ -182,7 +181,6 @@ cp {shlex.quote(str(kept))}/{target}/release/{program.name} ../out/
 
 
 def _target(program: CargoProgram) -> str:
-    """This machine's target, of which everything for the program is there."""
     lacking = [one for one in _TOOLS if shutil.which(one) is None]
     advice = (
         f"install Rust {program.rust} or later (rustup, or Debian's rustc-web and cargo-web), gcc "
@@ -291,7 +289,6 @@ go build -trimpath -buildvcs=false -tags {shlex.quote(program.tags)} \\
 
 
 def _environment() -> list[str]:
-    """What configures this machine's downloads, and where Go keeps what it makes."""
     ours = {
         name: value
         for name, value in os.environ.items()

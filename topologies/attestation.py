@@ -231,7 +231,6 @@ def _disks(
 
 
 def _best(calls: Sequence[Callable[[], list[HostCeiling]]]) -> list[HostCeiling]:
-    """The best of each figure, all measured at once again while one is below what is promised."""
     best: dict[tuple[str, str], HostCeiling] = {}
     for _ in range(ceilings.TRIES):
         for one in itertools.chain.from_iterable(at_once(calls)):
@@ -391,7 +390,6 @@ def slower_nic(hardware: Hardware, here: str, there: str) -> int | None:
 def _pairs(
     names: Sequence[str], clients: Sequence[str], needs: Mapping[str, HostNeed]
 ) -> list[tuple[str, str]]:
-    """Pairs that exchange data in a benchmark: clients and others, gateways and storage hosts."""
     pairs = [(client, name) for client in clients for name in names if name not in clients]
     tiers = {name: needs[name].tier for name in names if name in needs}
     storage = [name for name, tier in tiers.items() if tier == "storage"]

@@ -122,7 +122,6 @@ def _cpu_factor(machine: Machine, template: Hardware) -> float:
 
 
 def _own_cpus(machine: Machine, template: Hardware) -> dict[str, str]:
-    """The CPUs of each host's own; none if it gets a quota."""
     each = (len(machine.cores) - 1) // len(template.hosts)
     if len(machine.cores) < WHOLE_CORES_FROM or not machine.cpusets or not each:
         return {}
@@ -137,7 +136,6 @@ def _own_cpus(machine: Machine, template: Hardware) -> dict[str, str]:
 
 
 def _memory_factor(machine: Machine, template: Hardware) -> float:
-    """By how much hosts have more memory than the template's. Raises UsageError."""
     total = sum(spec.memory or 0 for spec in template.hosts.values())
     factor = min(
         max(1.0, _cpu_factor(machine, template)), MOST_MEMORY * machine.memory_bytes / total
@@ -155,7 +153,6 @@ def _memory_factor(machine: Machine, template: Hardware) -> float:
 
 
 def _part_of_disks(machine: Machine, template: Hardware) -> int:
-    """By how much disks are smaller than the template's: 1, 2 or 4. Raises UsageError."""
     total = sum(disk.size or 0 for spec in template.hosts.values() for disk in spec.disks)
     for part in (1, 2, 4):
         if total // part + IMAGES_BYTES <= machine.free_bytes:

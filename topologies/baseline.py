@@ -113,7 +113,6 @@ def _disks_alone(
 def _disks_together(
     disks: Sequence[HostDisk], pieces: Sequence[DiskRequest], say: Say
 ) -> Iterator[BaselineFigure]:
-    """The sum over the disks of each host that has several, and then over all hosts at once."""
     names = list(dict.fromkeys(host.name for host, _, _ in disks))
     groups = [(name, [one for one in disks if one[0].name == name]) for name in names]
     groups = [(name, own) for name, own in groups if len(own) > 1]
@@ -152,7 +151,6 @@ def _nic_limit(bit_per_s: float | None) -> str:
 
 
 def _fabric(hosts: Hosts, hardware: Hardware) -> Iterator[BaselineFigure]:
-    """What each host sends and receives while all hosts do both."""
     names = list(hosts.hosts)
     peers = min(len(names) - 1, ceilings.FABRIC_PEERS)
     flows = [

@@ -279,7 +279,6 @@ def _jobs(printed: str) -> Mapping[str, Any]:
 
 
 def _figure(jobs: Mapping[str, Any], name: str, operation: str, key: str, printed: str) -> float:
-    """A figure of what a job read or wrote. Raises TargetError if it failed or is missing."""
     job = jobs.get(name, {})
     if job.get("error"):
         raise TargetError(f"fio: {name}: error {printable(job['error'])}")
@@ -317,7 +316,6 @@ def _object(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _positive(value: object, tool: str, name: str, printed: str) -> float:
-    """A figure as a number. Raises TargetError where it is missing, zero or impossibly large."""
     try:
         number = float(str(value))
     except ValueError:

@@ -255,7 +255,6 @@ def half_built(store: Path) -> tuple[Path, ...]:
 
 @contextmanager
 def _build_lock(image: RootImage, say: Say, store: Path) -> Iterator[int]:
-    """Hold an image's build lock; its descriptor. Raises MissingPrerequisite if no build can be."""
     if shutil.which("mmdebstrap") is None:
         raise MissingPrerequisite(
             "mmdebstrap is missing", advice="run `weighbridge doctor` to see how to get it"

@@ -82,7 +82,6 @@ def _record(annotation: Any) -> tuple[type[BaseModel] | None, str]:
 
 
 def _kind_of(field: FieldInfo) -> str:
-    """The type as users write it: sizes and times have units in files."""
     readers = {getattr(one, "func", None) for one in field.metadata}
     if parse_bytes in readers:
         return "size"

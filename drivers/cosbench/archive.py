@@ -6,11 +6,13 @@ import asyncio
 import base64
 import gzip
 import os
+import re
 import stat
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
@@ -20,7 +22,7 @@ from weighbridge.common import safe_files
 from weighbridge.common.credential import ssh_place
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.cosbench.script import Script, StorageAccess
-from weighbridge.drivers.protocol import KeptFile
+from weighbridge.drivers.protocol import KEPT_NAME, KeptFile
 
 WAIT_S: Final = 30.0
 """How long to wait for the archive: a workload is reported as ended before it is written."""
@@ -32,12 +34,16 @@ figures are small.
 """
 MOST_FILES: Final = 100
 """A workload's folder has nine files; since others can write to it, it may have any number."""
+MOST_BYTES: Final = 2 * LARGEST_FILE_BYTES
+"""When so much of a workload's folder is read, no further file of it is."""
 LAST_WRITTEN: Final = "scripts.log"
 """The last file that is written to a workload's folder."""
 LONG: Final = 32 * 1024
 """Longer texts are kept packed."""
 LONGEST: Final = 4 * 1024 * 1024
 """Of longer texts only the beginning is kept: logs may have a line for each request."""
+_LONGEST_SECRET: Final = 16 * 1024
+"""Characters that a key may have, however it is escaped."""
 _EXPANDED: Final = "workload-config.xml"
 
 
@@ -157,7 +163,13 @@ def collect(
         raise DriverError(
             f"COSBench's archive has {len(names)} files in {path}: that is not a workload's folder"
         )
-    files = {one: content for one in names if (content := folder.read(f"{path}/{one}")) is not None}
+    files: dict[str, bytes] = {}
+    # Figures come first: what is too much is left out.
+    for one in sorted(names, key=lambda one: not one.startswith((path, "workload."))):
+        full = sum(map(len, files.values())) >= MOST_BYTES
+        content = None if full else folder.read(f"{path}/{one}")
+        if content is not None:
+            files[one] = content
     return Archived(number, name, state, files, system_log(folder, number))
 
 
@@ -185,20 +197,28 @@ def kept(access: StorageAccess, script: Script, archived: Archived | None) -> tu
     """Files to keep with the run, without secrets: the script as submitted and the archive, but for
     its expanded copy of the script.
     """
-    found = {"workload.xml": script.text}
+    texts: dict[str, Callable[[], str]] = {}
     if archived is not None:
-        found |= {name: archived.text(name) for name in archived.files if name != _EXPANDED}
-        found["system.log"] = archived.system_log
-    return tuple(kept_file(name, access.redacted(text)) for name, text in found.items() if text)
+        texts = {name: partial(archived.text, name) for name in archived.files if name != _EXPANDED}
+        texts["system.log"] = lambda: archived.system_log
+    texts["workload.xml"] = lambda: script.text
+    odd = [name for name in texts if not re.fullmatch(KEPT_NAME, f"{name}.gz")]
+    if odd:
+        texts["not-kept.txt"] = lambda: "names that are not kept:\n" + "\n".join(map(repr, odd))
+    # One after the other: together they may be large.
+    files = (kept_file(name, text(), access) for name, text in texts.items() if name not in odd)
+    return tuple(one for one in files if one is not None)
 
 
-def kept_file(name: str, text: str) -> KeptFile:
-    """A text to be kept, packed when it is long."""
-    if len(text) <= LONG:
-        return KeptFile(name=name, text=text)
+def kept_file(name: str, text: str, access: StorageAccess) -> KeptFile | None:
+    """A text to be kept, without secrets, packed when it is long; None of an empty one."""
+    # The end of what is read may be a part of a secret.
+    safe = access.redacted(text[: 2 * LONGEST])
     if len(text) > LONGEST:
-        text = f"{text[:LONGEST]}\n(cut here: {len(text)} characters in all)\n"
-    packed = base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+        safe = f"{safe[:-_LONGEST_SECRET][:LONGEST]}\n(cut here: {len(text)} characters in all)\n"
+    if len(safe) <= LONG:
+        return KeptFile(name=name, text=safe) if safe else None
+    packed = base64.b64encode(gzip.compress(safe.encode(), mtime=0)).decode()
     return KeptFile(name=f"{name}.gz", packed=packed)
 
 

@@ -372,7 +372,6 @@ class Submission:
         return ", ".join(f"{name} at {url}" for name, url in drivers.items()) or "there is none"
 
     def _cancel(self, number: str) -> None:
-        """Cancel what may still be running, if possible; the reason for it remains the error."""
         with contextlib.suppress(DriverError):
             self._controller.cancel(number)
             log.info("%s cancelled", number)
@@ -537,7 +536,6 @@ class Cosbench:
         return Cleaned(deleted=deleted, failed=failed)
 
     def _locate(self, stack: ExitStack, site: CosbenchSite) -> tuple[str, str]:
-        """The controller's URL and the archive's place; an installation is started."""
         if site.controller is not None and site.archive is not None:
             log.warning(
                 "%s was not started here: its driver sets its host's clock (date -s) if it can",
@@ -611,7 +609,6 @@ class Cosbench:
 
     @staticmethod
     def _missing(archived: Archived, workload: Workload, count: int) -> str:
-        """How many objects are missing, in words; "" when none are."""
         if not count or archived.state not in ("FINISHED", "FAILED"):
             return ""
         written = sum(

@@ -392,7 +392,6 @@ class Installation:
             time.sleep(0.2)
 
     def _stuck(self, name: str) -> bool:
-        """Whether its framework has given up on a bundle: it would never answer."""
         logs = [self._out(name), *(self.folder / "conf" / f".{name}").glob("*.log")]
         return any(STUCK.search(log.read_bytes()) is not None for log in logs if log.exists())
 
@@ -414,7 +413,6 @@ class Installation:
 
 
 def _framework(home: Path) -> Path:
-    """The jar of Equinox. Raises UsageError."""
     found = sorted((home / "osgi").glob("org.eclipse.osgi-3.*.jar"))
     if not found:
         raise UsageError(

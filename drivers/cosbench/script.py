@@ -8,8 +8,8 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
-from xml.sax.saxutils import escape
 
+from weighbridge.common.credential import HIDDEN, redacted
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.locust.account import Account
@@ -147,7 +147,6 @@ def _unfit(workload: Workload, api: Api) -> Iterator[str]:
         yield "COSBench numbers no more than 2^31 - 1 containers, and as many objects in each"
 
 
-HIDDEN: Final = "REDACTED"
 _SECRET_KEYS: Final = re.compile(r"\b(token|password|secretkey|accesskey)=[^;\"'\s]*")
 
 
@@ -163,10 +162,7 @@ class StorageAccess:
 
     def redacted(self, text: str) -> str:
         """A text without the secrets, in any of their notations."""
-        for secret in sorted(filter(None, self.secrets), key=len, reverse=True):
-            for form in dict.fromkeys((secret, escape(secret, {'"': "&quot;"}), escape(secret))):
-                text = text.replace(form, HIDDEN)
-        return _SECRET_KEYS.sub(rf"\1={HIDDEN}", text)
+        return _SECRET_KEYS.sub(rf"\1={HIDDEN}", redacted(text, self.secrets))
 
 
 def access(target: Endpoint, account: Account, auth: str, timeout_s: float) -> StorageAccess:

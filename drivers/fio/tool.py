@@ -242,7 +242,6 @@ class FioCephFs(FilesDriver, FioDriver):
         )
 
     def _file_bytes(self, workload: Workload) -> int:
-        """A multiple of the object size; all files together have at least the workload's size."""
         return -(-workload.objects.count // max(workload.workers)) * object_bytes(workload)
 
     def fill(self, workload: Workload, on_progress: OnProgress | None) -> Prepared:

@@ -128,7 +128,6 @@ class LoadRunner(ABC):
     def _ask_each(
         self, question: Question[Argument, Answer], each: Mapping[int, Argument], timeout_s: float
     ) -> list[Answer]:
-        """Ask worker processes by number; answers in that order. A silent one is given up."""
         waiting: dict[int, tuple[int, gevent.event.AsyncResult]] = {}
         for number, argument in sorted(each.items(), key=itemgetter(0)):
             self._asked += 1

@@ -387,7 +387,6 @@ class PreparedObjects:
         )
 
     def _deleted_numbers(self, workload: Workload) -> list[int]:
-        """Numbers of the objects that steps must not find; of a smaller share the first ones."""
         containers = workload.objects.containers
         return [
             index * containers + container
@@ -584,7 +583,6 @@ class PreparedObjects:
     def _follow(
         self, group: NativeWorkerGroup, report: Callable[[WorkerProgress], None]
     ) -> WorkerProgress:
-        """Wait until the group is idle. Raises DriverError when it makes no progress at all."""
         moved_s = sent_s = time.monotonic()
         last, renewal = WorkerProgress(), Renewal(self._account, group)
         while (now := group.progress()).running:

@@ -418,7 +418,6 @@ class StepRun:
                 raise DriverError(f"all workers ended by themselves; {last}")
 
     def _drain(self) -> CutOff:
-        """End users and worker groups; outstanding requests may complete."""
         timeout_s = self._setup.request_timeout_s
         ending = gevent.spawn(self._end, timeout_s)
         began_s = time.monotonic()
@@ -471,7 +470,6 @@ class StepRun:
     def _report(
         self, phase: Phase, done_s: float, total_s: float, progress: WorkerProgress | None
     ) -> None:
-        """Report progress a few times a second, with rates over about the last second."""
         now_s = time.monotonic()
         if now_s - self._sent_s < POLL_S * 0.9:
             return

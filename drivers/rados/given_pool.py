@@ -311,7 +311,6 @@ class GivenPool:
         self.notes = (words,) if words else ()
 
     def _check(self, pools: Sequence[PoolDetail]) -> None:
-        """Raises TargetError with all that is wrong with the pool."""
         mine = next((one for one in pools if one.pool_name == self.pool.pool), None)
         faults = ("the cluster has it no longer",) if mine is None else mine.faults
         if faults:

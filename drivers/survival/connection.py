@@ -125,7 +125,6 @@ class Connection:
                 self._left_s()
 
     def _receive(self) -> bytes:
-        """What arrives next; b"" at the end."""
         assert self._socket is not None  # noqa: S101 - `ask` has connected
         while True:
             self._left_s()  # also a server that sends a byte from time to time is given up
@@ -135,7 +134,6 @@ class Connection:
                 continue
 
     def _until(self, mark: bytes, most_bytes: int, what: str) -> bytes:
-        """What precedes a mark, which is taken as well."""
         while (at := self._rest.find(mark)) < 0:
             if len(self._rest) > most_bytes:
                 raise NoAnswer(f"{what} of more than {most_bytes} bytes")

@@ -74,7 +74,6 @@ class ObjectWriter:
         _done(answer, "DELETE", (200, 204))
 
     def _put(self, path: str, pieces: Iterator[bytes], size_bytes: int, query: str = "") -> str:
-        """Write some bytes; their MD5, which the ETag must be."""
         digest = hashlib.md5(usedforsecurity=False)
 
         def hashed() -> Iterator[bytes]:

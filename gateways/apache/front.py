@@ -642,7 +642,6 @@ class Apache(Front):
         return found
 
     def _status(self, host: Host) -> dict[str, str]:
-        """The fields of server-status. Raises CommandFailed."""
         done = host.run((*program.ship(host, _COUNTERS_PROGRAM), *self._status_at(host), "once"))
         status: dict[str, str] = json.loads(done.stdout)
         return status

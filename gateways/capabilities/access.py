@@ -42,7 +42,6 @@ def _presigned(version: str, store: S3Session, method: str, key: str) -> str:
 
 
 def _temporary(algorithm: str, store: SwiftSession, method: str, key: str) -> str:
-    """The URL of an object with a signature that makes a token needless."""
     url, until = store.url_of(key), int(time.time()) + _VALID_S
     signature = _signature(store, algorithm, method, str(until), urlsplit(url).path)
     return f"{url}?temp_url_sig={signature}&temp_url_expires={until}"
@@ -200,7 +199,6 @@ def _formpost(store: SwiftSession) -> Answer:
 
 
 def _private(store: StoreSession) -> HttpAnswer:
-    """The answer to who reads a private object without credentials. Raises Wrong."""
     answer = store.send("GET", store.put(b"private"), signed=False)
     if answer.status < REFUSES_FROM:
         raise Wrong(f"{len(answer.body)} bytes of a private object came", status=answer.status)

@@ -126,7 +126,6 @@ class Asker:
         return self._harmless(Unknown(text))
 
     def _harmless(self, other: Refused | Wrong | Unknown) -> Answer:
-        """An answer without secrets, which a store may repeat."""
         given = [*self._secrets]
         swift = self._sessions.get("swift")
         if swift is not None and "access" in vars(swift):

@@ -164,7 +164,6 @@ def _put(store: S3Session, bucket: str, body: bytes) -> str:
 
 
 def _lockable(store: S3Session) -> dict[str, Any]:
-    """Where a version is that can be locked. Raises Refused, Wrong or Unknown."""
     bucket = store.new_bucket(versions=True, ObjectLockEnabledForBucket=True)
     version = _put(store, bucket, b"locked")
     if not version:
@@ -236,7 +235,6 @@ def _quota(store: SwiftSession) -> Answer:
 
 
 def _archiving(store: SwiftSession, header: str) -> tuple[str, str]:
-    """The container of versions, and one whose old content moves there, written twice."""
     archive = store.fresh_bucket()
     bucket = store.new_bucket({header: archive})
     _write_twice(store, bucket)

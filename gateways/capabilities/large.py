@@ -148,7 +148,6 @@ def _part_copy(store: S3Session) -> Answer:
 
 @_multipart("Checksum of an upload", "create with ChecksumAlgorithm=CRC32, HEAD")
 def _multipart_checksum(store: S3Session) -> Answer:
-    """The object's CRC32 is kept, of the whole or of the parts' checksums."""
     body = os.urandom(_BYTES)
     with Upload(store, ChecksumAlgorithm="CRC32") as upload:
         answer = upload.part(body, ChecksumAlgorithm="CRC32")
@@ -206,7 +205,6 @@ def _manifest(store: SwiftSession, segments: Mapping[str, bytes]) -> list[dict[s
 
 
 def _slo(store: SwiftSession) -> LargeObject:
-    """A static large object. Raises Refused, Wrong or Unknown."""
     segments = _segments(store)
     key, manifest = store.new(), json.dumps(_manifest(store, segments)).encode()
     answer = accepted(store.send("PUT", key, "multipart-manifest=put", manifest))
@@ -251,7 +249,6 @@ SLO: Final = (
 
 @_large("A wrong segment ETag is refused", "the same with a wrong etag")
 def _slo_wrong_etag(store: SwiftSession) -> Answer:
-    """400, and there is no object."""
     _slo(store)
     rows = _manifest(store, _segments(store))
     rows[1]["etag"] = md5_of(b"other")

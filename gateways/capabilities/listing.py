@@ -29,7 +29,6 @@ _swift = partial(capability, "swift", "listing")
 
 
 def _complete(pages: Sequence[Sequence[str]], wanted: Sequence[str]) -> Answer:
-    """Works if the pages have exactly these names, in this order. Raises Wrong."""
     names = [name for page in pages for name in page]
     sizes = f"{', '.join(str(len(page)) for page in pages[:6])}{' ...' if len(pages) > 6 else ''}"
     if names == list(wanted):
@@ -42,7 +41,6 @@ def _complete(pages: Sequence[Sequence[str]], wanted: Sequence[str]) -> Answer:
 
 
 def _s3_pages(store: S3Session, operation: str, **parameters: Any) -> Iterator[list[str]]:
-    """Folders and names, by page, of the full bucket, as a client joins them. Raises Wrong."""
     parameters["Bucket"] = store.full_bucket
     for _ in range(_MOST_PAGES):
         page = store.ask(operation, **parameters)
@@ -111,7 +109,6 @@ def _multi_delete(store: S3Session) -> Answer:
 
 @_s3("Multi-delete with Content-MD5", "POST ?delete with Content-MD5")
 def _multi_delete_md5(store: S3Session) -> Answer:
-    """As clients sent it before checksums."""
     keys = [store.put(b"1"), store.put(b"2")]
     answer = accepted(_deleted(store, keys))
     try:
@@ -136,7 +133,6 @@ def _deleted(store: S3Session, keys: Sequence[str]) -> HttpAnswer:
 
 
 def _swift_page(store: SwiftSession, query: str) -> list[str]:
-    """Names, or folders, of one page of the full container. Raises Refused or Unknown."""
     answer = accepted(store.send("GET", "", f"format=json&{query}", bucket=store.full_bucket))
     try:
         page = json.loads(answer.body or b"[]")
@@ -148,7 +144,6 @@ def _swift_page(store: SwiftSession, query: str) -> list[str]:
 
 
 def _swift_pages(store: SwiftSession, query: str) -> Iterator[list[str]]:
-    """Pages until one is empty. Raises Wrong."""
     marker = ""
     for _ in range(_MOST_PAGES):
         names = _swift_page(store, f"{query}&marker={marker}")

@@ -56,7 +56,6 @@ def _put_default(store: S3Session) -> Answer:
 
 @_s3("DELETE", "DELETE of an object, then GET")
 def _delete(store: S3Session) -> Answer:
-    """A deleted object is gone, and deleting again is no error."""
     key = store.put(b"to be deleted")
     answer = accepted(store.send("DELETE", key))
     gone = store.gone((key,), answer.status)
@@ -160,7 +159,6 @@ CHUNKED_PUT: Final = _swift(
 
 @_swift("POST metadata", "POST with X-Object-Meta-*, HEAD")
 def _post_metadata(store: SwiftSession) -> Answer:
-    """New metadata replaces the old, and the object stays."""
     key = store.put(_OLD, {"X-Object-Meta-Old": "1"})
     answer = accepted(store.send("POST", key, headers={"X-Object-Meta-Colour": "red"}))
     headers = accepted(store.send("HEAD", key)).headers
@@ -181,7 +179,6 @@ def _container_metadata(store: SwiftSession) -> Answer:
 
 
 def _copied(method: str, store: SwiftSession) -> Answer:
-    """The copy has the content and the metadata of the source."""
     source, target = store.put(_OLD, {"X-Object-Meta-Colour": "red"}), store.new()
     if method == "COPY":
         answer = store.send(method, source, headers={"Destination": f"{store.bucket}/{target}"})
@@ -266,7 +263,6 @@ RANGES: Final = tuple(
 
 @both("conditions", "Conditional reads", "GET with If-Match, If-None-Match, If-(Un)modified-Since")
 def _get_conditions(store: StoreSession) -> Answer:
-    """200 where the condition is true, 304 or 412 where it is not."""
     key, etag, other = store.put(_OLD), f'"{md5_of(_OLD)}"', f'"{_OTHER_MD5}"'
     for name, value, status in (
         ("If-None-Match", etag, _UNCHANGED),
@@ -286,7 +282,6 @@ def _get_conditions(store: StoreSession) -> Answer:
 
 @both("conditions", "Create only: If-None-Match: *", "PUT with If-None-Match: *")
 def _put_if_none_match(store: StoreSession) -> Answer:
-    """A new object is stored; an object that is there is left: 412."""
     only_new = {"If-None-Match": "*"}
     key, _ = store.write(_OLD, only_new)
     answer = store.send("PUT", key, "", _NEW, only_new)
@@ -306,7 +301,6 @@ def _delete_if_match(store: S3Session) -> Answer:
 
 
 def _if_match(store: StoreSession, method: str, body: bytes) -> tuple[str, HttpAnswer]:
-    """An object and the answer to its own ETag, after another one was refused."""
     key = store.put(_OLD)
     other = store.send(method, key, "", body, {"If-Match": f'"{_OTHER_MD5}"'})
     store.refused(other, key, _OLD, "a wrong ETag")

@@ -163,7 +163,6 @@ def keystone_endpoint(
 
 
 def _resolved(given: KeystoneAccess, environment: Mapping[str, str]) -> Keystone:
-    """What the layout says and, of what it leaves out, the environment. Raises UsageError."""
     for name, known in _KNOWN.items():
         if environment.get(name + given.suffix, "") not in ("", *known):
             remedy = " or ".join([*(f"set it to {one}" for one in known), "unset it"])
@@ -328,7 +327,6 @@ def with_profile(s3: S3, environment: Mapping[str, str]) -> S3:
 
 
 def _source(s3: S3, environment: Mapping[str, str]) -> KeySource:
-    """The profile that has or gives keys."""
     profile = s3.credentials.partition(" ")[2]
     named = profile or next(filter(None, map(environment.get, PROFILES)), "default")
     shared = environment.get("AWS_SHARED_CREDENTIALS_FILE") or "~/.aws/credentials"
@@ -362,7 +360,6 @@ def _fields(keys: Keys, source: KeySource | None) -> dict[str, Any]:
 
 
 def _refuse_shared_file(name: str) -> None:
-    """Raise UsageError when others than the owner may read a file with keys."""
     path = Path(name).expanduser()
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0
     if mode & (stat.S_IRWXG | stat.S_IRWXO):

@@ -122,7 +122,6 @@ def look(
 def _answering(
     client: Host, endpoints: Sequence[Endpoint], within_s: float | None
 ) -> tuple[Endpoint, ...]:
-    """One endpoint of each API: of several the first that can be used. Raises TargetError."""
     if all(not endpoint.others for endpoint in endpoints):
         return tuple(endpoints)
     found: dict[str, Endpoint] = {}
@@ -209,7 +208,6 @@ def _each(texts: Iterable[str]) -> str:
 
 
 def _address_words(endpoint: Endpoint, shown: Mapping[str, Any]) -> str:
-    """The addresses of a name, and which of them get requests; empty for an address."""
     addresses = [str(one) for one in shown.get("addresses", ())]
     if not addresses:
         return ""

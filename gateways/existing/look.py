@@ -12,6 +12,7 @@ import http.client
 import json
 import re
 import socket
+import ssl
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -19,13 +20,16 @@ from urllib.parse import urlsplit
 
 from weighbridge.common import plain_xml
 from weighbridge.common.bounded_http import in_words
+from weighbridge.common.errors import UsageError
 from weighbridge.common.exchange import HttpAnswer, Wire
 
 MOST_ADDRESSES = 64
 NAMES = 4
 """At most so many names of a certificate are shown."""
 
-
+_P521 = bytes.fromhex("06052b81040023")
+"""The name of the curve in a certificate (RFC 5480, section 2.1.1.1)."""
+_OTHER_KEY = "which the engine's TLS does not take: use P-256, P-384 or RSA"
 _WANTS_TLS = re.compile(rb"HTTPS (port|server)|SSL-enabled server port", re.IGNORECASE)
 """What nginx, Go's servers and Apache answer to plain HTTP on such a port."""
 
@@ -40,11 +44,16 @@ def look(endpoint: Mapping[str, Any]) -> dict[str, Any]:
         wire = Wire(place.scheme, before + place.netloc, endpoint["ca_file"])
         try:
             wire.connect()
-            tls = _tls(wire)
+            secured = wire.secured()
+            if secured and _P521 in (secured.getpeercert(binary_form=True) or b""):
+                return {"silent": f"{host}: its certificate has a key of P-521, {_OTHER_KEY}"}
+            tls = _tls(secured)
             answer = wire("GET", place.path or "/", b"", {})
             resolved = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
         finally:
             wire.close()
+    except UsageError as error:
+        return {"silent": str(error)}
     except (OSError, http.client.HTTPException) as error:
         return {"silent": f"{host}: {in_words(error)}"}
     addresses = {str(address[0]) for *_, address in resolved} - {host}
@@ -60,14 +69,12 @@ def look(endpoint: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _limits(answer: HttpAnswer) -> str:
-    """That it refuses for the load, with its own words; "" where it does not say so."""
     said = plain_xml.error_words(answer.body)
     limits = "SlowDown" in said or "retry-after" in answer.headers
     return f"it limits requests now: {said or 'try again later'}" if limits else ""
 
 
-def _tls(wire: Wire) -> str:
-    secured = wire.secured()
+def _tls(secured: ssl.SSLSocket | None) -> str:
     if secured is None:
         return ""
     certificate: Mapping[str, Any] = secured.getpeercert() or {}

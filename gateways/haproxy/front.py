@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Annotated, ClassVar, Literal, TypedDict
 
 from pydantic import AfterValidator, Field, field_validator
@@ -117,6 +119,8 @@ _SUMMARY = re.compile(r"Error\(s\) found in configuration file|Fatal errors foun
 _FALL, _RISE = 3, 2
 """Failed checks that take a backend out, and passed ones that put it back."""
 _FALL_AND_RISE = f"fall {_FALL} rise {_RISE}"
+_CHECKS = ("option httpchk", "option tcp-check", "http-check send", "http-check connect")
+_CONNECTIONS = ("option httpclose", "option http-server-close", "option http-keep-alive")
 _SPARE_S = 10.0
 _NOT_UP = 3
 
@@ -258,24 +262,23 @@ class Haproxy(Front):
         info, settings = output["info"], self.settings
         servers = [row for row in output["rows"] if row["svname"] not in {"FRONTEND", "BACKEND"}]
         names = ", ".join(row["svname"] for row in servers)
-        total = next(row for row in output["rows"] if row["svname"] == "BACKEND")
-        health = f"GET {self.health_path} every {settings.health_interval:g} s: "
-        health += ", ".join(f"{row['svname']} {_COUNT.sub('', row['status'])}" for row in servers)
-        checked = [row for row in servers if "check_fall" in row]
+        # Of a disabled backend HAProxy says nothing.
+        total = next((row for row in output["rows"] if row["svname"] == "BACKEND"), None)
+        health = ", ".join(f"{row['svname']} {_COUNT.sub('', row['status'])}" for row in servers)
+        health = f"{self._check()}: {health}"
+        checked = [row for row in servers if row.get("check_fall")]
         for fall, rise in dict.fromkeys((row["check_fall"], row["check_rise"]) for row in checked):
             health += f"; out after {fall} failed, in after {rise}"
         return {
             "path": f"clients -> HAProxy on {host.name} -> {len(servers)} backends",
             "haproxy": f"HAProxy {info['Version']}, {info['Nbthread']} thread(s), at most "
             f"{info['Maxconn']} connections",
-            "haproxy balance": f"{total['algo']} over {names}",
-            "haproxy reuse": f"http-reuse {settings.http_reuse}, keep-alive on both sides; "
-            f"{settings.retries} retries to connect",
+            "haproxy balance": f"{total['algo'] if total else 'disabled'} over {names or 'none'}",
+            "haproxy reuse": f"{self._said(f'http-reuse {settings.http_reuse}', 'http-reuse')}, "
+            f"{self._said('keep-alive on both sides', *_CONNECTIONS)}; {self._retries()}",
             "haproxy health check": health,
-            "haproxy timeouts": ", ".join(
-                f"{name} {wait_s:g} s" for name, wait_s in settings.timeouts
-            ),
-            "haproxy bufsize": f"{settings.bufsize} bytes",
+            "haproxy timeouts": ", ".join(self._timeout(name) for name in Timeouts.model_fields),
+            "haproxy bufsize": self._said(f"{settings.bufsize} bytes", "tune.bufsize"),
             **{
                 f"option haproxy.cfg [{section}]": "; ".join(lines)
                 for section, lines in settings.options.items()
@@ -284,22 +287,56 @@ class Haproxy(Front):
         }
 
     def tolerance(self) -> dict[str, str]:
-        settings = self.settings
+        check = self._check()
+        if not self._unchecked():
+            check += f", out after {self._checks('fall', _FALL)} failed, in again after "
+            check += f"{self._checks('rise', _RISE)} passed"
         return {
-            "HAProxy check": f"GET {self.health_path} every {settings.health_interval:g} s, out "
-            f"after {self._checks('fall', _FALL)} failed, in again after "
-            f"{self._checks('rise', _RISE)} passed",
-            "HAProxy retries": f"{settings.retries} to connect, the last to another backend "
-            "(redispatch); timeout connect "
-            f"{settings.timeouts.connect:g} s, server {settings.timeouts.server:g} s",
+            "HAProxy check": check,
+            "HAProxy retries": f"{self._retries()}, "
+            f"{self._said('the last to another backend (redispatch)', 'option redispatch')}; "
+            f"timeout {self._timeout('connect')}, {self._timeout('server')}",
         }
 
-    def _checks(self, what: str, otherwise: int) -> int:
-        """How many checks take a backend out (`fall`), or in again (`rise`)."""
+    def _said(self, otherwise: str, *begins: str) -> str:
+        """What the settings say, or the layout's own lines that begin with these words instead:
+        which of them HAProxy heeds is its own affair.
+        """
+        own = [
+            line
+            for lines in self.settings.options.values()
+            for line in lines
+            if f"{' '.join(_words(line)).removeprefix('no ')} ".startswith(
+                tuple(f"{begin} " for begin in begins)
+            )
+        ]
+        return f"as the options say ({'; '.join(own)})" if own else otherwise
+
+    def _check(self) -> str:
+        if own := self._unchecked():
+            return f"as the options say ({'; '.join(own)})"
+        asked = self._said(f"GET {self.health_path}", *_CHECKS)
+        return f"{asked} every {self.settings.health_interval:g} s"
+
+    def _retries(self) -> str:
+        return f"{self._said(str(self.settings.retries), 'retries')} retries to connect"
+
+    def _timeout(self, name: str) -> str:
+        wait_s = getattr(self.settings.timeouts, name)
+        return f"{name} {self._said(f'{wait_s:g} s', f'timeout {name}')}"
+
+    def _server_lines(self) -> list[str]:
         options = self.settings.options
-        own = "\n".join((*options.get("defaults", ()), *options.get("backend", ())))
-        counts = re.findall(rf"^default-server .*\b{what} (\d+)", own, re.MULTILINE)
-        return int(counts[-1]) if counts else otherwise
+        own = (*options.get("defaults", ()), *options.get("backend", ()))
+        return [line for line in own if _words(line)[:1] == ["default-server"]]
+
+    def _unchecked(self) -> list[str]:
+        return [line for line in self._server_lines() if {"no-check", "disabled"} & {*_words(line)}]
+
+    def _checks(self, what: str, otherwise: int) -> int:
+        pairs = [pair for line in self._server_lines() for pair in pairwise(_words(line))]
+        counts = [int(count) for word, count in pairs if word == what and count.isdecimal()]
+        return counts[-1] if counts else otherwise
 
     def probes(self, host: Host) -> tuple[Probe, ...]:
         return (
@@ -346,6 +383,14 @@ def faults(output: str, lines: Sequence[str], *, refused: bool = True) -> list[s
         elif not _SUMMARY.search(words):
             found.append(f"haproxy.cfg: {words}")
     return found or [output.strip()]
+
+
+def _words(line: str) -> list[str]:
+    """The words of a line, which HAProxy quotes as a shell does."""
+    try:
+        return shlex.split(line, comments=True)
+    except ValueError:
+        return line.split()
 
 
 def _ms(seconds: float) -> str:

@@ -286,7 +286,6 @@ class CephChange:
     # what to change
 
     def _changed(self, ceph: CephDaemon) -> dict[str, str | None]:
-        """Options that differ between a daemon's new and old file; all of radosgw's if unknown."""
         after = effective(self.conf, ceph.name)
         if ceph not in self.known:
             own = self.cluster.settings.options.get("client", {})
@@ -339,7 +338,6 @@ class CephChange:
                 self.state.defaults |= {(ceph.name, name): value for name, value in found.items()}
 
     def _apply_live(self, wanted: Mapping[CephDaemon, Mapping[str, str]]) -> list[str]:
-        """Apply the options to running daemons, and write the file for a later start."""
         dropped = {ceph: self._dropped(ceph) for ceph in self.stale}
         for ceph in self.stale:
             self._touched.add(ceph)
@@ -383,7 +381,6 @@ class CephChange:
         return [f"{_count(self.stale)} stopped and started"]
 
     def _read_back(self, ceph: CephDaemon, wanted: Mapping[str, str]) -> None:
-        """Check that the daemon reports every changed option as wanted, whatever is in its file."""
         unset = [name for name, value in self.changed[ceph].items() if value is None]
         left = beyond_default(ceph, unset)
         if left:

@@ -239,7 +239,6 @@ class CephBringUp:
         )
 
     def _make_user(self) -> None:
-        """Create one user with an S3 key and a Swift subuser; no secret is on a command line."""
         # Newer releases can deactivate keys, and take one without this field for inactive.
         key = {"active": True}
         data = {
@@ -296,7 +295,6 @@ class CephBringUp:
         return Below(gateway=self._direct() if self.roster.front is not None else (), ceph=ceph)
 
     def _quieten(self, monitor: Monitor) -> None:
-        """Keep the mgr from moving data or making pools; hide what it lacks from the health."""
         if self.cluster.knows(self.mon_host)("mgr_disabled_modules"):
             monitor.ask({"prefix": "health mute", "code": "MGR_MODULE_ERROR", "sticky": True})
             return

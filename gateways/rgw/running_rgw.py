@@ -167,7 +167,6 @@ def _with_name(value: str, host: Host) -> str:
 
 
 def _taken_as(state: CephState) -> dict[str, str]:
-    """Which release's settings it has, if not its own, and what its programs say of them."""
     release, place = state.cluster.release, state.cluster.place
     other = RELEASES[release].settings_of
     if not other:
@@ -235,7 +234,6 @@ def _queue(state: CephState, knows: Callable[[str], bool]) -> dict[str, str]:
 
 
 def _background(settings: RgwSettings) -> dict[str, str]:
-    """Background work of the daemons, named by purpose to compare it with other gateways'."""
     rgw, gc = settings.radosgw, settings.radosgw.gc
     collected = (
         f"garbage collection every {gc.processor_period:g} s"

@@ -161,7 +161,6 @@ class SwiftChange:
         return self.front is not None and host is not None and one in self.front.daemons(host)
 
     def _stop(self) -> None:
-        """Stop fronts and proxies first, so that no request finds half of the servers gone."""
         fronts = [one for one in self.affected if self._is_front(one)]
         proxies = [one for one in self.affected if is_proxy(one.service.name)]
         others = [one for one in self.affected if one not in fronts and one not in proxies]
@@ -212,7 +211,6 @@ class SwiftChange:
         return own or ((one.port,) if one.port is not None else ())
 
     def _start_front(self, fronts: Sequence[Daemon], *, behind: Sequence[Daemon]) -> None:
-        """Start an affected front; wait for its backends also when only proxies were restarted."""
         host = self.state.front_host
         if self.front is None or host is None:
             return
@@ -223,7 +221,6 @@ class SwiftChange:
             self.front.await_backends(host)
 
     def _confirm(self) -> None:
-        """Raise ServiceFailed when a daemon's file is wrong, or newer than its processes."""
         groups = daemon.by_host(self.affected)
         answers = together([partial(self._files_read, group) for group in groups])
         for group, answer in zip(groups, answers, strict=True):
@@ -245,7 +242,6 @@ class SwiftChange:
                         )
 
     def _files_read(self, daemons: Sequence[Daemon]) -> Mapping[str, _Read]:
-        """What their host says of each file that these daemons read, by path."""
         host = daemons[0].host
         paths = list(dict.fromkeys(path for one in daemons for path in self._reads(one)))
         argv = program.ship(host, "weighbridge.gateways.swift.server_processes")
@@ -299,7 +295,6 @@ def _key(one: Daemon) -> tuple[str, str]:
 
 
 def _listed(daemons: Sequence[Daemon]) -> list[str]:
-    """For example `object-server on store-1, store-2`; each service once."""
     hosts: dict[str, list[str]] = {}
     for one in daemons:
         hosts.setdefault(one.service.name, []).append(one.host.name)

@@ -119,7 +119,6 @@ def _logging(settings: SwiftSettings) -> str:
 
 
 def _background(settings: SwiftSettings) -> dict[str, str]:
-    """Background work of the daemons, named by purpose to compare it with other gateways'."""
     every = (
         "at Swift's own intervals"
         if settings.background_interval is None

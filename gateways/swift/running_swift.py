@@ -314,7 +314,6 @@ class RunningSwift(RunningGateway):
         return SwiftRoster(cluster.place, cluster.settings, self._state.hosts)
 
     def _disk_usage(self, below: str) -> tuple[int, int, int]:
-        """Size, used and free bytes of all disks that are mounted there. Raises TargetError."""
         roster = self._roster()
         mounted = []
         for host in self._stores:
@@ -364,7 +363,6 @@ def _pending(host: Host) -> int:
 
 
 def _taken_as(state: SwiftState, proxy: Host) -> dict[str, str]:
-    """Which release's settings it has, if not its own, and what its code says of them."""
     release = state.cluster.release
     other = RELEASES[release].settings_of
     if not other:

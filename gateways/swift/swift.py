@@ -111,7 +111,6 @@ class SwiftBringUp:
         return RunningSwift(state, self._below)
 
     def _prepare(self, host: Host, script: Sequence[str] = ()) -> None:
-        """Set a host up, run `script` there, and return when its syslog listens."""
         for path, text in self.state.files[host.name].items():
             put(host, path, text)
         argv = program.ship(host, "weighbridge.gateways.swift.write_syslog")

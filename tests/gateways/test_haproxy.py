@@ -117,6 +117,46 @@ def test_a_layouts_lines_come_after_the_suites_and_before_servers_in_either_form
     assert written["global"][-1] == "spread-checks 5"
 
 
+ROWS = [
+    {"svname": "gateway-1-8080", "status": "UP", "check_fall": "", "check_rise": ""},
+    {"svname": "BACKEND", "status": "UP", "algo": "roundrobin"},
+]
+
+
+@pytest.mark.parametrize(
+    ("section", "line", "told", "is_said"),
+    [
+        ("backend", "timeout server 1s", "haproxy timeouts", "client 600 s, server as the options"),
+        ("backend", '"timeout" "server" 1s', "HAProxy retries", "server as the options say"),
+        ("backend", "option httpchk HEAD /other", "HAProxy check", "HEAD /other) every 2 s, out"),
+        ("backend", "http-check send meth HEAD", "haproxy health check", "meth HEAD) every 2 s: "),
+        ("backend", "default-server no-check", "haproxy health check", "no-check): gateway-1-8080"),
+        ("backend", "default-server no-check", "HAProxy check", "(default-server no-check)"),
+        ("backend", "default-server  fall   7", "HAProxy check", "out after 7 failed"),
+        ("defaults", "default-server\tfall\t8", "HAProxy check", "out after 8 failed"),
+        ("defaults", "option httpclose", "haproxy reuse", "(option httpclose); 3 retries"),
+        ("backend", "http-reuse never", "haproxy reuse", "(http-reuse never), keep-alive"),
+        ("backend", "retries 0", "haproxy reuse", "(retries 0) retries to connect"),
+        ("backend", "no option redispatch", "HAProxy retries", "(no option redispatch)"),
+        ("global", "tune.bufsize 65536", "haproxy bufsize", "(tune.bufsize 65536)"),
+        ("backend", "disabled", "haproxy balance", "disabled over none"),
+        ("backend", "balance leastconn", "haproxy reuse", "http-reuse safe, keep-alive on both"),
+    ],
+)
+def test_facts_say_what_the_options_override(
+    tmp_path: Path, section: str, line: str, told: str, is_said: str
+) -> None:
+    rows = [] if line == "disabled" else ROWS
+    info = {"Version": "2.6", "Nbthread": "1", "Maxconn": "4096"}
+    said = json.dumps({"info": info, "rows": rows})
+    host = StubHost("gateway-1", "10.0.0.1", tmp_path, [], lambda *_: said, {})
+    settings = HaproxySettings.model_validate({"options": {section: line}})
+    front = Haproxy(settings, Behind(health_path="/healthcheck"))
+    facts = {**front.facts(host), **front.tolerance()}
+    assert is_said in facts[told]
+    assert ", out after" not in facts["HAProxy check"] or "no-check" not in line
+
+
 @pytest.mark.parametrize("word", ["inter", "fastinter", "downinter"])
 def test_the_interval_of_checks_is_a_setting_and_no_line_of_its_own(word: str) -> None:
     line = f"default-server fall 2 {word} 30s"

@@ -37,21 +37,26 @@ def authority(
     *,
     expired: bool = False,
     use: str = "serverAuth",
+    curve: str = "prime256v1",
+    alternatives: bool = True,
 ) -> tuple[Path, Path]:
-    """A new CA, and a certificate with its key signed for `names`: both as PEM files."""
+    """A new CA, and a certificate with its key signed for `names`: both as PEM files. Without
+    `alternatives` it has only the first of them, as its common name.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     ca, ca_key, asked, leaf, leaf_key = (
         folder / f"{name}{end}" for end in (".pem", ".key", ".csr", "-leaf.pem", "-leaf.key")
     )
-    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+    key = ("-newkey", "ec", "-pkeyopt", f"ec_paramgen_curve:{curve}", "-nodes")
     usage = ("-addext", "keyUsage=critical,keyCertSign,cRLSign")
     files = ("-keyout", str(ca_key), "-out", str(ca))
     _run("req", "-x509", *key, "-days", "2", "-subj", f"/CN=Test {name}", *usage, *files)
     kinds = ",".join(f"{'IP' if one.replace('.', '').isdigit() else 'DNS'}:{one}" for one in names)
     leaf_only = ("-addext", "basicConstraints=critical,CA:FALSE")
-    alternatives = ("-addext", f"subjectAltName={kinds}", "-addext", f"extendedKeyUsage={use}")
+    own = ("-addext", f"subjectAltName={kinds}") if alternatives else ()
+    own = (*own, "-addext", f"extendedKeyUsage={use}")
     files = ("-keyout", str(leaf_key), "-out", str(asked))
-    _run("req", *key, "-subj", f"/CN={names[0]}", *leaf_only, *alternatives, *files)
+    _run("req", *key, "-subj", f"/CN={names[0]}", *leaf_only, *own, *files)
     (folder / "index.txt").write_text("")
     (folder / "ca.conf").write_text(CA_CONFIG.format(folder=folder))
     times = (

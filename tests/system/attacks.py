@@ -47,6 +47,9 @@ ATTACKS: Final = {
         "weighbridge/cli/test_results.py results/show/test_chart.py"
     ),
     "text turns its direction, or is a formula": "results/show/test_tables.py",
+    "stray and endless files in COSBench's archive, a key in its logs": (
+        "drivers/cosbench/test_archive.py"
+    ),
     "a suite without bounds": (
         "suites/test_suite.py topologies/test_loader.py "
         "weighbridge/tuning/test_tuning_preparation.py"
@@ -91,6 +94,12 @@ ATTACKS: Final = {
         "weighbridge/conductor/test_telemetry.py::*without_an_end* "
         "topologies/test_ssh_connection.py::*hole_in_a_log*"
     ),
+    "a measured host says more than it can have used": (
+        "weighbridge/conductor/test_telemetry.py::*beyond_what*"
+    ),
+    "a key of ssh, a token or authorities that are a pipe, or never end": (
+        "topologies/test_ssh_connection.py::*locked_key* results/show/test_influx.py::*never_end*"
+    ),
     "a thread dies and nobody sees it": "weighbridge/test_requirements.py::*thread_that_dies*",
     "a store sends without an end, or answers nothing": (
         "weighbridge/test_line.py::*store_sends_without_an_end* "
@@ -107,12 +116,14 @@ ATTACKS: Final = {
         "suites/test_importer.py::*another* suites/test_importer.py::*written_for*"
     ),
     "a line of HAProxy has no effect": "gateways/test_haproxy.py::*ignores*",
+    "a fact of HAProxy is not what its options say": "gateways/test_haproxy.py::*override*",
     "a profile is read by half, a Keystone's URL not known": (
         "gateways/test_existing_credentials.py::*aws_tools* "
         "gateways/test_existing_credentials.py::*keystone*"
     ),
     "a check accepts what the engine refuses": (
-        "drivers/locust/test_client.py::*certificate* drivers/locust/test_client.py::*refuses*"
+        "drivers/locust/test_client.py::*certificate* drivers/locust/test_client.py::*refuses* "
+        "gateways/test_existing.py::*engine_would*"
     ),
     "YAML's own numbers and booleans": "common/test_document.py::*only_yaml_takes*",
     "variables that change what an SDK sends": "drivers/locust/test_client.py::*checksums_are*",

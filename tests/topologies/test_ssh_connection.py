@@ -260,8 +260,12 @@ def test_a_user_who_is_refused_is_named(server: Server, loop: EventLoop, tmp_pat
 def test_a_missing_or_locked_key_is_reported_first(
     server: Server, loop: EventLoop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(UsageError, match=r"private key .*none cannot be read: No such file"):
-        connect(loop, tmp_path, server.port, key=str(tmp_path / "none")).open()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "sparse").touch()
+    os.truncate(tmp_path / "sparse", 2**33)
+    for name, words in (("none", "No such file"), ("pipe", "is a pipe"), ("sparse", "is larger")):
+        with pytest.raises(UsageError, match=rf"private key .*{name} cannot be read: {words}"):
+            connect(loop, tmp_path, server.port, key=str(tmp_path / name)).open()
     server.allowed.write_private_key(str(tmp_path / "locked"), "pkcs8-pem", passphrase="open it")
     monkeypatch.delenv(connection.PASSPHRASE, raising=False)
     with pytest.raises(MissingPrerequisite, match="cannot be used") as caught:

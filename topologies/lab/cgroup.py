@@ -322,7 +322,6 @@ class LabMachine:
         return sum(self._helper_ticks.values())
 
     def _of_threads(self) -> int:
-        """Ticks of all kernel threads since they were first seen, including those that ended."""
         pids = {path.name for path in self._proc.iterdir() if path.name.isdigit()}
         self._programs &= pids  # a pid may be used again
         ticks: dict[str, int] = {}

@@ -79,7 +79,6 @@ def tear_down(claimed: ClaimedMachine, runc: Runc, cgroups: Cgroups) -> None:
 
 
 def _end_containers(deployment: str, runc: Runc) -> list[str]:
-    """Delete all containers in parallel; returns a message about each that is left."""
     errors: dict[str, str] = {}
 
     def delete(container: str) -> None:

@@ -284,7 +284,6 @@ class LabHosts(Hosts):
         return LoopDisk.over(path, self._model_disks.path(name))
 
     def _start_switch(self) -> int:
-        """Start the container of the bridge; returns the pid of its first process."""
         folder = self._bundles / SWITCH
         folder.mkdir()
         logs, etc_hosts = self._logs / SWITCH, self._bundles / ETC_HOSTS

@@ -257,7 +257,6 @@ class ModelDisks:
         return "; ".join(last_lines(self._log, 5)) or f"{self._log} is empty"
 
     def _ask(self, order: Mapping[str, object], expected: str) -> Any:
-        """Send an order and return the value of the answer. Raises TargetError."""
         with self._lock:
             try:
                 self._lines.send(json.dumps(order), ANSWER_S)

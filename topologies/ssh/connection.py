@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 import asyncssh
 
+from weighbridge.common import safe_files
 from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError, UsageError
 from weighbridge.common.host import Completed
 from weighbridge.common.quantities import show_bytes
@@ -28,6 +29,7 @@ KEEPALIVE_S: Final = 5
 KEEPALIVE_MISSES: Final = 3
 """A host that stops answering is noticed after 15 to 20 s."""
 CONNECT_S: Final = 15
+LARGEST_KEY_BYTES: Final = 64 * 1024
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,8 @@ class Login:
 
 def _private_key(path: Path) -> asyncssh.SSHKey:
     try:
-        return asyncssh.read_private_key(str(path), os.environ.get(PASSPHRASE))
+        data = safe_files.read_given(path, largest_bytes=LARGEST_KEY_BYTES)
+        return asyncssh.import_private_key(data, os.environ.get(PASSPHRASE))
     except OSError as error:
         raise UsageError(f"the private key {path} cannot be read: {error.strerror}") from error
     except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError) as error:

@@ -36,6 +36,7 @@ END_S: Final = 5.0
 LONGEST_ANSWER_BYTES: Final = 64 * 2**20
 """An answer has 2 MiB of logs at most, and the names of new files."""
 MOST_COUNTED: Final = 2**63
+MOST_MEMORY_BYTES: Final = 2**50
 _COUNTERS: Final = TypeAdapter(Counters)
 _DISK: Final = tuple(field.name for field in fields(DiskCounters) if field.name != "model")
 
@@ -209,8 +210,9 @@ def counters_of(name: str, answer: object) -> Counters:
         raise TargetError(f"{name}: invalid counters: {_fault_of(error)}") from None
     for record in (counters, *(counters.disks or ())):
         for key, value in vars(record).items():
+            most = MOST_MEMORY_BYTES if key.startswith("memory") else MOST_COUNTED
             # Of NaN no comparison is true.
-            if isinstance(value, int | float) and not 0 <= value < MOST_COUNTED:
+            if isinstance(value, int | float) and not 0 <= value < most:
                 raise TargetError(f"{name}: invalid counters: {key}: {printable(value)}")
     return counters
 

@@ -133,7 +133,6 @@ def packages_for(hardware: Hardware, name: str, layouts: Sequence[Planned]) -> t
 
 
 def _images(hardware: Hardware, name: str, layouts: Sequence[Planned]) -> tuple[RootImage, ...]:
-    """Images of layouts that use this host, without clients, which only need the suite."""
     if name in hardware.clients:
         return ()
     found = [one.gateway.image for one in layouts if name in one.gateway.needs()]

@@ -334,7 +334,6 @@ class Services:
         return "\n".join([*lines, RECORD_START, self._launch([one.name for one in services])])
 
     def _launch(self, services: Sequence[str]) -> str:
-        """Shell lines that start services whose files exist."""
         lines = []
         for service in services:
             run = ("systemd-run", *self._unit(service), *_SERVICE)

@@ -316,7 +316,6 @@ class Conductor:
         return not self._plan.keys(visit) or bool(self._left(visit))
 
     def _left(self, visit: Visit) -> list[StepKey]:
-        """The steps of a visit that are to be measured, or after which a search is not over."""
         searched = set(self._plan.searched(visit))
         return [
             key
@@ -347,7 +346,6 @@ class Conductor:
         )
 
     def _clear_leftovers(self) -> None:
-        """Delete a killed run's buckets from gateways that outlive it and have no visit left."""
         again = {visit.layout for visit in self._plan.visits if self._missing(visit)}
         for name, planned in self._planned.items():
             if planned.gateway.already_runs and name not in again:

@@ -255,7 +255,6 @@ class DurabilityPass:
         return cut
 
     def _why_not_serving(self, deployment: Deployment, endpoints: Sequence[Endpoint]) -> str:
-        """Start the gateway again; why it serves no request in the time it has, or empty."""
         until_s = time.monotonic() + SERVES_WITHIN_S
         try:
             # What a start says is the same at every cut.

@@ -77,7 +77,6 @@ class PassRunner:
         return turn.key not in self.runner.complete or self._next_of(turn) is not None
 
     def _only_prepared(self, ways: Sequence[Pass]) -> list[StepTurn]:
-        """Workloads that are written and not measured, without those that could not be written."""
         turns = self.plan.prepared(self.visit, ways)
         return [turn for turn in turns if turn.key not in self.given_up]
 

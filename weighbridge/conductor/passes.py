@@ -102,7 +102,6 @@ def _below(suite: Suite, layer: Layer) -> list[Pass]:
 
 
 def _ways(suite: Suite, layer: Layer) -> list[tuple[Api, DriverName]]:
-    """The APIs and drivers for a layer: a gateway's daemon has those of the gateway."""
     known = (
         [api for api in suite.api if api in GATEWAY_APIS] if layer == "gateway" else get_args(Api)
     )

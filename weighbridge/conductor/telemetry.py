@@ -42,11 +42,21 @@ from weighbridge.results.record.writing import StoreError
 from weighbridge.topologies.disk_models import described
 from weighbridge.topologies.hardware import Hardware, quota_of
 
+PERIOD_S: Final = 1.0
+MOST_PER_S: Final = 2.0**43
+"""A disk or NIC with 8 TB/s is none: a host that says more says anything, as do sums of it."""
+MOST_CPUS: Final = 10**4
 
-def grown(first: Counters, last: Counters) -> dict[str, object]:
-    """The use of a host between two samples; unknown if a counter is unknown in one, or fell."""
+
+def grown(
+    first: Counters, last: Counters, span_s: float = PERIOD_S, cpus: int | None = None
+) -> dict[str, object]:
+    """The use of a host between two samples; unknown if a counter is unknown in one, fell, or grew
+    by more than a host with so many CPUs can use in a second more, which a late sample may be.
+    """
+    most_cpu_s = (cpus or MOST_CPUS) * (span_s + PERIOD_S)
     return {
-        "cpu_s": _more(first.cpu_s, last.cpu_s),
+        "cpu_s": _more(first.cpu_s, last.cpu_s, most_cpu_s),
         "throttled_s": _more(first.throttled_s, last.throttled_s),
         "cpu_periods": _more(first.cpu_periods, last.cpu_periods),
         "throttled_periods": _more(first.throttled_periods, last.throttled_periods),
@@ -62,10 +72,9 @@ def grown(first: Counters, last: Counters) -> dict[str, object]:
     }
 
 
-def _more(first: float | None, last: float | None) -> float | None:
-    if first is None or last is None or last < first:
+def _more(first: float | None, last: float | None, most: float = MOST_PER_S) -> float | None:
+    if first is None or last is None or not 0 <= (more := last - first) <= most:
         return None
-    more = last - first
     return more if isinstance(more, int) else round(more, 6)
 
 
@@ -239,9 +248,6 @@ def _values(line: bytes) -> dict[str, float] | None:
         for value in found.values()
     )
     return {str(name): float(value) for name, value in found.items()} if good else None
-
-
-PERIOD_S = 1.0
 
 
 class CounterSource(Protocol):
@@ -523,13 +529,15 @@ class StepTelemetry:
         try:
             counters = self._watch.hosts[name].counters()
         except WeighbridgeError as error:
-            gap = f"{name}: its counters could not be read"
-            if gap not in self._gaps:
-                self._watch.note(f"{gap}: {error}")
-            self._gaps[gap] = None
+            self._lack(f"{name}: its counters could not be read", f": {error}")
             return None
         # Reading takes less than a millisecond, so its end is as good as its middle.
         return _Sample(time.monotonic(), counters)
+
+    def _lack(self, gap: str, why: str = "") -> None:
+        if gap not in self._gaps:
+            self._watch.note(f"{gap}{why}")
+        self._gaps[gap] = None
 
     def _write(self, lines: Sequence[TelemetryLine]) -> None:
         if lines:
@@ -555,6 +563,14 @@ class StepTelemetry:
         span_s = round(one.last.at - one.first.at, 4)
         phase = self._phase(at_s - span_s, at_s)
         second = int((at_s - span_s / 2) // PERIOD_S)
+        use = grown(one.first.counters, one.last.counters, span_s, one.host.cores)
+        read = grown(one.last.counters, one.last.counters)
+        lost = [name for name in use if use[name] is None and read[name] is not None]
+        if lost:
+            self._lack(
+                f"{one.host.host}: of {', '.join(lost)} its counters fell, or grew beyond what a "
+                "host can do"
+            )
         return HostSecond(
             # A span that began slightly before the window belongs to its first second.
             second=max(0, second) if phase == "measure" else second,
@@ -563,7 +579,7 @@ class StepTelemetry:
             phase=phase,
             host=one.host.host,
             tier=one.host.tier,
-            **grown(one.first.counters, one.last.counters),
+            **use,
         )
 
     def _phase(self, from_s: float, to_s: float) -> Phase:

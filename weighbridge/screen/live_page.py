@@ -159,7 +159,6 @@ class LivePage:
             return self._html
 
     def _watched(self) -> bool:
-        """Whether a page is open that has not fetched the last report."""
         with self._lock:
             open_now = time.monotonic() - self._asked_at_s < LAST_LOOK_S
             return open_now and self._fetched < self._report

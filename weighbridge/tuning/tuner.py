@@ -144,7 +144,6 @@ class Tuner:
         return self._try(one, turn.round)
 
     def _anchored(self, turn: TrialTurn) -> bool:
-        """Whether the baseline was tried in this round on this deployment, if it can be."""
         if self._deployment.scope_to(turn.variant) == "cluster":
             return (
                 scope_between(self._tuning.baseline.variant, turn.variant, self._tuning.scopes)

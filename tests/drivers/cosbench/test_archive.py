@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import sys
+from base64 import b64encode
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
 import weighbridge.drivers.cosbench.archive
 from tests.drivers.cosbench.conftest import change
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.cosbench.archive import Archived, LocalFolder, collect, folder_at
+from weighbridge.drivers.cosbench.archive import (
+    Archived,
+    LocalFolder,
+    collect,
+    folder_at,
+    kept,
+)
 from weighbridge.drivers.cosbench.measurement import (
     StepContext,
     bins,
@@ -23,6 +33,7 @@ from weighbridge.drivers.cosbench.measurement import (
     reasons,
     rows,
 )
+from weighbridge.drivers.cosbench.script import Script, StorageAccess
 from weighbridge.drivers.protocol import Step
 from weighbridge.results.record.measurement import Load
 from weighbridge.suites import Workload
@@ -68,10 +79,32 @@ def test_only_regular_files_of_an_archive_are_read_up_to_a_bound(
     assert collect(folder, "w1", "n", when, "FINISHED", _nothing).files == {
         "scripts.log": b"x" * 60
     }
+    monkeypatch.setattr(weighbridge.drivers.cosbench.archive, "MOST_BYTES", 100)
+    for name in ("a", "b", "c", "w1-n.csv"):
+        (archive / "w1-n" / name).write_text("y" * 60)
+    bounded = collect(folder, "w1", "n", when, "FINISHED", _nothing).files
+    assert list(bounded) == ["w1-n.csv", "a"], "all files together have a bound, figures first"
     for number in range(100):
         (archive / "w1-n" / f"more-{number}").touch()
-    with pytest.raises(DriverError, match="has 104 files"):
+    with pytest.raises(DriverError, match="has 108 files"):
         collect(folder, "w1", "n", when, "FINISHED", _nothing)
+
+
+def test_names_that_cannot_be_kept_are_said_and_no_file_has_a_secret_in_any_form() -> None:
+    secret = "S3cr/et+S3cret&K=y"
+    forms = (secret, quote(secret, safe=""), json.dumps(secret).replace("/", "\\u002f"))
+    encoded = (secret.replace("/", "&#47;"), b64encode(f"AK:{secret}".encode()).decode())
+    log = "\n".join((*forms, *encoded)).encode()
+    odd = ("my notes.txt", ".nfs00000000017", "Kopie (2).csv", "x" * 200)
+    files = {"workload.log": log, "workload.xml": b"theirs", **dict.fromkeys(odd, b"text")}
+    reach = StorageAccess("none", "", "s3", "", (secret, "AK"))
+    script = Script("n", "<workload/>", ("s1",))
+    files_kept = kept(reach, script, Archived("w1", "n", "FINISHED", files, "x" * 5_000_000))
+    texts = {one.name: one.text for one in files_kept}
+    assert list(texts) == ["workload.log", "workload.xml", "system.log.gz", "not-kept.txt"]
+    assert texts["workload.xml"] == "<workload/>"
+    assert [name for name in odd if repr(name) not in texts["not-kept.txt"]] == []
+    assert not re.search("S3c|K=y|et.{1,9}S3|UzNj", texts["workload.log"])
 
 
 def test_a_workloads_folder_is_not_read_by_a_link_or_a_path_that_leads_elsewhere(

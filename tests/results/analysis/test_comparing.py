@@ -193,6 +193,14 @@ def test_a_drift_not_ruled_out_raises_the_bar_for_a_claim() -> None:
     assert open_one.verdict == "not significant"
     assert "No difference found (drift within the windows could account for 1.7×)" in open_one.text
     assert cell(compare([rows[0], row("b", rates=times(1.8), drift=0.5)])).verdict == "better"
+    # Over all worker counts the one that drifts most counts.
+    quiet = [row("a", 16), row("b", 16, rates=times(1.7))]
+    over = {
+        one.workers: one.verdict
+        for one in compare([*rows, *quiet]).effects
+        if one.metric == "throughput"
+    }
+    assert over == {None: "not significant", 8: "not significant", 16: "better"}
 
 
 @pytest.mark.long

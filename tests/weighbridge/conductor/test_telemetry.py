@@ -58,6 +58,7 @@ class Meter(FakeHost):
         self.began = time.monotonic()
         self.asked = threading.Semaphore(0)
         self.fails = False
+        self.more = Counters()
 
     def counters(self) -> Counters:
         self.asked.release()
@@ -67,13 +68,15 @@ class Meter(FakeHost):
         times = {"busy_s": passed_s / 4, "waited_s": passed_s / 2}
         written = round(passed_s * 2e6)
         disk = DiskCounters(read_bytes=0, written_bytes=written, reads=0, writes=3, **times)
-        return Counters(
+        more = {name: value for name, value in vars(self.more).items() if value is not None}
+        own = Counters(
             cpu_s=passed_s / 2,
             network_sent_bytes=round(passed_s * 1e6),
             network_received_bytes=0,
             memory_held_bytes=1000,
             disks=(disk,),
         )
+        return replace(own, **more)
 
 
 @pytest.fixture
@@ -369,6 +372,30 @@ def test_a_host_that_is_gone_is_a_gap_and_the_step_continues(store: RunStore, me
     assert telemetry.tail.gaps == ("gateway-1: its counters could not be read",)
     assert len([text for text in notes(store) if "is gone" in text]) == 1
     assert all(one.at_s < 3 for one in telemetry.hosts)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "what"),
+    [
+        (Counters(cpu_s=2.0**58), "cpu_s"),
+        (Counters(cpu_s=0.0, network_sent_bytes=0), "cpu_s, sent_bytes"),
+        (Counters(network_received_bytes=2**62), "received_bytes"),
+        (Counters(disks=(DiskCounters(2**62, 0, 0, 0, 0.0, 0.0),)), "disks"),
+    ],
+)
+def test_a_counter_that_fell_or_grew_beyond_what_a_host_can_do_is_a_gap(
+    store: RunStore, meter: Meter, wrong: Counters, what: str
+) -> None:
+    with measuring(store, meter):
+        sampled(meter, 3)
+        meter.more = wrong
+        sampled(meter, 3)
+    telemetry = read(store)
+    assert telemetry.tail is not None
+    assert [gap.partition(" its ")[0] for gap in telemetry.tail.gaps] == [f"gateway-1: of {what}"]
+    (gap,) = {text.partition(" its ")[0] for text in notes(store) if "gateway-1: of" in text}
+    assert gap.endswith(what)
+    assert all((one.cpu_s or 0) < 60 for one in telemetry.hosts)
 
 
 def test_a_host_without_counters_has_lines_without_numbers(store: RunStore, tmp_path: Path) -> None:
