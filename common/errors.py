@@ -170,7 +170,6 @@ EXTRA_OF: Final = {
     "lxml": ("slides", "slides"),
     "otava": ("history", "histories of runs"),
     "optuna": ("tune", "searches of settings"),
-    "PIL": ("slides", "slides"),
     "pptx": ("slides", "slides"),
     "vl_convert": ("report", "charts and reports"),
 }

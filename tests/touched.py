@@ -36,7 +36,7 @@ COVERS: Final = (
     ("gateways/apache/responder/*", "tests/gateways/apache/test_*.py"),
     ("topologies/lab/vdisk/*", "tests/topologies/test_*disk*.py"),
     ("results/templates/*", "tests/results/report/test_*.py"),
-    ("results/fonts/*", "tests/results/charts/test_*.py"),
+    ("results/fonts/*", "tests/results/show/test_*.py"),
     ("results/published/*", "tests/suites/test_stud*.py"),
     ("suites/*.yaml", "tests/suites/test_*.py"),
     ("topologies/*.yaml", "tests/topologies/test_*.py"),

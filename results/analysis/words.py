@@ -140,13 +140,15 @@ def headline(leads: Sequence[Lead], stores: Mapping[str, str] = NO_STORES) -> st
     return with_losses("; ".join(_clauses(leads, stores)), marks)
 
 
-def _clauses(leads: Sequence[Lead], stores: Mapping[str, str]) -> list[str]:
+def _clauses(
+    leads: Sequence[Lead], stores: Mapping[str, str], *, intervals: bool = False
+) -> list[str]:
     groups: dict[tuple[str, str, str], list[Lead]] = {}
     for lead in leads:
         if lead.standing == "ahead":
             groups.setdefault((*_sides(lead, stores), _is(lead)), []).append(lead)
     clauses = [
-        _ahead(sides, group, len(leads))
+        _ahead(sides, group, len(leads), intervals=intervals)
         for sides, group in sorted(groups.items(), key=lambda item: -len(item[1]))
     ]
     for standing, words in _WITHOUT_LEADER.items():
@@ -164,20 +166,24 @@ def _clauses(leads: Sequence[Lead], stores: Mapping[str, str]) -> list[str]:
     return clauses
 
 
-def title(lead: Lead, stores: Mapping[str, str] = NO_STORES) -> str:
+def title(lead: Lead, stores: Mapping[str, str] = NO_STORES, *, intervals: bool = False) -> str:
     """The answer for one workload: how many times as fast the leaders are, or that nobody is."""
-    return _clauses([lead], stores)[0]
+    return _clauses([lead], stores, intervals=intervals)[0]
 
 
-def _ahead(sides: tuple[str, str, str], group: Sequence[Lead], total: int) -> str:
+def _ahead(
+    sides: tuple[str, str, str], group: Sequence[Lead], total: int, *, intervals: bool
+) -> str:
     leaders, others, verb = sides
-    ratios = [lead.ratio.value for lead in group if lead.ratio is not None]
+    known = [lead.ratio for lead in group if lead.ratio is not None]
+    ratios = [ratio.value for ratio in known]
     least = "at least " * any(len(lead.leaders) > 1 for lead in group)
     start = f"{leaders} {verb} {least}"
     if len(group) <= MAX_WORKLOADS:
         each = [
-            f"{show_ratio(ratio)}{f' as fast as {others}' if not number else ''} at {lead.about}"
-            for number, (lead, ratio) in enumerate(zip(group, ratios, strict=True))
+            f"{show_ratio(ratio.value)}{_bounds(ratio) if intervals else ''}"
+            f"{f' as fast as {others}' if not number else ''} at {lead.about}"
+            for number, (lead, ratio) in enumerate(zip(group, known, strict=True))
         ]
         return f"{start}{listed(each)}"
     low, high = show_ratio(min(ratios)), show_ratio(max(ratios))

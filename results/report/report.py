@@ -61,8 +61,8 @@ NO_COSTS: Final = Costs()
 NO_OUTAGES: Final = Outages()
 _NUMBER: Final = re.compile(r"\d+")
 
-BARS: Final = "throughput-bars"
-"""The chart that is not folded."""
+ANSWERS: Final = ("ratios", "throughput-bars")
+"""The charts that are not folded."""
 BACKGROUND: Final = "background: "
 """Prefix of facts about background work of daemons: scrub, balancer, auditors, replicators ..."""
 
@@ -181,8 +181,8 @@ def report(
         stairs=stairs,
         profiles=profiles,
         maps=gallery.of("certainty"),
-        bars=[one for one in gallery.of("figures") if one.key == BARS],
-        figures=[one for one in gallery.of("figures") if one.key != BARS],
+        bars=[one for one in gallery.of("figures") if one.key in ANSWERS],
+        figures=[one for one in gallery.of("figures") if one.key not in ANSWERS],
         leads=answer.leads,
         staircase=gallery.named("efficiency-staircase"),
         recap=gallery.named("recap"),

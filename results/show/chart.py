@@ -44,7 +44,7 @@ _TITLES_PX: Final = (46, 40, 36)
 """Sizes of titles; the largest with which a title has at most two lines is taken."""
 _LETTER: Final = 0.53
 """The mean width of a letter, as a share of the type's size."""
-_ROW_PX: Final = (34, 90)
+_ROW_PX: Final = (34, 110)
 """The least and the largest height of a row of names in a picture."""
 COMPARABLE: Final = "comparable"
 PROVISIONAL: Final = "provisional"
@@ -171,6 +171,8 @@ class Chart:
     """Whether layouts are named above it, since its panels have no room for names."""
     columns: int = 2
     """Of panels side by side."""
+    caveat: str = ""
+    """What keeps its finding from being a claim, as the end of its caption where it is alone."""
 
     @property
     def csv(self) -> str:
@@ -187,7 +189,7 @@ class Chart:
     def text(self) -> str:
         """Its finding, its caption, and the findings of its panels."""
         each = [f"{panel.title}: {panel.finding}" for panel in self.panels if panel.finding]
-        return "\n".join((self.finding, self.caption, *each, ""))
+        return "\n".join((self.finding, f"{self.caption}{self.caveat}", *each, ""))
 
     def pictures(
         self, look: Look = LIGHT, style: PictureStyle | None = None
@@ -214,7 +216,7 @@ class Chart:
     def _picture(self, panels: Sequence[Panel], look: Look, style: PictureStyle) -> Spec:
         width = HEIGHT_PX * style.width / style.height
         inside = width - 2 * _MARGIN_PX
-        head = _head(style.title or self.finding, self.caption, inside)
+        head = _head(style.title or self.finding, f"{self.caption}{self.caveat}", inside)
         above = sum(
             len(head[part]) * head[size]
             for part, size in (("text", "lineHeight"), ("subtitle", "subtitleLineHeight"))

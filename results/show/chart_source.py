@@ -7,18 +7,19 @@ from dataclasses import replace
 from functools import cached_property
 
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.comparison import Comparison
+from weighbridge.results.analysis.comparison import Comparison, Effect
 from weighbridge.results.analysis.durability import LayoutDurability
 from weighbridge.results.analysis.find.answers import Found
-from weighbridge.results.analysis.findings import Finding, findings_of
 from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
 from weighbridge.results.analysis.layers.staircase import Staircase
+from weighbridge.results.analysis.leads import Lead, leads
 from weighbridge.results.analysis.outages import Outages
 from weighbridge.results.analysis.overload import OverloadKind
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.study.recap import Recap
 from weighbridge.results.analysis.tuning.tuning_result import TuningResult
+from weighbridge.results.analysis.words import caveats, store_names
 from weighbridge.results.doubt import graves, touching
 from weighbridge.results.metrics import MetricKey
 from weighbridge.results.record.resolved import PlannedLayout, ResolvedPlan
@@ -59,8 +60,27 @@ class ChartSource(Record):
         return tuple(row for row in self.rows if row.workload not in offered)
 
     @cached_property
-    def findings(self) -> tuple[Finding, ...]:
-        return () if self.comparison is None else findings_of(self.comparison)
+    def effects(self) -> tuple[Effect, ...]:
+        """Throughputs of all pairs of layouts."""
+        found = self.comparison
+        every = () if found is None else (*found.effects, *found.rivals)
+        return tuple(effect for effect in every if effect.metric == "throughput")
+
+    @cached_property
+    def leads(self) -> tuple[Lead, ...]:
+        """Who leads in each workload."""
+        return () if self.comparison is None else leads(self.comparison)
+
+    @property
+    def caveat(self) -> str:
+        """What keeps the answer from being a claim, to end a caption with; empty for claims."""
+        words = caveats(self.leads)
+        return f" {words}." if words else ""
+
+    @cached_property
+    def stores(self) -> dict[str, str]:
+        """What the layouts of one store may be called by."""
+        return store_names(self.plan)
 
     @cached_property
     def names(self) -> dict[Kind, str]:
@@ -90,20 +110,18 @@ class ChartSource(Record):
         """Whether a figure is comparable, provisional, or not comparable."""
         if not row.valid or row.condemned or graves(touching(row.doubts, metric)):
             return NOT_COMPARABLE
-        return PROVISIONAL if in_doubt(row, metric, self.findings) else COMPARABLE
+        return PROVISIONAL if in_doubt(row, metric, self.effects) else COMPARABLE
 
     def measured(self, *charts: Chart) -> tuple[Chart, ...]:
-        """The charts; titles begin with a warning where nothing is claimed."""
+        """The charts with the caveat in captions; titles say where nothing is comparable."""
         effects = () if self.comparison is None else self.comparison.effects
-        claims = not effects or any(
-            one.claimed or one.verdict == "not significant" for one in effects
-        )
-        word = "Provisional" if any(one.ratio is not None for one in effects) else "Not comparable"
+        lost = bool(effects) and all(effect.ratio is None for effect in effects)
         return tuple(
             replace(
                 chart,
                 layouts=self.layouts,
-                finding=chart.finding if claims else f"{word}: {lower(chart.finding)}",
+                finding=f"Not comparable: {lower(chart.finding)}" if lost else chart.finding,
+                caveat=self.caveat,
             )
             for chart in charts
         )
@@ -122,19 +140,19 @@ def _at_one_count(rows: Sequence[Row], workers: int | None) -> list[Row]:
     return [row for row in rows if row.workers == (workers if workers in counts else best)]
 
 
-def in_doubt(row: Row, metric: MetricKey, findings: Sequence[Finding]) -> bool:
+def in_doubt(row: Row, metric: MetricKey, effects: Sequence[Effect]) -> bool:
     """Whether a row's figure is in doubt: itself, or all that it is compared with."""
     if row.steady is False or touching(row.doubts, metric):
         return True
     mine = [
-        one
-        for one in findings
-        if one.workers == row.workers
-        and kind_of(one) == kind_of(row)
-        and row.layout in (one.faster, one.slower)
+        effect
+        for effect in effects
+        if effect.workers == row.workers
+        and kind_of(effect) == kind_of(row)
+        and row.layout in (effect.baseline, effect.subject)
     ]
     return bool(mine) and all(
-        one.doubts and one.verdict in ("provisional", "not comparable") for one in mine
+        effect.doubts and effect.verdict in ("provisional", "not comparable") for effect in mine
     )
 
 

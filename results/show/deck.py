@@ -146,29 +146,6 @@ class Slide:
 
 
 @dataclass(frozen=True)
-class Topic:
-    """What one question gives to the talk of a run. The answer of the first topic is its title."""
-
-    question: str
-    answer: str
-    """A sentence without a full stop."""
-    caveat: str = ""
-    cards: tuple[Card, ...] = ()
-    slides: tuple[Slide, ...] = ()
-    """The most important first: those without room come behind the divider."""
-    backup: tuple[Slide, ...] = ()
-    doubts: tuple[str, ...] = ()
-    """Sentences on how sure the answer is."""
-    meaning: tuple[str, ...] = ()
-    """Sentences on what it means for the audience."""
-
-    @property
-    def shown(self) -> Slide | None:
-        """The slide that shows the answer, if its title is the answer."""
-        return next((slide for slide in self.slides[:1] if slide.title == self.answer), None)
-
-
-@dataclass(frozen=True)
 class Deck:
     """A complete talk. `dated`: when its run started, ISO 8601; `layouts` have the colours."""
 
@@ -289,6 +266,15 @@ _LINE_SIZES: Final = (24, 22, 20, 18, 16, 14, 12)
 _CARD_SIZES: Final = ((54, 20), (48, 18), (44, 16), (36, 15), (32, 14), (26, 12), (22, 11))
 """Font sizes of a card's figure and of its text."""
 _CHART_PT: Final = 16
+_MARKERS: Final = (
+    *(
+        (XL_MARKER_STYLE.CIRCLE, "●"),
+        (XL_MARKER_STYLE.SQUARE, "■"),
+        (XL_MARKER_STYLE.TRIANGLE, "▲"),
+    ),
+    *((XL_MARKER_STYLE.DIAMOND, "◆"), (XL_MARKER_STYLE.STAR, "✱"), (XL_MARKER_STYLE.PLUS, "✚")),
+)
+"""They say the same as colours, for print without them; crosses mean `not comparable`."""
 
 _NARROW: Final = frozenset("iljtfrI.,:;'’|!()[]/· -")
 _WIDE: Final = frozenset("mwMW%@→")
@@ -411,8 +397,7 @@ def _pages(slide: Slide) -> list[Slide]:
     room = BODY_PT - TOP_PT - sum(height + GAP_PT for _, height in _heading(slide))
     room -= _fit(slide.foot, _FOOT_SIZES)[1] + GAP_PT if slide.foot else 0.0
     tables: list[Table] = []
-    columns = len(slide.table[0]) - slide.labels
-    width = math.ceil(columns / math.ceil(columns / (MAX_COLUMNS - slide.labels)))
+    width = max(1, MAX_COLUMNS - slide.labels)
     for first in range(slide.labels, len(slide.table[0]), width):
         part = [(*line[: slide.labels], *line[first : first + width]) for line in slide.table]
         heights = _heights(tuple(part), _columns(tuple(part), _READABLE_PT)[0], _READABLE_PT)
@@ -443,6 +428,7 @@ class _Page:
     def __init__(self, shapes: Any, colours: dict[str, str]) -> None:
         self._shapes = shapes
         self._colours = colours
+        self._markers: dict[str, Any] = {}
         self.top = TOP_PT
         self.end = BODY_PT
 
@@ -596,15 +582,7 @@ class _Page:
     def _charts(self, slide: Slide) -> None:
         """The charts beside each other, with one legend of coloured names above them."""
         if slide.charts[0].form != "bars":
-            height = _CHART_PT * LINE
-            paragraph = self._box((LEFT_PT, self.top, ROOM_PT, height), []).text_frame.paragraphs[0]
-            series = {one.colour: one.name for chart in slide.charts[::-1] for one in chart.series}
-            for colour, name in series.items():
-                run = paragraph.add_run()
-                run.text = f"● {bound(name)}     "
-                run.font.size, run.font.bold = Pt(_CHART_PT), True
-                run.font.color.rgb = _rgb(self._colours[colour])
-            self.top += height + GAP_PT / 2
+            self._legend([series for chart in slide.charts for series in chart.series])
         width = (ROOM_PT - (len(slide.charts) - 1) * GAP_PT) / len(slide.charts)
         for number, chart in enumerate(slide.charts):
             left = LEFT_PT + number * (width + GAP_PT)
@@ -614,6 +592,20 @@ class _Page:
             about = bound(f"{slide.title}. {chart.title}")
             frame.element.nvGraphicFramePr.cNvPr.set("descr", about)
             self._axes(frame.chart, chart)
+
+    def _legend(self, curves: Sequence[Series]) -> None:
+        """Coloured names, each with the marker of its layout."""
+        height = _CHART_PT * LINE
+        paragraph = self._box((LEFT_PT, self.top, ROOM_PT, height), []).text_frame.paragraphs[0]
+        for curve in curves:
+            if curve.colour not in self._markers:
+                marker, glyph = _MARKERS[len(self._markers) % len(_MARKERS)]
+                self._markers[curve.colour] = marker
+                run = paragraph.add_run()
+                run.text = f"{glyph} {bound(curve.name)}     "
+                run.font.size, run.font.bold = Pt(_CHART_PT), True
+                run.font.color.rgb = _rgb(self._colours[curve.colour])
+        self.top += height + GAP_PT / 2
 
     def _axes(self, drawn: Any, chart: Chart) -> None:
         for name in ("c:axId", "c:crossAx"):
@@ -688,7 +680,9 @@ class _Page:
         ):
             colour = _rgb(self._colours[series.colour])
             drawn.smooth, drawn.marker.size = False, 11
-            drawn.marker.style = XL_MARKER_STYLE.CIRCLE if series.joined else XL_MARKER_STYLE.X
+            drawn.marker.style = (
+                self._markers[series.colour] if series.joined else XL_MARKER_STYLE.X
+            )
             drawn.marker.format.line.color.rgb = colour
             drawn.marker.format.fill.solid()
             drawn.marker.format.fill.fore_color.rgb = colour

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
@@ -11,6 +12,7 @@ from weighbridge.common.structure import Level
 from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.durability import LISTINGS, LayoutDurability
 from weighbridge.results.analysis.find.answers import RATE_HEAD, FoundKind, rate_lines
+from weighbridge.results.analysis.kinds import kind_of
 from weighbridge.results.analysis.layers.staircase import (
     NAMES,
     PLAIN,
@@ -24,6 +26,7 @@ from weighbridge.results.analysis.outages import OutageKind
 from weighbridge.results.analysis.overload import OverloadKind, headline_of
 from weighbridge.results.analysis.power_mark import loss_words
 from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.tuning.setting_lines import (
     change_figure,
     setting_lines,
@@ -33,9 +36,9 @@ from weighbridge.results.analysis.tuning.tuning_result import (
     BLUE,
     ORANGE,
     TuningResult,
-    cards,
     could_be_shown,
 )
+from weighbridge.results.analysis.tuning.tuning_result import cards as tuning_cards
 from weighbridge.results.doubt import doubt_brief, few, touching
 from weighbridge.results.figures import UNKNOWN, counted, listed, show_figure, upper
 from weighbridge.results.figures import percent as percent_of_ratio
@@ -53,7 +56,6 @@ from weighbridge.results.show.deck import (
     Point,
     Series,
     Slide,
-    Topic,
     bar_chart,
     table_of,
 )
@@ -69,6 +71,35 @@ LEVELS: Final[tuple[Level, ...]] = (
     *("front", "gateway", "object-server", "rados", "network", "osd", "disk"),
 )
 """Layers from the top down."""
+
+
+@dataclass(frozen=True)
+class Topic:
+    """What one question gives to the talk of a run. The answer of the first topic is its title."""
+
+    question: str
+    answer: str
+    """A sentence without a full stop."""
+    caveat: str = ""
+    cards: tuple[Card, ...] = ()
+    slides: tuple[Slide, ...] = ()
+    """The most important first: those without room come behind the divider."""
+    backup: tuple[Slide, ...] = ()
+    doubts: tuple[str, ...] = ()
+    """Sentences on how sure the answer is."""
+    meaning: tuple[str, ...] = ()
+    """Sentences on what it means for the audience."""
+
+    @property
+    def sentence(self) -> str:
+        """The answer with its caveat."""
+        caveat = self.caveat or (self.shown.caveat if self.shown is not None else "")
+        return f"{upper(self.answer)}{f' ({caveat[:1].lower()}{caveat[1:]})' if caveat else ''}."
+
+    @property
+    def shown(self) -> Slide | None:
+        """The slide that shows the answer, if its title is the answer."""
+        return next((slide for slide in self.slides[:1] if slide.title == self.answer), None)
 
 
 def durability_topic(data: RunData) -> Topic | None:
@@ -136,11 +167,17 @@ def study_topic(data: RunData) -> Topic | None:
         title=answer,
         table=table_of(head[:2], [line[:2] for line in lines[:MAX_CONCLUSIONS]]),
         foot=f"{counted(more, 'more conclusion')}: see the backup." if more > 0 else "",
-        notes=tuple(f"{one.says} {upper(one.verdict)}: {one.why}" for one in ordered),
+        notes=tuple(f"{says} {upper(verdict.text)}: {why}" for verdict, says, why in lines),
     )
     tables = [
-        Slide(title=table.title, table=table_of(table.head, table.shown))
+        Slide(
+            title=table.title,
+            labels=table.labels,
+            table=table_of(table.head, table.shown),
+            foot=table.note,
+        )
         for table in (*study.tables, *study.published)
+        if table.lines
     ]
     return Topic(
         question=f"Does it hold here? {study.run.study.source}",
@@ -230,8 +267,23 @@ def outage_topic(data: RunData) -> Topic | None:
     if not kinds:
         return None
     slides = tuple(_stalls(kind) for kind in kinds)
-    question = f"What do clients see when something dies? {upper(kinds[0].about)}"
-    return Topic(question=question, answer=slides[0].title, slides=slides)
+    question = "What do clients see when something dies?"
+    if len(kinds) == 1:
+        question = f"{question} {upper(kinds[0].about)}"
+        return Topic(question=question, answer=slides[0].title, slides=slides)
+    cards = []
+    longest = []
+    for kind, slide in zip(kinds, slides, strict=True):
+        spreads = [row.spread("stall") for row in kind.rows]
+        stall = max((spread.middle for spread in spreads if spread is not None), default=None)
+        figure = f"{show_figure(stall, 2)} s"
+        caveat = slide.caveat
+        cards.append(Card(figure, upper(kind.about), slide.title, caveat, caveat=bool(caveat)))
+        longest += [stall] if stall is not None else []
+    low, high = min(longest, default=None), max(longest, default=None)
+    span = f"{show_figure(low, 2)} to {show_figure(high, 2)} s"
+    answer = f"Longest stall of a worker: {span} in {len(kinds)} cases"
+    return Topic(question=question, answer=answer, cards=tuple(cards), slides=slides)
 
 
 def _stalls(kind: OutageKind) -> Slide:
@@ -272,16 +324,20 @@ def _stalls(kind: OutageKind) -> Slide:
 def layers_topic(data: RunData) -> Iterator[Topic]:
     """What each layer serves of what is below it; none where no layer was measured."""
     controls = data.plan.twins
-    stairs = [one for one in data.stairs or () if one.known and one.layout not in controls]
+    stairs = [stair for stair in data.stairs or () if stair.known and stair.layout not in controls]
     slides = tuple(
-        _stairs(about, list(same)) for about, same in groupby(stairs, key=lambda one: one.about)
+        _stairs(about, list(same), data.rows)
+        for about, same in groupby(stairs, key=lambda stair: stair.about)
     )
     if slides:
         question = "What does each layer serve of what is below it?"
         yield Topic(question=question, answer=slides[0].title, slides=slides)
 
 
-def _stairs(about: str, stairs: Sequence[Staircase]) -> Slide:
+def _stairs(about: str, stairs: Sequence[Staircase], rows: Sequence[Row]) -> Slide:
+    tops = {(stair.layout, stair.kind) for stair in stairs}
+    own = [row for row in rows if (row.layout, kind_of(row)) in tops]
+    doubted = [doubt for row in own for doubt in (*row.doubts, few(row.repeats)) if doubt]
     shares = [
         (step.of_below, stair, step)
         for stair in stairs
@@ -290,19 +346,20 @@ def _stairs(about: str, stairs: Sequence[Staircase]) -> Slide:
     ]
     title = f"What the layers serve of {about} cannot be compared: too few of them are known"
     if shares:
-        share, stair, step = min(shares, key=lambda one: one[0])
+        share, stair, step = min(shares, key=lambda candidate: candidate[0])
         name = step.name if step.level == "front" else f"the {PLAIN[step.level]}"
         below = PLAIN[step.below] if step.below is not None else "layer below"
         where = f"{name} of {stair.layout}: {percent(share)} of what its {below} can do"
         title = f"{upper(about)} lose most at {where}"
     lines: list[Line] = []
     for level in LEVELS:
-        steps = [next((one for one in stair.steps if one.level == level), None) for stair in stairs]
+        steps = [{step.level: step for step in stair.steps}.get(level) for stair in stairs]
         lines += [[NAMES[level], *map(_step, steps)]] if any(steps) else []
     held = any(step.held for stair in stairs for step in stair.steps)
     more = " ≥: its load client ran out of CPU, so that it can do more." * held
     return Slide(
         title=title,
+        caveat=upper(doubt_brief(doubted)),
         lead=f"What each layer serves of {about}, in op/s, and of the layer below",
         table=table_of(("", *(stair.layout for stair in stairs)), lines),
         foot=f"{UNKNOWN}: not known.{more} Disks, OSDs and network: what clients could get after "
@@ -352,7 +409,7 @@ def tuning_topic(data: RunData) -> Topic | None:
                 detail=card.detail,
                 colour=tones.get(card.colour, MUTED),
             )
-            for card in cards(result)
+            for card in tuning_cards(result)
         ),
         slides=tuple(_effects(result)),
         backup=tuple(_ledger(result)),

@@ -28,6 +28,7 @@ from weighbridge.results.show.charts.layers import staircase_chart
 from weighbridge.results.show.charts.outages import outage_charts
 from weighbridge.results.show.charts.over_time import latency_over_time
 from weighbridge.results.show.charts.overload import goodput_chart
+from weighbridge.results.show.charts.ratios import ratio_chart
 from weighbridge.results.show.charts.resources import resources_by_workers
 from weighbridge.results.show.charts.settings import drift_chart, tornado_charts
 from weighbridge.results.show.charts.within_bound import hockey_stick
@@ -51,6 +52,7 @@ OWN: Final = {
     "recap-map": ChartKind(draw=change_charts),
     "tornado": ChartKind(draw=tornado_charts, runs=("comparison", "tuning")),
     "drift": ChartKind(draw=drift_chart, runs=("tuning",)),
+    "ratios": ChartKind(draw=ratio_chart),
     "throughput-bars": ChartKind(draw=throughput_bars),
     "hockey-stick": ChartKind(draw=hockey_stick),
     "percentiles": ChartKind(draw=percentile_chart),

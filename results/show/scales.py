@@ -76,8 +76,9 @@ class AxisScale(Record):
                 "type": self.kind,
                 "domain": [self.low, self.high],
                 "nice": False,
-                "zero": False,
                 "clamp": True,
+                # Vega complains of it on a logarithmic scale.
+                **({"zero": False} if self.kind == "linear" else {}),
             },
             "axis": {"values": list(self.ticks), "format": NUMBER, **axis},
         }

@@ -210,8 +210,8 @@ class Filled:
         return [tuple(one.cell(column) for column in self.table.columns) for one in self.lines]
 
     def column(self, name: str) -> tuple[Cell, ...]:
-        """All cells of a column. Raises StopIteration for an unknown name."""
-        column = next(one for one in self.table.columns if one.name == name)
+        """All cells of a column. Raises KeyError for an unknown name."""
+        column = {one.name: one for one in self.table.columns}[name]
         return tuple(one.cell(column) for one in self.lines)
 
     @property

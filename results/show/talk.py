@@ -12,19 +12,13 @@ from dataclasses import replace
 from typing import Final
 
 from weighbridge.common.quantities import show_bytes
-from weighbridge.results.analysis.cards import card_words, foremost
+from weighbridge.results.analysis import words
+from weighbridge.results.analysis.answer import Answer
 from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.contrast import ALWAYS, reason
-from weighbridge.results.analysis.findings import (
-    Finding,
-    doubts_in_brief,
-    findings_of,
-    headline,
-    leads_by_driver,
-    overall,
-)
 from weighbridge.results.analysis.host_shares import host_shares
 from weighbridge.results.analysis.kinds import API_NAMES, Kind, kind_of, subjects
+from weighbridge.results.analysis.leads import is_ahead, overall
 from weighbridge.results.analysis.power_mark import marks_of, power_brief, with_losses
 from weighbridge.results.analysis.reasons import reasons, remedy
 from weighbridge.results.analysis.run_data import RunData
@@ -41,14 +35,14 @@ from weighbridge.results.analysis.steps.spreads import shown
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.use import saturated
 from weighbridge.results.analysis.trust import outage_trust, trust
-from weighbridge.results.doubt import doubt_brief, doubt_words
+from weighbridge.results.analysis.words import caveats, headline, title
+from weighbridge.results.doubt import doubt_words, touching
 from weighbridge.results.figures import (
     UNKNOWN,
     counted,
     listed,
     show_figure,
     show_percent,
-    show_ratio,
     upper,
 )
 from weighbridge.results.metrics import METRICS, MetricKey
@@ -71,11 +65,10 @@ from weighbridge.results.show.deck import (
     Point,
     Series,
     Slide,
-    Topic,
     bar_chart,
     table_of,
 )
-from weighbridge.results.show.feature_slides import FEATURES, layers_topic
+from weighbridge.results.show.feature_slides import FEATURES, Topic, layers_topic
 
 MAX_WORKLOADS: Final = 4
 """Workloads with a slide before the divider: those with the largest differences."""
@@ -132,12 +125,13 @@ class _Talk:
 
     def __init__(self, data: RunData) -> None:
         self.data = data
-        names = [one.name for one in data.plan.layouts if one.name not in data.plan.twins]
+        names = list(data.plan.measured)
         self.layouts = names if data.tuned is None else [data.tuned.table.baseline.name]
         self.rows = [row for row in data.rows if row.layout in self.layouts]
         self.names = subjects(self.rows)
-        self.findings = findings_of(data.comparison) if data.tuned is None else ()
-        self.pairs = overall(self.findings)
+        self.answer = Answer(data)
+        self.leads = {lead.kind: lead for lead in self.answer.leads}
+        self.pairs = overall(data.comparison) if data.tuned is None else {}
         self.reasons = reasons(self.rows, data.comparison) if data.tuned is None else ()
 
     @property
@@ -147,7 +141,7 @@ class _Talk:
         offered = {workload.name for workload in suite.workloads if workload.overload is not None}
         apart = {}
         for kind in [kind for kind in self.names if kind[0] not in offered]:
-            ratios = [pair.ratio for pair in self.pairs.get(kind, ()) if pair.shown]
+            ratios = [pair.ratio for pair in self.pairs.get(kind, ()) if is_ahead(pair)]
             apart[kind] = max((ratio.either_way for ratio in ratios if ratio), default=1.0)
         telling = sorted(apart, key=lambda kind: -apart[kind])[:MAX_WORKLOADS]
         return sorted(apart, key=lambda kind: kind not in telling)
@@ -161,7 +155,7 @@ class _Talk:
         """The question, its answer, what shows it, and what was measured how."""
         first, *others = topics
         manifest = self.data.manifest
-        lines = [f"{upper(topic.answer)}." for topic in others[:1]]
+        lines = [topic.sentence for topic in others[:1]]
         if manifest.state != "done":
             why = "".join(f": {line}" for line in manifest.error.splitlines()[:1])
             lines.insert(0, f"This run is not complete: {manifest.state}{why}.")
@@ -212,7 +206,7 @@ class _Talk:
         data = self.data
         if data.tuned is not None or (not self.workloads and (data.outages.kinds or data.overload)):
             return
-        names = list(self.names.values())
+        names = [self.names[kind] for kind in self.workloads]
         what = listed(names) if 0 < len(names) <= 3 else f"{len(names)} workloads"
         which = f"which of {len(self.layouts)} layouts"
         which = listed(self.layouts, "or") if len(self.layouts) <= 6 else which
@@ -222,7 +216,7 @@ class _Talk:
             question=f"Which serves {what} fastest: {which}?" if len(self.layouts) > 1 else alone,
             answer=answer,
             caveat=caveat,
-            cards=tuple(self._card(kind, pairs) for kind, pairs in self.pairs.items()),
+            cards=tuple(map(_card, self.answer.cards)),
             slides=tuple(self._workload(kind) for kind in self.workloads),
             backup=(
                 *(slide for kind in self.workloads for slide in self._latency(kind)),
@@ -237,33 +231,20 @@ class _Talk:
             return "Nothing valid was measured", ""
         if len(self.layouts) == 1:
             return f"{self.layouts[0]}, measured alone", ""
-        leads = [lead for each in leads_by_driver(self.findings).values() for lead in each if lead]
-        brief = doubts_in_brief([doubt for lead in leads for doubt in lead.doubts])
-        answer = headline(self.findings).removeprefix("Provisional: ").replace(f" ({brief})", "")
-        return answer, f"Provisional: {brief}" if brief else ""
-
-    def _card(self, kind: Kind, pairs: Sequence[Finding]) -> Card:
-        """The layout farthest ahead of the first, else its smallest lead."""
-        finding = foremost(pairs)
-        words = card_words(finding)
-        return Card(
-            figure=words.figure,
-            about=upper(self.names[kind]),
-            text=words.text,
-            detail=words.detail,
-            colour=finding.faster if finding.shown else MUTED,
-            caveat=finding.verdict in ("provisional", "not comparable"),
-        )
+        return headline(self.answer.leads, self.answer.stores), caveats(self.answer.leads)
 
     def _title(self, kind: Kind) -> str:
         """Who serves most compared with the first layout, and least; of a single one its best."""
         about, rows = upper(self.names[kind]), self.of(kind)
-        if kind in self.pairs:
-            return f"{about}: {_extremes(self.pairs[kind])}"
+        if kind in self.leads:
+            return title(self.leads[kind], self.answer.stores, intervals=True)
         rates = [(row.value("throughput") or 0.0, row.workers) for row in rows if row.ranked]
         rate, workers = max(rates, default=(0.0, 0))
         at = f"at most {show_figure(rate)} op/s, at {counted(workers, 'worker')}"
         return f"{about}: {at if rate else 'nothing that can be compared'}"
+
+    def _caveat(self, kind: Kind) -> str:
+        return caveats([self.leads[kind]]) if kind in self.leads else ""
 
     def _workload(self, kind: Kind) -> Slide:
         """Throughput and p90 by workers; without any figure, why."""
@@ -274,15 +255,14 @@ class _Talk:
         repeats = max((row.repeats for row in rows), default=0)
         each = f"Figures: geometric mean of {repeats} repeats" if repeats > 1 else "One repeat"
         feet = [f"{each}; whiskers: 95 % interval"]
-        crosses = [one for chart in charts if chart for one in chart.series if not one.joined]
-        feet += ["×: not comparable"] if crosses else []
+        curves = [curve for chart in charts if chart is not None for curve in chart.series]
+        feet += [] if all(curve.joined for curve in curves) else ["×: not comparable"]
         feet += [f"not measured: {', '.join(absent)}"] if absent else []
         feet += [_without_p90(rows)] if charts[0] is not None and charts[1] is None else []
         feet += [power_brief(power)] if power else []
-        doubts = [doubt for pair in pairs for doubt in pair.doubts]
         return Slide(
-            title=with_losses(self._title(kind).removesuffix(", provisional"), power),
-            caveat=upper(doubt_brief(doubts)),
+            title=with_losses(self._title(kind), power),
+            caveat=self._caveat(kind),
             charts=tuple(chart for chart in charts if chart is not None),
             lines=() if charts[0] else tuple(f"{row.layout}: {_why_not(row)}." for row in rows),
             foot=f"{'; '.join(feet)}.",
@@ -323,7 +303,7 @@ class _Talk:
                     for stop in part
                 ]
                 series.append(Series(name, tuple(points), name))
-        if not any(len(one.points) > 1 for one in series):
+        if not any(len(curve.points) > 1 for curve in series):
             return
         bound_ms = default_bound_ms(list(paths.values()))
         title = f"p90 of {about} by throughput"
@@ -332,12 +312,13 @@ class _Talk:
                 served(name, [row for row in rows if row.layout == name], bound_ms)
                 for name in paths
             ]
-            within.sort(key=lambda one: -(one.ops_s or 0.0))
+            within.sort(key=lambda rate: -(rate.ops_s or 0.0))
             named = within if len(within) <= 3 else [within[0], within[-1]]
-            rates = ", ".join(f"{one.layout} {one.span}" for one in named)
+            rates = ", ".join(f"{rate.layout} {rate.span}" for rate in named)
             title = f"{upper(about)} within p90 ≤ {bound_ms:g} ms: {rates}"
         yield Slide(
             title=title,
+            caveat=self._caveat(kind),
             lead="Lower and further right is better",
             charts=(Chart("paths", "p90, ms", tuple(series), "op/s"),),
             foot="Points: geometric mean of the repeats; numbers: workers.",
@@ -443,7 +424,7 @@ class _Talk:
     def meaning(self, topics: Sequence[Topic]) -> Slide:
         """What the audience may conclude, and how to repeat the run."""
         plan, manifest = self.data.plan, self.data.manifest
-        lines = [part for topic in topics for part in topic.meaning or (f"{topic.answer}.",)]
+        lines = [part for topic in topics for part in topic.meaning or (topic.sentence,)]
         lines.append("Other hosts, settings and loads may give another order.")
         if all(workload.rate_per_s is None for workload in plan.suite.workloads):
             lines.append(
@@ -483,7 +464,7 @@ class _Talk:
                 labels=2,
                 table=table_of(("", "workers", *head), lines),
                 foot="Geometric mean of the repeats with half its 95 % interval in per cent, or "
-                f"its ends; n = {most} unless a lower one is said. Red: not comparable.",
+                f"its ends; n = {most} if not said. Grey: provisional. Red: not comparable.",
             )
 
     def caveats(self, first: Topic) -> Iterator[Slide]:
@@ -533,27 +514,16 @@ class _Talk:
         return facts
 
 
-def _extremes(pairs: Sequence[Finding]) -> str:
-    """Which layout is farthest ahead of the first, with the interval, and which is farthest behind;
-    if none is ahead, only that.
-    """
-    of_first: dict[float, tuple[str, Finding]] = {}
-    for pair in pairs:
-        if pair.ratio is not None:
-            ahead = pair.faster != pair.baseline
-            times = pair.ratio.value if ahead else 1 / pair.ratio.value
-            of_first[times] = (pair.faster if ahead else pair.slower, pair)
-    if not of_first:
-        return pairs[0].brief
-    most, least = max(of_first), min(of_first)
-    _, finding = of_first[most if most >= 1 else least]
-    ratio, ends = finding.ratio, ""
-    if ratio is not None and ratio.low is not None and ratio.high is not None:
-        ends = f" ({show_ratio(ratio.low)} to {show_ratio(ratio.high)})"
-    ends = "" if finding.verdict == "too small to matter" or "(" in finding.brief else ends
-    brief, mark, _ = finding.brief.partition(", provisional")
-    last = f", {of_first[least][0]} {show_ratio(least)}" if least < most >= 1 else ""
-    return f"{brief}{ends}{last}{mark}"
+def _card(card: words.Card) -> Card:
+    """The card of a workload on a slide: the winner's name stands before its figure."""
+    return Card(
+        figure=f"{card.name} {card.figure}" if card.figure else UNKNOWN,
+        about=upper(card.about),
+        text=card.text if card.figure else f"{card.name}. {card.text}".rstrip(),
+        detail=card.detail,
+        colour=card.layout or MUTED,
+        caveat=bool(card.caveat),
+    )
 
 
 def _point(row: Row, metric: MetricKey, *, bar: bool = False) -> Point:
@@ -606,14 +576,13 @@ def _figures(row: Row | None, most: int) -> tuple[Cell, Cell]:
         return Cell(UNKNOWN), Cell(UNKNOWN)
     rate, p90 = shown(row, "throughput"), shown(row, "p90")
     rate += f", n = {row.repeats}" if row.repeats < most else ""
-    rate_ink = INK if may_rank(row, "throughput") else BAD
-    return Cell(_unbroken(rate), rate_ink), Cell(
-        _unbroken(p90), INK if may_rank(row, "p90") else BAD
-    )
+    return _figure(row, "throughput", rate), _figure(row, "p90", p90)
 
 
-def _unbroken(text: str) -> str:
-    return text.replace(" ", "\N{NO-BREAK SPACE}")
+def _figure(row: Row, metric: MetricKey, text: str) -> Cell:
+    ink = MUTED if touching(row.doubts, metric) else INK
+    text = text.replace(" ", "\N{NO-BREAK SPACE}")
+    return Cell(text, ink=ink if may_rank(row, metric) else BAD)
 
 
 def _differs(values: dict[str, str]) -> bool:

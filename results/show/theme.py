@@ -10,7 +10,7 @@ not comparable, a faint dot is one repeat.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import resources
 from typing import Any, Final, Literal
 
@@ -54,8 +54,6 @@ DARK: Final = Look(
     axis="#6b7280",
     bad="#ff9078",
 )
-INK: Final = LIGHT.ink
-MUTED: Final = LIGHT.muted
 
 _SHIPPED: Final = {
     "rgw-beast": ("#D55E00", "#F4874F"),
@@ -113,9 +111,6 @@ ON_STRONG: Final = {
 CLAIMED: Final = {"better": 2 / 3, "worse": -2 / 3}
 """The place of the colour of significant changes, from worse, -1, to better, 1."""
 
-Tone = Literal["ink", "muted", "axis", "bad", "cpu", "disk", "disks", "network", "fabric"]
-"""What something means where it has no layout's colour."""
-
 
 class Style(Record):
     """How one layout is drawn."""
@@ -148,22 +143,6 @@ def styles(layouts: Sequence[PlannedLayout], look: Look = LIGHT) -> tuple[Style,
     )
 
 
-def mark_colour(
-    layout: str, tone: str | float | None, drawn_as: Mapping[str, Style], look: Look
-) -> str:
-    """The colour of a tone (`Tone`, or -1 to 1 from worse to better), else of a layout."""
-    if isinstance(tone, float):
-        return colour_at(tone, diverging(look))
-    if tone is not None:
-        return part_colours(look).get(tone) or str(getattr(look, tone))
-    return drawn_as[layout].colour if layout in drawn_as else look.ink
-
-
-def part_colours(look: Look) -> dict[str, str]:
-    """The colours of the parts of a host."""
-    return {part: colours[look.name == "dark"] for part, colours in _PARTS.items()}
-
-
 def diverging(look: Look) -> tuple[str, ...]:
     """Seven colours from the worst to the best; the fourth is neutral."""
     return _WORSE_TO_BETTER[look.name]
@@ -173,40 +152,6 @@ def neutral(look: Look) -> str:
     """The middle of the diverging colours."""
     colours = diverging(look)
     return colours[len(colours) // 2]
-
-
-def colour_at(place: float, colours: Sequence[str]) -> str:
-    """The colour at a place from -1 (the first) to 1 (the last); beyond, that of the end."""
-    along = (min(1.0, max(-1.0, place)) + 1) / 2 * (len(colours) - 1)
-    number = min(int(along), len(colours) - 2)
-    low, high = _channels(colours[number]), _channels(colours[number + 1])
-    mixed = (round(a + (b - a) * (along - number)) for a, b in zip(low, high, strict=True))
-    return "#" + "".join(f"{channel:02X}" for channel in mixed)
-
-
-def ink_on(colour: str) -> str:
-    """Black or white, whichever is easier to read on a colour."""
-    return max((BLACK, WHITE), key=lambda ink: contrast(ink, colour))
-
-
-def contrast(a: str, b: str) -> float:
-    """The contrast of two colours, 1 to 21 (WCAG 2.1); shapes need 3, text 4.5."""
-    darker, lighter = sorted((_luminance(a), _luminance(b)))
-    return (lighter + 0.05) / (darker + 0.05)
-
-
-def _luminance(colour: str) -> float:
-    red, green, blue = (_linear(channel / 255) for channel in _channels(colour))
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def _linear(channel: float) -> float:
-    return channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4
-
-
-def _channels(colour: str) -> tuple[int, int, int]:
-    red, green, blue = bytes.fromhex(colour.removeprefix("#"))
-    return red, green, blue
 
 
 def font_folder() -> str:
@@ -246,6 +191,7 @@ def config(look: Look, layouts: Sequence[PlannedLayout], text_px: int) -> dict[s
             "labelPadding": 6,
             "labelLimit": 0,
             "labelOverlap": True,
+            "labelSeparation": text_px / 2,
             "labelFlush": False,
             "titlePadding": 8,
         },
@@ -271,7 +217,7 @@ def config(look: Look, layouts: Sequence[PlannedLayout], text_px: int) -> dict[s
             "symbol": [style.shape for style in drawn],
             "diverging": list(diverging(look)),
             "heatmap": list(_HEAT[look.name]),
-            "ordinal": list(part_colours(look).values()),
+            "ordinal": [colours[look.name == "dark"] for colours in _PARTS.values()],
         },
         "style": _mark_styles(look, text_px),
         "view": {"stroke": None},
@@ -285,10 +231,12 @@ def config(look: Look, layouts: Sequence[PlannedLayout], text_px: int) -> dict[s
 def _mark_styles(look: Look, text_px: int) -> dict[str, Any]:
     """What marks mean, by the name that a layer's mark has as its `style`."""
     dashed = [text_px / 3, text_px / 4]
+    # Dark colours on a dark background fade sooner.
+    faint = 0.35 if look.name == "light" else 0.55
     return {
         "path": {"strokeWidth": text_px / 5, "strokeCap": "round"},
         "sure": {"filled": True, "opacity": 1, "size": 6 * text_px},
-        "pale": {"filled": True, "opacity": 0.35, "size": 6 * text_px},
+        "pale": {"filled": True, "opacity": faint, "size": 6 * text_px},
         "doubted": {"opacity": 1, "size": 6 * text_px, "strokeWidth": text_px / 7},
         "doubted-bar": {"fillOpacity": 0.15, "strokeWidth": text_px / 9},
         "cross": {"size": 14 * text_px, "strokeWidth": text_px / 6},
@@ -300,7 +248,7 @@ def _mark_styles(look: Look, text_px: int) -> dict[str, Any]:
         "bin": {"strokeWidth": text_px / 2, "opacity": 0.5},
         "whisker": {"color": look.ink, "strokeWidth": text_px / 7},
         "whisker-edge": {"color": look.background, "strokeWidth": text_px / 2.8},
-        "faint": {"strokeWidth": text_px / 12, "opacity": 0.35 if look.name == "light" else 0.55},
+        "faint": {"strokeWidth": text_px / 12, "opacity": faint},
         "uncounted": {"strokeWidth": text_px / 9, "strokeDash": [1, 4], "opacity": 0.9},
         "unsure": {"strokeWidth": text_px / 8, "strokeDash": dashed, "opacity": 0.8},
         "level": {"color": look.muted, "strokeWidth": text_px / 10, "strokeDash": dashed},

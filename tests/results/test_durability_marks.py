@@ -11,7 +11,7 @@ import pytest
 from fake_run import WORKLOADS, fake_run
 from made_cuts import dead_cut, kept_cuts, made_cut, record_made_cuts
 from made_rows import altered, present
-from talks import deck_of, slide, text_of
+from talks import deck_of, of_workload, slide, text_of
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results import derive
 from weighbridge.results.analysis.keeping import ALL, Costs, costs
@@ -157,7 +157,7 @@ def test_slides_have_the_marks_and_the_first_is_about_power_cuts(run: RunStore) 
     assert first.title == f"swift {LOST}"
     assert "at most 14 %" in first.caveat
     assert any("At most 14 %" in note for note in first.notes)
-    write, read = (slide(deck, f"1 MB {what}: ") for what in ("writes", "reads"))
+    write, read = (of_workload(deck, f"1 MB {what}") for what in ("writes", "reads"))
     assert LOST in write.title
     assert "rgw-haproxy not tried" in write.foot
     assert any(f"swift ({LOST}" in note for note in write.notes)

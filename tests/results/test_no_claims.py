@@ -26,7 +26,7 @@ from weighbridge.results.features.outages import OUTAGES, outage_table
 from weighbridge.results.record.outage import Seen, read_outages, record_outage
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.record.telemetry import Attested
-from weighbridge.results.show.deck import MUTED, Deck
+from weighbridge.results.show.deck import Deck
 from weighbridge.results.show.exports import produce
 from weighbridge.results.show.gallery import gallery_of
 from weighbridge.screen.outcome import print_outcome
@@ -110,21 +110,19 @@ def test_a_quiet_run_with_enough_repeats_claims_something(tmp_path: Path) -> Non
 
 def test_a_card_for_an_incomparable_finding_has_no_ratio_and_says_why(grave: RunStore) -> None:
     first = deck_of(grave).slides[0]
-    assert first.title.startswith("Nothing may be ranked, since hosts differ: CPU of gateway-1 gav")
+    assert first.title.startswith("No ranking: hosts differ: CPU of gateway-1 gave ")
     assert [card.figure for card in first.cards] == ["–", "–"]
     assert all(
-        "not comparable" in card.text and card.detail.startswith("hosts differ: CPU of gateway-1")
+        "Not comparable" in card.text and card.detail.startswith("Hosts differ: CPU of gateway-1")
         for card in first.cards
     )
 
 
-def test_a_provisional_card_has_no_layouts_colour_and_says_why(provisional: RunStore) -> None:
-    deck = deck_of(provisional)
-    assert all(card.text.startswith("provisional: rgw-beast ") for card in deck.slides[0].cards)
-    assert all(
-        "a claim needs 5 repeats of each side" in card.detail for card in deck.slides[0].cards
-    )
-    assert {card.colour for card in deck.slides[0].cards} == {MUTED}
+def test_a_card_with_a_caveat_is_dashed_and_the_slide_says_why(provisional: RunStore) -> None:
+    first = deck_of(provisional).slides[0]
+    assert all(card.caveat and card.figure.startswith("RGW ") for card in first.cards)
+    assert "a claim needs 5 repeats of each side" in first.caveat
+    assert " was " in first.title
 
 
 def test_a_slide_says_how_sure_it_is(grave: RunStore, provisional: RunStore) -> None:
@@ -145,11 +143,15 @@ def test_a_reason_is_on_the_page_once_with_its_cells(grave: RunStore) -> None:
     assert page.count('<li class="not-comparable">') == 1
 
 
-def test_chart_titles_begin_with_their_verdict(grave: RunStore, provisional: RunStore) -> None:
-    for store, words in ((grave, "Not comparable: "), (provisional, "Provisional: ")):
-        charts = gallery_of(store.folder).of("figures")
-        assert charts
-        assert all(one.finding.startswith(words) for one in charts)
+def test_charts_say_in_titles_or_captions_that_nothing_is_claimed(
+    grave: RunStore, provisional: RunStore
+) -> None:
+    titles = [one.finding for one in gallery_of(grave.folder).of("figures")]
+    captions = [one.text for one in gallery_of(provisional.folder).of("figures")]
+    assert titles
+    assert captions
+    assert all(one.startswith("Not comparable: ") for one in titles)
+    assert all(" Caveat: " in one for one in captions)
 
 
 def test_data_has_the_doubts(grave: RunStore, provisional: RunStore) -> None:

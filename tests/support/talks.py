@@ -33,6 +33,12 @@ def slide(deck: Deck, title: str) -> Slide:
     return next(page for page in deck.pages if title in page.title)
 
 
+def of_workload(deck: Deck, about: str) -> Slide:
+    """The slide of a workload."""
+    pages = [page for page in deck.pages if page.charts or page is not deck.pages[0]]
+    return next(page for page in pages if f" at {about}" in page.title)
+
+
 def text_of(page: Slide) -> str:
     """What is read on a slide, and its notes."""
     cards = [

@@ -84,7 +84,7 @@ def test_every_chart_is_drawn_with_its_lines_and_labels(page: webdriver.Chrome) 
             text.get_attribute("textContent")
             for text in plot.find_elements(By.CSS_SELECTOR, "svg text")
         ]
-        assert {"rgw-beast", "swift", "workers"} <= set(words)
+        assert {"rgw-beast", "swift", "workers (log scale)"} <= set(words)
         assert len(plot.find_elements(By.CSS_SELECTOR, "svg .mark-symbol path")) >= 4
     lines = page.find_elements(By.CSS_SELECTOR, "#throughput-by-workers .mark-line path")
     assert len(lines) >= 6

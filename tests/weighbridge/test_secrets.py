@@ -53,7 +53,7 @@ AFTERWARDS = (
     ("report", "--no-charts", "RUN"),
     *(
         ("export", "RUN", "--to", form, "--out", f"OUT/{form}")
-        for form in ("csv", "parquet", "json", "hgrm", "hlog", "markdown")
+        for form in ("csv", "parquet", "json", "hgrm", "markdown")
     ),
     ("slides", "RUN", "--out", "OUT/talk.pptx"),
     ("sql", "SELECT * FROM steps", "RUN"),

@@ -349,7 +349,6 @@ def test_a_study_runs_to_its_report_which_can_be_made_again(tmp_path: Path) -> N
         "waits, small-read, 2 workers"
     ) == 1
     assert "There is no store at all." in done.stdout
-    assert "Change of throughput, delay: 20 → 0" in done.stdout
     again = weighbridge("report", str(run), folder=tmp_path, code=0)
     assert "Something else altogether" in again.stdout
 

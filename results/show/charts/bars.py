@@ -12,7 +12,8 @@ from typing import Any, Final
 from weighbridge.results.analysis.contrast import reason
 from weighbridge.results.analysis.find.answers import FoundRate
 from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.figures import all_of, counted, show_figure, upper
+from weighbridge.results.analysis.words import headline
+from weighbridge.results.figures import counted, show_figure, upper
 from weighbridge.results.show.chart import (
     COLOUR,
     COMPARABLE,
@@ -33,6 +34,10 @@ ROOM: Final = 1.5
 """How much longer the scale is than the longest bar or whisker, for the figures."""
 CUT: Final = 1.6
 """An interval of two repeats may be many times the figure: it is cut off, or bars get short."""
+_RATE: Final = (
+    *("layout", "api", "driver", "workload", "connections", "repeats", "steps", "rate_per_s"),
+    "latency_ms",
+)
 _LONGEST: Final = 34
 """Characters beside a missing bar."""
 
@@ -57,14 +62,16 @@ def throughput_bars(source: ChartSource) -> tuple[Chart, ...]:
         for row in rows
     )
     pale = " Pale: provisional." if doubted else ""
+    several = any(len({row.workers for row in rows}) > 1 for rows in source.cells().values())
+    over = " The title is over all worker counts." if several and source.leads else ""
     drawn = (
         f"Geometric mean of {span}, with its 95 % interval" if max(repeats) > 1 else "One repeat"
     )
     chart = Chart(
         key="throughput-bars",
         title="Throughput of every layout",
-        finding=finding(list(groups.values())),
-        caption=f"{drawn}. Each panel has its own scale, from 0.{pale}{few}",
+        finding=headline(source.leads, source.stores) if source.leads else "What was measured",
+        caption=f"{drawn}. Each panel has its own scale, from 0.{pale}{over}{few}",
         panels=tuple(
             _bar_panel(
                 [_throughput_row(source, row) for row in rows],
@@ -117,50 +124,8 @@ def rate_bars(source: ChartSource) -> tuple[Chart, ...]:
     return (chart,)
 
 
-def finding(groups: Sequence[Sequence[Row]]) -> str:
-    """Which layout had clearly the most in how many panels: its whisker touches no other, and every
-    bar is ranked. Claims are left to the comparison.
-    """
-    first: dict[str, int] = {}
-    compared = unranked = 0
-    for group in groups:
-        ranked = [row for row in group if _value(row) is not None]
-        if len(ranked) > 1:
-            compared += 1
-            top = max(ranked, key=lambda row: _value(row) or 0)
-            if len(ranked) < len(group):
-                unranked += 1
-            elif all(_above(top, row) for row in ranked if row is not top):
-                first[top.layout] = first.get(top.layout, 0) + 1
-    counts = sorted({group[0].workers for group in groups})
-    at = f"{' or '.join(str(count) for count in counts)} worker{'s' * (counts != [1])}"
-    if unranked == compared:
-        return f"What was measured at {at}"
-    if not first:
-        return f"At {at}, no layout had clearly the most op/s"
-    (name, times), *others = sorted(first.items(), key=lambda item: -item[1])
-    rest = [f"{other} in {count}" for other, count in others]
-    close = compared - unranked - sum(first.values())
-    rest += [f"{close} too close to call"] * bool(close)
-    rest += [f"{unranked} with a layout that is not ranked"] * bool(unranked)
-    where = (
-        all_of(compared, "kinds")
-        if times == compared > 1
-        else f"{times} of {compared} kinds"
-        if compared > 1
-        else "the kind"
-    )
-    return ", ".join((f"At {at}, {name} had the most op/s in {where} of requests", *rest))
-
-
 def _value(row: Row) -> float | None:
     return row.value("throughput") if row.ranked else None
-
-
-def _above(row: Row, other: Row) -> bool:
-    """Whether the intervals show it; those of fewer than two repeats show nothing."""
-    low, high = row.figure("throughput").low, other.figure("throughput").high
-    return low is not None and high is not None and low > high
 
 
 def _throughput_row(source: ChartSource, row: Row) -> dict[str, Any]:
@@ -179,17 +144,9 @@ def _throughput_row(source: ChartSource, row: Row) -> dict[str, Any]:
 
 def _rate_row(rate: FoundRate) -> dict[str, Any]:
     return {
-        "layout": rate.layout,
-        "api": rate.api,
-        "driver": rate.driver,
-        "workload": rate.workload,
-        "connections": rate.connections,
-        "repeats": rate.repeats,
-        "steps": rate.steps,
-        "rate_per_s": rate.rate_per_s,
+        **{name: getattr(rate, name) for name in _RATE},
         "low": rate.low_per_s,
         "high": rate.high_per_s,
-        "latency_ms": rate.latency_ms,
         "standing": NOT_COMPARABLE
         if rate.condemned
         else PROVISIONAL

@@ -14,13 +14,13 @@ from itertools import permutations
 from types import MappingProxyType
 from typing import Any, Final
 
-from weighbridge.results.analysis.findings import Finding, headline, overall
+from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.kinds import kind_of, subjects
 from weighbridge.results.analysis.steps.service_level import may_rank
 from weighbridge.results.analysis.steps.spreads import shown
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.steps.validity import least_samples
-from weighbridge.results.analysis.words import distinguished
+from weighbridge.results.analysis.words import distinguished, headline, title
 from weighbridge.results.doubt import graves, touching
 from weighbridge.results.figures import counted, upper
 from weighbridge.results.interval import show_latency
@@ -76,7 +76,7 @@ def throughput_by_workers(source: ChartSource) -> tuple[Chart, ...]:
         "throughput",
         key="throughput-by-workers",
         title="Throughput by workers",
-        finding=headline(source.findings)
+        finding=headline(source.leads, source.stores)
         if len(layouts) > 1
         else f"What {layouts[0].name} serves by worker count",
         caption=f"{drawn}{_doubt_words(source, 'throughput')} {_CROSSED}{dashed}{few}",
@@ -94,7 +94,7 @@ def latency_by_workers(source: ChartSource) -> tuple[Chart, ...]:
         "p90",
         key="latency-by-workers",
         title="Latency by workers: p90 and max",
-        finding=latency_headline(rows, source.findings),
+        finding=latency_headline(rows, source.effects),
         caption="Points: p90, with its 95 % interval over the repeats (dots). Dash: the slowest "
         f"request.{_doubt_words(source, 'p90')} {_CROSSED}{bins}",
     )
@@ -109,7 +109,7 @@ def first_byte_by_workers(source: ChartSource) -> tuple[Chart, ...]:
         "first-byte",
         key="first-byte-by-workers",
         title="Time to first byte by workers: p50 and p90",
-        finding=latency_headline(source.by_workers, source.findings, "first-byte"),
+        finding=latency_headline(source.by_workers, source.effects, "first-byte"),
         caption="From the start of a read or listing to the first byte of its answer. Points: p90 "
         f"with its 95 % interval. Dash: the median.{_doubt_words(source, 'first-byte')} {_CROSSED}",
     )
@@ -125,19 +125,16 @@ def _charts(
     rows = source.by_workers
     if not rows and (source.rows or source.outages.kinds):
         return ()
-    pairs = overall(source.findings)
+    leads = {lead.kind: lead for lead in source.leads}
     panels = []
     for kind, cells in source.cells(rows).items():
         if metric == "first-byte" and not any(one.value("first-byte-p50") for one in cells):
             continue
-        mine, key = pairs.get(kind, []), "-".join(kind)
-        said = (
-            _slowest(cells, metric)
-            if metric in SECOND
-            else mine[0].brief
-            if len(mine) == 1
-            else _best(mine)
-        )
+        lead, key = leads.get(kind), "-".join(kind)
+        if metric in SECOND:
+            said = _slowest(cells, metric)
+        else:
+            said = "" if lead is None else title(lead, source.stores)
         panels.append(
             _panel(
                 cells,
@@ -147,9 +144,11 @@ def _charts(
                 key=key,
                 title=upper(source.names[kind]),
                 finding=said,
-                alt_text=" ".join(finding.text for finding in mine),
+                alt_text=lead.effect.text if lead is not None and lead.effect is not None else "",
             )
         )
+    if metric not in SECOND:
+        about["caption"] += source.caveat
     chart = Chart(panels=tuple(panels), layouts=source.layouts, section="workers", **about)
     return (chart,)
 
@@ -348,14 +347,14 @@ def repeats_used(rows: Sequence[Row], planned: int) -> str:
 
 
 def latency_headline(
-    rows: Sequence[Row], findings: Sequence[Finding], metric: MetricKey = "p90"
+    rows: Sequence[Row], effects: Sequence[Effect], metric: MetricKey = "p90"
 ) -> str:
     """The largest gap between two p90s at one worker count, among layouts that are comparable."""
     best: tuple[float, Row, Row] | None = None
     names = subjects(rows)
     apart = {
-        (kind_of(one), one.workers, frozenset((one.faster, one.slower)))
-        for one in findings
+        (kind_of(one), one.workers, frozenset((one.baseline, one.subject)))
+        for one in effects
         if one.ratio is None
     }
     groups: dict[tuple[object, ...], list[Row]] = {}
@@ -374,12 +373,14 @@ def latency_headline(
     if best is None:
         return _widest_of_bins(rows) or "p90 and the slowest request by worker count"
     _, low, high = best
-    doubted = any(in_doubt(row, metric, findings) for row in (low, high))
+    doubted = any(in_doubt(row, metric, effects) for row in (low, high))
+    why = {one.what: "" for row in (low, high) for one in touching(row.doubts, metric)}
+    caveat = f" (caveat: {', '.join(why)})" if why else ""
     return (
-        f"{'Provisional: ' * doubted}{name} differs most in {names[kind_of(low)]} at "
+        f"{name} {'differed' if doubted else 'differs'} most in {names[kind_of(low)]} at "
         f"{counted(low.workers, 'worker')}: "
         f"{shown(low, metric, spread=False)} ms on {low.layout}, "
-        f"{shown(high, metric, spread=False)} ms on {high.layout}"
+        f"{shown(high, metric, spread=False)} ms on {high.layout}{caveat}"
     )
 
 
@@ -449,22 +450,3 @@ def _slowest_bins(cells: Sequence[Row]) -> str:
             names = f": {fast}, {slow}" if not low.touches(high) else ""
             return f"p90 at {counted(workers, 'worker')} {distinguished(low, high)}{names}"
     return "no p90 to compare" if len({row.layout for row in cells}) > 1 else ""
-
-
-def _best(findings: Sequence[Finding]) -> str:
-    """The best of more than two layouts compared with the first; empty when none is comparable."""
-    ahead = [
-        finding
-        for finding in findings
-        if finding.ratio is not None and finding.faster != finding.baseline
-    ]
-    if ahead:
-        return max(ahead, key=lambda finding: finding.ratio.value if finding.ratio else 0).brief
-    known = [finding for finding in findings if finding.ratio is not None]
-    if not known:
-        return "not comparable" if findings else ""
-    claimed = all(one.shown for one in known)
-    return (
-        f"{known[0].baseline} "
-        f"{'is ahead of all' if claimed else 'had the most op/s, but not significantly'}"
-    )

@@ -31,6 +31,8 @@ from weighbridge.results.show.chart_source import ChartSource
 from weighbridge.results.show.scales import names_encoding
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, Ratio
 
+_ABOUT: Final = ("about", "workload", "operation", "api", "driver")
+_SIDES: Final = ("metric", "baseline", "subject", "baseline_value", "subject_value")
 CLIP: Final = 0.5
 """The change that has the full colour: 50 %."""
 ROW_PX: Final = 46
@@ -90,7 +92,7 @@ def _map(comparison: Comparison, metric: MetricKey, effects: Sequence[Effect]) -
         rows = [_row(one, one.subject if about else upper(one.about), columns) for one in mine]
         names = list(dict.fromkeys(row["_y"] for row in rows))
         title = about or f"Change of {name} {at}, {who}"
-        spec = _intervals(names) if single else _cells(names, columns)
+        spec = _intervals(names, rows) if single else _cells(names, columns)
         panels.append(
             Panel(f"{metric}-{number}", title, rows, spec, height=ROW_PX * len(names) + 40)
         )
@@ -113,41 +115,35 @@ def _map(comparison: Comparison, metric: MetricKey, effects: Sequence[Effect]) -
 
 
 def _row(effect: Effect, name: str, columns: Sequence[str]) -> dict[str, Any]:
-    """A row of data; for p90 more is worse. Of bins only the least change that they allow."""
-    change: tuple[float | None, ...] = (None, None, None)
-    ratio = effect.ratio
-    if ratio is not None:
-        ends = (None if in_bins(effect) else ratio.value, ratio.low, ratio.high)
-        change = tuple(None if end is None else percent(end) for end in ends)
+    """A row of data; for p90 more is worse."""
     column = ALL if effect.workers is None else str(effect.workers)
-    text = cell_text(effect)
+    ratio = effect.ratio
     return {
-        "about": effect.about,
-        "workload": effect.workload,
-        "operation": effect.operation,
-        "api": effect.api,
-        "driver": effect.driver,
+        **{name: getattr(effect, name) for name in _ABOUT},
         "workers": column,
-        "metric": effect.metric,
-        "baseline": effect.baseline,
-        "subject": effect.subject,
-        "baseline_value": effect.baseline_value,
-        "subject_value": effect.subject_value,
-        "change_percent": change[0],
-        "low_percent": change[1],
-        "high_percent": change[2],
-        "repeats": None if ratio is None else ratio.repeats,
-        "p": effect.p,
-        "q": effect.q,
-        "verdict": effect.verdict,
+        **{name: getattr(effect, name) for name in _SIDES},
+        **change_cells(ratio, binned=in_bins(effect)),
+        **{name: getattr(effect, name) for name in ("p", "q", "verdict")},
         "_x": column if column in columns else None,
         "_y": name,
         "_tone": _tone(effect),
-        "_text": text,
+        "_text": cell_text(effect),
         "_ratio": None if ratio is None or in_bins(effect) else _within(ratio.value),
         "_low": None if ratio is None or ratio.low is None else _within(ratio.low),
         "_high": None if ratio is None or ratio.high is None else _within(ratio.high),
     }
+
+
+def change_cells(ratio: Ratio | None, *, binned: bool = False) -> dict[str, float | None]:
+    """A ratio as columns, in per cent. Of bins only the least change that they allow is known."""
+    ends = (None, None, None) if ratio is None else (ratio.value, ratio.low, ratio.high)
+    names = ("change_percent", "low_percent", "high_percent")
+    found = {
+        name: None if end is None else percent(end) for name, end in zip(names, ends, strict=True)
+    }
+    if binned:
+        found["change_percent"] = None
+    return {**found, "repeats": None if ratio is None else ratio.repeats}
 
 
 def _within(ratio: float) -> float:
@@ -184,16 +180,19 @@ def _cell_layers(where: str) -> list[Spec]:
     ]
 
 
-def _intervals(names: Sequence[str]) -> Spec:
+def _intervals(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> Spec:
     """The change of each row with its interval, on a scale of ratios, at the only worker count."""
-    scale = {"type": "log", "domain": [1 / WIDEST, WIDEST * 4], "nice": False}
-    ticks = [1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8]
+    known = [row[name] for row in rows for name in ("_ratio", "_low", "_high") if row[name]]
+    reach = max([1, *(math.ceil(abs(math.log2(ratio))) for ratio in known)])
+    end = 2.0**reach
+    scale = {"type": "log", "domain": [1 / end, end**1.6], "nice": False}
+    ticks = [2.0**power for power in range(-reach, reach + 1)]
     axis = {"values": ticks, "labelExpr": "format(datum.value, '~g') + '×'", "grid": True}
     x = {"type": "quantitative", "scale": scale, "axis": axis, "title": "ratio (log scale)"}
     where = "isValid(datum._x)"
     one = layer("rule", "zero", where, x={"datum": 1})
     one["encoding"] |= FULL_HEIGHT
-    known = f"{where} && isValid(datum._low) && isValid(datum._high)"
+    both = f"{where} && isValid(datum._low) && isValid(datum._high)"
     claimed, open_ones = (
         f"{where} && isValid(datum._ratio) && {sign}isValid(datum._tone)" for sign in ("", "!")
     )
@@ -204,10 +203,10 @@ def _intervals(names: Sequence[str]) -> Spec:
         "encoding": {"x": x, "y": {**names_encoding(names), "field": "_y"}},
         "layer": [
             one,
-            layer("rule", "interval", known, x="_low", x2="_high"),
+            layer("rule", "interval", both, x="_low", x2="_high"),
             layer("point", "sure", claimed, x="_ratio", color=colour),
             hollow,
-            layer("text", "figure", where, x={"datum": WIDEST}, text="_text"),
+            layer("text", "figure", where, x={"datum": end}, text="_text"),
         ],
     }
 
@@ -365,21 +364,12 @@ def _study_row(one: Recap, cell: RecapCell) -> dict[str, Any]:
     ratio = cell.ratio
     doubled = 0.0 if ratio is None or cell.verdict == "same" else math.log2(ratio.value)
     place = max(-1.0, min(1.0, doubled / _FULL))
-    ends = (None, None, None) if ratio is None else (ratio.value, ratio.low, ratio.high)
-    change = [None if end is None else percent(end) for end in ends]
     return {
-        "factor": one.factor,
-        "baseline": one.baseline,
-        "level": one.level,
+        **{name: getattr(one, name) for name in ("factor", "baseline", "level")},
         "kind": cell.down,
         "column": cell.across,
-        "layout": cell.layout,
-        "workload": cell.workload,
-        "workers": cell.workers,
-        "change_percent": change[0],
-        "low_percent": change[1],
-        "high_percent": change[2],
-        "repeats": None if ratio is None else ratio.repeats,
+        **{name: getattr(cell, name) for name in ("layout", "workload", "workers")},
+        **change_cells(ratio),
         "q": cell.q,
         "verdict": cell.verdict,
         "why": cell.why,

@@ -31,7 +31,7 @@ from weighbridge.results.show.chart import (
     layer,
 )
 from weighbridge.results.show.chart_source import ChartSource
-from weighbridge.results.show.charts.change_map import TONE, in_bins
+from weighbridge.results.show.charts.change_map import TONE, change_cells, in_bins
 from weighbridge.results.show.scales import AxisScale, names_encoding, nice_top
 from weighbridge.results.show.theme import CLAIMED
 from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
@@ -292,24 +292,17 @@ def change_panel(ordered: Sequence[SettingChange], key: str, title: str) -> Pane
 
 def _change_row(one: SettingChange) -> dict[str, Any]:
     """A row of data; for p90 more is worse."""
-    effect, ratio = one.effect, one.effect.ratio
-    ends = (None, None, None) if ratio is None else (ratio.value, ratio.low, ratio.high)
-    change = [None if end is None else percent(end) for end in ends]
+    effect = one.effect
     return {
         "setting": one.setting,
         "about": effect.about,
         "workers": "all" if effect.workers is None else str(effect.workers),
-        "metric": effect.metric,
-        "baseline": effect.baseline,
-        "subject": effect.subject,
-        "change_percent": change[0],
-        "low_percent": change[1],
-        "high_percent": change[2],
-        "repeats": None if ratio is None else ratio.repeats,
+        **{name: getattr(effect, name) for name in ("metric", "baseline", "subject")},
+        **change_cells(effect.ratio),
         "q": effect.q,
         "verdict": effect.verdict,
         "_tone": CLAIMED.get(effect.verdict),
-        "_text": "× not comparable" if ratio is None else change_figure(effect),
+        "_text": "× not comparable" if effect.ratio is None else change_figure(effect),
     }
 
 

@@ -457,7 +457,7 @@ def test_report_and_exported_steps_have_the_endpoints(tmp_path: Path) -> None:
     plain = derive(run.folder, pictures=False).report.read_text()
     assert 'id="endpoints"' not in plain
     for one in run.steps():
-        endpoints = (tally("10.0.0.1:8000", 60), tally("10.0.0.1:8001", 20, errors={"reset": 2}))
+        endpoints = (tally("10.0.0.1:8000", 120), tally("10.0.0.1:8001", 40, errors={"reset": 2}))
         update = {"endpoints": endpoints, "connections": 7}
         changed = present(one.measurement).model_copy(update=update)
         run.append(altered(one, measurement=changed))
@@ -468,6 +468,6 @@ def test_report_and_exported_steps_have_the_endpoints(tmp_path: Path) -> None:
     assert set(table.column("endpoint_imbalance")) == {1.5}
     assert set(table.column("connections")) == {7}
     assert table.column("endpoints")[0] == (
-        "10.0.0.1:8000: 60 succeeded, p90 1 ms",
-        "10.0.0.1:8001: 20 succeeded, p90 1 ms, 2 reset",
+        "10.0.0.1:8000: 120 succeeded, p90 1 ms",
+        "10.0.0.1:8001: 40 succeeded, p90 1 ms, 2 reset",
     )

@@ -66,7 +66,7 @@ def test_the_page_fetches_nothing(page: WebPage) -> None:
 
 def test_the_answer_comes_first_and_all_that_supports_it_is_folded(page: WebPage) -> None:
     order = [attrs["id"] for attrs in page.all("section")]
-    assert order == ["throughput-bars", "figures", "findings", "limits", "faults"]
+    assert order == ["ratios", "throughput-bars", "figures", "findings", "limits", "faults"]
     folded = [attrs["id"] for attrs in page.all("details") if attrs.get("class") == "fold"]
     assert folded == [
         *("certainty", "throughput-by-workers", "latency-by-workers"),

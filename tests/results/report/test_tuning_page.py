@@ -37,7 +37,8 @@ def table(run: RunStore, name: str) -> list[dict[str, str]]:
 
 
 def section(page: str, name: str) -> str:
-    found = re.search(rf'<section id="{name}".*?</section>', page, re.DOTALL)
+    end = '<section id|<details class="fold"|</main>'
+    found = re.search(rf'(id|class="fold" id)="{name}".*?(?={end})', page, re.DOTALL)
     assert found is not None, f"no section {name}"
     return unescape(re.sub(r"<wbr>|<[^>]*>", " ", found[0].replace("<wbr>", ""))).replace(
         "\N{NO-BREAK SPACE}", " "

@@ -9,16 +9,19 @@ import pytest
 import vl_convert as vlc
 
 from chart_sources import fake_chart_source
+from compared_rows import MILD, times
+from compared_rows import row as row_of
 from fake_run import WORKLOADS, fake_run
 from made_rows import altered, changed
 from weighbridge.common.structure import Level
+from weighbridge.results.analysis.comparing import compare
 from weighbridge.results.analysis.layers.staircase import LayerStep, Staircase
 from weighbridge.results.analysis.steps.summary import Row, summarize
 from weighbridge.results.doubt import Doubt
 from weighbridge.results.metric import MetricFigure
 from weighbridge.results.record.store import RunStore
 from weighbridge.results.show.chart import NOT_COMPARABLE, PROVISIONAL, Chart, Panel
-from weighbridge.results.show.charts.bars import finding, throughput_bars
+from weighbridge.results.show.charts.bars import throughput_bars
 from weighbridge.results.show.charts.by_workers import (
     first_byte_by_workers,
     latency_by_workers,
@@ -31,6 +34,7 @@ from weighbridge.results.show.charts.layers import (
     far_ceilings,
     top_with_ceilings,
 )
+from weighbridge.results.show.charts.ratios import ratio_chart
 from weighbridge.results.show.scales import AxisScale
 
 HELD = Doubt(what="set by the CPU limit", grade="grave", words="throttled", metrics=("p90",))
@@ -205,7 +209,7 @@ def test_first_bytes_have_a_chart_of_p90_and_median_only_where_timed(
     reads = {row.workload for row in rows if row.operation == "read"}
     assert len(chart.panels) == len(reads)
     assert all("reads" in panel.title for panel in chart.panels)
-    assert "p90 of time to first byte differs most in" in chart.finding
+    assert "p90 of time to first byte differed most in" in chart.finding
     lines = chart.csv.splitlines()
     assert {"first_byte_ms", "first_byte_p50_ms", "samples"} < set(lines[0].split(","))
     assert len(lines) == 1 + sum(row.operation == "read" for row in rows)
@@ -320,39 +324,23 @@ def test_bars_begin_at_0_and_have_the_interval_of_the_table(
     assert len(list(csv.DictReader(io.StringIO(chart.csv)))) == 6
 
 
-def group(rows: tuple[Row, ...], workers: int, **bars: tuple[float | None, ...]) -> list[Row]:
-    """Rows with these figures and intervals; None: not ranked."""
-    made = []
-    for name, (value, low, high) in bars.items():
-        figure = MetricFigure(value=value, low=low, high=high)
-        made.append(
-            altered(
-                rows[0],
-                layout=name,
-                workers=workers,
-                valid=value is not None,
-                doubts=(),
-                steady=True,
-                figures={"throughput": figure} if value is not None else {},
-            )
-        )
-    return made
-
-
-def test_the_title_names_only_layouts_whose_intervals_are_apart_from_all_others(
-    rows: tuple[Row, ...],
+@pytest.mark.parametrize(
+    ("factor", "doubts", "faster", "standing", "text"),
+    [
+        (2.0, (), "b", "comparable", "2.0×"),
+        (0.5, (), "a", "comparable", "2.0×"),
+        (0.5, (MILD,), "a", "provisional", "2.0×"),
+    ],
+)
+def test_a_ratio_is_drawn_on_the_side_of_the_faster_layout_with_its_interval(
+    factor: float, doubts: tuple[Doubt, ...], faster: str, standing: str, text: str, run: RunStore
 ) -> None:
-    ahead = group(rows, 16, a=(200, 190, 210), b=(100, 90, 110), c=(180, 170, 189))
-    close = group(rows, 4, a=(100, 90, 110), b=(90, 80, 99))
-    once = group(rows, 4, a=(100, None, None), b=(50, None, None))
-    assert finding([ahead]) == "At 16 workers, a had the most op/s in the kind of requests"
-    assert finding([ahead, close, once]) == (
-        "At 4 or 16 workers, a had the most op/s in 1 of 3 kinds of requests, 2 too close to call"
-    )
-    assert finding([close, once]) == "At 4 workers, no layout had clearly the most op/s"
-    unranked = group(rows, 16, a=(200, 190, 210), b=(100, 90, 110), c=(None, None, None))
-    assert finding([unranked]) == "What was measured at 16 workers"
-    assert finding([ahead, unranked]) == (
-        "At 16 workers, a had the most op/s in 1 of 2 kinds of requests, "
-        "1 with a layout that is not ranked"
-    )
+    rows = [row_of("a", rates=times(1.0)), row_of("b", rates=times(factor), doubts=doubts)]
+    (chart,) = ratio_chart(fake_chart_source(run, comparison=compare(rows)))
+    (shown,) = chart.panels[0].rows
+    assert (shown["layout"], shown["standing"], shown["_text"]) == (faster, standing, text)
+    assert shown["ratio"] == pytest.approx(factor)
+    assert shown["low"] <= shown["ratio"] <= shown["high"]
+    assert ("Hollow" in chart.caption) == bool(doubts)
+    lost = compare([row_of("a"), row_of("b", rates=())])
+    assert ratio_chart(fake_chart_source(run, comparison=lost)) == ()
