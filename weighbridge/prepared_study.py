@@ -87,7 +87,6 @@ def _lacking(need: HostNeed, hardware: Hardware, planned: Sequence[Planned]) -> 
 
 
 def _kind(disk: Disk) -> tuple[object, ...]:
-    """What tells kinds of disk apart; of real ones names, whose order their writer chose."""
     return (disk.id, disk.bandwidth, disk.iops, None if disk.model is None else disk.model.base)
 
 

@@ -279,7 +279,6 @@ def _differing(before: Mapping[str, str], now: Mapping[str, str]) -> list[Change
 
 
 def _steady(name: str, text: str) -> str:
-    """A fact as it is compared: memory with one decimal of GiB, as boots differ in the rest."""
     found = re.fullmatch(r"(\d+) kB", text) if name == "memory" else None
     return f"{int(found[1]) / 2**20:.1f} GiB" if found else text
 

@@ -337,7 +337,6 @@ def size_remark(hardware: Hardware) -> str:
 
 
 def _tried(read: Callable[[], Read], refused: list[UsageError]) -> Read | None:
-    """What is read; None if it is refused, which is added to `refused`."""
     try:
         return read()
     except UsageError as error:

@@ -180,7 +180,6 @@ def _refuse_json(*, dry_run: bool, as_json: bool) -> None:
 def _asked(
     planned: Planned, chosen: Sequence[Capability], *, dangerous: bool
 ) -> tuple[Capability, ...]:
-    """What is asked of a layout: of a gateway that already runs nothing that may end it."""
     if dangerous or not planned.gateway.already_runs:
         return tuple(chosen)
     return tuple(one for one in chosen if not one.dangerous)

@@ -71,7 +71,6 @@ class PassRunner:
         return True
 
     def _left(self, turn: StepTurn) -> bool:
-        """Whether a step is to be measured, or the search after it goes on."""
         if turn.key in self.given_up:
             return False
         return turn.key not in self.runner.complete or self._next_of(turn) is not None
@@ -81,7 +80,6 @@ class PassRunner:
         return [turn for turn in turns if turn.key not in self.given_up]
 
     def _unlike(self) -> tuple[str, ...]:
-        """Notes about what an A/A control lacks that its layout had."""
         lacking = (
             turn.workload.name
             for ways in self.plan.groups(self.visit.layout)

@@ -460,7 +460,6 @@ class _StepProfile:
         )
 
     def _tidy(self) -> None:
-        """Keep perf's own file for other tools if it is small."""
         for perf in self._perfs():
             perf.data.with_suffix(".log").unlink(missing_ok=True)
             perf.data.with_name(f"{perf.data.name}.old").unlink(missing_ok=True)
