@@ -1,6 +1,7 @@
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import Field
@@ -54,6 +55,7 @@ class Numbers(Record):
     share: float = 0.0
     on: bool = False
     inner: Mapping[str, int] = {}
+    free: Any = None
 
 
 @pytest.mark.parametrize(
@@ -80,6 +82,11 @@ def test_what_only_yaml_takes_for_a_number_is_a_fault(text: str, place: str) -> 
 )
 def test_what_people_write_is_read_as_it_looks(text: str, record: Numbers) -> None:
     assert Document("f.yaml", text).into(Numbers) == record
+
+
+def test_a_list_that_holds_itself_is_read_where_anything_may_be() -> None:
+    free = Document("f.yaml", "free: &a [*a]").into(Numbers).free
+    assert free[0] is free
 
 
 def test_a_duplicate_key_is_a_fault_that_names_the_first() -> None:

@@ -182,7 +182,6 @@ def _private_key(path: Path) -> asyncssh.SSHKey:
 
 
 def _unlock(error: Exception) -> str:
-    """What to do about an encrypted key. Only bcrypt can read OpenSSH's own form of such keys."""
     if "bcrypt" in str(error):
         return (
             "install bcrypt beside weighbridge (pip install bcrypt), or load the key into "

@@ -259,6 +259,7 @@ def test_a_store_that_hangs_is_unknown_and_named_as_silent(
     assert (answer.outcome, answer.text) == ("unknown", "no complete answer within 0.2 s")
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_capability_that_takes_too_long_is_unknown(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

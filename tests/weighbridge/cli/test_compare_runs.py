@@ -346,7 +346,7 @@ def test_a_regression_fails_its_tests_and_heads_page_and_summary(
     answer = next(line for line in said.splitlines() if line.startswith("B is worse"))
     page = (tmp_path / "deep" / "page.html").read_text()
     assert f"<h1>{answer}</h1>" in page
-    assert 'data-spec="recap-map-throughput"' in page
+    assert 'data-spec="recap-map-throughput-0"' in page
     assert (tmp_path / "summary.md").read_text().startswith(f"### {answer}\n")
     found = outcomes(tmp_path / "junit.xml")
     swift = "swift (B) vs swift (A): throughput of 1 MB reads at"
