@@ -23,6 +23,7 @@ from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import Doubt, doubt_words, graves
 from weighbridge.results.figures import (
     alike_as_one,
+    all_of,
     counted,
     listed,
     show_figure,
@@ -37,7 +38,6 @@ from weighbridge.results.statistics import LEVEL, Ratio
 
 MAX_WORKLOADS: Final = 4
 """A headline names up to so many workloads one by one; of more it says how many."""
-MAX_REASONS: Final = 2
 MAX_REASON: Final = 90
 """Length in characters of a doubt's own words in a line of caveats; longer ones are named only."""
 MOSTLY: Final = 50.0
@@ -85,7 +85,7 @@ def group_name(layouts: Sequence[str], every: Sequence[str], stores: Mapping[str
     if len(owners) == 1 and (owner := owners.pop()) is not None:
         same = [name for name in every if stores.get(name) == owner]
         if set(same) == set(layouts) and len(same) < len(every):
-            return owner if len(same) == 1 else f"{owner} ({counted(len(same), 'layout')})"
+            return owner if len(same) == 1 else all_of(len(same), f"{owner} layouts")
     return listed(list(layouts))
 
 
@@ -151,6 +151,7 @@ def _clauses(
         _ahead(sides, group, len(leads), intervals=intervals)
         for sides, group in sorted(groups.items(), key=lambda item: -len(item[1]))
     ]
+    clauses[:1] = map(_begin, clauses[:1])
     for standing, words in _WITHOUT_LEADER.items():
         without = [lead for lead in leads if lead.standing == standing]
         if without:
@@ -164,6 +165,11 @@ def _clauses(
         where = f" in {count} of {len(leads)} workloads" if len(leads) > 1 else ""
         clauses.append(f"{name} not comparable{where}")
     return clauses
+
+
+def _begin(text: str) -> str:
+    """A text that begins a sentence; names of layouts keep their first letter."""
+    return upper(text) if text.startswith(("both ", "all ")) else text
 
 
 def title(lead: Lead, stores: Mapping[str, str] = NO_STORES, *, intervals: bool = False) -> str:
@@ -296,7 +302,7 @@ def card(lead: Lead, stores: Mapping[str, str] = NO_STORES) -> Card:
         least = "at least " * (len(lead.leaders) > 1)
         figure = show_ratio(lead.ratio.value)
         text = f"{least}as fast as {others.rstrip(',')}"
-        return Card(lead.about, figure, text, detail, leaders, caveat, lead.leaders[0])
+        return Card(lead.about, figure, text, detail, _begin(leaders), caveat, lead.leaders[0])
     name = upper(_WITHOUT_LEADER[lead.standing])
     text = f"{high.layout} vs {low.layout}: {show_ratio(lead.ratio.value)}"
     return Card(lead.about, "", text, detail, name, caveat)

@@ -84,12 +84,12 @@ THREE = [row("swift"), row("beast", rates=times(2)), row("haproxy", rates=times(
             "c is 1.1× as fast as b, the next fastest, at 1 MB reads",
         ),
         # A group of layouts of one store, of which none is faster than another.
-        (THREE, "RGW (2 layouts) are at least 2.0× as fast as swift at 1 MB reads"),
+        (THREE, "Both RGW layouts are at least 2.0× as fast as swift at 1 MB reads"),
         (
             [row("swift", rates=times(5)), *THREE[1:]],
             "swift is 2.5× as fast as haproxy, the next fastest, at 1 MB reads",
         ),
-        ([row("other"), *THREE[1:], row("swift")], "RGW (2 layouts) are at least 2.0× as fast as"),
+        ([row("other"), *THREE[1:], row("swift")], "Both RGW layouts are at least 2.0× as fast as"),
         (
             [row("a"), row("b", rates=times(5), valid=False), row("c", rates=times(2))],
             "c is 2.0× as fast as a at 1 MB reads; b not comparable",
