@@ -352,8 +352,8 @@ class WorkloadLead(Record):
     about: str
     """`64 kB reads`."""
     standing: Standing
-    """ahead: somebody leads. alike: all layouts are equivalent. open: no difference was found, or
-    only between some of them. not comparable: fewer than two layouts are."""
+    """ahead: somebody leads. alike: all are equivalent. mixed: nobody leads, but a layout is ahead
+    of another. open: no difference was found. not comparable: fewer than two are."""
     leaders: tuple[str, ...]
     """The fastest layouts, of which none is faster than another; empty: nobody leads."""
     others: tuple[str, ...]

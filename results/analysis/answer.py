@@ -44,7 +44,7 @@ class Answer:
         if data.durability:
             return "; ".join(map(_survived, data.durability))
         if data.study is not None and data.study.conclusions:
-            return _concluded(data.study)
+            return concluded(data.study)
         sentences = (
             () if data.found is None else data.found.sentences,
             [kind.headline for kind in data.outages.kinds],
@@ -88,19 +88,10 @@ def _survived(durability: LayoutDurability) -> str:
     return f"{durability.layout} {durability.mark.loss}"
 
 
-def _concluded(study: StudyOutcome) -> str:
-    """`2 of 9 conclusions contradicted, 7 open`."""
+def concluded(study: StudyOutcome) -> str:
+    """`2 of 9 conclusions contradicted, none supported, 7 open`."""
     counts = Counter(one.verdict for one in study.conclusions)
-    parts = [
-        f"{count} {word}"
-        for count, word in (
-            (counts["contradicts"], "contradicted"),
-            (counts["supports"], "supported"),
-            (counts["cannot tell"], "open"),
-        )
-        if count
-    ]
-    count, _, word = parts[0].partition(" ")
-    total = counted(len(study.conclusions), "conclusion of the study")
-    total = total.replace("conclusion of the studys", "conclusions of the study")
-    return ", ".join([f"{count} of {total} {word}", *parts[1:]])
+    return (
+        f"{counts['contradicts'] or 'None'} of {counted(len(study.conclusions), 'conclusion')} "
+        f"contradicted, {counts['supports'] or 'none'} supported, {counts['cannot tell']} open"
+    )

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Final, get_args
 
 from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
+from weighbridge.results.analysis.kinds import API_NAMES
 from weighbridge.results.analysis.leads import Lead, Standing, faster, faster_ratio
 from weighbridge.results.analysis.power_mark import power_brief, power_words, with_losses
 from weighbridge.results.analysis.steps.bottleneck import NOTHING_SEEN
@@ -47,17 +48,9 @@ compared have their reads from different places. Between them a reader must look
 """
 _STORES: Final = {"rgw": "RGW", "swift": "Swift"}
 """By kind of gateway. Others are called what their layouts are called."""
-_RELEASES: Final = {"rgw": "Ceph RGW", "swift": "Swift"}
-_APIS: Final = {
-    "s3": "S3",
-    "swift": "Swift’s API",
-    "rados": "RADOS",
-    "object-server": "Swift’s object servers",
-    "rbd": "RBD",
-    "cephfs": "CephFS",
-}
 _WITHOUT_LEADER: Final[dict[Standing, str]] = {
     "alike": "no difference that matters",
+    "mixed": "no layout leads",
     "open": "no difference found",
     "not comparable": "not comparable",
 }
@@ -96,10 +89,10 @@ def context(manifest: Manifest, plan: ResolvedPlan, settings: int | None = None)
     """
     own = [layout for layout in plan.layouts if layout.name not in plan.twins]
     own = own if settings is None else own[:1]
-    releases = listed(list(dict.fromkeys(_release(manifest, layout) for layout in own)))
-    apis = listed([_APIS[api] for api in dict.fromkeys(plan.suite.api)])
-    over = {1: "over", 2: "both over"}.get(len(own), "all over")
-    parts = [f"{releases}, {over} {apis}"]
+    systems = list(dict.fromkeys(_system(manifest, layout) for layout in own))
+    apis = listed([API_NAMES[api] for api in dict.fromkeys(plan.suite.api)])
+    over = {1: "over", 2: "both over"}.get(len(systems), "all over")
+    parts = [f"{listed(systems)}, {over} {apis}"]
     parts += [] if settings is None else [counted(settings, "setting")]
     if plan.hardware.kind == "existing":
         parts.append("gateways that already ran")
@@ -113,15 +106,17 @@ def context(manifest: Manifest, plan: ResolvedPlan, settings: int | None = None)
     return ", ".join(parts)
 
 
-def _release(manifest: Manifest, layout: PlannedLayout) -> str:
-    """`Ceph RGW 16.2.15`, `Swift 2.30`; of others the layout's name."""
-    if layout.gateway not in _RELEASES:
+def _system(manifest: Manifest, layout: PlannedLayout) -> str:
+    """`Ceph RGW 16.2.15`, `OpenStack Swift 2.30`, as its daemons said; else the layout's name."""
+    facts: dict[str, str] = {}
+    for sheet in manifest.sheets:
+        if sheet.layout == layout.name:
+            facts |= sheet.facts
+    product, _, release = facts.get("gateway", "").partition(", release ")
+    if not release:
         return layout.name
-    facts = (sheet.facts for sheet in manifest.sheets if sheet.layout == layout.name)
-    said = next((one["radosgw"] for one in facts if "radosgw" in one), "")
-    seen = _VERSION.search(said)
-    release = seen[1] if seen else layout.release.rpartition("-")[2]
-    return f"{_RELEASES[layout.gateway]} {release}"
+    seen = _VERSION.search(facts.get("radosgw", ""))
+    return f"{product} {seen[1] if seen else release.partition(',')[0].partition('-')[2]}"
 
 
 # The answer of a comparison.
@@ -136,7 +131,7 @@ def headline(leads: Sequence[Lead], stores: Mapping[str, str] = NO_STORES) -> st
         return "Only one layout was measured: there is nothing to compare it with"
     if all(lead.standing == "not comparable" for lead in leads):
         return f"No ranking{_why_not(leads, ': ')}"
-    marks = [mark for lead in leads if lead.effect is not None for mark in lead.effect.power]
+    marks = [mark for lead in leads for mark in lead.power]
     return with_losses("; ".join(_clauses(leads, stores)), marks)
 
 
@@ -146,7 +141,8 @@ def _clauses(
     groups: dict[tuple[str, str, str], list[Lead]] = {}
     for lead in leads:
         if lead.standing == "ahead":
-            groups.setdefault((*_sides(lead, stores), _is(lead)), []).append(lead)
+            verb = _is(lead, several=len(lead.leaders) > 1)
+            groups.setdefault((*_sides(lead, stores), verb), []).append(lead)
     clauses = [
         _ahead(sides, group, len(leads), intervals=intervals)
         for sides, group in sorted(groups.items(), key=lambda item: -len(item[1]))
@@ -156,7 +152,8 @@ def _clauses(
         without = [lead for lead in leads if lead.standing == standing]
         if without:
             at = _workloads([lead.about for lead in without], len(leads))
-            why = _why_not(without, ", since ") if standing == "not comparable" else ""
+            why = _largest(without) if standing == "mixed" else ""
+            why = _why_not(without, ", since ") if standing == "not comparable" else why
             clauses.append(f"{words} {at}{why}" if clauses else upper(f"{words} {at}{why}"))
     missing = Counter(
         name for lead in leads if lead.standing != "not comparable" for name in lead.excluded
@@ -201,11 +198,9 @@ def _workloads(names: Sequence[str], total: int) -> str:
     """`at 4 MB reads and 4 MB writes`, `in 5 of 9 workloads`, `in all 9 workloads`."""
     if len(names) <= MAX_WORKLOADS:
         return f"at {listed(list(names))}"
-    return (
-        f"in all {total} workloads"
-        if len(names) == total
-        else f"in {len(names)} of {total} workloads"
-    )
+    if len(names) == total:
+        return f"in all {total} workloads"
+    return f"in {len(names)} of {total} workloads"
 
 
 def _sides(lead: Lead, stores: Mapping[str, str]) -> tuple[str, str]:
@@ -217,10 +212,22 @@ def _sides(lead: Lead, stores: Mapping[str, str]) -> tuple[str, str]:
     return leaders, f"{lead.others[0]}, the next fastest,"
 
 
-def _is(lead: Lead) -> str:
+def _is(lead: Lead, *, several: bool = False) -> str:
     """The verb: the present for a claim alone, the plural for several names."""
-    several = len(lead.leaders) > 1
     return ("are" if several else "is") if lead.claimed else ("were" if several else "was")
+
+
+def _largest(leads: Sequence[Lead]) -> str:
+    """The largest difference that was found in each workload in which nobody leads, of a few."""
+    found = [_difference(lead) for lead in leads if lead.effect is not None]
+    return f" ({'; '.join(found)})" if len(found) <= MAX_WORKLOADS else ""
+
+
+def _difference(lead: Lead) -> str:
+    if lead.effect is None or lead.ratio is None:
+        return ""
+    high, low = _rows(lead.effect)
+    return f"{high.layout} {_is(lead)} {show_ratio(lead.ratio.value)} as fast as {low.layout}"
 
 
 def _why_not(leads: Sequence[Lead], start: str = "") -> str:
@@ -241,12 +248,10 @@ def caveats(leads: Sequence[Lead]) -> str:
     touched = [lead for lead in leads if lead.standing != "not comparable" and lead.doubts]
     if not touched:
         return ""
-    where = (
-        ""
-        if len(touched) == len(leads)
-        else f" {_workloads([one.about for one in touched], len(leads))}"
-    )
-    return f"Caveat{where}: {doubts_in_brief([doubt for lead in touched for doubt in lead.doubts])}"
+    brief = doubts_in_brief([doubt for lead in touched for doubt in lead.doubts])
+    if len(touched) == len(leads):
+        return f"Caveat: {brief}"
+    return f"Caveat {_workloads([lead.about for lead in touched], len(leads))}: {brief}"
 
 
 def doubts_in_brief(doubts: Sequence[Doubt]) -> str:
@@ -305,6 +310,7 @@ def card(lead: Lead, stores: Mapping[str, str] = NO_STORES) -> Card:
         return Card(lead.about, figure, text, detail, _begin(leaders), caveat, lead.leaders[0])
     name = upper(_WITHOUT_LEADER[lead.standing])
     text = f"{high.layout} vs {low.layout}: {show_ratio(lead.ratio.value)}"
+    text = _difference(lead) if lead.standing == "mixed" else text
     return Card(lead.about, "", text, detail, name, caveat)
 
 

@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Final
 
 from weighbridge.common.structure import Level
+from weighbridge.results.analysis.answer import concluded
 from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.durability import LISTINGS, LayoutDurability
 from weighbridge.results.analysis.find.answers import RATE_HEAD, FoundKind, rate_lines
@@ -151,11 +152,7 @@ def study_topic(data: RunData) -> Topic | None:
     study = data.study
     if study is None:
         return None
-    counts = Counter(conclusion.verdict for conclusion in study.conclusions)
-    answer = (
-        f"{counts['contradicts'] or 'None'} of {counted(len(study.conclusions), 'conclusion')} "
-        f"contradicted, {counts['supports'] or 'none'} supported, {counts['cannot tell']} open"
-    )
+    answer = concluded(study)
     inks = {"contradicts": WORSE, "supports": BETTER, "cannot tell": MUTED}
     ordered = sorted(study.conclusions, key=lambda conclusion: [*inks].index(conclusion.verdict))
     lines = [

@@ -17,7 +17,7 @@ from weighbridge.results.analysis.answer import Answer
 from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.contrast import ALWAYS, reason
 from weighbridge.results.analysis.host_shares import host_shares
-from weighbridge.results.analysis.kinds import API_NAMES, Kind, kind_of, subjects
+from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
 from weighbridge.results.analysis.leads import is_ahead, overall
 from weighbridge.results.analysis.power_mark import marks_of, power_brief, with_losses
 from weighbridge.results.analysis.reasons import reasons, remedy
@@ -167,37 +167,7 @@ class _Talk:
             cards=first.cards[:MAX_CARDS],
             notes=tuple(pair.text for pairs in self.pairs.values() for pair in pairs),
         )
-        return replace(
-            shown, lead=first.question, lines=(*lines, self._systems(), self._conditions())
-        )
-
-    def _systems(self) -> str:
-        """`rgw-beast: Ceph RGW, release ceph-16; swift: ...`: layouts of one gateway together."""
-        gateways = self._facts().get("gateway", {})
-        layouts: dict[str, list[str]] = {}
-        for layout in self.data.plan.layouts:
-            release = f", release {layout.release}" if layout.release else ""
-            system = gateways.get(layout.name) or f"{layout.gateway}{release}"
-            if layout.name in self.layouts:
-                layouts.setdefault(system, []).append(layout.name)
-        return f"{'; '.join(f'{listed(names)}: {system}' for system, names in layouts.items())}."
-
-    def _conditions(self) -> str:
-        """The API, hosts and repeats, of which each may decide a result."""
-        data, plan, suite = self.data, self.data.plan, self.data.plan.suite
-        hosts = plan.hardware.hosts.values()
-        limits = [host.cpus for host in hosts if host.cpus is not None]
-        cpus = f" with {sum(limits):g} CPUs together" if hosts and len(limits) == len(hosts) else ""
-        order = ", in balanced order" if plan.balanced else ""
-        repeats = f"{counted(suite.repeats, 'repeat')} of each step{order}"
-        counts = sorted({row.repeats for row in self.rows})
-        if data.tuned is not None:
-            rounds = counted(data.tuned.rounds, "round")
-            repeats = f"{counted(data.tuned.table.trials, 'trial')} in {rounds}"
-        elif counts and counts[0] < suite.repeats:
-            repeats += f", of which {counts[0]} to {counts[-1]} could be used"
-        where = f"{counted(len(hosts), 'host')}{cpus}" if hosts else plan.hardware.name
-        return f"Over {listed([API_NAMES[api] for api in suite.api])}; {where}; {repeats}."
+        return replace(shown, lead=first.question, lines=(*lines, f"{self.answer.context}."))
 
     # ---- the comparison of layouts, or one layout alone
 

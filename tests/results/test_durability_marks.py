@@ -326,7 +326,6 @@ def memory(daemon: str, size: int | None, repeat: int = 0, **more: Any) -> Daemo
 
 
 def cells(table: Filled) -> dict[str, str]:
-    """What people read of its only line, by head."""
     return dict(zip((one.title for one in table.heads), table.texts[0], strict=True))
 
 

@@ -58,7 +58,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def p95_ms(folder: Path, layout: str) -> list[float]:
-    """Of each repeat, read from its own histogram."""
     return [
         min(Histogram.decode(tally.latency or "").percentile_us(95), tally.max_us or 0) / 1000
         for step in RunStore.open(folder).steps()

@@ -31,7 +31,6 @@ class Knob:
 
     @property
     def parameter(self) -> Parameter:
-        """The parameter as a tuning file declares it."""
         return Parameter(
             key=self.key,
             values=tuple(Level(value=value, also=dict(self.also)) for value in self.faster),

@@ -29,7 +29,6 @@ def _regex(values: Sequence[str]) -> str:
 
 
 def filled(query: str, chosen: Mapping[str, Sequence[str]]) -> str:
-    """A query as Grafana sends it, with all times."""
     query = query.replace("$timeFilter", "time >= '2014-01-01' and time <= '2100-01-01'")
     query = re.sub(r"\$([a-z]+)", lambda found: _regex(chosen[found[1]]), query)
     assert not re.search(r"\$[\w{]", query), query

@@ -188,7 +188,6 @@ def host_second(limits: HostLimits, second: int, cpu_s: float, **more: Any) -> H
 
 
 def binned(values_us: Iterable[int]) -> Bins:
-    """Latencies in the bins that COSBench counts."""
     values = list(values_us)
     counts = Counter(value // BIN_US for value in values if value < BEYOND_US)
     beyond = sum(value >= BEYOND_US for value in values)

@@ -29,18 +29,15 @@ def deck_of(store: RunStore) -> Deck:
 
 
 def slide(deck: Deck, title: str) -> Slide:
-    """The first slide with this in its title."""
     return next(page for page in deck.pages if title in page.title)
 
 
 def of_workload(deck: Deck, about: str) -> Slide:
-    """The slide of a workload."""
     pages = [page for page in deck.pages if page.charts or page is not deck.pages[0]]
     return next(page for page in pages if f" at {about}" in page.title)
 
 
 def text_of(page: Slide) -> str:
-    """What is read on a slide, and its notes."""
     cards = [
         part for card in page.cards for part in (card.figure, card.about, card.text, card.detail)
     ]

@@ -89,7 +89,6 @@ def _run(*words: str) -> None:
 
 @contextlib.contextmanager
 def terminated(certificate: Path, backend: tuple[str, int]) -> Iterator[int]:
-    """A TLS port on loopback in front of a server."""
     places = ("127.0.0.1", "0", backend[0], str(backend[1]))
     argv = [sys.executable, __file__, str(certificate), *places]
     with subprocess.Popen(

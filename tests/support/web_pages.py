@@ -25,7 +25,6 @@ class WebPage(HTMLParser):
             self.words.append(data.strip())
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
-        """The attributes of each element of this kind."""
         return [attrs for name, attrs in self.elements if name == tag]
 
     @property

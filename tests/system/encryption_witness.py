@@ -80,7 +80,6 @@ def main() -> None:
 
 
 def with_its_own_key(order: dict[str, Any], port: int, client: Any) -> dict[str, Any]:
-    """The same with a key of the store's (SSE-S3)."""
     bucket = "wb-sse3-w-0"
     client.create_bucket(Bucket=bucket)
     made = engine(order, port, {}, "wb-sse3", encryption="sse-s3")

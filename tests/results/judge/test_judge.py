@@ -13,6 +13,7 @@ from weighbridge.results.analysis.answer import Answer
 from weighbridge.results.analysis.comparing import NO_CONTROLS, compare
 from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.leads import Lead, leads
+from weighbridge.results.analysis.power_mark import PowerMark
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.steps.summary import Row, summarize
 from weighbridge.results.analysis.words import MAX_WORKLOADS, card, caveats, headline, title
@@ -26,7 +27,6 @@ FEW = "Caveat: a claim needs 5 repeats of each side"
 
 
 def row_of(layout: str, workers: int, rates: Sequence[float], **more: object) -> Row:
-    """A row of few repeats, with one p90."""
     given: dict[str, object] = {
         "layout": layout,
         "workers": workers,
@@ -79,6 +79,21 @@ THREE = [row("swift"), row("beast", rates=times(2)), row("haproxy", rates=times(
             [row("a"), row("b", rates=times(1.5, WIDE)), row("c", rates=times(1.65, WIDE[::-1]))],
             "No difference found at 1 MB reads",
         ),
+        # Nobody leads, and yet a difference was found: it is said.
+        (
+            [row("a"), row("b", rates=times(1.5, WIDE)), row("c", rates=times(1.65))],
+            "No layout leads at 1 MB reads (c is 1.6× as fast as a)",
+        ),
+        # A baseline that is not comparable keeps no others from being compared.
+        (
+            [row("a", rates=()), row("b"), row("c", rates=times(2))],
+            "c is 2.0× as fast as b at 1 MB reads; a not comparable",
+        ),
+        # A caveat about the third is one about who leads.
+        (
+            [row("a", doubts=(MILD,)), row("b", rates=times(1.5)), row("c", rates=times(3))],
+            "c was 2.0× as fast as b, the next fastest, at 1 MB reads",
+        ),
         (
             [row("a"), row("b", rates=times(1.5)), row("c", rates=times(1.65))],
             "c is 1.1× as fast as b, the next fastest, at 1 MB reads",
@@ -122,6 +137,13 @@ def test_the_headline_says_who_is_how_many_times_as_fast_in_which_workload(
     rows: list[Row], says: str
 ) -> None:
     assert headline(judged(rows), RGW).startswith(says)
+
+
+def test_whoever_lost_writes_is_named_also_if_another_is_second() -> None:
+    lost = "lost acknowledged writes in 1 of 2 power cuts"
+    mark = PowerMark(layout="a", judgement="lost", said=lost, count="1 of 2", loss=lost)
+    rows = [row("a", power=mark), row("b", rates=times(2)), row("c", rates=times(3))]
+    assert headline(judged(rows)).endswith(f"; a {lost}")
 
 
 def test_doubts_and_noise_between_two_layouts_keep_both_in_front() -> None:
@@ -282,18 +304,21 @@ def test_an_answer_says_what_was_compared(tmp_path: Path) -> None:
     answer = Answer(RunData(store.folder))
     assert answer.headline.startswith("RGW was ")
     assert answer.caveat.startswith("Caveat: ")
-    assert answer.context.startswith("Ceph RGW 0 and Swift 0, both over Swift’s API, 5 hosts, ")
+    assert answer.context.startswith("rgw-beast and swift, both over the Swift API, 5 hosts, ")
     manifest = json.loads((store.folder / "manifest.json").read_text())
     manifest["sheets"] = [
         {"title": "machine", "facts": {"cpus": "2"}},
         {
             "title": "deployment",
             "layout": "rgw-beast",
-            "facts": {"radosgw": "ceph version 18.2.7 (6b0e) reef (stable)"},
+            "facts": {
+                "gateway": "Ceph RGW, release ceph-18",
+                "radosgw": "ceph version 18.2.7 (6b0e) reef (stable)",
+            },
         },
     ]
     (store.folder / "manifest.json").write_text(json.dumps(manifest))
-    assert Answer(RunData(store.folder)).context.startswith("Ceph RGW 18.2.7 and Swift 0, both ")
+    assert Answer(RunData(store.folder)).context.startswith("Ceph RGW 18.2.7 and swift, both ")
 
 
 def test_over_worker_counts_too_few_common_repeats_make_no_claim() -> None:

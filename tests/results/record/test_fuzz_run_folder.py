@@ -258,7 +258,6 @@ class Changing:
 
     @contextmanager
     def wrong(self, dice: Dice) -> Iterator[Path]:
-        """The folder with one or two files corrupted."""
         chosen = dice.sample(list(self.files), dice.choice((1, 1, 1, 2)))
         for path in chosen:
             self._corrupt(dice, path)

@@ -76,7 +76,7 @@ def test_the_answer_comes_first_and_all_that_supports_it_is_folded(page: WebPage
     links = {str(attrs.get("href")) for attrs in page.all("a")}
     assert links <= {f"#{attrs['id']}" for _, attrs in page.elements if "id" in attrs}
     head = page.words[: page.words.index("In figures")]
-    assert any(word.startswith("Ceph RGW 0 and Swift 0, both over Swift’s API") for word in head)
+    assert any(word.startswith("rgw-beast and swift, both over the Swift API") for word in head)
     assert any(word.startswith("Caveat") for word in head)
 
 

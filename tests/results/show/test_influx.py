@@ -93,7 +93,6 @@ def split(line: str) -> tuple[str, dict[str, str], dict[str, str], int]:
 
 
 def fields_of(store: RunStore, step: StepResult, name: str) -> list[dict[str, str]]:
-    """Of each point of a step in this measurement."""
     found = map(split, RunPoints(store).step(step))
     return [fields for kind, _, fields, _ in found if kind == name]
 

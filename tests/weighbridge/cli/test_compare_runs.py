@@ -41,8 +41,6 @@ def earlier(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
 
 @pytest.fixture
 def changed(run_folder: Path, tmp_path: Path) -> Callable[..., Path]:
-    """A copy of the run with a changed JSON file."""
-
     def change(file: str, **fields: Any) -> Path:
         folder = shutil.copytree(run_folder, tmp_path / "changed")
         text = json.loads((folder / file).read_text())

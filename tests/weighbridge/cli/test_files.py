@@ -209,7 +209,6 @@ def test_a_missing_file_is_reported() -> None:
 
 
 def completed(*words: str) -> list[str]:
-    """What is offered for the last of these words."""
     *before, incomplete = words
     shell = BashComplete(group, {}, "weighbridge", VARIABLE)
     return [one.value for one in shell.get_completions(before, incomplete)]

@@ -68,7 +68,6 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def runs(folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy to change, below the working folder."""
     monkeypatch.chdir(tmp_path)
     return Path(shutil.copytree(folders, tmp_path / "runs"))
 

@@ -38,7 +38,6 @@ NOTE = "buckets that may be left: wb-1-small-0"
 
 
 def standing(gateway: object) -> Any:
-    """A deployment of a gateway that outlives it."""
     hardware = SimpleNamespace(of=SimpleNamespace(for_running_gateways=True))
     return SimpleNamespace(running_gateway=gateway, hardware=hardware)
 

@@ -25,7 +25,6 @@ Passing = Callable[..., DurabilityPass]
 
 @pytest.fixture
 def passing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Passing:
-    """Makes a pass; of a control if it is told so."""
     monkeypatch.syspath_prepend(str(TOY))
     # Tests before this one may have had it look for stores already.
     monkeypatch.setattr(STORES, "_found", None)

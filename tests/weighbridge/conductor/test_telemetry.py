@@ -126,7 +126,6 @@ def heard(recording: StepTelemetry, done_s: float, total_s: float) -> None:
 
 @contextmanager
 def measuring(store: RunStore, host: Host, *probes: str) -> Iterator[Watch]:
-    """In the window of a step, from its beginning."""
     with watching(store, host, *probes) as watch, watch.step(KEY, 30.0) as recording:
         heard(recording, 0.0, 30.0)
         yield watch

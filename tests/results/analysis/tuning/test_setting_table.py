@@ -397,7 +397,6 @@ def test_a_setting_insignificant_only_by_correction_says_so() -> None:
 
 
 def with_trials(*who: LayoutVariant | None, **more: Any) -> TrialMaker:
-    """With a trial of each; None: of the baseline."""
     maker = TrialMaker(tuning_run(), **more)
     for one in who:
         maker.visit(one or maker.baseline)
