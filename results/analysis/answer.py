@@ -35,9 +35,14 @@ class Answer:
         """What the layouts of one store may be called by."""
         return store_names(self.data.plan)
 
-    @cached_property
+    @property
     def headline(self) -> str:
         """Without its end. Empty: nothing was measured that could be an answer."""
+        return self._other or (headline(self.leads, self.stores) if self.leads else "")
+
+    @cached_property
+    def _other(self) -> str:
+        """The answer of another question than a comparison; empty if none was asked."""
         data = self.data
         if data.tuned is not None:
             return data.tuned.headline
@@ -45,25 +50,18 @@ class Answer:
             return "; ".join(map(_survived, data.durability))
         if data.study is not None and data.study.conclusions:
             return concluded(data.study)
-        sentences = (
-            () if data.found is None else data.found.sentences,
-            [kind.headline for kind in data.outages.kinds],
-            [text for kind in data.overload for text in kind.sentences],
-        )
-        said = next((texts for texts in sentences if texts), None)
-        if said is not None:
-            return "; ".join(text.rstrip(".") for text in said)
-        return headline(self.leads, self.stores) if self.leads else ""
-
-    @property
-    def of_comparison(self) -> bool:
-        """Whether it is the answer of a comparison, and not of another question."""
-        return bool(self.leads) and self.headline == headline(self.leads, self.stores)
+        if data.found is not None:
+            return "; ".join(text.rstrip(".") for text in data.found.sentences)
+        kinds = data.outages.kinds
+        if len(kinds) == 1:
+            return kinds[0].headline
+        stalls = [f"{kind.about}: {kind.headline}" for kind in kinds]
+        return "; ".join(stalls or [kind.headline for kind in data.overload])
 
     @property
     def caveat(self) -> str:
         """What keeps the answer of a comparison from being a claim; empty for claims."""
-        return caveats(self.leads) if self.of_comparison else ""
+        return "" if self._other else caveats(self.leads)
 
     @property
     def context(self) -> str:

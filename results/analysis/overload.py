@@ -20,12 +20,12 @@ from weighbridge.results.analysis.kinds import requests_of
 from weighbridge.results.analysis.power_mark import marks_of, power_words
 from weighbridge.results.analysis.steps.service_level import may_rank
 from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.doubt import few, touching
+from weighbridge.results.doubt import doubt_brief, few, touching
 from weighbridge.results.figures import counted, listed, show_figure
 from weighbridge.results.metrics import METRICS
 from weighbridge.results.record import ResolvedPlan
 from weighbridge.results.record.driver_traits import driver_label
-from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, Ratio, one_sample
+from weighbridge.results.statistics import Ratio, one_sample
 from weighbridge.suites import Workload
 
 KEPT: Final = 0.95
@@ -204,6 +204,22 @@ class OverloadKind(Record):
     def sentences(self) -> tuple[str, ...]:
         return tuple(f"{self.about}: {curve.sentence}." for curve in self.curves)
 
+    @property
+    def best(self) -> str:
+        """The best goodput of each layout, for a title; no ranking."""
+        known = [(curve.layout, point) for curve in self.curves if (point := curve.best)]
+        words = [f"{show_figure(point.goodput)}/s on {layout}" for layout, point in known]
+        return f"The most {self.about}: {listed(words)}" if words else f"Goodput of {self.about}"
+
+    @property
+    def headline(self) -> str:
+        """The same with its doubts."""
+        rows = [point.row for curve in self.curves if (point := curve.best)]
+        short = [few(row.repeats) for row in rows]
+        doubts = [*touching([doubt for row in rows for doubt in row.doubts], "goodput")]
+        brief = doubt_brief([*doubts, *(doubt for doubt in short if doubt is not None)])
+        return f"{self.best} ({brief})" if brief else self.best
+
 
 def overload_of(plan: ResolvedPlan, rows: Sequence[Row]) -> tuple[OverloadKind, ...]:
     """The curves of a run, without its A/A controls; none without workloads with `overload`."""
@@ -246,18 +262,3 @@ def _kind(found: Sequence[tuple[Workload, Row]], *, api: bool, driver: bool) -> 
             for layout, mine in points.items()
         ),
     )
-
-
-def headline_of(kinds: Sequence[OverloadKind]) -> str:
-    """The best goodput of each layout in the first kind, for a title; no ranking."""
-    best = [(curve.layout, curve.best) for curve in kinds[0].curves]
-    known = [(layout, point) for layout, point in best if point is not None]
-    if not known:
-        return "Goodput over the offered rate"
-    words = [f"{show_figure(point.goodput)}/s on {layout}" for layout, point in known]
-    judged = [row for _, point in known for row in (point.row,)]
-    doubted = any(
-        row.repeats < REPEATS_FOR_A_CLAIM or touching(row.doubts, "goodput") for row in judged
-    )
-    start = "Provisional: the" if doubted else "The"
-    return f"{start} most {kinds[0].about}: {listed(words)}"

@@ -24,7 +24,7 @@ from weighbridge.results.analysis.layers.staircase import (
     percent,
 )
 from weighbridge.results.analysis.outages import OutageKind
-from weighbridge.results.analysis.overload import OverloadKind, headline_of
+from weighbridge.results.analysis.overload import OverloadKind
 from weighbridge.results.analysis.power_mark import loss_words
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.steps.summary import Row
@@ -249,7 +249,7 @@ def _goodput(kind: OverloadKind) -> Slide:
             caveats += [upper(doubt_brief(doubts))] if doubts else []
         series += [Series(curve.layout, tuple(points), curve.layout)] if points else []
     return Slide(
-        title=upper(headline_of([kind]).removeprefix("Provisional: ")),
+        title=kind.best,
         caveat="; ".join(dict.fromkeys(caveats)),
         charts=(Chart("paths", "goodput, /s", tuple(series), "offered, /s"),) if series else (),
         lines=() if series else kind.sentences,

@@ -10,7 +10,6 @@ from weighbridge.results.analysis.overload import (
     SHARES,
     GoodputCurve,
     OverloadKind,
-    headline_of,
 )
 from weighbridge.results.doubt import touching
 from weighbridge.results.figures import show_figure, upper
@@ -49,7 +48,7 @@ def goodput_chart(source: ChartSource) -> tuple[Chart, ...]:
     chart = Chart(
         key="goodput-over-rate",
         title="Goodput over the offered rate",
-        finding=headline_of(kinds),
+        finding="; ".join(kind.headline for kind in kinds),
         caption="Requests come at a constant rate, and latency counts from their intended start. "
         f"Dotted: everything is served. Beside points: refused requests.{bars} "
         f"Hollow: provisional. ×: cannot be judged.{few}",
