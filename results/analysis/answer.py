@@ -47,7 +47,7 @@ class Answer:
         if data.tuned is not None:
             return data.tuned.headline
         if data.durability:
-            return "; ".join(map(_survived, data.durability))
+            return "; ".join(map(survived, data.durability))
         if data.study is not None and data.study.conclusions:
             return concluded(data.study)
         if data.found is not None:
@@ -75,7 +75,7 @@ class Answer:
         return tuple(card(lead, self.stores) for lead in self.leads)
 
 
-def _survived(durability: LayoutDurability) -> str:
+def survived(durability: LayoutDurability) -> str:
     """`rgw-beast: 0 of 22,892 acknowledged objects lost in 20 power cuts`."""
     if durability.judgement == "cannot-tell":
         return f"{durability.layout}: cannot tell, since {durability.why}"

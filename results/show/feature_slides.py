@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Final
 
 from weighbridge.common.structure import Level
-from weighbridge.results.analysis.answer import concluded
+from weighbridge.results.analysis.answer import concluded, survived
 from weighbridge.results.analysis.comparison import Effect
 from weighbridge.results.analysis.durability import LISTINGS, LayoutDurability
 from weighbridge.results.analysis.find.answers import RATE_HEAD, FoundKind, rate_lines
@@ -25,7 +25,6 @@ from weighbridge.results.analysis.layers.staircase import (
 )
 from weighbridge.results.analysis.outages import OutageKind
 from weighbridge.results.analysis.overload import OverloadKind
-from weighbridge.results.analysis.power_mark import loss_words
 from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.tuning.setting_lines import (
@@ -108,14 +107,7 @@ def durability_topic(data: RunData) -> Topic | None:
     tried = [layout for layout in data.durability if layout.store.made]
     if not tried:
         return None
-    acknowledged = sum(layout.store.acknowledged for layout in tried)
-    cuts = counted(sum(layout.store.made for layout in tried), "power cut")
-    unknown = [layout.layout for layout in tried if layout.why]
-    answer = f"0 of {acknowledged:,} acknowledged objects lost in {cuts}"
-    if lost := loss_words([layout.mark for layout in tried]):
-        answer = "; ".join(lost)
-    elif unknown:
-        answer = f"What a power cut destroys of {listed(unknown)} is not known"
+    answer = "; ".join(map(survived, tried))
     shares = []
     for layout in tried:
         most = "at most " if layout.judgement == "kept" else ""

@@ -22,7 +22,6 @@ HOST = "gateway-1"
 
 
 def detail(name: str = POOL, **changes: Any) -> dict[str, Any]:
-    """A pool as `ceph osd pool ls detail` shows it."""
     known: dict[str, Any] = {
         "pool_name": name,
         "type": 1,

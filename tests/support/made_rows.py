@@ -51,7 +51,6 @@ def made_row(**given: Any) -> Row:
 
 
 def made_workload(size: float = 1_000_000, **given: Any) -> Workload:
-    """A workload, by default of reads by 4 workers."""
     usual = {"name": "w", "operations": {"read": 1}, "workers": (4,), "runtime": 20.0}
     return Workload.model_validate({**usual, "objects": {"size": size}, **given})
 

@@ -380,7 +380,6 @@ def code(answer: Answer) -> str:
 
 
 def concurrent(s3: S3) -> int:
-    """How many of 32 x 10 reads at once were right."""
     bodies = {f"/odd/c{number}": os.urandom(4096 + number) for number in range(32)}
     for target, body in bodies.items():
         assert s3.ask("PUT", target, body=body).status == 200

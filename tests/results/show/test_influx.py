@@ -430,7 +430,6 @@ LINES = ["m,run=r ops=3i 1415102400000", "m,run=r ops=4i 1415102401000"]
 
 
 def sent(url: str, token: str = TOKEN, deadline_s: float = 5.0) -> InfluxConnection:
-    """A closed connection that was given the lines."""
     environment = {"WEIGHBRIDGE_INFLUX_TOKEN": token}
     server = InfluxServer.parse(url, environment)
     connection = InfluxConnection(server, deadline_s=deadline_s, retry_s=0.01)

@@ -69,7 +69,6 @@ def filled(
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
-    """The folder of a run with one step per layout."""
     return short_run(tmp_path / "runs", repeats=1).folder
 
 
@@ -301,7 +300,6 @@ def test_a_cell_that_nothing_has_is_an_error_unless_a_source_is_unknown() -> Non
 
 
 def markdown_lines(text: str) -> list[list[str]]:
-    """The cells of a table's lines, its head first."""
     rows = [one for one in text.splitlines() if one.startswith("| ")]
     return [[cell.strip().replace("\\", "") for cell in one.split(" | ")] for one in rows]
 
