@@ -10,19 +10,18 @@ after Benjamini and Hochberg's correction over all cells of its map.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, Literal
 
 from pydantic import PositiveInt
 
-from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.results.analysis.comparison import Share
 from weighbridge.results.analysis.leads import NEAR
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.doubt import doubt_words, touching
-from weighbridge.results.figures import percent, show_percent
+from weighbridge.results.figures import show_percent
 from weighbridge.results.statistics import (
     LEVEL,
     REPEATS_FOR_A_CLAIM,
@@ -256,34 +255,3 @@ def _cell(down: str, before: Row, after: Row) -> RecapCell:
     if doubts:
         return RecapCell(**head, ratio=found, verdict="provisional", p=p, why=doubt_words(doubts))
     return RecapCell(**head, ratio=found, verdict=verdict, p=p)
-
-
-def recap_csv(maps: Iterable[Recap]) -> str:
-    """All cells of all maps as CSV: change, interval, smaller number of repeats, verdict."""
-    head = (
-        *("factor", "baseline", "level", "kind", "column", "baseline_layout", "layout"),
-        *("workload", "workers", "change_percent", "low_percent", "high_percent", "repeats"),
-        *("p", "q", "verdict", "why"),
-    )
-    lines = []
-    for one in maps:
-        for cell in one.cells:
-            change_of: list[float | None] = [None, None, None, None]
-            if cell.ratio is not None:
-                ends = (cell.ratio.value, cell.ratio.low, cell.ratio.high)
-                change_of = [
-                    *(None if end is None else percent(end) for end in ends),
-                    cell.ratio.repeats,
-                ]
-            place = (
-                cell.down,
-                cell.across,
-                cell.baseline,
-                cell.layout,
-                cell.workload,
-                cell.workers,
-            )
-            tests = ("" if value is None else f"{value:.3g}" for value in (cell.p, cell.q))
-            level = (one.factor, one.baseline, one.level)
-            lines.append((*level, *place, *change_of, *tests, cell.verdict, cell.why))
-    return csv_lines(head, lines)

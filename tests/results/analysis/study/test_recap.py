@@ -14,7 +14,7 @@ from made_rows import altered, changed, made_point, made_points, made_row, made_
 from weighbridge.results.analysis.comparison import Comparison
 from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.analysis.study import study_conclusions
-from weighbridge.results.analysis.study.recap import Recap, change, recap_csv, recaps
+from weighbridge.results.analysis.study.recap import Recap, change, recaps
 from weighbridge.results.analysis.study.study_conclusions import ConclusionResult, conclusions
 from weighbridge.results.doubt import Doubt, PairDoubt
 from weighbridge.results.show.charts.change_map import study_maps
@@ -209,7 +209,7 @@ def test_unmeasured_or_invalid_cells_are_a_cross(spoilt: dict[str, Any]) -> None
     (cell,) = found.cells
     assert (cell.verdict, cell.text, cell.percent) == ("missing", "×", None)
     assert cell.why
-    (line,) = csv.DictReader(io.StringIO(recap_csv([found])))
+    (line,) = csv.DictReader(io.StringIO(study_maps([found]).csv))
     assert (line["change_percent"], line["repeats"], line["verdict"]) == ("", "", "missing")
 
 
