@@ -209,7 +209,6 @@ def _derive_tuning(data: RunData, result: TuningResult) -> Derived:
 
 
 def _page_of(store: RunStore) -> Path | None:
-    """Where the report goes; None if nothing here can make one."""
     return store.derived / "report.html" if installed(DRAWING) else None
 
 

@@ -142,7 +142,6 @@ WHOLE_SECOND: Final = 1.0
 
 
 def _until(reached_s: float | None, within_s: float) -> MetricFigure:
-    """A time, or that it was longer than was looked for."""
     if reached_s is None:
         return MetricFigure(value=within_s, at_least=True)
     return MetricFigure(value=reached_s)

@@ -154,7 +154,6 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
 
 
 def _log_inverse_beta(a: float, b: float) -> float:
-    """The logarithm of 1 / B(a, b)."""
     return math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
 
 

@@ -267,7 +267,7 @@ def verdict(one: Effect) -> Verdict:
         return "provisional"
     if one.bins is not None and (one.bins[0].touches(one.bins[1]) or one.least < one.bound):
         return "not significant"
-    if one.q is not None and one.q <= LEVEL and (one.noise is None or one.least > one.noise):
+    if one.q is not None and one.q <= LEVEL and not one.within_noise:
         return "better" if METRICS[one.metric].better_at(one.ratio.value) else "worse"
     low, high = one.ratio.low, one.ratio.high
     if (

@@ -124,6 +124,11 @@ class Effect(Record):
         )
 
     @property
+    def within_noise(self) -> bool:
+        """Whether the difference is no larger than that of a layout from itself."""
+        return self.noise is not None and self.least <= self.noise
+
+    @property
     def claimed(self) -> bool:
         return self.verdict in ("better", "worse", "too small to matter")
 

@@ -309,7 +309,6 @@ def _drift(one: float, other: float) -> float:
 
 
 def _by_repeat(rows: Sequence[Row], metric: Metric) -> dict[int, float]:
-    """The geometric mean over the rows, for each repeat that all of them have."""
     found = [
         {
             point.repeat: value

@@ -86,7 +86,7 @@ def is_ahead(effect: Effect) -> bool:
     if ratio is None:
         return False
     if effect.verdict == "provisional":
-        return ratio.value >= effect.bound and not ratio.open
+        return ratio.value >= effect.bound and not ratio.open and not effect.within_noise
     return effect.verdict in ("better", "worse")
 
 

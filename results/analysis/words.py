@@ -55,6 +55,7 @@ _WITHOUT_LEADER: Final[dict[Standing, str]] = {
     "not comparable": "not comparable",
 }
 NO_STORES: Final[Mapping[str, str]] = MappingProxyType({})
+_BEYOND_NOISE: Final = " beyond the noise floor of this machine"
 _VERSION: Final = re.compile(r"ceph version (\d+(?:\.\d+)+)")
 
 
@@ -385,8 +386,10 @@ def opening(effect: Effect) -> str:
     """What a sentence begins with that claims nothing, and why; empty for a claim."""
     if effect.verdict == "not significant":
         return f"No difference found{_why_uncertain(effect)}: "
-    undecided = effect.verdict == "provisional" and effect.ratio is not None and effect.ratio.open
-    return "No difference found: " if undecided else ""
+    if effect.verdict != "provisional" or effect.ratio is None:
+        return ""
+    beyond = _BEYOND_NOISE if effect.within_noise else ""
+    return f"No difference found{beyond}: " if effect.ratio.open or beyond else ""
 
 
 def did(effect: Effect, claimed: str, measured: str) -> str:
@@ -424,8 +427,7 @@ def percent(measure: Ratio) -> str:
 
 def _why_uncertain(effect: Effect) -> str:
     if effect.q is not None and effect.q <= LEVEL:
-        within_noise = effect.noise is not None and effect.least <= effect.noise
-        return " beyond the noise floor of this machine" if within_noise else ""
+        return _BEYOND_NOISE if effect.within_noise else ""
     if effect.tested is not None and effect.tested.p_beyond(effect.bound * effect.drift) <= LEVEL:
         return f" after correction for {effect.tests} comparisons"
     if effect.tested is not None and effect.tested.p_beyond(effect.bound) <= LEVEL:
@@ -437,7 +439,6 @@ def _why_uncertain(effect: Effect) -> str:
 
 
 def _matter(effect: Effect) -> str:
-    """The practical threshold: `5 %`."""
     return f"{(effect.bound - 1) * 100:.3g} %"
 
 

@@ -63,7 +63,6 @@ def written_once(layout: str, folder: Path) -> Path:
 
 
 def planned(text: str, folder: Path) -> Planned:
-    """A layout of this text on the hosts of lab-cpu."""
     path = folder / "layout.yaml"
     path.write_text(text)
     return load_layout(path, LAB_CPU)

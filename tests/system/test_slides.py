@@ -252,7 +252,6 @@ def pdfs(decks: dict[str, bytes], tmp_path_factory: pytest.TempPathFactory) -> d
 
 @pytest.fixture(scope="module")
 def replaced(decks: dict[str, bytes], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Both as PDFs where no font has Arial's widths."""
     return show(tmp_path_factory.mktemp("replaced"), decks, liberation=False)
 
 

@@ -189,7 +189,6 @@ def served(layout: str, cells: Sequence[Row], bound_ms: float) -> Served:
 
 
 def _path_of(rows: Sequence[Row], repeat: int) -> list[tuple[float, float | None]]:
-    """The path of one repeat; an invalid step breaks it."""
     points = [(row, next((one for one in row.used if one.repeat == repeat), None)) for row in rows]
     return [
         (0.0, None)

@@ -382,7 +382,6 @@ class TuningResult(Record):
 
     @property
     def _unconfirmed(self) -> str:
-        """`was not confirmed`, or what power cuts took from it."""
         return self._lost_writes or "was not confirmed"
 
     @property

@@ -153,6 +153,11 @@ def test_doubts_and_noise_between_two_layouts_keep_both_in_front() -> None:
     assert (apart[0].leaders, apart[0].others) == (("c", "b"), ("a",))
     near = [row(name, rates=times(of)) for name, of in (("a", 1), ("b", 2), ("c", 2.2), ("t", 1.1))]
     assert judged(near, {"t": "a"})[0].leaders == ("c", "b")
+    # A caveat makes no difference within the noise one that was found.
+    doubted = [row("a"), row("b", rates=times(1.1), doubts=(MILD,)), row("t", rates=times(1.15))]
+    (lead,) = judged(doubted, {"t": "a"})
+    assert (lead.standing, present(lead.effect).verdict) == ("open", "provisional")
+    assert present(lead.effect).text.startswith("No difference found beyond the noise floor")
 
 
 @pytest.mark.parametrize(

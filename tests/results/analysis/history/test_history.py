@@ -432,7 +432,6 @@ def test_a_change_over_a_passing_level_must_be_larger_than_the_threshold() -> No
 
 
 def history(off: dict[int, float], count: int = 30, **more: Any) -> History:
-    """Quiet runs, of which some are off by a factor."""
     rates = [rate * off.get(day, 1.0) for day, rate in enumerate(scattered(count, 5))]
     return history_of(of_rates(rates, **more))
 
