@@ -77,7 +77,6 @@ class FakeInflux:
         ).start()
 
     def down(self) -> None:
-        """Refuse new connections and close the open ones."""
         if self._server is not None:
             self.ended.set()
             self._server.shutdown()

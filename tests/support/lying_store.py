@@ -11,8 +11,6 @@ LIST = "".join(f"<Contents><Key>{name}</Key></Contents>" for name in NAMES)
 
 @contextmanager
 def lying_store(bucket_status: int = 409) -> Iterator[str]:
-    """`bucket_status` answers a DELETE of the bucket."""
-
     def answer(request: Request) -> Response:
         if request.method == "GET":
             return Response(200, f"<ListBucketResult>{LIST}</ListBucketResult>".encode())

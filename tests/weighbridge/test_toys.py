@@ -30,7 +30,6 @@ FRONTED = BARE.replace("bare", "fronted").replace(
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """With both folders on the path, as if installed."""
     places = [
         SUPPORT / "toy_store",
         SUPPORT / "toy_front",

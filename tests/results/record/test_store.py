@@ -352,7 +352,6 @@ def _short(step: StepResult) -> StepResult:
 
 @pytest.fixture
 def torn_store(complete: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunStore:
-    """A copy to damage, on a disk that takes no time."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
     return RunStore.open(Path(shutil.copytree(complete.folder, tmp_path / "run")))
 
