@@ -37,14 +37,13 @@ from pathlib import Path
 
 from weighbridge.drivers.engine._native import added_histograms
 from weighbridge.results import derive
-from weighbridge.results.analysis.steps.summary import rows_of
-from weighbridge.results.analysis.steps.validity import judge
-from weighbridge.results.analysis.steps.visit import read_visits
-from weighbridge.results.record.histogram import Histogram
-from weighbridge.results.record.measurement import Load, Measurement, Second, Tally
-from weighbridge.results.record.resolved import ResolvedPlan
-from weighbridge.results.record.step import StepKey, StepResult
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.figures.summary import rows_of
+from weighbridge.results.figures.validity import judge
+from weighbridge.results.figures.visit import read_visits
+from weighbridge.results.run.histogram import Histogram
+from weighbridge.results.run.resolved import ResolvedPlan
+from weighbridge.results.run.step import Load, Measurement, Second, StepKey, StepResult, Tally
+from weighbridge.results.run.store import RunStore
 from weighbridge.results.show.tables import rows_table
 from weighbridge.suites import Bounds, Objects, Suite, Workload
 

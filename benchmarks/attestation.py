@@ -6,7 +6,7 @@ between deployments mean nothing.
 Repeatedly starts the hosts of a hardware file, attests them as a run does and tears them down; all
 hosts have this machine's files as their root, since no gateway is needed. Prints the figures of
 each, how much they differ (as a share of the highest), and the largest difference of each kind: the
-bounds of `results.record.attestation` must be above it. `--idle 0.8` waits before each run until
+bounds of `results.run.telemetry` must be above it. `--idle 0.8` waits before each run until
 that share of the machine's CPUs has been idle for two seconds. `others` is the share of the
 machine's CPU time that others used meanwhile. Needs root and the lab's tools; the image with the
 tools is built first and not counted.

@@ -1,25 +1,25 @@
 """How often a comparison makes false claims, covers the truth by its intervals, and finds the
 differences that it says it could find.
 
-Complete runs are simulated with fixed seeds and judged by `results.analysis.comparing.compare`, as
+Complete runs are simulated with fixed seeds and judged by `results.judge.comparing.compare`, as
 every report is: two layouts in blocks, two workloads at three worker counts, throughput and p90.
 Half of the variance of repeats comes from the deployment, shared by all its cells; p90 rises where
 throughput falls. What else a machine may do is in REGIMES.
 
-The rule for claims (`results.statistics`), tested here against each of them: the interval lies
-beyond the practical bound, as a p-value `TTest.p_beyond(bound)`; all tests of a run are corrected
-together by Benjamini and Hochberg, over all metrics and including those over all worker counts; a
-claim has q <= 5 %. Correcting each metric separately, with only the point beyond the bound, makes
-10 to 14 % of runs claim something if one layout varies by 3 % and the other by 20 %. Where the
-sides rise and fall together from block to block (`results.analysis.blocks.together` >= 0.5 over
-all cells of the two) they are compared block by block.
+The rule for claims (`results.figures.statistics`), tested here against each of them: the interval
+lies beyond the practical bound, as a p-value `TTest.p_beyond(bound)`; all tests of a run are
+corrected together by Benjamini and Hochberg, over all metrics and including those over all worker
+counts; a claim has q <= 5 %. Correcting each metric separately, with only the point beyond the
+bound, makes 10 to 14 % of runs claim something if one layout varies by 3 % and the other by 20 %.
+Where the sides rise and fall together from block to block (`results.judge.contrast.together` >= 0.5
+over all cells of the two) they are compared block by block.
 
 Columns, in per cent: runs of a layout vs itself that claim any difference (target: at most 5); 95 %
 intervals of cells that cover the truth; where one cell differs by what another run said it would
 find 8 times in 10, runs that find it (target: 80), and the median of those differences; cells that
 differ by exactly the practical bound and are called equivalent (target: at most 5).
 
-A second table compares runs (`results.analysis.across_runs.runs_comparison.compare_runs`): an
+A second table compares runs (`results.features.compare_runs.comparison.compare_runs`): an
 unchanged layout, measured on days that differ, is called worse somewhere, by the repeats of the two
 runs alone and with so many runs of the same thing known (target: at most 5); and a layout that
 became 30 % slower in all cells is.
@@ -41,13 +41,12 @@ from typing import Final
 import numpy as np
 
 from benchmarks.simulated_runs import DIRECTION, Array, SimulatedCell, noise_of, rows_of
-from weighbridge.results.analysis.across_runs.guard import ComparedRun, Guarded
-from weighbridge.results.analysis.across_runs.runs_comparison import RUNS, compare_runs, regressions
-from weighbridge.results.analysis.comparing import compare
-from weighbridge.results.analysis.comparison import Comparison, Effect
-from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.record.manifest import Manifest
-from weighbridge.results.record.resolved import PlannedLayout, ResolvedPlan
+from weighbridge.results.features.compare_runs.comparison import RUNS, compare_runs, regressions
+from weighbridge.results.features.compare_runs.guard import ComparedRun, Guarded
+from weighbridge.results.figures.summary import Row
+from weighbridge.results.judge.comparing import compare
+from weighbridge.results.judge.comparison import Comparison, Effect
+from weighbridge.results.run.resolved import Manifest, PlannedLayout, ResolvedPlan
 from weighbridge.suites import Bounds, Objects, Operation, Suite, Workload
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))

@@ -38,8 +38,7 @@ from weighbridge.conductor.opening import opened
 from weighbridge.drivers.protocol import Prepare, Step
 from weighbridge.environment import place
 from weighbridge.gateways.null.null import Null, NullPlacement, NullSettings
-from weighbridge.results.record.measurement import Measurement
-from weighbridge.results.record.step import Pass
+from weighbridge.results.run.step import Measurement, Pass
 from weighbridge.suites import Suite
 from weighbridge.topologies.deployment import Deployment, deploy
 from weighbridge.topologies.hardware import Hardware

@@ -12,7 +12,7 @@ each request that waited for it. A figure is the median of the rounds, max the l
 
 `throttled` is what the gateway's host counted while the step ran: the share of its quota's periods
 in which it ran out, the share of the time that it was stopped, and the mean length of a stop.
-`limited` names the figures that the rule of `results.analysis.steps.throttling` attributes to the
+`limited` names the figures that the rule of `results.figures.use` attributes to the
 quota. `others` is the share of this machine's CPUs that neither the hosts nor this program used:
 figures of a busy machine mean little. `slice` is the kernel's (sched_cfs_bandwidth_slice_us), which
 is read and never changed. Needs root and the lab's tools; images are built first and not counted.
@@ -36,9 +36,9 @@ from weighbridge.common.quantities import parse_seconds
 from weighbridge.conductor.opening import opened
 from weighbridge.drivers.protocol import Driver, Prepare, Step
 from weighbridge.environment import place
-from weighbridge.results.analysis.steps.use import Throttled
-from weighbridge.results.record.histogram import Histogram
-from weighbridge.results.record.step import Pass
+from weighbridge.results.figures.use import Throttled
+from weighbridge.results.run.histogram import Histogram
+from weighbridge.results.run.step import Pass
 from weighbridge.selection import hardware_named, layout_named
 from weighbridge.suites import Suite, Workload
 from weighbridge.topologies.deployment import Deployment, deploy

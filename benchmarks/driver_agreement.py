@@ -45,7 +45,7 @@ from driver_accuracy import awake
 from nulltarget import NullTarget, workload, wrk_put_script
 
 from weighbridge.drivers.engine import _native
-from weighbridge.results.record.histogram import Histogram
+from weighbridge.results.run.histogram import Histogram
 
 CLIENT_CPU, TARGET_CPU = 0, 1
 SEED: Final = 2014

@@ -3,7 +3,7 @@ finds.
 
 Complete runs of its cells are simulated with fixed seeds, in the order that a plan would have
 (`weighbridge.conductor.plan`), with its A/A control, and judged after 5, 6, 7 and 8 repeats by
-the functions that make claims (`results.analysis.comparing.compare`) and end a run
+the functions that make claims (`results.judge.comparing.compare`) and end a run
 (`weighbridge.conductor.conductor.is_clear`). Half of the variance of repeats comes from the
 deployment, shared by all its cells; p90 rises where throughput falls. Four rules are compared on
 the same figures:
@@ -36,10 +36,10 @@ import numpy as np
 from benchmarks.simulated_runs import DIRECTION, Array, SimulatedCell, noise_of, rows_of
 from weighbridge.conductor.conductor import is_clear
 from weighbridge.conductor.plan import blocks
-from weighbridge.results.analysis.comparing import compare
-from weighbridge.results.analysis.comparison import Comparison
-from weighbridge.results.analysis.contrast import ALWAYS
-from weighbridge.results.analysis.steps.summary import Row
+from weighbridge.results.figures.summary import Row
+from weighbridge.results.judge.comparing import compare
+from weighbridge.results.judge.comparison import Comparison
+from weighbridge.results.judge.contrast import ALWAYS
 from weighbridge.suites import Bounds, Suite, loader
 
 NAMES: Final = ("A", "B", "A-again")

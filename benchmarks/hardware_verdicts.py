@@ -22,7 +22,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from weighbridge.results.figures import show_figure
+from weighbridge.results.numbers import show_figure
 
 MODELS: Final = {
     "ideal": "ideal",

@@ -9,8 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.analysis.steps.visit import Point
+from weighbridge.results.figures.summary import Row
+from weighbridge.results.figures.visit import Point
 from weighbridge.suites import Operation
 
 Array = np.ndarray

@@ -1,12 +1,12 @@
 """How often the steadiness rules call steady what is not, and not steady what is.
 
 Four tables of simulated steps with fixed seeds, judged by the functions that judge real ones. Over
-repeats (`results.analysis.steps.steady_repeats`): windows of seconds whose rate drifts by a share
+repeats (`results.figures.steadiness`): windows of seconds whose rate drifts by a share
 from end to end in every repeat, with noise per second and of counting. For each drift: called
 steady, not steady; the rest is called unknown. "beside" are other steps of the layout, which drift
-as well or do not. Windows of 30 s (`results.analysis.steps.together`): five repeats on a machine
+as well or do not. Windows of 30 s (`results.figures.steadiness`): five repeats on a machine
 whose speed wanders, and a drift that all of them have; called steady or not by themselves, and
-together. Stalls (`results.analysis.steps.stalls`): windows with one stall of 3 s, or none.
+together. Stalls (`results.figures.steadiness`): windows with one stall of 3 s, or none.
 Recurring dips: windows of 300 s with them, or without.
 
     .venv/bin/python -m benchmarks.steadiness_rules [--steps 2000]
@@ -22,7 +22,8 @@ from typing import Final
 
 import numpy as np
 
-from weighbridge.results.analysis.steps.steadiness import (
+from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM
+from weighbridge.results.figures.steadiness import (
     period_s,
     steadiness,
     steady_over_repeats,
@@ -30,8 +31,7 @@ from weighbridge.results.analysis.steps.steadiness import (
     window_move,
     window_shape,
 )
-from weighbridge.results.record.measurement import Measurement, Second
-from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
+from weighbridge.results.run.step import Measurement, Second
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from made_up import fake_measurement

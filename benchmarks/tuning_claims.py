@@ -2,7 +2,7 @@
 what helps.
 
 Complete tunings are simulated with fixed seeds and judged by
-`results.analysis.tuning.setting_table` after each round as `weighbridge tune` does: a setting that
+`results.features.tuning.setting_table` after each round as `weighbridge tune` does: a setting that
 is clear is dropped, the others continue. The
 test bed has noise and drift: none, linear, or a random walk. For comparison, the same trials are
 judged by Welch's test of each setting vs all of the baseline's trials, with the same corrections.
@@ -22,8 +22,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from weighbridge.results.analysis.tuning.setting_table import SettingTable, setting_table
-from weighbridge.results.statistics import LEVEL, REPEATS_FOR_A_CLAIM, corrected, t_quantile, welch
+from weighbridge.results.features.tuning.setting_table import SettingTable, setting_table
+from weighbridge.results.figures.statistics import (
+    LEVEL,
+    REPEATS_FOR_A_CLAIM,
+    corrected,
+    t_quantile,
+    welch,
+)
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from fake_trials import TrialMaker, fake_variant, tuning_run

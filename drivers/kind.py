@@ -19,8 +19,7 @@ from weighbridge.common.registry import Registry
 from weighbridge.common.structure import CephPool
 from weighbridge.drivers.process import DriverProcess
 from weighbridge.drivers.protocol import Driver, Ring, Setup
-from weighbridge.results.record.driver_traits import DriverTraits
-from weighbridge.results.record.step import Pass
+from weighbridge.results.run.step import DriverTraits, Pass
 from weighbridge.suites import (
     PLAIN,
     UNSIGNED,

@@ -44,7 +44,7 @@ from weighbridge import suites
 from weighbridge.common.endpoint import Endpoint, ObjectApi
 from weighbridge.common.errors import DriverError
 from weighbridge.common.record import Record
-from weighbridge.results.record.measurement import Measurement
+from weighbridge.results.run.step import Measurement
 from weighbridge.suites import Workload
 
 

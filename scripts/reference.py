@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from weighbridge.gateways.front import FRONTS
 from weighbridge.gateways.gateway import STORES
-from weighbridge.results.metrics import METRICS
+from weighbridge.results.figures.metrics import METRICS
 from weighbridge.suites import Suite
 from weighbridge.suites.operations import OPERATIONS, TRAITS
 from weighbridge.suites.tuning import Tuning

@@ -42,7 +42,7 @@ def test_a_module_is_reached_through_others(tree: Tree) -> None:
 def test_templates_and_the_engine_are_reached(tree: Tree) -> None:
     for path in tree.paths:
         if path.startswith("results/templates/"):
-            assert any(test.startswith("tests/results/report/") for test in tree.ranked(path)), path
+            assert any(test.startswith("tests/results/show/") for test in tree.ranked(path)), path
         if path.startswith("drivers/engine/src/"):
             assert tree.ranked(path)[0].startswith("tests/drivers/"), path
 
@@ -53,7 +53,7 @@ def test_a_changed_test_and_one_of_each_changed_file_are_chosen_within_the_bound
     test = "tests/common/test_safe_files.py"
     chosen = touched.touched([test, "common/errors.py", "results/templates/page.js"], tree)
     assert test in chosen
-    assert any(path.startswith("tests/results/report/") for path in chosen)
+    assert any(path.startswith("tests/results/show/") for path in chosen)
     assert len(chosen) <= touched.MAX_FILES
 
 

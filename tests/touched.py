@@ -35,7 +35,7 @@ COVERS: Final = (
     ("drivers/engine/*", "tests/drivers/test_engine*.py"),
     ("gateways/apache/responder/*", "tests/gateways/apache/test_*.py"),
     ("topologies/lab/vdisk/*", "tests/topologies/test_*disk*.py"),
-    ("results/templates/*", "tests/results/report/test_*.py"),
+    ("results/templates/*", "tests/results/show/test_*.py"),
     ("results/fonts/*", "tests/results/show/test_*.py"),
     ("results/published/*", "tests/suites/test_stud*.py"),
     ("suites/*.yaml", "tests/suites/test_*.py"),

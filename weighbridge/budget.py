@@ -15,12 +15,12 @@ from weighbridge.common.record import Record
 from weighbridge.conductor.facts import facts_of_machine
 from weighbridge.conductor.plan import NO_CONTROLS, Plan, make_plan
 from weighbridge.conductor.time_estimate import REPORTING_S, TimeEstimate, show_duration
-from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.analysis.steps.validity import least_samples
-from weighbridge.results.metrics import compared
-from weighbridge.results.record import LatencyBound
-from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, next_level, smallest_ratio
+from weighbridge.results.features.open_run import open_run
+from weighbridge.results.figures.metrics import compared
+from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM, next_level, smallest_ratio
+from weighbridge.results.figures.summary import Row
+from weighbridge.results.figures.validity import least_samples
+from weighbridge.results.run import LatencyBound
 from weighbridge.suites import Suite, parts_of
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned
@@ -80,7 +80,7 @@ def spread_here(runs: Path, hardware: Hardware) -> RepeatScatter:
     folders = sorted((one.parent for one in runs.glob("*/manifest.json")), reverse=True)
     for folder in folders[:LOOKED_AT]:
         try:
-            data = RunData(folder)
+            data = open_run(folder)
             facts = next(
                 (sheet.facts for sheet in data.manifest.sheets if sheet.title == "machine"), {}
             )

@@ -9,19 +9,18 @@ from pydantic import Field, JsonValue
 
 from weighbridge.common.errors import UsageError, WeighbridgeError
 from weighbridge.common.record import JsonDocument, Record
-from weighbridge.results.analysis.across_runs.guard import Guarded
-from weighbridge.results.analysis.comparison import Comparison, NoiseFloor
-from weighbridge.results.analysis.durability import LayoutDurability
-from weighbridge.results.analysis.history.history import History
-from weighbridge.results.analysis.leads import Lead, Standing
-from weighbridge.results.analysis.reasons import Reason, Remedy
-from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.derivation import ANSWER, Derived
-from weighbridge.results.features.tuning import LEDGER, TRIALS
-from weighbridge.results.record.reading import read_bounded
-from weighbridge.results.record.store import RunStore, is_locked
+from weighbridge.results.features.compare_runs.guard import Guarded
+from weighbridge.results.features.durability import LayoutDurability, durability
+from weighbridge.results.features.history.history import History
+from weighbridge.results.features.tuning.feature import LEDGER, TRIALS
+from weighbridge.results.figures.statistics import Ratio
+from weighbridge.results.judge.comparison import Comparison, NoiseFloor
+from weighbridge.results.judge.leads import Lead, Standing
+from weighbridge.results.judge.reasons import Reason, Remedy
+from weighbridge.results.run.reading import read_bounded
+from weighbridge.results.run.store import RunStore, is_locked
 from weighbridge.results.show.tables import EFFECTS, rows_table
-from weighbridge.results.statistics import Ratio
 from weighbridge.suites import loader as suite_files
 from weighbridge.topologies.loader import load_hardware, shipped_hardware
 
@@ -415,10 +414,10 @@ class RunDocument(JsonDocument):
 
 def run_document(derived: Derived, exit_code: int) -> RunDocument:
     """The document of a run whose report was derived."""
-    data = RunData(derived.folder.parent)
+    data = derived.data
     run = data.manifest.run_id
-    tables = [rows_table(derived.rows, run, data.plan.twins), EFFECTS.of_runs([data])]
-    if derived.tuned is not None:
+    tables = [rows_table(data.rows, run, data.plan.twins), EFFECTS.of_runs([data])]
+    if data.tuning is not None:
         tables += [LEDGER.of_runs([data]), TRIALS.of_runs([data])]
     return RunDocument(
         exit_code=exit_code,
@@ -432,17 +431,13 @@ def run_document(derived: Derived, exit_code: int) -> RunDocument:
         context=derived.answered.context,
         leads=tuple(_workload_lead(lead) for lead in derived.answered.leads),
         doubts=derived.reasons,
-        noise=derived.comparison.noise,
+        noise=data.comparison.noise,
         remedy=derived.remedy,
         sentences=(
-            *(() if derived.found is None else derived.found.sentences),
-            *derived.overload,
-            *derived.outages.sentences,
-            *derived.stairs,
-            *derived.agreement,
+            *(text for section in derived.sections for text in section.sentences),
             *derived.hosts,
         ),
-        durability=derived.durability,
+        durability=durability(data),
         gaps=data.gaps,
         tables={one.table.name: tuple(one.objects) for one in tables},
     )

@@ -18,7 +18,7 @@ from weighbridge.conductor.time_estimate import (
     stopping_s,
 )
 from weighbridge.gateways.sizing import Sized
-from weighbridge.results.figures import UNKNOWN, counted
+from weighbridge.results.numbers import UNKNOWN, counted
 from weighbridge.screen.terminal import print_line, print_table
 from weighbridge.selection import size_remark
 from weighbridge.topologies.hardware import Hardware

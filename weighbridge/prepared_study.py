@@ -15,8 +15,8 @@ from weighbridge.common.errors import UsageError
 from weighbridge.conductor.plan import Plan, make_plan
 from weighbridge.conductor.time_estimate import TimeEstimate
 from weighbridge.drivers.kind import KINDS, loading
-from weighbridge.results.metrics import METRICS, compared
-from weighbridge.results.record.step import Pass
+from weighbridge.results.figures.metrics import METRICS, compared
+from weighbridge.results.run.step import Pass
 from weighbridge.selection import hardware_named, layout_named
 from weighbridge.suites import Suite
 from weighbridge.suites.studies import (

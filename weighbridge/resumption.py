@@ -24,11 +24,11 @@ from weighbridge.conductor.facts import facts_of_machine
 from weighbridge.conductor.plan import Plan
 from weighbridge.conductor.step_runner import complete_steps
 from weighbridge.gateways.gateway import Say
-from weighbridge.results.analysis.find.searches import read_searches
-from weighbridge.results.record.manifest import Manifest
-from weighbridge.results.record.reading import read_bounded
-from weighbridge.results.record.step import StepKey
-from weighbridge.results.record.store import Holder, RunStore
+from weighbridge.results.features.find.searches import read_searches
+from weighbridge.results.run.reading import read_bounded
+from weighbridge.results.run.resolved import Manifest
+from weighbridge.results.run.step import StepKey
+from weighbridge.results.run.store import Holder, RunStore
 from weighbridge.suites import Further
 from weighbridge.topologies.deployment import StateFolders, deployment_owners
 from weighbridge.topologies.hardware import Hardware

@@ -32,13 +32,13 @@ from weighbridge.conductor.step_runner import complete_steps
 from weighbridge.conductor.time_estimate import TimeAllowance, TimeEstimate, show_duration
 from weighbridge.environment import patience_s, require
 from weighbridge.results import derive
-from weighbridge.results.analysis.run_data import RunData
 from weighbridge.results.derivation import Derived
-from weighbridge.results.record.manifest import Sheet, State
-from weighbridge.results.record.profile import Chosen
-from weighbridge.results.record.step import Pass, StepResult
-from weighbridge.results.record.store import RunStore, lock_run_folder
-from weighbridge.results.record.writing import StoreError
+from weighbridge.results.features.open_run import open_run
+from weighbridge.results.run.profile import Chosen
+from weighbridge.results.run.reading import StoreError
+from weighbridge.results.run.resolved import Sheet, State
+from weighbridge.results.run.step import Pass, StepResult
+from weighbridge.results.run.store import RunStore, lock_run_folder
 from weighbridge.results.show.influx import InfluxServer
 from weighbridge.resumption import ResumableRun
 from weighbridge.screen.display import display_for, sending
@@ -366,7 +366,7 @@ def _conduct(
             all(key in measured for visit in block for key in plan.keys(visit))
             for block in plan.blocks()
         )
-        spread = spread_of(RunData(store.folder).rows, store.folder.name) or spread_here(
+        spread = spread_of(open_run(store.folder).rows, store.folder.name) or spread_here(
             store.folder.parent, plan.hardware
         )
         doing.say(f"{why}; {claim(plan, spread, repeats)}")

@@ -31,7 +31,7 @@ from weighbridge.drivers.protocol import (
 from weighbridge.drivers.rados.cluster import RadosCluster
 from weighbridge.drivers.rados.host_commands import CommandOutput, kept_of
 from weighbridge.drivers.rados.tool import FILL_S, AdminToolDriver, now, object_bytes, one_operation
-from weighbridge.results.record.measurement import Measurement, Tally
+from weighbridge.results.run.step import Measurement, Tally
 
 # A line of bonnie++ (2.00a, `-q`: only CSV on stdout) as a tally.
 #

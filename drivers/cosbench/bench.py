@@ -50,7 +50,7 @@ from weighbridge.drivers.protocol import (
     Ready,
     Step,
 )
-from weighbridge.results.record.measurement import Load
+from weighbridge.results.run.step import Load
 from weighbridge.suites import Workload
 
 # Requests to stop, by a closed stdin or a signal; all waiting is done here, so that it ends.

@@ -21,7 +21,7 @@ from weighbridge.drivers.cosbench.remote_drivers import RemoteDrivers
 from weighbridge.drivers.cosbench.script import unfit
 from weighbridge.drivers.cosbench.site import CosbenchSetup, CosbenchSite
 from weighbridge.drivers.kind import DriverKind, LoadSite, OpenedDriver
-from weighbridge.results.record.driver_traits import Caveat, DriverTraits
+from weighbridge.results.run.step import Caveat, DriverTraits
 from weighbridge.suites import Api, Workload
 
 MODULE: Final = "weighbridge.drivers.cosbench"

@@ -11,7 +11,7 @@ from typing import Final
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.cosbench.archive import Archived
 from weighbridge.drivers.protocol import Step
-from weighbridge.results.record.measurement import Bins, Load, Measurement, Tally
+from weighbridge.results.run.step import Bins, Load, Measurement, Tally
 from weighbridge.suites import Api
 
 # The figures in COSBench's archive: its summary, its histogram of response times, and why

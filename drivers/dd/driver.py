@@ -51,7 +51,7 @@ from weighbridge.drivers.rados.tool import (
     object_bytes,
     one_operation,
 )
-from weighbridge.results.record.measurement import Load, Measurement, Tally
+from weighbridge.results.run.step import Load, Measurement, Tally
 from weighbridge.suites import Workload
 
 # What dd prints at its end, or when it is interrupted, as a tally.

@@ -10,7 +10,7 @@ from weighbridge.drivers.kind import ClusterSite, LoadSite
 from weighbridge.drivers.rados.cluster import RadosCluster
 from weighbridge.drivers.rados.kind import ToolKind, one_by_one
 from weighbridge.drivers.rados.tool import ToolDriver
-from weighbridge.results.record.driver_traits import DriverTraits
+from weighbridge.results.run.step import DriverTraits
 from weighbridge.suites import Api, Workload
 
 MOST_BYTES: Final = 2**30

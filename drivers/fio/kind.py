@@ -9,7 +9,7 @@ from weighbridge.drivers.kind import ClusterSite, LoadSite
 from weighbridge.drivers.rados.cluster import RadosCluster
 from weighbridge.drivers.rados.kind import ToolKind
 from weighbridge.drivers.rados.tool import ToolDriver
-from weighbridge.results.record.driver_traits import DriverTraits
+from weighbridge.results.run.step import DriverTraits
 
 
 class FioKind(ToolKind):

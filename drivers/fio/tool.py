@@ -19,8 +19,8 @@ from weighbridge.drivers.protocol import (
 from weighbridge.drivers.rados.block import ImageDriver
 from weighbridge.drivers.rados.host_commands import CommandOutput, kept_of
 from weighbridge.drivers.rados.tool import FILL_S, AdminToolDriver, now, object_bytes, one_operation
-from weighbridge.results.record.histogram import Histogram
-from weighbridge.results.record.measurement import Load, Measurement, Tally
+from weighbridge.results.run.histogram import Histogram
+from weighbridge.results.run.step import Load, Measurement, Tally
 from weighbridge.suites import Workload
 
 # fio's output (3.33, `--output-format=json+`) as a tally.

@@ -16,8 +16,8 @@ from typing import TypeVar
 from locust.stats import RequestStats, StatsEntry, StatsError, get_stats_summary
 
 from weighbridge.drivers.locust.worker_group import Window
-from weighbridge.results.record.histogram import Histogram
-from weighbridge.results.record.measurement import Tally
+from weighbridge.results.run.histogram import Histogram
+from weighbridge.results.run.step import Tally
 
 Key = TypeVar("Key")
 

@@ -11,7 +11,7 @@ from weighbridge.common.record import Record
 from weighbridge.drivers.kind import DriverKind, LoadSite, OpenedDriver
 from weighbridge.drivers.process import ClientHost, ClientPrograms
 from weighbridge.drivers.protocol import Joining, Listening, Setup
-from weighbridge.results.record.driver_traits import DriverTraits
+from weighbridge.results.run.step import DriverTraits
 from weighbridge.suites import TRAITS, VERSIONS, Api, Workload
 
 WORKER: Final = "worker"

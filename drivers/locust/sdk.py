@@ -34,8 +34,8 @@ from weighbridge.drivers.locust.client import (
 )
 from weighbridge.drivers.locust.worker_group import Window, WorkerProgress
 from weighbridge.drivers.protocol import Setup
-from weighbridge.results.record.histogram import band_of
-from weighbridge.results.record.measurement import Second, Tally
+from weighbridge.results.run.histogram import band_of
+from weighbridge.results.run.step import Second, Tally
 from weighbridge.suites import Operation, Workload
 from weighbridge.suites.factors import SDK_DEFAULT
 

@@ -27,7 +27,7 @@ from weighbridge.drivers.locust.worker_process import (
     End,
 )
 from weighbridge.drivers.protocol import Progress, Setup, Step
-from weighbridge.results.record.measurement import (
+from weighbridge.results.run.step import (
     RAN_OUT,
     ClientLoad,
     EndpointTally,

@@ -16,7 +16,7 @@ from weighbridge.common.record import Record
 from weighbridge.drivers.engine._native import Engine
 from weighbridge.drivers.locust.account import Account
 from weighbridge.drivers.protocol import Setup
-from weighbridge.results.record.measurement import (
+from weighbridge.results.run.step import (
     EndpointTally,
     ErrorClass,
     Second,

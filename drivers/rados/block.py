@@ -37,7 +37,7 @@ from weighbridge.drivers.rados.tool import (
     object_bytes,
     one_operation,
 )
-from weighbridge.results.record.measurement import Measurement, Tally
+from weighbridge.results.run.step import Measurement, Tally
 from weighbridge.suites import Workload
 
 # An image has no cache (`rbd_cache` is off) and no features but layering: every operation goes to

@@ -18,7 +18,7 @@ from weighbridge.common.host import Host, ProgramHost
 from weighbridge.common.record import Record
 from weighbridge.common.tool_output import json_object, json_value
 from weighbridge.drivers.protocol import DriverFailure
-from weighbridge.results.record.measurement import Tally
+from weighbridge.results.run.step import Tally
 from weighbridge.suites import RadosBenchOptions
 
 # `rados bench`: its command, its results, and the results of several in parallel.

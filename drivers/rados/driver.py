@@ -42,7 +42,7 @@ from weighbridge.drivers.rados.tool import (
     one_operation,
     seconds_up,
 )
-from weighbridge.results.record.measurement import Measurement
+from weighbridge.results.run.step import Measurement
 from weighbridge.suites import RadosBenchOptions as Settings
 from weighbridge.suites import Workload
 

@@ -28,7 +28,7 @@ from weighbridge.common.structure import CephPool, Fragments, Redundancy
 from weighbridge.common.tool_output import json_value, printable
 from weighbridge.drivers.rados.cluster import BenchPlace
 from weighbridge.drivers.rados.host_commands import CommandOutput, HostCommands
-from weighbridge.results.record.resolved import BenchedPool, kept_words
+from weighbridge.results.run.resolved import BenchedPool, kept_words
 from weighbridge.suites import RadosBenchOptions
 
 CODED: Final = 3

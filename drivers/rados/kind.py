@@ -15,7 +15,7 @@ from weighbridge.drivers.rados.cluster import RadosCluster
 from weighbridge.drivers.rados.driver import RadosBench
 from weighbridge.drivers.rados.given_pool import GivenPool
 from weighbridge.drivers.rados.tool import ToolDriver
-from weighbridge.results.record.driver_traits import DriverTraits
+from weighbridge.results.run.step import DriverTraits
 from weighbridge.suites import Api, RadosBenchOptions, Workload
 from weighbridge.suites.workload import VERIFIED_SHARE
 

@@ -15,7 +15,7 @@ from weighbridge.common.host import Host
 from weighbridge.drivers.protocol import Driver, DriverFailure, OnProgress, Progress
 from weighbridge.drivers.rados.cluster import RadosCluster, ToolCluster
 from weighbridge.drivers.rados.host_commands import CommandOutput, HostCommands
-from weighbridge.results.record.measurement import Load
+from weighbridge.results.run.step import Load
 from weighbridge.suites import Workload
 
 GRACE_S: Final = 60.0

@@ -36,7 +36,7 @@ from weighbridge.drivers.survival.judge import (
     listing_finding,
 )
 from weighbridge.drivers.survival.orders import Failed, Found, Inspected, InspectOrder, Reading
-from weighbridge.results.record.durability import Finding
+from weighbridge.results.run.durability import Finding
 
 _PAUSES_S: Final = (0.2, 0.5, 1.0, 2.0)
 """Before what failed is read again: the first times, and the last of them from then on."""

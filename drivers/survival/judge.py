@@ -18,7 +18,7 @@ from weighbridge.drivers.survival.operation import (
     object_name,
 )
 from weighbridge.drivers.survival.orders import Kind
-from weighbridge.results.record.durability import Example, Finding, FoundObjects, Way
+from weighbridge.results.run.durability import Example, Finding, FoundObjects, Way
 
 
 class Expected(Record):

@@ -10,8 +10,8 @@ from pydantic import Field
 
 from weighbridge.common.endpoint import ObjectApi
 from weighbridge.common.record import Record
-from weighbridge.results.record.durability import Way
-from weighbridge.results.record.writing import write_atomically
+from weighbridge.results.run.durability import Way
+from weighbridge.results.run.reading import write_atomically
 
 Bucket = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{2,62}$")]
 """A bucket or container that every API takes, and no URL has to quote."""

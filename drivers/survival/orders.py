@@ -10,7 +10,7 @@ from weighbridge.common.endpoint import Endpoint, ObjectApi
 from weighbridge.common.record import Record
 from weighbridge.drivers.survival.operation import Bucket, Operation
 from weighbridge.drivers.survival.writing import parts_of, segments_container
-from weighbridge.results.record.durability import Example, FoundObjects, Way
+from weighbridge.results.run.durability import Example, FoundObjects, Way
 from weighbridge.suites.suite import LARGEST_BYTES
 
 Endpoints = Annotated[tuple[Endpoint, ...], Field(min_length=1, max_length=2)]

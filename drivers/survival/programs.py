@@ -30,7 +30,7 @@ from weighbridge.drivers.survival.orders import (
     Ready,
     WriteOrder,
 )
-from weighbridge.results.record.durability import MOST_EXAMPLES, Example, Finding, FoundObjects
+from weighbridge.results.run.durability import MOST_EXAMPLES, Example, Finding, FoundObjects
 
 MOST_OPERATIONS: Final = 2_000_000
 """Of one load: each takes about a KiB of the conductor's memory."""

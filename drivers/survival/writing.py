@@ -11,7 +11,7 @@ from weighbridge.common import plain_xml
 from weighbridge.drivers.survival.bodies import PIECE_BYTES, Bodies
 from weighbridge.drivers.survival.connection import Answer, Requests
 from weighbridge.drivers.survival.operation import object_name
-from weighbridge.results.record.durability import Way
+from weighbridge.results.run.durability import Way
 
 S3_PARTS: Final = (5 * 2**20, 2**20)
 """Bytes of the parts of an upload: all but the last have at least 5 MiB."""

@@ -1,1 +1,1 @@
-"""A file for each question about runs, with the tables that answer it."""
+"""What answers one question about runs each: figures, sentences, tables, charts and slides."""

@@ -21,10 +21,9 @@ from typing import Any, Final, Literal
 
 from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.errors import UsageError
-from weighbridge.results.figures import UNKNOWN, show_figure
-from weighbridge.results.record.resolved import PlannedLayout
-from weighbridge.results.show.scales import AxisScale, spread
-from weighbridge.results.show.theme import LIGHT, ON_STRONG, Look, config
+from weighbridge.results.numbers import UNKNOWN, show_figure
+from weighbridge.results.run.resolved import PlannedLayout
+from weighbridge.results.show.scales import LIGHT, ON_STRONG, AxisScale, Look, config, spread
 
 SCHEMA: Final = "https://vega.github.io/schema/vega-lite/v6.json"
 COLOUR: Final = {"field": "layout", "type": "nominal", "scale": "$colours", "legend": "$legend"}

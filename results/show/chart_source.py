@@ -2,48 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Literal
 
-from weighbridge.common.record import Record
-from weighbridge.results.analysis.comparison import Comparison, Effect
-from weighbridge.results.analysis.durability import LayoutDurability
-from weighbridge.results.analysis.find.answers import Found
-from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
-from weighbridge.results.analysis.layers.staircase import Staircase
-from weighbridge.results.analysis.leads import Lead, leads
-from weighbridge.results.analysis.outages import Outages
-from weighbridge.results.analysis.overload import OverloadKind
-from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.analysis.study.recap import Recap
-from weighbridge.results.analysis.tuning.tuning_result import TuningResult
-from weighbridge.results.analysis.words import caveats, store_names
-from weighbridge.results.doubt import graves, touching
-from weighbridge.results.metrics import MetricKey
-from weighbridge.results.record.resolved import PlannedLayout, ResolvedPlan
-from weighbridge.results.record.step import StepResult
+from weighbridge.results.figures.doubt import graves, touching
+from weighbridge.results.figures.metrics import MetricKey
+from weighbridge.results.figures.summary import Row
+from weighbridge.results.judge.comparison import Comparison, Effect, Kind, kind_of, subjects
+from weighbridge.results.judge.leads import Lead, leads
+from weighbridge.results.judge.run_data import RunData
+from weighbridge.results.judge.words import caveats, store_names
+from weighbridge.results.run.resolved import PlannedLayout, ResolvedPlan
 from weighbridge.results.show.chart import COMPARABLE, NOT_COMPARABLE, PROVISIONAL, Chart
 from weighbridge.results.show.latencies import KindLatencies, read_latencies
 
 
-class ChartSource(Record):
+@dataclass(frozen=True)
+class CeilingLine:
+    """A ceiling from the layer below, in op/s: a line across a panel, or words if far above."""
+
+    layouts: tuple[str, ...]
+    layer: str
+    label: str
+    """The layer, with its layouts where others have another ceiling."""
+    value: float
+
+
+@dataclass(frozen=True)
+class ChartSource:
     """The data of all charts. Of a tuning, `rows` and `plan` are of its baseline only."""
 
+    data: RunData
     plan: ResolvedPlan
     rows: tuple[Row, ...]
-    steps: tuple[StepResult, ...] = ()
     comparison: Comparison | None = None
     """None where layouts are not compared."""
-    stairs: tuple[Staircase, ...] = ()
-    recaps: tuple[Recap, ...] = ()
-    """The comparisons of a study that was replayed."""
-    tuned: TuningResult | None = None
-    found: Found | None = None
-    overload: tuple[OverloadKind, ...] = ()
-    outages: Outages = Outages()
-    durability: tuple[LayoutDurability, ...] = ()
+    ceilings: Mapping[str, tuple[CeilingLine, ...]] = field(default_factory=dict)
+    """Lines across the chart of throughput, by key of its panel."""
     slo_ms: float | None = None
     """The requested bound on p90; None: charts choose one that separates the layouts."""
     workers: int | None = None
@@ -104,7 +101,8 @@ class ChartSource(Record):
     def latencies(self) -> tuple[KindLatencies, ...]:
         """The latencies of each kind of requests at one worker count, decoded once."""
         repeats = self.plan.suite.repeats
-        return read_latencies(self.at_one_count(), self.names, self.steps, repeats)
+        steps = tuple(self.data.steps.values())
+        return read_latencies(self.at_one_count(), self.names, steps, repeats)
 
     def standing(self, row: Row, metric: MetricKey) -> str:
         """Whether a figure is comparable, provisional, or not comparable."""
@@ -164,30 +162,24 @@ def place_of(row: Row) -> dict[str, object]:
 
 def source_of(data: RunData, *, slo_ms: float | None = None) -> ChartSource:
     """What charts of a run folder are drawn from. Raises as reading a run does."""
-    plan = data.plan
-    if data.tuned is not None:
-        baseline = data.tuned.table.baseline.name
-        own = plan.model_copy(
-            update={"layouts": tuple(one for one in plan.layouts if one.name == baseline)}
-        )
-        return ChartSource(
-            plan=own,
-            rows=tuple(row for row in data.rows if row.layout == baseline),
-            tuned=data.tuned,
-        )
-    own = plan.model_copy(
-        update={"layouts": tuple(one for one in plan.layouts if one.name not in plan.twins)}
-    )
+    tuning, controls = data.tuning, data.plan.twins
+    names = {layout.name for layout in data.plan.layouts if layout.name not in controls}
+    if tuning is not None:
+        names = {tuning.baseline}
+    layouts = tuple(layout for layout in data.plan.layouts if layout.name in names)
     return ChartSource(
-        plan=own,
-        rows=tuple(row for row in data.rows if row.layout not in plan.twins),
-        steps=tuple(data.steps.values()),
-        comparison=data.comparison,
-        stairs=tuple(stair for stair in data.stairs or () if stair.layout not in plan.twins),
-        recaps=() if data.study is None else data.study.recaps,
-        found=data.found,
-        overload=data.overload,
-        outages=data.outages,
-        durability=data.durability,
+        data=data,
+        plan=data.plan.model_copy(update={"layouts": layouts}),
+        rows=tuple(row for row in data.rows if row.layout in names),
+        comparison=data.comparison if tuning is None else None,
         slo_ms=slo_ms,
     )
+
+
+@dataclass(frozen=True)
+class ChartKind:
+    """A kind of chart. `draw` returns its charts, none where a run has nothing to show."""
+
+    draw: Callable[[ChartSource], Sequence[Chart]]
+    runs: tuple[Literal["comparison", "tuning"], ...] = ("comparison",)
+    """The kinds of run that it is drawn for."""

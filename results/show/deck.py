@@ -36,8 +36,9 @@ from pptx.oxml.ns import nsdecls, qn
 from pptx.util import Pt
 
 from weighbridge.common.escaping import escape_controls
-from weighbridge.results.record.resolved import PlannedLayout
-from weighbridge.results.show.theme import LIGHT, Look, diverging, styles
+from weighbridge.results.numbers import upper
+from weighbridge.results.run.resolved import PlannedLayout
+from weighbridge.results.show.scales import LIGHT, Look, diverging, styles
 
 MAX_SLIDES: Final = 8
 """What an audience can follow; more is behind the divider."""
@@ -54,7 +55,7 @@ GRID: Final = "tone:grid"
 
 
 @dataclass(frozen=True)
-class Cell:
+class SlideCell:
     """A text in a table, its colour and that of its ground; empty: the slide's."""
 
     text: str
@@ -63,9 +64,9 @@ class Cell:
     bold: bool = False
 
 
-Table = tuple[tuple[Cell, ...], ...]
+Table = tuple[tuple[SlideCell, ...], ...]
 """The first line is the head."""
-Line = Sequence[str | Cell]
+SlideLine = Sequence[str | SlideCell]
 """A line of a table to be."""
 
 
@@ -93,7 +94,7 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Chart:
+class SlideChart:
     """`bars` from 0, `lines` over worker counts at equal distances, or `paths` over two figures."""
 
     form: Literal["bars", "lines", "paths"]
@@ -105,13 +106,13 @@ class Chart:
     """The axis ends there, even if a whisker does not."""
 
 
-def bar_chart(title: str, bars: Iterable[Point], limit: float = math.inf) -> Chart:
+def bar_chart(title: str, bars: Iterable[Point], limit: float = math.inf) -> SlideChart:
     """A chart of bars, the first one on top."""
-    return Chart("bars", title, (Series(title, tuple(bars)),), limit=limit)
+    return SlideChart("bars", title, (Series(title, tuple(bars)),), limit=limit)
 
 
 @dataclass(frozen=True)
-class Card:
+class SlideCard:
     """A large figure, what it is about, and what it rests on. `caveat`: its border is dashed."""
 
     figure: str
@@ -134,11 +135,11 @@ class Slide:
     title: str
     caveat: str = ""
     lead: str = ""
-    cards: tuple[Card, ...] = ()
+    cards: tuple[SlideCard, ...] = ()
     table: Table = ()
     labels: int = 1
     """The columns that are repeated where a table continues on another slide."""
-    charts: tuple[Chart, ...] = ()
+    charts: tuple[SlideChart, ...] = ()
     lines: tuple[str, ...] = ()
     code: str = ""
     foot: str = ""
@@ -165,11 +166,40 @@ class Deck:
         return (*self.slides, *(divider if backup else ()), *backup)
 
 
-def table_of(head: Iterable[str], lines: Iterable[Line]) -> Table:
+@dataclass(frozen=True)
+class Topic:
+    """What one question gives to the talk of a run. The answer of the first topic is its title."""
+
+    question: str
+    answer: str
+    """A sentence without a full stop."""
+    caveat: str = ""
+    cards: tuple[SlideCard, ...] = ()
+    slides: tuple[Slide, ...] = ()
+    """The most important first: those without room come behind the divider."""
+    backup: tuple[Slide, ...] = ()
+    doubts: tuple[str, ...] = ()
+    """Sentences on how sure the answer is."""
+    meaning: tuple[str, ...] = ()
+    """Sentences on what it means for the audience."""
+
+    @property
+    def sentence(self) -> str:
+        """The answer with its caveat."""
+        caveat = self.caveat or (self.shown.caveat if self.shown is not None else "")
+        return f"{upper(self.answer)}{f' ({caveat[:1].lower()}{caveat[1:]})' if caveat else ''}."
+
+    @property
+    def shown(self) -> Slide | None:
+        """The slide that shows the answer, if its title is the answer."""
+        return next((slide for slide in self.slides[:1] if slide.title == self.answer), None)
+
+
+def table_of(head: Iterable[str], lines: Iterable[SlideLine]) -> Table:
     """A table of texts and cells; the first cell of each line is bold."""
-    table = [tuple(Cell(text, fill=GRID, bold=True) for text in head)]
+    table = [tuple(SlideCell(text, fill=GRID, bold=True) for text in head)]
     for line in lines:
-        first, *others = (Cell(cell) if isinstance(cell, str) else cell for cell in line)
+        first, *others = (SlideCell(cell) if isinstance(cell, str) else cell for cell in line)
         table.append((replace(first, bold=True), *others))
     return tuple(table)
 
@@ -341,7 +371,7 @@ def _fit(
     return size, height
 
 
-def _wider(cell: Cell) -> float:
+def _wider(cell: SlideCell) -> float:
     return _WIDER * _BOLD if cell.bold else _WIDER
 
 
@@ -513,7 +543,7 @@ class _Page:
         self._box(box, [(line, size, INK, False) for line in lines], after=0.5)
         self.end = top - GAP_PT
 
-    def _cards(self, cards: Sequence[Card]) -> None:
+    def _cards(self, cards: Sequence[SlideCard]) -> None:
         """Cards in one row, or more than four in two, at one size, since they are compared."""
         count = 1 if len(cards) <= 4 else 2
         columns = -(-len(cards) // count)
@@ -565,7 +595,7 @@ class _Page:
         for element in frame.element.iter(qn("a:tcPr")):
             element.insert(0, _xml(f'<a:lnB w="9525">{ink}</a:lnB>'))
 
-    def _cell(self, place: Any, cell: Cell, size: float) -> None:
+    def _cell(self, place: Any, cell: SlideCell, size: float) -> None:
         place.vertical_anchor = MSO_ANCHOR.MIDDLE
         place.margin_left = place.margin_right = Pt(SIDE_PT)
         place.margin_top = place.margin_bottom = Pt(EDGE_PT)
@@ -607,7 +637,7 @@ class _Page:
                 run.font.color.rgb = _rgb(self._colours[curve.colour])
         self.top += height + GAP_PT / 2
 
-    def _axes(self, drawn: Any, chart: Chart) -> None:
+    def _axes(self, drawn: Any, chart: SlideChart) -> None:
         for name in ("c:axId", "c:crossAx"):
             for element in drawn.element.iter(qn(name)):
                 element.set("val", element.get("val").lstrip("-"))  # the standard has no negative
@@ -634,7 +664,7 @@ class _Page:
         if chart.x_title:
             _head(drawn.category_axis.axis_title, chart.x_title)
 
-    def _bars(self, chart: Chart, box: Sequence[Any]) -> Any:
+    def _bars(self, chart: SlideChart, box: Sequence[Any]) -> Any:
         points = chart.series[0].points[::-1]  # PowerPoint puts the first one lowest
         data = CategoryChartData(number_format="#,##0.###")
         data.categories = [f"{bound(str(bar.x))}: {bar.label}" for bar in points]
@@ -655,7 +685,7 @@ class _Page:
         self._whiskers(element, dict(enumerate(points)), INK)
         return frame
 
-    def _curves(self, chart: Chart, box: Sequence[Any]) -> Any:
+    def _curves(self, chart: SlideChart, box: Sequence[Any]) -> Any:
         # LibreOffice 7.4 does not draw a series of points that is shorter than a later one.
         curves = sorted(chart.series, key=lambda series: -len(series.points))
         counts = sorted({float(point.x) for series in curves for point in series.points})
@@ -734,7 +764,7 @@ def _place(shape: Any, box: Box) -> None:
         frame.margin_left = frame.margin_right = frame.margin_top = frame.margin_bottom = 0
 
 
-def _card_texts(card: Card, large: int, small: int) -> list[Text]:
+def _card_texts(card: SlideCard, large: int, small: int) -> list[Text]:
     return [
         (card.figure, large, INK, True),
         (card.about, small, INK, True),

@@ -16,11 +16,10 @@ from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.common.quantities import utc
 from weighbridge.common.registry import Registry
-from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.record.histogram import DIGITS, HIGHEST_US, Histogram, rank_of
-from weighbridge.results.record.measurement import Measurement
-from weighbridge.results.record.step import StepKey, StepResult
-from weighbridge.results.record.writing import make_folder, write_atomically
+from weighbridge.results.judge.run_data import RunData
+from weighbridge.results.run.histogram import DIGITS, HIGHEST_US, Histogram, rank_of
+from weighbridge.results.run.reading import make_folder, write_atomically
+from weighbridge.results.run.step import Measurement, StepKey, StepResult
 from weighbridge.results.show.table import Table, object_schema
 from weighbridge.results.show.tables import HOSTS, RUNS, tables
 
@@ -332,23 +331,22 @@ class Exported:
     remarks: tuple[str, ...]
 
 
-def produce(run: Path, to: str, names: Sequence[str] = ()) -> tuple[RunData, Produced]:
+def produce(data: RunData, to: str, names: Sequence[str] = ()) -> Produced:
     """The files of a run in a format, not yet written; its remarks begin with the run's gaps.
 
-    Raises UsageError on an unknown format or table, or where the folder is not a run;
+    Raises UsageError on an unknown format or table;
     InvalidMeasurement when something in it cannot be read, or when no file could be made.
     """
     form = FORMATS.get_or_refuse(to)
     chosen = _chosen(to, form, names)
-    data = RunData(run)
     lacking = [one.name for one in chosen if names and not any(True for _ in one.lines(data))]
     remarks = (*data.gaps, *(f"this run has no lines of {name}" for name in lacking))
     made = form.make(data, chosen)
     if not made.files:
         raise InvalidMeasurement(
-            "\n".join((f"{run}: nothing to export as {to}", *made.remarks, *remarks))
+            "\n".join((f"{data.store.folder}: nothing to export as {to}", *made.remarks, *remarks))
         )
-    return data, replace(made, remarks=(*remarks, *made.remarks))
+    return replace(made, remarks=(*remarks, *made.remarks))
 
 
 def _chosen(to: str, form: Format, names: Sequence[str]) -> tuple[Table, ...]:
@@ -371,7 +369,12 @@ def _chosen(to: str, form: Format, names: Sequence[str]) -> tuple[Table, ...]:
 
 
 def export(
-    run: Path, to: str, names: Sequence[str] = (), *, out: Path | None = None, force: bool = False
+    data: RunData,
+    to: str,
+    names: Sequence[str] = (),
+    *,
+    out: Path | None = None,
+    force: bool = False,
 ) -> Exported:
     """Write a run in a format, into `derived/exports` of its folder or to `out`.
 
@@ -379,7 +382,7 @@ def export(
     `produce` does, UsageError when a file exists and `force` is not set (then nothing is written),
     StoreError when one cannot be written.
     """
-    data, made = produce(run, to, names)
+    made = produce(data, to, names)
     paths = _places(made, out, data.store.derived / EXPORTS)
     existing = [path for path in paths if path.exists()]
     if existing and not force:

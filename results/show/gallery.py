@@ -2,70 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import UsageError
-from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
-from weighbridge.results.analysis.power_mark import marks_of, power_words
-from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.figures.power_mark import marks_of, power_words
+from weighbridge.results.judge.run_data import RunData
 from weighbridge.results.show.chart import Chart
-from weighbridge.results.show.chart_source import ChartSource, source_of
-from weighbridge.results.show.charts.bars import rate_bars, throughput_bars
-from weighbridge.results.show.charts.by_workers import (
-    first_byte_by_workers,
-    latency_by_workers,
-    throughput_by_workers,
-)
-from weighbridge.results.show.charts.change_map import change_charts, study_chart
-from weighbridge.results.show.charts.distributions import percentile_chart, share_chart
-from weighbridge.results.show.charts.durability import power_cut_charts
-from weighbridge.results.show.charts.layers import staircase_chart
-from weighbridge.results.show.charts.outages import outage_charts
-from weighbridge.results.show.charts.over_time import latency_over_time
-from weighbridge.results.show.charts.overload import goodput_chart
-from weighbridge.results.show.charts.ratios import ratio_chart
-from weighbridge.results.show.charts.resources import resources_by_workers
-from weighbridge.results.show.charts.settings import drift_chart, tornado_charts
-from weighbridge.results.show.charts.within_bound import hockey_stick
+from weighbridge.results.show.chart_source import ChartKind, ChartSource, source_of
+from weighbridge.results.show.feature import FEATURES
 
-
-class ChartKind(Record):
-    """A kind of chart. `draw` returns its charts, none where a run has nothing to show."""
-
-    draw: Callable[[ChartSource], Sequence[Chart]]
-    runs: tuple[Literal["comparison", "tuning"], ...] = ("comparison",)
-    """The kinds of run that it is drawn for."""
-
-
-OWN: Final = {
-    "highest-rates": ChartKind(draw=rate_bars),
-    "goodput-over-rate": ChartKind(draw=goodput_chart),
-    "outages": ChartKind(draw=outage_charts),
-    "throughput-by-workers": ChartKind(draw=throughput_by_workers),
-    "latency-by-workers": ChartKind(draw=latency_by_workers),
-    "first-byte-by-workers": ChartKind(draw=first_byte_by_workers),
-    "recap-map": ChartKind(draw=change_charts),
-    "tornado": ChartKind(draw=tornado_charts, runs=("comparison", "tuning")),
-    "drift": ChartKind(draw=drift_chart, runs=("tuning",)),
-    "ratios": ChartKind(draw=ratio_chart),
-    "throughput-bars": ChartKind(draw=throughput_bars),
-    "hockey-stick": ChartKind(draw=hockey_stick),
-    "percentiles": ChartKind(draw=percentile_chart),
-    "latency-shares": ChartKind(draw=share_chart),
-    "latency-over-time": ChartKind(draw=latency_over_time),
-    "resources-by-workers": ChartKind(draw=resources_by_workers, runs=("comparison", "tuning")),
-    "efficiency-staircase": ChartKind(draw=staircase_chart),
-    "recap": ChartKind(draw=study_chart),
-    "power-cuts": ChartKind(draw=power_cut_charts),
-}
-CHARTS: Final = Registry("weighbridge.charts", "chart", own=OWN, kind=ChartKind)
-"""Every chart by name; others come by entry points of the group `weighbridge.charts`, each a
-`ChartKind`."""
+CHARTS: Final = Registry("weighbridge.charts", "chart", kind=ChartKind)
+"""Charts of other packages, by entry points of the group `weighbridge.charts`."""
 _WITHOUT_WRITES: Final = ("resources", "durability")
 """Sections whose charts compare no figures of writes."""
 
@@ -97,20 +48,34 @@ class Gallery:
         return tuple(chart for chart in self.charts if chart.section == section)
 
 
-def gallery(source: ChartSource) -> Gallery:
-    """The charts of a run. Raises InvalidMeasurement on a histogram that cannot be read."""
-    run = "comparison" if source.tuned is None else "tuning"
-    charts: list[Chart] = []
+def gallery(data: RunData, *, slo_ms: float | None = None) -> Gallery:
+    """The charts of a run; `slo_ms` is the bound on p90 of those that have one.
+
+    Raises UsageError and InvalidMeasurement as reading the run does.
+    """
+    source = source_of(data, slo_ms=slo_ms)
+    for feature in FEATURES.values():
+        if feature.ceilings is not None:
+            source = replace(source, ceilings=feature.ceilings(data))
+    run = "comparison" if data.tuning is None else "tuning"
+    charts = [
+        chart
+        for feature in FEATURES.values()
+        for kind in feature.charts.values()
+        if run in kind.runs
+        for chart in kind.draw(source)
+    ]
     left_out: list[str] = []
-    for name in _names(left_out):
+    try:
+        names = list(CHARTS)
+    except UsageError as error:
+        left_out.append(f"charts of other packages are left out: {error}")
+        names = []
+    for name in names:
         try:
-            kind = OWN[name] if name in OWN else CHARTS[name]
-            drawn = kind.draw(source) if run in kind.runs else ()
-            charts += drawn if name in OWN else _checked(drawn, charts, source)
-        except Exception as error:
-            # Another package's chart may fail in any way: the report is made without it.
-            if name in OWN:
-                raise
+            kind = CHARTS[name]
+            charts += _checked(kind.draw(source) if run in kind.runs else (), charts, source)
+        except Exception as error:  # noqa: BLE001 - another package's chart may fail in any way
             own_words = isinstance(error, UsageError)
             words = (
                 " ".join(str(error).split()) if own_words else f"{type(error).__name__}: {error}"
@@ -130,15 +95,6 @@ def _with_power(chart: Chart, source: ChartSource) -> Chart:
     return replace(chart, caption=f"{chart.caption} Writes, {marks}.")
 
 
-def _names(left_out: list[str]) -> tuple[str, ...]:
-    """The names of all charts; only this package's where others cannot be listed."""
-    try:
-        return tuple(CHARTS)
-    except UsageError as error:
-        left_out.append(f"charts of other packages are left out: {error}")
-        return tuple(OWN)
-
-
 def _checked(drawn: object, others: Sequence[Chart], source: ChartSource) -> list[Chart]:
     """The charts of another package. Raises ValueError where they are none."""
     if not isinstance(drawn, tuple) or not all(isinstance(one, Chart) for one in drawn):
@@ -151,8 +107,3 @@ def _checked(drawn: object, others: Sequence[Chart], source: ChartSource) -> lis
         # What cannot be composed, or has no rows as data, fails here and not in the report.
         _ = chart.csv, list(chart.pictures())
     return charts
-
-
-def gallery_of(folder: Path, *, slo_ms: float | None = None) -> Gallery:
-    """The charts of a run folder. Raises UsageError or InvalidMeasurement as reading it does."""
-    return gallery(source_of(RunData(folder), slo_ms=slo_ms))

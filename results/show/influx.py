@@ -53,10 +53,10 @@ from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import InvalidMeasurement, TargetError, UsageError
 from weighbridge.common.quantities import utc
 from weighbridge.common.record import Record
-from weighbridge.results.analysis.steps.use import StepUse, step_use
-from weighbridge.results.analysis.steps.visit import Point, visit, workloads_of
-from weighbridge.results.metrics import METRICS, by_column
-from weighbridge.results.record import (
+from weighbridge.results.figures.metrics import METRICS, by_column
+from weighbridge.results.figures.use import StepUse, step_use
+from weighbridge.results.figures.visit import Point, visit, workloads_of
+from weighbridge.results.run import (
     HostLimits,
     HostSecond,
     ResolvedPlan,

@@ -28,9 +28,9 @@ from weighbridge.common.escaping import escape_all_controls
 from weighbridge.common.host import PYTHON, program_environment
 from weighbridge.common.program_lines import NoLine, ProgramLines
 from weighbridge.common.record import Record
-from weighbridge.results.record.writing import StoreError, make_folder, write_atomically
+from weighbridge.results.run.reading import StoreError, make_folder, write_atomically
 from weighbridge.results.show.chart import Chart, PictureStyle, Spec
-from weighbridge.results.show.theme import LIGHT, Look, font_folder
+from weighbridge.results.show.scales import LIGHT, Look, font_folder
 
 DRAWING: Final = "vl_convert"
 """The module that draws charts, here and in pages."""
@@ -39,7 +39,7 @@ MOST: Final = 4
 _DRAWN_WITHIN_S: Final = 300.0
 """For one chart: far longer than any takes on a busy machine, and not for ever."""
 _LONGEST_ANSWER_BYTES: Final = 256 * 2**20
-_CODE: Final = "from weighbridge.results.show.drawing_process import serve; serve()"
+_CODE: Final = "from weighbridge.results.show.pictures import serve; serve()"
 
 
 class RenderingError(WeighbridgeError):

@@ -7,14 +7,13 @@ nothing (results.show.table).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from weighbridge.common.document import did_you_mean
-from weighbridge.common.errors import UsageError, WeighbridgeError
-from weighbridge.results.analysis.run_data import RunData
+from weighbridge.common.errors import UsageError
+from weighbridge.results.judge.run_data import RunData
 from weighbridge.results.show.table import SQL_TYPES, create, database, insert, lock
 from weighbridge.results.show.tables import tables
 
@@ -34,23 +33,6 @@ class QueryResult:
 
     columns: tuple[str, ...]
     lines: tuple[tuple[object, ...], ...]
-
-
-def read_runs(folders: Iterable[Path]) -> tuple[tuple[RunData, ...], tuple[str, ...]]:
-    """The runs that can be read, each once, and a sentence for each folder that cannot."""
-    found: dict[str, RunData] = {}
-    left_out = []
-    for folder in folders:
-        try:
-            data = RunData(folder)
-            _ = data.gaps  # reads the plan and the steps
-        except WeighbridgeError as error:
-            left_out.append(f"left out: {error.message}")
-            continue
-        known = found.setdefault(data.manifest.run_id, data)
-        if known is not data:
-            left_out.append(f"left out: {folder}: the same run as {known.store.folder}")
-    return tuple(found.values()), tuple(left_out)
 
 
 def ask(sql: str, runs: Sequence[RunData]) -> QueryResult:

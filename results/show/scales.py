@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from importlib import resources
 from typing import Any, Final, Literal
 
 from weighbridge.common.record import Record
+from weighbridge.results.run.resolved import PlannedLayout
 
 NUMBER: Final = ",.6~g"
 """How figures are written on axes, as a d3 format."""
@@ -138,3 +140,266 @@ def spread(wanted: Sequence[float], gap: float) -> list[float]:
     for rank, index in enumerate(order):
         placed[index] = flat[rank] + rank * gap
     return placed
+
+
+BLACK: Final = "#16181d"
+WHITE: Final = "#ffffff"
+FONT: Final = "Inter, sans-serif"
+"""The generic family is the fallback: without it, a machine that lacks Inter would draw no text."""
+
+
+class Look(Record):
+    """The colours of a chart, apart from its layouts', for a bright or a dark page or room."""
+
+    name: Literal["light", "dark"]
+    background: str
+    ink: str
+    muted: str
+    grid: str
+    axis: str
+    bad: str
+    """For invalid figures."""
+
+
+LIGHT: Final = Look(
+    name="light",
+    background=WHITE,
+    ink=BLACK,
+    muted="#5b6270",
+    grid="#e6e8ec",
+    axis="#9aa0ab",
+    bad="#a3260f",
+)
+DARK: Final = Look(
+    name="dark",
+    background="#14161a",
+    ink="#f2f3f5",
+    muted="#a9b0bd",
+    grid="#2b2f37",
+    axis="#6b7280",
+    bad="#ff9078",
+)
+
+_SHIPPED: Final = {
+    "rgw-beast": ("#D55E00", "#F4874F"),
+    "rgw-civetweb": ("#6B5400", "#8F7410"),
+    "rgw-apache-fastcgi": ("#8A1668", "#BC3596"),
+    "rgw-apache-proxy": ("#5A2408", "#FFB6A2"),
+    "rgw-haproxy": ("#C2185B", "#EA4C78"),
+    "swift": ("#0072B2", "#35A1E7"),
+    "swift-haproxy": ("#139CB6", "#7BDDF9"),
+    "swift-s3api": ("#3D2FB6", "#7B66EA"),
+}
+"""The colours of the shipped layouts, light and dark.
+
+Each has a contrast of at least 3:1 to its background, and no two are nearer than 0.07 in Oklab as
+people with any of the three kinds of colour blindness see them: found by a search within each
+family's hues.
+"""
+_SPARE: Final = {
+    "rgw": (("#9A7F3A", "#C7A468"),),
+    "swift": (("#3F5F8F", "#8AA0C8"),),
+    "": (
+        ("#00875F", "#2FC08F"),
+        ("#5B5B66", "#A2A2AD"),
+        ("#7A6F00", "#A3C644"),
+        ("#00574A", "#7FD6C2"),
+        ("#85858F", "#74747F"),
+    ),
+}
+"""More of a family's hues, and colours for layouts of neither family."""
+_SHAPES: Final = ("circle", "square", "triangle-up", "diamond", "triangle-down", "triangle-right")
+_PARTS: Final = {
+    "cpu": ("#5B5B66", "#A2A2AD"),
+    "disk": ("#00875F", "#2FC08F"),
+    "disks": ("#00574A", "#7FD6C2"),
+    "network": ("#139CB6", "#7BDDF9"),
+    "fabric": ("#0072B2", "#35A1E7"),
+}
+"""The colours of the parts of a host."""
+_WORSE_TO_BETTER: Final = {
+    "light": ("#A64000", "#D55E00", "#F3B58A", "#F5F6F8", "#8FC1E3", "#0072B2", "#004A78"),
+    "dark": ("#FF9A4D", "#D56A1B", "#7A4421", "#2A2E36", "#23587D", "#2A8FD3", "#7CC7FF"),
+}
+_HEAT: Final = {
+    "light": ("#dde318", "#7ad151", "#22a884", "#2a788e", "#414487", "#440154"),
+    "dark": ("#46327e", "#365c8d", "#277f8e", "#1fa187", "#6ece58", "#fde725"),
+}
+"""Viridis (S. van der Walt, N. Smith 2015), which people with any kind of colour vision can read;
+low counts are near the background's colour.
+"""
+ON_STRONG: Final = {
+    "light": "datum._tone > 0.6 || datum._tone < -0.7",
+    "dark": "abs(datum._tone) > 0.56",
+}
+"""By look, whether text on a diverging colour needs that of the background: a Vega expression."""
+CLAIMED: Final = {"better": 2 / 3, "worse": -2 / 3}
+"""The place of the colour of significant changes, from worse, -1, to better, 1."""
+
+
+class Style(Record):
+    """How one layout is drawn."""
+
+    layout: str
+    colour: str
+    shape: str
+
+
+def styles(layouts: Sequence[PlannedLayout], look: Look = LIGHT) -> tuple[Style, ...]:
+    """A style for each layout, in order. No two of up to six layouts look alike."""
+    side = 0 if look.name == "light" else 1
+    shipped = {name: colours[side] for name, colours in _SHIPPED.items()}
+    chosen = {layout.name: shipped[layout.name] for layout in layouts if layout.name in shipped}
+    for layout in layouts:
+        if layout.name in chosen:
+            continue
+        family = [
+            colour
+            for name, colour in shipped.items()
+            if layout.gateway and name.startswith(layout.gateway)
+        ]
+        spare = (*_SPARE.get(layout.gateway, ()), *_SPARE[""])
+        palette = [*family, *(colours[side] for colours in spare)]
+        free = [colour for colour in palette if colour not in chosen.values()]
+        chosen[layout.name] = (free or palette)[0]
+    return tuple(
+        Style(layout=layout.name, colour=chosen[layout.name], shape=_SHAPES[number % len(_SHAPES)])
+        for number, layout in enumerate(layouts)
+    )
+
+
+def diverging(look: Look) -> tuple[str, ...]:
+    """Seven colours from the worst to the best; the fourth is neutral."""
+    return _WORSE_TO_BETTER[look.name]
+
+
+def neutral(look: Look) -> str:
+    """The middle of the diverging colours."""
+    colours = diverging(look)
+    return colours[len(colours) // 2]
+
+
+def font_folder() -> str:
+    """The folder of the shipped fonts."""
+    return str(resources.files("weighbridge.results").joinpath("fonts"))
+
+
+def config(look: Look, layouts: Sequence[PlannedLayout], text_px: int) -> dict[str, Any]:
+    """The Vega-Lite config of a chart with text of this size."""
+    drawn = styles(layouts, look)
+    text = {
+        "labelFontSize": text_px,
+        "titleFontSize": text_px,
+        "labelColor": look.ink,
+        "titleColor": look.muted,
+    }
+    return {
+        "font": FONT,
+        "background": look.background,
+        "title": {
+            "anchor": "start",
+            "color": look.ink,
+            "fontSize": round(1.1 * text_px),
+            "fontWeight": 600,
+            "offset": round(0.4 * text_px),
+            "subtitleColor": look.muted,
+            "subtitleFontSize": text_px,
+            "subtitlePadding": 6,
+            "subtitleLineHeight": round(1.25 * text_px),
+        },
+        "axis": {
+            **text,
+            "titleFontWeight": 500,
+            "gridColor": look.grid,
+            "domain": False,
+            "ticks": False,
+            "labelPadding": 6,
+            "labelLimit": 0,
+            "labelOverlap": True,
+            "labelSeparation": text_px / 2,
+            "labelFlush": False,
+            "titlePadding": 8,
+        },
+        "axisX": {"grid": False},
+        # The title of a vertical axis stands above it, so that it can be read.
+        "axisY": {
+            "titleAngle": 0,
+            "titleAlign": "left",
+            "titleAnchor": "end",
+            "titleX": -4,
+            "titleY": round(-0.8 * text_px),
+        },
+        "legend": {
+            **text,
+            "orient": "top",
+            "title": None,
+            "symbolSize": 9 * text_px,
+            "labelLimit": 0,
+            "titleLimit": 0,
+        },
+        "range": {
+            "category": [style.colour for style in drawn],
+            "symbol": [style.shape for style in drawn],
+            "diverging": list(diverging(look)),
+            "heatmap": list(_HEAT[look.name]),
+            "ordinal": [colours[look.name == "dark"] for colours in _PARTS.values()],
+        },
+        "style": _mark_styles(look, text_px),
+        "view": {"stroke": None},
+        "line": {"strokeJoin": "round"},
+        "bar": {"cornerRadiusEnd": 3},
+        "text": {"color": look.ink, "fontSize": text_px},
+        "concat": {"spacing": round(1.2 * text_px)},
+    }
+
+
+def _mark_styles(look: Look, text_px: int) -> dict[str, Any]:
+    """What marks mean, by the name that a layer's mark has as its `style`."""
+    dashed = [text_px / 3, text_px / 4]
+    # Dark colours on a dark background fade sooner.
+    faint = 0.35 if look.name == "light" else 0.55
+    return {
+        "path": {"strokeWidth": text_px / 5, "strokeCap": "round"},
+        "sure": {"filled": True, "opacity": 1, "size": 6 * text_px},
+        "pale": {"filled": True, "opacity": faint, "size": 6 * text_px},
+        "doubted": {"opacity": 1, "size": 6 * text_px, "strokeWidth": text_px / 7},
+        "doubted-bar": {"fillOpacity": 0.15, "strokeWidth": text_px / 9},
+        "cross": {"size": 14 * text_px, "strokeWidth": text_px / 6},
+        "repeat": {"size": 2 * text_px, "opacity": 0.4},
+        "upright": {"thickness": text_px / 7, "bandSize": text_px},
+        "second": {"size": 16 * text_px, "strokeWidth": text_px / 7},
+        "band": {"opacity": 0.15, "line": False},
+        "interval": {"strokeWidth": text_px / 8, "opacity": 0.6},
+        "bin": {"strokeWidth": text_px / 2, "opacity": 0.5},
+        "whisker": {"color": look.ink, "strokeWidth": text_px / 7},
+        "whisker-edge": {"color": look.background, "strokeWidth": text_px / 2.8},
+        "faint": {"strokeWidth": text_px / 12, "opacity": faint},
+        "uncounted": {"strokeWidth": text_px / 9, "strokeDash": [1, 4], "opacity": 0.9},
+        "unsure": {"strokeWidth": text_px / 8, "strokeDash": dashed, "opacity": 0.8},
+        "level": {"color": look.muted, "strokeWidth": text_px / 10, "strokeDash": dashed},
+        "zero": {"color": look.axis, "strokeWidth": text_px / 10},
+        "moment": {"color": look.bad, "strokeWidth": text_px / 10, "strokeDash": dashed},
+        "stall": {"color": look.bad, "opacity": 0.3},
+        "failed": {"color": look.bad},
+        "leader": {"strokeWidth": text_px / 12, "opacity": 0.5, "clip": False},
+        "name": {"fontWeight": 600, "align": "left", "baseline": "middle"},
+        "figure": {"fontWeight": 600, "align": "left", "baseline": "middle", "dx": text_px / 2},
+        "figure-left": {
+            "fontWeight": 600,
+            "align": "right",
+            "baseline": "middle",
+            "dx": -text_px / 2,
+        },
+        "note": {"color": look.muted, "align": "left", "baseline": "middle", "dx": text_px / 4},
+        "frame": {
+            "color": look.axis,
+            "strokeDash": dashed,
+            "filled": False,
+            "cornerRadius": 4,
+        },
+        "cell": {"cornerRadius": 4, "strokeWidth": 0},
+        "plain": {"color": neutral(look), "cornerRadius": 4},
+        "cell-text": {"align": "center", "baseline": "middle"},
+        "cell-figure": {"align": "center", "baseline": "middle", "fontWeight": 700},
+        "grey": {"color": look.axis},
+    }

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
 from weighbridge.common.csv_text import csv_lines, show_time
 from weighbridge.common.escaping import escape_controls
 from weighbridge.common.quantities import utc
-from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.judge.run_data import RunData
+from weighbridge.results.numbers import UNKNOWN, show_figure
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

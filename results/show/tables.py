@@ -5,30 +5,27 @@ registry of features, whose tables are exported and queried like these.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 from typing import Final
 
-from weighbridge.common.errors import UsageError
-from weighbridge.common.registry import Registry
-from weighbridge.results.analysis.comparison import Comparison, Effect
-from weighbridge.results.analysis.endpoint_use import endpoint_text
-from weighbridge.results.analysis.power_mark import marks_of, power_words
-from weighbridge.results.analysis.reasons import reasons
-from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.analysis.steps.spreads import shown
-from weighbridge.results.analysis.steps.steadiness import NOT_STEADY
-from weighbridge.results.analysis.steps.summary import NOT_VALID, Row
-from weighbridge.results.analysis.steps.validity import class_words, least_samples
-from weighbridge.results.doubt import Doubt, doubt_brief, doubt_text
-from weighbridge.results.figures import UNKNOWN, show_figure, show_p, upper
-from weighbridge.results.metrics import METRICS, Figures, by_column, compared
-from weighbridge.results.record.measurement import Measurement, Tally
-from weighbridge.results.record.step import StepKey, StepResult
-from weighbridge.results.record.telemetry import HostLimits, HostSecond
+from weighbridge.common.errors import InvalidMeasurement, UsageError
+from weighbridge.results.figures.doubt import Doubt, doubt_brief, doubt_text
+from weighbridge.results.figures.metrics import METRICS, Figures, by_column, compared
+from weighbridge.results.figures.power_mark import marks_of, power_words
+from weighbridge.results.figures.statistics import Ratio
+from weighbridge.results.figures.steadiness import NOT_STEADY
+from weighbridge.results.figures.summary import NOT_VALID, Row, shown
+from weighbridge.results.figures.validity import class_words, least_samples
+from weighbridge.results.judge.comparison import Comparison, Effect
+from weighbridge.results.judge.reasons import reasons
+from weighbridge.results.judge.run_data import RunData
+from weighbridge.results.numbers import UNKNOWN, show_figure, show_p, upper
+from weighbridge.results.run.histogram import Histogram
+from weighbridge.results.run.step import EndpointTally, Measurement, StepKey, StepResult, Tally
+from weighbridge.results.run.telemetry import HostLimits, HostSecond
+from weighbridge.results.show.feature import FEATURES
 from weighbridge.results.show.table import Cell, Column, Filled, Line, Table, columns, line
-from weighbridge.results.statistics import Ratio
 from weighbridge.suites import DEFAULT_DRIVER, ENCRYPTION, SIGNING, Factor, parts_of
 
 RUN: Final = "run text | Name of the run.\n"
@@ -600,26 +597,34 @@ text text | The verdict in one sentence.
 )
 
 
+def endpoint_p90(same: Sequence[EndpointTally]) -> tuple[float | None, str]:
+    """The p90 in ms of all latencies, None with too few; and why they cannot be read."""
+    try:
+        merged = Histogram.merged(
+            Histogram.decode(one.latency) for one in same if one.latency is not None
+        )
+    except InvalidMeasurement as error:
+        return None, f"latencies unreadable: {error}"
+    if merged.count < least_samples(90):
+        return None, ""
+    return merged.percentile_us(90) / 1000, ""
+
+
+def endpoint_text(one: EndpointTally) -> str:
+    """One endpoint of a step, for tables."""
+    p90_ms, fault = endpoint_p90([one])
+    parts = [
+        f"{one.count} succeeded",
+        *([f"p90 {p90_ms:.3g} ms"] if p90_ms is not None else []),
+        *([fault] if fault else []),
+        *(f"{count} {name}" for name, count in sorted(one.errors.items())),
+        *(["left out"] if one.left_out else []),
+    ]
+    return f"{one.name}: {', '.join(parts)}"
+
+
 # All tables.
 
-
-@dataclass(frozen=True)
-class Feature:
-    """What answers one question about runs, in every output."""
-
-    tables: tuple[Table, ...]
-
-
-FEATURES: Final[Registry[Feature]] = Registry(
-    "weighbridge.features",
-    "feature",
-    own={
-        name: f"weighbridge.results.features.{name}:FEATURE"
-        for name in ("keeping", "outages", "durability", "tuning")
-    },
-    kind=Feature,
-)
-"""Every feature by name; others come by entry points of the group `weighbridge.features`."""
 
 CORE: Final = (RUNS, SUMMARY, STEPS, SECONDS, EFFECTS, ATTESTATION, EVENTS, HOSTS, FACTS)
 

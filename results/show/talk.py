@@ -12,32 +12,27 @@ from dataclasses import replace
 from typing import Final
 
 from weighbridge.common.quantities import show_bytes
-from weighbridge.results.analysis import words
-from weighbridge.results.analysis.answer import Answer
-from weighbridge.results.analysis.comparison import Effect
-from weighbridge.results.analysis.contrast import ALWAYS, reason
-from weighbridge.results.analysis.host_shares import host_shares
-from weighbridge.results.analysis.kinds import Kind, kind_of, subjects
-from weighbridge.results.analysis.leads import is_ahead, overall
-from weighbridge.results.analysis.power_mark import marks_of, power_brief, with_losses
-from weighbridge.results.analysis.reasons import reasons, remedy
-from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.analysis.sameness import verdict
-from weighbridge.results.analysis.steps.bottleneck import limit_brief
-from weighbridge.results.analysis.steps.service_level import (
+from weighbridge.results.figures.doubt import doubt_words, touching
+from weighbridge.results.figures.metrics import METRICS, MetricKey
+from weighbridge.results.figures.power_mark import marks_of, power_brief, with_losses
+from weighbridge.results.figures.service_level import (
     default_bound_ms,
     may_rank,
     path,
     served,
     stretches,
 )
-from weighbridge.results.analysis.steps.spreads import shown
-from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.analysis.steps.use import saturated
-from weighbridge.results.analysis.trust import outage_trust, trust
-from weighbridge.results.analysis.words import caveats, headline, title
-from weighbridge.results.doubt import doubt_words, touching
-from weighbridge.results.figures import (
+from weighbridge.results.figures.summary import Row, shown
+from weighbridge.results.figures.use import limit_brief, saturated
+from weighbridge.results.judge import words
+from weighbridge.results.judge.comparison import Effect, Kind, kind_of, subjects
+from weighbridge.results.judge.contrast import ALWAYS, reason
+from weighbridge.results.judge.host_equality import host_shares, verdict
+from weighbridge.results.judge.leads import is_ahead, overall
+from weighbridge.results.judge.reasons import reasons, remedy
+from weighbridge.results.judge.run_data import RunData
+from weighbridge.results.judge.words import caveats, headline, title
+from weighbridge.results.numbers import (
     UNKNOWN,
     counted,
     listed,
@@ -45,9 +40,9 @@ from weighbridge.results.figures import (
     show_percent,
     upper,
 )
-from weighbridge.results.metrics import METRICS, MetricKey
-from weighbridge.results.record import PlannedHost
-from weighbridge.results.record.driver_traits import driver_label
+from weighbridge.results.run import PlannedHost
+from weighbridge.results.run.step import driver_label
+from weighbridge.results.show.answer import Answer, signs
 from weighbridge.results.show.charts.resources import resource_finding
 from weighbridge.results.show.deck import (
     BAD,
@@ -57,18 +52,19 @@ from weighbridge.results.show.deck import (
     MUTED,
     SHADE,
     WORSE,
-    Card,
-    Cell,
-    Chart,
     Deck,
-    Line,
     Point,
     Series,
     Slide,
+    SlideCard,
+    SlideCell,
+    SlideChart,
+    SlideLine,
+    Topic,
     bar_chart,
     table_of,
 )
-from weighbridge.results.show.feature_slides import FEATURES, Topic, layers_topic
+from weighbridge.results.show.feature import FEATURES
 
 MAX_WORKLOADS: Final = 4
 """Workloads with a slide before the divider: those with the largest differences."""
@@ -96,11 +92,19 @@ NOT_SETTINGS: Final = (
 def talk(data: RunData) -> Deck:
     """The deck of a run. Raises as reading a run does."""
     talked = _Talk(data)
-    features = [topic for make in FEATURES if (topic := make(data)) is not None]
-    topics = [*features, *talked.comparison(), *layers_topic(data)]
+    first, then = [
+        [
+            topic
+            for feature in FEATURES.values()
+            if feature.comes_first is first
+            if (topic := feature.topic(data)) is not None
+        ]
+        for first in (True, False)
+    ]
+    topics = [*first, *talked.comparison(bool(first)), *then]
     slides = [slide for topic in topics for slide in topic.slides if slide is not topics[0].shown]
-    first, more = talked.workloads[:MAX_WORKLOADS], talked.workloads[MAX_WORKLOADS:]
-    closing = (*talked.limits(first), talked.trust(topics[0]), talked.meaning(topics))
+    told, more = talked.workloads[:MAX_WORKLOADS], talked.workloads[MAX_WORKLOADS:]
+    closing = (*talked.limits(told), talked.trust(topics[0]), talked.meaning(topics))
     room = MAX_SLIDES - 1 - len(closing)
     created = data.manifest.created_at
     return Deck(
@@ -126,13 +130,13 @@ class _Talk:
     def __init__(self, data: RunData) -> None:
         self.data = data
         names = list(data.plan.measured)
-        self.layouts = names if data.tuned is None else [data.tuned.table.baseline.name]
+        self.layouts = names if data.tuning is None else [data.tuning.baseline]
         self.rows = [row for row in data.rows if row.layout in self.layouts]
         self.names = subjects(self.rows)
         self.answer = Answer(data)
         self.leads = {lead.kind: lead for lead in self.answer.leads}
-        self.pairs = overall(data.comparison) if data.tuned is None else {}
-        self.reasons = reasons(self.rows, data.comparison) if data.tuned is None else ()
+        self.pairs = overall(data.comparison) if data.tuning is None else {}
+        self.reasons = reasons(self.rows, data.comparison) if data.tuning is None else ()
 
     @property
     def workloads(self) -> list[Kind]:
@@ -171,10 +175,9 @@ class _Talk:
 
     # ---- the comparison of layouts, or one layout alone
 
-    def comparison(self) -> Iterator[Topic]:
-        """Who is faster in which workload. None of a tuning, and where something died always."""
-        data = self.data
-        if data.tuned is not None or (not self.workloads and (data.outages.kinds or data.overload)):
+    def comparison(self, answered: bool) -> Iterator[Topic]:
+        """Who is faster in which workload. None of a tuning, and where nothing else was asked."""
+        if self.data.tuning is not None or (answered and not self.workloads):
             return
         names = [self.names[kind] for kind in self.workloads]
         what = listed(names) if 0 < len(names) <= 3 else f"{len(names)} workloads"
@@ -239,7 +242,7 @@ class _Talk:
             notes=tuple(pair.text for pair in pairs),
         )
 
-    def _chart(self, rows: Sequence[Row], metric: MetricKey) -> Chart | None:
+    def _chart(self, rows: Sequence[Row], metric: MetricKey) -> SlideChart | None:
         """A metric by workers, or at one worker count; None if nothing is known of it."""
         rows = [row for row in rows if row.value(metric) is not None]
         if not rows:
@@ -259,7 +262,7 @@ class _Talk:
                 ]
                 name = layout if joined else f"{layout}, not comparable"
                 series += [Series(name, tuple(points), layout, joined)] if points else []
-        return Chart("lines", title, tuple(series), "workers")
+        return SlideChart("lines", title, tuple(series), "workers")
 
     def _latency(self, kind: Kind) -> Iterator[Slide]:
         """p90 by throughput; none where no layout has a p90 at two loads."""
@@ -290,7 +293,7 @@ class _Talk:
             title=title,
             caveat=self._caveat(kind),
             lead="Lower and further right is better",
-            charts=(Chart("paths", "p90, ms", tuple(series), "op/s"),),
+            charts=(SlideChart("paths", "p90, ms", tuple(series), "op/s"),),
             foot="Points: geometric mean of the repeats; numbers: workers.",
         )
 
@@ -302,10 +305,10 @@ class _Talk:
             if effect.workers is not None and effect.metric in ALWAYS:
                 effects.setdefault((kind_of(effect), effect.workers), []).append(effect)
         columns = [(name, metric) for name in comparison.subjects for metric in ALWAYS]
-        lines: list[Line] = []
+        lines: list[SlideLine] = []
         for (kind, workers), at_workers in effects.items():
             cells = {(effect.subject, effect.metric): _change(effect) for effect in at_workers}
-            changes = [cells.get(column, Cell("")) for column in columns]
+            changes = [cells.get(column, SlideCell("")) for column in columns]
             lines.append([upper(self.names.get(kind, kind[0])), str(workers), *changes])
         if lines:
             yield Slide(
@@ -327,14 +330,14 @@ class _Talk:
         if not any(row.resources for row in rows):
             return
         most = {kind: max(row.workers for row in self.of(kind)) for kind in kinds}
-        lines: list[Line] = []
+        lines: list[SlideLine] = []
         for layout in self.layouts:
             cells = {
                 kind_of(row): _limit(row)
                 for row in rows
                 if row.layout == layout and row.workers == most[kind_of(row)]
             }
-            lines.append([layout, *(cells.get(kind, Cell(UNKNOWN)) for kind in kinds)])
+            lines.append([layout, *(cells.get(kind, SlideCell(UNKNOWN)) for kind in kinds)])
         head = [f"{upper(self.names[kind])}, {counted(most[kind], 'worker')}" for kind in kinds]
         finding = resource_finding(self.rows)
         yield Slide(
@@ -347,18 +350,11 @@ class _Talk:
 
     def trust(self, first: Topic) -> Slide:
         """The signs of trust, and the gravest reasons for doubt."""
-        data, plan = self.data, self.data.plan
-        unequal = len({share.words for share in host_shares(plan)}) > 1
-        comparison = data.comparison if data.tuned is None else None
-        where, layouts, attested = plan.hardware.kind, plan.measured, data.attested
-        if self.rows:
-            signs = trust(where, layouts, self.rows, attested, comparison, unequal=unequal)
-        else:
-            signs = outage_trust(where, layouts, data.outages, attested, unequal=unequal)
+        data = self.data
         inks = {"good": BETTER, "doubt": WORSE, "bad": BAD, "unknown": MUTED}
         lines = [
-            (sign.title, Cell(sign.words, ink=inks[sign.state], bold=True), sign.detail)
-            for sign in signs
+            (sign.title, SlideCell(sign.words, ink=inks[sign.state], bold=True), sign.detail)
+            for sign in signs(data)
         ]
         doubts = [f"{upper(gap)}." for gap in data.gaps]
         doubts += [*first.doubts, *(f"{upper(reason.text)}." for reason in self.reasons)]
@@ -368,7 +364,7 @@ class _Talk:
             table=table_of(("", "", "What it rests on"), lines) if lines else (),
             lines=(*doubts[: 2 if more else 3], *more),
             notes=(
-                f"{verdict(attested, self.layouts)}.",
+                f"{verdict(data.attested, self.layouts)}.",
                 *(floor.words for floor in data.comparison.noise),
                 *data.comparison.unused,
                 *doubts,
@@ -389,7 +385,7 @@ class _Talk:
                 return f"all of {total} are {status}"
             if touched:
                 return f"{len(touched)} of {total} {'is' if len(touched) == 1 else 'are'} {status}"
-        return f"no caveat about {total}" if cells and not self.data.tuned else "what it rests on"
+        return f"no caveat about {total}" if cells and not self.data.tuning else "what it rests on"
 
     def meaning(self, topics: Sequence[Topic]) -> Slide:
         """What the audience may conclude, and how to repeat the run."""
@@ -402,7 +398,7 @@ class _Talk:
                 "not what users experience."
             )
         would = None
-        if self.data.tuned is None:
+        if self.data.tuning is None:
             would = remedy(self.data.comparison, plan, manifest.command)
         lines += [f"{would.says.rstrip('.')}."] if would is not None else []
         lines += [] if manifest.command else ["The command of this run was not recorded."]
@@ -422,7 +418,7 @@ class _Talk:
         """Throughput and p90 of all cells, with their intervals."""
         cells = {(kind_of(row), row.workers, row.layout): row for row in self.rows}
         most = max((row.repeats for row in self.rows), default=0)
-        lines: list[Line] = []
+        lines: list[SlideLine] = []
         for kind, workers in dict.fromkeys((kind, workers) for kind, workers, _ in cells):
             rows = [cells.get((kind, workers, layout)) for layout in self.layouts]
             figures = [cell for row in rows for cell in _figures(row, most)]
@@ -458,11 +454,11 @@ class _Talk:
         facts = self._facts()
         order = [name for name in SETTINGS if name in facts]
         order += [name for name in facts if name not in SETTINGS and _differs(facts[name])]
-        table: list[Line] = []
+        table: list[SlideLine] = []
         for name in order:
             fill = SHADE if _differs(facts[name]) else ""
             values = [facts[name].get(layout, UNKNOWN) for layout in self.layouts]
-            cells = [Cell(_brief(value), fill=fill) for value in values]
+            cells = [SlideCell(_brief(value), fill=fill) for value in values]
             table.append([name.removeprefix("background: ").removeprefix("rgw: "), *cells])
         if table:
             yield Slide(
@@ -484,9 +480,9 @@ class _Talk:
         return facts
 
 
-def _card(card: words.Card) -> Card:
+def _card(card: words.Card) -> SlideCard:
     """The card of a workload on a slide: the winner's name stands before its figure."""
-    return Card(
+    return SlideCard(
         figure=f"{card.name} {card.figure}" if card.figure else UNKNOWN,
         about=upper(card.about),
         text=card.text if card.figure else f"{card.name}. {card.text}".rstrip(),
@@ -513,7 +509,7 @@ def _point(row: Row, metric: MetricKey, *, bar: bool = False) -> Point:
 def _without_p90(rows: Sequence[Row]) -> str:
     if any(row.within("p90") is not None for row in rows):
         return "p90: known only in bins, see the table of figures"
-    # As `results.analysis.steps.validity` notes it of a driver that reports none.
+    # As `results.figures.validity` notes it of a driver that reports none.
     unreported = any("no percentiles" in note for row in rows for note in row.notes)
     return "p90: the driver reports none" if unreported else "p90: too few samples for one"
 
@@ -523,36 +519,36 @@ def _why_not(row: Row) -> str:
     return reason(row) if not row.valid else doubt_words(row.condemned) or "not comparable"
 
 
-def _limit(row: Row) -> Cell:
+def _limit(row: Row) -> SlideCell:
     brief, full = limit_brief(row.resources), bool(saturated(row.resources))
-    return Cell(brief or "not recorded", fill=SHADE if full else "", bold=full)
+    return SlideCell(brief or "not recorded", fill=SHADE if full else "", bold=full)
 
 
-def _change(effect: Effect) -> Cell:
+def _change(effect: Effect) -> SlideCell:
     """A change in per cent, or from threefold on as a factor; in brackets if provisional."""
     if effect.ratio is None or effect.verdict == "not comparable":
-        return Cell("×", ink=MUTED)
+        return SlideCell("×", ink=MUTED)
     if effect.verdict in ("not significant", "too small to matter"):
-        return Cell("~" if effect.verdict == "not significant" else "=", ink=MUTED)
+        return SlideCell("~" if effect.verdict == "not significant" else "=", ink=MUTED)
     text = show_percent(effect.ratio.value)
     if effect.verdict == "provisional":
-        return Cell(f"({text})")
-    return Cell(text, ink=BETTER if effect.verdict == "better" else WORSE, bold=True)
+        return SlideCell(f"({text})")
+    return SlideCell(text, ink=BETTER if effect.verdict == "better" else WORSE, bold=True)
 
 
-def _figures(row: Row | None, most: int) -> tuple[Cell, Cell]:
+def _figures(row: Row | None, most: int) -> tuple[SlideCell, SlideCell]:
     """Throughput and p90; `most`: the usual number of repeats."""
     if row is None:
-        return Cell(UNKNOWN), Cell(UNKNOWN)
+        return SlideCell(UNKNOWN), SlideCell(UNKNOWN)
     rate, p90 = shown(row, "throughput"), shown(row, "p90")
     rate += f", n = {row.repeats}" if row.repeats < most else ""
     return _figure(row, "throughput", rate), _figure(row, "p90", p90)
 
 
-def _figure(row: Row, metric: MetricKey, text: str) -> Cell:
+def _figure(row: Row, metric: MetricKey, text: str) -> SlideCell:
     ink = MUTED if touching(row.doubts, metric) else INK
     text = text.replace(" ", "\N{NO-BREAK SPACE}")
-    return Cell(text, ink=ink if may_rank(row, metric) else BAD)
+    return SlideCell(text, ink=ink if may_rank(row, metric) else BAD)
 
 
 def _differs(values: dict[str, str]) -> bool:

@@ -45,7 +45,7 @@ class ConclusionCheck(Record):
 
     expect: Expectation
     metric: Annotated[str, Field(pattern=r"^[a-z0-9.-]{1,80}$")] = "throughput"
-    """The key of a metric that is compared (`weighbridge.results.metrics`), or BANDWIDTH."""
+    """The key of a compared metric (`weighbridge.results.figures.metrics`), or BANDWIDTH."""
     of: Cells
     than: Cells
     factor: Annotated[float, Field(gt=1)] = 1.25
@@ -166,7 +166,7 @@ class Beside(Record):
 
 
 ColumnName = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,80}$")]
-"""The column of a metric in `summary.csv` (`weighbridge.results.metrics`). MB are 10^6 bytes."""
+"""The column of `summary.csv` (`weighbridge.results.figures.metrics`); MB: 10^6 bytes."""
 
 Where = Literal["variant", "workload", "workers"]
 

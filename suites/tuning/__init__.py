@@ -25,7 +25,7 @@ class Objective(Record):
     """
 
     of: Annotated[str, Field(min_length=1, max_length=80)] = "throughput"
-    """The key of a metric that can be compared (`weighbridge.results.metrics`)."""
+    """The key of a metric that can be compared (`weighbridge.results.figures.metrics`)."""
     workload: Name
     """The workload whose figure it is."""
     operation: Operation | None = None

@@ -35,8 +35,8 @@ from tests.drivers.sent_page import ABOUT, PAGE, page
 from tls_proxy import authority
 from weighbridge.drivers.engine import _native
 from weighbridge.drivers.engine._native import added_histograms
-from weighbridge.results.record.histogram import Histogram
-from weighbridge.results.record.measurement import Second, Tally
+from weighbridge.results.run.histogram import Histogram
+from weighbridge.results.run.step import Second, Tally
 from weighbridge.suites import OPERATIONS, Workload
 
 Make = Callable[..., Any]

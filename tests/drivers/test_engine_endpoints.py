@@ -18,8 +18,8 @@ from tests.drivers.conftest import SEED, Bench, Served, always, closed_port, sha
 from tests.drivers.good_answers import PART, REQUESTS, of_api, well, workload_of
 from tests.drivers.test_engine import make_buckets
 from weighbridge.drivers.engine import _native
-from weighbridge.results.record.histogram import Histogram
-from weighbridge.results.record.measurement import Tally
+from weighbridge.results.run.histogram import Histogram
+from weighbridge.results.run.step import Tally
 
 Make = Callable[..., Any]
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + _native.content(SEED, 1000, 0, 1000)

@@ -36,7 +36,7 @@ from weighbridge.drivers.protocol import (
     Setup,
     Step,
 )
-from weighbridge.results.record.driver_traits import driver_label, tool_label, traits_of
+from weighbridge.results.run.step import driver_label, tool_label, traits_of
 from weighbridge.suites import Api, Objects, Workload
 
 ROOT = Path(__file__).parents[2]

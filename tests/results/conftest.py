@@ -9,8 +9,9 @@ import pytest
 from fake_run import WORKLOADS, StepFaults, fake_run
 from fake_tuning import fake_tuning
 from made_rows import altered
-from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.features.open_run import open_run
+from weighbridge.results.judge.run_data import RunData
+from weighbridge.results.run.store import RunStore
 
 SHORT = tuple(altered(workload, runtime=3.0) for workload in WORKLOADS)
 SPOILT = StepFaults(
@@ -48,7 +49,7 @@ def tuned_run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
 
 @pytest.fixture(scope="session")
 def tuned_data(tuned_run: RunStore) -> RunData:
-    return RunData(tuned_run.folder)
+    return open_run(tuned_run.folder)
 
 
 @pytest.fixture

@@ -17,13 +17,13 @@ from tests.weighbridge import command_line
 from weighbridge.common import host, paths
 from weighbridge.common.errors import InvalidMeasurement, UsageError, WeighbridgeError
 from weighbridge.results import derive
-from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.record import reading
-from weighbridge.results.record.profile import FOLDER
-from weighbridge.results.record.store import RunStore, lock_run_folder
-from weighbridge.results.record.writing import StoreError, write_atomically
+from weighbridge.results.features.open_run import open_run
+from weighbridge.results.run import reading
+from weighbridge.results.run.profile import FOLDER
+from weighbridge.results.run.reading import StoreError, write_atomically
+from weighbridge.results.run.store import RunStore, lock_run_folder
 from weighbridge.results.show.exports import export
-from weighbridge.results.show.gallery import gallery_of
+from weighbridge.results.show.gallery import gallery
 from weighbridge.results.show.pictures import write_charts
 
 WITHIN_S = 60
@@ -68,7 +68,7 @@ def untouched(secret: Path) -> bool:
 
 
 def all_of(folder: Path) -> None:
-    data = RunData(folder)
+    data = open_run(folder)
     list(data.telemetry())
     data.store.plan_yaml()
     derive(folder, pictures=False)
@@ -166,7 +166,7 @@ def test_a_report_is_not_written_through_a_link(store: RunStore, secret: Path, n
 
 
 def test_a_link_for_derived_is_named_and_not_written_into(store: RunStore, secret: Path) -> None:
-    drawings = gallery_of(store.folder).charts[:1]
+    drawings = gallery(open_run(store.folder)).charts[:1]
     for path in store.derived.iterdir():
         path.unlink()
     store.derived.rmdir()

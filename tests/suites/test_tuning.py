@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from weighbridge.common.document import Document, DocumentError
 from weighbridge.common.errors import UsageError
 from weighbridge.common.structure import SCOPES, Scope, widest
-from weighbridge.results.record.trial import EntryVerdict
+from weighbridge.results.run.trial import EntryVerdict
 from weighbridge.suites import Durability
 from weighbridge.suites.suite import Suite
 from weighbridge.suites.tuning import (

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from weighbridge.results.analysis.comparing import compare
-from weighbridge.results.analysis.steps.summary import Row, summarize
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.features.open_run import open_run
+from weighbridge.results.figures.summary import Row, summarize
+from weighbridge.results.judge.comparing import compare
+from weighbridge.results.run.store import RunStore
 from weighbridge.results.show.chart import Chart
 from weighbridge.results.show.chart_source import ChartSource
 
@@ -14,12 +15,12 @@ def fake_chart_source(
     store: RunStore, rows: Sequence[Row] | None = None, **more: Any
 ) -> ChartSource:
     """The chart source of a run; `more` are its other fields."""
-    plan = store.plan()
+    data, plan = open_run(store.folder), store.plan()
     table = tuple(summarize(plan, store.steps()) if rows is None else rows)
     given = {
+        "data": data,
         "plan": plan,
         "rows": table,
-        "steps": tuple(store.steps()),
         "comparison": compare(table, plan.twins),
     }
     return ChartSource(**{**given, **more})

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from made_rows import changed, made_points, made_row
-from weighbridge.results.analysis.comparison import Comparison, Effect, Verdict
-from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.doubt import Doubt
-from weighbridge.results.statistics import Ratio
+from weighbridge.results.figures.doubt import Doubt
+from weighbridge.results.figures.statistics import Ratio
+from weighbridge.results.figures.summary import Row
+from weighbridge.results.judge.comparison import Comparison, Effect, Verdict
 
 FIVE = (0.99, 1.0, 1.01, 1.0, 1.0)
 WIDE = (0.7, 1.4, 0.9, 1.2, 0.8)

@@ -34,7 +34,7 @@ from weighbridge.drivers.protocol import (
     Setup,
     Step,
 )
-from weighbridge.results.record.measurement import Load, Measurement, Second, Tally
+from weighbridge.results.run.step import Load, Measurement, Second, Tally
 from weighbridge.suites import Operation, Workload
 
 CAPACITY = 0.9

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from weighbridge.common.structure import Scope
-from weighbridge.results.record.trial import Fragment, LayoutVariant, Winner
+from weighbridge.results.run.trial import Fragment, LayoutVariant, Winner
 from weighbridge.suites.tuning import Level, Parameter, Setting
 
 BASELINE: Final = "rgw-beast"

@@ -7,10 +7,10 @@ from typing import Final
 
 from made_up import measured_step
 from weighbridge.common.structure import Structure
-from weighbridge.results.record.resolved import PlannedHardware, PlannedHost, PlannedNic
-from weighbridge.results.record.step import Pass, StepKey, StepResult
-from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.telemetry import Attested
+from weighbridge.results.run.resolved import PlannedHardware, PlannedHost, PlannedNic
+from weighbridge.results.run.step import Pass, StepKey, StepResult
+from weighbridge.results.run.store import RunStore
+from weighbridge.results.run.telemetry import Attested
 from weighbridge.suites import Api, DriverName, Layer, Suite, Workload
 
 STORES: Final = ("store-1", "store-2", "store-3")

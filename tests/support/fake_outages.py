@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from fake_run import fake_run
-from weighbridge.results.record.outage import Change, Outage, Seen, record_outage
-from weighbridge.results.record.step import StepKey
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.run.durability import Change, Outage, Seen, record_outage
+from weighbridge.results.run.step import StepKey
+from weighbridge.results.run.store import RunStore
 from weighbridge.suites import Fault, Objects, Workload
 
 AT, BACK = 15.0, 40.0

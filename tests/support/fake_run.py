@@ -17,12 +17,11 @@ from typing import Any, Literal
 
 from fake_layers import attest, drivers, hardware, layer_steps, passes, structure
 from made_up import host_second, measured_step
-from weighbridge.results.record.kept import DaemonMemory, KeptObjects, record_kept
-from weighbridge.results.record.manifest import ConfigFile, Sheet
-from weighbridge.results.record.resolved import PlannedLayout, ResolvedPlan
-from weighbridge.results.record.step import StepKey, StepResult
-from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.telemetry import (
+from weighbridge.results.run.durability import DaemonMemory, KeptObjects, record_kept
+from weighbridge.results.run.resolved import ConfigFile, PlannedLayout, ResolvedPlan, Sheet
+from weighbridge.results.run.step import StepKey, StepResult
+from weighbridge.results.run.store import RunStore
+from weighbridge.results.run.telemetry import (
     DiskLimit,
     DiskSecond,
     Head,

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from made_rows import made_point
-from weighbridge.results.analysis.steps.visit import JudgedStep, Point
-from weighbridge.results.record.step import StepKey
-from weighbridge.results.record.trial import LayoutVariant, Trial, TuningRun
+from weighbridge.results.figures.visit import JudgedStep, Point
+from weighbridge.results.run.step import StepKey
+from weighbridge.results.run.trial import LayoutVariant, Trial, TuningRun
 from weighbridge.suites import Bounds, Objects, Workload
 from weighbridge.suites.tuning import Constraints, Objective, Parameter, Trials, Tuning
 

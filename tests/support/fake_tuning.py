@@ -18,12 +18,11 @@ from fake_knobs import BASELINE, KNOBS, Knob, knob_of, winner_of
 from fake_layers import hardware, structure
 from made_up import host_second, measured_step
 from weighbridge.common.structure import widest
-from weighbridge.results.record.manifest import ConfigFile, Sheet, State
-from weighbridge.results.record.resolved import PlannedLayout, ResolvedPlan
-from weighbridge.results.record.step import StepKey, StepResult
-from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.telemetry import Head, HostLimits, Tail
-from weighbridge.results.record.trial import (
+from weighbridge.results.run.resolved import ConfigFile, PlannedLayout, ResolvedPlan, Sheet, State
+from weighbridge.results.run.step import StepKey, StepResult
+from weighbridge.results.run.store import RunStore
+from weighbridge.results.run.telemetry import Head, HostLimits, Tail
+from weighbridge.results.run.trial import (
     CONFIRMATION,
     LayoutVariant,
     Trial,

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from weighbridge.results.record.durability import PowerCut, record_cut
+from weighbridge.results.run.durability import PowerCut, record_cut
 
 
 def made_cut(layout: str = "rgw-beast", number: int = 1, **more: Any) -> PowerCut:

@@ -8,13 +8,12 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.analysis.steps.visit import Point
-from weighbridge.results.metric import MetricFigure
-from weighbridge.results.metrics import METRICS, Figures
-from weighbridge.results.record.measurement import Measurement
-from weighbridge.results.record.resolved import ResolvedPlan
-from weighbridge.results.record.step import StepKey, StepResult
+from weighbridge.results.figures.metric import MetricFigure
+from weighbridge.results.figures.metrics import METRICS, Figures
+from weighbridge.results.figures.summary import Row
+from weighbridge.results.figures.visit import Point
+from weighbridge.results.run.resolved import ResolvedPlan
+from weighbridge.results.run.step import Measurement, StepKey, StepResult
 from weighbridge.results.show.tables import rows_table
 from weighbridge.suites import DEFAULT_DRIVER, Suite, Workload
 

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weighbridge.results.analysis.steps.validity import judge
-from weighbridge.results.record.histogram import Histogram
-from weighbridge.results.record.measurement import Bins, Load, Measurement, Second, Tally
-from weighbridge.results.record.step import StepKey, StepResult
-from weighbridge.results.record.telemetry import HostLimits, HostSecond
+from weighbridge.results.figures.validity import judge
+from weighbridge.results.run.histogram import Histogram
+from weighbridge.results.run.step import Bins, Load, Measurement, Second, StepKey, StepResult, Tally
+from weighbridge.results.run.telemetry import HostLimits, HostSecond
 from weighbridge.suites import Api, Bounds, Operation, Workload
 
 Latencies = NDArray[np.int64]

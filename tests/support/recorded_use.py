@@ -6,8 +6,8 @@ from weighbridge.gateways.apache.front import COUNTERS as APACHE
 from weighbridge.gateways.haproxy.front import COUNTERS as HAPROXY
 from weighbridge.gateways.rgw.monitor import SHOWN_OF_OSD, SHOWN_OF_RADOSGW
 from weighbridge.gateways.swift.running_swift import MEMCACHED, STORAGE
-from weighbridge.results.record.step import StepKey
-from weighbridge.results.record.telemetry import (
+from weighbridge.results.run.step import StepKey
+from weighbridge.results.run.telemetry import (
     DiskLimit,
     Head,
     HostLimits,

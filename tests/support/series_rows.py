@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from fake_layers import hardware
-from weighbridge.results.analysis.across_runs.guard import ComparedRun
-from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.analysis.steps.visit import Point
-from weighbridge.results.doubt import Doubt
-from weighbridge.results.record.manifest import Manifest
-from weighbridge.results.record.resolved import PlannedLayout, ResolvedPlan
+from weighbridge.results.features.compare_runs.guard import ComparedRun
+from weighbridge.results.figures.doubt import Doubt
+from weighbridge.results.figures.summary import Row
+from weighbridge.results.figures.visit import Point
+from weighbridge.results.run.resolved import Manifest, PlannedLayout, ResolvedPlan
 from weighbridge.suites import Objects, Suite, Workload
 
 REPEATS = 5

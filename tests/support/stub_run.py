@@ -25,10 +25,9 @@ from weighbridge.gateways.gateway import (
     Say,
     Site,
 )
-from weighbridge.results.record.manifest import Sheet
-from weighbridge.results.record.resolved import LatencyBound
-from weighbridge.results.record.step import StepKey, StepResult
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.run.resolved import LatencyBound, Sheet
+from weighbridge.results.run.step import StepKey, StepResult
+from weighbridge.results.run.store import RunStore
 from weighbridge.suites import Suite
 from weighbridge.topologies.deployment import Deployment, StateFolders, deploy
 from weighbridge.topologies.hardware import Hardware

@@ -41,8 +41,7 @@ from weighbridge.gateways.gateway import (
     Say,
     Site,
 )
-from weighbridge.results.record.measurement import Measurement
-from weighbridge.results.record.step import Pass
+from weighbridge.results.run.step import Measurement, Pass
 from weighbridge.run import Doing
 from weighbridge.suites import Suite
 from weighbridge.suites.tuning import Tuning

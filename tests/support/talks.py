@@ -1,8 +1,8 @@
 """Talks of made-up runs, and how tests read them."""
 
 from fake_run import WORKLOADS, StepFaults
-from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.features.open_run import open_run
+from weighbridge.results.run.store import RunStore
 from weighbridge.results.show.deck import Deck, Slide
 from weighbridge.results.show.talk import talk
 
@@ -25,7 +25,7 @@ def with_control(store: RunStore) -> RunStore:
 
 
 def deck_of(store: RunStore) -> Deck:
-    return talk(RunData(store.folder))
+    return talk(open_run(store.folder))
 
 
 def slide(deck: Deck, title: str) -> Slide:

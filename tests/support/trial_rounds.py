@@ -3,12 +3,12 @@
 from typing import Any
 
 from fake_trials import TrialMaker, fake_variant
-from weighbridge.results.analysis.tuning.setting_table import (
+from weighbridge.results.features.tuning.setting_table import (
     SettingEntry,
     SettingTable,
     setting_table,
 )
-from weighbridge.results.record.trial import LayoutVariant
+from weighbridge.results.run.trial import LayoutVariant
 from weighbridge.suites.tuning import Objective
 
 READ = Objective(workload="small-read")

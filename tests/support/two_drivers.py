@@ -12,7 +12,7 @@ from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.kind import OpenedDriver
 from weighbridge.drivers.protocol import Cleanup, Prepare, Setup, Step
-from weighbridge.results.record.step import Pass
+from weighbridge.results.run.step import Pass
 from weighbridge.suites import Suite
 
 BOTH = [

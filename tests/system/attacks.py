@@ -35,8 +35,7 @@ ATTACKS: Final = {
     "a host's shell prints a stray line": "topologies/test_ssh_connection.py",
     "a stranger speaks to Locust's master": "drivers/locust/test_driver_faults.py",
     "another user holds a lock": (
-        "common/test_safe_files.py topologies/test_lab_cgroup.py "
-        "results/record/test_store.py::*lock*"
+        "common/test_safe_files.py topologies/test_lab_cgroup.py results/run/test_store.py::*lock*"
     ),
     "a COSBench file shows secrets": "suites/test_importer.py",
     "a state file is half written": (
@@ -110,7 +109,7 @@ ATTACKS: Final = {
         "weighbridge/test_endpoint_line.py::*is_a_pipe*"
     ),
     "a driver's seconds do not agree with its tally": (
-        "results/analysis/steps/test_validity.py::*than_their_tally*"
+        "results/figures/test_validity.py::*than_their_tally*"
     ),
     "a COSBench file measures something else": (
         "suites/test_importer.py::*another* suites/test_importer.py::*written_for*"

@@ -9,8 +9,7 @@ from pathlib import Path
 from daemon_counters import counters
 from weighbridge.conductor.opening import opened
 from weighbridge.drivers.protocol import Cleanup, Driver, OnProgress, Prepare, Step
-from weighbridge.results.record.measurement import Measurement
-from weighbridge.results.record.step import Pass
+from weighbridge.results.run.step import Measurement, Pass
 from weighbridge.suites import Suite, Workload
 from weighbridge.topologies.deployment import Deployment
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from small_lab import cgroups_of, read, within
 from suite_command import started
 from weighbridge.environment import place
-from weighbridge.results.record.step import StepResult
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.run.step import StepResult
+from weighbridge.results.run.store import RunStore
 from weighbridge.topologies.lab.cgroup import TREE, Cgroups
 from weighbridge.topologies.lab.ending import find_leftovers
 from weighbridge.topologies.lab.runc import Container, Runc

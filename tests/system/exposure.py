@@ -17,7 +17,7 @@ from secret_search import find_secrets, secrets_in
 from sockets import Socket, held, open_sockets
 from suite_command import measured, weighbridge
 from weighbridge.environment import place
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.run.store import RunStore
 
 LISTENERS = {
     "gateway-1": {"radosgw", "memcached", "swift-proxy-ser"},

@@ -10,7 +10,7 @@ from suite_command import trial_suite
 from weighbridge.conductor.clearing import buckets_of_workload
 from weighbridge.conductor.opening import opened
 from weighbridge.drivers.protocol import Prepare
-from weighbridge.results.record.step import Pass
+from weighbridge.results.run.step import Pass
 from weighbridge.suites import deleted_indexes
 from weighbridge.topologies.deployment import Deployment
 

@@ -16,7 +16,7 @@ import yaml
 
 from weighbridge.common.errors import EXIT_FINE, EXIT_INVALID
 from weighbridge.common.host import Host
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.run.store import RunStore
 from weighbridge.suites import Suite
 from weighbridge.topologies.lab.host import LabHost
 

@@ -19,8 +19,8 @@ from small_lab import raised
 from weighbridge.environment import place
 from weighbridge.gateways.gateway import HostNeed
 from weighbridge.gateways.swift.swift import Swift
-from weighbridge.results.analysis.sameness import warnings
-from weighbridge.results.record.telemetry import Attested
+from weighbridge.results.judge.host_equality import warnings
+from weighbridge.results.run.telemetry import Attested
 from weighbridge.topologies.attestation import IMAGE, Attestation, attest
 from weighbridge.topologies.ceilings import PRIMES_EVENTS, REGION_BYTES, HostCeiling, cpu_arguments
 from weighbridge.topologies.deployment import deploy

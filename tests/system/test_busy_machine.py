@@ -16,8 +16,9 @@ import pytest
 
 from deployed_layouts import left_over
 from suite_command import trial, weighbridge
-from weighbridge.results.analysis.answer import Answer
-from weighbridge.results.analysis.run_data import RunData
+from weighbridge.results.features.open_run import open_run
+from weighbridge.results.judge.run_data import RunData
+from weighbridge.results.show.answer import Answer
 
 pytestmark = [pytest.mark.system, pytest.mark.alone]
 
@@ -59,7 +60,7 @@ def compare(folder: Path, *, repeats: int, patience: str) -> Outcome:
     assert "Traceback" not in done.stderr, done.stderr
     runs = list((folder / "runs").iterdir())
     assert len(runs) == 1, done.stdout + done.stderr
-    return Outcome(done.returncode, done.stdout, RunData(runs[0]))
+    return Outcome(done.returncode, done.stdout, open_run(runs[0]))
 
 
 @contextmanager

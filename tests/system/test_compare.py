@@ -20,7 +20,7 @@ from exposure import Shown, check_credentials, check_listeners, check_secrets, s
 from made_up import COLUMNS
 from suite_command import measured, printed, started, trial, weighbridge
 from weighbridge.environment import place
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.run.store import RunStore
 
 pytestmark = pytest.mark.system
 

@@ -13,8 +13,8 @@ import pytest
 from deaths import Ended, compare, failures, failures_of, kill, soon_nothing_left, take_host
 from suite_command import measured, trial, valid_steps, weighbridge
 from weighbridge.environment import place
-from weighbridge.results.record.outage import Outage, read_outages
-from weighbridge.results.record.step import StepResult
+from weighbridge.results.run.durability import Outage, read_outages
+from weighbridge.results.run.step import StepResult
 from weighbridge.topologies.lab import ending
 
 pytestmark = [pytest.mark.system, pytest.mark.long]

@@ -9,8 +9,8 @@ import pytest
 from deployed_layouts import LAB_CPU, planned, shipped
 from weighbridge.conductor.durability import DurabilityPass, refuse_unfit
 from weighbridge.environment import place
-from weighbridge.results.analysis.durability import durability_of
-from weighbridge.results.record.durability import PowerCut, read_cuts
+from weighbridge.results.features.durability import durability_of
+from weighbridge.results.run.durability import PowerCut, read_cuts
 from weighbridge.suites import Durability
 from weighbridge.topologies.images import ensure
 from weighbridge.topologies.lab import ending

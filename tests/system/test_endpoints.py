@@ -20,8 +20,7 @@ from deaths import compare, kill
 from deployed_layouts import deployed, unlimited, witness, written_once
 from suite_command import trial, trial_suite
 from weighbridge.drivers.protocol import Cleanup, OnProgress, Prepare, Progress
-from weighbridge.results.record.measurement import EndpointTally, Measurement
-from weighbridge.results.record.step import Pass
+from weighbridge.results.run.step import EndpointTally, Measurement, Pass
 from weighbridge.topologies.deployment import Deployment
 from witness import ODD_NAMES
 

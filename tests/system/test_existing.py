@@ -20,7 +20,7 @@ from deployed_layouts import deployed, endpoint, on_client
 from suite_command import heard, in_network_of, started, trial, valid_steps, weighbridge
 from tls_proxy import authority
 from weighbridge.common.endpoint import Endpoint
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.run.store import RunStore
 from weighbridge.topologies.deployment import Deployment
 
 pytestmark = pytest.mark.system

@@ -11,7 +11,7 @@ import pytest
 from deployed_layouts import deployed, on_client
 from small_lab import within
 from suite_command import in_network_of, trial, weighbridge
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.run.store import RunStore
 
 pytestmark = pytest.mark.system
 

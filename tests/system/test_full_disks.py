@@ -18,7 +18,7 @@ import pytest
 from deployed_layouts import unlimited
 from suite_command import COMMAND, ended, heard, started, trial, valid_steps
 from weighbridge.environment import place
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.run.store import RunStore
 from weighbridge.topologies.lab import ending
 from weighbridge.topologies.loader import shipped_hardware, shipped_layouts
 

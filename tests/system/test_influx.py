@@ -25,7 +25,7 @@ from small_lab import within
 from suite_command import weighbridge
 from weighbridge.common.errors import TargetError
 from weighbridge.conductor.influx_writer import InfluxWriter
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.run.store import RunStore
 from weighbridge.results.show.influx import (
     InfluxConnection,
     InfluxServer,

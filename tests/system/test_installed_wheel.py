@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from suite_command import trial
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.run.store import RunStore
 
 # One core is enough for it: company for those that want no more beside them.
 pytestmark = [pytest.mark.system, pytest.mark.pair]

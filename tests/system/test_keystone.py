@@ -16,7 +16,7 @@ from suite_command import in_network_of, measured, trial, weighbridge
 from weighbridge.gateways.existing import credentials
 from weighbridge.gateways.existing.settings import ExistingSettings
 from weighbridge.gateways.swift.swift import Swift
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.run.store import RunStore
 from weighbridge.topologies.deployment import Deployment
 
 # Tokens end by the clock.

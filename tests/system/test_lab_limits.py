@@ -18,7 +18,7 @@ from weighbridge.common.errors import (
 )
 from weighbridge.common.host import Counters, Host, Service
 from weighbridge.environment import place
-from weighbridge.results.analysis.baseline import Baseline, oddities
+from weighbridge.results.features.baseline import Baseline, oddities
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.lab import LabHosts
 from weighbridge.topologies.lab.network import can_delay

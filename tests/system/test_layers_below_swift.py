@@ -17,7 +17,7 @@ from suite_command import trial_suite
 from weighbridge.conductor.opening import object_servers
 from weighbridge.drivers.engine._native import content, ring_place
 from weighbridge.drivers.protocol import Cleanup, Prepare
-from weighbridge.results.record.step import Pass
+from weighbridge.results.run.step import Pass
 from weighbridge.suites import Suite
 from weighbridge.topologies.deployment import Deployment
 

@@ -9,10 +9,8 @@ from deployed_layouts import deploys, unlimited, witness
 from weighbridge.conductor.conductor import ask_osds
 from weighbridge.conductor.opening import opened
 from weighbridge.drivers.protocol import Cleanup, DriverFailure, Prepare, Step
-from weighbridge.results.record.driver_traits import traits_of
-from weighbridge.results.record.histogram import Histogram
-from weighbridge.results.record.measurement import Measurement
-from weighbridge.results.record.step import Pass
+from weighbridge.results.run.histogram import Histogram
+from weighbridge.results.run.step import Measurement, Pass, traits_of
 from weighbridge.suites import Api, Suite
 from weighbridge.topologies.deployment import Deployment
 from witness import ODD_NAMES

@@ -19,8 +19,8 @@ from suite_command import trial_suite
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.protocol import Cleanup, Prepare, Progress, Step
 from weighbridge.environment import place
-from weighbridge.results.analysis.steps.validity import judge
-from weighbridge.results.record.step import Pass
+from weighbridge.results.figures.validity import judge
+from weighbridge.results.run.step import Pass
 from weighbridge.topologies.deployment import Deployment, deploy
 from weighbridge.topologies.lab.host import LabHost
 from weighbridge.topologies.loader import load_hardware, load_layout, shipped_layouts

@@ -12,7 +12,7 @@ from deployed_layouts import left_over
 from small_lab import read
 from suite_command import measured, trial, weighbridge
 from weighbridge.conductor.profiling import able
-from weighbridge.results.record.profile import read_profiles
+from weighbridge.results.run.profile import read_profiles
 
 pytestmark = pytest.mark.system
 

@@ -22,7 +22,7 @@ from browsing import browsing, drawn, opened
 from fake_run import WORKLOADS, StepFaults, fake_run
 from fake_tuning import fake_tuning
 from weighbridge.results import derive
-from weighbridge.results.record.manifest import Sheet
+from weighbridge.results.run.resolved import Sheet
 
 pytestmark = pytest.mark.system
 

@@ -24,7 +24,7 @@ from fake_tuning import fake_tuning
 from packaged import packaged
 from talks import deck_of
 from weighbridge.results.show.deck import Deck, powerpoint
-from weighbridge.results.show.theme import DARK
+from weighbridge.results.show.scales import DARK
 
 # One core is enough for it: company for those that want no more beside them.
 pytestmark = [pytest.mark.system, pytest.mark.pair]

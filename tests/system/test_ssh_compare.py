@@ -17,8 +17,8 @@ import pytest
 
 from machines import CONDUCTOR, Machines, machines
 from small_lab import sh
-from weighbridge.results.record.outage import read_outages
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.run.durability import read_outages
+from weighbridge.results.run.store import RunStore
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
 

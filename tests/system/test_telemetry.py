@@ -18,11 +18,10 @@ from weighbridge.conductor.telemetry import Watch, limits_of
 from weighbridge.drivers.protocol import Progress
 from weighbridge.gateways.gateway import HostNeed
 from weighbridge.gateways.probe import Probe
-from weighbridge.results.analysis.steps.bottleneck import limit_words
-from weighbridge.results.analysis.steps.use import Resource, StepUse, step_use
-from weighbridge.results.record.step import StepKey
-from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.telemetry import Telemetry
+from weighbridge.results.figures.use import Resource, StepUse, limit_words, step_use
+from weighbridge.results.run.step import StepKey
+from weighbridge.results.run.store import RunStore
+from weighbridge.results.run.telemetry import Telemetry
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.lab import LabHosts
 

@@ -22,7 +22,7 @@ from suite_command import trial_suite
 from weighbridge.common.errors import CommandFailed
 from weighbridge.drivers.protocol import Cleanup, Prepare
 from weighbridge.gateways.certificates import CA_FILE, SERVER_FILE, issued
-from weighbridge.results.record.step import Pass
+from weighbridge.results.run.step import Pass
 from weighbridge.suites import Suite
 from weighbridge.topologies.deployment import Deployment
 

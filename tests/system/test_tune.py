@@ -13,8 +13,10 @@ import pytest
 from deployed_layouts import left_over
 from suite_command import weighbridge
 from weighbridge.environment import place
-from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.record.trial import CONFIRMATION
+from weighbridge.results.features.open_run import open_run
+from weighbridge.results.features.tuning.tuning_result import setting_results
+from weighbridge.results.judge.run_data import RunData
+from weighbridge.results.run.trial import CONFIRMATION
 
 pytestmark = [pytest.mark.system, pytest.mark.pair, pytest.mark.long]
 
@@ -60,10 +62,10 @@ def test_a_knob_that_matters_is_found_and_a_dummy_shows_no_effect_on_a_real_rado
     )
     assert done.returncode == 0, done.stdout + done.stderr
     (run,) = (tmp_path / "runs").iterdir()
-    data = RunData(run)
-    assert data.setting_table is not None
+    data = open_run(run)
+    assert setting_results(data) is not None
     verdicts = {
-        next(iter(entry.variant.settings)): entry.verdict for entry in data.setting_table.entries
+        next(iter(entry.variant.settings)): entry.verdict for entry in setting_results(data).entries
     }
     assert verdicts["radosgw.tcp_nodelay"] == "better"
     assert verdicts["radosgw.gc.processor_period"] in ("not significant", "too small to matter")

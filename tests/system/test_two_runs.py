@@ -13,7 +13,7 @@ import pytest
 
 from suite_command import ended, heard, started, trial, valid_steps
 from weighbridge.environment import place
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.run.store import RunStore
 from weighbridge.topologies.lab import ending
 
 pytestmark = pytest.mark.system

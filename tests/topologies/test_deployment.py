@@ -23,7 +23,7 @@ from weighbridge.common.host import Host, Service
 from weighbridge.common.structure import Scope
 from weighbridge.conductor.interruption import Interrupted, interruptible
 from weighbridge.gateways.gateway import Gateway, RunningGateway, Say
-from weighbridge.results.record.writing import StoreError
+from weighbridge.results.run.reading import StoreError
 from weighbridge.topologies import deployment as deployment_module
 from weighbridge.topologies.deployment import deploy, deployment_owners, running_deployments
 from weighbridge.topologies.fake import FakeHost, FakeHosts, FakeKind

@@ -18,7 +18,7 @@ from weighbridge import run as _run  # noqa: F401 - most verbs need it: imported
 from weighbridge.cli import compare, deployments, stores  # noqa: F401
 from weighbridge.command import main
 from weighbridge.results import derivation  # noqa: F401
-from weighbridge.results.report import page
+from weighbridge.results.show import page
 
 TEMPLATES = [page.environment().get_template(name) for name in page.environment().list_templates()]
 """Of pages, which most verbs write: compiled once, and not in each fork."""

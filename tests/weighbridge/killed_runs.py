@@ -32,8 +32,8 @@ from weighbridge.drivers.protocol import (
     Setup,
     Step,
 )
-from weighbridge.results.record.step import Pass, StepKey, StepResult
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.run.step import Pass, StepKey, StepResult
+from weighbridge.results.run.store import RunStore
 from weighbridge.suites import Suite
 from weighbridge.topologies import loader
 from weighbridge.topologies.deployment import Deployment

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from fake_influx import FakeInflux
 from weighbridge.conductor.influx_writer import InfluxWriter
-from weighbridge.results.record.step import StepResult
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.run.step import StepResult
+from weighbridge.results.run.store import RunStore
 from weighbridge.results.show.influx import InfluxServer
 
 

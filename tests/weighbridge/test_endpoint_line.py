@@ -43,13 +43,13 @@ from weighbridge.conductor.time_estimate import (
 )
 from weighbridge.gateways.existing.existing import Existing
 from weighbridge.gateways.existing.settings import ExistingSettings
-from weighbridge.results.analysis.find.searches import MOST_STEPS
-from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.metrics import compared
-from weighbridge.results.record.manifest import Sheet
-from weighbridge.results.record.step import Pass, StepResult
-from weighbridge.results.record.store import RunStore
-from weighbridge.results.statistics import LEVEL, smallest_ratio
+from weighbridge.results.features.find.searches import MOST_STEPS
+from weighbridge.results.features.open_run import open_run
+from weighbridge.results.figures.metrics import compared
+from weighbridge.results.figures.statistics import LEVEL, smallest_ratio
+from weighbridge.results.run.resolved import Sheet
+from weighbridge.results.run.step import Pass, StepResult
+from weighbridge.results.run.store import RunStore
 from weighbridge.selection import EndpointLine, endpoint_layouts
 from weighbridge.suites import Overload
 from weighbridge.topologies.loader import Planned, load_layout
@@ -329,7 +329,7 @@ def test_the_scatter_is_that_of_the_newest_run_that_has_one(tmp_path: Path) -> N
         one.into(store)
         made.append(store.folder.rename(here / f"{len(made)}-run"))
     found = spread_here(here, run.hardware)
-    rows = RunData(made[0]).rows
+    rows = open_run(made[0]).rows
     scatter = [
         statistics.stdev(math.log(point.value("throughput")) for point in row.used) for row in rows
     ]
@@ -468,7 +468,7 @@ def test_a_killed_search_is_resumed_by_the_command_and_nothing_is_measured_twice
     folder = only(tmp_path)
     before = (folder / "steps.jsonl").read_bytes()
     run_cli(0, "report", "--no-charts", folder)
-    found = RunData(folder).found
+    found = open_run(folder).found
     assert found is not None
     assert "the search is not finished" in found.sentences[0]
     out, _ = run_cli(0, "resume", "--no-charts", folder)

@@ -26,7 +26,7 @@ from tests.weighbridge.command_line import (
     trial,
 )
 from tests.weighbridge.sent_runs import until
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.run.store import RunStore
 
 pytestmark = pytest.mark.long
 

@@ -21,9 +21,9 @@ from weighbridge.command import main
 from weighbridge.common.host import Service
 from weighbridge.conductor import telemetry
 from weighbridge.results import derivation
-from weighbridge.results.record import store as storing
-from weighbridge.results.record import writing
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.run import reading as writing
+from weighbridge.results.run import store as storing
+from weighbridge.results.run.store import RunStore
 from weighbridge.results.show.gallery import Gallery
 from weighbridge.topologies.fake import FakeHost, FakeHosts
 

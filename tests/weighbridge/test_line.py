@@ -45,7 +45,7 @@ from weighbridge.cli import deployments
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import TargetError
 from weighbridge.gateways.existing import leftover_buckets
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.run.store import RunStore
 
 pytestmark = pytest.mark.long
 

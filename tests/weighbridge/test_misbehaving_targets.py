@@ -20,9 +20,9 @@ import pytest
 
 from tests.weighbridge import command_line
 from tests.weighbridge.command_line import KEY
-from weighbridge.results.record.histogram import Histogram
-from weighbridge.results.record.step import StepResult
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.run.histogram import Histogram
+from weighbridge.results.run.step import StepResult
+from weighbridge.results.run.store import RunStore
 
 pytestmark = pytest.mark.long
 

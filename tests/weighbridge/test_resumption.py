@@ -25,10 +25,10 @@ from weighbridge.conductor.facts import facts_of_machine
 from weighbridge.conductor.interruption import Interrupted
 from weighbridge.conductor.plan import Plan, control_of, make_plan
 from weighbridge.gateways.gateway import RootImage
-from weighbridge.results.record.manifest import Sheet
-from weighbridge.results.record.step import StepResult
-from weighbridge.results.record.store import Holder, RunStore, lock_run_folder
-from weighbridge.results.record.writing import StoreError
+from weighbridge.results.run.reading import StoreError
+from weighbridge.results.run.resolved import Sheet
+from weighbridge.results.run.step import StepResult
+from weighbridge.results.run.store import Holder, RunStore, lock_run_folder
 from weighbridge.resumption import ResumableRun
 from weighbridge.run import Doing, resume
 from weighbridge.selection import hardware_named, layout_named

@@ -27,9 +27,9 @@ from hypothesis.stateful import (
 from fake_run import WORKLOADS, fake_run
 from weighbridge.common.errors import UsageError
 from weighbridge.results import derivation, derive
-from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.record.step import StepResult
-from weighbridge.results.record.store import RunStore, gaps, lock_run_folder
+from weighbridge.results.features.open_run import open_run
+from weighbridge.results.run.step import StepResult
+from weighbridge.results.run.store import RunStore, gaps, lock_run_folder
 from weighbridge.results.show.gallery import Gallery
 
 pytestmark = pytest.mark.long  # kills and resumes complete runs
@@ -206,7 +206,7 @@ class Folder(RuleBasedStateMachine):
     def report(self) -> None:
         before = self.contents()
         derived = derive(self.folder, pictures=False)
-        assert sum(row.repeats for row in derived.rows) == len(self.kept)
+        assert sum(row.repeats for row in derived.data.rows) == len(self.kept)
         assert self.contents() == before
 
     @invariant()
@@ -219,7 +219,7 @@ class Folder(RuleBasedStateMachine):
         self.kept = set(found)
         gaps(store, store.plan(), store.steps())
         assert {event.kind for event in store.events()} <= {"resumed", "step"}
-        assert RunData(self.folder).manifest.state in ("running", "done")
+        assert open_run(self.folder).manifest.state in ("running", "done")
 
     @invariant()
     def what_was_derived_is_whole(self) -> None:

@@ -13,8 +13,8 @@ import pytest
 
 from tests.weighbridge import command_line
 from tests.weighbridge.command_line import existing, null_target, s3_at
-from weighbridge.results.analysis.steps.use import figure_words, figures
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.figures.use import figure_words, figures
+from weighbridge.results.run.store import RunStore
 
 pytestmark = pytest.mark.long  # runs complete comparisons as programs
 

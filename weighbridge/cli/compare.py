@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from weighbridge.prepared_study import PreparedStudy
-    from weighbridge.results.record.resolved import LatencyBound
-    from weighbridge.results.record.store import RunStore
+    from weighbridge.results.run.resolved import LatencyBound
+    from weighbridge.results.run.store import RunStore
     from weighbridge.results.show.influx import InfluxServer
     from weighbridge.run import Doing, Ran
     from weighbridge.selection import EndpointLine
@@ -175,7 +175,7 @@ def compare_verb(
     from weighbridge.conductor.plan import control_of, make_plan
     from weighbridge.environment import place
     from weighbridge.plan_outline import outline, print_plan
-    from weighbridge.results.record.profile import choose
+    from weighbridge.results.run.profile import choose
     from weighbridge.results_output import print_document, show_results
     from weighbridge.run import Doing, run
     from weighbridge.screen.terminal import console, print_line
@@ -296,7 +296,7 @@ def resume_verb(
     Measured steps are not repeated; steps that could not be measured are tried again.
     """
     from weighbridge.environment import place
-    from weighbridge.results.record.trial import TuningStore
+    from weighbridge.results.run.trial import TuningStore
     from weighbridge.results_output import show_results
     from weighbridge.run import Doing
     from weighbridge.run import resume as resume_run
@@ -381,8 +381,8 @@ def study_verb(
     from weighbridge.environment import place
     from weighbridge.plan_outline import outline
     from weighbridge.prepared_study import prepare
-    from weighbridge.results.analysis.study.study import FILE, StudyRun
-    from weighbridge.results.record.writing import write_atomically
+    from weighbridge.results.features.study.study import FILE, StudyRun
+    from weighbridge.results.run.reading import write_atomically
     from weighbridge.results_output import print_document, show_results
     from weighbridge.run import Doing, run
     from weighbridge.screen.terminal import console, print_line
@@ -450,7 +450,7 @@ def print_studies(screen: Console) -> None:
 
 def print_study(prepared: PreparedStudy, screen: Console) -> None:
     """Print what a study would do."""
-    from weighbridge.results.analysis.study.study import parameter_table
+    from weighbridge.results.features.study.study import parameter_table
     from weighbridge.screen.terminal import print_line, print_table
 
     study = prepared.study

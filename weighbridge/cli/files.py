@@ -114,7 +114,7 @@ def init_verb(kind: str, file: Path | None, base: str | None, force: bool) -> No
     """Write a suite, layout or hardware file to FILE, or print it: valid as it is, with every key
     and what it is for.
     """
-    from weighbridge.results.record.writing import make_folder, write_atomically
+    from weighbridge.results.run.reading import make_folder, write_atomically
     from weighbridge.starting_file import starting_file
 
     if file is not None and file.exists() and not force:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from weighbridge.gateways.gateway import RootImage
-    from weighbridge.results.analysis.baseline import Baseline
+    from weighbridge.results.features.baseline import Baseline
     from weighbridge.topologies.hardware import Hardware
     from weighbridge.topologies.lab.requirements import HostRequirement
 
@@ -44,9 +44,13 @@ def baseline_verb(hardware: str, sizes: str, out: Path, as_json: bool) -> None:
     from weighbridge.conductor.facts import facts_of_machine
     from weighbridge.conductor.interruption import interruptible
     from weighbridge.environment import place, require
-    from weighbridge.results.analysis.baseline import Baseline, HostFigure, baseline_csv
-    from weighbridge.results.record.writing import make_folder, write_atomically
-    from weighbridge.results.show.charts.baseline import baseline_chart
+    from weighbridge.results.features.baseline import (
+        Baseline,
+        HostFigure,
+        baseline_chart,
+        baseline_csv,
+    )
+    from weighbridge.results.run.reading import make_folder, write_atomically
     from weighbridge.results_output import draw
     from weighbridge.screen.terminal import console, print_line
     from weighbridge.topologies.attestation import tools_of
@@ -115,8 +119,8 @@ def print_baseline(baseline: Baseline, screen: Console) -> None:
     """Print a table for each group, and what is unexpected."""
     from rich.markup import escape
 
-    from weighbridge.results.analysis.baseline import TITLES, oddities
-    from weighbridge.results.figures import UNKNOWN
+    from weighbridge.results.features.baseline import TITLES, oddities
+    from weighbridge.results.numbers import UNKNOWN
     from weighbridge.screen.terminal import new_table, print_line
 
     numbers = ("promised", "found", "of it")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from weighbridge.gateways.gateway import Say
-    from weighbridge.results.record.resolved import LatencyBound
+    from weighbridge.results.run.resolved import LatencyBound
     from weighbridge.results.show.influx import InfluxServer
     from weighbridge.selection import EndpointLine
     from weighbridge.topologies.deployment import StateFolders
@@ -76,7 +76,7 @@ def bound(
     """Callback of an option that takes a bound such as p90<=50ms. Raises UsageError."""
     if value is None:
         return None
-    from weighbridge.results.analysis.find.bound_text import parse_bound
+    from weighbridge.results.features.find.rates import parse_bound
 
     return parse_bound(value)
 

@@ -78,7 +78,7 @@ def report_verb(run: Path, *, pictures: bool, as_json: bool) -> None:
     What the folder lacks is printed, too.
     """
     from weighbridge.results import derive
-    from weighbridge.results.record.store import RunStore, gaps
+    from weighbridge.results.run.store import RunStore, gaps
     from weighbridge.results.show.pictures import DRAWING
     from weighbridge.results_output import show_results
     from weighbridge.screen.terminal import console
@@ -121,22 +121,23 @@ def charts_verb(
     listed: bool,
 ) -> None:
     """Draw the charts of a RUN folder as PNG, SVG and PDF, each with its CSV and finding."""
-    from weighbridge.results.record.store import RunStore
+    from weighbridge.results.features.open_run import open_run
     from weighbridge.results.show.chart import PictureStyle
-    from weighbridge.results.show.gallery import gallery_of
+    from weighbridge.results.show.gallery import gallery
     from weighbridge.results.show.pictures import write_charts
-    from weighbridge.results.show.theme import DARK, LIGHT
+    from weighbridge.results.show.scales import DARK, LIGHT
 
-    gallery = gallery_of(run, slo_ms=None if slo is None else slo * 1000)
-    for reason in gallery.left_out:
+    data = open_run(run)
+    drawn = gallery(data, slo_ms=None if slo is None else slo * 1000)
+    for reason in drawn.left_out:
         click.echo(reason, err=True)
-    chosen = gallery.charts if only is None else gallery.choose(split(only))
+    chosen = drawn.charts if only is None else drawn.choose(split(only))
     if listed:
         for chart in chosen:
             click.echo(f"{chart.key}: {chart.finding}")
         return
     style = PictureStyle.of(size, title=title, single=panels)
-    folder = out or RunStore.open(run).make_derived("charts/dark" if dark else "charts")
+    folder = out or data.store.make_derived("charts/dark" if dark else "charts")
     for path in write_charts(chosen, folder, DARK if dark else LIGHT, style):
         if path.suffix == ".png":
             click.echo(str(path))
@@ -154,13 +155,13 @@ def charts_verb(
 def slides_verb(run: Path, out: Path | None, *, force: bool, dark: bool) -> None:
     """Make a talk of a RUN folder: at most eight slides with editable charts, and backup slides."""
     need("pptx", "lxml")
-    from weighbridge.results.analysis.run_data import RunData
-    from weighbridge.results.record.writing import write_atomically
+    from weighbridge.results.features.open_run import open_run
+    from weighbridge.results.run.reading import write_atomically
     from weighbridge.results.show.deck import font_here, powerpoint
+    from weighbridge.results.show.scales import DARK, LIGHT
     from weighbridge.results.show.talk import talk
-    from weighbridge.results.show.theme import DARK, LIGHT
 
-    data = RunData(run)
+    data = open_run(run)
     store = data.store
     path = store.derived / "slides.pptx" if out is None else out
     if out is None:
@@ -258,6 +259,7 @@ def export_verb(
     run: Path, form: str, tables: tuple[str, ...], out: str | None, force: bool, influx: str | None
 ) -> None:
     """Write a RUN folder in another FORMAT. What the folder lacks is printed."""
+    from weighbridge.results.features.open_run import open_run
     from weighbridge.results.show.exports import export, produce, single
 
     if (form == INFLUX) != (influx is not None):
@@ -271,17 +273,19 @@ def export_verb(
                 "influx takes the entire run and makes no files",
                 advice="Leave out --table, --out and --force.",
             )
-        from weighbridge.results.record.store import RunStore
+        from weighbridge.results.run.store import RunStore
         from weighbridge.results.show.influx import InfluxServer, send_run
 
         click.echo(send_run(RunStore.open(run), InfluxServer.parse(influx)).words)
         return
     if out == STANDARD_OUTPUT:
-        _, produced = produce(run, form, tables)
+        produced = produce(open_run(run), form, tables)
         click.echo(single(form, produced).content, nl=False)
         remarks = produced.remarks
     else:
-        done = export(run, form, tables, out=None if out is None else Path(out), force=force)
+        done = export(
+            open_run(run), form, tables, out=None if out is None else Path(out), force=force
+        )
         remarks = done.remarks
         for path in done.paths:
             click.echo(str(path))
@@ -357,7 +361,8 @@ def sql_verb(query: str, runs: tuple[Path, ...], form: str) -> None:
     Each table below is a view. NULL is unknown. Only the views that a query names are read; it can
     change nothing and reach no file.
     """
-    from weighbridge.results.show.query import ask, read_runs
+    from weighbridge.results.features.open_run import read_runs
+    from weighbridge.results.show.query import ask
     from weighbridge.screen.answer import ANSWERS
 
     found, left_out = read_runs(runs or _all_runs())

@@ -90,7 +90,7 @@ def capabilities_verb(
     from weighbridge.conductor.capable import ask_layout
     from weighbridge.conductor.interruption import interruptible
     from weighbridge.gateways.capabilities.matrix import CapabilityMatrix, matrix_csv
-    from weighbridge.results.record.writing import write_atomically
+    from weighbridge.results.run.reading import write_atomically
     from weighbridge.screen.terminal import console, print_line
 
     _refuse_json(dry_run=dry_run, as_json=as_json)
@@ -194,7 +194,7 @@ def _print_asking(
     """Print what would be `asked` of each layout."""
     from weighbridge.conductor.time_estimate import ASKING_S
     from weighbridge.plan_outline import print_trial
-    from weighbridge.results.figures import counted
+    from weighbridge.results.numbers import counted
 
     introduce(hosts, screen)
     trials = []
@@ -300,12 +300,12 @@ def durability_verb(
     from weighbridge.conductor.interruption import interruptible
     from weighbridge.conductor.plan import refuse_same_names
     from weighbridge.documents import DurabilityDocument
-    from weighbridge.results.analysis.durability import durability_of
-    from weighbridge.results.record.durability import read_cuts
-    from weighbridge.results.record.store import lock_run_folder
+    from weighbridge.results.features.durability import durability_of, durability_section
+    from weighbridge.results.run.durability import read_cuts
+    from weighbridge.results.run.store import lock_run_folder
     from weighbridge.results_output import print_document
     from weighbridge.run import alone
-    from weighbridge.screen.outcome import print_durability
+    from weighbridge.screen.outcome import print_section
     from weighbridge.screen.terminal import console, print_line
     from weighbridge.suites import Durability
 
@@ -361,7 +361,7 @@ def durability_verb(
     if as_json:
         print_document(DurabilityDocument(exit_code=code, layouts=found, failed=tuple(failed)))
     else:
-        print_durability(found, screen)
+        print_section(durability_section(found), screen)
     return code
 
 
@@ -372,7 +372,7 @@ def _print_cutting(
     from weighbridge.conductor.durability import cuts_of, missing
     from weighbridge.conductor.time_estimate import CUT_S
     from weighbridge.plan_outline import print_trial
-    from weighbridge.results.figures import counted
+    from weighbridge.results.numbers import counted
 
     introduce(hosts, screen)
     trials = []

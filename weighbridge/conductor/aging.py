@@ -12,7 +12,7 @@ from weighbridge.conductor.opening import NO_SETTINGS, DriverSettings, opened
 from weighbridge.drivers.process import DriverProcess
 from weighbridge.drivers.protocol import AgeBuckets, Aged, OnProgress
 from weighbridge.gateways.gateway import DiskSpace
-from weighbridge.results.record.step import Pass
+from weighbridge.results.run.step import Pass
 from weighbridge.suites import Suite
 from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.loader import Planned

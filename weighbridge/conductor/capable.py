@@ -10,7 +10,7 @@ from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.conductor.clearing import clearing
 from weighbridge.gateways.capabilities.capability import Answer, Capability
 from weighbridge.gateways.capabilities.matrix import LayoutAnswers
-from weighbridge.results.record.manifest import Sheet
+from weighbridge.results.run.resolved import Sheet
 from weighbridge.topologies.deployment import Deployment, StateFolders, deploy
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned

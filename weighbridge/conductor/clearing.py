@@ -17,9 +17,8 @@ from weighbridge.drivers.kind import KINDS
 from weighbridge.drivers.rados import GivenPool, look
 from weighbridge.drivers.rados.given_pool import SWEEP_S
 from weighbridge.gateways.gateway import Say
-from weighbridge.results.record.manifest import Sheet
-from weighbridge.results.record.resolved import BenchedPool
-from weighbridge.results.record.step import Pass
+from weighbridge.results.run.resolved import BenchedPool, Sheet
+from weighbridge.results.run.step import Pass
 from weighbridge.suites import Workload, whole
 from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.hosts import Hosts

@@ -25,16 +25,16 @@ from weighbridge.conductor.telemetry import Watch
 from weighbridge.conductor.time_estimate import TimeAllowance, TimeEstimate, show_duration, units
 from weighbridge.drivers.rados import RadosCluster, osd_figures
 from weighbridge.gateways.gateway import Say
-from weighbridge.results.analysis.comparison import Comparison, Effect
-from weighbridge.results.analysis.contrast import ALWAYS
-from weighbridge.results.analysis.find.searches import judged, read_searches
-from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.analysis.sameness import MEDIAN_FROM, host_doubts, odd_layouts
-from weighbridge.results.record.manifest import BUSY, UNEVEN, Sheet
-from weighbridge.results.record.step import StepKey, StepResult
-from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.telemetry import Attested
-from weighbridge.results.record.trial import TuningStore
+from weighbridge.results.features.find.searches import judged, read_searches
+from weighbridge.results.features.open_run import open_run
+from weighbridge.results.judge.comparison import Comparison, Effect
+from weighbridge.results.judge.contrast import ALWAYS
+from weighbridge.results.judge.host_equality import MEDIAN_FROM, host_doubts, odd_layouts
+from weighbridge.results.run.resolved import BUSY, UNEVEN, Sheet
+from weighbridge.results.run.step import StepKey, StepResult
+from weighbridge.results.run.store import RunStore
+from weighbridge.results.run.telemetry import Attested
+from weighbridge.results.run.trial import TuningStore
 from weighbridge.suites import Suite
 from weighbridge.topologies.deployment import Deployment, StateFolders, deploy
 from weighbridge.topologies.loader import Planned
@@ -68,7 +68,7 @@ def ask_osds(deployment: Deployment, suite: Suite, repeat: int) -> list[Attested
 #
 # A program that disturbs the machine for the seconds of one attestation would otherwise make all
 # results of a layout not comparable. The median of MEDIAN_FROM deployments counts
-# (`results.analysis.sameness.host_doubts`): hosts that really differ do so in most of them.
+# (`results.judge.host_equality.host_doubts`): hosts that really differ do so in most of them.
 
 
 class HostChecks:
@@ -151,7 +151,7 @@ def next_block(
         return NextBlock(
             None, f"no time for repeat {repeat}: it would take about {needed}, and {left} is left"
         )
-    found = RunData(store.folder).comparison
+    found = open_run(store.folder).comparison
     if is_clear(found):
         estimate.drop(repeat - 1)
         return NextBlock(

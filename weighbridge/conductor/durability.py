@@ -27,16 +27,15 @@ from weighbridge.drivers.survival import (
     writing,
 )
 from weighbridge.gateways import verify
-from weighbridge.results.record.durability import FILE as CUTS
-from weighbridge.results.record.durability import (
+from weighbridge.results.run.durability import CUTS_FILE as CUTS
+from weighbridge.results.run.durability import (
     FINDINGS,
     Example,
     PowerCut,
     read_cuts,
     record_cut,
 )
-from weighbridge.results.record.reading import read_record
-from weighbridge.results.record.writing import write_atomically
+from weighbridge.results.run.reading import read_record, write_atomically
 from weighbridge.suites import Durability
 from weighbridge.topologies.deployment import Deployment, StateFolders, deploy
 from weighbridge.topologies.hardware import Hardware

@@ -20,7 +20,7 @@ from typing import Final, Self
 
 from weighbridge.common.errors import WeighbridgeError
 from weighbridge.drivers.protocol import Progress
-from weighbridge.results.record import RunStore, StepKey, StepResult
+from weighbridge.results.run import RunStore, StepKey, StepResult
 from weighbridge.results.show.influx import (
     DEADLINE_S,
     RETRY_S,

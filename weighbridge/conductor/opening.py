@@ -10,7 +10,7 @@ from weighbridge.common.endpoint import Endpoint, host_port
 from weighbridge.common.errors import DriverError, UsageError
 from weighbridge.drivers.kind import KINDS, ClusterSite, LoadSite, OpenedDriver, PoolSite
 from weighbridge.drivers.protocol import Ring, RingDisk
-from weighbridge.results.record.step import Pass
+from weighbridge.results.run.step import Pass
 from weighbridge.suites import Suite
 from weighbridge.topologies.deployment import Deployment
 

@@ -20,8 +20,8 @@ from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.gateway import Ask, Gateway
 from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.together import together
-from weighbridge.results.record.outage import MOST_SEEN, Change, Outage, Seen, record_outage
-from weighbridge.results.record.step import StepKey
+from weighbridge.results.run.durability import MOST_SEEN, Change, Outage, Seen, record_outage
+from weighbridge.results.run.step import StepKey
 from weighbridge.suites import Fault, Suite, Workload
 from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.hardware import Hardware

@@ -15,10 +15,10 @@ from weighbridge.conductor.telemetry import Watch
 from weighbridge.conductor.time_estimate import TimeEstimate, work_of
 from weighbridge.drivers.kind import KINDS
 from weighbridge.drivers.protocol import Driver, DriverFailure
-from weighbridge.results.analysis.find.searches import RateStep, Searches
-from weighbridge.results.record.manifest import Sheet
-from weighbridge.results.record.step import UNLIKE, Pass, StepKey
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.features.find.searches import RateStep, Searches
+from weighbridge.results.run.resolved import Sheet
+from weighbridge.results.run.step import UNLIKE, Pass, StepKey
+from weighbridge.results.run.store import RunStore
 from weighbridge.suites import DEFAULT_DRIVER, continues
 from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.loader import Planned

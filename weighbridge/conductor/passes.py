@@ -8,7 +8,7 @@ from typing import Final, get_args
 
 from weighbridge.common.errors import UsageError
 from weighbridge.drivers.kind import KINDS, loading, unfit
-from weighbridge.results.record.step import Pass
+from weighbridge.results.run.step import Pass
 from weighbridge.suites import HOST_LAYERS, Api, DriverName, Layer, Suite, Workload
 from weighbridge.topologies.attestation import AttestOptions
 

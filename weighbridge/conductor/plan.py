@@ -20,10 +20,10 @@ from weighbridge.conductor.outage import faults_left_out
 from weighbridge.conductor.passes import left_out, passes_of, together
 from weighbridge.drivers.kind import KINDS
 from weighbridge.gateways.sizing import Sized
-from weighbridge.results.analysis.find.searches import MOST_AT_A_RATE
-from weighbridge.results.record.profile import Chosen
-from weighbridge.results.record.resolved import BenchedPool, LatencyBound
-from weighbridge.results.record.step import Pass, StepKey
+from weighbridge.results.features.find.searches import MOST_AT_A_RATE
+from weighbridge.results.run.profile import Chosen
+from weighbridge.results.run.resolved import BenchedPool, LatencyBound
+from weighbridge.results.run.step import Pass, StepKey
 from weighbridge.suites import VERSIONS, Suite, Workload, continues, encryption_needs, signing_needs
 from weighbridge.suites.workload import REPEATED_AFTER_BYTES
 from weighbridge.topologies.hardware import Hardware
@@ -145,7 +145,7 @@ def _refuse_lacking(suite: Suite, planned: Sequence[Planned]) -> None:
 AGAIN: Final = "-again"
 """Ends the name of a layout's A/A control."""
 NAME_LENGTH: Final = 40
-"""The longest name of a layout, as `results.record.step.Slug` has it."""
+"""The longest name of a layout, as `results.run.step.Slug` has it."""
 MOST_STEPS: Final = 100_000
 """Ten times as many as any run had; with one second each they take a day."""
 NO_CONTROLS: Final[Mapping[str, str]] = MappingProxyType({})

@@ -21,7 +21,7 @@ from typing import Final
 from weighbridge.common.host import program_environment
 from weighbridge.common.record import Record
 from weighbridge.drivers.protocol import OnProgress, Progress
-from weighbridge.results.record.profile import (
+from weighbridge.results.run.profile import (
     EVENTS,
     FOLDER,
     Chosen,
@@ -35,9 +35,9 @@ from weighbridge.results.record.profile import (
     parse,
     unresolved,
 )
-from weighbridge.results.record.step import StepKey
-from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.writing import write_atomically
+from weighbridge.results.run.reading import write_atomically
+from weighbridge.results.run.step import StepKey
+from weighbridge.results.run.store import RunStore
 from weighbridge.topologies.deployment import Deployment
 
 HERTZ: Final = 99

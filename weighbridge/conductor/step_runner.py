@@ -37,12 +37,12 @@ from weighbridge.gateways import program
 from weighbridge.gateways.daemon import Daemon, by_host
 from weighbridge.gateways.gateway import KeptBytes
 from weighbridge.gateways.together import together
-from weighbridge.results.analysis.steps.validity import judge
-from weighbridge.results.record.kept import DaemonMemory, KeptObjects, record_kept
-from weighbridge.results.record.manifest import ConfigFile, Sheet
-from weighbridge.results.record.step import Pass, StepKey, StepResult
-from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.telemetry import Attested, HostLimits
+from weighbridge.results.figures.validity import judge
+from weighbridge.results.run.durability import DaemonMemory, KeptObjects, record_kept
+from weighbridge.results.run.resolved import ConfigFile, Sheet
+from weighbridge.results.run.step import Pass, StepKey, StepResult
+from weighbridge.results.run.store import RunStore
+from weighbridge.results.run.telemetry import Attested, HostLimits
 from weighbridge.suites import CachePolicy, Every, Suite, Workload, kernel_alone
 from weighbridge.topologies.attestation import Attestation
 from weighbridge.topologies.deployment import Deployment

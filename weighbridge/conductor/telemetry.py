@@ -23,9 +23,10 @@ from weighbridge.conductor.interruption import await_end
 from weighbridge.drivers.protocol import Progress
 from weighbridge.gateways.gateway import HostNeed
 from weighbridge.gateways.probe import Probe
-from weighbridge.results.record.step import StepKey
-from weighbridge.results.record.store import RunStore, TelemetryFile
-from weighbridge.results.record.telemetry import (
+from weighbridge.results.run.reading import StoreError
+from weighbridge.results.run.step import StepKey
+from weighbridge.results.run.store import RunStore, TelemetryFile
+from weighbridge.results.run.telemetry import (
     EDGE_S,
     DiskLimit,
     DiskSecond,
@@ -38,7 +39,6 @@ from weighbridge.results.record.telemetry import (
     Tail,
     TelemetryLine,
 )
-from weighbridge.results.record.writing import StoreError
 from weighbridge.topologies.disk_models import described
 from weighbridge.topologies.hardware import Hardware, quota_of
 

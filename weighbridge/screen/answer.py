@@ -20,7 +20,7 @@ from rich.cells import cell_len
 from weighbridge.common import csv_text
 from weighbridge.common.csv_text import show_time
 from weighbridge.common.errors import UsageError
-from weighbridge.results.figures import UNKNOWN, show_figure
+from weighbridge.results.numbers import UNKNOWN, show_figure
 from weighbridge.results.show.query import QueryResult
 
 DIGITS: Final = 6

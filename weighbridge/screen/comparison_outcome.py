@@ -8,16 +8,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from weighbridge.results.analysis.across_runs.guard import NOT_RECORDED, ComparedRun, Guarded
-from weighbridge.results.analysis.across_runs.runs_summary import RunsVerdict, drift_words
-from weighbridge.results.analysis.comparison import Comparison, Effect
-from weighbridge.results.analysis.contrast import ALWAYS
-from weighbridge.results.analysis.history.history import History, RunChange, break_words
-from weighbridge.results.analysis.history.run_series import HistoryPoint, RunSeries
-from weighbridge.results.analysis.kinds import Kind
-from weighbridge.results.analysis.words import verdict_words
-from weighbridge.results.figures import UNKNOWN, counted, show_figure, show_percent
-from weighbridge.results.metrics import METRICS, MetricKey
+from weighbridge.results.features.compare_runs.comparison import RunsVerdict, drift_words
+from weighbridge.results.features.compare_runs.guard import NOT_RECORDED, ComparedRun, Guarded
+from weighbridge.results.features.history.history import History, RunChange, break_words
+from weighbridge.results.features.history.run_series import HistoryPoint, RunSeries
+from weighbridge.results.figures.metrics import METRICS, MetricKey
+from weighbridge.results.judge.comparison import Comparison, Effect, Kind
+from weighbridge.results.judge.contrast import ALWAYS
+from weighbridge.results.judge.words import verdict_words
+from weighbridge.results.numbers import UNKNOWN, counted, show_figure, show_percent
 from weighbridge.screen.outcome import noise_words
 from weighbridge.screen.terminal import new_table, print_line
 

@@ -18,11 +18,11 @@ from weighbridge.conductor.influx_writer import InfluxWriter
 from weighbridge.conductor.step_runner import Display
 from weighbridge.conductor.time_estimate import show_duration
 from weighbridge.drivers.protocol import Progress as DriverProgress
-from weighbridge.results.analysis.steps.validity import enough_samples
-from weighbridge.results.figures import show_figure, show_ms
-from weighbridge.results.interval import percentile, summed
-from weighbridge.results.record import Histogram, RunStore, StepKey, StepResult, Tally
-from weighbridge.results.record.driver_traits import driver_label
+from weighbridge.results.figures.metric import percentile, summed
+from weighbridge.results.figures.validity import enough_samples
+from weighbridge.results.numbers import show_figure, show_ms
+from weighbridge.results.run import Histogram, RunStore, StepKey, StepResult, Tally
+from weighbridge.results.run.step import driver_label
 from weighbridge.results.show.influx import InfluxServer
 from weighbridge.screen.terminal import print_line
 from weighbridge.suites import DEFAULT_DRIVER

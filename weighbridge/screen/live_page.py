@@ -27,7 +27,7 @@ from weighbridge.common.record import Record
 from weighbridge.conductor.step_runner import Display
 from weighbridge.drivers.protocol import Progress
 from weighbridge.results import derive
-from weighbridge.results.record import StepKey, StepResult
+from weighbridge.results.run import StepKey, StepResult
 from weighbridge.screen.display import Steps, TimeLeft, step_name
 
 LINES: Final = 100

@@ -12,113 +12,44 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from weighbridge.common.errors import missing
-from weighbridge.results.analysis.comparison import Effect, NoiseFloor
-from weighbridge.results.analysis.contrast import ALWAYS
-from weighbridge.results.analysis.durability import (
-    FINDING_WORDS,
-    CutSeries,
-    LayoutDurability,
-)
-from weighbridge.results.analysis.find.answers import RATE_HEAD, Found, rate_lines
-from weighbridge.results.analysis.kinds import kind_of
-from weighbridge.results.analysis.power_mark import ACKNOWLEDGED, CUTS_THAT_LOST
-from weighbridge.results.analysis.reasons import Reason, marks
-from weighbridge.results.analysis.steps.bottleneck import limit_brief
-from weighbridge.results.analysis.steps.spreads import shown
-from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.analysis.steps.use import saturated
-from weighbridge.results.analysis.study.study import StudyTable
-from weighbridge.results.analysis.tuning.setting_lines import (
+from weighbridge.results.derivation import Derived
+from weighbridge.results.features.tuning.feature import WINNERS
+from weighbridge.results.features.tuning.tuning_result import (
     SettingLine,
+    TuningResult,
+    could_be_shown,
     setting_lines,
     short_names,
+    tuned,
 )
-from weighbridge.results.analysis.tuning.tuning_result import TuningResult, could_be_shown
-from weighbridge.results.analysis.words import verdict_words
-from weighbridge.results.derivation import WINNERS, Derived
-from weighbridge.results.doubt import doubt_words, graves
-from weighbridge.results.figures import UNKNOWN, alike_as_one, show_figure
-from weighbridge.results.metrics import METRICS, Metric
-from weighbridge.results.record.driver_traits import driver_label
-from weighbridge.results.record.durability import FINDINGS
-from weighbridge.results.record.durability import Finding as CutFinding
-from weighbridge.results.report.study_section import StudySection
-from weighbridge.results.show.charts.change_map import study_maps
+from weighbridge.results.figures.doubt import doubt_words, graves
+from weighbridge.results.figures.metric import Metric
+from weighbridge.results.figures.metrics import METRICS
+from weighbridge.results.figures.power_mark import ACKNOWLEDGED, CUTS_THAT_LOST
+from weighbridge.results.figures.summary import Row, shown
+from weighbridge.results.figures.use import limit_brief, saturated
+from weighbridge.results.judge.comparison import Effect, NoiseFloor, kind_of
+from weighbridge.results.judge.contrast import ALWAYS
+from weighbridge.results.judge.reasons import Reason, marks
+from weighbridge.results.judge.words import verdict_words
+from weighbridge.results.numbers import UNKNOWN, alike_as_one, show_figure
+from weighbridge.results.run.step import driver_label
 from weighbridge.results.show.pictures import DRAWING
-from weighbridge.screen.terminal import new_table, print_grid, print_line, print_table
+from weighbridge.results.show.section import Section
+from weighbridge.screen.terminal import new_table, print_grid, print_line
 
 
-def print_durability(found: Sequence[LayoutDurability], console: Console) -> None:
-    """Print them: only findings that there are have a column; nothing where no layout was tried."""
-    if not found:
-        return
-    seen = [
-        one
-        for one in FINDINGS
-        if one == "lost"
-        or any(s.found[one].objects for each in found for s in (each.store, each.control))
-    ]
-    counts = ("cuts", "served", "objects", *(FINDING_WORDS[one] for one in seen), "serves s")
-    table = new_table("layout", "verdict", *counts, right=counts)
-    for one in found:
-        words = one.judgement.replace("-", " ")
-        style = "red" if one.judgement == "lost" else ""
-        table.add_row(one.layout, escape(words), *_cells(one.store, seen), style=style)
-    controls = [one for one in found if one.control.made]
-    if controls:
-        table.add_section()
-    for one in controls:
-        name, verdict = f"{one.layout}, control", "lost" if one.control.losing else "lost nothing"
-        table.add_row(name, verdict, *_cells(one.control, seen), style="dim")
-    print_line(console, "What survives power cuts:", "bold")
-    console.print(table)
-    for one in found:
-        print_line(console, f"• {one.sentence}")
-    for one in found:
-        for cut in (*one.store.cuts, *one.control.cuts):
-            if cut.why_not:
-                of = f"{one.layout}{', control' * cut.control}"
-                print_line(console, f"  {of}, cut {cut.number}: {cut.why_not}", "yellow")
-
-
-def _cells(series: CutSeries, seen: Sequence[CutFinding]) -> tuple[str, ...]:
-    serves = UNKNOWN if series.serves_s is None else show_figure(series.serves_s[0], 2)
-    return (
-        str(series.made),
-        str(series.served),
-        f"{series.acknowledged:,}",
-        *(f"{series.found[one].objects:,}" for one in seen),
-        serves,
-    )
-
-
-def print_study(page: StudySection, console: Console) -> None:
-    """Print what a study concluded, and its tables; its maps of change are in the report."""
-    run = page.outcome.run
-    print_line(console, f"\n{run.study.about} ({run.scale} scale), after {run.study.source}")
-    for sentence in run.chosen.about:
-        print_line(console, f"  {sentence}", "dim")
-    for lacking in run.lacking:
-        print_line(console, f"  not as in the study: {lacking}", "dim")
-    if page.outcome.conclusions:
-        print_line(console, "\nThe study's conclusions, and whether this run agrees", "bold")
-    for held in page.outcome.conclusions:
-        print_line(console, f"• {held.verdict}: {held.says} ({held.why})")
-    for grid in page.outcome.tables:
-        _print_table(console, grid)
-    if page.outcome.recaps:
-        chart = study_maps(page.outcome.recaps)
-        print_line(console, f"{chart.finding}. {chart.caption}")
-    for grid in page.outcome.published:
-        _print_table(console, grid)
-        print_line(console, grid.note)
-
-
-def _print_table(console: Console, grid: StudyTable) -> None:
-    print_line(console, f"\n{grid.title}", "bold")
-    lines = [list(map(escape, line)) for line in grid.shown]
-    head = list(map(escape, grid.head))
-    print_grid(console, head, lines, labels=grid.labels, left=("beside",))
+def print_section(section: Section, console: Console) -> None:
+    """Print what a feature says, and its tables."""
+    print_line(console, f"\n{section.title}", "bold")
+    for sentence in section.sentences:
+        print_line(console, f"• {sentence}")
+    for grid in section.terminal:
+        if grid.caption:
+            print_line(console, f"\n{grid.caption}", "bold")
+        lines = [list(map(escape, line)) for line in grid.lines]
+        left = [head for n, head in enumerate(grid.head) if n not in grid.numbers]
+        print_grid(console, list(map(escape, grid.head)), lines, labels=grid.labels, left=left)
 
 
 _SETTING_STYLES: Final = {
@@ -257,20 +188,20 @@ def print_outcome(derived: Derived, console: Console) -> None:
     the table. What the hosts used is printed if telemetry was recorded. A terminal has no room for
     all columns: size, p99, mean, samples and repeats are in summary.csv and in the report.
     """
-    if derived.tuned is not None:
-        print_tuning(derived.tuned, derived, console)
+    data, answer = derived.data, derived.answered
+    result = tuned(data)
+    if result is not None:
+        print_tuning(result, derived, console)
         return
-    rows, comparison = derived.rows, derived.comparison
-    answer = derived.answered
+    rows, comparison = data.rows, data.comparison
     if derived.answer:
         print_line(console, derived.answer, "bold")
         print_line(console, f"{answer.context}.")
     if answer.caveat:
         print_line(console, f"{answer.caveat}.", "yellow")
-    if derived.found is not None:
-        _print_rates(derived.found, console)
-    for sentence in (*derived.overload, *derived.outages.sentences):
-        print_line(console, sentence)
+    for section in derived.sections:
+        if section.first:
+            print_section(section, console)
     if rows:
         _print_rows(rows, _RowTable(derived.reasons, _unit(rows)), console)
         console.print()
@@ -282,28 +213,16 @@ def print_outcome(derived: Derived, console: Console) -> None:
     noise = noise_words(comparison.noise)
     for line in (*verdict_words(comparison), *noise, *comparison.unused):
         print_line(console, line, "dim")
-    print_durability(derived.durability, console)
-    for sentence in derived.stairs:
-        print_line(console, f"↗ {sentence}")
-    for sentence in derived.agreement:
-        print_line(console, f"≈ {sentence}.")
+    for section in derived.sections:
+        if section.sentences and not section.first:
+            print_section(section, console)
     for sentence in derived.hosts:
         print_line(console, f"{sentence.rstrip('.')}.", "dim")
-    if derived.replayed is not None:
-        print_study(derived.replayed, console)
     if derived.remedy is not None:
         command = f":\n  {derived.remedy.command}" if derived.remedy.command else ""
         print_line(console, f"\n{derived.remedy.says}{command}")
     print_line(console, f"\ntable   {derived.summary}")
     print_report_place(derived, console)
-
-
-def _print_rates(found: Found, console: Console) -> None:
-    """The highest rates within a bound: a sentence for each kind of requests, then a table."""
-    # The sentences have the notes.
-    head, lines = RATE_HEAD[:-1], [line[:-1] for line in rate_lines(found)]
-    print_table(console, head, lines, right=head[2:])
-    print_line(console, "The closed loop before each search:", "dim")
 
 
 def noise_words(floors: Sequence[NoiseFloor]) -> tuple[str, ...]:

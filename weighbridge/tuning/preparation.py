@@ -15,9 +15,9 @@ from weighbridge.common.structure import ANSWERS, Scope
 from weighbridge.conductor.passes import asked_of_hosts, wants_tools
 from weighbridge.conductor.plan import Plan, make_plan, step_seconds
 from weighbridge.gateways.gateway import Say
-from weighbridge.results.metrics import compared
-from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.trial import TuningRun
+from weighbridge.results.figures.metrics import compared
+from weighbridge.results.run.store import RunStore
+from weighbridge.results.run.trial import TuningRun
 from weighbridge.suites import Suite
 from weighbridge.suites.tuning import Strategy, Tuning
 from weighbridge.suites.tuning import loader as tuning_files

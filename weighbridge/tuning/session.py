@@ -25,19 +25,19 @@ from weighbridge.conductor.time_estimate import TimeAllowance, show_duration
 from weighbridge.environment import require
 from weighbridge.gateways.fragments import fragments, without_addresses
 from weighbridge.results import derive
-from weighbridge.results.analysis.steps.visit import (
+from weighbridge.results.derivation import Derived
+from weighbridge.results.features.tuning.setting_table import SettingEntry, SettingTable
+from weighbridge.results.features.tuning.tuning_result import confirmation_folder
+from weighbridge.results.figures.visit import (
     JudgedStep,
     read_visit,
     read_visits,
     workloads_of,
 )
-from weighbridge.results.analysis.tuning.setting_table import SettingEntry, SettingTable
-from weighbridge.results.analysis.tuning.tuning_result import confirmation_folder
-from weighbridge.results.derivation import Derived
-from weighbridge.results.record.manifest import Sheet
-from weighbridge.results.record.step import StepKey, StepResult
-from weighbridge.results.record.store import RunStore, lock_run_folder
-from weighbridge.results.record.trial import CONFIRMATION, Fragment, TuningStore, Winner
+from weighbridge.results.run.resolved import Sheet
+from weighbridge.results.run.step import StepKey, StepResult
+from weighbridge.results.run.store import RunStore, lock_run_folder
+from weighbridge.results.run.trial import CONFIRMATION, Fragment, TuningStore, Winner
 from weighbridge.results_output import draw_run
 from weighbridge.run import Doing, alone
 from weighbridge.screen.display import display_for

@@ -16,7 +16,7 @@ from weighbridge.common.structure import SCOPES, Scope, widest
 from weighbridge.conductor.time_estimate import show_duration
 from weighbridge.gateways.gateway import Say
 from weighbridge.gateways.sizing import with_sizes
-from weighbridge.results.record.trial import LayoutVariant, Settings
+from weighbridge.results.run.trial import LayoutVariant, Settings
 from weighbridge.suites.tuning import Level, Setting, Tuning, show_setting
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import LONGEST_NAME, Planned, changed_layout, path_of, slug

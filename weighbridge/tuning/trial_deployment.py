@@ -16,10 +16,10 @@ from weighbridge.conductor.passes import asked_of_hosts, passes_of, wants_tools
 from weighbridge.conductor.plan import Visit, keys_of
 from weighbridge.conductor.step_runner import Display, StepRunner
 from weighbridge.drivers.protocol import Driver, DriverFailure
-from weighbridge.results.record.manifest import Sheet
-from weighbridge.results.record.step import Pass, StepKey
-from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.trial import LayoutVariant
+from weighbridge.results.run.resolved import Sheet
+from weighbridge.results.run.step import Pass, StepKey
+from weighbridge.results.run.store import RunStore
+from weighbridge.results.run.trial import LayoutVariant
 from weighbridge.suites import Workload
 from weighbridge.topologies.deployment import Deployment, StateFolders, deploy
 from weighbridge.tuning.preparation import PreparedTuning

@@ -15,11 +15,11 @@ from weighbridge.common.errors import DriverError, TargetError, UsageError, Weig
 from weighbridge.conductor.conductor import BUDGET
 from weighbridge.conductor.step_runner import Display
 from weighbridge.conductor.time_estimate import show_duration
-from weighbridge.results.analysis.steps.visit import JudgedStep
-from weighbridge.results.analysis.tuning.setting_table import SettingTable, setting_table
-from weighbridge.results.record.step import StepKey
-from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.trial import Trial, TuningStore
+from weighbridge.results.features.tuning.setting_table import SettingTable, setting_table
+from weighbridge.results.figures.visit import JudgedStep
+from weighbridge.results.run.step import StepKey
+from weighbridge.results.run.store import RunStore
+from weighbridge.results.run.trial import Trial, TuningStore
 from weighbridge.tuning.course import Course
 from weighbridge.tuning.preparation import PreparedTuning
 from weighbridge.tuning.space import Candidate, scope_between

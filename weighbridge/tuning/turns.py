@@ -16,8 +16,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from weighbridge.common.document import DocumentError
-from weighbridge.results.analysis.tuning.setting_table import SettingEntry, SettingTable
-from weighbridge.results.record.trial import LayoutVariant, Trial
+from weighbridge.results.features.tuning.setting_table import SettingEntry, SettingTable
+from weighbridge.results.run.trial import LayoutVariant, Trial
 from weighbridge.suites.tuning import Level, Tuning
 from weighbridge.tuning.space import Candidate, Choice, Space
 

@@ -94,7 +94,7 @@ impl Endpoints {
     }
 
     /// What came of the requests to each endpoint, as `EndpointTally` of
-    /// results.record.measurement; empty for a single one.
+    /// results.run.measurement; empty for a single one.
     #[must_use]
     pub fn records(&self, tallies: &[Tally]) -> Vec<EndpointRecord> {
         if !self.several() {
@@ -157,7 +157,7 @@ impl Tally {
     }
 }
 
-/// `EndpointTally` of results.record.measurement.
+/// `EndpointTally` of results.run.measurement.
 #[derive(Debug, Serialize)]
 pub struct EndpointRecord {
     name: String,

@@ -39,7 +39,7 @@ pub struct Failed {
 const BANDS: usize = 128;
 
 /// The band of a latency: its power of two, and the quarter of that octave it is in, as in
-/// results.record.bands.
+/// results.run.histogram.
 fn band(us: u64) -> usize {
     let octave = us.max(1).ilog2();
     let quarter = if octave < 2 { us << (2 - octave) } else { us >> (octave - 2) } & 3;
@@ -330,7 +330,7 @@ impl Recorder {
         }
     }
 
-    /// The counts as the records `Tally` and `Second` of results.record.measurement.
+    /// The counts as the records `Tally` and `Second` of results.run.measurement.
     #[must_use]
     pub fn records(&self) -> (Vec<TallyRecord>, Vec<SecondRecord>) {
         let tallies = self

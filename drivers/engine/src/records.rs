@@ -6,7 +6,7 @@ use crate::workload::Operation;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// `Tally` of results.record.measurement.
+/// `Tally` of results.run.measurement.
 #[derive(Debug, Serialize)]
 pub struct TallyRecord {
     pub(crate) operation: Operation,
@@ -51,7 +51,7 @@ impl TallyRecord {
     }
 }
 
-/// `Second` of results.record.measurement.
+/// `Second` of results.run.measurement.
 #[derive(Debug, Serialize)]
 pub struct SecondRecord {
     pub(crate) second: usize,

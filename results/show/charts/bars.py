@@ -9,17 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from weighbridge.results.analysis.contrast import reason
-from weighbridge.results.analysis.find.answers import FoundRate
-from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.analysis.words import headline
-from weighbridge.results.figures import counted, show_figure, upper
+from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM
+from weighbridge.results.figures.summary import Row
+from weighbridge.results.judge.contrast import reason
+from weighbridge.results.judge.words import headline
+from weighbridge.results.numbers import counted, show_figure, upper
 from weighbridge.results.show.chart import (
     COLOUR,
     COMPARABLE,
     INK,
     MUTED,
-    NOT_COMPARABLE,
     PROVISIONAL,
     Chart,
     Panel,
@@ -27,17 +26,12 @@ from weighbridge.results.show.chart import (
 )
 from weighbridge.results.show.chart_source import ChartSource, place_of
 from weighbridge.results.show.scales import names_encoding
-from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
 
 ROW_PX: Final = 44
 ROOM: Final = 1.5
 """How much longer the scale is than the longest bar or whisker, for the figures."""
 CUT: Final = 1.6
 """An interval of two repeats may be many times the figure: it is cut off, or bars get short."""
-_RATE: Final = (
-    *("layout", "api", "driver", "workload", "connections", "repeats", "steps", "rate_per_s"),
-    "latency_ms",
-)
 _LONGEST: Final = 34
 """Characters beside a missing bar."""
 
@@ -73,7 +67,7 @@ def throughput_bars(source: ChartSource) -> tuple[Chart, ...]:
         finding=headline(source.leads, source.stores) if source.leads else "What was measured",
         caption=f"{drawn}. Each panel has its own scale, from 0.{pale}{over}{few}",
         panels=tuple(
-            _bar_panel(
+            bar_panel(
                 [_throughput_row(source, row) for row in rows],
                 "throughput_ops_s",
                 key="-".join(kind),
@@ -83,45 +77,6 @@ def throughput_bars(source: ChartSource) -> tuple[Chart, ...]:
         ),
     )
     return source.measured(chart)
-
-
-def rate_bars(source: ChartSource) -> tuple[Chart, ...]:
-    """The chart of a run that searched rates and found one; else none. A whisker is where the most
-    that is served lies: up to the lowest rate that was not served, or over repeats the interval.
-    """
-    found = source.found
-    rates = [] if found is None else [rate for kind in found.kinds for rate in kind.rates]
-    answered = [rate for rate in rates if rate.rate_per_s is not None]
-    if found is None or not answered:
-        return ()
-    whiskers = (
-        "Whiskers end at the lowest rate that was not served"
-        if max(rate.repeats for rate in answered) == 1
-        else "Whiskers are the 95 % interval over the repeats"
-    )
-    start = "Provisional: the" if any(rate.doubts for rate in answered) else "The"
-    if any(rate.condemned for rate in answered):
-        start = "Not comparable: the"
-    panels = []
-    for kind in found.kinds:
-        first = kind.rates[0]
-        panels.append(
-            _bar_panel(
-                [_rate_row(rate) for rate in kind.rates],
-                "rate_per_s",
-                key=f"{first.workload}-{first.api}-{first.driver}",
-                title=f"{upper(kind.about)}, {counted(kind.connections, 'connection')}",
-            )
-        )
-    chart = Chart(
-        key="highest-rates",
-        title=f"The highest rate within {found.bound}",
-        finding=f"{start} most requests/s that each layout serves within {found.bound}",
-        caption=f"Requests are sent at a constant rate. {whiskers}.",
-        panels=tuple(panels),
-        layouts=source.layouts,
-    )
-    return (chart,)
 
 
 def _value(row: Row) -> float | None:
@@ -142,22 +97,8 @@ def _throughput_row(source: ChartSource, row: Row) -> dict[str, Any]:
     }
 
 
-def _rate_row(rate: FoundRate) -> dict[str, Any]:
-    return {
-        **{name: getattr(rate, name) for name in _RATE},
-        "low": rate.low_per_s,
-        "high": rate.high_per_s,
-        "standing": NOT_COMPARABLE
-        if rate.condemned
-        else PROVISIONAL
-        if rate.doubts
-        else COMPARABLE,
-        "why": "; ".join(rate.notes) if rate.rate_per_s is not None else rate.words,
-        "_text": f"{rate.figure}/s",
-    }
-
-
-def _bar_panel(rows: Sequence[dict[str, Any]], column: str, **about: Any) -> Panel:
+def bar_panel(rows: Sequence[dict[str, Any]], column: str, **about: Any) -> Panel:
+    """A bar for each row, with its whisker and figure; `about`: fields of the panel."""
     longest = max((row[column] or 0.0 for row in rows), default=0.0) or 1.0
     reach = min(max([longest, *(row["high"] or 0.0 for row in rows)]), CUT * longest)
     for row in rows:

@@ -9,25 +9,26 @@ overlap.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
 from types import MappingProxyType
 from typing import Any, Final
 
-from weighbridge.results.analysis.comparison import Effect
-from weighbridge.results.analysis.kinds import kind_of, subjects
-from weighbridge.results.analysis.steps.service_level import may_rank
-from weighbridge.results.analysis.steps.spreads import shown
-from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.analysis.steps.validity import least_samples
-from weighbridge.results.analysis.words import distinguished, headline, title
-from weighbridge.results.doubt import graves, touching
-from weighbridge.results.figures import counted, upper
-from weighbridge.results.interval import show_latency
-from weighbridge.results.metrics import METRICS, MetricKey
+from weighbridge.results.figures.doubt import graves, touching
+from weighbridge.results.figures.metric import show_latency
+from weighbridge.results.figures.metrics import METRICS, MetricKey
+from weighbridge.results.figures.service_level import may_rank
+from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM
+from weighbridge.results.figures.summary import Row, shown
+from weighbridge.results.figures.validity import least_samples
+from weighbridge.results.judge.comparison import Effect, kind_of, subjects
+from weighbridge.results.judge.words import distinguished, headline, title
+from weighbridge.results.numbers import counted, show_figure, upper
 from weighbridge.results.show.chart import (
     COLOUR,
+    FULL_WIDTH,
     INK,
+    MUTED,
     NOT_COMPARABLE,
     PROVISIONAL,
     Chart,
@@ -37,22 +38,16 @@ from weighbridge.results.show.chart import (
     layer,
     standing_layers,
 )
-from weighbridge.results.show.chart_source import ChartSource, in_doubt, place_of
-from weighbridge.results.show.charts.layers import (
-    CeilingLine,
-    ceiling_layers,
-    ceiling_lines,
-    far_ceilings,
-    top_with_ceilings,
-)
-from weighbridge.results.show.scales import AxisScale, names_encoding
-from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM
+from weighbridge.results.show.chart_source import CeilingLine, ChartSource, in_doubt, place_of
+from weighbridge.results.show.scales import AxisScale, names_encoding, spread
 
 SECOND: Final[dict[MetricKey, MetricKey]] = {"p90": "max", "first-byte": "first-byte-p50"}
 """The metrics of charts of latency, with the one that each is shown with."""
 _CROSSED: Final = "×: not comparable or not measured."
 _BIN_APART: Final = 1.08
 """The ratio of the places of two layouts' bins."""
+NEAR: Final = 1.6
+"""A ceiling up to so many times the highest mark is drawn; a higher one is in words."""
 
 
 def throughput_by_workers(source: ChartSource) -> tuple[Chart, ...]:
@@ -69,7 +64,7 @@ def throughput_by_workers(source: ChartSource) -> tuple[Chart, ...]:
         if repeats < REPEATS_FOR_A_CLAIM and len(layouts) > 1
         else ""
     )
-    ceilings = ceiling_lines(source.stairs)
+    ceilings = source.ceilings
     dashed = " Dashed: the ceilings of the layers below." if any(ceilings.values()) else ""
     return _charts(
         source,
@@ -123,7 +118,7 @@ def _charts(
     **about: Any,
 ) -> tuple[Chart, ...]:
     rows = source.by_workers
-    if not rows and (source.rows or source.outages.kinds):
+    if not rows and source.data.every_row:
         return ()
     leads = {lead.kind: lead for lead in source.leads}
     panels = []
@@ -450,3 +445,47 @@ def _slowest_bins(cells: Sequence[Row]) -> str:
             names = f": {fast}, {slow}" if not low.touches(high) else ""
             return f"p90 at {counted(workers, 'worker')} {distinguished(low, high)}{names}"
     return "no p90 to compare" if len({row.layout for row in cells}) > 1 else ""
+
+
+def top_with_ceilings(largest: float, lines: Iterable[CeilingLine]) -> float:
+    """The largest value for the scale to hold, including the ceilings that are near."""
+    return max([largest, *(line.value for line in lines if line.value <= NEAR * largest)])
+
+
+def ceiling_layers(lines: Sequence[CeilingLine], scale: AxisScale, *, lone: bool) -> list[Spec]:
+    """The ceilings on a scale, with their names; one of several layouts has its colour."""
+    drawn = [line for line in lines if line.value <= scale.high]
+    if not drawn:
+        return []
+    gap = 0.07
+    places = spread([scale.share(line.value) + gap / 2 for line in drawn], gap)
+    rows = [
+        {
+            "layout": line.layouts[0] if len(line.layouts) == 1 and not lone else "",
+            "value": line.value,
+            "at": scale.value(place),
+            "text": f"{line.label} {show_figure(line.value)}",
+        }
+        for line, place in zip(drawn, places, strict=True)
+    ]
+    layers = []
+    for whose, colour in (("datum.layout", COLOUR), ("!datum.layout", MUTED)):
+        rule = layer("rule", "level", whose, y="value", color=colour)
+        rule["encoding"] |= FULL_WIDTH
+        words = layer("text", "note", whose, y="at", text="text", color=colour)
+        words["encoding"]["x"] = {"value": 0}
+        layers += [rule, words]
+    return [{**one, "data": {"values": rows}} for one in layers]
+
+
+def far_ceilings(lines: Sequence[CeilingLine], top: float) -> str:
+    """The ceilings above the scale: `↑ disks 9,370, network 6,250 to 18,900`; empty without any."""
+    found: dict[str, list[float]] = {}
+    for line in lines:
+        if line.value > top:
+            found.setdefault(line.layer, []).append(line.value)
+    spans = []
+    for name, values in found.items():
+        low, high = show_figure(min(values)), show_figure(max(values))
+        spans.append(f"{name} {low if low == high else f'{low} to {high}'}")
+    return f"↑ {', '.join(spans)}" if spans else ""

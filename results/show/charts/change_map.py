@@ -13,12 +13,10 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
-from weighbridge.results.analysis.comparison import Comparison, Effect
-from weighbridge.results.analysis.kinds import kind_of
-from weighbridge.results.analysis.leads import NEAR
-from weighbridge.results.analysis.study.recap import Recap, RecapCell
-from weighbridge.results.figures import percent, show_percent, upper
-from weighbridge.results.metrics import METRICS, MetricKey, compared
+from weighbridge.results.figures.metrics import METRICS, MetricKey, compared
+from weighbridge.results.figures.statistics import Ratio
+from weighbridge.results.judge.comparison import Comparison, Effect, kind_of
+from weighbridge.results.numbers import percent, show_percent, upper
 from weighbridge.results.show.chart import (
     FULL_HEIGHT,
     MUTED,
@@ -29,7 +27,6 @@ from weighbridge.results.show.chart import (
 )
 from weighbridge.results.show.chart_source import ChartSource
 from weighbridge.results.show.scales import names_encoding
-from weighbridge.results.statistics import REPEATS_FOR_A_CLAIM, Ratio
 
 _ABOUT: Final = ("about", "workload", "operation", "api", "driver")
 _SIDES: Final = ("metric", "baseline", "subject", "baseline_value", "subject_value")
@@ -51,9 +48,9 @@ _ON_COLOUR: Final = {
     "condition": {"test": "$strong", "value": "$background"},
     "value": "$ink",
 }
-_FULL: Final = 1.5
+FULL: Final = 1.5
 """Log2 of the ratio with the full colour in a study's map; -1 is half as fast, 1 twice as fast."""
-_FADED: Final = 0.45
+FADED: Final = 0.45
 """The strength of colour of a study's cell that is not significant."""
 
 
@@ -163,11 +160,12 @@ def _cells(names: Sequence[str], columns: Sequence[str]) -> Spec:
     across = {**names_encoding(columns, orient="top", labelAngle=0), "field": "_x"}
     return {
         "encoding": {"x": across, "y": {**names_encoding(names), "field": "_y"}},
-        "layer": _cell_layers("isValid(datum._x)"),
+        "layer": cell_layers("isValid(datum._x)"),
     }
 
 
-def _cell_layers(where: str) -> list[Spec]:
+def cell_layers(where: str) -> list[Spec]:
+    """The cells of a map: a fill by `_tone`, and `_text` on it."""
     compared_cell = f"{where} && datum._text != '×'"
     claimed, plain = f"{where} && isValid(datum._tone)", f"{compared_cell} && !isValid(datum._tone)"
     colour = {**TONE, "field": "_tone"}
@@ -315,80 +313,3 @@ def _least(ratio: Ratio) -> float:
     """The end of an interval that is nearer to no change; 1 where the interval holds it."""
     low, high = ratio.low or 1.0, ratio.high or 1.0
     return 1.0 if low <= 1 <= high else low if low > 1 else high
-
-
-# ---- a study
-
-
-def study_chart(source: ChartSource) -> tuple[Chart, ...]:
-    """The maps of a study that a run replays; none where it replays none."""
-    return () if not source.recaps else (study_maps(source.recaps),)
-
-
-def study_maps(maps: Sequence[Recap]) -> Chart:
-    """The chart of a study's maps, one below the other."""
-    return Chart(
-        key="recap",
-        section="study",
-        title="What changed",
-        finding=_study_finding(maps),
-        caption="Change of throughput in %, other factors equal; columns are object size × "
-        f"workers. Blue: faster. Orange: slower. ~: less than {NEAR * 100:.0f} %, or not "
-        f"significant with {REPEATS_FOR_A_CLAIM} or more repeats. In brackets and pale: fewer than "
-        f"{REPEATS_FOR_A_CLAIM} repeats, provisional. ×: not measured or invalid.",
-        panels=tuple(_study_panel(one, str(number)) for number, one in enumerate(maps)),
-        columns=1,
-    )
-
-
-def _study_panel(one: Recap, key: str) -> Panel:
-    # Size and number are on two lines.
-    expression = "split(datum.label, ' × ')"
-    across = names_encoding(one.across, orient="top", labelAngle=0, labelExpr=expression)
-    across["axis"]["labelPadding"] = "$line"
-    down = {**names_encoding(one.down), "field": "kind"}
-    return Panel(
-        key=key,
-        title=one.title,
-        rows=[_study_row(one, cell) for cell in one.cells],
-        spec={
-            "encoding": {"x": {**across, "field": "column"}, "y": down},
-            "layer": _cell_layers("true"),
-        },
-        height=ROW_PX * max(1, len(one.down)),
-        alt_text="Change of throughput. The table below has every cell.",
-    )
-
-
-def _study_row(one: Recap, cell: RecapCell) -> dict[str, Any]:
-    ratio = cell.ratio
-    doubled = 0.0 if ratio is None or cell.verdict == "same" else math.log2(ratio.value)
-    place = max(-1.0, min(1.0, doubled / _FULL))
-    return {
-        **{name: getattr(one, name) for name in ("factor", "baseline", "level")},
-        "kind": cell.down,
-        "column": cell.across,
-        **{name: getattr(cell, name) for name in ("layout", "workload", "workers")},
-        **change_cells(ratio),
-        "q": cell.q,
-        "verdict": cell.verdict,
-        "why": cell.why,
-        "_tone": None if ratio is None else place * (1 if cell.verdict == "changed" else _FADED),
-        "_text": cell.text,
-    }
-
-
-def _study_finding(maps: Sequence[Recap]) -> str:
-    """How many cells changed significantly, or that none makes a claim."""
-    cells = [cell for one in maps for cell in one.cells]
-    measured = [cell for cell in cells if cell.ratio is not None]
-    if not measured:
-        return "Nothing could be compared"
-    claims = [cell for cell in measured if cell.verdict == "changed"]
-    if all(cell.verdict == "provisional" for cell in measured):
-        few = max(cell.ratio.repeats for cell in measured if cell.ratio is not None)
-        pairs = f"{len(measured)} comparison{'s' * (len(measured) > 1)}"
-        return f"What was measured in {pairs} by {few} repeat{'s' * (few > 1)}: too few for a claim"
-    faster = sum(cell.percent is not None and cell.percent > 0 for cell in claims)
-    changed = f"{faster} became faster and {len(claims) - faster} slower"
-    return f"Of {len(measured)} comparisons {changed}; of the others nothing can be claimed"

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Final
 
-from weighbridge.results.analysis.steps.service_level import may_rank
-from weighbridge.results.analysis.steps.spreads import shown
-from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.figures import counted, show_ms, show_ratio, upper
-from weighbridge.results.metrics import METRICS, MetricKey
+from weighbridge.results.figures.metrics import METRICS, MetricKey
+from weighbridge.results.figures.service_level import may_rank
+from weighbridge.results.figures.summary import Row, shown
+from weighbridge.results.numbers import counted, show_ms, show_ratio, upper
 from weighbridge.results.show.chart import (
     COLOUR,
     NOT_COMPARABLE,

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
 
-from weighbridge.results.figures import show_ms
-from weighbridge.results.record.histogram import low_us
+from weighbridge.results.numbers import show_ms
+from weighbridge.results.run.histogram import low_us
 from weighbridge.results.show.chart import (
     BAD,
     Chart,

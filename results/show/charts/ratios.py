@@ -10,10 +10,10 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
-from weighbridge.results.analysis.comparison import Effect
-from weighbridge.results.analysis.leads import faster
-from weighbridge.results.analysis.words import group_name, headline
-from weighbridge.results.figures import show_ratio, upper
+from weighbridge.results.judge.comparison import Effect
+from weighbridge.results.judge.leads import faster
+from weighbridge.results.judge.words import group_name, headline
+from weighbridge.results.numbers import show_ratio, upper
 from weighbridge.results.show.chart import (
     COLOUR,
     COMPARABLE,

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
 
-from weighbridge.results.analysis.kinds import kind_of, subjects
-from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.analysis.steps.use import UTILIZED, Resource, What, saturated
-from weighbridge.results.figures import UNKNOWN, upper
-from weighbridge.results.record.telemetry import Tier
+from weighbridge.results.figures.summary import Row
+from weighbridge.results.figures.use import UTILIZED, Resource, What, saturated
+from weighbridge.results.judge.comparison import kind_of, subjects
+from weighbridge.results.numbers import UNKNOWN, upper
+from weighbridge.results.run.telemetry import Tier
 from weighbridge.results.show.chart import (
     COLOUR,
     FULL_HEIGHT,

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
-from weighbridge.results.analysis.kinds import Kind
-from weighbridge.results.analysis.steps.service_level import (
+from weighbridge.results.figures.service_level import (
     Served,
     Stop,
     default_bound_ms,
@@ -22,8 +21,9 @@ from weighbridge.results.analysis.steps.service_level import (
     served,
     stretches,
 )
-from weighbridge.results.analysis.steps.summary import Row
-from weighbridge.results.figures import show_figure, show_ratio, upper
+from weighbridge.results.figures.summary import Row
+from weighbridge.results.judge.comparison import Kind
+from weighbridge.results.numbers import show_figure, show_ratio, upper
 from weighbridge.results.show.chart import (
     COLOUR,
     COMPARABLE,

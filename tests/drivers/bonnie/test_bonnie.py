@@ -14,7 +14,7 @@ from weighbridge.drivers.bonnie.driver import BonnieCephFs, tally_of
 from weighbridge.drivers.bonnie.kind import KIND
 from weighbridge.drivers.protocol import Cleanup, Prepare, Step
 from weighbridge.drivers.rados import RadosCluster
-from weighbridge.results.record.measurement import Tally
+from weighbridge.results.run.step import Tally
 from weighbridge.suites import Workload
 
 # bonnie++ 2.00a, -s 200:64k:16 -r 0 -n 0 -f -D -u root -q; its rates of blocks are made up: this

@@ -35,7 +35,7 @@ from weighbridge.drivers.cosbench.measurement import (
 )
 from weighbridge.drivers.cosbench.script import Script, StorageAccess
 from weighbridge.drivers.protocol import Step
-from weighbridge.results.record.measurement import Load
+from weighbridge.results.run.step import Load
 from weighbridge.suites import Workload
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -26,7 +26,7 @@ from weighbridge.drivers.protocol import (
     Progress,
     Step,
 )
-from weighbridge.results.analysis.steps.validity import judge
+from weighbridge.results.figures.validity import judge
 from weighbridge.suites import Bounds
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -15,7 +15,7 @@ from weighbridge.drivers.cosbench.archive import Archived, collect
 from weighbridge.drivers.cosbench.controller import Controller, java_date
 from weighbridge.drivers.cosbench.measurement import StepContext, bins, measurement_of, rows
 from weighbridge.drivers.protocol import Step
-from weighbridge.results.record.measurement import Measurement
+from weighbridge.results.run.step import Measurement
 from weighbridge.suites import Objects, Workload
 
 HEAD: Final = (

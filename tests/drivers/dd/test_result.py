@@ -10,7 +10,7 @@ import pytest
 from tests.mutation import Dice, cases, tried, wrong_text
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.dd.driver import tally_of
-from weighbridge.results.record.measurement import Tally
+from weighbridge.results.run.step import Tally
 
 BLOCK = 4 * 2**20
 # coreutils 9.1, dd of=IMAGE bs=4M count=64 oflag=direct on rbd-fuse.

@@ -10,8 +10,8 @@ from tests.drivers.rados.conftest import DATA
 from tests.mutation import Dice, cases, tried, wrong_json
 from weighbridge.common.errors import DriverError
 from weighbridge.drivers.fio.tool import tally_of
-from weighbridge.results.record.histogram import Histogram
-from weighbridge.results.record.measurement import Tally
+from weighbridge.results.run.histogram import Histogram
+from weighbridge.results.run.step import Tally
 
 
 def recorded(name: str) -> tuple[str, dict[str, Any]]:

@@ -32,7 +32,7 @@ from weighbridge.drivers.protocol import (
     Setup,
     Step,
 )
-from weighbridge.results.record.measurement import Measurement, Tally
+from weighbridge.results.run.step import Measurement, Tally
 from weighbridge.suites import Objects, Operation, Workload
 
 ROOT = Path(__file__).parents[3]

@@ -39,7 +39,7 @@ from weighbridge.drivers.locust.live_load import refuse_unfit
 from weighbridge.drivers.locust.prepared_objects import PreparedObjects
 from weighbridge.drivers.locust.sdk import SdkWorkerGroup
 from weighbridge.drivers.protocol import Event, Failed, Setup
-from weighbridge.results.record.histogram import Histogram
+from weighbridge.results.run.histogram import Histogram
 from weighbridge.suites import Objects, Workload
 
 

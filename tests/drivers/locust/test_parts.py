@@ -33,8 +33,8 @@ from weighbridge.drivers.locust.load_runner import AT_ONCE
 from weighbridge.drivers.locust.sdk import Recorder
 from weighbridge.drivers.locust.step import merged, merged_progress
 from weighbridge.drivers.locust.worker_group import Window, WorkerProgress
-from weighbridge.results.record.histogram import Histogram
-from weighbridge.results.record.measurement import Tally
+from weighbridge.results.run.histogram import Histogram
+from weighbridge.results.run.step import Tally
 from weighbridge.suites import Operation
 
 

@@ -43,8 +43,8 @@ from weighbridge.drivers.locust.worker_process import (
     Question,
 )
 from weighbridge.drivers.protocol import Cleanup, Prepare, Progress, Setup, Step
-from weighbridge.results.record.histogram import Histogram
-from weighbridge.results.record.measurement import EndpointTally, Measurement, Tally
+from weighbridge.results.run.histogram import Histogram
+from weighbridge.results.run.step import EndpointTally, Measurement, Tally
 from weighbridge.suites import Objects, Workload
 
 SETUP = Setup(

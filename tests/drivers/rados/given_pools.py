@@ -17,7 +17,7 @@ from fake_ceph import FakeCeph
 from threaded_driver import ThreadedProgram
 from weighbridge.common.host import PipedProcess
 from weighbridge.common.structure import CephPool
-from weighbridge.results.record.resolved import BenchedPool
+from weighbridge.results.run.resolved import BenchedPool
 
 Seen = Callable[..., BenchedPool]
 

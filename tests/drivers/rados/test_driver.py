@@ -21,7 +21,7 @@ from weighbridge.drivers.rados.cluster import (
 )
 from weighbridge.drivers.rados.host_commands import CommandOutput
 from weighbridge.drivers.rados.osd_bench import total_bytes
-from weighbridge.results.analysis.steps.validity import judge
+from weighbridge.results.figures.validity import judge
 from weighbridge.suites import Bounds, Workload
 from weighbridge.suites import RadosBenchOptions as Settings
 

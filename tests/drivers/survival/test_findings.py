@@ -21,7 +21,7 @@ from weighbridge.drivers.survival import Expected, Operation, WriteOrder, expect
 from weighbridge.drivers.survival.bodies import PIECE_BYTES, SECTOR_BYTES, Bodies
 from weighbridge.drivers.survival.connection import Answer, Connection, NoAnswer, Place
 from weighbridge.drivers.survival.judge import Sight, counted, judged, listing_finding
-from weighbridge.results.record.durability import Finding
+from weighbridge.results.run.durability import Finding
 
 STATES: dict[str, dict[str, Any]] = {
     "written": {"acknowledged": "written", "allowed": (2,), "may_be_absent": False},

@@ -28,7 +28,7 @@ from weighbridge.drivers.survival import (
 )
 from weighbridge.drivers.survival.bodies import Bodies
 from weighbridge.drivers.survival.operation import object_name
-from weighbridge.results.record.durability import FINDINGS, FoundObjects
+from weighbridge.results.run.durability import FINDINGS, FoundObjects
 from weighbridge.topologies.fake import FakeHost
 
 pytestmark = pytest.mark.long  # starts programs in every test

@@ -9,16 +9,16 @@ import pytest
 from compared_rows import GRAVE, MILD, WIDE, cell, row, times
 from fake_run import short_run
 from made_rows import altered, made_points, made_row, present
-from weighbridge.results.analysis.answer import Answer
-from weighbridge.results.analysis.comparing import NO_CONTROLS, compare
-from weighbridge.results.analysis.comparison import Effect
-from weighbridge.results.analysis.leads import Lead, leads
-from weighbridge.results.analysis.power_mark import PowerMark
-from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.analysis.steps.summary import Row, summarize
-from weighbridge.results.analysis.words import MAX_WORKLOADS, card, caveats, headline, title
-from weighbridge.results.doubt import Doubt, PairDoubt
-from weighbridge.results.record import RunStore
+from weighbridge.results.features.open_run import open_run
+from weighbridge.results.figures.doubt import Doubt, PairDoubt
+from weighbridge.results.figures.power_mark import PowerMark
+from weighbridge.results.figures.summary import Row, summarize
+from weighbridge.results.judge.comparing import NO_CONTROLS, compare
+from weighbridge.results.judge.comparison import Effect
+from weighbridge.results.judge.leads import Lead, leads
+from weighbridge.results.judge.words import MAX_WORKLOADS, card, caveats, headline, title
+from weighbridge.results.run import RunStore
+from weighbridge.results.show.answer import Answer
 
 RGW = {"beast": "RGW", "haproxy": "RGW"}
 DIFFER = Doubt(what="hosts differ", grade="grave", words="CPU of gateway-1")
@@ -306,7 +306,7 @@ def test_a_run_with_missing_steps_has_answers_for_the_rest(run: RunStore) -> Non
 
 def test_an_answer_says_what_was_compared(tmp_path: Path) -> None:
     store = short_run(tmp_path, telemetry=False)
-    answer = Answer(RunData(store.folder))
+    answer = Answer(open_run(store.folder))
     assert answer.headline.startswith("RGW was ")
     assert answer.caveat.startswith("Caveat: ")
     assert answer.context.startswith("rgw-beast and swift, both over the Swift API, 5 hosts, ")
@@ -323,7 +323,7 @@ def test_an_answer_says_what_was_compared(tmp_path: Path) -> None:
         },
     ]
     (store.folder / "manifest.json").write_text(json.dumps(manifest))
-    assert Answer(RunData(store.folder)).context.startswith("Ceph RGW 18.2.7 and swift, both ")
+    assert Answer(open_run(store.folder)).context.startswith("Ceph RGW 18.2.7 and swift, both ")
 
 
 def test_over_worker_counts_too_few_common_repeats_make_no_claim() -> None:

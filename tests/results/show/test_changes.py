@@ -9,14 +9,7 @@ import pytest
 from chart_sources import texts_of
 from compared_rows import made_effect
 from made_rows import altered, present
-from weighbridge.results.analysis.comparison import Comparison, Effect, NoiseFloor, Verdict
-from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.doubt import Doubt
-from weighbridge.results.figures import show_percent
-from weighbridge.results.record.resolved import PlannedLayout, ResolvedPlan
-from weighbridge.results.show.chart import Chart
-from weighbridge.results.show.charts.change_map import WIDEST, cell_text, change_maps
-from weighbridge.results.show.charts.settings import (
+from weighbridge.results.features.tuning.charts import (
     MAX_SETTINGS,
     SettingChange,
     setting_changes,
@@ -24,7 +17,14 @@ from weighbridge.results.show.charts.settings import (
     tornado,
     tornados,
 )
-from weighbridge.results.statistics import Ratio
+from weighbridge.results.figures.doubt import Doubt
+from weighbridge.results.figures.statistics import Ratio
+from weighbridge.results.judge.comparison import Comparison, Effect, NoiseFloor, Verdict
+from weighbridge.results.judge.run_data import RunData
+from weighbridge.results.numbers import show_percent
+from weighbridge.results.run.resolved import PlannedLayout, ResolvedPlan
+from weighbridge.results.show.chart import Chart
+from weighbridge.results.show.charts.change_map import WIDEST, cell_text, change_maps
 from weighbridge.suites import loader
 
 

@@ -13,7 +13,7 @@ import psutil
 import pytest
 import vl_convert as vlc
 
-from weighbridge.results.record.resolved import PlannedLayout
+from weighbridge.results.run.resolved import PlannedLayout
 from weighbridge.results.show import pictures as rendering
 from weighbridge.results.show.chart import (
     COLOUR,
@@ -30,8 +30,7 @@ from weighbridge.results.show.chart import (
 )
 from weighbridge.results.show.drawing_process import fitted
 from weighbridge.results.show.pictures import RenderingError, draw
-from weighbridge.results.show.scales import AxisScale
-from weighbridge.results.show.theme import DARK, LIGHT, Look, font_folder
+from weighbridge.results.show.scales import DARK, LIGHT, AxisScale, Look, font_folder
 
 LAYOUTS = tuple(PlannedLayout(name=name, gateway="swift") for name in ("a", "b", "c"))
 TEN = AxisScale.from_zero(10, "op/s")

@@ -13,17 +13,17 @@ from pptx.util import Pt
 
 from fake_run import StepFaults, fake_run
 from talks import SHORT, deck_of
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.run.store import RunStore
 from weighbridge.results.show.deck import (
     BAD,
     MAX_NOTE_WORDS,
     TYPEFACE,
-    Card,
-    Chart,
     Deck,
     Point,
     Series,
     Slide,
+    SlideCard,
+    SlideChart,
     bound,
     font_here,
     height_pt,
@@ -31,7 +31,7 @@ from weighbridge.results.show.deck import (
     spoken,
     table_of,
 )
-from weighbridge.results.show.theme import DARK, LIGHT
+from weighbridge.results.show.scales import DARK, LIGHT
 
 CHART = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 LONG = "a-name-of-forty-letters-that-is-very-lon"
@@ -77,7 +77,7 @@ def shown(planned: Deck) -> Any:
     return opened(planned)
 
 
-def native(shown: Any, planned: Deck) -> Iterator[tuple[Any, Chart]]:
+def native(shown: Any, planned: Deck) -> Iterator[tuple[Any, SlideChart]]:
     """Each chart of a file, with the one that it was made of."""
     for slide, page in zip(shown.slides, planned.pages, strict=True):
         frames = [shape for shape in slide.shapes if shape.has_chart]
@@ -190,9 +190,9 @@ def test_a_table_that_does_not_fit_continues_in_readable_type() -> None:
 def test_texts_and_bars_of_any_length_are_drawn() -> None:
     points = [Point(f"{LONG} {number}", -number, -2.0 * number, 0.0) for number in range(12)]
     texts = {"caveat": "why " * 40, "lead": "lead " * 60, "foot": "foot " * 90, "code": "c " * 200}
-    cards = (Card("2×", "a", "b " * 90, "c", caveat=True),) * 5
+    cards = (SlideCard("2×", "a", "b " * 90, "c", caveat=True),) * 5
     slide = Slide(title="t " * 90, lines=("line " * 50,) * 9, cards=cards, **texts)
-    chart = Chart("bars", "y", (Series("y", tuple(points)),), limit=5.0)
+    chart = SlideChart("bars", "y", (Series("y", tuple(points)),), limit=5.0)
     shown = opened(deck_with(slide, Slide(title="x", charts=(chart,)), Slide(title="", table=())))
     (drawn,) = [shape.chart for shape in shown.slides[1].shapes if shape.has_chart]
     axis = drawn.value_axis
@@ -206,7 +206,7 @@ def test_paths_with_the_most_points_come_first_since_libreoffice_draws_no_shorte
         Series(name, tuple(Point(float(x), x, label=str(x)) for x in range(1, count)), BAD)
         for name, count in (("a", 2), ("b", 5))
     ]
-    chart = Chart("paths", "y", tuple(series))
+    chart = SlideChart("paths", "y", tuple(series))
     (drawn,) = [
         shape.chart
         for shape in opened(deck_with(Slide(title="t", charts=(chart,)))).slides[0].shapes

@@ -22,13 +22,12 @@ from made_rows import altered, present
 from made_up import fake_measurement
 from weighbridge.common.errors import InvalidMeasurement, TargetError, UsageError
 from weighbridge.conductor.plan import AGAIN
-from weighbridge.results.analysis.steps.summary import summarize
-from weighbridge.results.analysis.steps.use import StepUse
-from weighbridge.results.metrics import GOODPUT, OUTAGE_METRICS, SHARES
-from weighbridge.results.record.histogram import Histogram
-from weighbridge.results.record.measurement import Measurement
-from weighbridge.results.record.step import StepResult
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.figures.metrics import GOODPUT, OUTAGE_METRICS, SHARES
+from weighbridge.results.figures.summary import summarize
+from weighbridge.results.figures.use import StepUse
+from weighbridge.results.run.histogram import Histogram
+from weighbridge.results.run.step import Measurement, StepResult
+from weighbridge.results.run.store import RunStore
 from weighbridge.results.show import influx as influx_server
 from weighbridge.results.show.influx import (
     Away,

@@ -10,13 +10,12 @@ import pytest
 from chart_sources import fake_chart_source, texts_of
 from fake_run import WORKLOADS, StepFaults, fake_run
 from made_rows import altered, changed, present
-from weighbridge.results.analysis.kinds import Kind
-from weighbridge.results.analysis.steps.summary import summarize
-from weighbridge.results.doubt import Doubt
-from weighbridge.results.record.histogram import Histogram
-from weighbridge.results.record.measurement import Second
-from weighbridge.results.record.step import StepResult
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.figures.doubt import Doubt
+from weighbridge.results.figures.summary import summarize
+from weighbridge.results.judge.comparison import Kind
+from weighbridge.results.run.histogram import Histogram
+from weighbridge.results.run.step import Second, StepResult
+from weighbridge.results.run.store import RunStore
 from weighbridge.results.show.chart import NOT_COMPARABLE, Chart
 from weighbridge.results.show.charts.distributions import (
     SHARES,

@@ -12,13 +12,14 @@ from fake_run import WORKLOADS, fake_run, short_run
 from made_cuts import record_made_cuts
 from made_rows import altered, present
 from weighbridge.common.errors import InvalidMeasurement, UsageError
-from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.record.histogram import Histogram, rank_of
-from weighbridge.results.record.manifest import Sheet
-from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.telemetry import Attested
+from weighbridge.results.features.open_run import open_run, read_runs
+from weighbridge.results.judge.run_data import RunData
+from weighbridge.results.run.histogram import Histogram, rank_of
+from weighbridge.results.run.resolved import Sheet
+from weighbridge.results.run.store import RunStore
+from weighbridge.results.run.telemetry import Attested
 from weighbridge.results.show.exports import distribution, export, histograms
-from weighbridge.results.show.query import ask, read_runs, schema_words
+from weighbridge.results.show.query import ask, schema_words
 from weighbridge.results.show.tables import tables
 
 SMALL = altered(WORKLOADS[0], workers=(1, 4), runtime=1.0)
@@ -53,7 +54,7 @@ def test_every_view_has_the_columns_that_are_described(
     two: tuple[RunData, ...], tuned_data: RunData, name: str, tmp_path: Path
 ) -> None:
     more = [tuned_data] if name in ("ledger", "trials") else []
-    more += [RunData(outage_run(tmp_path).folder)] if name == "outages" else []
+    more += [open_run(outage_run(tmp_path).folder)] if name == "outages" else []
     answer = ask(f"select * from {name}", (*two, *more))
     assert answer.columns == tuple(column.name for column in tables()[name].columns)
     assert answer.lines
@@ -249,7 +250,7 @@ def test_of_six_samples_the_90th_percentile_is_the_highest_and_none_have_no_dist
 def test_each_step_and_operation_has_a_file_and_a_step_without_a_histogram_is_named(
     run: RunStore, tmp_path: Path
 ) -> None:
-    data = RunData(run.folder)
+    data = open_run(run.folder)
     done = export(run.folder, "hgrm", out=tmp_path)
     measured = {
         key: step.measurement for key, step in data.steps.items() if step.measurement is not None

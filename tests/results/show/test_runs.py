@@ -16,18 +16,20 @@ from weighbridge.command import weighbridge
 from weighbridge.common.errors import UsageError
 from weighbridge.common.registry import Registry
 from weighbridge.results import derive
-from weighbridge.results.analysis.layers.staircases import staircases
-from weighbridge.results.analysis.steps.summary import summarize, summarize_layers
-from weighbridge.results.analysis.steps.use import step_use
 from weighbridge.results.derivation import Derived
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.features.layers.feature import finding, staircase_chart
+from weighbridge.results.features.layers.staircases import staircases
+from weighbridge.results.features.open_run import open_run
+from weighbridge.results.figures.summary import summarize, summarize_layers
+from weighbridge.results.figures.use import step_use
+from weighbridge.results.run.store import RunStore
 from weighbridge.results.show import gallery as gallery_module
+from weighbridge.results.show.chart_source import ChartKind
 from weighbridge.results.show.charts.by_workers import latency_by_workers, throughput_by_workers
-from weighbridge.results.show.charts.layers import finding, staircase_chart
 from weighbridge.results.show.charts.resources import resources_by_workers
-from weighbridge.results.show.gallery import CHARTS, OWN, ChartKind, Gallery, gallery_of
+from weighbridge.results.show.gallery import CHARTS, Gallery, gallery
 from weighbridge.results.show.pictures import write_charts
-from weighbridge.results.show.theme import DARK, LIGHT
+from weighbridge.results.show.scales import DARK, LIGHT
 from weighbridge.suites import Layer
 
 pytestmark = pytest.mark.long  # draws every chart of several runs
@@ -46,7 +48,7 @@ EVERYWHERE = {
 
 @pytest.fixture(scope="module")
 def drawn(run: RunStore) -> Gallery:
-    return gallery_of(run.folder)
+    return gallery(open_run(run.folder))
 
 
 def test_a_run_has_all_its_charts_with_unique_keys_findings_and_data(drawn: Gallery) -> None:
@@ -75,7 +77,7 @@ def test_an_a_a_control_is_in_no_picture(runs: Path) -> None:
     path = run.folder / "plan.resolved.json"
     plan = json.loads(path.read_text())
     path.write_text(json.dumps({**plan, "twins": {"rgw-beast-again": "rgw-beast"}}))
-    for chart in gallery_of(run.folder).charts:
+    for chart in gallery(open_run(run.folder)).charts:
         shown = (*texts_of(chart), chart.csv, chart.finding)
         assert not any("rgw-beast-again" in text for text in shown), chart.key
 
@@ -83,7 +85,7 @@ def test_an_a_a_control_is_in_no_picture(runs: Path) -> None:
 def test_a_run_of_which_nothing_was_measured_has_charts_and_claims_nothing(runs: Path) -> None:
     run = short_run(runs, repeats=1, telemetry=False)
     (run.folder / "steps.jsonl").unlink()
-    found = gallery_of(run.folder)
+    found = gallery(open_run(run.folder))
     keys = [chart.key for chart in found.charts]
     assert keys == ["throughput-by-workers", "latency-by-workers"]
     assert found.charts[0].finding.startswith("No ranking")
@@ -174,7 +176,7 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.delitem(sys.modules, "toy_chart", raising=False)
     monkeypatch.setattr(
-        gallery_module, "CHARTS", Registry(CHARTS.group, CHARTS.what, own=OWN, kind=ChartKind)
+        gallery_module, "CHARTS", Registry(CHARTS.group, CHARTS.what, kind=ChartKind)
     )
 
 
@@ -252,9 +254,9 @@ def test_the_command_draws_panels_with_a_title_and_size_of_their_own(
 def test_a_broken_chart_is_named_and_the_others_are_drawn(
     small: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, why: str
 ) -> None:
-    names = [chart.key for chart in gallery_of(small.folder).charts]
+    names = [chart.key for chart in gallery(open_run(small.folder)).charts]
     install(with_code(tmp_path, code), monkeypatch)
-    found = gallery_of(small.folder)
+    found = gallery(open_run(small.folder))
     assert [chart.key for chart in found.charts] == names
     (said,) = found.left_out
     assert said.startswith("the chart errors-by-workers is left out: ")
@@ -271,7 +273,7 @@ def test_a_name_that_two_packages_have_leaves_this_package_s_chart(
         "[weighbridge.charts]\npercentiles = toy_chart:CHART\n"
     )
     install(folder, monkeypatch)
-    found = gallery_of(small.folder)
+    found = gallery(open_run(small.folder))
     assert found.named("percentiles") is not None
     assert "two packages have a chart 'percentiles'" in found.left_out[0]
 

@@ -26,11 +26,12 @@ from weighbridge.common import csv_text
 from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.common.escaping import escape_controls
 from weighbridge.results import derive
-from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.record.manifest import ConfigFile, Sheet
-from weighbridge.results.record.measurement import Second
-from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.writing import write_atomically
+from weighbridge.results.features.open_run import open_run
+from weighbridge.results.judge.run_data import RunData
+from weighbridge.results.run.reading import write_atomically
+from weighbridge.results.run.resolved import ConfigFile, Sheet
+from weighbridge.results.run.step import Second
+from weighbridge.results.run.store import RunStore
 from weighbridge.results.show.exports import FORMATS, export, json_schema, produce
 from weighbridge.results.show.table import (
     Cell,
@@ -51,19 +52,19 @@ HOSTILE = '"; DROP TABLE steps; --\n\x00|&\\end{table}\t∞'
 
 @pytest.fixture(scope="module")
 def data(run: RunStore) -> RunData:
-    return RunData(run.folder)
+    return open_run(run.folder)
 
 
 @pytest.fixture(scope="module")
 def filled(
     data: RunData, tuned_data: RunData, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Filled]:
-    broken = RunData(outage_run(tmp_path_factory.mktemp("broken")).folder)
+    broken = open_run(outage_run(tmp_path_factory.mktemp("broken")).folder)
     cut = tmp_path_factory.mktemp("cut") / data.store.folder.name
     shutil.copytree(data.store.folder, cut)
     record_made_cuts(cut, cuts=2)
     of = dict.fromkeys(("ledger", "trials"), tuned_data)
-    of |= {"durability": RunData(cut), "outages": broken}
+    of |= {"durability": open_run(cut), "outages": broken}
     return {name: one.of_runs([of.get(name, data)]) for name, one in tables().items()}
 
 
@@ -172,7 +173,7 @@ def test_seconds_add_up_to_their_steps(filled: dict[str, Filled]) -> None:
 
 
 def test_a_second_in_which_nothing_succeeded_has_no_latency(small: Path) -> None:
-    data = RunData(small)
+    data = open_run(small)
     idle = Second(second=7, operation="read", count=0, bytes=0, errors=2, max_us=0, sum_us=0)
     key, step = next(iter(data.steps.items()))
     data.steps[key] = altered(step, measurement=altered(present(step.measurement), seconds=(idle,)))
@@ -318,7 +319,7 @@ def test_what_is_not_ranked_says_why_in_its_line_and_below(tmp_path: Path) -> No
     first, second = steps.read_text().splitlines()
     first = first.replace('"valid":true,"notes":[]', '"valid":false,"notes":["it broke"]')
     steps.write_text(f"{first}\n{second}\n")
-    text = SUMMARY.markdown(RunData(store.folder))
+    text = SUMMARY.markdown(open_run(store.folder))
     _, beast, swift = markdown_lines(text)
     assert beast[-1].startswith("not valid")
     assert swift[-1].startswith("provisional: steadiness not known")
@@ -331,7 +332,7 @@ def test_an_a_a_control_is_marked_and_compared_with_its_own_layout_alone(tmp_pat
     store = fake_run(tmp_path / "runs", layouts=layouts, workloads=[workload], repeats=2)
     plan = store.folder / "plan.resolved.json"
     plan.write_text(re.sub(r'"twins": \{\}', '"twins": {"swift-again": "swift"}', plan.read_text()))
-    data = RunData(store.folder)
+    data = open_run(store.folder)
     head, *lines = markdown_lines(SUMMARY.markdown(data))
     place = head.index("A/A control of")
     assert {(one[0].strip("| "), one[place]) for one in lines} == {

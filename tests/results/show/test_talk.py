@@ -9,15 +9,16 @@ from fake_tuning import FakeCourse, fake_tuning
 from made_cuts import record_made_cuts
 from made_rows import altered, changed, present
 from talks import FIVE, SHORT, SPOILT, deck_of, of_workload, slide, text_of, with_control
-from weighbridge.results.analysis.find.answers import Found, FoundKind, FoundRate
-from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.analysis.study.study import FILE, StudyRun
-from weighbridge.results.doubt import Doubt
-from weighbridge.results.figures import show_ratio
-from weighbridge.results.record.manifest import Sheet
-from weighbridge.results.record.resolved import LatencyBound
-from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.telemetry import Attested
+from weighbridge.results.features.find.rates import Found, FoundKind, FoundRate
+from weighbridge.results.features.open_run import open_run
+from weighbridge.results.features.outages import outages
+from weighbridge.results.features.study.study import FILE, StudyRun
+from weighbridge.results.figures.doubt import Doubt
+from weighbridge.results.judge.run_data import RunData
+from weighbridge.results.numbers import show_ratio
+from weighbridge.results.run.resolved import LatencyBound, Sheet
+from weighbridge.results.run.store import RunStore
+from weighbridge.results.run.telemetry import Attested
 from weighbridge.results.show.deck import MAX_NOTE_WORDS, MAX_SLIDES, SHADE, Deck, Slide, spoken
 from weighbridge.results.show.talk import talk
 from weighbridge.suites import Layer, Overload
@@ -32,7 +33,7 @@ HELD = Doubt(what="set by the CPU limit", grade="grave", words="throttled", metr
 
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory: pytest.TempPathFactory) -> RunData:
-    return RunData(fake_run(tmp_path_factory.mktemp("runs"), workloads=SHORT[:2]).folder)
+    return open_run(fake_run(tmp_path_factory.mktemp("runs"), workloads=SHORT[:2]).folder)
 
 
 @pytest.fixture(scope="module")
@@ -42,11 +43,11 @@ def deck(compared: RunData) -> Deck:
 
 @pytest.fixture(scope="module")
 def tuned(tuned_run: RunStore) -> RunData:
-    return RunData(tuned_run.folder)
+    return open_run(tuned_run.folder)
 
 
 def with_rows(data: RunData, rows: object) -> Deck:
-    other = RunData(data.store.folder)
+    other = open_run(data.store.folder)
     other.__dict__["rows"] = tuple(rows)  # type: ignore[arg-type]
     return talk(other)
 
@@ -235,7 +236,7 @@ def test_what_was_not_measured_and_why_is_said(tmp_path: Path) -> None:
 def test_what_a_folder_lacks_is_among_the_doubts(tmp_path: Path) -> None:
     store = fake_run(tmp_path, workloads=SHORT[:1], repeats=5)
     next((store.folder / "telemetry").glob("swift.*w16*")).unlink()
-    (gap, *_) = RunData(store.folder).gaps
+    (gap, *_) = open_run(store.folder).gaps
     assert gap[1:] in text_of(slide(deck_of(store), "How sure"))
 
 
@@ -291,7 +292,7 @@ def test_the_rate_within_a_bound_is_the_answer_of_a_search(compared: RunData) ->
         for layout, rate in (("rgw-beast", 392.0), ("swift", 95.0))
     ]
     kind = FoundKind(about="1 MB reads", connections=16, rates=tuple(rates))
-    data = RunData(compared.store.folder)
+    data = open_run(compared.store.folder)
     bound = LatencyBound(metric="p90", most_ms=50)
     data.__dict__["found"] = Found(bound=bound, kinds=(kind,))
     first = talk(data).slides[0]
@@ -302,10 +303,10 @@ def test_the_rate_within_a_bound_is_the_answer_of_a_search(compared: RunData) ->
 
 
 def test_several_failures_have_a_card_each(tmp_path: Path) -> None:
-    data = RunData(outage_run(tmp_path).folder)
-    (kind,) = data.outages.kinds
+    data = open_run(outage_run(tmp_path).folder)
+    (kind,) = outages(data).kinds
     again = altered(kind, key="again", about="the same again")
-    data.__dict__["outages"] = altered(data.outages, kinds=(kind, again))
+    data.__dict__["outages"] = altered(outages(data), kinds=(kind, again))
     deck = talk(data)
     assert "in 2 cases" in deck.title
     assert [card.figure for card in deck.slides[0].cards] == ["21 s", "21 s"]

@@ -5,9 +5,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weighbridge.results.record.resolved import PlannedLayout
-from weighbridge.results.show.scales import AxisScale, log_ticks, nice_top, spread
-from weighbridge.results.show.theme import DARK, LIGHT, ON_STRONG, Look, diverging, styles
+from weighbridge.results.run.resolved import PlannedLayout
+from weighbridge.results.show.scales import (
+    DARK,
+    LIGHT,
+    ON_STRONG,
+    AxisScale,
+    Look,
+    diverging,
+    log_ticks,
+    nice_top,
+    spread,
+    styles,
+)
 
 places = st.lists(st.floats(0, 1), min_size=1, max_size=6)
 

@@ -14,24 +14,22 @@ from compared_rows import row as row_of
 from fake_run import WORKLOADS, fake_run
 from made_rows import altered, changed
 from weighbridge.common.structure import Level
-from weighbridge.results.analysis.comparing import compare
-from weighbridge.results.analysis.layers.staircase import LayerStep, Staircase
-from weighbridge.results.analysis.steps.summary import Row, summarize
-from weighbridge.results.doubt import Doubt
-from weighbridge.results.metric import MetricFigure
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.features.layers.feature import ceiling_lines
+from weighbridge.results.features.layers.staircase import LayerStep, Staircase
+from weighbridge.results.figures.doubt import Doubt
+from weighbridge.results.figures.metric import MetricFigure
+from weighbridge.results.figures.summary import Row, summarize
+from weighbridge.results.judge.comparing import compare
+from weighbridge.results.run.store import RunStore
 from weighbridge.results.show.chart import NOT_COMPARABLE, PROVISIONAL, Chart, Panel
+from weighbridge.results.show.chart_source import CeilingLine
 from weighbridge.results.show.charts.bars import throughput_bars
 from weighbridge.results.show.charts.by_workers import (
+    ceiling_layers,
+    far_ceilings,
     first_byte_by_workers,
     latency_by_workers,
     throughput_by_workers,
-)
-from weighbridge.results.show.charts.layers import (
-    CeilingLine,
-    ceiling_layers,
-    ceiling_lines,
-    far_ceilings,
     top_with_ceilings,
 )
 from weighbridge.results.show.charts.ratios import ratio_chart

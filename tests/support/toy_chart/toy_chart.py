@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weighbridge.results.show.chart import COLOUR, Chart, End, Panel, layer
-from weighbridge.results.show.chart_source import ChartSource
-from weighbridge.results.show.gallery import ChartKind
+from weighbridge.results.show.chart_source import ChartKind, ChartSource
 from weighbridge.results.show.scales import AxisScale
 
 

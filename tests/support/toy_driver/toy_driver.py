@@ -32,9 +32,8 @@ from weighbridge.drivers.protocol import (
     Setup,
     Step,
 )
-from weighbridge.results.record.driver_traits import DriverTraits
-from weighbridge.results.record.histogram import Histogram
-from weighbridge.results.record.measurement import Measurement, Tally
+from weighbridge.results.run.histogram import Histogram
+from weighbridge.results.run.step import DriverTraits, Measurement, Tally
 from weighbridge.suites import Api, Workload
 
 

@@ -1,6 +1,6 @@
 """A metric of another package: the 95th percentile of latencies."""
 
-from weighbridge.results.metrics import Metric
+from weighbridge.results.figures.metric import Metric
 
 P95 = Metric(
     key="p95",

@@ -1,8 +1,9 @@
 """A feature of another package with a table of its own, and an export format."""
 
 from weighbridge.results.show.exports import ExportFile, Format, Produced
+from weighbridge.results.show.feature import Feature
 from weighbridge.results.show.table import Table, columns, line
-from weighbridge.results.show.tables import RUN, Feature
+from weighbridge.results.show.tables import RUN
 
 TAILS = Table(
     "tails",

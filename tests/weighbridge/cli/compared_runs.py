@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from fake_run import WORKLOADS, fake_run
 from made_up import fake_measurement
 from weighbridge.command import weighbridge
-from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.telemetry import Attested, Kind, Unit
+from weighbridge.results.run.store import RunStore
+from weighbridge.results.run.telemetry import Attested, Kind, Unit
 
 SMALL = WORKLOADS[0].model_copy(update={"workers": (1, 32), "runtime": 10.0})
 

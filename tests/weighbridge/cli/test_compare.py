@@ -25,8 +25,8 @@ from weighbridge.cli.compare import compare_verb, resume_verb, study_verb
 from weighbridge.common.errors import UsageError
 from weighbridge.common.registry import Registry
 from weighbridge.conductor.interruption import Interrupted
-from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.trial import Trial, TuningStore
+from weighbridge.results.run.store import RunStore
+from weighbridge.results.run.trial import Trial, TuningStore
 from weighbridge.results.show.influx import InfluxServer, RunPoints
 from weighbridge.screen.display import PlainDisplay
 from weighbridge.suites.tuning import loader as tunings

@@ -26,9 +26,9 @@ from weighbridge.documents import (
 )
 from weighbridge.plan_outline import PlanOutline
 from weighbridge.results import derive
-from weighbridge.results.analysis.history.history import History
-from weighbridge.results.record.step import StepKey, StepResult
-from weighbridge.results.record.telemetry import Attested
+from weighbridge.results.features.history.history import History
+from weighbridge.results.run.step import StepKey, StepResult
+from weighbridge.results.run.telemetry import Attested
 from weighbridge.results.show.pictures import RenderingError
 from weighbridge.run import Ran
 from weighbridge.suites.loader import shipped

@@ -20,7 +20,7 @@ from tests.weighbridge import command_line
 from weighbridge.cli.machine import baseline_verb, sizes_of
 from weighbridge.common.errors import UsageError
 from weighbridge.documents import HistoryDocument
-from weighbridge.results.features.history import LARGEST_RECORD_BYTES
+from weighbridge.results.features.history.tables import LARGEST_RECORD_BYTES
 
 SMALL: Final = WORKLOADS[0].model_copy(update={"workers": (4,), "runtime": 10.0})
 FIRST_DAY: Final = datetime(2026, 1, 1, 6, tzinfo=UTC)

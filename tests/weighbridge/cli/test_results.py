@@ -22,7 +22,7 @@ from weighbridge.command import weighbridge
 from weighbridge.common.errors import UsageError
 from weighbridge.documents import RunsDocument
 from weighbridge.results import derive
-from weighbridge.results.record.store import RunStore, lock_run_folder
+from weighbridge.results.run.store import RunStore, lock_run_folder
 from weighbridge.results.show.pictures import RenderingError
 
 RunCli = Callable[..., tuple[str, str]]

@@ -24,8 +24,8 @@ from weighbridge.cli.stores import capabilities_verb
 from weighbridge.common.errors import EXIT_TARGET, UsageError
 from weighbridge.common.registry import Registry
 from weighbridge.gateways.capabilities import asking
-from weighbridge.results.record.durability import read_cuts
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.run.durability import read_cuts
+from weighbridge.results.run.store import RunStore
 from weighbridge.topologies import loader
 
 

@@ -26,8 +26,8 @@ from weighbridge.conductor.interruption import Interrupted, interruptible
 from weighbridge.gateways.capabilities.capability import Answer
 from weighbridge.gateways.capabilities.matrix import LayoutAnswers
 from weighbridge.gateways.existing.existing import RunningExisting
-from weighbridge.results.analysis.sameness import host_doubts
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.judge.host_equality import host_doubts
+from weighbridge.results.run.store import RunStore
 from weighbridge.topologies import deployment as deployments
 from weighbridge.topologies.attestation import Attestation, AttestOptions
 from weighbridge.topologies.ceilings import HostCeiling

@@ -31,14 +31,14 @@ from weighbridge.conductor.time_estimate import TimeAllowance
 from weighbridge.drivers.cosbench.site import CosbenchSetup, CosbenchSite
 from weighbridge.drivers.kind import KINDS, LoadSite, OpenedDriver
 from weighbridge.drivers.protocol import Setup
-from weighbridge.results.analysis.comparison import Comparison, Effect
-from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.record.resolved import ResolvedPlan
-from weighbridge.results.record.step import Pass
-from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.telemetry import Attested
-from weighbridge.results.record.writing import StoreError
-from weighbridge.results.statistics import Ratio
+from weighbridge.results.features.open_run import open_run
+from weighbridge.results.figures.statistics import Ratio
+from weighbridge.results.judge.comparison import Comparison, Effect
+from weighbridge.results.run.reading import StoreError
+from weighbridge.results.run.resolved import ResolvedPlan
+from weighbridge.results.run.step import Pass
+from weighbridge.results.run.store import RunStore
+from weighbridge.results.run.telemetry import Attested
 from weighbridge.suites import Suite, loader
 from weighbridge.suites.loader import find, load
 from weighbridge.topologies.deployment import Deployment
@@ -460,7 +460,7 @@ def test_the_looks_use_the_comparison_of_the_report(
     seen: list[Comparison] = []
     monkeypatch.setattr(conductor, "is_clear", lambda one: seen.append(one) is None)
     store, _ = conduct_further(Run(tmp_path, repeats=2, further=FURTHER_BLOCKS, workloads=SMALL))
-    assert seen == [RunData(store.folder).comparison]
+    assert seen == [open_run(store.folder).comparison]
 
 
 def workload(name: str, operations: dict[str, int], **more: Any) -> dict[str, Any]:

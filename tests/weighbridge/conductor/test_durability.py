@@ -8,7 +8,7 @@ import pytest
 from weighbridge.common.errors import CommandFailed, TargetError
 from weighbridge.conductor.durability import DurabilityPass, why
 from weighbridge.gateways.gateway import STORES
-from weighbridge.results.record.durability import read_cuts
+from weighbridge.results.run.durability import read_cuts
 from weighbridge.suites import Durability
 from weighbridge.topologies import fake
 from weighbridge.topologies.deployment import StateFolders

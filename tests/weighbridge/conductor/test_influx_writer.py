@@ -12,8 +12,8 @@ from stub_run import Seen
 from tests.weighbridge.sent_runs import Sending, measured, until
 from weighbridge.conductor import influx_writer
 from weighbridge.drivers.protocol import Progress
-from weighbridge.results.record.step import StepResult
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.run.step import StepResult
+from weighbridge.results.run.store import RunStore
 from weighbridge.results.show import influx as influx_server
 from weighbridge.results.show.influx import InfluxServer, RunPoints, send_run
 from weighbridge.screen.display import InfluxDisplay
@@ -144,7 +144,7 @@ def test_a_server_that_never_ends_its_answer_keeps_no_process_alive(
         "import sys; from pathlib import Path\n"
         "from weighbridge.conductor.influx_writer import InfluxWriter\n"
         "from weighbridge.results.show.influx import InfluxServer\n"
-        "from weighbridge.results.record.store import RunStore\n"
+        "from weighbridge.results.run.store import RunStore\n"
         "store, server = RunStore.open(Path(sys.argv[1])), InfluxServer(url=sys.argv[2])\n"
         "with InfluxWriter(store, server, print, deadline_s=600, close_s=0.5): pass\n"
     )

@@ -39,10 +39,9 @@ from weighbridge.drivers.protocol import (
     Step,
 )
 from weighbridge.gateways.gateway import DiskSpace, KeptBytes
-from weighbridge.results.record.measurement import Measurement
-from weighbridge.results.record.profile import Chosen, read_profiles
-from weighbridge.results.record.step import Pass, StepResult
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.run.profile import Chosen, read_profiles
+from weighbridge.results.run.step import Measurement, Pass, StepResult
+from weighbridge.results.run.store import RunStore
 from weighbridge.suites import Every, Suite, Workload
 from weighbridge.topologies.loader import (
     load_hardware,

@@ -25,8 +25,9 @@ from weighbridge.gateways.gateway import (
     Standing,
     Tolerance,
 )
-from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.record.outage import read_outages
+from weighbridge.results.features.open_run import open_run
+from weighbridge.results.features.outages import outages
+from weighbridge.results.run.durability import read_outages
 from weighbridge.suites import Suite
 from weighbridge.topologies.disk_models import DISK_MODELS
 from weighbridge.topologies.fake import FakeHost, FakeHosts, FakeKind
@@ -227,10 +228,10 @@ def test_steps_in_which_something_dies_are_in_no_table_but_their_own(
 ) -> None:
     plain = {**KILL, "name": "plain"}
     del plain["fault"]
-    data = RunData(broken(plain, KILL).conduct().folder)
+    data = open_run(broken(plain, KILL).conduct().folder)
     assert {row.workload for row in data.rows} == {"plain"}
     assert {row.workload for row in data.outage_rows} == {"host-dies"}
-    (kind,) = data.outages.kinds
+    (kind,) = outages(data).kinds
     assert [row.layout for row in kind.rows] == ["rgw-a", "swift-b"]
     assert all(row.row.steady for row in kind.rows)
     assert kind.rows[0].row.value("throughput") is None

@@ -22,8 +22,8 @@ from weighbridge.gateways.rgw.releases import SWIFT_LACKS
 from weighbridge.gateways.swift import config
 from weighbridge.gateways.swift.releases import RELEASES as SWIFT_RELEASES
 from weighbridge.gateways.swift.settings import SwiftSettings
-from weighbridge.results.record.step import StepKey
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.run.step import StepKey
+from weighbridge.results.run.store import RunStore
 from weighbridge.suites import OPERATIONS, UNSIGNED, VERSIONS, Layer, Suite
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned

@@ -10,7 +10,7 @@ from stub_run import Run, StubGateway
 from tests.weighbridge.killed_runs import Watched, conduct, go_on, killed, opened, planned_keys
 from weighbridge.conductor import conductor, pass_runner
 from weighbridge.conductor.time_estimate import TimeAllowance
-from weighbridge.results.record.telemetry import Attested
+from weighbridge.results.run.telemetry import Attested
 from weighbridge.suites import Suite
 from weighbridge.topologies.deployment import Deployment
 

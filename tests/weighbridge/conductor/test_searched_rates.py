@@ -13,11 +13,11 @@ from weighbridge.common.errors import DriverError
 from weighbridge.conductor import pass_runner
 from weighbridge.conductor.time_estimate import units
 from weighbridge.drivers.protocol import Measured, OnProgress, Step
-from weighbridge.results.analysis.find.answers import Found, FoundRate
-from weighbridge.results.analysis.find.searches import MOST_AT_A_RATE, RESOLVED
-from weighbridge.results.analysis.run_data import RunData
-from weighbridge.results.record import LatencyBound, StepResult
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.features.find.rates import Found, FoundRate
+from weighbridge.results.features.find.searches import MOST_AT_A_RATE, RESOLVED
+from weighbridge.results.features.open_run import open_run
+from weighbridge.results.run import LatencyBound, StepResult
+from weighbridge.results.run.store import RunStore
 
 BOUND = LatencyBound(metric="p90", most_ms=20.0)
 ONE = [{**SUITE["workloads"][0], "workers": [4]}]
@@ -44,7 +44,7 @@ def at_rates(store: RunStore, layout: str = "rgw-a") -> list[StepResult]:
 
 
 def found_in(store: RunStore) -> Found:
-    found = RunData(store.folder).found
+    found = open_run(store.folder).found
     assert found is not None
     return found
 
@@ -91,9 +91,9 @@ def test_what_is_found_is_what_the_driver_can_be_seen_to_serve(tmp_path: Path) -
 def test_steps_at_a_rate_leave_the_table_of_ordinary_steps_as_it_is(tmp_path: Path) -> None:
     with_search, without = searching(tmp_path / "a"), searching(tmp_path / "b", find=None)
     stores = searched(with_search), searched(without)
-    tables = [RunData(store.folder).rows for store in stores]
+    tables = [open_run(store.folder).rows for store in stores]
     assert tables[0] == tables[1]
-    assert RunData(stores[1].folder).found is None
+    assert open_run(stores[1].folder).found is None
 
 
 def test_a_bound_that_no_rate_meets_says_which_was_the_lowest(tmp_path: Path) -> None:

@@ -27,8 +27,8 @@ from weighbridge.drivers.locust.kind import LocustModule
 from weighbridge.drivers.process import DriverProcess
 from weighbridge.drivers.protocol import Cleanup, Prepare, Progress, Step
 from weighbridge.gateways.null.null import Null, NullPlacement, NullSettings
-from weighbridge.results.analysis.steps.validity import judge
-from weighbridge.results.record.step import Pass, StepKey, StepResult
+from weighbridge.results.figures.validity import judge
+from weighbridge.results.run.step import Pass, StepKey, StepResult
 from weighbridge.suites import Suite
 from weighbridge.topologies.deployment import Deployment, deploy
 from weighbridge.topologies.hardware import Hardware

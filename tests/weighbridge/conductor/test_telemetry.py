@@ -21,9 +21,9 @@ from weighbridge.conductor.telemetry import ProbeLine, StepTelemetry, Watch, gro
 from weighbridge.drivers.protocol import Progress
 from weighbridge.gateways.gateway import HostNeed
 from weighbridge.gateways.probe import Probe
-from weighbridge.results.record.step import StepKey
-from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.telemetry import DiskSecond, HostLimits, Telemetry
+from weighbridge.results.run.step import StepKey
+from weighbridge.results.run.store import RunStore
+from weighbridge.results.run.telemetry import DiskSecond, HostLimits, Telemetry
 from weighbridge.topologies.fake import FakeHost
 from weighbridge.topologies.hardware import Hardware
 
@@ -152,7 +152,7 @@ def test_telemetry_is_by_second_of_the_window_and_negative_before_it(
 ) -> None:
     monkeypatch.setattr(PERIOD, 1.0)
     # A busy machine may take a sample half a second late.
-    for where in ("conductor.telemetry", "results.record.telemetry"):
+    for where in ("conductor.telemetry", "results.run.telemetry"):
         monkeypatch.setattr(f"weighbridge.{where}.EDGE_S", 0.5)
     with watching(store, meter) as watch, watch.step(KEY, 2.0) as recording:
         recording.on_progress(Progress(phase="warm-up", done=0, total=1))

@@ -22,7 +22,7 @@ from tests.weighbridge.sent_runs import until
 from weighbridge.conductor.interruption import Interrupted, interruptible
 from weighbridge.conductor.time_estimate import TimeEstimate
 from weighbridge.drivers.protocol import Progress
-from weighbridge.results.record.step import StepKey, StepResult
+from weighbridge.results.run.step import StepKey, StepResult
 from weighbridge.screen import live_page
 from weighbridge.screen.live_page import watching
 

@@ -17,15 +17,15 @@ from talks import deck_of, slide
 from weighbridge.command import weighbridge
 from weighbridge.common.errors import UsageError
 from weighbridge.results import derive
-from weighbridge.results.analysis.durability import durability_of
-from weighbridge.results.analysis.reasons import reasons
-from weighbridge.results.analysis.steps.summary import Row
 from weighbridge.results.derivation import Derived
-from weighbridge.results.record.durability import PowerCut
-from weighbridge.results.record.store import RunStore
+from weighbridge.results.features.durability import durability_of, durability_section
+from weighbridge.results.figures.summary import Row
+from weighbridge.results.judge.reasons import reasons
+from weighbridge.results.run.durability import PowerCut
+from weighbridge.results.run.store import RunStore
 from weighbridge.results.show.query import QueryResult
 from weighbridge.screen.answer import answer_csv, answer_json, answer_text
-from weighbridge.screen.outcome import print_durability, print_outcome
+from weighbridge.screen.outcome import print_outcome, print_section
 from weighbridge.screen.terminal import InertConsole
 
 SMALL = WORKLOADS[0].model_copy(update={"workers": (1, 32), "runtime": 2.0})
@@ -106,7 +106,7 @@ def test_two_drivers_and_intervals_fit_a_narrow_terminal(
 
 
 def with_rows(derived: Derived, *rows: Row) -> Derived:
-    return replace(derived, rows=rows, reasons=reasons(rows, derived.comparison))
+    return replace(derived, rows=rows, reasons=reasons(rows, derived.data.comparison))
 
 
 def test_the_reason_for_an_invalid_step_leaves_out_remarks_on_its_driver(derived: Derived) -> None:
@@ -116,7 +116,7 @@ def test_the_reason_for_an_invalid_step_leaves_out_remarks_on_its_driver(derived
         "the driver's CPU is not known",
         "means are 0.5 ms low",
     )
-    first = derived.rows[0]
+    first = derived.data.rows[0]
     points = tuple(
         point.model_copy(update={"remarks": ("means are 0.5 ms low",)}) for point in first.points
     )
@@ -193,7 +193,7 @@ def test_a_row_that_was_not_steady_is_shown_as_not_ranked_with_the_reason(derive
         row.model_copy(update={"steady": False, "notes": ("not steady", falls)})
         if (row.layout, row.workers) == ("swift", 32)
         else row
-        for row in derived.rows
+        for row in derived.data.rows
     )
     changed = with_rows(derived, *rows)
     assert f"a  not comparable: {falls} (swift: 1 MB reads at 32 workers)" in printed(changed, 140)
@@ -213,7 +213,7 @@ def with_cuts(tmp_path_factory: pytest.TempPathFactory) -> Derived:
 
 def printed_cuts(*cuts: PowerCut, width: int = 120) -> str:
     screen = io.StringIO()
-    print_durability(durability_of(cuts), InertConsole(width=width, file=screen))
+    print_section(durability_section(durability_of(cuts)), InertConsole(width=width, file=screen))
     return screen.getvalue()
 
 

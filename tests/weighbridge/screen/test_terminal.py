@@ -11,7 +11,7 @@ from made_up import fake_measurement
 from stub_run import Run
 from weighbridge.conductor.time_estimate import TimeEstimate
 from weighbridge.drivers.protocol import Progress
-from weighbridge.results.record.step import StepKey, StepResult
+from weighbridge.results.run.step import StepKey, StepResult
 from weighbridge.screen.display import LiveDisplay, PlainDisplay, display_for
 from weighbridge.screen.terminal import InertConsole, new_table, print_grid, print_line
 

@@ -16,8 +16,8 @@ from weighbridge.common.registry import Registry
 from weighbridge.common.structure import Structure
 from weighbridge.gateways.existing.existing import Existing
 from weighbridge.gateways.gateway import Gateway
-from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.trial import TuningRun
+from weighbridge.results.run.store import RunStore
+from weighbridge.results.run.trial import TuningRun
 from weighbridge.suites.tuning import Tuning
 from weighbridge.suites.tuning import loader as tuning_files
 from weighbridge.topologies import loader

@@ -16,8 +16,8 @@ from tests.weighbridge.tuning.tunings import SEARCH, done, entry, outcomes, tria
 from weighbridge.common.errors import ServiceFailed, UsageError
 from weighbridge.conductor.interruption import Interrupted
 from weighbridge.gateways.gateway import Gateway
-from weighbridge.results.record.store import RunStore
-from weighbridge.results.record.trial import CONFIRMATION, TuningStore
+from weighbridge.results.run.store import RunStore
+from weighbridge.results.run.trial import CONFIRMATION, TuningStore
 from weighbridge.screen.display import PlainDisplay
 from weighbridge.tuning import session
 from weighbridge.tuning.course import Course

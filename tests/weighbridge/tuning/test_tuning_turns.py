@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from stub_tuning import TUNING
-from weighbridge.results.analysis.tuning.setting_table import SettingEntry, SettingTable
-from weighbridge.results.record.trial import EntryVerdict, LayoutVariant, Trial
+from weighbridge.results.features.tuning.setting_table import SettingEntry, SettingTable
+from weighbridge.results.run.trial import EntryVerdict, LayoutVariant, Trial
 from weighbridge.suites.tuning import Tuning
 from weighbridge.tuning.turns import Judge, TrialCount, TrialTurn, rounds
 

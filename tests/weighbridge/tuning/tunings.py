@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from stub_tuning import TuningFixture
-from weighbridge.results.analysis.tuning.setting_table import SettingEntry, SettingTable
-from weighbridge.results.record.trial import Trial, TuningStore
+from weighbridge.results.features.tuning.setting_table import SettingEntry, SettingTable
+from weighbridge.results.run.trial import Trial, TuningStore
 
 
 def done(bed: TuningFixture) -> SettingTable:

@@ -1,1 +1,0 @@
-"""From the steps of a run to judged comparisons: what may be claimed of each cell."""

@@ -1,0 +1,252 @@
+"""A stored baseline: what the hosts of a hardware file can do vs what the file promises."""
+
+from __future__ import annotations
+
+import csv
+import io
+import statistics
+from collections.abc import Sequence
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field
+
+from weighbridge.common.record import Record
+from weighbridge.results.judge.host_equality import BOUNDS, FREE_BOUND, show
+from weighbridge.results.numbers import UNKNOWN, all_of, show_share, upper
+from weighbridge.results.run import Kind, Unit
+from weighbridge.results.show.chart import Chart, Panel, layer
+from weighbridge.results.show.scales import names_encoding
+
+Group = Literal["cpu", "disk", "disks", "network", "fabric"]
+
+TITLES: Final[dict[Group, str]] = {
+    "cpu": "CPU",
+    "disk": "Each disk alone",
+    "disks": "Disks at once",
+    "network": "The network, pair by pair",
+    "fabric": "The network, all hosts at once",
+}
+COLUMNS: Final = (
+    *("host", "group", "what", "value", "unit", "promised", "share_of_promised"),
+    *("operation", "pick", "request_bytes", "sender", "receiver"),
+)
+
+
+class HostFigure(Record):
+    """One figure of one host; higher is better. Equals have the same `job`, `group`, `like`."""
+
+    host: str
+    kind: Kind
+    group: Group
+    what: str
+    job: str
+    like: str = ""
+    value: Annotated[float, Field(gt=0)]
+    unit: Unit
+    promised: Annotated[float, Field(gt=0)] | None = None
+    operation: Literal["read", "write"] | None = None
+    pick: Literal["sequential", "random"] | None = None
+    request_bytes: int | None = None
+    sender: str | None = None
+    receiver: str | None = None
+
+    @property
+    def share(self) -> float | None:
+        """The figure relative to what was promised; None without a promise."""
+        return None if self.promised is None else self.value / self.promised
+
+    @property
+    def bound(self) -> float:
+        """The relative difference up to which figures count as equal."""
+        return FREE_BOUND if self.promised is None else BOUNDS[self.kind]
+
+    @property
+    def shown(self) -> str:
+        """For example `197 MB/s`."""
+        return show(self.value, self.unit)
+
+    @property
+    def promise_shown(self) -> str:
+        return UNKNOWN if self.promised is None else show(self.promised, self.unit)
+
+
+class Baseline(Record):
+    """`baseline.json`."""
+
+    hardware: str
+    about: str
+    measured_at: str
+    """UTC, ISO 8601."""
+    took_s: float
+    tools: dict[str, str]
+    machine: dict[str, str]
+    figures: Annotated[tuple[HostFigure, ...], Field(min_length=1)]
+
+
+def baseline_csv(figures: Sequence[HostFigure]) -> str:
+    """One line per figure; unknown values are empty."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for one in figures:
+        share = None if one.share is None else f"{one.share:.4f}"
+        writer.writerow(
+            [
+                *(one.host, one.group, one.what, f"{one.value:.6g}", one.unit, one.promised, share),
+                *(one.operation, one.pick, one.request_bytes, one.sender, one.receiver),
+            ]
+        )
+    return text.getvalue()
+
+
+def oddities(figures: Sequence[HostFigure]) -> tuple[str, ...]:
+    """Anomalies, a sentence each: missed promises, and equals that differ (see `sameness`)."""
+    return (*_short(figures), *_unlike(figures), *_lopsided(figures), *_crowded(figures))
+
+
+def _short(figures: Sequence[HostFigure]) -> list[str]:
+    return [
+        f"{_about(one)} gave {one.shown}, {show_share(1 - one.share)} less than the "
+        f"{one.promise_shown} promised"
+        for one in figures
+        # What all hosts do at once has its own sentence.
+        if one.group != "fabric" and one.share is not None and 1 - one.share > one.bound
+    ]
+
+
+def _unlike(figures: Sequence[HostFigure]) -> list[str]:
+    """Those of three or more equals that differ; of two, nobody knows which is wrong."""
+    kin: dict[tuple[str, str, str], list[HostFigure]] = {}
+    for one in figures:
+        if one.group in ("cpu", "disk"):
+            kin.setdefault((one.group, one.job, one.like), []).append(one)
+    found = []
+    for same in kin.values():
+        if len(same) == 2:
+            low, high = sorted(same, key=lambda one: one.value)
+            if 1 - low.value / high.value > low.bound:
+                found.append(f"{_about(low)} gave {low.shown}, vs {high.shown} on {high.host}")
+            continue
+        median = statistics.median(one.value for one in same)
+        for one in same:
+            if abs(1 - one.value / median) > one.bound:
+                word = "less" if one.value < median else "more"
+                apart = f"{show_share(abs(1 - one.value / median))} {word}"
+                found.append(
+                    f"{_about(one)} gave {one.shown}, {apart} than the median of the {len(same)} "
+                    f"({show(median, one.unit)})"
+                )
+    return found
+
+
+def _lopsided(figures: Sequence[HostFigure]) -> list[str]:
+    ways = {(one.sender, one.receiver): one for one in figures if one.group == "network"}
+    found = []
+    for (sender, receiver), one in ways.items():
+        back = ways.get((receiver, sender))
+        if back is not None and 1 - one.value / back.value > one.bound:
+            less = show_share(1 - one.value / back.value)
+            found.append(
+                f"{sender} sends {one.shown} to {receiver}, {less} less than the {back.shown} in "
+                "the other direction"
+            )
+    return found
+
+
+def _crowded(figures: Sequence[HostFigure]) -> list[str]:
+    """What all hosts send at once, relative to their NICs' limits."""
+    sent = [one for one in figures if one.group == "fabric" and one.job == "sent"]
+    promises = [one.promised for one in sent if one.promised is not None]
+    if not sent or len(promises) < len(sent):
+        return []
+    total, promised = sum(one.value for one in sent), sum(promises)
+    if 1 - total / promised <= BOUNDS["network"]:
+        return []
+    passed = f"{show(total, 'bit/s')} of the {show(promised, 'bit/s')} of their NICs"
+    share = show_share(total / promised)
+    return [f"when {all_of(len(sent), 'hosts')} send at once, they reach {passed} ({share})"]
+
+
+def _about(one: HostFigure) -> str:
+    if one.group == "network":
+        return f"the network from {one.sender} to {one.receiver}"
+    return f"{one.what} on {one.host}"
+
+
+ROW_PX: Final = 26
+MAX_BARS: Final = 40
+"""Of a group: of more, the lowest are drawn, since those are of interest."""
+ROOM: Final = 1.5
+_PARTS: Final = ["cpu", "disk", "disks", "network", "fabric"]
+
+
+def baseline_chart(baseline: Baseline) -> Chart:
+    """The chart of a baseline; its title is the first irregularity."""
+    odd = oddities(baseline.figures)
+    more = (
+        f"; {len(odd) - 1} more {'things are' if len(odd) > 2 else 'thing is'} odd"
+        if len(odd) > 1
+        else ""
+    )
+    finding = (
+        f"{upper(odd[0])}{more}"
+        if odd
+        else f"The hosts of {baseline.hardware} are equal and reach what is promised"
+    )
+    groups = [(group, [one for one in baseline.figures if one.group == group]) for group in TITLES]
+    return Chart(
+        key="baseline",
+        title="What hosts can do",
+        finding=finding,
+        caption=f"What the hosts of {baseline.hardware} can do without a gateway. Vertical line: "
+        "what the hardware file promises.",
+        panels=tuple(_panel(group, figures) for group, figures in groups if figures),
+    )
+
+
+def _panel(group: Group, figures: Sequence[HostFigure]) -> Panel:
+    shown = sorted(sorted(figures, key=lambda one: one.value)[:MAX_BARS], key=figures.index)
+    left = f" (the lowest {len(shown)} of {len(figures)})" if len(shown) < len(figures) else ""
+    rows = [_row(one, drawn=one in shown) for one in figures]
+    names = [row["_name"] for row in rows if row["_name"]]
+    end = max(row["_end"] for row in rows)
+    bar = layer("bar", "", "isValid(datum._name)", x="value", x2={"datum": 0})
+    bar["mark"]["height"] = {"band": 0.62}
+    bar["encoding"]["color"] = {
+        "field": "group",
+        "type": "nominal",
+        "scale": {"domain": _PARTS, "range": "ordinal"},
+        "legend": None,
+    }
+    promised = layer("tick", "", "isValid(datum._name) && datum.promised", x="promised")
+    promised["mark"] |= {"thickness": 3, "color": "$ink"}
+    scale = {"domain": [0, end * ROOM], "nice": False}
+    return Panel(
+        key=group,
+        title=f"{TITLES[group]}{left}",
+        rows=rows,
+        spec={
+            "encoding": {
+                "x": {"type": "quantitative", "scale": scale, "axis": None},
+                "y": {**names_encoding(names), "field": "_name"},
+            },
+            "layer": [
+                bar,
+                promised,
+                layer("text", "figure", "isValid(datum._name)", x="_end", text="_text"),
+            ],
+        },
+        height=ROW_PX * len(names),
+    )
+
+
+def _row(one: HostFigure, *, drawn: bool) -> dict[str, Any]:
+    between = one.group == "network"
+    name = f"{one.sender} to {one.receiver}" if between else f"{one.host}: {one.what}"
+    text = one.shown if one.share is None else f"{one.shown}, {100 * one.share:.0f} %"
+    return {
+        **one.model_dump(),
+        "_name": name if drawn else None,
+        "_end": max(one.value, one.promised or 0),
+        "_text": text,
+    }

@@ -1,0 +1,452 @@
+"""Comparing two runs: each layout of B with its counterpart in A, cell by cell, with the verdicts
+of `results.judge.comparing`.
+
+Repeats are interleaved within a run, never between runs: whatever changed on the machine between
+the two runs is part of every difference, and no test can separate it from the gateways. Guard facts
+and attestation exclude known changes; how far runs of the same thing differ otherwise is estimated
+from earlier runs. Without those every verdict is provisional.
+
+Repeats of a run share its start, its files on the disks and the state of the machine. Two runs of
+the same thing therefore differ by more than the repeats of either suggest: comparing them alone
+calls 17 to 66 % of such pairs different somewhere. With earlier runs of the same thing as A the
+scatter is known: A and those are samples of one distribution, B is one more. The standard error of
+the difference is then at least the standard deviation of the runs times the root of two (it
+includes the repeats' own part), with as many degrees of freedom as there are runs less one
+(`across_runs`). How often an unchanged B is called worse: benchmarks/claims.py, table in
+docs/statistics.md.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import stdev
+from typing import Final
+
+from weighbridge.common.document import did_you_mean
+from weighbridge.common.errors import EXIT_DIFFERENCE, EXIT_FINE, EXIT_INVALID, UsageError
+from weighbridge.common.record import Record
+from weighbridge.results.features.compare_runs.guard import (
+    ComparedRun,
+    Guarded,
+    guard,
+    planned_differences,
+)
+from weighbridge.results.figures.doubt import Doubt, PairDoubt, graves
+from weighbridge.results.figures.metrics import METRICS
+from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM, TTest
+from weighbridge.results.figures.summary import Row
+from weighbridge.results.judge.comparing import floors, judge, with_sentences
+from weighbridge.results.judge.comparison import (
+    Comparison,
+    Effect,
+    Kind,
+    Verdict,
+    kind_of,
+    subjects,
+)
+from weighbridge.results.judge.contrast import (
+    ALWAYS,
+    at_workers,
+    comparable,
+    contrasts,
+    reason,
+    with_test,
+)
+from weighbridge.results.judge.host_equality import host_doubts
+from weighbridge.results.judge.words import verdict_words
+from weighbridge.results.numbers import counted
+
+Place = tuple[Kind, str, int | None, str]
+"""What identifies a cell across runs: kind of requests, layout, workers (None: all), metric."""
+
+OPEN: Final[tuple[Verdict, ...]] = ("provisional", "not comparable")
+"""Verdicts that claim nothing and rule nothing out."""
+
+
+def match(a: ComparedRun, b: ComparedRun, asked: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
+    """Pairs of layouts of A and B: those requested, as `A=B` or one name, else all common names.
+    Raises UsageError if there is none, or one is not in its run.
+    """
+    if not asked:
+        pairs = tuple((name, name) for name in a.layouts if name in b.layouts)
+        if not pairs:
+            raise UsageError(
+                f"no layout is in both runs: A has {', '.join(a.layouts)}; B has "
+                f"{', '.join(b.layouts)}",
+                advice="Say which layout of A to compare with which of B: --layouts A=B,...",
+            )
+        return pairs
+    pairs = tuple((one, other or one) for one, _, other in (text.partition("=") for text in asked))
+    sides = (("A", a, [one for one, _ in pairs]), ("B", b, [other for _, other in pairs]))
+    unknown = [
+        f"{side} has no layout {name!r}{did_you_mean(name, list(run.layouts))}"
+        for side, run, names in sides
+        for name in names
+        if name not in run.layouts
+    ]
+    if unknown:
+        raise UsageError(
+            "; ".join(unknown), advice="Layouts are named as in the tables of their runs."
+        )
+    if len(set(pairs)) < len(pairs):
+        raise UsageError(
+            "a pair of layouts is named twice", advice="Name each once: --layouts A=B,..."
+        )
+    return pairs
+
+
+def check_history(
+    a: ComparedRun,
+    b: ComparedRun,
+    history: Sequence[ComparedRun],
+    pairs: Sequence[tuple[str, str]],
+    despite: Sequence[str] = (),
+) -> None:
+    """Check that earlier runs are of the same thing as A. Raises UsageError if a guard fact,
+    setting or host differs, a layout is lacking, or one is given twice.
+    """
+    seen = {a.manifest.run_id: "A", b.manifest.run_id: "B"}
+    layouts = dict.fromkeys(one for one, _ in pairs)
+    for run in history:
+        name = run.manifest.run_id
+        if name in seen:
+            raise UsageError(
+                f"{name} is {seen[name]} and also given as an earlier run",
+                advice="Scatter from run to run needs different runs.",
+            )
+        seen[name] = "one of the earlier runs"
+        lacking = [layout for layout in layouts if layout not in run.layouts]
+        if lacking:
+            raise UsageError(
+                f"{name} has no layout {lacking[0]!r}",
+                advice="Name earlier runs of the same suite as A.",
+            )
+        same = [(layout, layout) for layout in layouts]
+        unlike = [one.text for one in planned_differences(a, run, same)]
+        if unlike:
+            listed = "\n".join(f"  {text}" for text in unlike)
+            raise UsageError(
+                f"{name} is not an earlier run of the same thing as A:\n{listed}",
+                advice="Name runs of the same suite and settings.",
+            )
+        try:
+            guard(a, run, same, despite)
+        except UsageError as error:
+            raise UsageError(
+                f"{name} is not an earlier run of the same thing as A: {error}", advice=error.advice
+            ) from error
+        apart = graves(one.doubt for one in hosts_apart(a, run, same, "earlier"))
+        if apart:
+            raise UsageError(
+                f"{name} is not an earlier run of the same thing as A: its hosts differ: "
+                f"{apart[0].words}",
+                advice="Name earlier runs whose hosts were equal to those of A.",
+            )
+
+
+def compare_runs(
+    a: ComparedRun,
+    b: ComparedRun,
+    pairs: Sequence[tuple[str, str]],
+    guarded: Guarded,
+    history: Sequence[ComparedRun] = (),
+) -> Comparison:
+    """Compare each layout of B with its counterpart in A, in everything both measured.
+
+    Thresholds are those of A's suite. `history` are earlier runs of the same thing as A
+    (`check_history`), whose scatter is part of every interval; without enough of them verdicts are
+    provisional. Layouts are named with their run in brackets. The noise floor is the larger one of
+    the runs that had an A/A control.
+    """
+    rows = [*_rows(a, "A"), *_rows(b, "B")]
+    noise = tuple(floor for run in (a, b) for floor in floors(run.rows, run.plan.twins))
+    sides = [(labelled(one, "A"), labelled(other, "B")) for one, other in pairs]
+    known = _figures(a, history, [one for one, _ in pairs])
+    found = [
+        _across(one, known.get(_place(one), ()))
+        for one in contrasts(rows, sides, hosts_apart(a, b, pairs))
+    ]
+    judged, tests = judge(found, a.plan.suite.bounds, noise)
+    return Comparison(
+        baseline="A",
+        subjects=tuple(dict.fromkeys(subject for _, subject in sides)),
+        effects=with_sentences(judged),
+        noise=noise,
+        tests=tests,
+        unlike=tuple(one.text for one in guarded.unlike),
+    )
+
+
+def _rows(run: ComparedRun, side: str) -> Iterator[Row]:
+    for row in run.rows:
+        if row.layout not in run.plan.twins:
+            yield row.model_copy(update={"layout": labelled(row.layout, side)})
+
+
+def hosts_apart(
+    a: ComparedRun, other: ComparedRun, pairs: Sequence[tuple[str, str]], side: str = "B"
+) -> tuple[PairDoubt, ...]:
+    """Doubts about pairs of layouts because their hosts differ."""
+    sides = [(labelled(one, "A"), labelled(another, side)) for one, another in pairs]
+    attested = [
+        figure.model_copy(update={"layout": labelled(figure.layout, name)})
+        for run, name in ((a, "A"), (other, side))
+        for figure in run.attested
+        # An OSD's figure depends on the store, which may have changed, as much as on the host.
+        if figure.kind != "osd"
+    ]
+    found = host_doubts(attested, list(dict.fromkeys(name for names in sides for name in names)))
+    return tuple(doubt for doubt in found if any(doubt.about(*names) for names in sides))
+
+
+def _figures(
+    a: ComparedRun, history: Sequence[ComparedRun], layouts: Sequence[str]
+) -> Mapping[Place, Sequence[float]]:
+    """Per compared cell: the logarithm of each run's figure relative to A's; 0 for A itself."""
+    found: dict[Place, list[float]] = {}
+    for run in history:
+        sides = [
+            (labelled(layout, "A"), labelled(layout, "earlier"))
+            for layout in dict.fromkeys(layouts)
+        ]
+        for one in contrasts([*_rows(a, "A"), *_rows(run, "earlier")], sides):
+            if one.ratio is not None:
+                found.setdefault(_place(one), [0.0]).append(math.log(one.ratio.value))
+    return found
+
+
+def _place(one: Effect) -> Place:
+    return kind_of(one), one.baseline, one.workers, one.metric
+
+
+def _across(one: Effect, runs: Sequence[float]) -> Effect:
+    """An effect of A and B with the scatter from run to run; in doubt if that is unknown."""
+    if one.ratio is None:
+        return one
+    if one.tested is None or len(runs) < RUNS:
+        words = (
+            f"estimating the scatter from run to run needs {RUNS} runs of the same thing, A "
+            "included"
+        )
+        doubts = (*one.doubts, Doubt(what="runs apart", grade="mild", words=words))
+        return one.model_copy(update={"doubts": doubts})
+    return with_test(one, across_runs(one.tested, runs))
+
+
+def labelled(layout: str, side: str) -> str:
+    """A layout with its run: `swift (A)`."""
+    return f"{layout} ({side})"
+
+
+def regressions(comparison: Comparison) -> tuple[Effect, ...]:
+    """Cells in which B is worse than A, beyond threshold and noise."""
+    return tuple(one for one in comparison.effects if one.verdict == "worse")
+
+
+def claims(comparison: Comparison) -> bool:
+    """Whether any cell had a verdict: both sides ranked, with enough repeats."""
+    return any(one.verdict not in OPEN for one in comparison.effects)
+
+
+def lost(a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """Cells comparable in A and measured in B that cannot be compared there, and why."""
+    of_b = {(row.layout, kind_of(row), row.workers): row for row in b.rows}
+    found = []
+    for one, other in pairs:
+        for row in a.rows:
+            after = of_b.get((other, kind_of(row), row.workers))
+            if (
+                row.layout == one
+                and comparable(row)
+                and after is not None
+                and not comparable(after)
+            ):
+                found.append(
+                    f"{labelled(other, 'B')}, {row.workload}, {counted(row.workers, 'worker')}: "
+                    f"{reason(after)}"
+                )
+    return tuple(dict.fromkeys(found))
+
+
+class MissingCell(Record):
+    """A cell that is comparable in A, and of which B has no result."""
+
+    layout: str
+    """With its run in brackets: `swift (A)`."""
+    workload: str
+    about: str
+    workers: int
+
+    @property
+    def text(self) -> str:
+        return (
+            f"{self.layout}, {self.about} of {self.workload}, "
+            f"{counted(self.workers, 'worker')}: B has no result of it"
+        )
+
+
+def missing(
+    a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]], *, chosen: bool
+) -> tuple[MissingCell, ...]:
+    """Cells comparable in A of which B has no row, of the compared layouts if those were chosen."""
+    of_b = {(row.layout, kind_of(row), row.workers) for row in b.rows}
+    sides = list(pairs)
+    if not chosen:
+        compared = {one for one, _ in pairs}
+        sides += [(name, name) for name in a.layouts if name not in compared]
+    names = subjects(a.rows)
+    theirs = [(one, other if other in b.layouts else None) for one, other in sides]
+    found = [
+        MissingCell(
+            layout=labelled(one, "A"),
+            workload=row.workload,
+            about=names[kind_of(row)],
+            workers=row.workers,
+        )
+        for one, other in theirs
+        for row in a.rows
+        if row.layout == one and comparable(row) and (other, kind_of(row), row.workers) not in of_b
+    ]
+    return tuple(dict.fromkeys(found))
+
+
+def unjudged(a: ComparedRun, comparison: Comparison) -> tuple[Effect, ...]:
+    """Cells of throughput and p90 with a figure in A where no regression could be detected."""
+    rows: dict[tuple[str, Kind, int | None], Row] = {
+        (row.layout, kind_of(row), row.workers): row for row in _rows(a, "A")
+    }
+    left = [
+        one
+        for one in comparison.effects
+        if one.verdict in OPEN and one.metric in ALWAYS and one.workers is not None
+    ]
+    cells = [(one, rows[one.baseline, kind_of(one), one.workers]) for one in left]
+    # If A cannot be compared with itself, nothing is lost in B.
+    return tuple(
+        one for one, row in cells if at_workers(METRICS[one.metric], row, row).ratio is not None
+    )
+
+
+RUNS: Final = 3
+"""Runs of the same thing, A included, needed to estimate the scatter; two give one difference."""
+
+
+def across_runs(tested: TTest, runs: Sequence[float]) -> TTest:
+    """The comparison widened by the scatter from run to run: `runs` are logarithms of one figure of
+    at least RUNS runs like A, with it. Raises ValueError for fewer.
+    """
+    if len(runs) < RUNS:
+        raise ValueError(f"{len(runs)} runs give no scatter from run to run: {RUNS} are needed")
+    return TTest(
+        difference=tested.difference,
+        error=max(tested.error, stdev(runs) * math.sqrt(2)),
+        freedom=min(tested.freedom, len(runs) - 1),
+        repeats=tested.repeats,
+    )
+
+
+DRIFT: Final = (
+    "The runs were not interleaved: what changed on the machine between them is part of every "
+    "difference"
+)
+
+
+class RunsVerdict(Record):
+    """What a comparison of two runs ends with."""
+
+    exit_code: int
+    """0; 1 for a regression that was asked about; 4 if it could not have been found."""
+    answer: str = ""
+    """Why it is not 0, in a sentence; empty if it is."""
+    details: tuple[str, ...] = ()
+    """What that is about, a line each."""
+
+
+class RunsSummary(Record):
+    """Two compared runs."""
+
+    a: ComparedRun
+    b: ComparedRun
+    guarded: Guarded
+    comparison: Comparison
+    lost: tuple[str, ...]
+    """What was comparable in A and is not in B, with what is missing there."""
+    missing: tuple[MissingCell, ...] = ()
+    """Of which B has no result."""
+    verdict: RunsVerdict
+    earlier: int
+    """How many earlier runs of the same thing as A were given."""
+
+    @property
+    def headline(self) -> str:
+        return self.verdict.answer or next(iter(verdict_words(self.comparison)))
+
+    @property
+    def drift_words(self) -> str:
+        """What it means that the runs were not interleaved."""
+        return drift_words(self.a, self.b, self.earlier)
+
+
+def drift_words(a: ComparedRun, b: ComparedRun, earlier: int) -> str:
+    """What it means that two runs were not interleaved, with so many earlier runs known."""
+    if a.manifest.run_id == b.manifest.run_id:
+        return "A and B are the same run: a layout compared with itself there cannot differ."
+    if earlier + 1 < RUNS:
+        return f"{DRIFT}; two earlier runs of A (--history) are needed to tell how much."
+    return f"{DRIFT}; intervals include it, from A and {earlier} earlier runs of the same thing."
+
+
+def runs_verdict(
+    comparison: Comparison,
+    a: ComparedRun,
+    earlier: int,
+    *,
+    fail_on_regression: bool,
+    gone: Sequence[MissingCell] = (),
+) -> RunsVerdict:
+    """The verdict on B and A, with so many earlier runs; `gone`: cells of which B has no result."""
+    if all(effect.ratio is None for effect in comparison.effects):
+        return RunsVerdict(exit_code=EXIT_INVALID, answer="Nothing could be compared.")
+    if not fail_on_regression:
+        return RunsVerdict(exit_code=EXIT_FINE)
+    if earlier + 1 < RUNS:
+        times = "once" if earlier + 2 == RUNS else "twice"
+        again = f": {shlex.join(a.manifest.command)}" if a.manifest.command else "."
+        return RunsVerdict(
+            exit_code=EXIT_INVALID,
+            answer=(
+                f"Whether B is worse cannot be judged: that needs {RUNS} runs of the same "
+                "thing, A included, which show how far such runs differ."
+            ),
+            details=(
+                f"Measure the same as A {times} more{again}",
+                "Then name these runs: --history RUN --history RUN",
+            ),
+        )
+    worse = regressions(comparison)
+    if worse:
+        return RunsVerdict(
+            exit_code=EXIT_DIFFERENCE,
+            answer=f"B is worse than A: {len(worse)} of {len(comparison.effects)} comparisons.",
+            details=tuple(effect.text for effect in worse),
+        )
+    if not claims(comparison):
+        return RunsVerdict(
+            exit_code=EXIT_INVALID,
+            answer=f"No comparison has {REPEATS_FOR_A_CLAIM} repeats on each side and no doubt: a "
+            "regression could not have been found.",
+        )
+    left = unjudged(a, comparison)
+    if left or gone:
+        open_ones = f"Provisional or not comparable: {counted(len(left), 'comparison')} that A has "
+        why = [f"{open_ones}results for."] if left else []
+        if gone:
+            why.append(f"Not measured in B: {counted(len(gone), 'cell')} that A has results for.")
+        return RunsVerdict(
+            exit_code=EXIT_INVALID,
+            answer=" ".join([*why, "B may be worse."]),
+            details=(*(one.text for one in left), *(one.text for one in gone)),
+        )
+    return RunsVerdict(exit_code=EXIT_FINE)

@@ -1,0 +1,372 @@
+"""A metric: how one figure of a step is read, merged over repeats, shown and compared."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from statistics import median
+from typing import Annotated, Any, Final, Literal, Protocol
+
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, model_validator
+
+from weighbridge.common.errors import InvalidMeasurement
+from weighbridge.common.record import Record
+from weighbridge.results.figures import statistics
+from weighbridge.results.numbers import show_ms
+from weighbridge.results.run import Bins, rank_of
+from weighbridge.results.run.step import Tally
+from weighbridge.suites import Bounds, Workload
+
+
+class Interval(Record):
+    """From above `low_ms` up to and including `high_ms`; None: a last bin has no upper edge."""
+
+    low_ms: NonNegativeFloat
+    high_ms: NonNegativeFloat | None
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Interval:
+        if self.high_ms is not None and self.high_ms <= self.low_ms:
+            raise ValueError(f"an interval from {self.low_ms} to {self.high_ms} ms is empty")
+        return self
+
+    @property
+    def top_ms(self) -> float:
+        """The upper edge for comparing and sorting; infinite if there is none."""
+        return math.inf if self.high_ms is None else self.high_ms
+
+    def holds(self, value_ms: float) -> bool:
+        return self.low_ms < value_ms <= self.top_ms
+
+    def touches(self, other: Interval) -> bool:
+        """Whether the two overlap or share an edge: neither can then be called higher."""
+        return self.low_ms <= other.top_ms and other.low_ms <= self.top_ms
+
+    def bins_off(self, value_ms: float) -> int | None:
+        """How many bin widths a latency lies below (negative) or above; None without a width."""
+        if self.holds(value_ms):
+            return 0
+        if self.high_ms is None:
+            return None
+        width_ms = self.high_ms - self.low_ms
+        if value_ms > self.high_ms:
+            return math.ceil((value_ms - self.high_ms) / width_ms)
+        return -(math.floor((self.low_ms - value_ms) / width_ms) + 1)
+
+    def __str__(self) -> str:
+        high = "∞)" if self.high_ms is None else f"{_plain(self.high_ms)}]"
+        return f"({_plain(self.low_ms)}, {high}"
+
+
+def percentile(bins: Bins, percent: float) -> Interval:
+    """The bin of the latency at rank ceil(n * percent / 100), as for histograms.
+
+    Raises InvalidMeasurement if nothing was counted, and ValueError outside 0 < percent <= 100.
+    """
+    if not bins.count:
+        raise InvalidMeasurement("empty bins have no percentiles")
+    rank, seen = rank_of(bins.count, percent), 0
+    for number, count in bins.counts:
+        seen += count
+        if seen >= rank:
+            return Interval(
+                low_ms=number * bins.width_us / 1000, high_ms=(number + 1) * bins.width_us / 1000
+            )
+    return Interval(low_ms=bins.beyond_us / 1000, high_ms=None)
+
+
+def summed(found: Sequence[Bins]) -> Bins:
+    """The sum of the counts. Raises InvalidMeasurement if widths or ends differ."""
+    first, *others = found
+    if any((one.width_us, one.beyond_us) != (first.width_us, first.beyond_us) for one in others):
+        raise InvalidMeasurement("bins of different widths cannot be added")
+    counts: Counter[int] = Counter()
+    for one in found:
+        counts.update(dict(one.counts))
+    beyond = sum(one.beyond for one in found)
+    return Bins(
+        width_us=first.width_us,
+        counts=tuple(sorted(counts.items())),
+        beyond_us=first.beyond_us,
+        beyond=beyond,
+    )
+
+
+def middle(found: Sequence[Interval]) -> Interval:
+    """The interval of the median of latencies in these bins. Raises StatisticsError if empty."""
+    return _of_edges(median, found)
+
+
+def highest(found: Sequence[Interval]) -> Interval:
+    """The interval of the maximum of latencies in these bins. Raises ValueError if empty."""
+    return _of_edges(max, found)
+
+
+def _of_edges(pick: Callable[[Iterable[float]], float], found: Sequence[Interval]) -> Interval:
+    high_ms = pick(one.top_ms for one in found)
+    low_ms = pick(one.low_ms for one in found)
+    return Interval(low_ms=low_ms, high_ms=None if math.isinf(high_ms) else high_ms)
+
+
+def show_latency(value_ms: float | None, within: Interval | None) -> str:
+    """A latency as far as known: its figure, its interval, or UNKNOWN."""
+    return show_ms(value_ms) if within is None else str(within)
+
+
+def _plain(value: float) -> str:
+    """Without thousands separators: the comma of an interval separates its ends."""
+    return f"{value:.3f}".rstrip("0").rstrip(".")
+
+
+class MetricFigure(Record):
+    """What is known of one metric of a repeat, or of a row, in the metric's unit."""
+
+    value: NonNegativeInt | NonNegativeFloat | None = None
+    within: Interval | None = None
+    """The bin that it lies in, if the driver counts in bins; there is then no value."""
+    low: NonNegativeFloat | None = None
+    high: NonNegativeFloat | None = None
+    """The 95 % interval over repeats, or by order statistics. None: unknown; `high` alone: no end.
+    """
+    at_least: bool = False
+    """Whether it is a lower bound: requests not seen to end took at least as long."""
+    parts: tuple[NonNegativeFloat, NonNegativeInt] | None = None
+    """For a mean: the total and its count, so that the mean over repeats can be computed."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _number(cls, given: Any) -> Any:
+        return {"value": given} if isinstance(given, int | float) else given
+
+    @model_validator(mode="after")
+    def _consistent(self) -> MetricFigure:
+        if self.value is not None and self.within is not None:
+            raise ValueError("a figure has either a value or a bin")
+        if self.high is not None and (self.low is None or self.low > self.high):
+            raise ValueError(f"an interval from {self.low} to {self.high} is empty")
+        return self
+
+    @property
+    def known(self) -> bool:
+        """Whether it says anything."""
+        return self != NOTHING
+
+
+NOTHING: Final = MetricFigure()
+
+
+Merge = Callable[[Sequence[MetricFigure]], MetricFigure]
+
+
+def geometric_mean(found: Sequence[MetricFigure]) -> MetricFigure:
+    """0 if a value is 0; NOTHING if one is unknown, as the rest is another set; for bins that of
+    the median.
+    """
+    values = [one.value for one in found if one.value is not None]
+    bins = [one.within for one in found if one.within is not None]
+    if values and len(values) == len(found):
+        return MetricFigure(value=statistics.geometric_mean(values) if min(values) > 0 else 0.0)
+    return MetricFigure(within=middle(bins)) if bins and len(bins) == len(found) else NOTHING
+
+
+def average(found: Sequence[MetricFigure]) -> MetricFigure:
+    """The arithmetic mean, for shares that may be 0; NOTHING if a value is unknown."""
+    values = [one.value for one in found if one.value is not None]
+    known = values and len(values) == len(found)
+    return MetricFigure(value=sum(values) / len(values)) if known else NOTHING
+
+
+def largest(found: Sequence[MetricFigure]) -> MetricFigure:
+    """The largest known value, or its bin."""
+    values = [one.value for one in found if one.value is not None]
+    bins = [one.within for one in found if one.within is not None]
+    if values:
+        return MetricFigure(value=max(values))
+    return MetricFigure(within=highest(bins)) if bins else NOTHING
+
+
+def total(found: Sequence[MetricFigure]) -> MetricFigure:
+    """The sum; NOTHING if a value is unknown."""
+    values = [one.value for one in found if one.value is not None]
+    return MetricFigure(value=sum(values)) if values and len(values) == len(found) else NOTHING
+
+
+def mean_of_all(found: Sequence[MetricFigure]) -> MetricFigure:
+    """The sum of totals over the sum of counts (`parts`); NOTHING if one is unknown."""
+    parts = [one.parts for one in found if one.parts is not None]
+    count = sum(one[1] for one in parts)
+    return (
+        MetricFigure(value=sum(one[0] for one in parts) / count)
+        if count and len(parts) == len(found)
+        else NOTHING
+    )
+
+
+SPAN_S: Final = 5
+"""Rates are means of so many seconds."""
+SERVES: Final = 0.5
+"""A rate of this share of the one before, without an error, shows that the fault was dealt with."""
+BACK: Final = 0.9
+"""A rate of this share of the one before is as before."""
+
+
+class OutageFigures(Record):
+    """Figures of a fault in seconds since it; at most 1 s: no complete second was below."""
+
+    before_ops_s: NonNegativeFloat
+    """The median of the complete seconds before the fault."""
+    detect_s: NonNegativeFloat | None
+    """Until the first of SPAN_S seconds without an error and with SERVES of the rate before, which
+    end before it comes back; None: not within that time.
+    """
+    detect_within_s: NonNegativeFloat
+    """How long that was looked for."""
+    recover_s: NonNegativeFloat | None
+    """Until the first of SPAN_S seconds with BACK of the rate before; None: not in the window."""
+    recover_within_s: NonNegativeFloat
+    unanswered_s: NonNegativeInt
+    """Complete seconds after the fault in which nothing succeeded."""
+    missed_s: NonNegativeFloat
+    """What was not done from the fault to the end, in seconds of the rate before."""
+    away_p99_ms: NonNegativeFloat | None
+    away_max_ms: NonNegativeFloat | None
+    """Of what succeeded between the fault and the return, or the end."""
+    lowest_back: NonNegativeFloat | None
+    """The lowest rate of SPAN_S seconds after the return, as a share of the one before."""
+    errors: dict[str, NonNegativeInt]
+    """From the fault on, by class; `unknown` where the driver does not say."""
+
+
+OF_ANY: Final = ("samples", "errors")
+"""Metrics that also workloads with `fault` have."""
+
+
+class OperationReader(Protocol):
+    """One operation of a measured step, as a metric reads it."""
+
+    tally: Tally
+    window_s: float
+    done: int
+    """Operations of the step that succeeded, of any kind."""
+    offered: float | None
+    """Requests of this operation that were due in the window; None without `overload`."""
+    good: int | None
+    """Successes within the time of the workload's `overload`; None as for `offered`."""
+    sent_share: float | None
+    """The share of the step's due requests that were sent, from 0 to 1; None as for `offered`."""
+    stall_us: int | None
+    """The longest time that a worker got no success, in any operation; None if unknown."""
+    outage: OutageFigures | None
+    """What a fault did to it; None unless its workload has one, and if no rate before it is known.
+    """
+    gateway_cpu_s: float | None
+    storage_cpu_s: float | None
+    """CPU seconds of all hosts of the tier in the window; None if unknown."""
+    from_disk: float | None
+    """Bytes read from disks for each byte that reads answered; None if not only reads did."""
+
+    def latency(self, percent: float) -> MetricFigure | None:
+        """A latency percentile in ms; 100: the maximum. None if unknown or with too few samples."""
+
+    def first_byte(self, percent: float) -> MetricFigure | None:
+        """A percentile of the time to first byte in ms; None also of what returns no body."""
+
+
+class Metric(Record):
+    """One figure of a step. Its export columns are `<key>_<suffix>`, with `_` for `-` and `.`."""
+
+    key: Annotated[str, Field(pattern=r"^[a-z][a-z0-9.-]*$")]
+    name: str
+    """Its name in sentences: `p90`."""
+    title: str
+    """Its name in table headers."""
+    unit: str
+    suffix: Annotated[str, Field(pattern=r"^[a-z0-9_]*$")]
+    """The unit in column names: `ops_s`."""
+    group: Literal["rate", "latency", "count", "cost"]
+    about: str
+    """What it is, in one sentence."""
+    over_repeats: str = ""
+    """How a table cell combines several repeats, in sentences."""
+    read: Callable[[OperationReader], MetricFigure | float | None]
+    merge: Merge = geometric_mean
+    also_left_out: bool = False
+    """Whether repeats that are left out of all other figures count."""
+    of_overload: bool = False
+    """Whether only workloads with `overload` have it."""
+    of_outage: bool = False
+    """Whether only workloads with `fault` have it; of others these have only counts."""
+    better: Literal["more", "less"] | None = None
+    """None: only shown, not compared."""
+    percent: Annotated[float, Field(gt=0, le=100)] | None = None
+    """Its percentile, 100 for a maximum; None: it is not a percentile."""
+    binned: bool = False
+    """Whether a driver may report it in bins."""
+    bound: str | Annotated[float, Field(ge=1)] = 1.10
+    """The practical threshold as a ratio, or the key of a suite's `bounds` that sets it."""
+    resolution: Annotated[float, Field(ge=0)] = 0.0
+    """In its unit: a figure may be too large by less than this. Such a metric has its own `bound`.
+    """
+    is_integer: bool = False
+    digits: int = 3
+    """Significant digits in tables for people."""
+    page: bool = True
+    paper: bool = False
+    """Whether the report's table has it as a column, and tables for papers."""
+    terminal: str = ""
+    """Its column header in the terminal; empty: not shown there."""
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Metric:
+        if self.resolution and isinstance(self.bound, str):
+            raise ValueError("a metric with a resolution needs a bound of its own, as a number")
+        return self
+
+    @property
+    def stem(self) -> str:
+        """The key as used in column names."""
+        return self.key.replace("-", "_").replace(".", "_")
+
+    @property
+    def column(self) -> str:
+        """Its column name: `p90_ms`."""
+        return self._column()
+
+    @property
+    def bin_columns(self) -> tuple[str, str]:
+        """Column names of its bin's edges: `p90_low_ms`, `p90_high_ms`."""
+        return self._column("low"), self._column("high")
+
+    @property
+    def spread_columns(self) -> tuple[str, str]:
+        """Column names of its 95 % interval over repeats: `p90_over_repeats_low_ms`."""
+        return self._column("over_repeats_low"), self._column("over_repeats_high")
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether differences are judged."""
+        return self.better is not None
+
+    def is_of(self, workload: Workload) -> bool:
+        """Whether steps of a workload have it."""
+        if workload.fault is not None:
+            return self.of_outage or self.key in OF_ANY
+        return not self.of_outage and not (self.of_overload and workload.overload is None)
+
+    def bound_of(self, bounds: Bounds) -> float:
+        """The practical threshold as a ratio of at least 1."""
+        return float(getattr(bounds, self.bound)) if isinstance(self.bound, str) else self.bound
+
+    def better_at(self, ratio: float) -> bool:
+        """Whether `ratio` times another is better. Raises ValueError if it is not compared."""
+        if self.better is None:
+            raise ValueError(f"{self.key} is not compared")
+        return (ratio > 1) == (self.better == "more")
+
+    def gain(self, ratio: float) -> float:
+        """How many times better `ratio` times another is. Raises ValueError if not compared."""
+        return ratio if self.better_at(2.0) else 1 / ratio
+
+    def _column(self, *parts: str) -> str:
+        return "_".join(part for part in (self.stem, *parts, self.suffix) if part)

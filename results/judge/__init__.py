@@ -1,0 +1,1 @@
+"""What may be said of a run: doubts, comparisons, who leads, and the words for it."""

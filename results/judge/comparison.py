@@ -1,0 +1,259 @@
+"""The records of a comparison: a cell for each metric, kind of requests and worker count.
+
+`results.judge.contrast` computes them, from the tables of one or two runs, and
+`results.judge.comparing` judges them; tables, maps, slides and exports read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Final, Literal, Protocol
+
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+
+from weighbridge.common.quantities import show_bytes
+from weighbridge.common.record import Record
+from weighbridge.results.figures.doubt import Doubt
+from weighbridge.results.figures.metric import Interval
+from weighbridge.results.figures.metrics import METRICS, WITH_BODIES, MetricKey
+from weighbridge.results.figures.power_mark import PowerMark, marks_of
+from weighbridge.results.figures.statistics import Ratio, TTest
+from weighbridge.results.figures.summary import Row
+from weighbridge.results.numbers import show_ratio
+from weighbridge.results.run.step import driver_label
+from weighbridge.suites import DEFAULT_DRIVER, TRAITS, Api, DriverName, Operation
+
+API_NAMES: Final[dict[Api, str]] = {
+    "swift": "the Swift API",
+    "s3": "the S3 API",
+    "rados": "RADOS",
+    "object-server": "Swift’s object servers",
+    "rbd": "RBD",
+    "cephfs": "CephFS",
+}
+
+
+Kind = tuple[str, Operation, Api, DriverName]
+"""A kind of requests: workload, operation, API, and the driver that makes them."""
+
+
+class OfAKind(Protocol):
+    """A row, an effect or a finding: about one kind of requests."""
+
+    @property
+    def workload(self) -> str:
+        """Name of the workload."""
+
+    @property
+    def operation(self) -> Operation:
+        """What the requests do."""
+
+    @property
+    def api(self) -> Api:
+        """Their API."""
+
+    @property
+    def driver(self) -> DriverName:
+        """What made them."""
+
+
+def kind_of(one: OfAKind) -> Kind:
+    """The kind of requests that a row, an effect or a finding is about."""
+    return one.workload, one.operation, one.api, one.driver
+
+
+def subjects(rows: Sequence[Row]) -> dict[Kind, str]:
+    """The name of each kind of requests: `1 MB reads`; with API, driver, workload if needed."""
+    apis, drivers = (
+        len({row.api for row in rows}) > 1,
+        len({(row.api, row.driver) for row in rows}) > len({row.api for row in rows}),
+    )
+    names = {kind_of(row): _subject(row, api=apis, driver=drivers) for row in rows}
+    called = list(names.values())
+    return {
+        kind: f"{name} of {kind[0]}" if called.count(name) > 1 else name
+        for kind, name in names.items()
+    }
+
+
+def requests_of(operation: Operation, object_size_bytes: float | None) -> str:
+    """`64 kB reads`, `listings`: with the size of bodies, if known."""
+    noun = TRAITS[operation].noun
+    if operation in WITH_BODIES and object_size_bytes is not None:
+        return f"{show_bytes(object_size_bytes)} {noun}"
+    return noun
+
+
+def _subject(row: Row, *, api: bool, driver: bool) -> str:
+    noun = requests_of(row.operation, row.object_size_bytes)
+    noun = f"{noun} over {API_NAMES[row.api]}" if api else noun
+    return f"{noun} by {driver_label(row.driver)}" if driver else noun
+
+
+Verdict = Literal[
+    "better", "worse", "too small to matter", "not significant", "provisional", "not comparable"
+]
+"""`better` and `worse`: the interval clears the practical threshold, corrected for all tests, and
+the noise floor. `too small to matter`: the complete interval lies within the threshold, so the two
+are equivalent. `not significant`: neither; these repeats leave both open. `provisional`: a mild
+doubt touches a side, such as fewer than 5 repeats. `not comparable`: a grave one does, or a side
+is missing, invalid or unsteady.
+"""
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class Effect(Record):
+    """One metric of one kind of requests at one worker count, or over all (`workers` is None), of
+    two sides.
+
+    `ratio` is the subject's figure relative to the baseline's: above 1 is good for throughput and
+    bad for latency. Figures are geometric means over the repeats, as in the table: op/s for
+    throughput, ms for latencies.
+    """
+
+    workload: str
+    operation: Operation
+    api: Api
+    driver: DriverName = DEFAULT_DRIVER
+    about: str
+    workers: int | None
+    metric: MetricKey
+    baseline: str
+    subject: str
+    baseline_value: NonNegativeFloat | None = None
+    subject_value: NonNegativeFloat | None = None
+    ratio: Ratio | None = None
+    """None if not comparable; no interval if a side has one repeat; for bins the extremes of the
+    ratio."""
+    p: Share | None = None
+    """Welch's two-sided test on logarithms; for latencies in bins the rank test's largest p."""
+    q: Share | None = None
+    """P-value of exceeding the practical threshold, after Benjamini and Hochberg's correction."""
+    rank_p: Share | None = None
+    """Two-sided Mann-Whitney test."""
+    delta: Annotated[float, Field(ge=-1, le=1)] | None = None
+    """Cliff's delta: the share of pairs with the subject higher minus that with it lower."""
+    smallest: PositiveFloat | None = None
+    """The smallest ratio above 1 found 8 times in 10 with this spread and repeats; None if unknown.
+    """
+    noise: PositiveFloat | None = None
+    """The machine's noise floor for this metric, as a ratio above 1; None without an A/A control.
+    """
+    verdict: Verdict = "not significant"
+    """Until judged by `results.judge.comparing.judge`."""
+    doubts: tuple[Doubt, ...] = ()
+    """Doubts about either side, grave ones first."""
+    text: str = ""
+
+    # What it is judged and worded by; not exported.
+    sides: tuple[Row, Row] | None = Field(default=None, exclude=True, repr=False)
+    """Baseline and subject, at the highest comparable worker count of several. None: a tuning."""
+    tested: TTest | None = Field(default=None, exclude=True)
+    """None for latencies in bins, and if a side has one repeat."""
+    by_count: tuple[tuple[int, float], ...] = Field(default=(), exclude=True)
+    """Over all worker counts: the comparable ones and their ratios."""
+    reasons: str = Field(default="", exclude=True)
+    """Why there is no ratio."""
+    drift: float = Field(default=1.0, exclude=True)
+    """Bound, a ratio of at least 1, on the error from drifts that are not ruled out."""
+    bound: float = Field(default=1.0, exclude=True)
+    """The practical threshold, as a ratio."""
+    tests: NonNegativeInt = Field(default=0, exclude=True)
+    """How many effects were corrected together with it."""
+
+    @property
+    def rows(self) -> tuple[Row, Row]:
+        """Its sides. Raises ValueError if it has none."""
+        if self.sides is None:
+            raise ValueError(f"{self.subject} vs {self.baseline}: made without rows")
+        return self.sides
+
+    @property
+    def power(self) -> tuple[PowerMark, ...]:
+        """What power cuts did to its sides, if they write and a layout of the run was tried."""
+        return marks_of([row.power for row in self.sides or ()])
+
+    @property
+    def bins(self) -> tuple[Interval, Interval] | None:
+        """The bins of baseline and subject, for latencies in bins."""
+        if self.sides is None:
+            return None
+        base, sub = (row.within(self.metric) for row in self.sides)
+        return (base, sub) if base is not None and sub is not None else None
+
+    @property
+    def least(self) -> float:
+        """How far apart the two are at least, as a ratio above 1; 1 if nothing is known."""
+        if self.ratio is None:
+            return 1.0
+        if self.bins is None:
+            return self.ratio.either_way
+        return max(
+            1.0, self.ratio.low or 0.0, 1 / self.ratio.high if self.ratio.high is not None else 0.0
+        )
+
+    @property
+    def within_noise(self) -> bool:
+        """Whether the difference is no larger than that of a layout from itself."""
+        return self.noise is not None and self.least <= self.noise
+
+    @property
+    def claimed(self) -> bool:
+        return self.verdict in ("better", "worse", "too small to matter")
+
+
+class NoiseFloor(Record):
+    """The noise floor of one metric from an A/A control: how far a layout differs from itself.
+
+    Ratios are above 1. 95 % of the differences between means of `repeats` repeats are below
+    `ratio`, which is estimated from `pairs` pairs; `low` and `high` are its own 95 % interval.
+    """
+
+    metric: MetricKey
+    layout: str
+    control: str
+    ratio: PositiveFloat
+    low: PositiveFloat
+    high: PositiveFloat
+    pairs: PositiveInt
+    """Pairs of a repeat of the layout and one of its control, over all cells."""
+    cells: PositiveInt
+    shown: NonNegativeInt = 0
+    """Cells with a significant difference: if not 0, distrust the machine or the statistics."""
+    repeats: PositiveInt
+
+    @property
+    def words(self) -> str:
+        many = f"{self.pairs} pairs of repeats in {self.cells} cell{'s' * (self.cells > 1)}"
+        # From few pairs the upper end is a number without a meaning, such as 552,781.
+        high = f"to {show_ratio(self.high)}" if self.high < 100 else "or more"
+        text = (
+            f"Noise floor of {METRICS[self.metric].name}: {self.layout} vs itself, {many}: 95 % of "
+            f"differences between means of {self.repeats} are below {show_ratio(self.ratio)} "
+            f"({show_ratio(self.low)} {high})."
+        )
+        metric = METRICS[self.metric]
+        if metric.resolution:
+            text += f" Each is known to {metric.resolution:g} {metric.unit} only."
+        if self.shown:
+            where = "" if self.cells == 1 else f" in {self.shown} of {self.cells} cells"
+            text += f" The control differed from itself{where}: treat all results with caution."
+        return text
+
+
+class Comparison(Record):
+    """A complete comparison: of one run with its first layout as baseline, or of two runs."""
+
+    baseline: str
+    subjects: tuple[str, ...]
+    effects: tuple[Effect, ...]
+    rivals: tuple[Effect, ...] = ()
+    """Throughput over all worker counts of pairs without the baseline: needed to find the leader.
+    """
+    noise: tuple[NoiseFloor, ...] = ()
+    unused: tuple[str, ...] = ()
+    """Why A/A controls gave no noise floor, a sentence each."""
+    tests: NonNegativeInt
+    unlike: tuple[str, ...] = ()
+    """Guard facts in which compared runs differ, in words; empty within a run."""

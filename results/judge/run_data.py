@@ -1,0 +1,173 @@
+"""A run read from its folder, each part when first used, and what the folder lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, wraps
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from weighbridge.results.figures.doubt import Doubt, PairDoubt, What
+from weighbridge.results.figures.summary import Row, rows_of
+from weighbridge.results.figures.visit import JudgedStep, read_visits
+from weighbridge.results.judge.comparing import compare
+from weighbridge.results.judge.comparison import Comparison
+from weighbridge.results.judge.host_equality import host_doubts
+from weighbridge.results.run import (
+    BUSY,
+    UNEVEN,
+    Attested,
+    ResolvedPlan,
+    RunEvent,
+    RunStore,
+    StepKey,
+    StepResult,
+    Telemetry,
+    Trial,
+    TuningRun,
+    TuningStore,
+    gaps,
+)
+
+_DOUBTED: Final[Mapping[str, What]] = {
+    BUSY: "machine busy",
+    UNEVEN: "reads uneven",
+}
+"""Doubts by the kind of a deployment's event."""
+_DoubtedAt = tuple[What, str, int]
+"""What is in doubt: layout and repeat."""
+
+
+class RunData:
+    """One run folder, read only. Properties raise as `results.run.store` does.
+
+    Rows and comparison are those of layouts; `results.features.open_run` opens a run with what its
+    features add to them.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Raises UsageError if it is not a run folder, or of an unknown version."""
+        self.store = RunStore.open(folder)
+        self.manifest = self.store.manifest
+        self.kept: dict[Callable[..., Any], Any] = {}
+        """What functions `of_run` made of it."""
+
+    @cached_property
+    def plan(self) -> ResolvedPlan:
+        return self.store.plan()
+
+    @cached_property
+    def steps(self) -> dict[StepKey, StepResult]:
+        """The latest result of each step."""
+        return self.store.latest()
+
+    def telemetry(self) -> Iterator[tuple[StepKey, Telemetry]]:
+        """What the hosts of each step used. Not cached: many runs have a lot of it."""
+        for key in self.steps:
+            found = self.store.telemetry(key)
+            if found is not None:
+                yield key, found
+
+    @cached_property
+    def visits(self) -> dict[StepKey, JudgedStep]:
+        """Each step reduced to its figures, its use of the hosts, and its verdicts."""
+        return read_visits(self.store, self.plan)
+
+    @cached_property
+    def tuning(self) -> TuningRun | None:
+        """The tuning's configuration; None if the run is not a tuning."""
+        return TuningStore(self.store.folder).run()
+
+    @cached_property
+    def trials(self) -> tuple[Trial, ...]:
+        """The trials of a tuning, in order; empty for other runs."""
+        return TuningStore(self.store.folder).trials() if self.tuning is not None else ()
+
+    @cached_property
+    def every_row(self) -> tuple[Row, ...]:
+        """The table with the steps in which something died."""
+        return rows_of(self.plan, self.visits)
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """The table of steps in which nothing died; of a tuning its variants."""
+        return self.in_doubt(row for row in self.every_row if row.fault is None)
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        """Every layout compared with the first; of a tuning each variant with the baseline."""
+        if not self.rows:
+            # Something died in every step: outages have their own comparison.
+            return Comparison(baseline=self.plan.layouts[0].name, subjects=(), effects=(), tests=0)
+        return compare(self.rows, self.plan.twins, self.plan.suite.bounds, self.between)
+
+    @cached_property
+    def between(self) -> tuple[PairDoubt, ...]:
+        """Doubts about pairs of layouts, by what their hosts could do."""
+        return host_doubts(self.attested, self.plan.measured)
+
+    def in_doubt(self, rows: Iterable[Row]) -> tuple[Row, ...]:
+        """The rows with doubts about their deployments."""
+        return with_event_doubts(list(rows), self.events)
+
+    @cached_property
+    def layers(self) -> tuple[Row, ...]:
+        """The table of what was measured below and beside the gateways."""
+        return rows_of(self.plan, self.visits, layers=True)
+
+    @cached_property
+    def attested(self) -> tuple[Attested, ...]:
+        return self.store.attested()
+
+    @cached_property
+    def events(self) -> tuple[RunEvent, ...]:
+        return self.store.events()
+
+    @cached_property
+    def gaps(self) -> tuple[str, ...]:
+        return gaps(self.store, self.plan, self.steps.values())
+
+
+_Made = TypeVar("_Made")
+
+
+def of_run(make: Callable[[RunData], _Made]) -> Callable[[RunData], _Made]:
+    """A function of a run that computes once for each run."""
+
+    @wraps(make)
+    def once(data: RunData) -> _Made:
+        if make not in data.kept:
+            data.kept[make] = make(data)
+        found: _Made = data.kept[make]
+        return found
+
+    return once
+
+
+def with_event_doubts(rows: Sequence[Row], events: Sequence[RunEvent]) -> tuple[Row, ...]:
+    """The rows; provisional if most repeats had a deployment in doubt: a busy machine affects all
+    rows, storage hosts that do not share reads those of reads.
+    """
+    found: dict[_DoubtedAt, RunEvent] = {}
+    for event in events:
+        if event.kind in _DOUBTED and event.layout is not None and event.repeat is not None:
+            found[_DOUBTED[event.kind], event.layout, event.repeat] = event
+    return tuple(_with_event_doubts(row, found) for row in rows)
+
+
+def _with_event_doubts(row: Row, found: Mapping[_DoubtedAt, RunEvent]) -> Row:
+    doubts = list(row.doubts)
+    for what in dict.fromkeys(_DOUBTED.values()):
+        events = [
+            event
+            for one in row.used
+            if (event := found.get((what, row.layout, one.repeat))) is not None
+        ]
+        touched = what != "reads uneven" or row.operation == "read"
+        if touched and 2 * len(events) > len(row.used) and all(one.what != what for one in doubts):
+            before = "before it was measured, " if what == "machine busy" else ""
+            words = f"{before}{events[-1].text}"
+            doubts.append(Doubt(what=what, grade="mild", words=words))
+    return (
+        row if len(doubts) == len(row.doubts) else row.model_copy(update={"doubts": tuple(doubts)})
+    )

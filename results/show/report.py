@@ -1,0 +1,317 @@
+"""What each layout did, in absolute figures: one line for each kind of requests and layout.
+
+It stands beside the ratios of the cards. Every line leads to its line in the table of results.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Final
+
+from weighbridge.common.record import Record
+from weighbridge.results.figures.metrics import METRICS, MetricKey
+from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM, Ratio
+from weighbridge.results.figures.summary import Row, shown
+from weighbridge.results.judge.comparison import Comparison, Effect, Kind, kind_of, subjects
+from weighbridge.results.judge.host_equality import host_shares, sameness, unequal_shares
+from weighbridge.results.judge.leads import overall
+from weighbridge.results.judge.reasons import Reason, Remedy, marks
+from weighbridge.results.judge.run_data import RunData
+from weighbridge.results.numbers import UNKNOWN, show_ratio
+from weighbridge.results.run import ResolvedPlan, RunEvent, Sheet
+from weighbridge.results.run.step import driver_label
+from weighbridge.results.show.answer import Answer, signs
+from weighbridge.results.show.charts.resources import resource_finding, resource_tables
+from weighbridge.results.show.gallery import Gallery
+from weighbridge.results.show.page import render
+from weighbridge.results.show.result_tables import (
+    EFFECT_HEAD,
+    EFFECT_NUMBERS,
+    effect_texts,
+    results_table,
+)
+from weighbridge.results.show.section import Section
+
+_NUMBER: Final = re.compile(r"\d+")
+
+ANSWERS: Final = ("ratios", "throughput-bars")
+"""The charts that are not folded."""
+BACKGROUND: Final = "background: "
+"""Prefix of facts about background work of daemons: scrub, balancer, auditors, replicators ..."""
+
+NOTABLE_EVENTS: Final = ("resumed", "unlike", "budget")
+"""Events a reader must know of: the run was resumed, the environment changed, the budget ended it.
+"""
+
+
+class Fact(Record):
+    """One setting: a value for each layout, in order."""
+
+    name: str
+    values: tuple[str, ...]
+
+    @property
+    def differs(self) -> bool:
+        return len(set(self.values)) > 1
+
+
+def report(
+    data: RunData,
+    answer: Answer,
+    gallery: Gallery,
+    sections: Sequence[Section],
+    reasons: Sequence[Reason] = (),
+    remedy: Remedy | None = None,
+) -> str:
+    """Render the report. `sections` are those of features; `remedy` would settle what is open."""
+    manifest, plan, rows, comparison = data.manifest, data.plan, data.rows, data.comparison
+    names = [layout.name for layout in plan.layouts]
+    compared = [name for name in names if name not in plan.twins]
+    shown = results_table(rows, reasons)
+    own = [row for row in rows if row.layout not in plan.twins]
+    resources = resource_tables(own)
+    kinds = {effects[0].about: effects for effects in overall(comparison).values()}
+    return render(
+        "report.html.j2",
+        gallery.charts,
+        plan.layouts,
+        manifest=manifest,
+        plan=plan,
+        plan_yaml=data.store.plan_yaml(),
+        headline=answer.headline or f"{compared[0]}, measured alone",
+        caveat=answer.caveat,
+        context=answer.context,
+        compared=compared,
+        kinds=kinds,
+        details=[
+            effect
+            for effect in comparison.effects
+            if effect.workers is not None and effect.metric == "throughput"
+        ],
+        cards=answer.cards,
+        charts=gallery.of("workers"),
+        strips={one.key: one for one in resources if one.recorded},
+        limits=resources,
+        resource_finding=resource_finding(own),
+        unsampled=_unsampled(data.events),
+        caches=_caches(names, data.events),
+        attested=sameness(data.attested, names, plan.twins),
+        several_drivers=len({row.driver for row in rows}) > 1,
+        driver_label=driver_label,
+        table=shown,
+        columns=[
+            number
+            for number, column in enumerate(shown.columns)
+            if column.title not in ("API", "Driver")
+            or len({line.cells[number] for line in shown.lines}) > 1
+        ],
+        spoilt=[
+            row
+            for row in rows
+            if not row.ranked or row.count("errors") or row.repeats < plan.suite.repeats
+        ],
+        reasons=reasons,
+        remedy=remedy,
+        signs=signs(data),
+        first=[section for section in sections if not section.folded],
+        folded=[section for section in sections if section.folded],
+        gallery=gallery,
+        claim_repeats=REPEATS_FOR_A_CLAIM,
+        glance=glance(rows, comparison, reasons, tuple(plan.twins)),
+        anchor_of=anchor_of,
+        general=[sheet for sheet in manifest.sheets if sheet.layout is None],
+        unequal=unequal_shares(plan),
+        facts={**_share_facts(plan), **_facts(manifest.sheets, names)},
+        command=shlex.join(manifest.command),
+        maps=gallery.of("certainty"),
+        bars=[one for one in gallery.of("figures") if one.key in ANSWERS],
+        figures=[one for one in gallery.of("figures") if one.key not in ANSWERS],
+        leads=answer.leads,
+        comparison=comparison,
+        gaps=(*data.gaps, *gallery.left_out),
+        turns=[event for event in data.events if event.kind in NOTABLE_EVENTS],
+        effect_head=EFFECT_HEAD,
+        effect_numbers=EFFECT_NUMBERS,
+        effect_lines=effect_texts(comparison),
+    )
+
+
+def _facts(sheets: Sequence[Sheet], layouts: Sequence[str]) -> dict[str, tuple[Fact, ...]]:
+    """The layouts' sheets side by side. Background work comes first: it must be off or the same."""
+    background: list[Fact] = []
+    found: dict[str, tuple[Fact, ...]] = {}
+    for title in dict.fromkeys(sheet.title for sheet in sheets if sheet.layout is not None):
+        mine = {sheet.layout: sheet.facts for sheet in sheets if sheet.title == title}
+        rest: list[Fact] = []
+        for name in dict.fromkeys(name for facts in mine.values() for name in facts):
+            values = tuple(mine.get(layout, {}).get(name, UNKNOWN) for layout in layouts)
+            fact = Fact(name=name.removeprefix(BACKGROUND), values=values)
+            (background if name.startswith(BACKGROUND) else rest).append(fact)
+        found[title] = tuple(rest)
+    return {**({"background work": tuple(background)} if background else {}), **found}
+
+
+def _share_facts(plan: ResolvedPlan) -> dict[str, tuple[Fact, ...]]:
+    known = {one.layout: one for one in host_shares(plan)}
+    if not known:
+        return {}
+    shares = [known.get(layout.name) for layout in plan.layouts]
+    facts = (
+        Fact(
+            name="in total", values=tuple(UNKNOWN if one is None else one.words for one in shares)
+        ),
+        Fact(
+            name="hosts",
+            values=tuple(UNKNOWN if one is None else ", ".join(one.hosts) for one in shares),
+        ),
+    )
+    return {"share of the hosts": facts}
+
+
+def _caches(layouts: Sequence[str], events: Sequence[RunEvent]) -> tuple[Fact, ...]:
+    """Which caches were dropped how often on each layout; texts that differ in numbers are one."""
+    found: dict[str, list[RunEvent]] = {}
+    for event in events:
+        if event.kind == "caches" and event.layout in layouts:
+            found.setdefault(_NUMBER.sub("\0", event.text), []).append(event)
+    facts = []
+    for pattern, same in found.items():
+        name = pattern
+        for each in zip(*(map(int, _NUMBER.findall(one.text)) for one in same), strict=True):
+            low, high = min(each), max(each)
+            name = name.replace("\0", f"{low}" if low == high else f"{low} to {high}", 1)
+        counts = [sum(one.layout == layout for one in same) for layout in layouts]
+        values = tuple(
+            UNKNOWN if not count else "once" if count == 1 else f"{count} times" for count in counts
+        )
+        facts.append(Fact(name=name, values=values))
+    return tuple(facts)
+
+
+def _unsampled(events: Sequence[RunEvent]) -> tuple[str, ...]:
+    messages = (f"{event.layout}: {event.text}" for event in events if event.kind == "telemetry")
+    return tuple(dict.fromkeys(messages))
+
+
+_METRICS: Final[tuple[MetricKey, ...]] = ("throughput", "bandwidth", "p90", "max", "first-byte")
+
+
+class GlanceLine(Record):
+    """One layout at the most workers of one kind of requests."""
+
+    about: str
+    workers: int
+    layout: str
+    cells: tuple[str, ...]
+    ratio: str
+    """Its throughput relative to the first layout's; in brackets what claims nothing."""
+    limited_by: str
+    marks: str
+    anchor: str
+    """Where its line is in the table of results."""
+    ranked: bool
+    provisional: bool
+
+
+class Glance(Record):
+    """The lines, the titles and units of their figures, and the layout of the ratios."""
+
+    head: tuple[tuple[str, str], ...]
+    lines: tuple[GlanceLine, ...]
+    baseline: str
+    anchors: dict[str, str]
+    """Where the first line of each kind of requests is in the table of results."""
+
+
+def anchor_of(number: int) -> str:
+    """The name of a line of the table of results, from 0, for links to it."""
+    return f"row-{number + 1}"
+
+
+def glance(
+    rows: Sequence[Row],
+    comparison: Comparison | None,
+    found: Sequence[Reason],
+    controls: Sequence[str] = (),
+) -> Glance:
+    """The lines for a table of these rows, in its order, without the A/A `controls`."""
+    names = subjects(rows)
+    numbered = [(number, row) for number, row in enumerate(rows) if row.layout not in controls]
+    baseline = "" if comparison is None or not comparison.subjects else comparison.baseline
+    effects = _throughputs(comparison)
+    lines: list[GlanceLine] = []
+    anchors: dict[str, str] = {}
+    for kind, group in groupby(numbered, key=lambda one: kind_of(one[1])):
+        mine = list(group)
+        anchors[names[kind]] = anchor_of(mine[0][0])
+        most = max(row.workers for _, row in mine)
+        lines += [
+            _line(number, row, names[kind], baseline, effects, found)
+            for number, row in mine
+            if row.workers == most
+        ]
+    return Glance(
+        head=tuple((METRICS[key].title, METRICS[key].unit) for key in _METRICS),
+        lines=tuple(lines),
+        baseline=baseline,
+        anchors=anchors,
+    )
+
+
+def _throughputs(comparison: Comparison | None) -> dict[tuple[Kind, int, str], Effect]:
+    if comparison is None:
+        return {}
+    return {
+        (kind_of(one), one.workers, one.subject): one
+        for one in comparison.effects
+        if one.metric == "throughput" and one.workers is not None
+    }
+
+
+def _line(
+    number: int,
+    row: Row,
+    about: str,
+    baseline: str,
+    effects: dict[tuple[Kind, int, str], Effect],
+    found: Sequence[Reason],
+) -> GlanceLine:
+    effect = effects.get((kind_of(row), row.workers, row.layout))
+    ratio = UNKNOWN
+    if row.layout == baseline and row.ranked and row.figure("throughput").known:
+        ratio = "1"
+    elif effect is not None and effect.ratio is not None:
+        ratio = show_ratio(effect.ratio.value)
+        ratio = ratio if effect.verdict in ("better", "worse") else f"({ratio})"
+    return GlanceLine(
+        about=about,
+        workers=row.workers,
+        layout=row.layout,
+        cells=tuple(shown(row, key, spread=False) for key in _METRICS),
+        ratio=ratio,
+        limited_by=row.limited_by or UNKNOWN,
+        marks=marks(row, found),
+        anchor=anchor_of(number),
+        ranked=row.ranked,
+        provisional=row.provisional,
+    )
+
+
+def ratio_cell(known: Ratio) -> str:
+    """A factor with its interval, which is unknown after one repeat."""
+    if known.low is None or known.high is None:
+        return f"{known.value:.2f}×"
+    return f"{known.value:.2f}× ({known.low:.2f} to {known.high:.2f})"
+
+
+def ratio_times(known: Ratio) -> str:
+    """`1.50 times (1.40 to 1.61)`, with what keeps it from being a claim."""
+    if known.low is None or known.high is None:
+        return f"{known.value:.2f} times (one repeat: no interval)"
+    if not known.shown:
+        return f"{known.value:.2f} times (not significant, {known.low:.2f} to {known.high:.2f})"
+    few = "" if known.claim else f"; {known.repeats} repeats are too few for a claim"
+    return f"{known.value:.2f} times ({known.low:.2f} to {known.high:.2f}{few})"

@@ -1,0 +1,718 @@
+import csv
+from typing import Any
+
+import pytest
+
+from made_rows import altered, made_row, made_workload, present
+from weighbridge.common.structure import Redundancy, Structure
+from weighbridge.results.features.layers.feature import ceiling_lines, finding
+from weighbridge.results.features.layers.staircase import (
+    Ceiling,
+    CeilingGap,
+    CeilingQuery,
+    Staircase,
+    ceiling,
+    doubts,
+    gaps,
+    percent,
+    staircase_csv,
+)
+from weighbridge.results.features.layers.staircases import beside, staircases, with_ceilings
+from weighbridge.results.figures.summary import Row
+from weighbridge.results.figures.use import Resource
+from weighbridge.results.judge.host_equality import BOUNDS, FREE_BOUND
+from weighbridge.results.run.resolved import (
+    BenchedPool,
+    PlannedHardware,
+    PlannedLayout,
+    ResolvedPlan,
+)
+from weighbridge.results.run.telemetry import Attested
+from weighbridge.suites import Suite
+
+MB = 10**6
+STORES = ("store-1", "store-2", "store-3")
+LAYERS = ("disk", "network", "rados", "object-server", "gateway")
+
+
+def structure(**changes: Any) -> Structure:
+    known: dict[str, Any] = {
+        "entrances": ("gateway-1",),
+        "gateways": ("gateway-1",),
+        "stores": STORES,
+        "disks": dict.fromkeys(STORES, (0,)),
+        "replicas": 3,
+        "copied_by": "store",
+    }
+    return Structure.model_validate({**known, **changes})
+
+
+def plan(
+    layout: str = "rgw-beast",
+    *,
+    layers: tuple[str, ...] = LAYERS,
+    mix: bool = False,
+    **changes: Any,
+) -> ResolvedPlan:
+    """Reads and writes of 1 MB: op/s and MB/s are the same figures."""
+    mixed = {"read": 1, "write": 1}
+    workloads = (
+        made_workload(name="reads", operations=mixed if mix else {"read": 1}, workers=(1, 8)),
+        made_workload(name="writes", operations={"write": 1}, workers=(1, 8)),
+    )
+    store = {"rgw": "rados", "swift": "object-server"}.get(layout.partition("-")[0])
+    return ResolvedPlan(
+        suite=Suite.model_validate(
+            {"name": "s", "about": "s", "workloads": workloads, "layers": layers}
+        ),
+        hardware=PlannedHardware(name="h", clients=("client-1",)),
+        layouts=(PlannedLayout(name=layout, gateway=layout.split("-", maxsplit=1)[0]),),
+        structures={layout: structure(**{"layer": store, **changes})},
+    )
+
+
+def row(ops_s: float | None, workers: int = 8, **changes: Any) -> Row:
+    known = {
+        "layout": "rgw-beast",
+        "workload": "reads",
+        "workers": workers,
+        "throughput_ops_s": ops_s,
+        "bandwidth_mb_s": ops_s,
+        "valid": True,
+    }
+    return made_row(**{**known, **changes})
+
+
+def below(api: str, ops_s: float | None, **changes: Any) -> Row:
+    return row(
+        ops_s,
+        **{"api": api, "layer": api, "driver": "rados" if api == "rados" else "locust", **changes},
+    )
+
+
+WRITES: dict[str, Any] = {"workload": "writes", "operation": "write"}
+SWIFT: dict[str, Any] = {"layout": "swift"}
+
+
+def hosts(disk_mb: float = 100, link_mb: float = 1000, layout: str = "rgw-beast") -> list[Attested]:
+    """Three disks, one a store, and every pair of hosts."""
+    known: dict[str, Any] = {"layout": layout, "size": MB, "promised": 1e12}
+    found = [
+        disk(host, "wb0", operation, pick, disk_mb, **known)
+        for host in STORES
+        for operation, pick in (("read", "random"), ("write", "sequential"))
+    ]
+    ends = [("client-1", name) for name in ("gateway-1", *STORES)] + [
+        ("gateway-1", name) for name in STORES
+    ]
+    pairs = [pair for one, other in ends for pair in both_ways(one, other, link_mb)]
+    return found + [altered(one, layout=layout, promised=None) for one in pairs]
+
+
+def only(
+    planned: ResolvedPlan, rows: list[Row], layers: list[Row], attested: list[Attested]
+) -> Staircase:
+    (stair,) = staircases(planned, rows, layers, attested)
+    return stair
+
+
+BELOW = {"disk": (300, None), "network": (1000, None)}
+
+
+def levels(stair: Staircase) -> dict[str, tuple[float | None, float | None]]:
+    return {step.level: (step.throughput_ops_s, step.of_below) for step in stair.steps}
+
+
+def test_each_layer_is_a_share_of_the_one_below_and_of_the_disks() -> None:
+    stair = only(plan(), [row(20, 1), row(60, 8)], [below("rados", 150)], hosts())
+    assert levels(stair) == {**BELOW, "rados": (150, 0.5), "gateway": (60, 0.4)}
+    assert [step.of_disks for step in stair.steps] == [None, pytest.approx(10 / 3), 0.5, 0.2]
+    assert stair.words == (
+        "rgw-beast, 1 MB reads: disks 300 op/s → network 1,000 → RADOS 150 (50 % of its disks) → "
+        "gateway 60.0 (40 % of RADOS)"
+    )
+
+
+def test_the_gateways_best_valid_worker_count_counts() -> None:
+    stair = only(
+        plan(),
+        [row(70, 1), row(60, 8), row(500, 8, valid=False, notes=("not valid",))],
+        [],
+        hosts(),
+    )
+    assert (stair.top.throughput_ops_s, stair.top.workers) == (70, 1)
+
+
+def test_writes_are_counted_after_replication() -> None:
+    stair = only(plan(), [row(20, **WRITES)], [below("rados", 80, **WRITES)], hosts())
+    below_writes = {**BELOW, "disk": (100, None)}
+    assert levels(stair) == {**below_writes, "rados": (80, 0.8), "gateway": (20, 0.25)}
+
+
+def test_writes_to_single_disks_of_object_servers_are_divided_by_the_replicas() -> None:
+    planned = plan("swift", copied_by="gateway")
+    stair = only(
+        planned,
+        [row(20, **SWIFT, **WRITES)],
+        [below("object-server", 240, **SWIFT, **WRITES)],
+        hosts(layout="swift"),
+    )
+    assert levels(stair)["object-server"] == (80, 0.8)
+    assert levels(stair)["gateway"] == (20, 0.25)
+    assert levels(stair)["network"] == (pytest.approx(1000 / 3), None)
+    reads = only(
+        planned, [row(20, **SWIFT)], [below("object-server", 240, **SWIFT)], hosts(layout="swift")
+    )
+    assert levels(reads)["object-server"] == (240, 0.8)
+
+
+def test_a_store_is_a_share_of_its_network_if_that_is_slower_than_its_disks() -> None:
+    stair = only(plan(), [row(20)], [below("rados", 90)], hosts(disk_mb=1000, link_mb=100))
+    step = present(stair.step("rados"))
+    # Three stores send a bench on the gateway's host no more than its own link carries.
+    assert (step.below, step.of_below) == ("network", 0.9)
+
+
+def test_only_ceph_has_a_step_of_osds_alone() -> None:
+    asked = (*LAYERS, "osd")
+    ceph = only(plan(layers=asked), [row(20, **WRITES)], [], hosts())
+    swift = only(
+        plan("swift", layers=asked), [row(20, **SWIFT, **WRITES)], [], hosts(layout="swift")
+    )
+    assert "osd" in levels(ceph)
+    assert "osd" not in levels(swift)
+
+
+def test_a_front_is_a_share_of_the_gateway_behind_it() -> None:
+    planned = plan("rgw-haproxy", front="HAProxy", daemons=2)
+    mine: dict[str, Any] = {"layout": "rgw-haproxy"}
+    behind = row(40, layer="gateway", **mine)
+    stair = only(
+        planned,
+        [row(60, **mine)],
+        [below("rados", 80, **mine), behind],
+        hosts(layout="rgw-haproxy"),
+    )
+    assert levels(stair) == {
+        **BELOW,
+        "rados": (80, pytest.approx(80 / 300)),
+        "gateway": (40, 0.5),
+        "front": (60, 1.5),
+    }
+    # Two daemons may do more than one.
+    assert (stair.top.name, stair.top.doubt) == ("HAProxy", None)
+    lone = plan("rgw-haproxy", front="HAProxy", daemons=1)
+    stair = only(lone, [row(60, **mine)], [behind], hosts(layout="rgw-haproxy"))
+    assert not stair.top.believable
+
+
+def test_an_unmeasured_or_failed_layer_is_a_gap_with_its_reason_that_shares_skip() -> None:
+    disks = [one for one in hosts() if one.kind == "disk"]
+    stair = only(plan(layers=("disk",)), [row(60)], [], disks)
+    assert levels(stair) == {
+        "disk": (300, None),
+        "network": (None, None),
+        "rados": (None, None),
+        "gateway": (60, 0.2),
+    }
+    assert gaps([stair]) == (
+        "Network of rgw-beast: not measured: --layers network",
+        "RADOS of rgw-beast: not measured: --layers rados",
+    )
+    failed = below("rados", None, valid=False, notes=("not valid", "rados bench: 2 instances died"))
+    stair = only(plan(), [row(60)], [failed], hosts())
+    assert levels(stair)["rados"] == (None, None)
+    assert gaps([stair]) == ("RADOS of rgw-beast: rados bench: 2 instances died",)
+
+
+def test_without_layers_in_the_suite_or_bodies_of_requests_there_is_no_staircase() -> None:
+    assert staircases(plan(layers=()), [row(60)], [], hosts()) == ()
+    assert staircases(plan(), [row(60, operation="list", bandwidth_mb_s=None)], [], hosts()) == ()
+
+
+def test_reads_above_their_disks_came_from_memory_and_are_believed() -> None:
+    stair = only(plan(), [row(400)], [below("rados", 900)], hosts())
+    for step, times in ((stair.step("rados"), "3.0 times"), (stair.top, "1.3 times")):
+        assert step is not None
+        assert (present(step.doubt).verdict, step.believable) == ("from memory", True)
+        assert present(step.doubt).text.startswith(times)
+
+
+def test_writes_above_their_disks_are_not_believable() -> None:
+    stair = only(plan(), [row(120, **WRITES)], [below("rados", 150, **WRITES)], hosts())
+    assert [step.level for step in stair.steps if not step.believable] == ["rados", "gateway"]
+    assert doubts([stair])[0].startswith(
+        "RADOS of rgw-beast, 1 MB writes: not believable (1.5 times what its disks can do: ack"
+    )
+
+
+def test_a_figure_above_a_ceiling_within_the_bound_is_not_doubted() -> None:
+    assert only(plan(), [row(109.9, **WRITES)], [], hosts()).top.doubt is None
+    assert only(plan(), [row(110.1, **WRITES)], [], hosts()).top.doubt is not None
+
+
+def test_a_gateway_above_its_store_or_its_network_is_not_believable() -> None:
+    above_store = only(plan(), [row(60)], [below("rados", 50)], hosts())
+    assert present(above_store.top.doubt).verdict == "not believable"
+    above_network = only(plan(), [row(60)], [], hosts(link_mb=40))
+    assert "1.5 times what its network can do" in present(above_network.top.doubt).text
+
+
+def cpu(host: str, tier: str, share: float = 0.99) -> Resource:
+    return Resource.model_validate(
+        {"what": "CPU", "host": host, "tier": tier, "share": share, "limit": "0.6"}
+    )
+
+
+def test_a_layer_whose_load_generator_ran_out_of_cpu_is_a_lower_bound() -> None:
+    held = below("rados", 50, resources=(cpu("gateway-1", "gateway"),))
+    stair = only(plan(), [row(60)], [held], hosts())
+    rados = present(stair.step("rados"))
+    assert rados.held == "CPU of gateway-1 (99 % of 0.6)"
+    assert present(rados.doubt).verdict == "at least"
+    assert "RADOS at least 50.0" in stair.words
+    # Figures above it are then not surprising.
+    assert (present(stair.top.doubt).verdict, stair.top.believable) == ("held below", True)
+
+
+def test_a_gateway_out_of_cpu_was_not_limited_by_its_load_generator() -> None:
+    for host, tier, held in (("gateway-1", "gateway", False), ("client-1", "client", True)):
+        found = only(plan(), [row(60, resources=(cpu(host, tier),))], [], hosts())
+        assert bool(found.top.held) is held
+    store = below("object-server", 90, **SWIFT, resources=(cpu("gateway-1", "gateway"),))
+    stair = only(plan("swift"), [row(60, **SWIFT)], [store], hosts(layout="swift"))
+    assert all(step.held == "" for step in stair.steps)
+
+
+def test_only_rows_above_a_layer_below_get_a_note() -> None:
+    rows = [row(20, 1), row(400, 8)]
+    stairs = staircases(plan(), rows, [], hosts())
+    first, second = with_ceilings(rows, stairs)
+    assert first == rows[0]
+    assert second.notes == ("from memory: 1.3 times what its disks can do",)
+    assert (first.reached, second.reached) == ((), ("disk",))
+
+
+def test_unbelievable_figures_are_not_ranked_and_those_from_memory_are() -> None:
+    rows = [row(400, 8), row(5000, 8, operation="write")]
+    read, written = with_ceilings(rows, staircases(plan(), rows, [], hosts()))
+    assert (read.doubts, read.ranked) == ((), True)
+    (doubt,) = written.doubts
+    assert (doubt.what, doubt.grade) == ("above its ceiling", "grave")
+    assert not written.ranked
+    assert written.notes == (doubt.words,)
+
+
+def test_an_unsteady_row_is_not_a_step() -> None:
+    moving = altered(
+        row(60, 8), steady=False, notes=("not steady", "throughput falls by 30 % over the window")
+    )
+    assert only(plan(), [row(40, 1), moving], [], hosts()).top.throughput_ops_s == 40
+    alone = only(plan(), [moving], [], hosts()).top
+    assert alone.throughput_ops_s is None
+    assert alone.note == "throughput falls by 30 % over the window"
+
+
+def test_a_mix_notes_that_other_operations_shared_the_layers() -> None:
+    rows = [row(30), row(30, operation="write")]
+    reads, _ = staircases(plan(mix=True), rows, [], hosts())
+    assert reads.top.note == "a mix: other operations shared it"
+
+
+def test_a_suite_about_rados_itself_has_rados_on_top() -> None:
+    stair = only(plan(), [row(60, api="rados", driver="rados")], [], hosts())
+    assert levels(stair) == {**BELOW, "rados": (60, 0.2)}
+
+
+def test_rbd_and_cephfs_are_listed_separately() -> None:
+    rows = [
+        below("rados", 1),
+        row(2, api="rbd", layer="rbd", driver="fio"),
+        row(3, api="cephfs", layer="cephfs", driver="fio"),
+    ]
+    assert [one.layer for one in beside(rows)] == ["rbd", "cephfs"]
+
+
+def test_the_csv_has_a_line_per_step_with_empty_gaps() -> None:
+    stair = only(plan(layers=("disk",)), [row(60)], [], hosts())
+    lines = {line["level"]: line for line in csv.DictReader(staircase_csv([stair]).splitlines())}
+    assert list(lines) == ["disk", "network", "rados", "gateway"]
+    top = lines["gateway"]
+    assert (top["throughput_ops_s"], top["share_of_below"], top["below"]) == ("60.0", "0.2", "disk")
+    assert (lines["rados"]["throughput_ops_s"], lines["rados"]["believable"]) == ("", "")
+    assert lines["rados"]["note"] == "not measured: --layers rados"
+
+
+@pytest.mark.parametrize(
+    ("share", "words"), [(0.344, "34 %"), (1.5, "150 %"), (0.0123, "1.2 %"), (None, "")]
+)
+def test_shares_have_two_digits_or_more(share: float | None, words: str) -> None:
+    assert percent(share) == words
+
+
+MINE: dict[str, Any] = {"layout": "mine"}
+APART = "pool bench has 1 replica, and default.rgw.buckets.data 3"
+
+
+def planned(apart: str = "", **changes: Any) -> ResolvedPlan:
+    known: dict[str, Any] = {
+        "host": "gateway-1",
+        "pool": "bench",
+        "user": "client.bench",
+        "kept": Redundancy(replicas=3),
+        "pg_num": 32,
+        "rule": 0,
+        "apart": apart,
+    }
+    pool = BenchedPool.model_validate({**known, **changes})
+    layouts = (PlannedLayout(name="mine", gateway="existing"),)
+    changed = {"layouts": layouts, "structures": {}, "pools": {"mine": pool}}
+    return plan().model_copy(update=changed)
+
+
+def stair(rados: float, gateway: float, apart: str = "", **changes: Any) -> Staircase:
+    return only(
+        planned(apart), [row(gateway, **MINE)], [below("rados", rados, **MINE, **changes)], []
+    )
+
+
+def test_a_gateway_is_a_share_of_a_pool_that_keeps_objects_as_its_own() -> None:
+    found = stair(100, 40)
+    assert levels(found)["rados"] == (100, None)
+    assert levels(found)["gateway"] == (40, 0.4)
+    rados = present(found.step("rados"))
+    assert rados.note == (
+        "pool bench: 3 replicas, 32 placement groups, CRUSH rule 0; from gateway-1"
+    )
+    assert finding([found]) == "Of what RADOS can do, clients get 40 % (mine)"
+    assert [line.layer for line in ceiling_lines([found])["reads-read-swift-locust"]] == ["RADOS"]
+
+
+def test_a_gateway_is_no_share_of_a_pool_that_is_unlike_its_own_and_no_ceiling_is_drawn() -> None:
+    found = stair(100, 40, APART)
+    assert levels(found)["rados"] == (100, None)
+    assert levels(found)["gateway"] == (40, None)
+    assert doubts([found]) == (f"RADOS of mine, 1 MB reads: not below ({APART})",)
+    assert "RADOS" not in finding([found])
+    assert ceiling_lines([found])["reads-read-swift-locust"] == ()
+
+
+def test_a_gateway_above_a_pool_unlike_its_own_is_believed() -> None:
+    found = stair(100, 140, APART)
+    assert found.top.doubt is None
+    (ranked,) = with_ceilings([row(140, **MINE)], [found])
+    assert ranked.doubts == ()
+
+
+def test_a_gateway_above_a_pool_like_its_own_may_be_on_more_hosts_and_is_ranked() -> None:
+    found = stair(100, 140)
+    assert present(found.top.doubt).verdict == "held below"
+    assert present(found.top.doubt).text == (
+        "1.4 times what RADOS can do, which was measured from one host, gateway-1: it may do more"
+    )
+    (ranked,) = with_ceilings([row(140, **MINE)], [found])
+    assert (ranked.doubts, ranked.ranked) == ((), True)
+
+
+def test_a_bench_whose_host_ran_out_of_cpu_is_a_lower_bound() -> None:
+    found = stair(100, 40, resources=(cpu("gateway-1", "gateway"),))
+    rados = present(found.step("rados"))
+    assert rados.held.startswith("CPU of gateway-1")
+    assert "RADOS at least 100" in found.words
+
+
+def test_what_else_is_known_of_a_pool_is_beside_its_figure() -> None:
+    made = planned(remark="it is in use by rbd")
+    found = only(made, [row(40, **MINE)], [below("rados", 100, **MINE)], [])
+    rados = present(found.step("rados"))
+    assert rados.note.endswith("from gateway-1; it is in use by rbd")
+
+
+def test_what_a_later_version_knows_of_a_pool_is_ignored() -> None:
+    assert planned(colour="green").pools["mine"].kept == Redundancy(replicas=3)
+
+
+CEILING_STORES = ("store-1", "store-2")
+PLACE = {"layout": "x", "repeat": 0}
+
+
+def structure_of(**changes: Any) -> Structure:
+    disks = dict.fromkeys(CEILING_STORES, (0,))
+    return structure(**{"stores": CEILING_STORES, "disks": disks, "replicas": 2, **changes})
+
+
+def asked(operation: str = "read", size: float = 64_000, *, in_order: bool = False) -> CeilingQuery:
+    return CeilingQuery.model_validate(
+        {"operation": operation, "size_bytes": size, "in_order": in_order, "clients": ("client-1",)}
+    )
+
+
+def disk(host: str, name: str, operation: str, pick: str, value_mb: float, **more: Any) -> Attested:
+    size = more.pop("size", 64_000)
+    what = f"disk {name} {pick} {operation} of {size} B"
+    figure = {"kind": "disk", "unit": "B/s", "value": value_mb * MB, "promised": 1e9}
+    asked_of = {"what": what, "operation": operation, "pick": pick, "request_bytes": size}
+    return Attested.model_validate({**PLACE, "host": host, **figure, **asked_of, **more})
+
+
+def link(sender: str, receiver: str, mb_s: float) -> Attested:
+    bit_s = mb_s * MB * 8
+    known = {"host": receiver, "kind": "network", "what": f"network from {sender}"}
+    rates = {"value": bit_s, "promised": bit_s, "unit": "bit/s"}
+    ends = {"sender": sender, "receiver": receiver}
+    return Attested.model_validate({**PLACE, **known, **rates, **ends})
+
+
+def both_ways(one: str, other: str, mb_s: float) -> list[Attested]:
+    return [link(one, other, mb_s), link(other, one, mb_s)]
+
+
+DISKS = [
+    disk(host, "wb0", operation, pick, value)
+    for host, factor in (("store-1", 1), ("store-2", 2))
+    for operation, pick, value in (
+        ("read", "random", 10 * factor),
+        ("read", "sequential", 100 * factor),
+        ("write", "random", 5 * factor),
+        ("write", "sequential", 60 * factor),
+    )
+]
+
+
+def rate(found: Ceiling | CeilingGap) -> float:
+    assert isinstance(found, Ceiling), found
+    return found.bytes_s / MB
+
+
+def test_reads_come_from_all_disks_and_writes_go_to_as_many_as_there_are_replicas() -> None:
+    def of(query: CeilingQuery, **changes: Any) -> float:
+        return rate(ceiling("disk", DISKS, structure_of(**changes), query))
+
+    assert of(asked("read")) == 10 + 20
+    assert of(asked("read", in_order=True)) == 100 + 200
+    assert of(asked("write")) == (60 + 120) / 2
+    assert of(asked("write"), replicas=3) == (60 + 120) / 3
+
+
+def test_for_writes_the_better_of_sequential_and_random_requests_counts() -> None:
+    attested = [
+        disk(host, "wb0", "write", pick, value)
+        for host in CEILING_STORES
+        for pick, value in (("sequential", 40), ("random", 70))
+    ]
+    for figures, wanted in ((attested, 70), (attested[:2] + DISKS[4:], (70 + 120) / 2)):
+        assert rate(ceiling("disk", figures, structure_of(), asked("write"))) == wanted
+
+
+def test_a_journal_on_the_same_disk_halves_writes_and_not_reads() -> None:
+    twice = ceiling("disk", DISKS, structure_of(writes=2), asked("write"))
+    assert rate(twice) == (60 + 120) / 2 / 2
+    assert isinstance(twice, Ceiling)
+    assert twice.how.endswith("by 2 replicas, each written twice (journal and data)")
+    assert rate(ceiling("disk", DISKS, structure_of(writes=2), asked("read"))) == 30
+
+
+def test_separate_journal_disks_limit_writes_if_they_are_slower() -> None:
+    own = structure_of(
+        disks={"store-1": (0,)}, journals={"store-1": (1,)}, stores=("store-1",), replicas=1
+    )
+    for journal, wanted in ((40, 40), (90, 60)):
+        attested = [
+            disk("store-1", name, "write", "sequential", value)
+            for name, value in (("wb0", 60), ("wb1", journal))
+        ]
+        assert rate(ceiling("disk", attested, own, asked("write"))) == wanted
+
+
+def test_only_disks_that_hold_objects_count() -> None:
+    databases = [disk(host, "wb0", "read", "random", 1000) for host in CEILING_STORES]
+    objects = [disk(host, "wb1", "read", "random", 10) for host in CEILING_STORES]
+    separate = structure_of(disks=dict.fromkeys(CEILING_STORES, (1,)))
+    assert rate(ceiling("disk", [*databases, *objects], separate, asked("read"))) == 20
+
+
+def test_the_nearest_measured_size_by_ratio_is_used_and_named() -> None:
+    sizes = ((4096, 1), (4 * 2**20, 50))
+    attested = [
+        disk(host, "wb0", "read", "random", value, size=size)
+        for host in CEILING_STORES
+        for size, value in sizes
+    ]
+    found = ceiling("disk", attested, structure_of(), asked("read", 64 * MB))
+    assert rate(found) == 100
+    assert isinstance(found, Ceiling)
+    assert found.how == "2 disks, random requests of 4 MiB, the nearest measured to 64 MB"
+    assert rate(ceiling("disk", attested, structure_of(), asked("read", 16_000))) == 2
+
+
+def test_the_median_over_deployments_counts() -> None:
+    again = [
+        altered(one, repeat=repeat, value=one.value * by)
+        for repeat, by in ((1, 2), (2, 7))
+        for one in DISKS
+    ]
+    assert rate(ceiling("disk", [*DISKS, *again], structure_of(), asked("read"))) == 60
+
+
+@pytest.mark.parametrize(
+    ("attested", "changes", "why"),
+    [
+        ([one for one in DISKS if one.host == "store-1"], {}, "not measured on every disk"),
+        (
+            [altered(one, operation=None, pick=None, request_bytes=None) for one in DISKS],
+            {},
+            "not measured: --layers disk",
+        ),
+        ([], {}, "not measured: --layers disk"),
+        (DISKS, {"disks": {}}, "objects are kept in memory"),
+    ],
+)
+def test_an_unmeasured_disk_makes_a_gap_with_its_reason_not_a_smaller_sum(
+    attested: list[Attested], changes: dict[str, Any], why: str
+) -> None:
+    found = ceiling("disk", attested, structure_of(**changes), asked("read"))
+    assert isinstance(found, CeilingGap)
+    assert found.why.startswith(why)
+
+
+def test_an_unknown_gateway_has_no_ceilings() -> None:
+    for kind in ("disk", "osd", "network"):
+        assert isinstance(ceiling(kind, DISKS, None, asked("read")), CeilingGap)
+
+
+def test_the_bound_is_wider_for_figures_without_a_limit() -> None:
+    free = [altered(one, promised=None) for one in DISKS]
+    for attested, bound in ((DISKS, BOUNDS["disk"]), (free, FREE_BOUND)):
+        found = ceiling("disk", attested, structure_of(), asked("read"))
+        assert isinstance(found, Ceiling)
+        assert found.bound == bound
+
+
+def test_the_osds_bench_is_divided_by_the_replicas() -> None:
+    attested = [
+        altered(
+            disk(host, f"{number}", "write", "sequential", 30),
+            kind="osd",
+            what=f"osd.{number} write",
+        )
+        for number, host in enumerate(CEILING_STORES)
+    ]
+    assert rate(ceiling("osd", attested, structure_of(), asked("write"))) == (30 + 30) / 2
+    assert ceiling("osd", attested[:1], structure_of(), asked("write")) == CeilingGap(
+        why="not measured on every host of OSDs"
+    )
+    assert isinstance(ceiling("osd", attested, structure_of(), asked("read")), CeilingGap)
+
+
+def nics(**mb_s: float) -> dict[str, float]:
+    return {name.replace("_", "-"): value * MB * 8 for name, value in mb_s.items()}
+
+
+def links(client: float, gateway: float, store: float) -> tuple[list[Attested], dict[str, float]]:
+    """All pairs as measured with a NIC of this many MB/s on each host, and the NICs."""
+    limits = {"client-1": client, "gateway-1": gateway, **dict.fromkeys(CEILING_STORES, store)}
+    ends = [("client-1", name) for name in ("gateway-1", *CEILING_STORES)] + [
+        ("gateway-1", name) for name in CEILING_STORES
+    ]
+    attested = [
+        found
+        for one, other in ends
+        for found in both_ways(one, other, min(limits[one], limits[other]))
+    ]
+    return attested, {name: value * MB * 8 for name, value in limits.items()}
+
+
+def network(
+    hosts: tuple[list[Attested], dict[str, float]], operation: str, **changes: Any
+) -> Ceiling | CeilingGap:
+    attested, limits = hosts
+    return ceiling(
+        "network", attested, structure_of(**changes), altered(asked(operation), nics_bit_s=limits)
+    )
+
+
+def test_the_network_is_its_narrowest_crossing() -> None:
+    # One client receives at most what its link carries, whatever gateway and stores could send.
+    assert rate(network(links(100, 500, 500), "read")) == 100
+    # Two stores send 40 each.
+    assert rate(network(links(1000, 1000, 40), "read")) == 80
+
+
+def test_the_links_of_all_clients_add_up() -> None:
+    attested, limits = links(100, 500, 500)
+    attested += both_ways("client-2", "gateway-1", 60)
+    both = altered(
+        asked("read"), clients=("client-1", "client-2"), nics_bit_s={**limits, **nics(client_2=60)}
+    )
+    found = ceiling("network", attested, structure_of(), both)
+    assert rate(found) == 160
+    assert isinstance(found, Ceiling)
+    assert found.how == "what client-1, client-2 receive"
+    unknown = altered(both, clients=("client-1", "client-3"))
+    assert ceiling("network", attested, structure_of(), unknown) == CeilingGap(
+        why="not measured: what client-3 receives (--layers network)"
+    )
+
+
+def test_a_gateway_is_not_limited_to_the_links_of_slower_stores() -> None:
+    attested, limits = links(1000, 60, 40)
+    among_stores = [one for one in attested if "client-1" not in (one.sender, one.receiver)]
+    client = both_ways("client-1", "gateway-1", 1000)
+    # No store carried more than 40 to it, but its own NIC allows 60: less than both stores send.
+    slow = [altered(one, value=30 * MB * 8, promised=40 * MB * 8) for one in client]
+    assert rate(network(([*among_stores, *slow], limits), "read")) == 60
+
+
+def test_a_gateway_that_sends_each_replica_sends_that_many_times() -> None:
+    found = network(links(1000, 100, 100), "write", copied_by="gateway")
+    assert rate(found) == 50
+    assert isinstance(found, Ceiling)
+    assert found.how == "what gateway-1 sends, 2 times"
+
+
+def test_stores_that_forward_replicas_receive_them_all_but_not_from_the_gateway() -> None:
+    # The gateway sends 100 once; two stores can receive 2 x 100, twice what clients write.
+    assert rate(network(links(1000, 100, 100), "write")) == 100
+    assert rate(network(links(1000, 100, 100), "write", replicas=3)) == pytest.approx(200 / 3)
+
+
+def test_a_front_on_its_own_host_adds_a_crossing() -> None:
+    attested, limits = links(1000, 500, 500)
+    slow = [*both_ways("client-1", "balancer-1", 70), *both_ways("balancer-1", "gateway-1", 70)]
+    hosts = ([*attested, *slow], {**limits, **nics(balancer_1=70)})
+    assert rate(network(hosts, "read", entrances=("balancer-1",))) == 70
+
+
+def test_the_better_of_a_pair_measured_alone_and_among_others_counts() -> None:
+    attested, limits = links(100, 500, 500)
+    crowd = [altered(one, value=one.value / 4, what=f"{one.what}, all at once") for one in attested]
+    assert rate(network(([*attested, *crowd], limits), "read")) == 100
+
+
+def test_an_unmeasured_link_makes_a_gap_that_names_it() -> None:
+    attested, limits = links(100, 500, 500)
+    lacking = [one for one in attested if "store-2" not in (one.sender, one.receiver)]
+    assert network((lacking, limits), "read") == CeilingGap(
+        why="not measured: what store-2 sends (--layers network)"
+    )
+
+
+def test_links_without_limits_are_as_fast_as_measured() -> None:
+    attested, _ = links(100, 500, 500)
+    free = [altered(one, promised=None) for one in attested]
+    found = network((free, {}), "read")
+    assert rate(found) == 100
+    assert isinstance(found, Ceiling)
+    assert found.bound == FREE_BOUND
+
+
+def test_a_host_that_is_gateway_and_store_has_no_crossing_between_them() -> None:
+    one_host = structure_of(
+        entrances=("all-1",),
+        gateways=("all-1",),
+        stores=("all-1",),
+        disks={"all-1": (0,)},
+        replicas=1,
+    )
+    known = altered(asked("write"), nics_bit_s=nics(client_1=80, all_1=80))
+    assert rate(ceiling("network", both_ways("client-1", "all-1", 80), one_host, known)) == 80

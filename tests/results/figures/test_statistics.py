@@ -1,0 +1,666 @@
+"""The statistics vs published values, and by simulation with fixed seeds."""
+
+import csv
+import itertools
+import math
+import random
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.resources import files
+from statistics import median
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from scipy import special
+
+from made_rows import present
+from made_up import BEYOND_US, BIN_US, binned
+from sleep_data import SLEEP
+from weighbridge.common.errors import InvalidMeasurement
+from weighbridge.results.figures import statistics as probability
+from weighbridge.results.figures.metric import (
+    Interval,
+    highest,
+    middle,
+    percentile,
+    show_latency,
+    summed,
+)
+from weighbridge.results.figures.statistics import (
+    TTest,
+    cliffs_delta,
+    corrected,
+    geometric_mean,
+    next_level,
+    one_sample,
+    rank_p,
+    rank_p_of,
+    ratio,
+    signed_rank_p,
+    smallest_ratio,
+    t_quantile,
+    welch,
+)
+from weighbridge.results.numbers import show_figure, show_ratio
+from weighbridge.results.run.step import Bins
+
+
+def exp(values: Sequence[float]) -> list[float]:
+    return [math.exp(value) for value in values]
+
+
+@pytest.mark.parametrize(
+    ("freedom", "quantile"),
+    [(1, 12.7062), (2, 4.30265), (4, 2.77645), (8, 2.30600), (30, 2.04227), (1000, 1.96234)],
+)
+def test_quantiles_of_t_match_the_tables(freedom: float, quantile: float) -> None:
+    assert t_quantile(0.975, freedom) == pytest.approx(quantile, rel=2e-6)
+
+
+def test_welchs_test_matches_r_on_the_sleep_data() -> None:
+    # R, t.test(extra ~ group, data = sleep): t = -1.8608, df = 17.776, p-value = 0.07939, interval
+    # -3.3654832 to 0.2054832
+    tested = welch(exp(SLEEP[0]), exp(SLEEP[1]))
+    assert tested.difference / tested.error == pytest.approx(-1.8608, abs=5e-5)
+    assert tested.freedom == pytest.approx(17.776, abs=5e-4)
+    assert tested.p == pytest.approx(0.07939, abs=5e-6)
+    low, high = tested.ratio.low, tested.ratio.high
+    assert low is not None
+    assert high is not None
+    assert (math.log(low), math.log(high)) == pytest.approx((-3.3654832, 0.2054832), abs=1e-6)
+
+
+def test_the_rank_test_matches_r_and_scipys_manual() -> None:
+    # R, example(wilcox.test): Hollander and Wolfe 1973, 69f, W = 35, one-sided p-value = 0.1272
+    at_term = [0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46]
+    early = [1.15, 0.88, 0.90, 0.74, 1.21]
+    assert rank_p(at_term, early) == pytest.approx(2 * 0.1272, abs=1e-4)
+    assert rank_p_of(35, 10, 5) == pytest.approx(2 * 0.1272, abs=1e-4)
+    # scipy.stats.mannwhitneyu, examples: onset of diabetes, U = 17, exact p = 0.1111
+    assert rank_p([19, 22, 16, 29, 24], [20, 11, 17, 12]) == pytest.approx(0.1111111, abs=1e-6)
+    assert rank_p_of(17, 5, 4) == pytest.approx(0.1111111, abs=1e-6)
+
+
+def test_the_exact_rank_test_counts_every_order() -> None:
+    for wins in range(10):
+        counts = [
+            sum(one > other for one in chosen for other in {*range(6)} - {*chosen})
+            for chosen in itertools.combinations(range(6), 3)
+        ]
+        assert rank_p_of(wins, 3, 3) == pytest.approx(
+            min(1.0, 2 * sum(count <= min(wins, 9 - wins) for count in counts) / 20)
+        )
+
+
+def test_a_rank_test_of_five_repeats_can_reach_1_percent_and_of_three_not_10() -> None:
+    assert rank_p([6, 7, 8, 9, 10], [1, 2, 3, 4, 5]) == pytest.approx(2 / 252)
+    assert rank_p([4, 5, 6], [1, 2, 3]) == pytest.approx(0.1)
+    assert rank_p([1.0, 1.0], [1.0, 1.0, 1.0]) == 1.0
+
+
+def test_many_values_or_equal_ones_are_ranked_by_approximation() -> None:
+    many = [one * 1.001**one for one in range(1, 61)]
+    assert rank_p(many[::2], many[1::2]) == pytest.approx(
+        rank_p([*many[::2], 99.5], [*many[1::2], 99.5]), abs=0.02
+    )
+    # By hand: U = 1 of a mean of 4.5; variance 9/12 (7 - 24/30), three being equal; z = 3 / 2.15639
+    # with the correction by 1/2
+    assert rank_p([1.0, 2.0, 2.0], [2.0, 3.0, 4.0]) == pytest.approx(
+        math.erfc(3 / math.sqrt(4.65) / math.sqrt(2)), rel=1e-9
+    )
+
+
+def test_the_rank_test_of_many_values_with_ties_is_scipys(stats: Any) -> None:
+    draw = random.Random(4)
+    one, other = ([float(draw.randint(low, 40)) for _ in range(40)] for low in (1, 8))
+    theirs = stats.mannwhitneyu(one, other, alternative="two-sided")
+    assert rank_p(one, other) == pytest.approx(float(theirs.pvalue))
+
+
+def test_cliffs_delta_matches_the_effsize_package() -> None:
+    # R package effsize, example(cliff.delta): delta estimate -0.25
+    treatment, control = [10, 10, 20, 20, 20, 30, 30, 30, 40, 50], [10, 20, 30, 40, 40, 50]
+    assert cliffs_delta(treatment, control) == pytest.approx(-0.25)
+    assert cliffs_delta(control, treatment) == pytest.approx(0.25)
+    assert cliffs_delta([2, 3], [0, 1]) == 1.0
+
+
+def test_the_correction_matches_benjamini_and_hochbergs_example(stats: Any) -> None:
+    # Their table of 15 treatments (1995, section 4), adjusted as in the manual of
+    # scipy.stats.false_discovery_control
+    p_values = [
+        *(0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344),
+        *(0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0),
+    ]
+    q_values = corrected(p_values)
+    assert q_values[:6] == pytest.approx(
+        [0.0015, 0.003, 0.0095, 0.035625, 0.0603, 0.06385714], abs=1e-7
+    )
+    assert sum(q <= 0.05 for q in q_values) == 4
+    assert corrected(p_values[::-1]) == q_values[::-1]
+    assert corrected([0.03]) == pytest.approx((0.03,))
+    assert corrected([]) == ()
+    draw = random.Random(1)
+    many = [draw.random() ** 3 for _ in range(100)] + [0.5, 0.5]
+    assert corrected(many) == pytest.approx(stats.false_discovery_control(many))
+
+
+@pytest.mark.parametrize(
+    ("repeats", "spreads"), [(25.52458, 0.8), (63.76561, 0.5), (393.4057, 0.2)]
+)
+def test_the_smallest_ratio_has_a_power_of_eight_in_ten(repeats: float, spreads: float) -> None:
+    # R, power.t.test(delta = 0.8, power = 0.8): n = 25.52458; 0.5: n = 63.76561; 0.2: n = 393.4057
+    # (sd = 1, two-sided, 5 %)
+    assert (
+        math.log(smallest_ratio(1.0, math.floor(repeats)))
+        > spreads
+        > math.log(smallest_ratio(1.0, math.ceil(repeats)))
+    )
+
+
+@pytest.mark.parametrize("repeats", [5, pytest.param(6, marks=pytest.mark.test_all)])
+def test_the_smallest_ratio_is_found_about_8_times_in_10(repeats: int) -> None:
+    draw, apart = random.Random(11), math.log(smallest_ratio(0.05, repeats))
+    shown = sum(
+        welch(
+            exp([draw.gauss(apart, 0.05) for _ in range(repeats)]),
+            exp([draw.gauss(0, 0.05) for _ in range(repeats)]),
+        ).p
+        <= 0.05
+        for _ in range(2000)
+    )
+    assert 0.76 <= shown / 2000 <= 0.82
+
+
+@pytest.mark.parametrize(("level", "bound"), [(0.05, 1.05), (0.05 / 14, 1.0), (0.05 / 48, 1.10)])
+def test_the_smallest_ratio_at_a_corrected_level_beyond_a_bound_is_found_about_8_times_in_10(
+    level: float, bound: float
+) -> None:
+    draw, apart = random.Random(12), math.log(smallest_ratio(0.05, 5, level=level, bound=bound))
+    tested = (
+        welch(
+            exp([draw.gauss(apart, 0.05) for _ in range(5)]),
+            exp([draw.gauss(0, 0.05) for _ in range(5)]),
+        )
+        for _ in range(2000)
+    )
+    assert 0.75 <= sum(one.p_beyond(bound) <= level for one in tested) / 2000 <= 0.83
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [(0.03, 0.20), pytest.param(0.05, 0.05, marks=pytest.mark.test_all)]
+)
+@pytest.mark.parametrize("level", [0.05, 0.05 / 14, 0.05 / 48])
+@pytest.mark.long
+def test_the_smallest_ratio_of_a_run_is_found_8_times_in_10_by_another(
+    one: float, other: float, level: float
+) -> None:
+    draw, shown = random.Random(13), 0
+    for _ in range(2000):
+        tested = welch(
+            exp([draw.gauss(0, one) for _ in range(5)]),
+            exp([draw.gauss(0, other) for _ in range(5)]),
+        )
+        apart = math.log(tested.smallest(level, 1.05))
+        again = welch(
+            exp([draw.gauss(apart, one) for _ in range(5)]),
+            exp([draw.gauss(0, other) for _ in range(5)]),
+        )
+        shown += again.difference > 0 and again.p_beyond(1.05) <= level
+    assert 0.75 <= shown / 2000 <= 0.85
+
+
+@pytest.mark.parametrize("apart", [-0.3, -0.1, 0.0, 0.02, 0.1, 0.3])
+@pytest.mark.parametrize("level", [0.05, 0.004])
+def test_a_p_value_beyond_a_bound_agrees_with_the_interval(apart: float, level: float) -> None:
+    tested = welch(
+        exp([apart + step for step in (-0.02, 0.0, 0.01, 0.03, -0.02)]),
+        exp([-0.01, 0.0, 0.02, -0.02, 0.01]),
+    )
+    for bound in (1.0, 1.02, 1.05, 1.2, 1.4):
+        wide = tested.ratio_at(1 - level)
+        assert (tested.p_beyond(bound) <= level) == (
+            present(wide.low) > bound or present(wide.high) < 1 / bound
+        )
+    assert tested.p_beyond() == pytest.approx(tested.p)
+    assert tested.ratio == tested.ratio_at(0.95)
+
+
+def test_repeats_without_spread_are_beyond_a_bound_or_not_and_a_bound_is_a_ratio() -> None:
+    apart, alike = welch([2.0, 2.0], [1.0, 1.0]), welch([1.0, 1.0], [1.0, 1.0])
+    assert (apart.p_beyond(1.5), apart.p_beyond(2.5)) == (0.0, 1.0)
+    assert (alike.p_beyond(), alike.smallest(0.01, 1.05)) == (1.0, pytest.approx(1.05))
+    for asked in (
+        lambda: apart.p_beyond(0.9),
+        lambda: apart.p_beyond(math.nan),
+        lambda: apart.smallest(0.05, 0.5),
+    ):
+        with pytest.raises(ValueError, match="not a practical threshold"):
+            asked()
+    with pytest.raises(ValueError, match="no test at a level of 0"):
+        apart.smallest(0)
+    with pytest.raises(ValueError, match="no test at a level of 2"):
+        smallest_ratio(0.05, 5, level=2)
+
+
+def test_the_next_claim_needs_the_level_of_its_rank_and_no_less() -> None:
+    assert (next_level(1), next_level(20), next_level(20, 3), next_level(20, 20)) == pytest.approx(
+        (0.05, 0.0025, 0.01, 0.05)
+    )
+    # `corrected` accepts exactly those that reach the level of their rank.
+    p_values = [0.0001, 0.004, 0.019, 0.0201, 0.5]
+    assert [q <= 0.05 for q in corrected(p_values)] == [
+        p <= next_level(5, rank) for rank, p in enumerate(p_values)
+    ]
+    for tests, claims in ((0, 0), (5, 6), (5, -1)):
+        with pytest.raises(ValueError, match="claims of"):
+            next_level(tests, claims)
+
+
+def test_repeats_without_spread_have_an_interval_of_one_value_and_find_any_difference() -> None:
+    measure = ratio([2, 2], [1, 1])
+    assert (measure.low, measure.value, measure.high) == pytest.approx((2, 2, 2))
+    assert welch([2, 2], [1, 1]).p == 0.0
+    assert welch([2, 2], [2, 2]).p == 1.0
+    assert smallest_ratio(0.0, 5) == 1.0
+    with pytest.raises(ValueError, match="1 repeats"):
+        smallest_ratio(0.05, 1)
+
+
+def test_a_geometric_mean_is_of_factors_above_0() -> None:
+    assert geometric_mean([1.0, 100.0]) == pytest.approx(10.0)
+    assert geometric_mean([7.0, 7.0]) == 7.0
+    for values in ([], [0.0], [1.0, -1.0]):
+        with pytest.raises(ValueError, match="above 0"):
+            geometric_mean(values)
+
+
+def test_a_ratio_is_of_geometric_means_with_welchs_interval() -> None:
+    measure = ratio([10, 12, 11], [5, 5.5, 6])
+    # By hand: logs of a have mean 2.395263, variance 0.008319; those of b 1.702116, 0.008318; 4
+    # degrees of freedom.
+    assert measure.value == pytest.approx(2.0, rel=1e-3)
+    reach = 2.77645 * math.sqrt(2 * 0.0083138 / 3)
+    assert measure.low == pytest.approx(measure.value * math.exp(-reach), rel=2e-3)
+    assert measure.high == pytest.approx(measure.value * math.exp(reach), rel=2e-3)
+    assert measure.shown
+    assert not measure.claim
+
+
+def test_an_inverted_ratio_is_that_of_swapped_sides() -> None:
+    a, b = [10, 12, 11], [5, 5.5, 7]
+    turned, other = ratio(a, b).inverted, ratio(b, a)
+    assert (turned.value, turned.low, turned.high) == pytest.approx(
+        (other.value, other.low, other.high)
+    )
+    assert ratio(b, a).either_way == pytest.approx(ratio(a, b).value)
+
+
+def test_a_single_repeat_has_a_ratio_but_no_interval_and_no_claim() -> None:
+    measure = ratio([20], [10, 11])
+    assert measure.low is None
+    assert (measure.high, measure.repeats, measure.shown, measure.claim) == (None, 1, False, False)
+
+
+@pytest.mark.parametrize("repeats", [5, pytest.param(6, marks=pytest.mark.test_all)])
+def test_the_interval_contains_the_truth_93_to_97_times_in_100(repeats: int) -> None:
+    draw, inside = random.Random(7), 0
+    for _ in range(4000):
+        a = [2 * math.exp(draw.gauss(0, 0.05)) for _ in range(repeats)]
+        b = [math.exp(draw.gauss(0, 0.05)) for _ in range(repeats)]
+        measure = ratio(a, b)
+        inside += (measure.low or 9) <= 2 <= (measure.high or 0)
+    assert 0.93 <= inside / 4000 <= 0.97
+
+
+def test_the_interval_excludes_1_exactly_if_the_test_is_significant() -> None:
+    draw = random.Random(3)
+    for _ in range(300):
+        tested = welch(
+            exp([draw.gauss(0.05, 0.05) for _ in range(5)]),
+            exp([draw.gauss(0, 0.1) for _ in range(6)]),
+        )
+        assert tested.ratio.shown == (tested.p < 0.05)
+
+
+@pytest.mark.parametrize("repeats", [5, pytest.param(6, marks=pytest.mark.test_all)])
+def test_at_most_6_in_100_maps_of_24_cells_without_difference_make_a_claim(repeats: int) -> None:
+    draw, claims = random.Random(24), 0
+    for _ in range(1000):
+        sides = [
+            [[math.exp(draw.gauss(0, 0.05)) for _ in range(repeats)] for _ in range(24)]
+            for _ in "ab"
+        ]
+        claims += min(corrected([welch(a, b).p for a, b in zip(*sides, strict=True)])) <= 0.05
+    assert claims / 1000 <= 0.06
+
+
+def test_five_repeats_that_differ_make_a_claim_and_equal_ones_do_not() -> None:
+    assert ratio([20, 21, 20, 22, 21], [10, 11, 10, 10, 11]).claim
+    assert not ratio([20, 21, 20, 22, 21], [21, 20, 22, 20, 21]).claim
+
+
+def test_a_huge_spread_gives_a_wide_interval_and_no_overflow() -> None:
+    measure = ratio([1, 1e9], [1, 1])
+    assert present(measure.low) < 1e-3
+    assert present(measure.high) > 1e6
+    assert not measure.shown
+    assert not ratio([1e9, 1e18], [1, 1]).shown
+    assert smallest_ratio(1e3, 5) < math.inf
+
+
+def test_the_one_sample_test_matches_r_on_the_paired_sleep_data() -> None:
+    # R, t.test(extra ~ group, data = sleep, paired): t = -4.0621, df = 9, p-value = 0.002833,
+    # interval -2.4598858 to -0.7001142
+    tested = one_sample([one - other for one, other in zip(*SLEEP, strict=True)])
+    assert tested.difference / tested.error == pytest.approx(-4.0621, abs=5e-5)
+    assert tested.p == pytest.approx(0.002833, abs=5e-7)
+    measure = tested.ratio
+    assert (math.log(present(measure.low)), math.log(present(measure.high))) == pytest.approx(
+        (-2.4598858, -0.7001142), abs=1e-6
+    )
+
+
+@pytest.mark.parametrize("repeats", [2, 3, 5, 8, 20])
+def test_the_one_sample_test_and_its_intervals_match_scipy(stats: Any, repeats: int) -> None:
+    draw = random.Random(repeats)
+    logs = [draw.gauss(0.03, 0.05) for _ in range(repeats)]
+    tested, theirs = one_sample(logs), stats.ttest_1samp(logs, 0.0)
+    assert tested.p == pytest.approx(float(theirs.pvalue))
+    for confidence in (0.90, 0.95, 0.9875):
+        measure, interval = tested.ratio_at(confidence), theirs.confidence_interval(confidence)
+        assert measure.repeats == repeats
+        assert (measure.low, measure.high) == pytest.approx(
+            (math.exp(interval.low), math.exp(interval.high))
+        )
+
+
+@pytest.mark.parametrize("repeats", [5, 6, 8, 12])
+def test_the_signed_rank_test_counts_every_sign(stats: Any, repeats: int) -> None:
+    draw = random.Random(repeats)
+    logs = [draw.gauss(0.02, 0.05) for _ in range(repeats)]
+    ranks = sorted(range(repeats), key=lambda number: abs(logs[number]))
+    positive = sum(rank for rank, number in enumerate(ranks, start=1) if logs[number] > 0)
+    total = repeats * (repeats + 1) // 2
+    sums = [
+        sum(rank for rank, sign in enumerate(signs, start=1) if sign)
+        for signs in itertools.product((False, True), repeat=repeats)
+    ]
+    tail = sum(one <= min(positive, total - positive) for one in sums)
+    assert signed_rank_p(logs) == pytest.approx(min(1.0, 2 * tail / 2**repeats))
+    assert signed_rank_p(logs) == pytest.approx(float(stats.wilcoxon(logs, method="exact").pvalue))
+
+
+def test_five_trials_cannot_reach_a_signed_rank_test_of_5_percent_and_six_can() -> None:
+    assert signed_rank_p([0.1, 0.2, 0.3, 0.4, 0.5]) == pytest.approx(2 / 32)
+    assert signed_rank_p([-0.1, -0.2, -0.3, -0.4, -0.5, -0.6]) == pytest.approx(2 / 64)
+
+
+def test_the_signed_rank_test_leaves_zeros_out_and_takes_equal_values(stats: Any) -> None:
+    assert signed_rank_p([0.0, 0.0]) == 1.0
+    assert signed_rank_p([0.0, 0.1, 0.2, 0.3, 0.4, 0.5]) == signed_rank_p([0.1, 0.2, 0.3, 0.4, 0.5])
+    # By hand: the ranks are all 3.5, so the sum is as far out if no sign differs, or one.
+    assert signed_rank_p([0.1, 0.1, 0.1, 0.1, 0.1, -0.1]) == pytest.approx(2 * 7 / 64)
+    draw = random.Random(3)
+    many = [draw.gauss(0.02, 0.05) for _ in range(80)]
+    theirs = stats.wilcoxon(many, method="asymptotic", correction=False)
+    assert signed_rank_p(many) == pytest.approx(float(theirs.pvalue))
+    with pytest.raises(ValueError, match="at least one"):
+        signed_rank_p([])
+
+
+@pytest.mark.parametrize(
+    ("repeats", "level"), [(5, 0.05), (5, 0.0125), (8, 0.0125), (8, 0.05 / 60), (12, 0.05)]
+)
+def test_the_smallest_effect_of_one_sample_matches_scipys_noncentral_t(
+    stats: Any, repeats: int, level: float
+) -> None:
+    brentq = import_module("scipy.optimize").brentq
+    edge = stats.t.ppf(1 - level / 2, repeats - 1)
+    wanted = brentq(lambda apart: stats.nct.sf(edge, repeats - 1, apart) - 0.8, 0, 100)
+    tested = one_sample([0.05 * (-1) ** number + 0.01 for number in range(repeats)])
+    assert math.log(tested.smallest_seen(level)) == pytest.approx(wanted * tested.error, rel=1e-5)
+
+
+def test_the_smallest_effect_of_one_sample_matches_r() -> None:
+    # R, power.t.test(delta = 0.5, sd = 1, power = 0.8, type = "one.sample"): n = 33.36713
+    def smallest(repeats: int) -> float:
+        tested = TTest(
+            difference=0.5, error=1 / math.sqrt(repeats), freedom=repeats - 1, repeats=repeats
+        )
+        return math.log(tested.smallest_seen())
+
+    assert smallest(33) > 0.5 > smallest(34)
+
+
+def test_the_smallest_effect_of_one_sample_is_found_about_8_times_in_10() -> None:
+    level, draw = 0.05 / 4, random.Random(12)
+    apart = math.log(
+        TTest(difference=0.5, error=0.05 / math.sqrt(8), freedom=7, repeats=8).smallest_seen(level)
+    )
+    shown = sum(
+        one_sample([draw.gauss(apart, 0.05) for _ in range(8)]).p <= level for _ in range(2000)
+    )
+    assert 0.77 <= shown / 2000 <= 0.83
+
+
+def test_ratios_without_spread_have_an_interval_of_one_value() -> None:
+    apart, alike = one_sample([0.5, 0.5, 0.5]), one_sample([0.0, 0.0])
+    assert (apart.p, alike.p, apart.smallest_seen()) == (0.0, 1.0, 1.0)
+    assert (apart.ratio.low, apart.ratio.high) == pytest.approx((math.exp(0.5), math.exp(0.5)))
+
+
+def test_a_single_ratio_and_an_impossible_level_are_refused() -> None:
+    with pytest.raises(ValueError, match="no spread"):
+        one_sample([0.1])
+    with pytest.raises(ValueError, match="level of 0"):
+        one_sample([0.1, 0.2]).smallest_seen(0)
+
+
+def test_a_huge_spread_of_ratios_gives_no_overflow() -> None:
+    wild = one_sample([-600.0, 600.0])
+    assert wild.ratio.high == pytest.approx(math.exp(300))
+    assert wild.smallest_seen() < math.inf
+
+
+latencies_us = st.lists(st.integers(0, 600_000_000), min_size=1, max_size=60)
+ends = st.integers(0, 50).map(lambda number: Interval(low_ms=10 * number, high_ms=10 * number + 10))
+
+
+def within(low_ms: float, high_ms: float | None) -> Interval:
+    return Interval(low_ms=low_ms, high_ms=high_ms)
+
+
+@given(latencies_us, st.floats(0.5, 100))
+def test_an_interval_holds_the_exact_percentile(values_us: list[int], percent: float) -> None:
+    exact_us = sorted(values_us)[max(1, math.ceil(round(len(values_us) * percent / 100, 6))) - 1]
+    found = percentile(binned(values_us), percent)
+    assert found.low_ms * 1000 <= exact_us <= found.top_ms * 1000
+    assert found.high_ms is None or found.high_ms - found.low_ms == BIN_US / 1000
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.floats(0.001, 10)), min_size=1, max_size=9))
+def test_intervals_over_repeats_hold_median_and_maximum(repeats: list[tuple[int, float]]) -> None:
+    exact_ms = [10 * number + beside for number, beside in repeats]
+    found = [within(10 * number, 10 * number + 10) for number, _ in repeats]
+    assert middle(found).low_ms <= median(exact_ms) <= middle(found).top_ms
+    assert highest(found).low_ms <= max(exact_ms) <= highest(found).top_ms
+
+
+@given(ends, st.floats(0.001, 600))
+def test_bins_off_says_in_which_bin_a_latency_lies(found: Interval, value_ms: float) -> None:
+    off = present(found.bins_off(value_ms))
+    assert within(found.low_ms + 10 * off, found.top_ms + 10 * off).holds(value_ms)
+    assert (off == 0) is found.holds(value_ms)
+
+
+def test_percentiles_equal_those_that_cosbench_printed_for_the_bins() -> None:
+    # Reads by one worker of COSBench's mock storage: 807 samples, for which it printed 20, 40 (99
+    # %) and 90 (100 %).
+    bins = Bins(
+        width_us=10_000,
+        counts=((1, 774), (2, 22), (3, 5), (4, 3), (5, 1), (6, 1), (8, 1)),
+        beyond_us=BEYOND_US,
+    )
+    printed = {50: "(10, 20]", 90: "(10, 20]", 99: "(30, 40]", 100: "(80, 90]"}
+    assert {percent: str(percentile(bins, percent)) for percent in printed} == printed
+
+
+PUBLISHED = ("published", "swift-vs-rgw-read-2014-response-times.csv")
+
+
+def test_the_study_of_2014_printed_the_upper_edge_of_the_bin() -> None:
+    text = files("weighbridge.results").joinpath(*PUBLISHED).read_text("utf-8")
+    printed = next(csv.DictReader(text.splitlines()))  # 90 % response time < 20 ms
+    found = percentile(binned([12_345] * 199 + [1_440_001]), 90)
+    assert (str(found), found.high_ms) == ("(10, 20]", float(printed["p90_upper_ms"]))
+    assert percentile(binned([12_345] * 199 + [1_440_001]), 100).high_ms == float(printed["max_ms"])
+
+
+def test_the_last_bin_has_no_upper_edge() -> None:
+    found = percentile(binned([BEYOND_US]), 90)
+    assert (str(found), found.high_ms, found.top_ms) == ("(500000, ∞)", None, math.inf)
+    assert found.holds(1e9)
+    assert found.bins_off(20.0) is None
+    assert middle([found, within(0, 10)]).high_ms is None
+    assert highest([found, within(0, 10)]) == found
+    assert middle([found, within(0, 10), within(10, 20)]) == within(10, 20)
+
+
+def test_intervals_that_share_an_edge_touch() -> None:
+    assert within(10, 20).touches(within(20, 30))
+    assert within(20, 30).touches(within(10, 20))
+    assert within(10, 20).touches(within(10, 20))
+    assert not within(10, 20).touches(within(30, 40))
+    assert within(500_000, None).touches(within(500_010, None))
+    assert not within(10, 20).touches(within(500_000, None))
+
+
+def test_an_interval_is_shown_in_place_of_a_figure_and_an_empty_one_is_refused() -> None:
+    assert show_latency(None, within(1450, 1460)) == "(1450, 1460]"
+    assert show_latency(12.34, None) == "12.3"
+    assert show_latency(None, None) == "–"
+    assert str(within(12.5, 22.5)) == "(12.5, 22.5]"
+    with pytest.raises(ValidationError, match="is empty"):
+        within(20, 20)
+
+
+@given(latencies_us, latencies_us)
+def test_adding_bins_equals_counting_all_samples_together(a: list[int], b: list[int]) -> None:
+    assert summed([binned(a), binned(b)]) == binned(a + b)
+
+
+def test_bins_of_different_widths_are_not_added_and_empty_ones_have_no_percentile() -> None:
+    with pytest.raises(InvalidMeasurement, match="different widths"):
+        summed([binned([1]), Bins(width_us=1000, counts=((0, 1),), beyond_us=BEYOND_US)])
+    with pytest.raises(InvalidMeasurement, match="empty bins"):
+        percentile(Bins(width_us=1000, counts=(), beyond_us=BEYOND_US), 90)
+    with pytest.raises(ValueError, match="percentage"):
+        percentile(binned([1]), 0)
+
+
+CASES = 300
+
+
+def spread(draw: random.Random, low: float, high: float) -> float:
+    return math.exp(draw.uniform(math.log(low), math.log(high)))
+
+
+def beta(draw: random.Random) -> tuple[float, ...]:
+    return spread(draw, 0.5, 500), spread(draw, 0.5, 500), draw.uniform(0.001, 0.999)
+
+
+def chi_square(draw: random.Random) -> tuple[float, ...]:
+    return spread(draw, 1, 400), draw.uniform(0.001, 0.999)
+
+
+def tail(draw: random.Random) -> tuple[float, ...]:
+    return spread(draw, 1, 400), spread(draw, 1e-3, 60)
+
+
+def quantile(draw: random.Random) -> tuple[float, ...]:
+    return spread(draw, 1, 400), 1 - spread(draw, 1e-7, 0.5)
+
+
+def noncentral(draw: random.Random) -> tuple[float, ...]:
+    shift = spread(draw, 1e-3, 200)
+    return spread(draw, 1, 100), shift, 1 + shift * draw.uniform(0.5, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "made"),
+    [
+        (probability.beta_share, special.betainc, beta),
+        (probability.beta_quantile, special.betaincinv, beta),
+        (
+            probability.chi_square_quantile,
+            lambda freedom, share: special.chdtri(freedom, 1 - share),
+            chi_square,
+        ),
+        (probability.student_tail, lambda freedom, t: special.stdtr(freedom, -t), tail),
+        (probability.student_quantile, special.stdtrit, quantile),
+        (probability.noncentral_student, special.nctdtr, noncentral),
+    ],
+)
+def test_a_distribution_function_is_scipys(
+    ours: Callable[..., float],
+    theirs: Callable[..., float],
+    made: Callable[[random.Random], tuple[float, ...]],
+) -> None:
+    draw = random.Random(1)
+    for _ in range(CASES):
+        asked = made(draw)
+        assert ours(*asked) == pytest.approx(float(theirs(*asked)), rel=1e-10, abs=1e-12), asked
+
+
+def test_a_quantile_of_a_binomial_number_is_the_least_that_reaches_the_share(stats: Any) -> None:
+    draw = random.Random(2)
+    for _ in range(CASES):
+        samples, p = round(spread(draw, 1, 1e6)), draw.choice([0.5, 0.9, 0.99, 0.999])
+        share = draw.choice([0.025, 0.975])
+        k = probability.binomial_quantile(samples, p, share)
+        cdf = stats.binom.cdf
+        assert cdf(k, samples, p) >= share > (cdf(k - 1, samples, p) if k else 0.0)
+
+
+def test_the_middle_of_student_is_zero_and_far_tails_are_found() -> None:
+    assert probability.student_quantile(3.0, 0.5) == 0.0
+    assert probability.student_quantile(1.0, 1 - 1e-9) == pytest.approx(1e9 / math.pi, rel=1e-6)
+    assert (probability.beta_share(2, 3, 0.0), probability.beta_share(2, 3, 1.0)) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "–"),
+        (0, "0"),
+        (0.4123, "0.412"),
+        (0.00456, "0.00456"),
+        (4.8, "4.80"),
+        (20.06, "20.1"),
+        (99.96, "100"),
+        (999.6, "1,000"),
+        (1450.2, "1,450"),
+    ],
+)
+def test_figures_have_three_digits_and_never_an_exponent(value: float | None, shown: str) -> None:
+    assert show_figure(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (1.0, "1.00×"),
+        (1.04, "1.04×"),
+        (1.84, "1.8×"),
+        (2.0, "2.0×"),
+        (0.93, "0.93×"),
+        (12.4, "12×"),
+        (1234.0, "1,234×"),
+    ],
+)
+def test_ratios_near_one_keep_another_digit(value: float, shown: str) -> None:
+    assert show_ratio(value) == shown

@@ -1,0 +1,481 @@
+"""Verdicts and their sentences, on cases that can be computed on paper, and error rates."""
+
+import math
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from compared_rows import FIVE, GRAVE, MILD, WIDE, cell, row, times
+from made_rows import altered, changed, made_point, made_points, present
+from weighbridge.results.figures.doubt import Doubt, PairDoubt
+from weighbridge.results.figures.metric import MetricFigure
+from weighbridge.results.figures.metrics import METRICS
+from weighbridge.results.figures.statistics import TTest, welch
+from weighbridge.results.figures.summary import Row
+from weighbridge.results.figures.use import Resource
+from weighbridge.results.judge.comparing import compare, judge
+from weighbridge.results.judge.comparison import Comparison, Effect, Verdict
+from weighbridge.results.judge.contrast import TOGETHER, at_workers, over_all, paired, together
+from weighbridge.results.run.step import UNLIKE
+from weighbridge.suites import Bounds, Fault
+
+ABOVE = Doubt(what="above its ceiling", grade="grave", words="more than the disks can do")
+
+
+@pytest.mark.parametrize(
+    ("subject", "verdict", "of_p90"),
+    [
+        (row("b", rates=times(2.0)), "better", "better"),
+        (row("b", rates=times(0.5)), "worse", "worse"),
+        (row("b", rates=times(1.03)), "too small to matter", "too small to matter"),
+        (row("b", rates=times(1.05)), "not significant", "too small to matter"),
+        (row("b", rates=times(1.07)), "better", "too small to matter"),
+        (row("b", rates=times(1.1, WIDE)), "not significant", "not significant"),
+        (row("b", rates=times(2.0)[:4]), "provisional", "provisional"),
+        (row("b", rates=()), "not comparable", "not comparable"),
+        (row("b", rates=times(2.0), valid=False), "not comparable", "not comparable"),
+        (row("b", rates=times(2.0), steady=False), "not comparable", "not comparable"),
+        (row("b", rates=times(2.0), doubts=(ABOVE,)), "not comparable", "not comparable"),
+        (row("b", rates=times(2.0), p90s=[None] * 5), "better", "not comparable"),
+        (row("b", rates=times(2.0), p90s=[5, 5, 5, 5, None], p90_ms=5), "better", "not comparable"),
+    ],
+)
+def test_every_verdict_is_that_documented(subject: Row, verdict: Verdict, of_p90: Verdict) -> None:
+    found = compare([row("a"), subject])
+    assert (cell(found).verdict, cell(found, "p90").verdict) == (verdict, of_p90)
+    assert cell(found, workers=None).verdict == verdict
+    assert cell(found, "p90", None).verdict == of_p90
+    assert (cell(found).ratio is None) == (verdict == "not comparable")
+
+
+def test_practical_thresholds_are_the_suites() -> None:
+    rows = [row("a"), row("b", rates=times(1.2))]
+    assert cell(compare(rows)).verdict == "better"
+    strict = compare(rows, bounds=Bounds(throughput_ratio=1.3, p90_ratio=1.1))
+    assert (cell(strict).verdict, cell(strict, "p90").verdict) == ("too small to matter", "better")
+    assert "equivalent: the difference is below the 30 % that matter" in cell(strict).text
+
+
+def test_a_claim_is_one_sentence_with_interval_latencies_and_repeats() -> None:
+    rows = [
+        row("swift", rates=times(100), p90s=times(34)),
+        row("rgw-beast", rates=times(180), p90s=times(20)),
+    ]
+    found = compare(rows)
+    reads = "1 MB reads with 8 workers"
+    assert cell(found).text == (
+        f"rgw-beast is 1.8× (1.8 to 1.8) as fast as swift at {reads}, p90 20 ms vs 34 ms; n = 5."
+    )
+    assert cell(found, "p90").text == (
+        f"swift’s p90 of {reads} is 1.7× (1.7 to 1.7) rgw-beast’s: 34 ms vs 20 ms; n = 5."
+    )
+
+
+def test_latencies_that_look_equal_get_another_digit() -> None:
+    rows = [
+        row("a", rates=times(100), p90s=times(20.4)),
+        row("b", rates=times(200), p90s=times(20.1)),
+    ]
+    assert "p90 20.1 ms vs 20.4 ms" in cell(compare(rows)).text
+
+
+def test_no_difference_found_says_what_could_have_been_found() -> None:
+    found = cell(
+        compare([row("a", rates=times(100, WIDE)), row("b", rates=times(110, WIDE[::-1]))])
+    )
+    assert found.smallest is not None
+    assert 1.5 < found.smallest < 2.5
+    start = f"No difference found (could have found {found.smallest:.1f}×): b was 1.1×"
+    assert found.text.startswith(start)
+
+
+def test_a_difference_lost_by_correction_is_not_claimed() -> None:
+    draw = random.Random(5)
+    rows = [
+        row(name, workers, [math.exp(draw.gauss(0, 0.05)) for _ in FIVE])
+        for workers in range(1, 25)
+        for name in "ab"
+    ]
+    rows[0], rows[1] = row("a", 1, FIVE), row("b", 1, times(1.12, (0.97, 1.02, 1.0, 0.98, 1.04)))
+    found = cell(compare(rows), workers=1)
+    assert present(found.p) < 0.05 < present(found.q)
+    assert found.verdict == "not significant"
+    assert "No difference found after correction for 48 comparisons: " in found.text
+    assert cell(compare(rows[:2]), workers=1).verdict == "better"
+    assert compare(rows).tests == 48
+
+
+def test_rank_statistics_are_reported_and_decide_nothing() -> None:
+    found = compare([row("a"), row("b", rates=times(2.0))])
+    assert cell(found).rank_p == pytest.approx(0.0109, abs=2e-3)  # ties: normal approximation
+    assert (cell(found).delta, cell(found, "p90").delta) == (1.0, -1.0)
+
+
+def test_a_single_repeat_has_a_ratio_and_nothing_else() -> None:
+    found = cell(compare([row("a", rates=[100.0]), row("b", rates=[180.0])]))
+    assert present(found.ratio).low is None
+    assert (found.p, found.q, found.smallest, found.verdict) == (None, None, None, "provisional")
+    with pytest.raises(ValueError, match="no rows to compare"):
+        compare([])
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_mild_doubts_make_cells_provisional_and_grave_not_comparable_on_any_side(side: int) -> None:
+    def rows(doubt: Doubt) -> list[Row]:
+        return [
+            row(name, rates=times(rate), doubts=(doubt,) * (place == side))
+            for place, (name, rate) in enumerate((("a", 1), ("b", 2)))
+        ]
+
+    mild, grave = compare(rows(MILD)), compare(rows(GRAVE))
+    assert (cell(mild).verdict, cell(mild, workers=None).verdict, cell(mild, "p90").verdict) == (
+        "provisional",
+    ) * 3
+    assert cell(mild).doubts == (MILD,)
+    assert cell(mild).text.endswith(
+        "n = 5; caveat: other programs used 14 % of this machine’s CPUs."
+    )
+    assert cell(grave).verdict == "not comparable"
+    assert (cell(grave, workers=None).verdict, cell(grave).ratio) == ("not comparable", None)
+
+
+def test_a_doubt_about_one_metric_leaves_the_others_alone() -> None:
+    limit = {"what": "set by the CPU limit", "words": "throttled for 50 ms each time"}
+    doubt = altered(GRAVE, **limit, metrics=("p90", "max"))
+    found = compare([row("a"), row("b", rates=times(2.0), doubts=(doubt,))])
+    assert (cell(found).verdict, cell(found, "p90").verdict) == ("better", "not comparable")
+    assert "b: throttled for 50 ms each time" in cell(found, "p90").text
+
+
+def test_different_hosts_make_only_those_two_layouts_not_comparable() -> None:
+    differ = Doubt(what="hosts differ", grade="grave", words="CPU of gateway-1")
+    rows = [row("a"), row("b", rates=times(2.0)), row("c", rates=times(3.0))]
+    found = compare(rows, between=[PairDoubt(layouts=("b", "a"), doubt=differ)])
+    assert {(one.subject, one.verdict) for one in found.effects} == {
+        ("b", "not comparable"),
+        ("c", "better"),
+    }
+
+
+def test_every_known_metric_is_compared_by_its_repeats() -> None:
+    def timed(layout: str, factor: float) -> Row:
+        def figures(value: float) -> dict[str, float]:
+            slower = {"p99_ms": 20.0 * factor * value, "max_ms": 90.0 * factor * value}
+            return {"p90_ms": 10.0, "first_byte_ms": 4.0 * value, **slower}
+
+        points = tuple(
+            changed(point, **figures(value))
+            for point, value in zip(made_points([100.0] * 5), FIVE, strict=True)
+        )
+        return row(layout, points=points, **{**figures(1.0), "max_ms": 91.0 * factor})
+
+    found = compare([timed("a", 1.0), timed("b", 1.5)])
+    verdicts = {one.metric: one.verdict for one in found.effects if one.workers == 8}
+    assert verdicts == {
+        "throughput": "too small to matter",
+        "p90": "too small to matter",
+        "p99": "worse",
+        "max": "worse",
+        "first-byte": "too small to matter",
+    }
+    assert " is 1.5× (1.5 to 1.5) a’s: 135 ms vs 90 ms; n = 5." in cell(found, "max").text
+    assert cell(found, "max").subject_value == pytest.approx(135, rel=1e-3)
+
+
+def test_a_drift_not_ruled_out_raises_the_bar_for_a_claim() -> None:
+    # Windows that move by half of their mean, one up and one down, may put a ratio off by 1.25 /
+    # 0.75.
+    rows = [row("a", drift=0.5), row("b", rates=times(1.7), drift=0.5)]
+    open_one = cell(compare(rows))
+    assert open_one.verdict == "not significant"
+    assert "No difference found (drift within the windows could account for 1.7×)" in open_one.text
+    assert cell(compare([rows[0], row("b", rates=times(1.8), drift=0.5)])).verdict == "better"
+    # Over all worker counts the one that drifts most counts.
+    quiet = [row("a", 16), row("b", 16, rates=times(1.7))]
+    over = {
+        one.workers: one.verdict
+        for one in compare([*rows, *quiet]).effects
+        if one.metric == "throughput"
+    }
+    assert over == {None: "not significant", 8: "not significant", 16: "better"}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("repeats", [5, pytest.param(6, marks=pytest.mark.test_all)])
+def test_at_most_6_in_100_runs_of_a_layout_vs_itself_make_any_claim(
+    repeats: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The rank test decides nothing, and takes most of the time.
+    monkeypatch.setattr("weighbridge.results.judge.contrast.rank_p", lambda _a, _b: 1.0)
+    draw, claims = random.Random(2014), 0
+    for _ in range(1000):
+        # Throughput and p90 with independent noise: together they claim more often than with shared
+        # noise.
+        pairs = [
+            (scattered("a", workers, repeats, draw), scattered("b", workers, repeats, draw))
+            for workers in (1, 8)
+        ]
+        found: list[Effect] = []
+        for metric in (METRICS["throughput"], METRICS["p90"]):
+            each = [at_workers(metric, *pair) for pair in pairs]
+            found += [over_all(each), *each]
+        judged, _ = judge(found, Bounds())
+        claims += any(one.verdict in ("better", "worse") for one in judged)
+    assert claims / 1000 <= 0.06
+
+
+def scattered(layout: str, workers: int, repeats: int, draw: random.Random) -> Row:
+    """A row of repeats whose throughput and p90 scatter independently."""
+    both = [[math.exp(draw.gauss(0, 0.05)) for _ in ("rate", "p90")] for _ in range(repeats)]
+    return row(layout, workers, [rate for rate, _ in both], [p90 for _, p90 in both])
+
+
+def limited(row: Row, *kinds: tuple[str, str]) -> Row:
+    found = [
+        {"what": what, "host": "h", "tier": tier, "share": 0.9, "limit": "1"}
+        for what, tier in kinds
+    ]
+    idle = {"what": "memory", "host": "h", "tier": "gateway", "share": 0.1, "limit": "1"}
+    resources = tuple(Resource.model_validate(one) for one in (*found, idle))
+    return altered(row, resources=resources)
+
+
+def test_a_verdict_says_what_limited_each_side_where_that_is_known() -> None:
+    a, b, disk = row("a"), row("b", rates=times(2.0)), ("disk", "storage")
+    said = [
+        cell(compare(rows)).text.split("; n = 5.")[1]
+        for rows in (
+            [a, b],
+            [limited(a), limited(b)],
+            [limited(a, disk), limited(b, disk)],
+            [limited(a, disk), limited(b, ("CPU", "gateway"))],
+            [limited(a, disk), limited(b)],
+            [a, limited(b)],
+        )
+    ]
+    assert said == [
+        "",
+        " No resource was seen at its limit.",
+        " Both were limited by the stores’ disks.",
+        " Limited by the stores’ disks (a), the gateway’s CPU (b).",
+        " Limited by the stores’ disks (a), nothing seen (b).",
+        " No resource was seen at its limit (b).",
+    ]
+    # Over all worker counts they are those at the highest.
+    cpu, few = ("CPU", "gateway"), [row(name, workers=2) for name in "ab"]
+    rows = [few[0], limited(a, cpu), few[1], limited(b, cpu)]
+    text = cell(compare(rows), workers=None).text
+    assert text.endswith(" With 8 workers both were limited by the gateway’s CPU.")
+
+
+READ = "Bytes read from the measured disks, relative to those answered"
+
+
+@pytest.mark.parametrize(
+    ("shares", "said"),
+    [
+        ((98.4, 2.0), f" {READ}: 98 % (a), 2 % (b)."),
+        ((0.0, 131.0), f" {READ}: 0 % (a), 131 % (b)."),
+        ((50.0, 10.0), f" {READ}: 50 % (a), 10 % (b)."),
+        ((49.0, 2.0), ""),
+        ((98.0, 11.0), ""),
+        ((98.0, 97.0), ""),
+        ((98.0, None), ""),
+        ((None, None), ""),
+    ],
+)
+def test_a_verdict_says_where_reads_came_from_if_one_side_reads_from_disk_and_the_other_does_not(
+    shares: tuple[float | None, float | None], said: str
+) -> None:
+    rows = [
+        of_disk(one, share)
+        for one, share in zip((row("a"), row("b", rates=times(2.0))), shares, strict=True)
+    ]
+    assert cell(compare(rows)).text.split("; n = 5.")[1] == said
+
+
+def of_disk(one: Row, share: float | None) -> Row:
+    figures = {} if share is None else {"from-disk": MetricFigure(value=share)}
+    return altered(one, figures={**one.figures, **figures})
+
+
+@pytest.mark.parametrize(
+    ("times_s", "verdict"),
+    [
+        ((0.99, 1.0), "not comparable"),
+        ((1.9, 2.0), "not comparable"),
+        ((2.0, 3.0), "not comparable"),
+        ((2.0, 4.0), "worse"),
+        ((1.0, 29.0), "worse"),
+        ((29.0, 1.0), "better"),
+        ((20.0, 20.5), "too small to matter"),
+    ],
+)
+def test_times_of_whole_seconds_differ_or_are_alike_only_if_a_second_less_changes_nothing(
+    times_s: tuple[float, float], verdict: str
+) -> None:
+    rows = [detected(name, at) for name, at in zip("ab", times_s, strict=True)]
+    found = compare(rows)
+    assert cell(found, "detect").verdict == verdict
+    known = "resolution: time to detect is known to 1 s only"
+    assert (known in cell(found, "detect").text) == (verdict == "not comparable")
+
+
+def detected(layout: str, detect_s: float) -> Row:
+    """A row of repeats of a fault that was detected after about so long."""
+    points = tuple(
+        made_point(repeat=number, valid=True, detect_s=detect_s * factor)
+        for number, factor in enumerate(FIVE)
+    )
+    fault = Fault(at=10.0, kill="gateway-daemon")
+    return row(layout, points=points, detect_s=detect_s, fault=fault)
+
+
+def test_a_control_gives_the_noise_floor_and_is_never_compared_with_others() -> None:
+    rows = [
+        row(name, workers, times(factor))
+        for name, factors in {"a": (1, 1), "b": (1.15, 1.15), "t": (1.1, 0.95)}.items()
+        for workers, factor in zip((1, 8), factors, strict=True)
+    ]
+    found = compare(rows, {"t": "a"})
+    assert found.subjects == ("b",)
+    assert {one.subject for one in found.effects} == {"b"}
+    throughput, p90 = found.noise
+    assert (throughput.metric, throughput.layout) == ("throughput", "a")
+    assert (throughput.control, throughput.cells, throughput.repeats) == ("t", 2, 5)
+    # All pairs of a cell are equal: a mean's error is the root mean square of the two cells' means,
+    # times t(0.975, 10).
+    assert throughput.ratio == pytest.approx(
+        math.exp(2.2281 * math.sqrt((math.log(1.1) ** 2 + math.log(0.95) ** 2) / 2)), rel=1e-4
+    )
+    assert throughput.low < throughput.ratio < throughput.high
+    assert (throughput.pairs, throughput.shown) == (10, 2)
+    assert p90.ratio == pytest.approx(throughput.ratio)
+    assert cell(found).noise == cell(found, workers=None).noise == throughput.ratio
+    text = cell(found).text
+    assert text.startswith("No difference found beyond the noise floor of this machine: ")
+    assert text.endswith("; n = 5; noise floor 1.2×.")
+
+
+def test_the_noise_floor_is_an_estimate_over_all_pairs_and_does_not_grow_with_every_cell() -> None:
+    draw = random.Random(7)
+    few, many = (
+        compare(
+            [
+                row(name, cell, [math.exp(draw.gauss(0, 0.05)) for _ in FIVE])
+                for cell in range(1, cells + 1)
+                for name in "at"
+            ],
+            {"t": "a"},
+        ).noise[0]
+        for cells in (2, 40)
+    )
+    # Two sides that scatter by 5 % differ by 7 %; means of five stay within 1.96 times a root of
+    # five of that.
+    assert many.ratio == pytest.approx(math.exp(1.96 * 0.05 * math.sqrt(2 / 5)), rel=0.015)
+    assert many.high / many.low < few.high / few.low
+    assert few.low < many.ratio < few.high
+
+
+def test_a_control_of_a_single_layout_gives_a_noise_floor_and_an_unmeasured_one_none() -> None:
+    found = compare([row("a"), row("t", rates=times(1.02, FIVE[::-1]))], {"t": "a"})
+    assert (found.subjects, found.effects) == ((), ())
+    assert [floor.shown for floor in found.noise] == [1, 1]
+    assert 1.02 < found.noise[0].ratio < 1.06
+    found = compare([row("a"), row("b", rates=times(2.0)), row("t", rates=())], {"t": "a"})
+    assert (found.noise, cell(found).noise) == ((), None)
+    assert "noise floor" not in cell(found).text
+
+
+def test_repeats_of_a_control_that_was_unlike_its_layout_are_no_pairs() -> None:
+    note = f"{UNLIKE}: no objects of mixed"
+    control = row("t", rates=times(1.02, FIVE[::-1]))
+
+    def unlike(count: int) -> Comparison:
+        first = tuple(changed(one, notes=(note,)) for one in control.points[:count])
+        points = (*first, *control.points[count:])
+        return compare([row("a"), row("b"), changed(control, points=points)], {"t": "a"})
+
+    assert {floor.repeats for floor in unlike(2).noise} == {3}
+    none = unlike(5)
+    assert none.noise == ()
+    (why,) = none.unused
+    assert why.endswith(f": t, the A/A control of a, could not be used ({note}).")
+
+
+def test_an_upper_end_without_a_meaning_is_no_number_in_a_sentence() -> None:
+    (floor, *_) = compare([row("a"), row("t", rates=times(1.02))], {"t": "a"}).noise
+    assert "or more" not in altered(floor, low=1.0, high=99.0).words
+    text = altered(floor, high=552_781.0).words
+    assert " or more)" in text
+    assert "552" not in text
+
+
+def test_comparing_within_blocks_is_students_paired_test(stats: Any) -> None:
+    one, other = [110.0, 95.0, 130.0, 120.0, 100.0], [100.0, 90.0, 115.0, 118.0, 93.0]
+    theirs = stats.ttest_rel(np.log(one), np.log(other))
+    tested = paired(one, other)
+    assert (tested.p, tested.freedom, tested.repeats) == (pytest.approx(theirs.pvalue), 4.0, 5)
+    low, high = theirs.confidence_interval(0.95)
+    assert tested.ratio.low == pytest.approx(math.exp(low))
+    assert tested.ratio.high == pytest.approx(math.exp(high))
+
+
+def test_together_is_the_correlation_within_blocks_over_all_cells() -> None:
+    assert together([([1.0, 2.0, 4.0], [10.0, 20.0, 40.0])]) == pytest.approx(1.0)
+    assert together([([1.0, 2.0, 4.0], [4.0, 2.0, 1.0])]) == pytest.approx(-1.0)
+    # A second cell with the opposite correlation cancels it; levels do not matter.
+    assert together([([1.0, 2.0], [1.0, 2.0]), ([70.0, 140.0], [2.0, 1.0])]) == pytest.approx(0.0)
+    logs = np.random.default_rng(3).normal(size=(2, 9))
+    assert together([(list(np.exp(logs[0])), list(np.exp(logs[1])))]) == pytest.approx(
+        np.corrcoef(logs)[0, 1]
+    )
+    assert together([]) == together([([5.0, 5.0], [7.0, 9.0])]) == together([([5.0], [7.0])]) == 0.0
+
+
+def test_sides_of_different_blocks_are_refused() -> None:
+    for wrong in (
+        lambda: paired([1.0, 2.0], [1.0]),
+        lambda: together([([1.0, 2.0], [1.0])]),
+        lambda: paired([1.0], [1.0]),
+    ):
+        with pytest.raises(ValueError, match=r"shorter|one value"):
+            wrong()
+
+
+def by_rule(cells: list[tuple[list[float], list[float]]]) -> list[TTest]:
+    way = paired if together(cells) >= TOGETHER else welch
+    return [way(*cell) for cell in cells]
+
+
+def cells(draw: np.random.Generator, blocks: float) -> list[tuple[list[float], list[float]]]:
+    """Twelve cells of a layout vs itself, with block effects and 5 % scatter of each step."""
+    common = blocks * draw.normal(size=5)
+    return [
+        (list(np.exp(a + common)), list(np.exp(b + common)))
+        for a, b in 0.05 * draw.normal(size=(12, 2, 5))
+    ]
+
+
+@pytest.mark.parametrize("blocks", [0.0, 0.05, 0.1])
+def test_intervals_by_the_rule_hold_truth_in_95_of_100_whatever_blocks_do(blocks: float) -> None:
+    held = []
+    for run in range(150):
+        for one in by_rule(cells(np.random.default_rng([4, run]), blocks)):
+            low, high = one.ratio.low, one.ratio.high
+            held.append(low is not None and high is not None and low <= 1 <= high)
+    assert 0.93 <= sum(held) / len(held) <= 0.985
+
+
+def test_the_rule_pairs_where_the_machine_drifts_and_does_not_where_it_is_quiet() -> None:
+    def share(of: Callable[[np.random.Generator], list[tuple[list[float], list[float]]]]) -> float:
+        return (
+            sum(together(of(np.random.default_rng([5, run]))) >= TOGETHER for run in range(150))
+            / 150
+        )
+
+    assert share(lambda draw: cells(draw, 0.0)) <= 0.01
+    assert share(lambda draw: cells(draw, 0.1)) >= 0.85
