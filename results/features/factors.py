@@ -196,15 +196,16 @@ _SECTIONS: Final = (
 )
 
 
-def factor_sections(data: RunData) -> Iterator[Section]:
+def _costs(data: RunData) -> Iterator[FactorCost]:
+    for factor in FACTORS:
+        yield from factor_costs(factor, data.plan.suite, data.steps, data.visits, data.rows)
+
+
+def factor_sections(every: Iterable[FactorCost]) -> Iterator[Section]:
     """A section for each factor of which several ways were measured."""
+    costs = list(every)
     for about in _SECTIONS:
-        found = [
-            cost
-            for factor in FACTORS
-            if factor.key == about.key
-            for cost in factor_costs(factor, data.plan.suite, data.steps, data.visits, data.rows)
-        ]
+        found = [cost for cost in costs if cost.factor == about.key]
         title = f"What {about.key} costs"
         part = Part(
             text=f"Workloads that differ only {about.differs}, each beside the first of them. CPU "
@@ -282,4 +283,4 @@ def _beside(one: FactorCost, known: Ratio | None) -> str:
     return ratio_cell(known)
 
 
-FEATURE: Final = Feature(sections=factor_sections)
+FEATURE: Final = Feature(sections=lambda data: factor_sections(_costs(data)))

@@ -29,12 +29,13 @@ def profile_sections(data: RunData) -> Iterator[Section]:
         yield Section(
             "profile",
             f"Profile of {profiles[0].workload} at {profiles[0].workers} workers",
-            (Part(text=text), *map(_part, profiles)),
+            (Part(text=text), *map(profile_part, profiles)),
             folded=True,
         )
 
 
-def _part(profile: Profile) -> Part:
+def profile_part(profile: Profile) -> Part:
+    """One layout's profile."""
     disk = profile.disk
     grids = []
     if disk is not None:

@@ -71,7 +71,13 @@ def gallery(data: RunData, *, slo_ms: float | None = None) -> Gallery:
     except UsageError as error:
         left_out.append(f"charts of other packages are left out: {error}")
         names = []
-    for name in names:
+    own = {name for feature in FEATURES.values() for name in feature.charts}
+    left_out += [
+        f"the chart {name} is left out: two packages have a chart {name!r}"
+        for name in names
+        if name in own
+    ]
+    for name in [name for name in names if name not in own]:
         try:
             kind = CHARTS[name]
             charts += _checked(kind.draw(source) if run in kind.runs else (), charts, source)

@@ -39,7 +39,7 @@ MOST: Final = 4
 _DRAWN_WITHIN_S: Final = 300.0
 """For one chart: far longer than any takes on a busy machine, and not for ever."""
 _LONGEST_ANSWER_BYTES: Final = 256 * 2**20
-_CODE: Final = "from weighbridge.results.show.pictures import serve; serve()"
+_CODE: Final = "from weighbridge.results.show.drawing_process import serve; serve()"
 
 
 class RenderingError(WeighbridgeError):

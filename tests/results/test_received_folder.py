@@ -130,7 +130,7 @@ def test_a_link_is_not_a_confirmation(runs: Path, tmp_path: Path) -> None:
     tuned = fake_tuning(runs, knobs=FEW)
     (tuned.folder / "confirmation").rename(tmp_path / "other")
     (tuned.folder / "confirmation").symlink_to(tmp_path / "other")
-    assert derive(tuned.folder, pictures=False).tuned is not None
+    assert derive(tuned.folder, pictures=False).answer
     assert not list((tmp_path / "other").rglob("derived/report.html"))
 
 
@@ -173,7 +173,7 @@ def test_a_link_for_derived_is_named_and_not_written_into(store: RunStore, secre
     store.derived.symlink_to(secret.parent)
     for write in (
         lambda: derive(store.folder, pictures=False),
-        lambda: export(store.folder, "csv"),
+        lambda: export(open_run(store.folder), "csv"),
         store.make_derived,
         lambda: write_charts(drawings, store.make_derived("charts")),
     ):
@@ -186,7 +186,7 @@ def test_a_link_for_derived_is_named_and_not_written_into(store: RunStore, secre
     with pytest.raises(StoreError, match=r"charts.*is a link"):
         store.make_derived("charts")
     with pytest.raises(StoreError, match=r"exports.*is a link"):
-        export(store.folder, "csv")
+        export(open_run(store.folder), "csv")
     assert untouched(secret)
 
 
@@ -202,7 +202,7 @@ def test_a_tunings_choice_is_not_cleared_through_a_link(runs: Path, secret: Path
 def test_users_may_write_through_their_own_links(store: RunStore, tmp_path: Path) -> None:
     (tmp_path / "disk").mkdir()
     (tmp_path / "mine").symlink_to(tmp_path / "disk")
-    (path,) = export(store.folder, "csv", out=tmp_path / "mine").paths
+    (path,) = export(open_run(store.folder), "csv", out=tmp_path / "mine").paths
     write_atomically(tmp_path / "mine" / "more", "x")
     assert {one.name for one in (tmp_path / "disk").iterdir()} == {path.name, "more"}
 

@@ -1,21 +1,37 @@
 """Chart sources of a run folder, also with other rows in its table, and what a chart shows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from weighbridge.results.features.open_run import open_run
 from weighbridge.results.figures.summary import Row, summarize
 from weighbridge.results.judge.comparing import compare
+from weighbridge.results.judge.run_data import RunData
+from weighbridge.results.run.step import StepResult
 from weighbridge.results.run.store import RunStore
 from weighbridge.results.show.chart import Chart
 from weighbridge.results.show.chart_source import ChartSource
 
 
+def replaced(data: RunData, results: Mapping[Callable[..., Any], Any]) -> RunData:
+    """The run with other results of features, by the functions that make them."""
+    for make, result in results.items():
+        data.kept[make.__wrapped__] = result  # type: ignore[attr-defined]
+    return data
+
+
 def fake_chart_source(
-    store: RunStore, rows: Sequence[Row] | None = None, **more: Any
+    store: RunStore,
+    rows: Sequence[Row] | None = None,
+    results: Mapping[Callable[..., Any], Any] = MappingProxyType({}),
+    steps: Iterable[StepResult] = (),
+    **more: Any,
 ) -> ChartSource:
-    """The chart source of a run; `more` are its other fields."""
-    data, plan = open_run(store.folder), store.plan()
+    """The chart source of a run; `results` are those of features, `more` its other fields."""
+    data, plan = replaced(open_run(store.folder), results), store.plan()
+    if steps:
+        data.__dict__["steps"] = {step.key: step for step in steps}
     table = tuple(summarize(plan, store.steps()) if rows is None else rows)
     given = {
         "data": data,

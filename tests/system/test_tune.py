@@ -63,10 +63,9 @@ def test_a_knob_that_matters_is_found_and_a_dummy_shows_no_effect_on_a_real_rado
     assert done.returncode == 0, done.stdout + done.stderr
     (run,) = (tmp_path / "runs").iterdir()
     data = open_run(run)
-    assert setting_results(data) is not None
-    verdicts = {
-        next(iter(entry.variant.settings)): entry.verdict for entry in setting_results(data).entries
-    }
+    table = setting_results(data)
+    assert table is not None
+    verdicts = {next(iter(entry.variant.settings)): entry.verdict for entry in table.entries}
     assert verdicts["radosgw.tcp_nodelay"] == "better"
     assert verdicts["radosgw.gc.processor_period"] in ("not significant", "too small to matter")
     # Rounds of baseline, settings that are not clear yet, baseline, all on one deployment in which

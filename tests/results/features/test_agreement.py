@@ -244,8 +244,11 @@ def test_a_run_of_both_drivers_says_how_far_they_agree_on_page_and_in_file(tmp_p
     run = fake_run(tmp_path, workloads=[small], repeats=1, driver="locust,cosbench")
     derived = derive(run.folder, pictures=False)
     page = derived.report.read_text()
-    assert derived.agreement[0].startswith("Locust and COSBench agree within the bins in ")
-    assert derived.agreement[0].split(".")[0] in page
+    (section,) = [section for section in derived.sections if section.key == "agreement"]
+    assert section.sentences[0].startswith("Locust and COSBench agree within the bins in ")
+    assert section.sentences[0].split(".")[0] in page
+    (grid,) = section.parts[0].grids
+    assert {len(line) for line in grid.lines} == {len(grid.head)}
     assert 'id="agreement"' in page
     assert "(10, 20]" in page
     assert len((derived.folder / "agreement.csv").read_text().splitlines()) == 5

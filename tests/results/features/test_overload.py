@@ -28,7 +28,13 @@ from weighbridge.results.features.listing import (
     listing_sentences,
 )
 from weighbridge.results.features.open_run import open_run
-from weighbridge.results.features.overload import KEPT, GoodputCurve, goodput_chart, overload_of
+from weighbridge.results.features.overload import (
+    KEPT,
+    GoodputCurve,
+    goodput_chart,
+    overload_of,
+    overloads,
+)
 from weighbridge.results.figures.doubt import Doubt
 from weighbridge.results.figures.metric import MetricFigure
 from weighbridge.results.figures.summary import Row, summarize
@@ -170,8 +176,8 @@ def test_without_enough_repeats_or_if_they_scatter_there_is_no_clear_fall(
 
 def test_the_chart_has_a_line_of_the_judged_points_and_a_csv_of_all(tmp_path: Path) -> None:
     run, rows = curves_of(tmp_path, FALLING, invalid=400)
-    assert goodput_chart(fake_chart_source(run, rows)) == ()
-    source = fake_chart_source(run, rows, overload=overload_of(run.plan(), rows))
+    assert goodput_chart(fake_chart_source(run, rows, {overloads: ()})) == ()
+    source = fake_chart_source(run, rows, {overloads: overload_of(run.plan(), rows)})
     assert throughput_by_workers(source) == latency_by_workers(source) == ()
     (chart,) = goodput_chart(source)
     shown = [
@@ -192,8 +198,9 @@ def test_the_report_has_sentences_and_a_chart_instead_of_charts_by_workers(tmp_p
     run = fake_run(tmp_path, layouts=("swift",), workloads=workloads, repeats=1, telemetry=False)
     derived = derive(run.folder, pictures=False)
     page = derived.report.read_text()
-    assert derived.overload
-    assert all(sentence.split(";")[0] in page for sentence in derived.overload)
+    said = {section.key: section.sentences for section in derived.sections}["overload"]
+    assert said
+    assert all(sentence.split(";")[0] in page for sentence in said)
     assert 'id="goodput-over-rate"' in page
     assert 'id="throughput-by-workers"' not in page
 

@@ -10,9 +10,10 @@ import pytest
 from fake_trials import TRIAL_S, TrialMaker, fake_variant, tuning_run
 from made_rows import altered, changed, present
 from trial_rounds import FEW, MANY, P90, READ, book, entry, rounds, values
+from weighbridge.results.features.open_run import open_run
 from weighbridge.results.features.tuning.setting_effects import NO_BASELINE, Drift, objective_words
 from weighbridge.results.features.tuning.setting_table import setting_table
-from weighbridge.results.features.tuning.tuning_result import setting_lines, short_names
+from weighbridge.results.features.tuning.tuning_result import setting_lines, short_names, tuned
 from weighbridge.results.judge.run_data import RunData
 from weighbridge.results.numbers import show_percent
 from weighbridge.results.run.store import RunStore
@@ -245,7 +246,7 @@ def test_any_compared_metric_can_be_an_objective() -> None:
 
 @pytest.mark.long
 def test_lines_are_by_gain_and_a_shorter_p90_is_better_shown_as_less(tuned_data: RunData) -> None:
-    result = present(tuned_data.tuned)
+    result = present(tuned(tuned_data))
     lines = setting_lines(result)
     gains = [line.gain for line in lines]
     known = [gain for gain in gains if gain is not None]
@@ -273,7 +274,7 @@ def test_names_are_shortened_only_if_they_stay_distinct() -> None:
 
 
 def test_notes_have_the_table_of_settings_with_remarks(tuned_run: RunStore) -> None:
-    _, made = produce(tuned_run.folder, "markdown", ["ledger"])
+    made = produce(open_run(tuned_run.folder), "markdown", ["ledger"])
     (file,) = made.files
     text = file.content.decode().replace("\\", "")
     assert "max_concurrent_requests 1024 → 64" in text
@@ -283,7 +284,7 @@ def test_notes_have_the_table_of_settings_with_remarks(tuned_run: RunStore) -> N
 
 
 def test_json_has_the_settings_and_every_trial_with_null_for_unknowns(tuned_run: RunStore) -> None:
-    _, made = produce(tuned_run.folder, "json", ["ledger", "trials"])
+    made = produce(open_run(tuned_run.folder), "json", ["ledger", "trials"])
     tables = json.loads(made.files[0].content)["tables"]
     failed = [line for line in tables["ledger"] if line["verdict"] == "failed"]
     assert failed
@@ -295,7 +296,7 @@ def test_json_has_the_settings_and_every_trial_with_null_for_unknowns(tuned_run:
 
 
 def test_that_a_run_is_no_tuning_is_said_beside_its_empty_table_of_settings(run: RunStore) -> None:
-    _, made = produce(run.folder, "csv", ["ledger"])
+    made = produce(open_run(run.folder), "csv", ["ledger"])
     assert made.files[0].content.count(b"\n") == 1
     assert made.remarks[-1] == "this run has no lines of ledger"
 

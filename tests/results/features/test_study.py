@@ -272,7 +272,6 @@ def test_a_run_without_a_study_has_no_section(tmp_path: Path) -> None:
     folder = fake_run(tmp_path, workloads=[workload], repeats=1).folder
     assert study_of(folder) is None
     derived = derive(folder, pictures=False)
-    assert derived.replayed is None
     assert 'id="replayed"' not in derived.report.read_text()
 
 

@@ -91,7 +91,7 @@ def shown(store: RunStore) -> dict[str, str]:
         "terminal": screen.getvalue(),
         "page": WebPage(derived.report.read_text()).readable,
         "slides": "\n".join(map(talks.text_of, deck_of(store).pages)),
-        "markdown": produce(store.folder, "markdown")[1].files[0].content.decode(),
+        "markdown": produce(open_run(store.folder), "markdown").files[0].content.decode(),
     }
 
 
@@ -163,7 +163,7 @@ def test_charts_say_in_titles_or_captions_that_nothing_is_claimed(
 
 
 def test_data_has_the_doubts(grave: RunStore, provisional: RunStore) -> None:
-    (file,) = produce(grave.folder, "csv", ["effects"])[1].files
+    (file,) = produce(open_run(grave.folder), "csv", ["effects"]).files
     lines = list(csv.DictReader(io.StringIO(file.content.decode())))
     assert all(
         "grave: hosts differ: CPU of gateway-1 gave 245 events/s" in line["doubts"]

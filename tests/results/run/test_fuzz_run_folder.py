@@ -32,6 +32,7 @@ from weighbridge.results.run.step import Bins, Second, StepResult
 from weighbridge.results.run.store import _holders
 from weighbridge.results.run.telemetry import LINE, Attested, ProbeSecond
 from weighbridge.results.run.trial import Trial, TuningRun, Winner
+from weighbridge.results.show.feature import FEATURES
 from weighbridge.suites.studies import loader as studies
 
 WORKLOADS: Final = (
@@ -233,10 +234,11 @@ def all_of(folder: Path) -> RunData:
         "attested",
         "events",
         "gaps",
-        "tuned",
-        "stairs",
     ]:
         getattr(data, part)
+    for feature in FEATURES.values():
+        feature.answer(data)
+        list(feature.sections(data))
     for _ in data.telemetry():
         pass
     return data

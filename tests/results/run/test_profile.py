@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from made_rows import made_workload, plan_of, present
 from weighbridge.common.errors import InvalidMeasurement, UsageError
-from weighbridge.results.features.profile import profile_sections
+from weighbridge.results.features.profile import profile_part
 from weighbridge.results.run.histogram import BANDS, HIGHEST_US, Histogram, band_of, low_us
 from weighbridge.results.run.profile import (
     PYTHON,
@@ -173,14 +173,15 @@ def test_profiles_are_read_back_and_shown_with_what_is_missing(tmp_path: Path) -
     (folder / "profile.json").write_text(kept.model_dump_json())
     (one,) = read_profiles(tmp_path)
     assert one == kept
-    (page,) = profile_sections([one])
-    assert page.caption == "No stacks were taken."
-    assert page.remarks == ("no stacks: perf said no",)
-    assert [line[0] for line in page.disk_lines] == ["read", "write"]
-    assert all(len(line) == len(page.disk_titles) for line in page.disk_lines)
-    (sampled,) = profile_sections([profile(samples=200, unresolved=50, event="cpu-clock")])
-    assert "stacks.folded" in sampled.caption
-    assert "25 %" in sampled.caption
+    part = profile_part(one)
+    assert part.text == "No stacks were taken."
+    assert part.sentences == ["No stacks: perf said no"]
+    (grid,) = part.grids
+    assert [line[0] for line in grid.lines] == ["read", "write"]
+    assert all(len(line) == len(grid.head) for line in grid.lines)
+    sampled = profile_part(profile(samples=200, unresolved=50, event="cpu-clock"))
+    assert "stacks.folded" in sampled.text
+    assert "25 %" in sampled.text
     (folder / "profile.json").write_text("{}")
     with pytest.raises(InvalidMeasurement, match="cannot be read"):
         read_profiles(tmp_path)

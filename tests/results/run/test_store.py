@@ -191,7 +191,7 @@ def test_names_that_could_leave_the_run_folder_are_refused(name: str) -> None:
         StepKey(layout=name, api="s3", workload="w", workers=1, repeat=0)
 
 
-@pytest.mark.parametrize("room", ["record", "analysis.run_data", "analysis.words"])
+@pytest.mark.parametrize("room", ["run", "judge.run_data", "judge.words"])
 @pytest.mark.long
 def test_reading_a_run_imports_no_heavy_library(room: str) -> None:
     heavy = ("altair", "scipy", "numpy", "duckdb", "pptx", "influxdb_client")

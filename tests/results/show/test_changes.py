@@ -17,6 +17,7 @@ from weighbridge.results.features.tuning.charts import (
     tornado,
     tornados,
 )
+from weighbridge.results.features.tuning.tuning_result import tuned
 from weighbridge.results.figures.doubt import Doubt
 from weighbridge.results.figures.statistics import Ratio
 from weighbridge.results.judge.comparison import Comparison, Effect, NoiseFloor, Verdict
@@ -331,7 +332,7 @@ def test_a_tuning_is_shown_over_all_worker_counts_or_at_the_only_one() -> None:
 def test_a_tuning_has_a_chart_for_each_objective_with_colours_by_its_direction(
     tuned_data: RunData,
 ) -> None:
-    result = present(tuned_data.tuned)
+    result = present(tuned(tuned_data))
     throughput, p90 = tornados(result)
     assert [one.key for one in (throughput, p90)] == ["tornado", "tornado-p90"]
     best = result.table.entries[0].name
@@ -343,7 +344,7 @@ def test_a_tuning_has_a_chart_for_each_objective_with_colours_by_its_direction(
 
 
 def test_with_many_settings_a_chart_has_the_largest_and_its_data_all(tuned_data: RunData) -> None:
-    result = present(tuned_data.tuned)
+    result = present(tuned(tuned_data))
     entries = [one for one in result.table.entries if one.effects[0].ratio is not None]
     many = [altered(entry, name=f"{entry.name} {turn}") for turn in range(3) for entry in entries]
     chart = tornados(altered(result, table=altered(result.table, entries=tuple(many))))[0]
@@ -354,7 +355,7 @@ def test_with_many_settings_a_chart_has_the_largest_and_its_data_all(tuned_data:
 
 
 def test_combinations_with_long_names_have_shortened_keys(tuned_data: RunData) -> None:
-    result = present(tuned_data.tuned)
+    result = present(tuned(tuned_data))
     name = (
         "options.client.rgw_max_concurrent_requests 1024 → 64, "
         "options.client.objecter_inflight_ops unset → 4096"

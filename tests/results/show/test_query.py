@@ -251,7 +251,7 @@ def test_each_step_and_operation_has_a_file_and_a_step_without_a_histogram_is_na
     run: RunStore, tmp_path: Path
 ) -> None:
     data = open_run(run.folder)
-    done = export(run.folder, "hgrm", out=tmp_path)
+    done = export(open_run(run.folder), "hgrm", out=tmp_path)
     measured = {
         key: step.measurement for key, step in data.steps.items() if step.measurement is not None
     }
@@ -278,7 +278,7 @@ def test_what_cannot_be_read_is_left_out_and_named(
     store = short_run(tmp_path / "runs", repeats=1)
     steps = store.folder / "steps.jsonl"
     steps.write_text(steps.read_text().replace(f'"{key}":"', f'"{key}":"no ', 1))
-    done = export(store.folder, "hgrm", out=tmp_path)
+    done = export(open_run(store.folder), "hgrm", out=tmp_path)
     names = {path.name.partition(".r0.")[::2] for path in done.paths}
     assert names == {("swift.swift.small-read.w1", end) for end in ("read.hgrm", "hlog")} | {
         ("rgw-beast.swift.small-read.w1", end) for end in left

@@ -194,7 +194,7 @@ def test_effects_are_those_of_the_comparison(data: RunData, filled: dict[str, Fi
 
 
 def test_json_is_valid_by_the_printed_schema_unless_a_field_is_undocumented(data: RunData) -> None:
-    _, made = produce(data.store.folder, "json")
+    made = produce(open_run(data.store.folder), "json")
     document = json.loads(made.files[0].content)
     jsonschema.Draft202012Validator.check_schema(json_schema())
     known = jsonschema.Draft202012Validator(json_schema())
@@ -231,20 +231,20 @@ def test_a_column_that_is_declared_wrongly_is_refused(text: str) -> None:
 def test_an_export_goes_into_the_run_by_default_and_replaces_nothing_without_force(
     small: Path, tmp_path: Path
 ) -> None:
-    (path,) = export(small, "csv").paths
+    (path,) = export(open_run(small), "csv").paths
     assert path == small / "derived" / "exports" / "summary.csv"
     path.write_text("mine")
     with pytest.raises(UsageError, match=r"exists already(.|\n)*--force"):
-        export(small, "csv", ["steps", "summary"])
+        export(open_run(small), "csv", ["steps", "summary"])
     assert path.read_text() == "mine"
     assert not (path.parent / "steps.csv").exists()
-    export(small, "csv", force=True)
+    export(open_run(small), "csv", force=True)
     assert path.read_text().startswith("run,layout")
     one = tmp_path / "new" / "one.json"
-    assert export(small, "json", out=one).paths == (one,)
-    assert export(small, "csv", out=tmp_path).paths == (tmp_path / "summary.csv",)
+    assert export(open_run(small), "json", out=one).paths == (one,)
+    assert export(open_run(small), "csv", out=tmp_path).paths == (tmp_path / "summary.csv",)
     two = tmp_path / "two"
-    assert export(small, "csv", ["steps", "seconds"], out=two).paths == (
+    assert export(open_run(small), "csv", ["steps", "seconds"], out=two).paths == (
         two / "steps.csv",
         two / "seconds.csv",
     )
@@ -262,25 +262,25 @@ def test_an_unknown_format_or_table_is_answered_with_the_closest_one(
     small: Path, form: str, names: Sequence[str], said: str
 ) -> None:
     with pytest.raises(UsageError, match=said):
-        export(small, form, names)
+        export(open_run(small), form, names)
 
 
 @pytest.mark.parametrize("name", [name for name in FORMATS if name != "pptx"])
 def test_every_format_makes_something_of_a_run_of_one_layout(tmp_path: Path, name: str) -> None:
     alone = short_run(tmp_path / "runs", layouts=("swift",), repeats=1, telemetry=False)
-    done = export(alone.folder, name)
+    done = export(open_run(alone.folder), name)
     assert all(path.stat().st_size for path in done.paths)
     assert done.remarks == ()
 
 
 def test_a_run_of_bins_has_intervals_for_figures_and_nothing_for_hgrm(tmp_path: Path) -> None:
     binned = short_run(tmp_path / "runs", workers=(4,), runtime=3.0, repeats=1, driver="cosbench")
-    (summary,) = produce(binned.folder, "csv")[1].files
+    (summary,) = produce(open_run(binned.folder), "csv").files
     line = next(csv.DictReader(io.StringIO(summary.content.decode())))
     assert (line["p90_ms"], line["max_ms"]) == ("", "")
     assert float(line["p90_high_ms"]) - float(line["p90_low_ms"]) == 10
     with pytest.raises(InvalidMeasurement, match="nothing to export as hgrm"):
-        produce(binned.folder, "hgrm")
+        produce(open_run(binned.folder), "hgrm")
 
 
 def test_times_are_in_utc_and_invalid_ones_are_refused() -> None:
@@ -476,7 +476,7 @@ def test_no_cell_of_any_csv_is_a_formula_and_numbers_are_numbers_to_programs(
 ) -> None:
     derive(hostile_run.folder, pictures=False)
     for table in ("summary", "steps", "seconds", "effects"):
-        export(hostile_run.folder, "csv", (table,), out=tmp_path / f"{table}.csv")
+        export(open_run(hostile_run.folder), "csv", (table,), out=tmp_path / f"{table}.csv")
     files = [*hostile_run.derived.rglob("*.csv"), *tmp_path.rglob("*.csv")]
     assert len(files) == 8
     for path in files:
@@ -498,7 +498,7 @@ def test_no_cell_of_any_csv_is_a_formula_and_numbers_are_numbers_to_programs(
 def test_papers_and_slides_have_hostile_names_as_text(
     hostile_run: RunStore, tmp_path: Path, form: str
 ) -> None:
-    export(hostile_run.folder, form, (), out=tmp_path / "out")
+    export(open_run(hostile_run.folder), form, (), out=tmp_path / "out")
     (path,) = [one for one in (tmp_path / "out", *(tmp_path / "out").rglob("*")) if one.is_file()]
     if form == "pptx":
         Presentation(str(path))

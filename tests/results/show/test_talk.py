@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from chart_sources import replaced
 from fake_knobs import FEW
 from fake_outages import outage_run
 from fake_run import StepFaults, fake_run
@@ -9,10 +10,11 @@ from fake_tuning import FakeCourse, fake_tuning
 from made_cuts import record_made_cuts
 from made_rows import altered, changed, present
 from talks import FIVE, SHORT, SPOILT, deck_of, of_workload, slide, text_of, with_control
-from weighbridge.results.features.find.rates import Found, FoundKind, FoundRate
+from weighbridge.results.features.find.rates import Found, FoundKind, FoundRate, highest_rates
 from weighbridge.results.features.open_run import open_run
 from weighbridge.results.features.outages import outages
 from weighbridge.results.features.study.study import FILE, StudyRun
+from weighbridge.results.features.tuning import tuning_result
 from weighbridge.results.figures.doubt import Doubt
 from weighbridge.results.judge.run_data import RunData
 from weighbridge.results.numbers import show_ratio
@@ -294,7 +296,7 @@ def test_the_rate_within_a_bound_is_the_answer_of_a_search(compared: RunData) ->
     kind = FoundKind(about="1 MB reads", connections=16, rates=tuple(rates))
     data = open_run(compared.store.folder)
     bound = LatencyBound(metric="p90", most_ms=50)
-    data.__dict__["found"] = Found(bound=bound, kinds=(kind,))
+    replaced(data, {highest_rates: Found(bound=bound, kinds=(kind,))})
     first = talk(data).slides[0]
     assert "within p90 <= 50 ms: rgw-beast 392 requests/s" in first.title
     assert [point.high for point in first.charts[0].series[0].points] == pytest.approx(
@@ -306,7 +308,7 @@ def test_several_failures_have_a_card_each(tmp_path: Path) -> None:
     data = open_run(outage_run(tmp_path).folder)
     (kind,) = outages(data).kinds
     again = altered(kind, key="again", about="the same again")
-    data.__dict__["outages"] = altered(outages(data), kinds=(kind, again))
+    replaced(data, {outages: altered(outages(data), kinds=(kind, again))})
     deck = talk(data)
     assert "in 2 cases" in deck.title
     assert [card.figure for card in deck.slides[0].cards] == ["21 s", "21 s"]
@@ -323,7 +325,7 @@ def test_layers_are_a_table_where_a_run_has_them(tmp_path: Path) -> None:
 def test_bars_of_a_tuning_are_its_effects_and_the_ledger_has_all(tuned: RunData) -> None:
     deck = talk(tuned)
     (bars,) = slide(deck, "changes the throughput").charts[0].series
-    result = present(tuned.tuned)
+    result = present(tuning_result.tuned(tuned))
     ratios = [entry.effects[0].ratio for entry in result.table.entries]
     ordered = sorted((one for one in ratios if one is not None), key=lambda one: -one.either_way)
     assert [bar.y for bar in bars.points] == pytest.approx(

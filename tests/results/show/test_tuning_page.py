@@ -13,6 +13,7 @@ from made_cuts import kept_cuts, made_cut
 from made_rows import altered, present
 from weighbridge.results.derivation import derive
 from weighbridge.results.features.open_run import open_run
+from weighbridge.results.features.tuning import tuning_result
 from weighbridge.results.features.tuning.feature import WINNERS
 from weighbridge.results.features.tuning.tuning_result import TuningResult, confirmation_folder
 from weighbridge.results.run.durability import PowerCut, record_cut
@@ -26,7 +27,7 @@ WINNER = f"{BASELINE}-tuned"
 
 @cache
 def tuned(run: RunStore) -> TuningResult:
-    return present(tuned(open_run(run.folder)))
+    return present(tuning_result.tuned(open_run(run.folder)))
 
 
 def page_of(run: RunStore) -> str:

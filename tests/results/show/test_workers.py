@@ -272,7 +272,7 @@ def test_near_ceilings_are_labelled_lines_and_far_ones_words(run: RunStore) -> N
     assert shown[1]["at"] - shown[0]["at"] >= 5, "texts are apart"
     assert far_ceilings(far, scale.high) == "↑ network 2,000 to 4,000"
     mine = altered(stair("rgw-beast", disk=1e6, rados=1e5), workload="small-read")
-    (chart,) = throughput_by_workers(fake_chart_source(run, stairs=(mine,)))
+    (chart,) = throughput_by_workers(fake_chart_source(run, ceilings=ceiling_lines([mine])))
     assert "Dashed: the ceilings of the layers below." in chart.caption
     assert "↑ disks 1,000,000, RADOS 100,000" in chart.panels[0].finding
     assert "Dashed" not in throughput_by_workers(fake_chart_source(run))[0].caption

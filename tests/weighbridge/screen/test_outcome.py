@@ -13,12 +13,14 @@ from fake_run import WORKLOADS, StepFaults, fake_run
 from fake_tuning import OBJECTIVES, FakeCourse, fake_tuning
 from fake_tuning import WORKLOADS as STEPS
 from made_cuts import dead_cut, kept_cuts, made_cut, record_made_cuts
+from made_rows import present
 from talks import deck_of, slide
 from weighbridge.command import weighbridge
 from weighbridge.common.errors import UsageError
 from weighbridge.results import derive
 from weighbridge.results.derivation import Derived
 from weighbridge.results.features.durability import durability_of, durability_section
+from weighbridge.results.features.tuning.tuning_result import setting_results
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.reasons import reasons
 from weighbridge.results.run.durability import PowerCut
@@ -317,8 +319,7 @@ def test_the_table_of_trials_fits_a_terminal_of_100_columns(tuned: Derived) -> N
     table = text[: text.index("failed: ")].splitlines()[1:]
     assert max(map(len, table)) <= 100
     assert "…" not in text
-    assert tuned.tuned is not None
-    for entry in tuned.tuned.table.entries:
+    for entry in present(setting_results(tuned.data)).entries:
         assert entry.verdict in text
 
 
