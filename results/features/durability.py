@@ -46,19 +46,11 @@ from weighbridge.results.show.chart import (
     layer,
 )
 from weighbridge.results.show.chart_source import ChartKind, ChartSource
-from weighbridge.results.show.deck import (
-    BAD as SLIDE_BAD,
-)
-from weighbridge.results.show.deck import (
-    INK,
-    Slide,
-    SlideCell,
-    Topic,
-    table_of,
-)
 from weighbridge.results.show.feature import Feature
 from weighbridge.results.show.scales import AxisScale
 from weighbridge.results.show.section import Grid, Part, Section
+from weighbridge.results.show.slide import BAD as SLIDE_BAD
+from weighbridge.results.show.slide import INK, Slide, SlideCell, Topic, table_of
 from weighbridge.results.show.table import Line, Table, columns, line
 from weighbridge.results.show.tables import RUN
 from weighbridge.suites import TRAITS, Api

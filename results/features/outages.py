@@ -60,16 +60,10 @@ from weighbridge.results.show.chart import (
     layer,
 )
 from weighbridge.results.show.chart_source import ChartKind, ChartSource
-from weighbridge.results.show.deck import (
-    Point,
-    Slide,
-    SlideCard,
-    Topic,
-    bar_chart,
-)
 from weighbridge.results.show.feature import Feature
 from weighbridge.results.show.scales import AxisScale
 from weighbridge.results.show.section import Grid, Part, Section, grid_of
+from weighbridge.results.show.slide import Point, Slide, SlideCard, Topic, bar_chart
 from weighbridge.results.show.table import Cell, Column, Filled, Line, Table, columns, line
 from weighbridge.results.show.tables import RUN, doubt_texts
 

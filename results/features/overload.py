@@ -41,16 +41,10 @@ from weighbridge.results.show.chart import (
     standing_layers,
 )
 from weighbridge.results.show.chart_source import ChartKind, ChartSource, place_of
-from weighbridge.results.show.deck import (
-    Point,
-    Series,
-    Slide,
-    SlideChart,
-    Topic,
-)
 from weighbridge.results.show.feature import Feature
 from weighbridge.results.show.scales import AxisScale
 from weighbridge.results.show.section import Part, Section
+from weighbridge.results.show.slide import Point, Series, Slide, SlideChart, Topic
 from weighbridge.suites import Workload
 
 KEPT: Final = 0.95

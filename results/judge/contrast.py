@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from weighbridge.results.figures.doubt import Doubt, PairDoubt, doubt_words, few, graves, touching
-from weighbridge.results.figures.metric import Interval
-from weighbridge.results.figures.metrics import METRICS, Metric, compared
+from weighbridge.results.figures.metric import Interval, Metric
+from weighbridge.results.figures.metrics import METRICS, compared
 from weighbridge.results.figures.statistics import (
     Ratio,
     TTest,

@@ -10,8 +10,8 @@ from weighbridge.common.registry import Registry
 from weighbridge.results.judge.run_data import RunData
 from weighbridge.results.judge.trust import TrustSign
 from weighbridge.results.show.chart_source import CeilingLine, ChartKind
-from weighbridge.results.show.deck import Topic
 from weighbridge.results.show.section import Section
+from weighbridge.results.show.slide import Topic
 from weighbridge.results.show.table import Table
 
 

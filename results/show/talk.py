@@ -44,7 +44,9 @@ from weighbridge.results.run import PlannedHost
 from weighbridge.results.run.step import driver_label
 from weighbridge.results.show.answer import Answer, signs
 from weighbridge.results.show.charts.resources import resource_finding
-from weighbridge.results.show.deck import (
+from weighbridge.results.show.deck import Deck
+from weighbridge.results.show.feature import FEATURES
+from weighbridge.results.show.slide import (
     BAD,
     BETTER,
     INK,
@@ -52,7 +54,6 @@ from weighbridge.results.show.deck import (
     MUTED,
     SHADE,
     WORSE,
-    Deck,
     Point,
     Series,
     Slide,
@@ -64,7 +65,6 @@ from weighbridge.results.show.deck import (
     bar_chart,
     table_of,
 )
-from weighbridge.results.show.feature import FEATURES
 
 MAX_WORKLOADS: Final = 4
 """Workloads with a slide before the divider: those with the largest differences."""

@@ -3,7 +3,8 @@
 from fake_run import WORKLOADS, StepFaults
 from weighbridge.results.features.open_run import open_run
 from weighbridge.results.run.store import RunStore
-from weighbridge.results.show.deck import Deck, Slide
+from weighbridge.results.show.deck import Deck
+from weighbridge.results.show.slide import Slide
 from weighbridge.results.show.talk import talk
 
 SHORT = tuple(

@@ -43,6 +43,7 @@ from weighbridge.conductor.time_estimate import (
 )
 from weighbridge.gateways.existing.existing import Existing
 from weighbridge.gateways.existing.settings import ExistingSettings
+from weighbridge.results.features.find.rates import highest_rates
 from weighbridge.results.features.find.searches import MOST_STEPS
 from weighbridge.results.features.open_run import open_run
 from weighbridge.results.figures.metrics import compared
@@ -423,7 +424,7 @@ def test_the_answer_is_a_sentence_a_table_and_a_bar_in_terminal_and_report(
     assert sentence.startswith("4 KiB reads within p90 <= 20 ms over 4 connections: rgw-a serves ")
     assert ", swift-b " in sentence
     assert "provisional: few repeats" in sentence
-    assert "The closed loop before each search:" in out
+    assert "The highest rates within" in out
     store = RunStore.open(only(tmp_path))
     assert {step.key.repeat for step in store.steps()} == {0}
     assert {step.key.workload for step in store.steps()} == {"small"}
@@ -468,7 +469,7 @@ def test_a_killed_search_is_resumed_by_the_command_and_nothing_is_measured_twice
     folder = only(tmp_path)
     before = (folder / "steps.jsonl").read_bytes()
     run_cli(0, "report", "--no-charts", folder)
-    found = open_run(folder).found
+    found = highest_rates(open_run(folder))
     assert found is not None
     assert "the search is not finished" in found.sentences[0]
     out, _ = run_cli(0, "resume", "--no-charts", folder)

@@ -39,17 +39,18 @@ from weighbridge.results.show.section import Section
 from weighbridge.screen.terminal import new_table, print_grid, print_line
 
 
-def print_section(section: Section, console: Console) -> None:
-    """Print what a feature says, and its tables."""
+def print_section(section: Section, console: Console, answer: str = "") -> None:
+    """Print a feature's tables and what it says; what the answer says is not said again."""
     print_line(console, f"\n{section.title}", "bold")
-    for sentence in section.sentences:
-        print_line(console, f"• {sentence}")
     for grid in section.terminal:
         if grid.caption:
             print_line(console, f"\n{grid.caption}", "bold")
         lines = [list(map(escape, line)) for line in grid.lines]
         left = [head for n, head in enumerate(grid.head) if n not in grid.numbers]
         print_grid(console, list(map(escape, grid.head)), lines, labels=grid.labels, left=left)
+    for sentence in section.sentences:
+        if sentence.rstrip(".") not in answer:
+            print_line(console, f"• {sentence}")
 
 
 _SETTING_STYLES: Final = {
@@ -201,7 +202,7 @@ def print_outcome(derived: Derived, console: Console) -> None:
         print_line(console, f"{answer.caveat}.", "yellow")
     for section in derived.sections:
         if section.first:
-            print_section(section, console)
+            print_section(section, console, derived.answer)
     if rows:
         _print_rows(rows, _RowTable(derived.reasons, _unit(rows)), console)
         console.print()
@@ -215,7 +216,7 @@ def print_outcome(derived: Derived, console: Console) -> None:
         print_line(console, line, "dim")
     for section in derived.sections:
         if section.sentences and not section.first:
-            print_section(section, console)
+            print_section(section, console, derived.answer)
     for sentence in derived.hosts:
         print_line(console, f"{sentence.rstrip('.')}.", "dim")
     if derived.remedy is not None:

@@ -17,15 +17,9 @@ from weighbridge.results.numbers import counted, upper
 from weighbridge.results.show.chart import COMPARABLE, NOT_COMPARABLE, PROVISIONAL, Chart
 from weighbridge.results.show.chart_source import ChartKind, ChartSource
 from weighbridge.results.show.charts.bars import bar_panel
-from weighbridge.results.show.deck import (
-    Point,
-    Slide,
-    Topic,
-    bar_chart,
-    table_of,
-)
 from weighbridge.results.show.feature import Feature
 from weighbridge.results.show.section import Grid, Part, Section
+from weighbridge.results.show.slide import Point, Slide, Topic, bar_chart, table_of
 
 _RATE: Final = (
     *("layout", "api", "driver", "workload", "connections", "repeats", "steps", "rate_per_s"),

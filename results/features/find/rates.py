@@ -21,7 +21,8 @@ from weighbridge.common.quantities import parse_seconds
 from weighbridge.common.record import Record
 from weighbridge.results.features.find.searches import RateSearch, RateTrial, Searches
 from weighbridge.results.figures.doubt import Doubt, PairDoubt, few, graves
-from weighbridge.results.figures.metrics import METRICS, Metric
+from weighbridge.results.figures.metric import Metric
+from weighbridge.results.figures.metrics import METRICS
 from weighbridge.results.figures.power_mark import PowerMark, marks_of, power_words
 from weighbridge.results.figures.statistics import geometric_mean, one_sample
 from weighbridge.results.figures.summary import Row

@@ -17,8 +17,8 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.common.record import Record
 from weighbridge.results.figures.doubt import Doubt, beside, graves
-from weighbridge.results.figures.metric import MetricFigure
-from weighbridge.results.figures.metrics import METRICS, Metric
+from weighbridge.results.figures.metric import Metric, MetricFigure
+from weighbridge.results.figures.metrics import METRICS
 from weighbridge.results.figures.use import full_nics, others, quota_touches
 from weighbridge.results.figures.validity import judge, least_samples
 from weighbridge.results.figures.visit import JudgedStep, read_visit

@@ -49,7 +49,10 @@ from weighbridge.results.show.chart import (
     standing_layers,
 )
 from weighbridge.results.show.chart_source import CeilingLine, ChartKind, ChartSource
-from weighbridge.results.show.deck import (
+from weighbridge.results.show.feature import Feature
+from weighbridge.results.show.scales import AxisScale, names_encoding
+from weighbridge.results.show.section import Grid, Part, Section
+from weighbridge.results.show.slide import (
     BAD,
     INK,
     MUTED,
@@ -59,9 +62,6 @@ from weighbridge.results.show.deck import (
     Topic,
     table_of,
 )
-from weighbridge.results.show.feature import Feature
-from weighbridge.results.show.scales import AxisScale, names_encoding
-from weighbridge.results.show.section import Grid, Part, Section
 from weighbridge.results.show.tables import rows_table
 
 DRAWN: Final[tuple[Level, ...]] = ("disk", "network", "rados", "object-server")

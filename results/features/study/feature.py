@@ -29,18 +29,10 @@ from weighbridge.results.show.charts.change_map import (
     cell_layers,
     change_cells,
 )
-from weighbridge.results.show.deck import (
-    BETTER,
-    MUTED,
-    WORSE,
-    Slide,
-    SlideCell,
-    Topic,
-    table_of,
-)
 from weighbridge.results.show.feature import Feature
 from weighbridge.results.show.scales import names_encoding
 from weighbridge.results.show.section import Grid, Part, Section
+from weighbridge.results.show.slide import BETTER, MUTED, WORSE, Slide, SlideCell, Topic, table_of
 
 
 def study_chart(source: ChartSource) -> tuple[Chart, ...]:

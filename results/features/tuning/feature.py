@@ -28,7 +28,8 @@ from weighbridge.results.numbers import UNKNOWN, counted, listed, show_percent, 
 from weighbridge.results.numbers import percent as percent_of_ratio
 from weighbridge.results.run.reading import write_atomically
 from weighbridge.results.show.chart_source import ChartKind
-from weighbridge.results.show.deck import (
+from weighbridge.results.show.feature import Feature
+from weighbridge.results.show.slide import (
     BETTER,
     INK,
     MUTED,
@@ -41,7 +42,6 @@ from weighbridge.results.show.deck import (
     bar_chart,
     table_of,
 )
-from weighbridge.results.show.feature import Feature
 from weighbridge.results.show.table import Line, Table, columns, line
 from weighbridge.results.show.tables import METRIC_KEYS, RATIO_ENDS, RUN, ratio_cells
 

@@ -15,23 +15,25 @@ from fake_run import StepFaults, fake_run
 from talks import SHORT, deck_of
 from weighbridge.results.run.store import RunStore
 from weighbridge.results.show.deck import (
-    BAD,
-    MAX_NOTE_WORDS,
     TYPEFACE,
     Deck,
-    Point,
-    Series,
-    Slide,
-    SlideCard,
-    SlideChart,
     bound,
     font_here,
     height_pt,
     powerpoint,
     spoken,
-    table_of,
 )
 from weighbridge.results.show.scales import DARK, LIGHT
+from weighbridge.results.show.slide import (
+    BAD,
+    MAX_NOTE_WORDS,
+    Point,
+    Series,
+    Slide,
+    SlideCard,
+    SlideChart,
+    table_of,
+)
 
 CHART = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 LONG = "a-name-of-forty-letters-that-is-very-lon"

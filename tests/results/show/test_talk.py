@@ -21,7 +21,8 @@ from weighbridge.results.numbers import show_ratio
 from weighbridge.results.run.resolved import LatencyBound, Sheet
 from weighbridge.results.run.store import RunStore
 from weighbridge.results.run.telemetry import Attested
-from weighbridge.results.show.deck import MAX_NOTE_WORDS, MAX_SLIDES, SHADE, Deck, Slide, spoken
+from weighbridge.results.show.deck import Deck, spoken
+from weighbridge.results.show.slide import MAX_NOTE_WORDS, MAX_SLIDES, SHADE, Slide
 from weighbridge.results.show.talk import talk
 from weighbridge.suites import Layer, Overload
 from weighbridge.suites.studies import loader

@@ -167,7 +167,7 @@ def test_a_run_whose_folder_is_deleted_is_kept(judged: Path, run_cli: RunCli) ->
 def test_a_run_is_judged_once_until_its_folder_changes(
     runs: Path, run_cli: RunCli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from weighbridge.results.features import history  # noqa: PLC0415 - patched below
+    from weighbridge.results.features.history import tables as history  # noqa: PLC0415 - patched below
 
     read, real = [], history.read_compared_run
     monkeypatch.setattr(

@@ -13,7 +13,7 @@ from weighbridge.common.errors import DriverError
 from weighbridge.conductor import pass_runner
 from weighbridge.conductor.time_estimate import units
 from weighbridge.drivers.protocol import Measured, OnProgress, Step
-from weighbridge.results.features.find.rates import Found, FoundRate
+from weighbridge.results.features.find.rates import Found, FoundRate, highest_rates
 from weighbridge.results.features.find.searches import MOST_AT_A_RATE, RESOLVED
 from weighbridge.results.features.open_run import open_run
 from weighbridge.results.run import LatencyBound, StepResult
@@ -44,7 +44,7 @@ def at_rates(store: RunStore, layout: str = "rgw-a") -> list[StepResult]:
 
 
 def found_in(store: RunStore) -> Found:
-    found = open_run(store.folder).found
+    found = highest_rates(open_run(store.folder))
     assert found is not None
     return found
 
@@ -93,7 +93,7 @@ def test_steps_at_a_rate_leave_the_table_of_ordinary_steps_as_it_is(tmp_path: Pa
     stores = searched(with_search), searched(without)
     tables = [open_run(store.folder).rows for store in stores]
     assert tables[0] == tables[1]
-    assert open_run(stores[1].folder).found is None
+    assert highest_rates(open_run(stores[1].folder)) is None
 
 
 def test_a_bound_that_no_rate_meets_says_which_was_the_lowest(tmp_path: Path) -> None:
