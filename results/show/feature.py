@@ -60,7 +60,7 @@ FEATURES: Final[Registry[Feature]] = Registry(
             "tuning": "tuning.feature",
             "durability": "durability",
             "study": "study.feature",
-            "find": "find.feature",
+            "find": "find",
             "outages": "outages",
             "overload": "overload",
             "comparison": "comparison",
