@@ -14,15 +14,7 @@ from made_cuts import dead_cut, kept_cuts, made_cut
 from made_rows import altered, present
 from weighbridge.common.errors import UsageError
 from weighbridge.common.structure import Answers
-from weighbridge.results.features.compare_runs.comparison import RUNS, across_runs, match
-from weighbridge.results.features.compare_runs.guard import (
-    GUARD_FACTS,
-    ComparedRun,
-    differences_csv,
-    guard,
-    planned_differences,
-    read_compared_run,
-)
+from weighbridge.results.features.compare_runs import RUNS, across_runs, match
 from weighbridge.results.features.durability import (
     LOSSES,
     LayoutDurability,
@@ -32,6 +24,14 @@ from weighbridge.results.features.durability import (
 )
 from weighbridge.results.features.find import Found, FoundKind, FoundRate, rate_lines
 from weighbridge.results.features.overload import GoodputCurve, OfferedPoint
+from weighbridge.results.features.run_guard import (
+    GUARD_FACTS,
+    ComparedRun,
+    differences_csv,
+    guard,
+    planned_differences,
+    read_compared_run,
+)
 from weighbridge.results.figures.power_mark import power_brief, power_words, with_losses
 from weighbridge.results.figures.statistics import TTest, welch
 from weighbridge.results.run import LatencyBound
