@@ -59,7 +59,7 @@ FEATURES: Final[Registry[Feature]] = Registry(
         for name, place in {
             "tuning": "tuning.feature",
             "durability": "durability",
-            "study": "study.feature",
+            "study": "study",
             "find": "find",
             "outages": "outages",
             "overload": "overload",
