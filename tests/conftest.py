@@ -30,8 +30,9 @@ _left_open: list[str] = []
 
 
 @pytest.fixture(scope="session", autouse=True)
-def fake_drivers_are_threads() -> Iterator[None]:
+def programs_of_fake_hosts_are_here() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FakeHost, "run", threaded_driver.run)
         patch.setattr(FakeHost, "spawn", threaded_driver.spawn)
         yield
 
