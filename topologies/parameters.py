@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import re
 import textwrap
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -41,7 +42,8 @@ def parameters(settings: type[BaseModel], under: str = "") -> Iterator[LayoutPar
             yield LayoutParameter(key, _kind_of(field), _default(field), text)
 
 
-def field_texts(model: type[BaseModel]) -> dict[str, str]:
+@functools.cache  # each time the source of its module would be parsed
+def field_texts(model: type[BaseModel]) -> Mapping[str, str]:
     """The docstrings below the fields of a record and its base classes, by field."""
     found: dict[str, str] = {}
     for one in reversed(model.__mro__):
