@@ -17,6 +17,9 @@ from weighbridge.topologies.fake import FakeHost
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# Nothing of what is collected ends before the session.
+gc.disable()
+
 # A busy machine must not make tests fail; before any module with `@given` is imported.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
@@ -71,6 +74,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.get_closest_marker("long") is None and not item.path.name.startswith("test_fuzz_")
         )
     )
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
