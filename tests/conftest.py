@@ -90,6 +90,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         else:
             before(fault)
 
+    gc.unfreeze()
     before, sys.unraisablehook = sys.unraisablehook, record
     try:
         with warnings.catch_warnings():

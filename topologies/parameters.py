@@ -49,11 +49,8 @@ def field_texts(model: type[BaseModel]) -> Mapping[str, str]:
     for one in reversed(model.__mro__):
         if not issubclass(one, BaseModel) or one is BaseModel or vars(one).get("fronts"):
             continue  # fields of fronts come from a registry and have no source
-        (body,) = (
-            node
-            for node in ast.parse(textwrap.dedent(inspect.getsource(one))).body
-            if isinstance(node, ast.ClassDef)
-        )
+        tree = ast.parse(textwrap.dedent(inspect.getsource(one)))
+        (body,) = (node for node in tree.body if isinstance(node, ast.ClassDef))
         for field, text in zip(body.body, body.body[1:], strict=False):
             if (
                 isinstance(field, ast.AnnAssign)
