@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from fake_run import fake_run
+from fake_run import WORKLOADS, fake_run
 from recompute import counting, differences
 from weighbridge.results.derivation import derive
 from weighbridge.results.features.open_run import open_run
@@ -8,7 +8,7 @@ from weighbridge.results.show.tables import STEPS
 
 
 def test_other_code_computes_the_same_figures_intervals_and_ratios(tmp_path: Path) -> None:
-    folder = fake_run(tmp_path, repeats=5).folder
+    folder = fake_run(tmp_path, workloads=WORKLOADS[:2], telemetry=False).folder
     derived = derive(folder, pictures=False)
     repeats = counting(folder, STEPS.of_runs([open_run(folder)]).csv)
     assert differences(folder, repeats) == []
