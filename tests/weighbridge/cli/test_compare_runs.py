@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -16,6 +17,7 @@ from markdown_it import MarkdownIt
 from fake_run import StepFaults, fake_run
 from tests.weighbridge.cli.compared_runs import SMALL, another, attested, run, slowed
 from weighbridge.common.errors import UsageError
+from weighbridge.results.analysis.across_runs import guard
 
 
 def judged(code: int, *words: object) -> str:
@@ -26,6 +28,13 @@ BETTER = "swift=rgw-beast"
 WORSE = "rgw-beast=swift"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def each_folder_is_read_once() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(guard, "read_compared_run", functools.cache(guard.read_compared_run))
+        yield
+
+
 @pytest.fixture(scope="module")
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of five repeats in which rgw-beast is faster than swift."""
@@ -34,8 +43,8 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def earlier(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
-    """Arguments that name four earlier runs of the same thing as `run_folder`."""
-    folders = [another(tmp_path_factory.mktemp("runs"), seed) for seed in (1, 2, 3, 4)]
+    """Arguments that name two earlier runs of the same thing as `run_folder`."""
+    folders = [another(tmp_path_factory.mktemp("runs"), seed) for seed in (1, 2)]
     return tuple(part for folder in folders for part in ("--history", str(folder)))
 
 
