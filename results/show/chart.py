@@ -450,16 +450,13 @@ def _shown(value: Any) -> str:
     return show_figure(value) if isinstance(value, float) else str(value)
 
 
-def standing_layers(y: str, *, x: str | None = None, at: str = "_at") -> list[Spec]:
+def standing_layers(column: str, *, at: str = "_at", along: str = "y") -> list[Spec]:
     """The points of figures by their column `standing`: filled if comparable, hollow if there is a
-    caveat, and a cross at `at` if not comparable.
+    caveat, and a cross at `at` if not comparable. `along`: the axis of the figures.
     """
-    across = {} if x is None else {"x": x}
-    sure, doubted = (
-        layer("point", style, f"datum.standing == '{standing}' && isValid(datum.{y})")
-        for style, standing in (("sure", COMPARABLE), ("doubted", PROVISIONAL))
-    )
-    for one in (sure, doubted):
-        one["encoding"] = {**across, "y": {"field": y}, "shape": SHAPE}
-    cross = layer("point", "cross", f"datum.standing == '{NOT_COMPARABLE}'", y=at, **across)
-    return [sure, doubted, cross]
+    layers = []
+    for mark, standing in (("sure", COMPARABLE), ("doubted", PROVISIONAL)):
+        where = f"datum.standing == '{standing}' && isValid(datum.{column})"
+        layers.append(layer("point", mark, where, **{along: column}, shape=SHAPE))
+    where = f"datum.standing == '{NOT_COMPARABLE}'"
+    return [*layers, layer("point", "cross", where, **{along: at})]
