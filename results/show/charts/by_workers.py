@@ -254,13 +254,12 @@ def _rows(
 
 def _lines(counts: Sequence[int], scale: AxisScale, metric: MetricKey, *, binned: bool) -> Spec:
     low, high = METRICS[metric].spread_columns
-    detail = {"field": "_stretch", "type": "nominal"}
     joined = "isValid(datum._stretch)"
     interval = f"{joined} && isValid(datum.{low}) && isValid(datum.{high})"
-    band = layer("area", "band", interval, y=low, y2=high, detail=detail)
+    band = layer("area", "band", interval, y=low, y2=high, detail="_stretch")
     band["mark"]["clip"] = True
     repeats, *marks = _marks(metric, "y", binned=binned)
-    path = layer("line", "path", joined, y=METRICS[metric].column, detail=detail)
+    path = layer("line", "path", joined, y=METRICS[metric].column, detail="_stretch")
     return {
         "encoding": {
             "x": {**AxisScale.workers(counts).encoding(), "field": "workers"},
@@ -412,12 +411,12 @@ def ceiling_layers(lines: Sequence[CeilingLine], scale: AxisScale, *, lone: bool
     ]
     layers = []
     for whose, colour in (("datum.layout", COLOUR), ("!datum.layout", MUTED)):
-        rule = layer("rule", "level", whose, y="value", color=colour)
-        rule["encoding"] |= FULL_WIDTH
-        words = layer("text", "note", whose, y="at", text="text", color=colour)
-        words["encoding"]["x"] = {"value": 0}
-        layers += [rule, words]
-    return [{**one, "data": {"values": rows}} for one in layers]
+        left = {"value": 0}
+        layers += [
+            layer("rule", "level", whose, rows, y="value", color=colour, **FULL_WIDTH),
+            layer("text", "note", whose, rows, x=left, y="at", text="text", color=colour),
+        ]
+    return layers
 
 
 def far_ceilings(lines: Sequence[CeilingLine], top: float) -> str:

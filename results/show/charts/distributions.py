@@ -302,10 +302,9 @@ def _share_panel(kind: KindLatencies) -> Panel:
     y = AxisScale(high=100.0, ticks=(0.0, 25.0, 50.0, 75.0, 100.0), title="share of requests done")
     layers = []
     for style in ("uncounted", "unsure", "faint", "path"):
-        line = layer("line", style, f"datum._line == '{style}'")
+        line = layer("line", style, f"datum._line == '{style}'", order="percent")
         # Shares are constant until the next latency, where they rise.
         line["mark"] |= {"interpolate": "step-after", "order": None, "clip": True}
-        line["encoding"]["order"] = {"field": "percent", "type": "quantitative"}
         layers.append(line)
     return Panel(
         key=kind.key,

@@ -231,11 +231,13 @@ def _panel(one: LatencyMap, x: AxisScale, y: AxisScale, colour: dict[str, Any]) 
             title, finding = f"{title} (not ranked)", f"{one.repeat.note}; {finding}"
     cells = layer("rect", "cell", x="from_s", x2="to_s", y="low_ms", y2="high_ms", color=colour)
     cells["mark"]["cornerRadius"] = 0
-    stalls = layer("rect", "stall", x="from", x2="to")
-    stalls["data"] = {"values": [{"from": start, "to": end} for start, end in one.stalls]}
-    failed = layer("point", "cross", x="at", y={"datum": y.high}, color=BAD)
-    failed["data"] = {"values": one.failures}
-    layers = [cells, stalls, failed]
+    stalls = [{"from": start, "to": end} for start, end in one.stalls]
+    top = {"datum": y.high}
+    layers = [
+        cells,
+        layer("rect", "stall", x="from", x2="to", rows=stalls),
+        layer("point", "cross", x="at", y=top, color=BAD, rows=one.failures),
+    ]
     if one.why_empty:
         words = {"value": one.why_empty}
         middle = {"datum": y.value(0.5)}

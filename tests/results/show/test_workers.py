@@ -23,7 +23,7 @@ from weighbridge.results.judge.comparing import compare
 from weighbridge.results.run.store import RunStore
 from weighbridge.results.show.chart import NOT_COMPARABLE, PROVISIONAL, Chart, Panel
 from weighbridge.results.show.chart_source import CeilingLine
-from weighbridge.results.show.charts.bars import throughput_bars
+from weighbridge.results.show.charts.bars import ratio_chart, throughput_bars
 from weighbridge.results.show.charts.by_workers import (
     ceiling_layers,
     far_ceilings,
@@ -32,7 +32,6 @@ from weighbridge.results.show.charts.by_workers import (
     throughput_by_workers,
     top_with_ceilings,
 )
-from weighbridge.results.show.charts.ratios import ratio_chart
 from weighbridge.results.show.scales import AxisScale
 
 HELD = Doubt(what="set by the CPU limit", grade="grave", words="throttled", metrics=("p90",))
