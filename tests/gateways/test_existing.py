@@ -25,6 +25,7 @@ from null_process import KEY, null_process, s3_client
 from tcp_relay import relayed
 from tests.drivers.conftest import closed_port
 from tests.gateways.capabilities.memory_store import MemoryStore, memory_store
+from threaded_driver import run_program
 from tls_proxy import authority, terminated
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import (
@@ -42,6 +43,7 @@ from weighbridge.gateways.existing.settings import ExistingPlacement, ExistingSe
 from weighbridge.gateways.gateway import RunningGateway
 from weighbridge.gateways.program import run_with_endpoints
 from weighbridge.gateways.verify import verify
+from weighbridge.topologies.fake import FakeHost
 from weighbridge.topologies.local_command import command
 from weighbridge.topologies.this_machine import ThisHost
 
@@ -63,6 +65,12 @@ def client(tmp_path: Path) -> Iterator[ThisHost]:
     host = ThisHost("client-1", "127.0.0.1", tmp_path / "client-1")
     yield host
     host.close()
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs that ask the endpoint are started."""
+    monkeypatch.setattr(FakeHost, "run", run_program)
 
 
 @pytest.fixture
@@ -117,7 +125,7 @@ def fill(place: tuple[str, int], container: str, objects: int) -> None:
             swift.put_object(container, f"an object/{number} of some", b"x")
 
 
-@pytest.mark.usefixtures("environment")
+@pytest.mark.usefixtures("environment", "started")
 def test_a_running_gateway_is_verified_over_both_apis_and_nothing_is_left_in_it(
     null: tuple[str, int], client: ThisHost
 ) -> None:
@@ -132,7 +140,7 @@ def test_a_running_gateway_is_verified_over_both_apis_and_nothing_is_left_in_it(
     assert containers(null) == before
 
 
-@pytest.mark.usefixtures("environment")
+@pytest.mark.usefixtures("environment", "started")
 def test_clearing_deletes_the_named_buckets_and_no_other(
     null: tuple[str, int], client: ThisHost
 ) -> None:
