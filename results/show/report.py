@@ -220,7 +220,7 @@ def effects_grid(
     )
     lines = []
     for effect, line in zip(effects_of(comparison), effect_lines(comparison), strict=True):
-        reasons = [doubt.what for doubt in effect.doubts]
+        reasons: list[str] = [doubt.what for doubt in effect.doubts]
         reasons += [power_brief(effect.power)] if effect.power else []
         lines.append(line.showing({**line.shown, "doubts": ", ".join(dict.fromkeys(reasons))}))
     table = Filled(EFFECTS, tuple(lines))
