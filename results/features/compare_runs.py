@@ -549,7 +549,11 @@ def runs_page(summary: RunsSummary, maps: Sequence[Chart]) -> str:
         comparison=comparison,
         maps=maps,
         effects=effects_grid(
-            comparison, over="repeats", subject="layout of B", baseline="its counterpart in A", csv=""
+            comparison,
+            over="repeats",
+            subject="layout of B",
+            baseline="its counterpart in A",
+            csv="",
         ),
         claim_repeats=REPEATS_FOR_A_CLAIM,
     )

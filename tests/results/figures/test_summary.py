@@ -8,7 +8,17 @@ from typing import Any
 import pytest
 
 from fake_run import fake_run
-from made_rows import altered, changed, csv_of, made_row, made_workload, plan_of, present, step_of
+from made_rows import (
+    altered,
+    changed,
+    csv_of,
+    made_row,
+    made_workload,
+    plan_of,
+    present,
+    step_of,
+    summarize,
+)
 from made_up import COLUMNS, fake_measurement
 from weighbridge.results.figures.doubt import Doubt
 from weighbridge.results.figures.metric import MetricFigure
@@ -21,7 +31,7 @@ from weighbridge.results.figures.service_level import (
     served,
     stretches,
 )
-from weighbridge.results.figures.summary import Row, show_spread, shown, summarize
+from weighbridge.results.figures.summary import Row, show_spread, shown
 from weighbridge.results.figures.use import Resource, StepUse
 from weighbridge.results.figures.visit import read_visits
 from weighbridge.results.run.histogram import Histogram

@@ -12,13 +12,13 @@ from chart_sources import fake_chart_source
 from compared_rows import MILD, times
 from compared_rows import row as row_of
 from fake_run import WORKLOADS, fake_run
-from made_rows import altered, changed
+from made_rows import altered, changed, summarize
 from weighbridge.common.structure import Level
 from weighbridge.results.features.layers.feature import ceiling_lines
 from weighbridge.results.features.layers.staircase import LayerStep, Staircase
 from weighbridge.results.figures.doubt import Doubt
 from weighbridge.results.figures.metric import MetricFigure
-from weighbridge.results.figures.summary import Row, summarize
+from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.comparing import compare
 from weighbridge.results.run.store import RunStore
 from weighbridge.results.show.chart import NOT_COMPARABLE, PROVISIONAL, Chart, Panel
