@@ -61,7 +61,7 @@ from weighbridge.results.judge.words import verdict_words
 from weighbridge.results.numbers import counted
 from weighbridge.results.show.chart import Chart
 from weighbridge.results.show.page import render
-from weighbridge.results.show.result_tables import EFFECT_HEAD, EFFECT_NUMBERS, effect_texts
+from weighbridge.results.show.report import effects_grid
 from weighbridge.results.show.table import Filled, escape
 from weighbridge.results.show.tables import EFFECTS, effect_lines, effect_notes
 
@@ -548,8 +548,12 @@ def runs_page(summary: RunsSummary, maps: Sequence[Chart]) -> str:
         ],
         comparison=comparison,
         maps=maps,
-        effect_head=EFFECT_HEAD,
-        effect_numbers=EFFECT_NUMBERS,
-        effect_lines=effect_texts(comparison),
+        effects=effects_grid(
+            comparison,
+            over="repeats",
+            subject="layout of B",
+            baseline="its counterpart in A",
+            csv="",
+        ),
         claim_repeats=REPEATS_FOR_A_CLAIM,
     )

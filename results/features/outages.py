@@ -344,7 +344,7 @@ def _errors(
     row: Row, steps: Mapping[StepKey, StepResult], keys: Sequence[StepKey], times: Sequence[Times]
 ) -> list[dict[str, int]]:
     found: list[OutageFigures | None] = [
-        figures(measured.seconds, measured.window_s, row.operation, when)
+        figures(measured, row.operation, when)
         for key, when in zip(keys, times, strict=True)
         if (measured := steps[key].measurement) is not None
     ]

@@ -37,8 +37,7 @@ from weighbridge.results.show.chart_source import ChartKind
 from weighbridge.results.show.feature import Feature
 from weighbridge.results.show.gallery import Gallery
 from weighbridge.results.show.page import render
-from weighbridge.results.show.report import NOTABLE_EVENTS
-from weighbridge.results.show.result_tables import EFFECT_HEAD, EFFECT_NUMBERS, effect_texts
+from weighbridge.results.show.report import NOTABLE_EVENTS, effects_grid
 from weighbridge.results.show.slide import (
     BETTER,
     INK,
@@ -405,9 +404,7 @@ def tuning_page(data: RunData, result: TuningResult, gallery: Gallery) -> str:
         command=shlex.join(manifest.command),
         gaps=(*data.gaps, *gallery.left_out),
         turns=[event for event in data.events if event.kind in NOTABLE_EVENTS],
-        effect_head=EFFECT_HEAD,
-        effect_numbers=EFFECT_NUMBERS,
-        effect_lines=effect_texts(data.comparison),
+        effects=effects_grid(data.comparison, over="trials", subject="setting"),
         claim_trials=REPEATS_FOR_A_CLAIM,
     )
 
