@@ -23,7 +23,7 @@ from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.errors import UsageError
 from weighbridge.results.numbers import UNKNOWN, show_figure
 from weighbridge.results.run.resolved import PlannedLayout
-from weighbridge.results.show.scales import LIGHT, ON_STRONG, AxisScale, Look, config, spread
+from weighbridge.results.show.scales import LIGHT, TOKENS, AxisScale, Look, config, spread
 
 Spec = dict[str, Any]
 Row = Mapping[str, Any]
@@ -238,7 +238,7 @@ class Chart:
         if self.legend:
             cell_height -= 2 * TEXT_PX / rows
         cell_width = (inside - (columns - 1) * gap) / columns
-        drawn = [self._in_picture(panel, look, cell_width, cell_height) for panel in panels]
+        drawn = [self._in_picture(panel, cell_width, cell_height) for panel in panels]
         return {
             "$schema": SCHEMA,
             "concat": drawn,
@@ -253,7 +253,7 @@ class Chart:
             },
         }
 
-    def _in_picture(self, panel: Panel, look: Look, width: float, height: float) -> Spec:
+    def _in_picture(self, panel: Panel, width: float, height: float) -> Spec:
         vertical = panel.spec["encoding"].get("y", {})
         # What the vertical axis shows is said in the title: above the axis it takes a line.
         unit = vertical.get("title")
@@ -266,39 +266,32 @@ class Chart:
             least, most = (len(names) * row for row in _ROW_PX)
             plot_height = min(max(plot_height, least), most)
         size = (round(max(120.0, width - left - right)), round(max(80.0, plot_height)))
-        spec = self._spec(panel, look, size[1], TEXT_PX)
+        spec = self._spec(panel, size[1], TEXT_PX)
         if unit:
             spec["encoding"]["y"]["title"] = None
         return {**spec, "width": size[0], "title": {"text": titles}}
 
-    def on_page(self, panel: Panel, look: Look = LIGHT) -> Spec:
-        """One panel for a page, which has the title and the margins."""
-        settings = {**config(look, self.layouts, PAGE_TEXT_PX), "background": None}
+    def on_page(self, panel: Panel) -> Spec:
+        """One panel for a page, which has the title, the margins and the config."""
         return {
             "$schema": SCHEMA,
-            **self._spec(panel, look, panel.height, PAGE_TEXT_PX),
+            **self._spec(panel, panel.height, PAGE_TEXT_PX),
             "width": "container",
             "padding": 4,
-            "config": settings,
         }
 
-    def _spec(self, panel: Panel, look: Look, height: int, text_px: int) -> Spec:
+    def _spec(self, panel: Panel, height: int, text_px: int) -> Spec:
         names = [layout.name for layout in self.layouts]
         tokens = {
+            **TOKENS,
             "$colours": {"domain": names, "range": "category"},
             "$shapes": {"domain": names, "range": "symbol"},
             "$legend": {} if self.legend else None,
-            "$background": look.background,
-            "$ink": look.ink,
-            "$muted": look.muted,
-            "$bad": look.bad,
-            "$axis": look.axis,
-            "$strong": ON_STRONG[look.name],
             "$line": 1.4 * text_px,
         }
         layers = [*panel.spec["layer"], *_end_layers(panel, height, text_px)]
         spec = _replaced({**panel.spec, "layer": layers}, tokens)
-        # Only the columns that the spec names: a page has all panels in two looks.
+        # Only the columns that the spec names: a page has all panels.
         text = str(spec)
         drawn = {name for name in {name for row in panel.rows for name in row} if name in text}
         rows = [_filled({name: row[name] for name in row if name in drawn}) for row in panel.rows]

@@ -228,11 +228,14 @@ _HEAT: Final = {
 """Viridis (S. van der Walt, N. Smith 2015), which people with any kind of colour vision can read;
 low counts are near the background's colour.
 """
-ON_STRONG: Final = {
-    "light": "datum._tone > 0.6 || datum._tone < -0.7",
-    "dark": "abs(datum._tone) > 0.56",
+TOKENS: Final = {
+    **{f"${name}": {"expr": name} for name in ("paper", "ink", "muted", "bad", "axis")},
+    "$background": {"expr": "paper"},
+    "$strong": "datum._tone > strongly_better || datum._tone < strongly_worse",
 }
-"""By look, whether text on a diverging colour needs that of the background: a Vega expression."""
+"""What specs have of a look, as params of its config: a spec is the same in every look."""
+_STRONG: Final = {"light": (-0.7, 0.6), "dark": (-0.56, 0.56)}
+"""By look, below and above which place text on a diverging colour is of the background's colour."""
 CLAIMED: Final = {"better": 2 / 3, "worse": -2 / 3}
 """The place of the colour of significant changes, from worse, -1, to better, 1."""
 
@@ -293,7 +296,18 @@ def config(look: Look, layouts: Sequence[PlannedLayout], text_px: int) -> dict[s
         "labelColor": look.ink,
         "titleColor": look.muted,
     }
+    worse, better = _STRONG[look.name]
+    params = {
+        "paper": look.background,
+        "ink": look.ink,
+        "muted": look.muted,
+        "bad": look.bad,
+        "axis": look.axis,
+        "strongly_worse": worse,
+        "strongly_better": better,
+    }
     return {
+        "params": [{"name": name, "value": value} for name, value in params.items()],
         "font": FONT,
         "background": look.background,
         "title": {

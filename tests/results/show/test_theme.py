@@ -9,9 +9,10 @@ from weighbridge.results.run.resolved import PlannedLayout
 from weighbridge.results.show.scales import (
     DARK,
     LIGHT,
-    ON_STRONG,
+    TOKENS,
     AxisScale,
     Look,
+    config,
     diverging,
     log_ticks,
     nice_top,
@@ -174,8 +175,9 @@ def between(tone: float, look: Look) -> str:
 
 @LOOKS
 def test_large_text_is_readable_on_every_colour_from_worse_to_better(look: Look) -> None:
-    strong = ON_STRONG[look.name].replace("datum._tone", "tone").replace("||", "or")
+    strong = TOKENS["$strong"].replace("datum._tone", "tone").replace("||", "or")
+    params = {one["name"]: one["value"] for one in config(look, (), 14)["params"]}
     for tone in (place / 50 for place in range(-50, 51)):
-        on_strong = eval(strong, {"tone": tone, "abs": abs})
+        on_strong = eval(strong, {**params, "tone": tone})
         text = look.background if on_strong else look.ink
         assert contrast(text, between(tone, look)) >= 3.5, tone
