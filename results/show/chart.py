@@ -261,7 +261,7 @@ class Chart:
         titles = in_lines(title, max(12, round(width / (_LETTER * 1.1 * TEXT_PX))))
         left, right, below = _room_px(panel)
         plot_height = height - below - (1.3 * len(titles) + 0.4) * TEXT_PX
-        names = _names(panel, "y")
+        names = _names(panel)
         if names:
             least, most = (len(names) * row for row in _ROW_PX)
             plot_height = min(max(plot_height, least), most)
@@ -339,7 +339,7 @@ def _room_px(panel: Panel) -> tuple[float, float, float]:
     """What axes and names take left, right and below a panel in a picture; text of TEXT_PX."""
     x, y = (panel.spec["encoding"].get(way, {}) for way in ("x", "y"))
     letter = _LETTER * TEXT_PX
-    names = _names(panel, "y")
+    names = _names(panel)
     longest = max((len(name) for name in names), default=5)
     left = 0.0 if y.get("axis", {}) is None else longest * letter + 12
     texts = [text for end in panel.ends for text in (end.text or end.layout, end.note)]
@@ -355,7 +355,7 @@ def _room_px(panel: Panel) -> tuple[float, float, float]:
 def _least_px(panel: Panel) -> float:
     """The height that the names of a panel take in a picture, on its axis or at its right."""
     lines = len(panel.ends) * _end_lines(panel)
-    return max(_ROW_PX[0] * len(_names(panel, "y")), lines * TEXT_PX)
+    return max(_ROW_PX[0] * len(_names(panel)), lines * TEXT_PX)
 
 
 def _end_lines(panel: Panel) -> float:
@@ -363,9 +363,9 @@ def _end_lines(panel: Panel) -> float:
     return 1.3 + any(end.note for end in panel.ends)
 
 
-def _names(panel: Panel, way: str) -> list[str]:
-    """The names on an axis; none where it has numbers."""
-    encoding = panel.spec["encoding"].get(way, {})
+def _names(panel: Panel) -> list[str]:
+    """The names on the vertical axis; none where it has numbers."""
+    encoding = panel.spec["encoding"].get("y", {})
     return list(encoding["scale"]["domain"]) if encoding.get("type") == "nominal" else []
 
 
@@ -380,40 +380,32 @@ def _end_layers(panel: Panel, height: int, text_px: int) -> list[Spec]:
     low, high = min(places), max(places)
     shift = max(0.0, line / 3 - low) - max(0.0, high - 1) if high - low < 1 else 0.0
     lift = 0.55 * text_px
-    rows = [
-        {
+    rows = []
+    for end, share, place in zip(panel.ends, wanted, places, strict=True):
+        middle = (1 - place - shift) * height
+        row = {
             "layout": end.layout,
             "_x": end.x,
             "_from": (1 - share) * height,
-            "_at": (1 - place - shift) * height - lift * bool(end.note),
-            "_below": (1 - place - shift) * height + lift,
+            "_at": middle - lift * bool(end.note),
+            "_below": middle + lift,
             "_name": end.text or end.layout,
             "_note": end.note,
         }
-        for end, share, place in zip(panel.ends, wanted, places, strict=True)
-    ]
-    at, side = {"type": "quantitative", "scale": None, "axis": None}, {"value": "width"}
-    leader = layer(
-        "rule",
-        "leader",
-        "isValid(datum._x)",
-        x="_x",
-        x2=side,
-        y={**at, "field": "_from"},
-        y2="_at",
-        color=COLOUR,
+        rows.append(_filled(row))
+    side = {"value": "width"}
+    start, at, below = (
+        {"field": field, "type": "quantitative", "scale": None, "axis": None}
+        for field in ("_from", "_at", "_below")
     )
+    named = "isValid(datum._x)"
+    leader = layer("rule", "leader", named, rows, x="_x", x2=side, y=start, y2="_at", color=COLOUR)
     leader["mark"]["x2Offset"] = text_px
-    layers = [leader]
-    for style, column, field in (("name", "_at", "_name"), ("note", "_below", "_note")):
-        words = layer("text", style, x=side, y={**at, "field": column}, text=field)
+    name = layer("text", "name", "", rows, x=side, y=at, text="_name", color=COLOUR)
+    note = layer("text", "note", "", rows, x=side, y=below, text="_note", color=MUTED)
+    for words in (name, note):
         words["mark"] |= {"dx": 1.4 * text_px, "clip": False}
-        if style == "name":
-            words["encoding"]["color"] = COLOUR
-        else:
-            words["encoding"]["color"] = MUTED
-        layers.append(words)
-    return [{**one, "data": {"values": [_filled(row) for row in rows]}} for one in layers]
+    return [leader, name, note]
 
 
 def _filled(row: Row) -> Spec:

@@ -10,7 +10,6 @@ from weighbridge.results.show.scales import (
     DARK,
     LIGHT,
     TOKENS,
-    AxisScale,
     Look,
     config,
     diverging,
@@ -49,10 +48,6 @@ def test_a_log_scale_holds_both_ends_with_few_ticks(low: float, factor: float) -
     assert start <= low <= low * factor <= end
     assert start < end
     assert 1 <= len(ticks) <= 9
-
-
-def test_a_scale_from_0_goes_below_it_where_asked() -> None:
-    assert AxisScale.from_zero(90, "x", least=-30).ticks == (-40, -20, 0, 20, 40, 60, 80, 100)
 
 
 def test_six_layouts_differ_by_colour_and_by_shape_and_keep_theirs_among_any_others() -> None:
