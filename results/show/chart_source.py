@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from weighbridge.results.figures.doubt import graves, touching
+from weighbridge.results.figures.metric import Interval
 from weighbridge.results.figures.metrics import MetricKey
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.comparison import Comparison, Effect, Kind, kind_of, subjects
@@ -154,6 +155,21 @@ def place_of(row: Row) -> dict[str, object]:
     """The first columns of a chart's rows: what a row of the table is about."""
     names = ("layout", "api", "driver", "workload", "operation", "object_size_bytes", "workers")
     return {**{name: getattr(row, name) for name in names}, "repeats": row.repeats}
+
+
+def place_in(kind: Kind, layout: str) -> dict[str, object]:
+    """The first columns of a chart's rows that are about no row of the table alone."""
+    workload, operation, api, driver = kind
+    place = {"layout": layout, "api": api, "driver": driver}
+    return {**place, "workload": workload, "operation": operation}
+
+
+def drawn_ends_ms(within: Interval) -> tuple[float, float]:
+    """The ends of a bin on a logarithmic scale, which cannot show 0: half of a first bin is shown,
+    and of a last one, which has no upper edge, the lower.
+    """
+    top_ms = within.low_ms if within.high_ms is None else within.high_ms
+    return within.low_ms or top_ms / 2, top_ms
 
 
 def repeats_words(counts: Collection[int]) -> str:

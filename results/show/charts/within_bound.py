@@ -37,7 +37,7 @@ from weighbridge.results.show.chart import (
     layer,
     standing_layers,
 )
-from weighbridge.results.show.chart_source import ChartSource, repeats_words
+from weighbridge.results.show.chart_source import ChartSource, place_in, repeats_words
 from weighbridge.results.show.scales import AxisScale
 
 _PARTS: Final = 12
@@ -209,9 +209,7 @@ def _rows(
     data: BoundPanel, layout: str, floor_ms: float, source: ChartSource
 ) -> Iterator[dict[str, Any]]:
     """A row for each worker count, and one for what is served in the bound (without `workers`)."""
-    workload, operation, api, driver = data.kind
-    about = {"layout": layout, "api": api, "driver": driver}
-    about |= {"workload": workload, "operation": operation}
+    place = place_in(data.kind, layout)
     cells = {row.workers: row for row in data.cells[layout]}
     for stop in data.paths[layout]:
         row = cells[stop.workers]
@@ -220,7 +218,7 @@ def _rows(
         if stop.p90_ms is not None:
             standing = source.standing(row, "p90") if stop.joined else NOT_COMPARABLE
         yield {
-            **about,
+            **place,
             "workers": stop.workers,
             "throughput_ops_s": stop.throughput_ops_s,
             "throughput_low_ops_s": rate.low,
@@ -237,7 +235,7 @@ def _rows(
     for one in data.served:
         if one.layout == layout:
             yield {
-                **about,
+                **place,
                 "bound_ms": data.bound_ms,
                 "served_ops_s": one.ops_s,
                 "served_low_ops_s": one.low_ops_s,

@@ -21,19 +21,16 @@ from weighbridge.results.figures.doubt import Doubt
 from weighbridge.results.figures.metric import MetricFigure
 from weighbridge.results.figures.summary import Row, summarize
 from weighbridge.results.judge.comparing import compare
+from weighbridge.results.numbers import show_figure
 from weighbridge.results.run.store import RunStore
 from weighbridge.results.show.chart import NOT_COMPARABLE, PROVISIONAL, Chart, Panel
 from weighbridge.results.show.chart_source import CeilingLine
 from weighbridge.results.show.charts.bars import ratio_chart, throughput_bars
 from weighbridge.results.show.charts.by_workers import (
-    ceiling_layers,
-    far_ceilings,
     first_byte_by_workers,
     latency_by_workers,
     throughput_by_workers,
-    top_with_ceilings,
 )
-from weighbridge.results.show.scales import AxisScale
 
 HELD = Doubt(what="set by the CPU limit", grade="grave", words="throttled", metrics=("p90",))
 
@@ -258,24 +255,25 @@ def test_gaps_and_what_is_on_top_have_no_line() -> None:
     assert ceiling_lines([bare]) == {"w-read-swift-locust": ()}
 
 
-def test_a_near_ceiling_extends_the_scale_and_a_far_one_does_not() -> None:
-    assert top_with_ceilings(100, [line(150), line(1000)]) == 150
-    assert top_with_ceilings(100, [line(60)]) == 100
-
-
-def test_near_ceilings_are_labelled_lines_and_far_ones_words(run: RunStore) -> None:
-    far = [line(value, "network") for value in (2000, 4000)]
-    scale = AxisScale.from_zero(100, "op/s")
-    layers = ceiling_layers([line(90), line(91, "RADOS"), *far], scale, lone=False)
-    shown = layers[0]["data"]["values"]
-    assert [row["text"] for row in shown] == ["disks 90.0", "RADOS 91.0"]
-    assert shown[1]["at"] - shown[0]["at"] >= 5, "texts are apart"
-    assert far_ceilings(far, scale.high) == "↑ network 2,000 to 4,000"
-    mine = altered(stair("rgw-beast", disk=1e6, rados=1e5), workload="small-read")
-    (chart,) = throughput_by_workers(fake_chart_source(run, ceilings=ceiling_lines([mine])))
+def test_near_ceilings_are_labelled_lines_and_far_ones_words(
+    run: RunStore, rows: tuple[Row, ...]
+) -> None:
+    (bare, *_) = throughput(run, rows).panels
+    top = bare.spec["encoding"]["y"]["scale"]["domain"][1]
+    near = [line(1.2 * top), line(1.21 * top, "RADOS")]
+    far = [line(value * top, "network") for value in (100, 200)]
+    (chart,) = throughput_by_workers(
+        fake_chart_source(run, rows, ceilings={bare.key: (*near, *far)})
+    )
+    panel = chart.panels[0]
+    drawn = panel.spec["layer"][0]["data"]["values"]
+    assert [row["text"].split()[0] for row in drawn] == ["disks", "RADOS"]
+    assert 1.21 * top <= panel.spec["encoding"]["y"]["scale"]["domain"][1] < 2 * top
+    assert drawn[1]["at"] - drawn[0]["at"] >= 0.05 * top, "texts are apart"
     assert "Dashed: the ceilings of the layers below." in chart.caption
-    assert "↑ disks 1,000,000, RADOS 100,000" in chart.panels[0].finding
-    assert "Dashed" not in throughput_by_workers(fake_chart_source(run))[0].caption
+    low, high = (show_figure(one.value) for one in far)
+    assert panel.finding.endswith(f"; ↑ network {low} to {high}")
+    assert "Dashed" not in throughput(run, rows).caption
 
 
 # ---- bars
