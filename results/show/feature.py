@@ -59,8 +59,8 @@ FEATURES: Final[Registry[Feature]] = Registry(
         for name, place in {
             "tuning": "tuning.feature",
             "durability": "durability",
-            "study": "study.feature",
-            "find": "find.feature",
+            "study": "study",
+            "find": "find",
             "outages": "outages",
             "overload": "overload",
             "comparison": "comparison",
