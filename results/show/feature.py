@@ -67,10 +67,8 @@ FEATURES: Final[Registry[Feature]] = Registry(
             "layers": "layers.feature",
             "agreement": "agreement",
             "keeping": "keeping",
-            "endpoints": "endpoints",
-            "factors": "factors",
-            "listing": "listing",
-            "profile": "profile",
+            "variants": "variants",
+            "step-details": "step_details",
         }.items()
     },
     kind=Feature,

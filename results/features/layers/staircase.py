@@ -18,20 +18,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from statistics import median
-from typing import Final, Literal
+from typing import Final, Literal, cast
 
-from pydantic import Field, PositiveFloat, PositiveInt
-
-from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.quantities import show_bytes
-from weighbridge.common.record import Record
-from weighbridge.common.structure import Level, Structure
-from weighbridge.results.judge.comparison import Kind
+from weighbridge.common.structure import Level, StoreLayer, Structure
+from weighbridge.results.figures.doubt import Doubt
+from weighbridge.results.figures.steadiness import NOT_STEADY
+from weighbridge.results.figures.summary import NOT_VALID, Row
+from weighbridge.results.figures.use import UTILIZED, What, limit_brief
+from weighbridge.results.judge.comparison import Kind, kind_of, subjects
 from weighbridge.results.judge.host_equality import BOUNDS, FREE_BOUND
+from weighbridge.results.judge.run_data import RunData, of_run
 from weighbridge.results.numbers import show_figure
-from weighbridge.results.run import Attested
+from weighbridge.results.run import Attested, ResolvedPlan
+from weighbridge.results.run.resolved import BenchedPool
 from weighbridge.suites import Api, DriverName, Operation
 
 # Ceilings: the most that disks, OSDs and network allow a layout's clients, from attestation.
@@ -59,7 +62,8 @@ HardwareKind = Literal["disk", "osd", "network"]
 Transfer = Literal["read", "write"]
 
 
-class CeilingQuery(Record):
+@dataclass(frozen=True)
+class CeilingQuery:
     """What a ceiling is for: requests of one kind on one layout, from these client hosts."""
 
     operation: Transfer
@@ -68,208 +72,196 @@ class CeilingQuery(Record):
     in_order: bool
     """Whether objects are picked in the order in which they were written."""
     clients: tuple[str, ...]
-    nics_bit_s: dict[str, float] = Field(default_factory=dict)
+    nics_bit_s: Mapping[str, float] = field(default_factory=dict)
     """NIC limits of the hosts that have one."""
 
 
-class Ceiling(Record):
+@dataclass(frozen=True)
+class Ceiling:
     """The most that one kind of hardware allows, in bytes of objects/s, after replication."""
 
-    kind: HardwareKind
-    bytes_s: PositiveFloat
+    bytes_s: float
     bound: float
     """How far a result may be above it, as a fraction: how far attestations of equal hosts differ.
     """
     how: str
 
 
-class CeilingGap(Record):
+@dataclass(frozen=True)
+class CeilingGap:
     """Why a figure is missing, and what to do, in words."""
 
     why: str
-
-
-class DeploymentCeiling(Record):
-    """The ceiling of one deployment."""
-
-    bytes_s: float
-    limited: bool
-    how: str
 
 
 def ceiling(
     kind: HardwareKind,
     attested: Iterable[Attested],
     structure: Structure | None,
-    asked: CeilingQuery,
+    query: CeilingQuery,
 ) -> Ceiling | CeilingGap:
     """The ceiling of a layout from the attestation of its deployments."""
     if structure is None:
-        return CeilingGap(why="unknown: this installation does not know its structure")
+        return CeilingGap("unknown: this installation does not know its structure")
     if kind == "disk" and not structure.disks:
-        return CeilingGap(why="objects are kept in memory, not on disk")
-    own = sorted((one for one in attested if one.kind == kind), key=lambda one: one.repeat)
-    deployments = [list(mine) for _, mine in groupby(own, key=lambda one: one.repeat)]
-    parts = [_MEASURES[kind](mine, structure, asked) for mine in deployments]
-    known = [part for part in parts if isinstance(part, DeploymentCeiling)]
+        return CeilingGap("objects are kept in memory, not on disk")
+    own = sorted((each for each in attested if each.kind == kind), key=lambda each: each.repeat)
+    deployments = groupby(own, key=lambda each: each.repeat)
+    measured = [_MEASURES[kind](list(mine), structure, query) for _, mine in deployments]
+    known = [each for each in measured if isinstance(each, Ceiling)]
     if not known:
-        return next(
-            (part for part in parts if isinstance(part, CeilingGap)),
-            CeilingGap(why=f"not measured: --layers {kind}"),
-        )
+        return measured[0] if measured else CeilingGap(f"not measured: --layers {kind}")
     over = f", median of {len(known)} deployments" if len(known) > 1 else ""
-    bound = BOUNDS[kind] if all(part.limited for part in known) else FREE_BOUND
     return Ceiling(
-        kind=kind,
-        bytes_s=median(part.bytes_s for part in known),
-        bound=bound,
-        how=f"{known[0].how}{over}",
+        median(each.bytes_s for each in known),
+        max(each.bound for each in known),
+        f"{known[0].how}{over}",
     )
+
+
+def _bound(kind: HardwareKind, attested: Sequence[Attested]) -> float:
+    limited = all(each.promised is not None for each in attested)
+    return BOUNDS[kind] if limited else FREE_BOUND
 
 
 def _disks(
-    attested: Sequence[Attested], structure: Structure, asked: CeilingQuery
-) -> DeploymentCeiling | CeilingGap:
-    names: dict[str, list[str]] = {}
-    for one in attested:
-        mine = names.setdefault(one.host, [])
-        if _disk_of(one) not in mine:
-            mine.append(_disk_of(one))
-    picks = (
-        ("random",)
-        if asked.operation == "read" and not asked.in_order
-        else ("sequential", "random")
-    )
+    attested: Sequence[Attested], structure: Structure, query: CeilingQuery
+) -> Ceiling | CeilingGap:
+    writes = query.operation == "write"
+    picks = ("sequential", "random") if writes or query.in_order else ("random",)
     fit = [
-        one
-        for one in attested
-        if one.operation == asked.operation and one.pick in picks and one.unit == "B/s"
+        each
+        for each in attested
+        if each.operation == query.operation and each.pick in picks and each.unit == "B/s"
     ]
-    nearest = _nearest(fit, asked.size_bytes)
+    nearest = _nearest(fit, query.size_bytes)
     if nearest is None:
-        return CeilingGap(why="not measured: --layers disk")
+        return CeilingGap("not measured: --layers disk")
+    names: dict[str, list[str]] = {}
+    for each in attested:
+        disks = names.setdefault(each.host, [])
+        disks += [_disk_of(each)] if _disk_of(each) not in disks else []
     # The better one last: it stays in the mapping.
-    ranked = sorted((one for one in fit if one.request_bytes == nearest), key=lambda one: one.value)
-    figures = {(one.host, _disk_of(one)): one for one in ranked}
+    ranked = sorted(
+        (each for each in fit if each.request_bytes == nearest), key=lambda it: it.value
+    )
+    figures = {(each.host, _disk_of(each)): each for each in ranked}
 
-    def total(places: Mapping[str, Sequence[int]]) -> list[Attested] | None:
-        """The figures of the disks with these numbers; None if one is missing."""
-        found = []
-        for host, numbers in places.items():
-            for number in numbers:
-                known = names.get(host, [])
-                one = figures.get((host, known[number])) if number < len(known) else None
-                if one is None:
-                    return None
-                found.append(one)
-        return found or None
+    def of_disks(places: Mapping[str, Sequence[int]]) -> list[Attested | None]:
+        """The figures of the disks with these numbers; None for one that is missing."""
+        return [
+            figures.get((host, names[host][number])) if number < len(names.get(host, ())) else None
+            for host, numbers in places.items()
+            for number in numbers
+        ]
 
-    kept = total(structure.disks)
-    journals = total(structure.journals) if structure.journals else []
-    if kept is None or journals is None:
-        return CeilingGap(why="not measured on every disk that holds objects")
-    times = structure.times_kept * structure.writes if asked.operation == "write" else 1
-    rate, of = sum(one.value for one in kept), kept
-    if asked.operation == "write" and journals and sum(one.value for one in journals) < rate:
-        rate, of = sum(one.value for one in journals), journals
-    what = "disk" if of is kept else "disk of journals"
+    kept, journals = of_disks(structure.disks), of_disks(structure.journals)
+    counted = [each for each in kept if each is not None]
+    of_journals = [each for each in journals if each is not None]
+    if not kept or len(counted) < len(kept) or len(of_journals) < len(journals):
+        return CeilingGap("not measured on every disk that holds objects")
+    rate, noun = sum(each.value for each in counted), "disk"
+    if writes and of_journals and (journal := sum(each.value for each in of_journals)) < rate:
+        rate, noun, counted = journal, "disk of journals", of_journals
     words = (
-        f"{len(of)} {what.replace('disk', 'disks', len(of) > 1)}, {' or '.join(picks)} "
-        f"{_requests(nearest, asked)}"
+        f"{len(counted)} {noun.replace('disk', 'disks', len(counted) > 1)}, "
+        f"{' or '.join(picks)} {_requests(nearest, query)}"
     )
-    if asked.operation == "write" and structure.times_kept > 1:
+    if writes and structure.times_kept > 1:
         words += f", divided by {structure.redundancy_words}"
-    if asked.operation == "write" and structure.writes > 1:
+    if writes and structure.writes > 1:
         words += ", each written twice (journal and data)"
-    return DeploymentCeiling(
-        bytes_s=rate / times, limited=all(one.promised is not None for one in of), how=words
-    )
+    times = structure.times_kept * structure.writes if writes else 1
+    return Ceiling(rate / times, _bound("disk", counted), words)
 
 
-def _disk_of(one: Attested) -> str:
-    return one.what.split()[1]
+def _disk_of(attested: Attested) -> str:
+    return attested.what.split()[1]
 
 
 def _osds(
-    attested: Sequence[Attested], structure: Structure, asked: CeilingQuery
-) -> DeploymentCeiling | CeilingGap:
-    if asked.operation != "write":
-        return CeilingGap(why="the OSDs' own bench only writes")
-    fit = [one for one in attested if one.operation == "write" and one.unit == "B/s"]
-    nearest = _nearest(fit, asked.size_bytes)
+    attested: Sequence[Attested], structure: Structure, query: CeilingQuery
+) -> Ceiling | CeilingGap:
+    if query.operation != "write":
+        return CeilingGap("the OSDs' own bench only writes")
+    fit = [each for each in attested if each.operation == "write" and each.unit == "B/s"]
+    nearest = _nearest(fit, query.size_bytes)
     if nearest is None:
-        return CeilingGap(why="not measured: --layers osd")
-    mine = [one for one in fit if one.request_bytes == nearest]
-    if {one.host for one in mine} != set(structure.stores):
-        return CeilingGap(why="not measured on every host of OSDs")
-    words = f"{len(mine)} OSDs, each alone, {_requests(nearest, asked)}"
+        return CeilingGap("not measured: --layers osd")
+    counted = [each for each in fit if each.request_bytes == nearest]
+    if {each.host for each in counted} != set(structure.stores):
+        return CeilingGap("not measured on every host of OSDs")
+    words = f"{len(counted)} OSDs, each alone, {_requests(nearest, query)}"
     if structure.times_kept > 1:
         words += f", divided by {structure.redundancy_words}"
-    return DeploymentCeiling(
-        bytes_s=sum(one.value for one in mine) / structure.times_kept, limited=False, how=words
-    )
+    bytes_s = sum(each.value for each in counted) / structure.times_kept
+    return Ceiling(bytes_s, FREE_BOUND, words)
 
 
 def _nearest(attested: Sequence[Attested], size_bytes: float) -> int | None:
     """The measured request size nearest to this one by ratio, the smaller of a tie; None: none."""
-    sizes = sorted({one.request_bytes for one in attested if one.request_bytes is not None})
+    sizes = sorted({each.request_bytes for each in attested if each.request_bytes is not None})
     if size_bytes <= 0:
         return None
     return min(sizes, key=lambda size: abs(math.log(size / size_bytes)), default=None)
 
 
-def _requests(measured_bytes: int, asked: CeilingQuery) -> str:
+def _requests(measured_bytes: int, query: CeilingQuery) -> str:
     """`requests of 64 kB`, and that it is only the nearest size measured, if so."""
     words = f"requests of {show_bytes(measured_bytes)}"
-    if measured_bytes == asked.size_bytes:
+    if measured_bytes == query.size_bytes:
         return words
-    return f"{words}, the nearest measured to {show_bytes(asked.size_bytes)}"
-
-
-class Crossing(Record):
-    """One end of a leg: hosts that send or receive `times` what the clients' requests carry."""
-
-    hosts: tuple[str, ...]
-    sends: bool
-    times: float = 1
-
-    @property
-    def words(self) -> str:
-        """`what store-1, store-2, store-3 receive, 3 times`."""
-        verb = f"{'send' if self.sends else 'receive'}{'s' * (len(self.hosts) == 1)}"
-        times = f", {self.times:.3g} times" if self.times > 1 else ""
-        return f"what {', '.join(self.hosts)} {verb}{times}"
+    return f"{words}, the nearest measured to {show_bytes(query.size_bytes)}"
 
 
 def _network(
-    attested: Sequence[Attested], structure: Structure, asked: CeilingQuery
-) -> DeploymentCeiling | CeilingGap:
-    found: list[DeploymentCeiling] = []
-    for crossing in _crossings(structure, asked):
-        rates = [
-            _carried(attested, host, asked.nics_bit_s.get(host), sends=crossing.sends)
-            for host in crossing.hosts
-        ]
-        if None in rates:
-            missing = ", ".join(
-                host for host, one in zip(crossing.hosts, rates, strict=True) if one is None
-            )
-            return CeilingGap(
-                why=f"not measured: what {missing} {'sends' if crossing.sends else 'receives'} "
-                "(--layers network)"
-            )
-        known = [one for one in rates if one is not None]
-        rate = sum(bit_s for bit_s, _ in known) / 8 / crossing.times
-        if math.isfinite(rate):
-            found.append(
-                DeploymentCeiling(
-                    bytes_s=rate, limited=all(limited for _, limited in known), how=crossing.words
-                )
-            )
-    return min(
-        found,
-        key=lambda part: part.bytes_s,
-        default=CeilingGap(why="unknown: no host's own link was seen at its limit"),
+    attested: Sequence[Attested], structure: Structure, query: CeilingQuery
+) -> Ceiling | CeilingGap:
+    """The narrowest end of all legs that bodies cross between clients and stores."""
+    reads = query.operation == "read"
+    sent = structure.times_kept if structure.copied_by == "gateway" and not reads else 1
+    legs = (
+        (query.clients, structure.entrances, 1.0, 1.0),
+        (structure.entrances, structure.gateways, 1.0, 1.0),
+        (structure.gateways, structure.stores, sent, 1.0 if reads else structure.times_received),
+    )
+    narrowest: Ceiling | None = None
+    for near, far, left, arrived in legs:
+        if set(near) & set(far):
+            continue  # none within a host
+        for hosts, sends, times in ((near, not reads, left), (far, reads, arrived)):
+            end = _end(attested, hosts, query, sends=sends, times=times)
+            if isinstance(end, CeilingGap):
+                return end
+            if end.bytes_s < (math.inf if narrowest is None else narrowest.bytes_s):
+                narrowest = end
+    return narrowest or CeilingGap("unknown: no host's own link was seen at its limit")
+
+
+def _end(
+    attested: Sequence[Attested],
+    hosts: Sequence[str],
+    query: CeilingQuery,
+    *,
+    sends: bool,
+    times: float,
+) -> Ceiling | CeilingGap:
+    """What hosts at one end of a leg send, or receive, if each byte crosses there so often."""
+    verb = "send" if sends else "receive"
+    rates = []
+    missing = []
+    for host in hosts:
+        carried = _carried(attested, host, query.nics_bit_s.get(host), sends=sends)
+        rates += [carried] if carried is not None else []
+        missing += [host] if carried is None else []
+    if missing:
+        return CeilingGap(f"not measured: what {', '.join(missing)} {verb}s (--layers network)")
+    limited = all(limit for _, limit in rates)
+    words = f"what {', '.join(hosts)} {verb}{'s' * (len(hosts) == 1)}"
+    return Ceiling(
+        sum(bit_s for bit_s, _ in rates) / 8 / times,
+        BOUNDS["network"] if limited else FREE_BOUND,
+        f"{words}, {times:.3g} times" if times > 1 else words,
     )
 
 
@@ -277,12 +269,12 @@ def _carried(
     attested: Sequence[Attested], host: str, nic_bit_s: float | None, *, sends: bool
 ) -> tuple[float, bool] | None:
     """The most that a host sends or receives, alone or with all, and whether a limit applies."""
-    mine = [
-        one
-        for one in attested
-        if (one.sender if sends else one.receiver) == host and one.sender and one.receiver
+    own = [
+        each
+        for each in attested
+        if (each.sender if sends else each.receiver) == host and each.sender and each.receiver
     ]
-    best = max(mine, key=lambda one: one.value, default=None)
+    best = max(own, key=lambda each: each.value, default=None)
     if best is None:
         return None
     if best.promised is not None and (nic_bit_s is None or nic_bit_s > best.promised):
@@ -291,35 +283,20 @@ def _carried(
     return best.value, best.promised is not None
 
 
-def _crossings(structure: Structure, asked: CeilingQuery) -> list[Crossing]:
-    """Where bodies cross links between clients and stores; none within a host."""
-    reads = asked.operation == "read"
-    legs = [(asked.clients, structure.entrances, 1.0, 1.0)]
-    legs += [(structure.entrances, structure.gateways, 1.0, 1.0)]
-    sent = structure.times_kept if structure.copied_by == "gateway" and not reads else 1
-    kept = 1.0 if reads else structure.times_received
-    legs += [(structure.gateways, structure.stores, sent, kept)]
-    found = []
-    for near, far, left, arrived in legs:
-        if not set(near) & set(far):
-            found.append(Crossing(hosts=near, sends=not reads, times=left))
-            found.append(Crossing(hosts=far, sends=reads, times=arrived))
-    return found
-
-
-_MEASURES: Final[
-    Mapping[
-        HardwareKind,
-        Callable[[Sequence[Attested], Structure, CeilingQuery], DeploymentCeiling | CeilingGap],
-    ]
-] = {
+_Measure = Callable[[Sequence[Attested], Structure, CeilingQuery], Ceiling | CeilingGap]
+_MEASURES: Final[Mapping[HardwareKind, _Measure]] = {
     "disk": _disks,
     "osd": _osds,
     "network": _network,
 }
 
 
+# Steps: layers from the hardware up to what clients get.
+
+
 HARDWARE: Final[tuple[HardwareKind, ...]] = ("disk", "osd", "network")
+BENCHED: Final[tuple[Level, ...]] = ("rados", "rbd", "cephfs")
+"""What Ceph's benchmarks and fio load, from the gateway's host."""
 NAMES: Final[dict[Level, str]] = {
     "disk": "Disks",
     "osd": "OSDs alone",
@@ -353,37 +330,37 @@ differ between deployments (`results.judge.host_equality.BOUNDS`), which is less
 few repeats on one machine differ.
 """
 
-Verdict = Literal["from memory", "at least", "held below", "not below", "not believable"]
+Verdict = Literal["not believable", "not below", "from memory", "held below", "at least"]
 """`at least`: its own load generator ran out of CPU; `held below`: that of the layer below did, or
 may have; `not below`: no layer is above it, since gateways keep objects elsewhere.
 """
-
-
-_VERDICTS: Final[tuple[Verdict, ...]] = (
-    "not believable",
-    "not below",
-    "from memory",
-    "held below",
-    "at least",
+VERDICTS: Final[tuple[Verdict, ...]] = (
+    *("not believable", "not below", "from memory"),
+    *("held below", "at least"),
 )
 """The gravest first."""
 
 
-class LayerDoubt(Record):
+@dataclass(frozen=True)
+class LayerDoubt:
     """A remark on a figure above one below it, or limited by its own load generator."""
 
     verdict: Verdict
     text: str
 
+    def __str__(self) -> str:
+        return f"{self.verdict}: {self.text}"
 
-class LayerStep(Record):
+
+@dataclass(frozen=True)
+class LayerStep:
     """One layer. Rates are None for a gap; `note` says why, or how they were obtained."""
 
     level: Level
     name: str
     throughput_ops_s: float | None = None
     bandwidth_mb_s: float | None = None
-    workers: PositiveInt | None = None
+    workers: int | None = None
     """For replayed layers."""
     bound: float = LAYER_BOUND
     """How far a figure above this one may exceed it, as a fraction."""
@@ -408,8 +385,13 @@ class LayerStep(Record):
     def believable(self) -> bool:
         return self.doubt is None or self.doubt.verdict != "not believable"
 
+    def noted(self, *notes: str) -> LayerStep:
+        """The same with more notes."""
+        return replace(self, note="; ".join(note for note in (self.note, *notes) if note))
 
-class Staircase(Record):
+
+@dataclass(frozen=True)
+class Staircase:
     """The steps of one layout for one kind of requests, from the bottom up."""
 
     layout: str
@@ -419,8 +401,8 @@ class Staircase(Record):
     driver: DriverName
     about: str
     object_size_bytes: float
-    daemons: PositiveInt = 1
     steps: tuple[LayerStep, ...]
+    daemons: int = 1
 
     @property
     def kind(self) -> Kind:
@@ -444,74 +426,14 @@ class Staircase(Record):
         """`disks 9,370 op/s → RADOS 3,210 (34 % of its disks) → gateway 594 (19 % of RADOS)`."""
         parts = []
         for number, step in enumerate(self.known):
-            share = (
-                f" ({percent(step.of_below)} of {INSIDE[step.below]})"
-                if step.of_below is not None and step.below
-                else ""
-            )
-            least = "at least " if step.held and step is not self.top else ""
             name = step.name if step.level == "front" else PLAIN[step.level]
-            parts.append(
-                f"{name} "
-                f"{least}{show_figure(step.throughput_ops_s)}{' op/s' if not number else ''}{share}"
-            )
+            least = "at least " if step.held and step is not self.top else ""
+            unit = "" if number else " op/s"
+            text = f"{name} {least}{show_figure(step.throughput_ops_s)}{unit}"
+            if step.of_below is not None and step.below:
+                text += f" ({percent(step.of_below)} of {INSIDE[step.below]})"
+            parts.append(text)
         return f"{self.layout}, {self.about}: {' → '.join(parts) or 'unknown'}"
-
-
-_COLUMNS: Final = (
-    *("layout", "api", "driver", "workload", "operation", "object_size_bytes"),
-    *("level", "workers", "throughput_ops_s", "bandwidth_mb_s"),
-    *("below", "share_of_below", "share_of_disks", "saturated"),
-    *("held_by_its_load", "believable", "doubt", "note"),
-)
-
-
-def staircase_csv(stairs: Iterable[Staircase]) -> str:
-    """All steps as CSV: empty if a figure is unknown, with the reason as note. Shares are of 1."""
-    lines = [
-        (
-            *(stair.layout, stair.api, stair.driver, stair.workload, stair.operation),
-            *(stair.object_size_bytes, step.level, step.workers),
-            *(step.throughput_ops_s, step.bandwidth_mb_s),
-            *(step.below, step.of_below, step.of_disks, step.saturated, bool(step.held)),
-            step.believable if step.throughput_ops_s is not None else None,
-            None if step.doubt is None else f"{step.doubt.verdict}: {step.doubt.text}",
-            step.note,
-        )
-        for stair in stairs
-        for step in stair.steps
-    ]
-    return csv_lines(_COLUMNS, lines)
-
-
-def gaps(stairs: Iterable[Staircase]) -> tuple[str, ...]:
-    """What is unknown, each gap once: `RADOS of rgw-beast: not measured: --layers rados`."""
-    layouts_of: dict[tuple[str, str], list[str]] = {}
-    for stair in stairs:
-        for step in stair.steps:
-            if step.throughput_ops_s is None:
-                layouts = layouts_of.setdefault((step.name, step.note), [])
-                layouts += [stair.layout] * (stair.layout not in layouts)
-    return tuple(
-        f"{name} of {', '.join(layouts)}: {note}" for (name, note), layouts in layouts_of.items()
-    )
-
-
-def doubts(stairs: Iterable[Staircase]) -> tuple[str, ...]:
-    """Remarks on figures, in sentences, unbelievable ones first."""
-    found = [
-        (
-            _VERDICTS.index(step.doubt.verdict),
-            (
-                f"{step.name} of {stair.layout}, {stair.about}: {step.doubt.verdict} "
-                f"({step.doubt.text})"
-            ),
-        )
-        for stair in stairs
-        for step in stair.steps
-        if step.doubt is not None
-    ]
-    return tuple(dict.fromkeys(text for _, text in sorted(found, key=lambda one: one[0])))
 
 
 def percent(share: float | None) -> str:
@@ -521,31 +443,52 @@ def percent(share: float | None) -> str:
     return f"{show_figure(share * 100, 2) if share < 0.1 else f'{share * 100:,.0f}'} %"
 
 
+def gaps(stairs: Iterable[Staircase]) -> tuple[str, ...]:
+    """What is unknown, each gap once: `RADOS of rgw-beast: not measured: --layers rados`."""
+    layouts: dict[tuple[str, str], dict[str, None]] = {}
+    for stair in stairs:
+        for step in stair.steps:
+            if step.throughput_ops_s is None:
+                layouts.setdefault((step.name, step.note), {})[stair.layout] = None
+    return tuple(f"{name} of {', '.join(each)}: {note}" for (name, note), each in layouts.items())
+
+
+def doubts(stairs: Iterable[Staircase]) -> tuple[str, ...]:
+    """Remarks on figures, in sentences, unbelievable ones first."""
+    remarks = [
+        (step.doubt, f"{step.name} of {stair.layout}, {stair.about}")
+        for stair in stairs
+        for step in stair.steps
+        if step.doubt is not None
+    ]
+    ordered = sorted(remarks, key=lambda remark: VERDICTS.index(remark[0].verdict))
+    texts = (f"{about}: {doubt.verdict} ({doubt.text})" for doubt, about in ordered)
+    return tuple(dict.fromkeys(texts))
+
+
 def above(
     rate: float, below: Iterable[LayerStep], operation: Operation, daemons: int
 ) -> LayerDoubt | None:
     """The gravest remark on a rate that is above a layer below it; None if it is above none."""
-    found: list[LayerDoubt] = []
-    for one in below:
-        ops_s = one.throughput_ops_s
-        if ops_s is None or not one.carries or rate <= ops_s * (1 + one.bound):
+    remarks: list[LayerDoubt] = []
+    for step in below:
+        ops_s = step.throughput_ops_s
+        if ops_s is None or not step.carries or rate <= ops_s * (1 + step.bound):
             continue
-        times = f"{show_figure(rate / ops_s, 2)} times what {INSIDE[one.level]} can do"
-        if one.level == "gateway" and daemons > 1:
+        times = f"{show_figure(rate / ops_s, 2)} times what {INSIDE[step.level]} can do"
+        if step.level == "gateway" and daemons > 1:
             continue
-        if one.level in ("disk", "osd") and operation == "read":
-            found.append(LayerDoubt(verdict="from memory", text=times))
-        elif one.held:
+        if step.level in ("disk", "osd") and operation == "read":
+            remarks.append(LayerDoubt("from memory", times))
+        elif step.held:
             why = "whose figure is a lower bound, since its load generator ran out of CPU"
-            found.append(LayerDoubt(verdict="held below", text=f"{times}, {why}"))
-        elif one.lone_host:
-            why = f"which was measured from one host, {one.lone_host}: it may do more"
-            found.append(LayerDoubt(verdict="held below", text=f"{times}, {why}"))
+            remarks.append(LayerDoubt("held below", f"{times}, {why}"))
+        elif step.lone_host:
+            why = f"which was measured from one host, {step.lone_host}: it may do more"
+            remarks.append(LayerDoubt("held below", f"{times}, {why}"))
         else:
-            found.append(
-                LayerDoubt(verdict="not believable", text=f"{times}: {_causes(one.level)}")
-            )
-    return min(found, key=lambda doubt: _VERDICTS.index(doubt.verdict), default=None)
+            remarks.append(LayerDoubt("not believable", f"{times}: {_causes(step.level)}"))
+    return min(remarks, key=lambda doubt: VERDICTS.index(doubt.verdict), default=None)
 
 
 def _causes(level: Level) -> str:
@@ -558,3 +501,296 @@ def _causes(level: Level) -> str:
     if level == "network":
         return "the attestation was too short, or not all traffic used these links"
     return "it was answered from a cache above that layer, or the layer was not loaded fully"
+
+
+# Making staircases, and what they say of rows.
+
+
+def staircases(
+    plan: ResolvedPlan, rows: Sequence[Row], layers: Sequence[Row], attested: Sequence[Attested]
+) -> tuple[Staircase, ...]:
+    """A staircase for each layout and kind of requests with bodies, of `rows` and `layers` by
+    `rows_of`.
+    """
+    if not plan.suite.layers:
+        return ()
+    names = subjects(rows)
+    groups: dict[tuple[Kind, str], list[Row]] = {}
+    for row in rows:
+        if row.operation in ("read", "write"):
+            groups.setdefault((kind_of(row), row.layout), []).append(row)
+    return tuple(
+        _Layout(plan, tuple(own), layers, attested).staircase(names[kind])
+        for (kind, _), own in groups.items()
+        if own[0].object_size_bytes
+    )
+
+
+@of_run
+def stairs_of(data: RunData) -> tuple[Staircase, ...] | None:
+    """The layers' staircases; None if the suite asks for none."""
+    if not data.plan.suite.layers:
+        return None
+    return staircases(data.plan, data.every_row, data.layers, data.attested)
+
+
+class _Layout:
+    """One layout under one kind of requests."""
+
+    def __init__(
+        self,
+        plan: ResolvedPlan,
+        rows: Sequence[Row],
+        layers: Sequence[Row],
+        attested: Sequence[Attested],
+    ) -> None:
+        """`rows` are of this layout and kind; the others of all."""
+        self.head, self.plan, self.rows = rows[0], plan, rows
+        head, name = self.head, self.head.layout
+        place = (name, head.workload, head.operation)
+        self.layers = [row for row in layers if (row.layout, row.workload, row.operation) == place]
+        self.attested = [each for each in attested if each.layout == name]
+        self.structure, self.pool = plan.structures.get(name), plan.pools.get(name)
+        self.workload = next(one for one in plan.suite.workloads if one.name == head.workload)
+        self.query = CeilingQuery(
+            operation=cast("Transfer", head.operation),
+            size_bytes=head.object_size_bytes or 0.0,
+            in_order=self.workload.pick == "sequential",
+            clients=plan.hardware.clients,
+            nics_bit_s=plan.hardware.nics_bit_s,
+        )
+
+    @property
+    def daemons(self) -> int:
+        return 1 if self.structure is None else self.structure.daemons
+
+    @property
+    def top(self) -> Level:
+        if self.head.api not in ("swift", "s3"):
+            return cast("Level", self.head.api)
+        return "front" if self.structure is not None and self.structure.front else "gateway"
+
+    def staircase(self, about: str) -> Staircase:
+        store: StoreLayer | None = None if self.structure is None else self.structure.layer
+        store = "rados" if self.pool is not None else store
+        osds = store == "rados" and "osd" in self.plan.suite.layers
+        levels: list[Level] = [] if store is None or store == self.top else [store]
+        levels += ["gateway", "front"] if self.top == "front" else [self.top]
+        steps = [
+            self._hardware(kind)
+            for kind in HARDWARE
+            if kind != "osd" or (osds and self.head.operation == "write")
+        ]
+        for level in levels:
+            step = self._best() if level == self.top else self._layer(level)
+            mix = len(self.workload.operations) > 1
+            steps.append(step.noted("a mix: other operations shared it" * mix))
+        head = self.head
+        return Staircase(
+            layout=head.layout,
+            workload=head.workload,
+            operation=head.operation,
+            api=head.api,
+            driver=head.driver,
+            about=about,
+            object_size_bytes=self.query.size_bytes,
+            daemons=self.daemons,
+            steps=self._shared(steps),
+        )
+
+    def _hardware(self, kind: HardwareKind) -> LayerStep:
+        most = ceiling(kind, self.attested, self.structure, self.query)
+        if isinstance(most, Ceiling):
+            return self._rated(kind, most)
+        # The network is always attested, with one figure per pair of hosts that communicate.
+        asked = kind != "network" and kind in self.plan.suite.layers
+        why = most.why.replace(f": --layers {kind}", "") if asked else most.why
+        return LayerStep(kind, NAMES[kind], note=why)
+
+    def _rated(self, kind: HardwareKind, most: Ceiling) -> LayerStep:
+        return LayerStep(
+            level=kind,
+            name=NAMES[kind],
+            throughput_ops_s=most.bytes_s / self.query.size_bytes,
+            bandwidth_mb_s=most.bytes_s / 1e6,
+            bound=most.bound,
+            note=most.how,
+        )
+
+    def _best(self) -> LayerStep:
+        """The suite's own steps: the best over the worker counts."""
+        front = "" if self.structure is None else self.structure.front
+        name = front if self.top == "front" and front else NAMES[self.top]
+        ranked = _ranked(self.rows)
+        if not ranked:
+            return LayerStep(self.top, name, note=_why_not(self.rows))
+        best = max(ranked, key=lambda row: row.value("throughput") or 0.0)
+        return self._measured(best, self.top, name)
+
+    def _layer(self, level: Level) -> LayerStep:
+        """A layer below the top, at the workload's largest worker count."""
+        rows = [
+            row
+            for row in self.layers
+            if row.layer == level and (level != "gateway" or row.api == self.head.api)
+        ]
+        name, ranked = NAMES[level], _ranked(rows)
+        if not ranked:
+            why = "not possible for these requests"
+            if level not in self.plan.suite.layers:
+                why = f"not measured: --layers {level}"
+            return LayerStep(level, name, note=_why_not(rows) if rows else why)
+        row, times = ranked[0], 1
+        if level == "object-server" and row.operation == "write":
+            if self.structure is None:
+                return LayerStep(level, name, note="the number of replicas is unknown")
+            times = self.structure.replicas
+        step = self._measured(row, level, name, times)
+        if level == "gateway" and self.daemons > 1:
+            step = step.noted(f"one of {self.daemons} daemons")
+        return _in_pool(step, row, self.pool) if self.pool and level == "rados" else step
+
+    def _measured(self, row: Row, level: Level, name: str, times: int = 1) -> LayerStep:
+        ops_s, mb_s = row.value("throughput") or 0.0, row.value("bandwidth")
+        hosts = self.structure.gateways if level in BENCHED and self.structure is not None else ()
+        # The CPU that ran out on the load generator: the gateway's host, else a client.
+        full = [
+            each.words
+            for each in row.resources
+            if each.what == "CPU" and each.saturated
+            if each.tier == "client" or each.host in hosts
+        ]
+        divided = f"{show_figure(ops_s)} writes/s to single disks, divided by {times} replicas"
+        return LayerStep(
+            level=level,
+            name=name,
+            throughput_ops_s=ops_s / times,
+            bandwidth_mb_s=None if mb_s is None else mb_s / times,
+            workers=row.workers,
+            saturated=limit_brief(row.resources),
+            held=", ".join(full),
+            note=divided if times > 1 else "",
+        )
+
+    def _shared(self, steps: Sequence[LayerStep]) -> tuple[LayerStep, ...]:
+        """The steps with their shares of what is below them, and remarks."""
+        networks = self._networks()
+        stair: list[LayerStep] = []
+        for step in steps:
+            rate = step.throughput_ops_s
+            if rate is None:
+                stair.append(step)
+                continue
+            below = list(stair)
+            if step.level in (*BENCHED, "object-server"):
+                below = [each for each in stair if each.level != "network"]
+                below += [networks[step.level]] if step.level in networks else []
+            lower = _under(step, below)
+            of_lower = None if lower is None else lower.throughput_ops_s
+            disks = next((each.throughput_ops_s for each in stair if each.level == "disk"), None)
+            doubt = step.doubt
+            if doubt is None and step.level != "network":
+                doubt = above(rate, below, self.head.operation, self.daemons)
+            if step.held and doubt is None:
+                where = f"{step.held} ran out on its load generator: the layer can do more"
+                doubt = LayerDoubt("at least", where)
+            stair.append(
+                replace(
+                    step,
+                    below=None if lower is None else lower.level,
+                    of_below=rate / of_lower if of_lower else None,
+                    of_disks=rate / disks if disks and step.level != "disk" else None,
+                    doubt=doubt,
+                )
+            )
+        return tuple(stair)
+
+    def _networks(self) -> dict[Level, LayerStep]:
+        """The network by layer, for those that are not loaded as the gateway is; the known ones."""
+        structure, query = self.structure, self.query
+        if structure is None:
+            return {}
+        gateways = structure.gateways
+        nearby = structure.model_copy(update={"entrances": gateways})
+        benches = ceiling("network", self.attested, nearby, replace(query, clients=gateways))
+        ends = {"entrances": query.clients, "gateways": query.clients}
+        direct = structure.model_copy(update={**ends, "copied_by": "gateway"})
+        engine = ceiling("network", self.attested, direct, query)
+        every: dict[Level, Ceiling | CeilingGap] = dict.fromkeys(BENCHED, benches)
+        every["object-server"] = engine
+        return {
+            level: self._rated("network", most)
+            for level, most in every.items()
+            if isinstance(most, Ceiling)
+        }
+
+
+def _ranked(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if row.ranked and row.value("throughput")]
+
+
+def _why_not(rows: Sequence[Row]) -> str:
+    general = (NOT_VALID, NOT_STEADY)
+    notes = [next((note for note in row.notes if note not in general), NOT_VALID) for row in rows]
+    return notes[0] if notes else "not measured"
+
+
+def _in_pool(step: LayerStep, row: Row, pool: BenchedPool) -> LayerStep:
+    """The step in a pool. No layer is a share of it unless gateways keep objects alike on the same
+    devices. How many hosts those are is not known: one that does more is no error.
+    """
+    full = [
+        each.words
+        for each in row.resources
+        if each.what == "CPU" and each.saturated and each.host == pool.host
+    ]
+    return replace(
+        step.noted(f"{pool.words}; from {pool.host}", pool.remark),
+        held=step.held or ", ".join(full),
+        lone_host=pool.host,
+        doubt=LayerDoubt("not below", pool.apart) if pool.apart else step.doubt,
+    )
+
+
+def _under(step: LayerStep, below: Sequence[LayerStep]) -> LayerStep | None:
+    """What a step is a share of: the next known layer below; of the hardware the smallest."""
+    if step.level in ("disk", "network"):
+        return None
+    known = [each for each in below if each.throughput_ops_s is not None and each.carries]
+    layers = [each for each in known if each.level not in HARDWARE]
+    if layers:
+        return layers[-1]
+    return min(known, key=lambda each: each.throughput_ops_s or 0.0, default=None)
+
+
+def with_ceilings(rows: Sequence[Row], stairs: Iterable[Staircase]) -> tuple[Row, ...]:
+    """The rows, with the ceilings of disks and network that each came close to, and a note on each
+    that is above a layer below it; unbelievable ones are not ranked.
+    """
+    by_place = {(stair.kind, stair.layout): stair for stair in stairs}
+    judged = []
+    for row in rows:
+        stair, ops_s = by_place.get((kind_of(row), row.layout)), row.value("throughput")
+        update: dict[str, object] = {}
+        if stair is not None and ops_s:
+            update["reached"] = _reached(ops_s, stair)
+            doubt = above(ops_s, stair.steps[:-1], row.operation, stair.daemons)
+            if row.ranked and doubt is not None:
+                update["notes"] = (*row.notes, str(doubt))
+                if doubt.verdict == "not believable":
+                    grave = Doubt(what="above its ceiling", grade="grave", words=str(doubt))
+                    update["doubts"] = (*row.doubts, grave)
+        judged.append(row.model_copy(update=update) if update else row)
+    return tuple(judged)
+
+
+def _reached(ops_s: float, stair: Staircase) -> tuple[What, ...]:
+    """Of disks and network those whose ceiling is used up to the share that counts as full."""
+    kinds: tuple[Literal["disk", "network"], ...] = ("disk", "network")
+    return tuple(
+        kind
+        for kind in kinds
+        if (step := stair.step(kind)) is not None
+        and step.believable
+        and ops_s >= UTILIZED * (step.throughput_ops_s or math.inf)
+    )

@@ -18,7 +18,7 @@ from weighbridge.common.registry import Registry
 from weighbridge.results import derive
 from weighbridge.results.derivation import Derived
 from weighbridge.results.features.layers.feature import finding, staircase_chart
-from weighbridge.results.features.layers.staircases import staircases, stairs_of
+from weighbridge.results.features.layers.staircase import staircases, stairs_of
 from weighbridge.results.features.open_run import open_run
 from weighbridge.results.figures.summary import summarize, summarize_layers
 from weighbridge.results.figures.use import step_use

@@ -2,8 +2,9 @@
 
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import vl_convert as vlc
@@ -218,15 +219,12 @@ def test_first_bytes_have_a_chart_of_p90_and_median_only_where_timed(
 
 def stair(layout: str, top: Level = "gateway", **rates: float) -> Staircase:
     steps = [
-        LayerStep.model_validate(
-            {"level": level.replace("_", "-"), "name": level, "throughput_ops_s": rate}
-        )
+        LayerStep(cast("Level", level.replace("_", "-")), level, throughput_ops_s=rate)
         for level, rate in rates.items()
     ]
     steps.append(LayerStep(level=top, name="top", throughput_ops_s=1))
-    kind = {"workload": "w", "operation": "read", "api": "swift", "driver": "locust"}
-    about = {"layout": layout, "about": "1 MB reads", "object_size_bytes": 1e6}
-    return Staircase.model_validate({**kind, **about, "steps": steps})
+    kind = ("w", "read", "swift", "locust")
+    return Staircase(layout, *kind, "1 MB reads", object_size_bytes=1e6, steps=tuple(steps))
 
 
 def line(value: float, layer: str = "disks") -> CeilingLine:
@@ -251,7 +249,7 @@ def test_layouts_with_the_same_ceiling_have_one_line_and_others_have_their_own()
 
 def test_gaps_and_what_is_on_top_have_no_line() -> None:
     gap = LayerStep(level="disk", name="disks", note="not measured")
-    bare = altered(
+    bare = replace(
         stair("a", top="rados"),
         steps=(gap, LayerStep(level="rados", name="RADOS", throughput_ops_s=9)),
     )
@@ -271,7 +269,7 @@ def test_near_ceilings_are_labelled_lines_and_far_ones_words(run: RunStore) -> N
     assert [row["text"] for row in shown] == ["disks 90.0", "RADOS 91.0"]
     assert shown[1]["at"] - shown[0]["at"] >= 5, "texts are apart"
     assert far_ceilings(far, scale.high) == "↑ network 2,000 to 4,000"
-    mine = altered(stair("rgw-beast", disk=1e6, rados=1e5), workload="small-read")
+    mine = replace(stair("rgw-beast", disk=1e6, rados=1e5), workload="small-read")
     (chart,) = throughput_by_workers(fake_chart_source(run, ceilings=ceiling_lines([mine])))
     assert "Dashed: the ceilings of the layers below." in chart.caption
     assert "↑ disks 1,000,000, RADOS 100,000" in chart.panels[0].finding
