@@ -1,8 +1,8 @@
 """How often a history tells a change where there is none, and how soon it finds a step of 10 %.
 
 Histories are simulated with fixed seeds, and searched as `weighbridge history` does
-(`results.features.history.change_points`) after each run, as CI would: one layout, two workloads at
-three worker counts, throughput and p90, 12 series. Runs scatter by a standard deviation of the
+(`results.features.run_series.change_points`) after each run, as CI would: one layout, two workloads
+at three worker counts, throughput and p90, 12 series. Runs scatter by a standard deviation of the
 logarithm; half of its variance is shared by all cells of a run, as in `benchmarks/claims.py`, and
 p90 rises where throughput falls. Cells of five repeats scattered so in the runs of this suite on
 two shared cores: 1 to 8 % (a median of 3 %) in one, 3 to 12 % (6 %) in docs/example.
@@ -30,14 +30,7 @@ from typing import Final
 import numpy as np
 
 from benchmarks.simulated_runs import Array
-from weighbridge.results.features.history.run_series import (
-    OUTLIER_RULE,
-    RULE,
-    ChangeRule,
-    OutlierRule,
-    change_points,
-    outlying,
-)
+from weighbridge.results.features import run_series as series
 from weighbridge.suites import Bounds
 
 RUNS: Final = 100
@@ -50,9 +43,9 @@ SCATTERS: Final = (0.01, 0.02, 0.03, 0.06)
 LEAST: Final = (Bounds().throughput_ratio - 1, Bounds().p90_ratio - 1)
 """Of throughput and p90: the practical thresholds."""
 PEAK: Final = 0.7
-PLAIN: Final = OutlierRule(few=0.0)
+PLAIN: Final = series.OutlierRule(few=0.0)
 """As Iglewicz and Hoaglin have it, however few the neighbours."""
-DEFAULT: Final = ChangeRule(most_p=0.001, before=1, after=1)
+DEFAULT: Final = series.ChangeRule(most_p=0.001, before=1, after=1)
 """Otava's own defaults."""
 
 
@@ -63,7 +56,7 @@ def figures_of(draw: np.random.Generator, scatter: float, runs: int) -> Array:
     return np.exp(np.stack([logs, -logs]))
 
 
-def false_changes(draw: np.random.Generator, scatter: float, rule: ChangeRule) -> int:
+def false_changes(draw: np.random.Generator, scatter: float, rule: series.ChangeRule) -> int:
     """The changes that are told in quiet runs, searched again after each of them."""
     figures = figures_of(draw, scatter, RUNS)
     told = {
@@ -71,7 +64,7 @@ def false_changes(draw: np.random.Generator, scatter: float, rule: ChangeRule) -
         for metric, least in enumerate(LEAST)
         for cell in range(CELLS)
         for runs in range(rule.runs, RUNS + 1)
-        for one in change_points(figures[metric, cell, :runs].tolist(), least, rule)
+        for one in series.change_points(figures[metric, cell, :runs].tolist(), least, rule)
     }
     return len(told)
 
@@ -84,7 +77,7 @@ def found_after(draw: np.random.Generator, scatter: float, after: Sequence[int])
         sum(
             any(
                 abs(one.at - BEFORE) <= 1 and one.after < one.before
-                for one in change_points(cell[: BEFORE + runs].tolist(), LEAST[0])
+                for one in series.change_points(cell[: BEFORE + runs].tolist(), LEAST[0])
             )
             for cell in figures
         )
@@ -92,7 +85,7 @@ def found_after(draw: np.random.Generator, scatter: float, after: Sequence[int])
     ]
 
 
-def false_outliers(draw: np.random.Generator, scatter: float, rule: OutlierRule) -> int:
+def false_outliers(draw: np.random.Generator, scatter: float, rule: series.OutlierRule) -> int:
     """The outliers that are told in quiet runs, searched again after each of them."""
     figures = figures_of(draw, scatter, RUNS)
     told = {
@@ -100,7 +93,7 @@ def false_outliers(draw: np.random.Generator, scatter: float, rule: OutlierRule)
         for metric, least in enumerate(LEAST)
         for cell in range(CELLS)
         for runs in range(rule.least + 1, RUNS + 1)
-        for one in outlying(figures[metric, cell, :runs].tolist(), least, rule=rule)
+        for one in series.outlying(figures[metric, cell, :runs].tolist(), least, rule=rule)
     }
     return len(told)
 
@@ -109,13 +102,15 @@ def peak_is_found(draw: np.random.Generator, scatter: float) -> bool:
     """Whether one slow run is told as an outlier as soon as it is there."""
     figures = figures_of(draw, scatter, BEFORE + 1)[0]
     figures[:, BEFORE] *= PEAK
-    return any(one.at == BEFORE for cell in figures for one in outlying(cell.tolist(), LEAST[0]))
+    return any(
+        one.at == BEFORE for cell in figures for one in series.outlying(cell.tolist(), LEAST[0])
+    )
 
 
 def print_line(number: int, scatter: float, histories: int) -> None:
     """Print the line of the table for one scatter."""
     cells = []
-    for rule in (DEFAULT, RULE):
+    for rule in (DEFAULT, series.RULE):
         draws = (np.random.default_rng([22, number, one]) for one in range(histories))
         found = [false_changes(draw, scatter, rule) for draw in draws]
         cells.append(f"{sum(found) / histories:.2f}")
@@ -129,7 +124,7 @@ def print_line(number: int, scatter: float, histories: int) -> None:
         f"{100 * sum(one > 0 for one in late) / STEPS:.0f}",
         f"{100 * sum(soon) / STEPS / CELLS:.0f}",
     ]
-    for outlier_rule in (PLAIN, OUTLIER_RULE):
+    for outlier_rule in (PLAIN, series.OUTLIER_RULE):
         draws = (np.random.default_rng([35, number, one]) for one in range(histories))
         found = [false_outliers(draw, scatter, outlier_rule) for draw in draws]
         cells.append(f"{sum(found) / histories:.2f}")

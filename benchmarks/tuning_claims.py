@@ -23,13 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from weighbridge.results.features.tuning.setting_table import SettingTable, setting_table
-from weighbridge.results.figures.statistics import (
-    LEVEL,
-    REPEATS_FOR_A_CLAIM,
-    corrected,
-    t_quantile,
-    welch,
-)
+from weighbridge.results.figures import statistics as stats
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from fake_trials import TrialMaker, fake_variant, tuning_run
@@ -150,7 +144,7 @@ def paired(book: SettingTable, factors: dict[str, float]) -> Iterator[SettingVer
         ratio = entry.effects[0].ratio
         if ratio is None or ratio.low is None or ratio.high is None:
             continue
-        if ratio.repeats >= REPEATS_FOR_A_CLAIM:
+        if ratio.repeats >= stats.REPEATS_FOR_A_CLAIM:
             yield SettingVerdict(factors[entry.variant.name], ratio.low, ratio.high, entry.verdict)
 
 
@@ -164,16 +158,16 @@ def unpaired(
         if reading.value is not None:
             values.setdefault(names[reading.trial], []).append(reading.value)
     base = values[book.baseline.name]
-    tested = {name: welch(own, base) for name, own in values.items() if name in factors}
+    tested = {name: stats.welch(own, base) for name, own in values.items() if name in factors}
     looks, bound = book.looks, maker.run.tuning.threshold.throughput_ratio
-    judged = {name: len(values[name]) >= REPEATS_FOR_A_CLAIM for name in tested}
+    judged = {name: len(values[name]) >= stats.REPEATS_FOR_A_CLAIM for name in tested}
     p_values = [min(1.0, one.p * looks) if judged[name] else 1.0 for name, one in tested.items()]
-    for (name, one), q in zip(tested.items(), corrected(p_values), strict=True):
+    for (name, one), q in zip(tested.items(), stats.corrected(p_values), strict=True):
         if not judged[name]:
             continue
-        reach = t_quantile(1 - LEVEL / looks / 2, one.freedom) * one.error
+        reach = stats.t_quantile(1 - stats.LEVEL / looks / 2, one.freedom) * one.error
         verdict = ""
-        if q <= LEVEL and one.ratio.either_way >= bound:
+        if q <= stats.LEVEL and one.ratio.either_way >= bound:
             verdict = "better" if one.difference > 0 else "worse"
         low, high = math.exp(one.difference - reach), math.exp(one.difference + reach)
         yield SettingVerdict(factors[name], low, high, verdict)

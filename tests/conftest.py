@@ -17,6 +17,9 @@ from weighbridge.topologies.fake import FakeHost
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# Nothing of what is collected ends before the session.
+gc.disable()
+
 # A busy machine must not make tests fail; before any module with `@given` is imported.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
@@ -30,8 +33,9 @@ _left_open: list[str] = []
 
 
 @pytest.fixture(scope="session", autouse=True)
-def fake_drivers_are_threads() -> Iterator[None]:
+def programs_of_fake_hosts_are_here() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FakeHost, "run", threaded_driver.run)
         patch.setattr(FakeHost, "spawn", threaded_driver.spawn)
         yield
 
@@ -72,6 +76,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     )
 
 
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.set_threshold(10_000)  # tests make much that lives as long as they do
+    gc.enable()
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """What the last tests have left open fails the session: no test runs that it could fail."""
 
@@ -81,6 +91,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         else:
             before(fault)
 
+    gc.unfreeze()
     before, sys.unraisablehook = sys.unraisablehook, record
     try:
         with warnings.catch_warnings():

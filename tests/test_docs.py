@@ -96,8 +96,10 @@ def in_nav(entry: Any) -> Iterator[str]:
             yield from in_nav(one)
 
 
-def texts_of_code() -> Iterator[tuple[str, str]]:
+@functools.cache
+def texts_of_code() -> list[tuple[str, str]]:
     """The texts in the code of all rooms but docstrings: where each is, and what it says."""
+    found = []
     for room in ROOMS:
         for path in sorted((ROOT / room).rglob("*.py")):
             if any(part.is_symlink() for part in path.parents):
@@ -107,9 +109,11 @@ def texts_of_code() -> Iterator[tuple[str, str]]:
             for one in nodes:
                 text = one.value if isinstance(one, ast.Constant) else None
                 if isinstance(text, str) and " " in text.strip() and id(one) not in docstrings:
-                    yield f"{path.relative_to(ROOT)}:{getattr(one, 'lineno', '')}", text
+                    found.append((f"{path.relative_to(ROOT)}:{getattr(one, 'lineno', '')}", text))
     for path in sorted((ROOT / "results" / "templates").glob("*.j2")):
-        yield path.name, re.sub(r"\{[{%#].*?[}%#]\}", "", path.read_text(), flags=re.DOTALL)
+        text = re.sub(r"\{[{%#].*?[}%#]\}", "", path.read_text(), flags=re.DOTALL)
+        found.append((path.name, text))
+    return found
 
 
 def test_the_tutorial_that_needs_no_root_begins_without_it() -> None:
@@ -153,7 +157,7 @@ def test_pages_say_things_in_the_words_of_the_glossary(page: Path) -> None:
 
 
 def test_what_the_command_prints_and_reports_say_is_in_the_words_of_the_glossary() -> None:
-    texts = list(texts_of_code())
+    texts = texts_of_code()
     assert len(texts) > 5000
     assert [(where, text) for where, text in texts if BANNED.search(NAMES.sub("", text))] == []
 

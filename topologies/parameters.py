@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import re
 import textwrap
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -41,17 +42,15 @@ def parameters(settings: type[BaseModel], under: str = "") -> Iterator[LayoutPar
             yield LayoutParameter(key, _kind_of(field), _default(field), text)
 
 
-def field_texts(model: type[BaseModel]) -> dict[str, str]:
+@functools.cache  # each time the source of its module would be parsed
+def field_texts(model: type[BaseModel]) -> Mapping[str, str]:
     """The docstrings below the fields of a record and its base classes, by field."""
     found: dict[str, str] = {}
     for one in reversed(model.__mro__):
         if not issubclass(one, BaseModel) or one is BaseModel or vars(one).get("fronts"):
             continue  # fields of fronts come from a registry and have no source
-        (body,) = (
-            node
-            for node in ast.parse(textwrap.dedent(inspect.getsource(one))).body
-            if isinstance(node, ast.ClassDef)
-        )
+        tree = ast.parse(textwrap.dedent(inspect.getsource(one)))
+        (body,) = (node for node in tree.body if isinstance(node, ast.ClassDef))
         for field, text in zip(body.body, body.body[1:], strict=False):
             if (
                 isinstance(field, ast.AnnAssign)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from weighbridge.results.show.chart_source import ChartKind
-from weighbridge.results.show.charts.bars import throughput_bars
+from weighbridge.results.show.charts.bars import ratio_chart, throughput_bars
 from weighbridge.results.show.charts.by_workers import (
     first_byte_by_workers,
     latency_by_workers,
@@ -14,7 +14,6 @@ from weighbridge.results.show.charts.by_workers import (
 from weighbridge.results.show.charts.change_map import change_charts
 from weighbridge.results.show.charts.distributions import percentile_chart, share_chart
 from weighbridge.results.show.charts.over_time import latency_over_time
-from weighbridge.results.show.charts.ratios import ratio_chart
 from weighbridge.results.show.charts.resources import resources_by_workers
 from weighbridge.results.show.charts.within_bound import hockey_stick
 from weighbridge.results.show.feature import Feature

@@ -294,7 +294,7 @@ def _outage_row(data: RunData, recorded: Mapping[StepKey, Outage], row: Row) -> 
             watched.append((when, telemetry))
         if measured is not None:
             curves.append(series(measured.seconds, measured.window_s, (row.operation,)))
-            after = figures(measured.seconds, measured.window_s, row.operation, when)
+            after = figures(measured, row.operation, when)
             errors.update({} if after is None else after.errors)
     noticed_s, noticed_by = Spread.of([each.noticed_s for each in died]), "the store"
     if noticed_s is None:

@@ -16,6 +16,7 @@ docs/statistics.md.
 
 from __future__ import annotations
 
+import functools
 import math
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -115,6 +116,8 @@ def noncentral_student(freedom: float, shift: float, t: float) -> float:
     return min(1.0, _NORMAL.cdf(-shift) + total / 2)
 
 
+# The steps of a run are read several times, and each of their intervals has some ends.
+@functools.lru_cache(maxsize=4096)
 def binomial_quantile(samples: int, p: float, share: float) -> int:
     """The least k that a binomial number is at most with probability `share`, in (0, 1) as p."""
     spread = math.sqrt(samples * p * (1 - p))

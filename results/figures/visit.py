@@ -12,7 +12,7 @@ import math
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
-from typing import Final
+from typing import Any, Final
 
 from pydantic import NonNegativeFloat, NonNegativeInt
 
@@ -80,8 +80,8 @@ def bounded(
     """A percentile in ms as (low, high): equal if known; high is None if it is at least `low`.
 
     `latency` are latencies of requests that ended, `in_flight` ages of those that were not seen to
-    end. None without either. At 100 it is the maximum up to the width of buckets (see
-    `highest_ms`). Raises ValueError outside 0 < percent <= 100.
+    end. None without either. At 100 it is the maximum up to the width of buckets. Raises ValueError
+    outside 0 < percent <= 100.
     """
     if not 0 < percent <= 100:
         raise ValueError(f"{percent} is not a percentage above 0 and up to 100")
@@ -114,15 +114,6 @@ def product_limit(
         longer *= 1 - ended / at_risk
         yield top_us, longer
         at_risk -= ended
-
-
-def highest_ms(
-    max_us: int | None, in_flight_max_us: int | None
-) -> tuple[float, float | None] | None:
-    """The maximum in ms as (low, high): of what ended, or with high None the oldest age."""
-    if in_flight_max_us is not None and (max_us is None or in_flight_max_us > max_us):
-        return in_flight_max_us / 1000, None
-    return None if max_us is None else (max_us / 1000, max_us / 1000)
 
 
 def order_statistic_interval(
@@ -204,18 +195,20 @@ def series(
     for one in seconds:
         if one.operation in operations:
             found.setdefault(one.second, []).append(one)
-    return tuple(_second(number, found.get(number, ())) for number in range(int(window_s)))
-
-
-def _second(number: int, same: Sequence[Second]) -> OutageSecond:
-    known = [one.in_flight for one in same if one.in_flight is not None]
-    return OutageSecond(
-        second=number,
-        count=sum(one.count for one in same),
-        errors=sum(one.errors for one in same),
-        p99_ms=_p99_ms(same),
-        in_flight=sum(known) if known else None,
-    )
+    complete = []
+    for number in range(int(window_s)):
+        same = found.get(number, ())
+        in_flight = [second.in_flight for second in same if second.in_flight is not None]
+        complete.append(
+            OutageSecond(
+                second=number,
+                count=sum(second.count for second in same),
+                errors=sum(second.errors for second in same),
+                p99_ms=_p99_ms(same),
+                in_flight=sum(in_flight) if in_flight else None,
+            )
+        )
+    return tuple(complete)
 
 
 def _p99_ms(same: Sequence[Second]) -> float | None:
@@ -234,70 +227,48 @@ def _p99_ms(same: Sequence[Second]) -> float | None:
     return longest_ms
 
 
-def figures(
-    seconds: Sequence[Second],
-    window_s: float,
-    operation: Operation,
-    times: Times,
-) -> OutageFigures | None:
+def figures(measurement: Measurement, operation: Operation, times: Times) -> OutageFigures | None:
     """The figures of one operation; None where no rate before the fault is known."""
-    every = series(seconds, window_s, (operation,))
-    before = [one.count for one in every if one.second + 1 <= times.fault_s]
+    every = series(measurement.seconds, measurement.window_s, (operation,))
+    before = [second.count for second in every if second.second + 1 <= times.fault_s]
     if not before or not median(before):
         return None
-    rate = float(median(before))
-    end_s = float(len(every))
+    rate, end_s = float(median(before)), float(len(every))
     first = math.floor(times.fault_s) + 1
     after = every[first:]
     away_end_s = end_s if times.back_s is None else times.back_s
-    spans = [after[start : start + SPAN_S] for start in range(max(0, len(after) - SPAN_S + 1))]
-    detected = next(
-        (
-            some[0].second
-            for some in spans
-            if some[-1].second + 1 <= away_end_s
-            and not any(one.errors for one in some)
-            and _mean(some) >= SERVES * rate
-        ),
-        None,
-    )
-    recovered = next((some[0].second for some in spans if _mean(some) >= BACK * rate), None)
-    returned = (
-        []
-        if times.back_s is None
-        else [_mean(some) for some in spans if some[0].second >= times.back_s]
-    )
-    own = [one for one in seconds if one.operation == operation]
-    away = [one for one in own if first <= one.second < away_end_s]
+    detected, recovered, returned = None, None, []
+    for start in range(max(0, len(after) - SPAN_S + 1)):
+        span = after[start : start + SPAN_S]
+        begin, mean = span[0].second, sum(second.count for second in span) / SPAN_S
+        faultless = not any(second.errors for second in span)
+        if span[-1].second + 1 <= away_end_s and faultless and mean >= SERVES * rate:
+            detected = begin if detected is None else detected
+        if mean >= BACK * rate:
+            recovered = begin if recovered is None else recovered
+        if times.back_s is not None and begin >= times.back_s:
+            returned.append(mean / rate)
+    own = [second for second in measurement.seconds if second.operation == operation]
+    away = [second for second in own if first <= second.second < away_end_s]
     errors: Counter[str] = Counter()
-    for one in own:
-        if one.second >= math.floor(times.fault_s):
-            errors.update(one.failures or ({"unknown": one.errors} if one.errors else {}))
-    missed = rate * (end_s - first) - sum(one.count for one in after)
+    for second in own:
+        if second.second >= math.floor(times.fault_s):
+            errors.update(second.failures or ({"unknown": second.errors} if second.errors else {}))
+    missed = rate * (end_s - first) - sum(second.count for second in after)
     return OutageFigures(
         before_ops_s=rate,
         detect_s=None if detected is None else detected - times.fault_s,
         detect_within_s=max(0.0, away_end_s - times.fault_s),
         recover_s=None if recovered is None else recovered - times.fault_s,
         recover_within_s=end_s - times.fault_s,
-        unanswered_s=sum(not one.count for one in after),
+        stall_us=measurement.stall_us,
+        unanswered_s=sum(not second.count for second in after),
         missed_s=max(0.0, missed / rate),
         away_p99_ms=_p99_ms(away),
-        away_max_ms=max((one.max_us / 1000 for one in away if one.count), default=None),
-        lowest_back=min((one / rate for one in returned), default=None),
+        away_max_ms=max((second.max_us / 1000 for second in away if second.count), default=None),
+        lowest_back=min(returned, default=None),
         errors=dict(errors),
     )
-
-
-def _mean(some: Sequence[OutageSecond]) -> float:
-    return sum(one.count for one in some) / len(some)
-
-
-MOVED: Final = 1.05
-"""From this factor on, what requests in flight could do to the time to first byte is a doubt. A
-closed loop always has some in flight, and with large bodies nearly all of those have had their
-first byte: smaller effects are in every step.
-"""
 
 
 class Point(Figures):
@@ -308,7 +279,7 @@ class Point(Figures):
     steady: bool | None = None
     """None: unknown."""
     steady_before: bool | None = None
-    """The same until something died in it; None: unknown, or nothing did."""
+    """Whether it was steady until something died in it; None: unknown, or nothing did."""
     move: float | None = None
     """The change of its step over the window, relative to the mean (`window_move`); None: unknown.
     """
@@ -360,16 +331,16 @@ def read_visits(store: RunStore, plan: ResolvedPlan) -> dict[StepKey, JudgedStep
     unreadable line of `steps.jsonl`, and UsageError if the file is unreadable.
     """
     workloads, outages = workloads_of(plan), read_outages(store.folder)
-    found: dict[StepKey, JudgedStep] = {}
-    for number, step in enumerate(store.each_step(), start=1):
-        found[step.key] = read_visit(
+    return {
+        step.key: read_visit(
             store,
             step,
             workloads,
             place=f"steps.jsonl:{number}",
             outage=outages.get(step.key),
         )
-    return found
+        for number, step in enumerate(store.each_step(), start=1)
+    }
 
 
 def read_visit(
@@ -384,12 +355,21 @@ def read_visit(
     """One step with what the hosts used. `workloads` are the suite's by name; they say whether it
     is a closed loop, unless the caller knows. `outage` is what died in it.
     """
-    use, gaps = _read_use(store, step)
+    use, gaps = None, []
+    try:
+        telemetry = None if step.measurement is None else store.telemetry(step.key)
+        if telemetry is not None and step.measurement is not None:
+            use = step_use(telemetry, step.measurement.window_s)
+    except (InvalidMeasurement, UsageError) as error:
+        gaps.append(f"what the hosts used is not known: {error}")
+    workload = workloads.get(step.key.workload)
+    if closed_loop is None:
+        closed_loop = workload is not None and workload.rate_per_s is None
     return visit(
         step,
         use,
-        closed_loop=is_closed_loop(step, workloads) if closed_loop is None else closed_loop,
-        workload=workloads.get(step.key.workload),
+        closed_loop=closed_loop,
+        workload=workload,
         place=place,
         gaps=gaps,
         outage=outage,
@@ -401,23 +381,6 @@ def workloads_of(plan: ResolvedPlan) -> dict[str, Workload]:
     return {workload.name: workload for workload in plan.suite.workloads}
 
 
-def is_closed_loop(step: StepResult, workloads: Mapping[str, Workload]) -> bool:
-    """Whether a step's workload is one of the suite's, and has no rate."""
-    workload = workloads.get(step.key.workload)
-    return workload is not None and workload.rate_per_s is None
-
-
-def _read_use(store: RunStore, step: StepResult) -> tuple[StepUse | None, tuple[str, ...]]:
-    """What the hosts used in a step, None if unknown, and why it is unknown."""
-    if step.measurement is None:
-        return None, ()
-    try:
-        telemetry = store.telemetry(step.key)
-    except (InvalidMeasurement, UsageError) as error:
-        return None, (f"what the hosts used is not known: {error}",)
-    return None if telemetry is None else step_use(telemetry, step.measurement.window_s), ()
-
-
 def visit(
     step: StepResult,
     use: StepUse | None = None,
@@ -425,7 +388,7 @@ def visit(
     closed_loop: bool = True,
     workload: Workload | None = None,
     place: str = "steps.jsonl",
-    gaps: tuple[str, ...] = (),
+    gaps: Sequence[str] = (),
     outage: Outage | None = None,
 ) -> JudgedStep:
     """What is kept of a step. `closed_loop`: its workload has no rate (a step of a search has).
@@ -439,110 +402,93 @@ def visit(
     closed_loop = closed_loop and step.key.rate_per_s is None
     if measurement is None:
         return JudgedStep(key=step.key, valid=False, notes=step.notes, use=use, points={})
-    done = measurement.done
-    readers = [
-        _Reader(tally, measurement, done, use, workload, outage) for tally in measurement.tallies
-    ]
-    faults = [
-        f"{place}: latencies of {one.tally.operation}: {one.fault}" for one in readers if one.fault
-    ]
+    readings = [Reading(tally, measurement, use, workload, outage) for tally in measurement.tallies]
     full = () if use is None else full_nics(use.resources)
-    faults += [one.words for one in full]
-    load = measurement.load
-    driver_full = bool(full) or (load is not None and load.share >= DRIVER_CPU_SHARE)
+    faults = [
+        *(
+            f"{place}: latencies of {reading.tally.operation}: {reading.fault}"
+            for reading in readings
+            if reading.fault
+        ),
+        *(nic.words for nic in full),
+    ]
     fault = None if workload is None else workload.fault
-    broken, before = fault is not None, None
+    before: bool | None = None
+    move: float | None = None
+    grain, shape = 0.0, tuple[float, ...]()
     if fault is not None:
-        found = Steadiness(steady=True)
+        verdict = Steadiness(steady=True)
         until = before_fault(measurement, fault, outage)
         before = None if faults else steadiness(until, closed_loop=closed_loop).steady
-    elif faults or not step.valid:
-        found = Steadiness(steady=None)
+    elif faults:
+        verdict = Steadiness(steady=None)
     else:
-        found = steadiness(measurement, closed_loop=closed_loop)
-    move = None if faults or broken else window_move(measurement, closed_loop=closed_loop)
-    grain = window_grain(measurement) if closed_loop and move is not None else 0.0
-    shape = () if move is None else window_shape(measurement, closed_loop=closed_loop)
-    valid = step.valid and not faults
-    notes = (*faults, *found.notes, *step.notes, *gaps)
+        move = window_move(measurement, closed_loop=closed_loop)
+        verdict = Steadiness(steady=None)
+        if step.valid:
+            verdict = steadiness(measurement, closed_loop=closed_loop)
+    if move is not None:
+        grain = window_grain(measurement) if closed_loop else 0.0
+        shape = window_shape(measurement, closed_loop=closed_loop)
+    load = measurement.load
+    judged: dict[str, Any] = {
+        "valid": step.valid and not faults,
+        "steady": verdict.steady,
+        "notes": (*faults, *verdict.notes, *step.notes, *gaps),
+        "remarks": measurement.notes,
+    }
     points = {
-        one.tally.operation: Point(
+        reading.tally.operation: Point(
+            **judged,
             repeat=step.key.repeat,
-            valid=valid,
-            steady=found.steady,
             steady_before=before,
             move=move,
             grain=grain,
             shape=shape,
-            warmup_s=found.warmup_s,
-            driver_full=driver_full,
-            notes=notes,
-            remarks=measurement.notes,
-            figures=_figures(one),
+            warmup_s=verdict.warmup_s,
+            driver_full=bool(full) or (load is not None and load.share >= DRIVER_CPU_SHARE),
+            figures=reading.figures,
         )
-        for one in readers
+        for reading in readings
     }
     return JudgedStep(
+        **judged,
         key=step.key,
-        valid=valid,
-        steady=found.steady,
-        drifts=found.drifts,
-        notes=notes,
-        remarks=measurement.notes,
+        drifts=verdict.drifts,
         use=use,
-        dead=tuple(one.name for one in measurement.endpoints if one.left_out),
+        dead=tuple(endpoint.name for endpoint in measurement.endpoints if endpoint.left_out),
         points=points,
     )
 
 
-def _figures(reader: _Reader) -> dict[str, MetricFigure]:
-    found: dict[str, MetricFigure] = {}
-    for metric in METRICS.values():
-        if reader.broken and not (metric.of_outage or metric.key in OF_ANY):
-            continue
-        read = metric.read(reader)
-        one = read if isinstance(read, MetricFigure) or read is None else MetricFigure(value=read)
-        if one is not None and one.known:
-            found[metric.key] = one
-    return found
+MOVED: Final = 1.05
+"""From this factor on, what requests in flight could do to the time to first byte is a doubt. A
+closed loop always has some in flight, and with large bodies nearly all of those have had their
+first byte: smaller effects are in every step.
+"""
 
 
-def _from_disk(measurement: Measurement, use: StepUse) -> float | None:
-    """Bytes read from disks for each byte answered; None if not only reads made disks read."""
-    if not all(TRAITS[one.operation].answers_bodies for one in measurement.tallies):
-        return None
-    answered = sum(one.bytes for one in measurement.tallies)
-    read = use.disk_read_bytes
-    return read / answered if answered and read is not None else None
-
-
-class _Reader:
-    """One operation of a step as metrics read it (`OperationReader`); `fault` says why only the
-    exact maximum is known, if histograms are unreadable.
-    """
+class Reading:
+    """One operation of a measured step, as a metric reads it (see `Metric.read`)."""
 
     def __init__(
         self,
         tally: Tally,
         measurement: Measurement,
-        done: int,
         use: StepUse | None,
         workload: Workload | None,
         outage: Outage | None,
     ) -> None:
-        self.tally = tally
-        self.window_s = measurement.window_s
-        self.done = done
-        self.gateway_cpu_s = None if use is None else use.gateway_cpu_s
-        self.storage_cpu_s = None if use is None else use.storage_cpu_s
-        self.from_disk = None if use is None else _from_disk(measurement, use)
-        self.stall_us = measurement.stall_us
-        self.outage: OutageFigures | None = None
-        self.broken = workload is not None and workload.fault is not None
-        if workload is not None and workload.fault is not None:
-            times = times_of(workload.fault, outage)
-            self.outage = figures(measurement.seconds, measurement.window_s, tally.operation, times)
+        self.tally: Tally = tally
+        self.window_s: float = measurement.window_s
+        self.done: int = measurement.done
+        """Operations of the step that succeeded, of any kind."""
+        self.gateway_cpu_s: float | None = None if use is None else use.gateway_cpu_s
+        self.storage_cpu_s: float | None = None if use is None else use.storage_cpu_s
+        self.from_disk: float | None = None if use is None else _from_disk(measurement, use)
+        """Bytes read from disks for each byte that reads answered; None if not only reads did."""
         self.fault = ""
+        """Why only the exact maximum is known, if histograms are unreadable."""
         self._latency: Histogram | None = None
         self._in_flight: Histogram | None = None
         self._first: Histogram | None = None
@@ -553,51 +499,62 @@ class _Reader:
             )
         except InvalidMeasurement as error:
             self.fault = str(error)
+        self.outage: OutageFigures | None = None
+        """What a fault did to it; None without one, and if no rate before it is known."""
+        self._broken = workload is not None and workload.fault is not None
+        if workload is not None and workload.fault is not None:
+            times = times_of(workload.fault, outage)
+            self.outage = figures(measurement, tally.operation, times)
         self.offered: float | None = None
-        self.sent_share: float | None = None
+        """Requests of this operation that were due in the window; None without `overload`."""
+        self.not_sent: float | None = None
+        """Those of them that were not sent; None as for `offered`, and if unknown."""
         self.good: int | None = None
-        if workload is None or workload.overload is None or workload.rate_per_s is None:
-            return
-        due = workload.rate_per_s * self.window_s
-        weights = workload.operations
-        self.offered = due * weights.get(tally.operation, 0.0) / sum(weights.values())
-        if measurement.begun is not None:
-            self.sent_share = min(1.0, measurement.begun / due)
-        self.good = self._good(workload.overload.within)
+        """Successes within the time of the workload's `overload`; None as for `offered`."""
+        if workload is not None and workload.overload is not None and workload.rate_per_s:
+            due, weights = workload.rate_per_s * self.window_s, workload.operations
+            self.offered = due * weights.get(tally.operation, 0.0) / sum(weights.values())
+            if measurement.begun is not None:
+                self.not_sent = self.offered * (1 - min(1.0, measurement.begun / due))
+            self.good = self._good(workload.overload.within)
 
-    def _good(self, within_s: float | None) -> int | None:
-        """Successes within a time; None if the histogram does not say."""
-        if within_s is None or not self.tally.count:
-            return self.tally.count
-        if self._latency is None:
-            return None
-        return sum(count for top_us, count in self._latency.buckets() if top_us <= within_s * 1e6)
+    @property
+    def figures(self) -> dict[str, MetricFigure]:
+        """All that is known of it, by metric."""
+        known: dict[str, MetricFigure] = {}
+        for metric in METRICS.values():
+            if self._broken and not (metric.of_outage or metric.key in OF_ANY):
+                continue
+            figure = metric.read(self)
+            if figure is not None and not isinstance(figure, MetricFigure):
+                figure = MetricFigure(value=figure)
+            if figure is not None and figure.known:
+                known[metric.key] = figure
+        return known
 
     def latency(self, percent: float) -> MetricFigure | None:
         """A percentile in ms (100: maximum), with its interval by order statistics; None of too few
         samples. Never above the exact maximum.
         """
-        longest = highest_ms(self.tally.max_us, None if self.fault else self.tally.in_flight_max_us)
-        if (
-            self.tally.latency is None
-            and self.tally.bins is not None
-            and (percent < 100 or self.tally.max_us is None)
-        ):
-            enough = percent == 100 or enough_samples(self.tally.bins.count, percent)
-            return MetricFigure(within=percentile(self.tally.bins, percent)) if enough else None
-        if longest is None:
+        tally = self.tally
+        in_flight_us = None if self.fault else tally.in_flight_max_us
+        count = tally.count if tally.bins is None else tally.bins.count
+        if percent < 100 and not enough_samples(count, percent):
             return None
+        if tally.bins is not None and (percent < 100 or tally.max_us is None):
+            return MetricFigure(within=percentile(tally.bins, percent))
+        ages_us = [us for us in (tally.max_us, in_flight_us) if us is not None]
+        if not ages_us:
+            return None
+        longest_us = max(ages_us)
         if percent == 100:
-            return MetricFigure(value=longest[0], at_least=longest[1] is None)
-        if self._latency is None or not enough_samples(self.tally.count, percent):
-            return None
-        known = bounded(self._latency, self._in_flight, percent)
-        if known is None:
+            return MetricFigure(value=longest_us / 1000, at_least=longest_us != tally.max_us)
+        value = None if self._latency is None else bounded(self._latency, self._in_flight, percent)
+        if self._latency is None or value is None:
             return None
         low, high = order_statistic_interval(self._latency, percent, in_flight=self._in_flight)
-        return MetricFigure(
-            value=min(known[0], longest[0]), at_least=known[1] is None, low=low, high=high
-        )
+        value_ms = min(value[0], longest_us / 1000)
+        return MetricFigure(value=value_ms, at_least=value[1] is None, low=low, high=high)
 
     def first_byte(self, percent: float) -> MetricFigure | None:
         """A percentile of the time to first byte in ms, and whether it is a lower bound; None if
@@ -613,13 +570,27 @@ class _Reader:
             return None
         seen_ms = first.percentile_us(percent) / 1000
         most = bounded(first, in_flight, percent)
-        if (
-            in_flight is None
-            or most is None
-            or (most[1] is not None and most[1] <= MOVED * seen_ms)
-        ):
+        certain = most is None or (most[1] is not None and most[1] <= MOVED * seen_ms)
+        if in_flight is None or certain:
             return MetricFigure(value=seen_ms)
         rank = rank_of(first.count + in_flight.count, percent) - in_flight.count
-        return (
-            MetricFigure(value=first.at_rank_us(rank) / 1000, at_least=True) if rank > 0 else None
-        )
+        if rank <= 0:
+            return None
+        return MetricFigure(value=first.at_rank_us(rank) / 1000, at_least=True)
+
+    def _good(self, within_s: float | None) -> int | None:
+        """Successes within a time; None if the histogram does not say."""
+        if within_s is None or not self.tally.count:
+            return self.tally.count
+        if self._latency is None:
+            return None
+        return sum(count for top_us, count in self._latency.buckets() if top_us <= within_s * 1e6)
+
+
+def _from_disk(measurement: Measurement, use: StepUse) -> float | None:
+    """Bytes read from disks for each byte answered; None if not only reads made disks read."""
+    if not all(TRAITS[tally.operation].answers_bodies for tally in measurement.tallies):
+        return None
+    answered = sum(tally.bytes for tally in measurement.tallies)
+    read = use.disk_read_bytes
+    return read / answered if answered and read is not None else None

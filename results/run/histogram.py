@@ -25,8 +25,6 @@ HIGHEST_US: Final = 3_600_000_000
 DIGITS: Final = 3
 LARGEST_BYTES: Final = 1_000_000
 """These bounds and digits give some 23,000 counts of at most nine bytes each."""
-_EMPTY: Final = bytes(128 * 8)
-"""128 counts of zero."""
 SHORT: Final = 4096
 """Texts of up to this many characters decompress to 3 MB at most."""
 
@@ -107,17 +105,11 @@ class Histogram:
         """Indexes and counts of the non-empty buckets, ascending."""
         if not self.count:
             return [], []
-        # Most of the 23,000 buckets are empty, and chunks of empty ones are passed over at once.
-        data, size = memoryview(self._counts.counts).cast("B").cast("Q"), len(_EMPTY) // 8
-        indexes: list[int] = []
-        counts: list[int] = []
-        for first in range(0, len(data), size):
-            chunk = data[first : first + size]
-            if chunk.tobytes() != _EMPTY[: chunk.nbytes]:
-                values = chunk.tolist()
-                indexes += compress(range(first, first + size), values)
-                counts += filter(None, values)
-        return indexes, counts
+        # Most of the 23,000 buckets are empty: those below the minimum and above the maximum.
+        ends = (self._counts.get_min_value(), self._counts.get_max_value())
+        first, last = (self._counts._counts_index_for(value) for value in ends)  # noqa: SLF001 - the library has no other way from a value to its bucket
+        values = memoryview(self._counts.counts).cast("B").cast("Q")[first : last + 1].tolist()
+        return list(compress(range(first, last + 1), values)), list(filter(None, values))
 
     @cached_property
     def _ranks(self) -> list[int]:

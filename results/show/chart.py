@@ -25,6 +25,9 @@ from weighbridge.results.numbers import UNKNOWN, show_figure
 from weighbridge.results.run.resolved import PlannedLayout
 from weighbridge.results.show.scales import LIGHT, ON_STRONG, AxisScale, Look, config, spread
 
+Spec = dict[str, Any]
+Row = Mapping[str, Any]
+
 SCHEMA: Final = "https://vega.github.io/schema/vega-lite/v6.json"
 COLOUR: Final = {"field": "layout", "type": "nominal", "scale": "$colours", "legend": "$legend"}
 SHAPE: Final = {"field": "layout", "type": "nominal", "scale": "$shapes", "legend": "$legend"}
@@ -58,29 +61,37 @@ _SYMBOLS: Final = {
     "doubted": {"filled": False, "fill": "$background"},
 }
 """What a mark must say itself, since Vega-Lite does not read it from its style."""
+_TYPES: Final = {"detail": {"type": "nominal"}, "order": {"type": "quantitative"}}
+"""Of the columns of channels that no panel's `encoding` has."""
 INK: Final = {"value": "$ink"}
 MUTED: Final = {"value": "$muted"}
 BAD: Final = {"value": "$bad"}
-FULL_HEIGHT: Final = {"y": {"value": 0}, "y2": {"value": "height"}}
-FULL_WIDTH: Final = {"x": {"value": 0}, "x2": {"value": "width"}}
-
-Spec = dict[str, Any]
-Row = Mapping[str, Any]
+FULL_HEIGHT: Final[Spec] = {"y": {"value": 0}, "y2": {"value": "height"}}
+FULL_WIDTH: Final[Spec] = {"x": {"value": 0}, "x2": {"value": "width"}}
 
 
-def layer(mark: str, style: str = "", where: str = "", **channels: Any) -> Spec:
-    """A layer of the rows for which `where`, a Vega expression, holds. A channel is the name of a
-    column, or a Vega-Lite definition; what is common to all layers is in the panel's `encoding`.
+def layer(
+    mark: str,
+    style: str = "",
+    where: str = "",
+    rows: Any = None,
+    **channels: Any,
+) -> Spec:
+    """A layer of the panel's rows, or of its own, for which `where`, a Vega expression, holds. A
+    channel is the name of a column, or a Vega-Lite definition; what is common to all layers is in
+    the panel's `encoding`.
     """
-    found: Spec = {"mark": {"type": mark, **({"style": style} if style else {})}}
-    found["mark"] |= _SYMBOLS.get(style, {})
+    spec: Spec = {"mark": {"type": mark, **({"style": style} if style else {})}}
+    spec["mark"] |= _SYMBOLS.get(style, {})
+    if rows is not None:
+        spec["data"] = {"values": rows}
     if where:
-        found["transform"] = [{"filter": where}]
-    found["encoding"] = {
-        channel: {"field": given} if isinstance(given, str) else given
+        spec["transform"] = [{"filter": where}]
+    spec["encoding"] = {
+        channel: {"field": given, **_TYPES.get(channel, {})} if isinstance(given, str) else given
         for channel, given in channels.items()
     }
-    return found
+    return spec
 
 
 @dataclass(frozen=True)
@@ -450,16 +461,13 @@ def _shown(value: Any) -> str:
     return show_figure(value) if isinstance(value, float) else str(value)
 
 
-def standing_layers(y: str, *, x: str | None = None, at: str = "_at") -> list[Spec]:
+def standing_layers(column: str, *, at: str = "_at", along: str = "y") -> list[Spec]:
     """The points of figures by their column `standing`: filled if comparable, hollow if there is a
-    caveat, and a cross at `at` if not comparable.
+    caveat, and a cross at `at` if not comparable. `along`: the axis of the figures.
     """
-    across = {} if x is None else {"x": x}
-    sure, doubted = (
-        layer("point", style, f"datum.standing == '{standing}' && isValid(datum.{y})")
-        for style, standing in (("sure", COMPARABLE), ("doubted", PROVISIONAL))
-    )
-    for one in (sure, doubted):
-        one["encoding"] = {**across, "y": {"field": y}, "shape": SHAPE}
-    cross = layer("point", "cross", f"datum.standing == '{NOT_COMPARABLE}'", y=at, **across)
-    return [sure, doubted, cross]
+    layers = []
+    for mark, standing in (("sure", COMPARABLE), ("doubted", PROVISIONAL)):
+        where = f"datum.standing == '{standing}' && isValid(datum.{column})"
+        layers.append(layer("point", mark, where, **{along: column}, shape=SHAPE))
+    where = f"datum.standing == '{NOT_COMPARABLE}'"
+    return [*layers, layer("point", "cross", where, **{along: at})]

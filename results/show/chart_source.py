@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
@@ -14,6 +14,7 @@ from weighbridge.results.judge.comparison import Comparison, Effect, Kind, kind_
 from weighbridge.results.judge.leads import Lead, leads
 from weighbridge.results.judge.run_data import RunData
 from weighbridge.results.judge.words import caveats, store_names
+from weighbridge.results.numbers import counted
 from weighbridge.results.run.resolved import PlannedLayout, ResolvedPlan
 from weighbridge.results.show.chart import COMPARABLE, NOT_COMPARABLE, PROVISIONAL, Chart
 from weighbridge.results.show.latencies import KindLatencies, read_latencies
@@ -100,9 +101,7 @@ class ChartSource:
     @cached_property
     def latencies(self) -> tuple[KindLatencies, ...]:
         """The latencies of each kind of requests at one worker count, decoded once."""
-        repeats = self.plan.suite.repeats
-        steps = tuple(self.data.steps.values())
-        return read_latencies(self.at_one_count(), self.names, steps, repeats)
+        return read_latencies(self.at_one_count(), self.names, self.data.steps.values())
 
     def standing(self, row: Row, metric: MetricKey) -> str:
         """Whether a figure is comparable, provisional, or not comparable."""
@@ -158,6 +157,12 @@ def place_of(row: Row) -> dict[str, object]:
     """The first columns of a chart's rows: what a row of the table is about."""
     names = ("layout", "api", "driver", "workload", "operation", "object_size_bytes", "workers")
     return {**{name: getattr(row, name) for name in names}, "repeats": row.repeats}
+
+
+def repeats_words(counts: Collection[int]) -> str:
+    """`5 repeats`, or `3 to 5 repeats` where not all were usable."""
+    low, high = min(counts), max(counts)
+    return f"{low} to " * (low < high) + counted(high, "repeat")
 
 
 def source_of(data: RunData, *, slo_ms: float | None = None) -> ChartSource:

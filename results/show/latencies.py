@@ -1,4 +1,4 @@
-"""Measured latencies for charts, decoded once: each kind of requests at one worker count.
+"""Measured latencies for charts, decoded once: each workload at one worker count.
 
 What cannot be read is a gap with its reason, and leaves the rest intact. The share of requests done
 within a latency is of one repeat, by the same product-limit as the percentiles of tables: requests
@@ -11,29 +11,30 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
-from statistics import median
+from operator import attrgetter
 from typing import Final
 
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results.figures.doubt import doubt_words
 from weighbridge.results.figures.statistics import geometric_mean
 from weighbridge.results.figures.summary import Row
-from weighbridge.results.figures.use import NOTHING_SEEN
 from weighbridge.results.figures.validity import least_samples
 from weighbridge.results.figures.visit import CLOSE, Point, product_limit
 from weighbridge.results.judge.comparison import Kind
 from weighbridge.results.numbers import counted, upper
 from weighbridge.results.run.histogram import Histogram
-from weighbridge.results.run.step import Second, StepKey, StepResult, Tally
+from weighbridge.results.run.step import Second, StepResult, Tally
+
+_PLACE: Final = attrgetter("layout", "api", "workload", "workers", "driver", "layer")
+"""What a row of the table and the keys of its steps have in common."""
 
 
 @dataclass(frozen=True)
 class RepeatLatencies:
-    """Latencies of one kind of requests in one repeat on one layout. `repeat` counts from 0."""
+    """Latencies of one workload in one repeat on one layout. `repeat` counts from 0."""
 
     repeat: int
-    ranked: bool
+    ranked: bool = False
     """Whether it counts in figures: it is valid, and nothing else excludes it."""
     note: str = ""
     """Why it does not count."""
@@ -42,7 +43,6 @@ class RepeatLatencies:
     """The top of each bucket that is not empty, ascending."""
     shares: tuple[float, ...] = ()
     """The share of requests done within each top, from 0 to 1."""
-    delayed: float = 0.0
     window_s: float = 0.0
     seconds: tuple[Second, ...] = field(default=(), repr=False)
     gap: str = ""
@@ -56,25 +56,23 @@ class RepeatLatencies:
 
 @dataclass(frozen=True)
 class LayoutLatencies:
-    """The repeats of one layout."""
+    """The repeats of one layout: `known` those with latencies, `ranked` those that count."""
 
     layout: str
     repeats: tuple[RepeatLatencies, ...]
-    tail_cause: str = ""
-    """What lengthened its slowest requests, in words; empty if nothing is known of it."""
 
     @property
     def known(self) -> tuple[RepeatLatencies, ...]:
-        return tuple(one for one in self.repeats if one.count)
+        return tuple(repeat for repeat in self.repeats if repeat.count)
 
     @property
     def ranked(self) -> tuple[RepeatLatencies, ...]:
-        return tuple(one for one in self.known if one.ranked)
+        return tuple(repeat for repeat in self.known if repeat.ranked)
 
     @property
     def count(self) -> int:
         """The samples of the repeat with the fewest: what holds for it holds for all."""
-        return min((one.count for one in self.ranked), default=0)
+        return min((repeat.count for repeat in self.ranked), default=0)
 
     def reaches(self, percent: float) -> bool:
         """Whether every repeat has enough samples for a percentile."""
@@ -82,9 +80,13 @@ class LayoutLatencies:
 
     def middle_us(self, percent: float) -> float | None:
         """The geometric mean of the repeats' percentiles; None if one is unknown."""
-        each = [one.within_us(percent) for one in self.ranked]
-        known = [max(1, latency) for latency in each if latency is not None]
-        return geometric_mean(known) if known and len(known) == len(each) else None
+        latencies = []
+        for repeat in self.ranked:
+            latency_us = repeat.within_us(percent)
+            if latency_us is None:
+                return None
+            latencies.append(max(1, latency_us))
+        return geometric_mean(latencies) if latencies else None
 
     @property
     def why_not(self) -> str:
@@ -93,12 +95,12 @@ class LayoutLatencies:
             return ""
         if self.known:
             return "not ranked"
-        return "not known" if any(one.gap for one in self.repeats) else "not measured"
+        return "not known" if any(repeat.gap for repeat in self.repeats) else "not measured"
 
 
 @dataclass(frozen=True)
 class KindLatencies:
-    """One kind of requests at one worker count, on every layout in order."""
+    """One workload at one worker count, on every layout in order."""
 
     kind: Kind
     key: str
@@ -118,98 +120,89 @@ class KindLatencies:
     @property
     def gaps(self) -> tuple[str, ...]:
         """What is not known and why; a reason that several repeats share is given once."""
-        said: dict[tuple[str, str], list[str]] = {}
-        for one in self.layouts:
-            reasons: dict[str, list[str]] = {}
-            for repeat in one.repeats:
-                if repeat.gap:
-                    reasons.setdefault(repeat.gap, []).append(str(repeat.repeat + 1))
-            for why, repeats in reasons.items():
-                which = f"repeat{'s' * (len(repeats) > 1)} {', '.join(repeats)}"
-                said.setdefault((which, why), []).append(one.layout)
+        layouts: dict[tuple[str, str], list[str]] = {}
+        for layout in self.layouts:
+            for why in dict.fromkeys(repeat.gap for repeat in layout.repeats if repeat.gap):
+                numbers = [str(one.repeat + 1) for one in layout.repeats if one.gap == why]
+                repeats = f"repeat{'s' * (len(numbers) > 1)} {', '.join(numbers)}"
+                layouts.setdefault((repeats, why), []).append(layout.layout)
         return tuple(
-            f"no latencies of {self.about} at {self.at} in {which} on {', '.join(layouts)}: {why}"
-            for (which, why), layouts in said.items()
+            f"no latencies of {self.about} at {self.at} in {repeats} on {', '.join(names)}: {why}"
+            for (repeats, why), names in layouts.items()
         )
+
+
+def gap_words(kinds: Sequence[KindLatencies]) -> list[str]:
+    """What is not known, as sentences, including repeats that would not be ranked."""
+    gaps = [gap for kind in kinds for gap in kind.gaps]
+    words = [f"Not known: {gap}." for gap in gaps[:3]]
+    return [*words, f"{len(gaps) - 3} more are not known."] if len(gaps) > 3 else words
 
 
 def read_latencies(
-    cells: Mapping[Kind, Sequence[Row]],
-    names: Mapping[Kind, str],
-    found: Iterable[StepResult],
-    planned: int,
+    cells: Mapping[Kind, Sequence[Row]], names: Mapping[Kind, str], steps: Iterable[StepResult]
 ) -> tuple[KindLatencies, ...]:
-    """The latencies of each kind of requests: `cells` are its rows at one worker count, `planned`
-    the repeats.
-    """
-    keys = _keys(list(cells))
-    steps = {step.key: step for step in found}
-    return tuple(
-        KindLatencies(
-            kind=kind,
-            key=keys[kind],
-            about=names[kind],
-            workers=rows[0].workers,
-            layouts=tuple(_layout(planned, row, steps) for row in rows),
+    """The latencies of each workload: `cells` are its rows at one worker count."""
+    repeats: dict[tuple[object, ...], list[StepResult]] = {}
+    for step in sorted(steps, key=lambda step: step.key.repeat):
+        # A search's own steps have the same place as those of its workload.
+        if step.key.rate_per_s is None:
+            repeats.setdefault(_PLACE(step.key), []).append(step)
+    kinds = []
+    for kind, rows in cells.items():
+        layouts = [
+            LayoutLatencies(
+                row.layout, tuple(_repeat(step, row) for step in repeats.get(_PLACE(row), ()))
+            )
+            for row in rows
+        ]
+        kinds.append(
+            KindLatencies(
+                kind=kind,
+                key=_slug(kind, list(cells)),
+                about=names[kind],
+                workers=rows[0].workers,
+                layouts=tuple(layouts),
+            )
         )
-        for kind, rows in cells.items()
-    )
+    return tuple(kinds)
 
 
-def _layout(planned: int, row: Row, steps: dict[StepKey, StepResult]) -> LayoutLatencies:
-    points = {point.repeat: point for point in row.points}
-    keys = [
-        StepKey(
-            layout=row.layout,
-            api=row.api,
-            workload=row.workload,
-            workers=row.workers,
-            repeat=repeat,
-            driver=row.driver,
-            layer=row.layer,
-        )
-        for repeat in range(planned)
-    ]
-    repeats = [_repeat(steps[key], row, points.get(key.repeat)) for key in keys if key in steps]
-    delayed = [one.delayed for one in repeats if one.ranked]
-    cause = tail_cause(row, median(delayed) if delayed else 0.0)
-    return LayoutLatencies(layout=row.layout, repeats=tuple(repeats), tail_cause=cause)
-
-
-def _repeat(step: StepResult, row: Row, point: Point | None) -> RepeatLatencies:
-    measurement, repeat = step.measurement, step.key.repeat
+def _repeat(step: StepResult, row: Row) -> RepeatLatencies:
+    measurement, number = step.measurement, step.key.repeat
     if measurement is None:
-        return RepeatLatencies(repeat, ranked=False, gap="; ".join(step.notes))
+        return RepeatLatencies(number, gap="; ".join(step.notes))
     tally = next((one for one in measurement.tallies if one.operation == row.operation), None)
     if tally is None or not tally.count:
-        return RepeatLatencies(repeat, ranked=False, gap="nothing succeeded")
+        return RepeatLatencies(number, gap="nothing succeeded")
+    point = next((point for point in row.points if point.repeat == number), None)
     ranked = point is not None and point.ranked and not row.condemned
-    notes = point.notes if point is not None else step.notes
-    why = doubt_words(row.condemned) or next(iter(notes), "not ranked")
-    seconds = [second for second in measurement.seconds if second.operation == row.operation]
+    curve: list[tuple[int, float]] = []
+    gap = ""
     try:
-        buckets, curve = _curve(tally)
-        gap = ""
+        curve = _curve(tally)
     except InvalidMeasurement as error:
-        buckets, curve, gap = (), (), str(error)
-    tops = tuple(top for top, _ in buckets)
-    reached = tuple(accumulate(count for _, count in buckets))
+        gap = str(error)
     return RepeatLatencies(
-        repeat=repeat,
+        repeat=number,
         ranked=ranked,
-        note="" if ranked else why,
-        count=reached[-1] if reached else 0,
-        tops_us=tops,
-        shares=curve,
-        delayed=delayed_share(tops, reached) if reached else 0.0,
+        note="" if ranked else _why_not(step, row, point),
+        count=tally.count if curve else 0,
+        tops_us=tuple(top_us for top_us, _ in curve),
+        shares=tuple(1 - longer for _, longer in curve),
         window_s=measurement.window_s,
-        seconds=tuple(seconds),
+        seconds=tuple(one for one in measurement.seconds if one.operation == row.operation),
         gap=gap,
     )
 
 
-def _curve(tally: Tally) -> tuple[tuple[tuple[int, int], ...], tuple[float, ...]]:
-    """A histogram's buckets, and the share done within each. Raises InvalidMeasurement if it is
+def _why_not(step: StepResult, row: Row, point: Point | None) -> str:
+    notes = step.notes if point is None else point.notes
+    return doubt_words(row.condemned) or next(iter(notes), "not ranked")
+
+
+def _curve(tally: Tally) -> list[tuple[int, float]]:
+    """By latency in us the share that takes longer. Raises InvalidMeasurement if a histogram is
     unreadable, of another count, or not there.
     """
     if tally.latency is None:
@@ -222,82 +215,15 @@ def _curve(tally: Tally) -> tuple[tuple[tuple[int, int], ...], tuple[float, ...]
             f"a histogram counts {samples} samples, but {tally.count} requests succeeded"
         )
     cut = () if tally.in_flight is None else Histogram.decode(tally.in_flight).buckets()
-    return buckets, tuple(1 - longer for _, longer in product_limit(buckets, cut))
+    return list(product_limit(buckets, cut))
 
 
-def _keys(kinds: Sequence[Kind]) -> dict[Kind, str]:
-    """Short unique slugs of kinds: the workload, with operation, API and driver where needed."""
-    ways = {(api, driver) for _, _, api, driver in kinds}
-    slugs = {}
-    for workload, operation, api, driver in kinds:
-        several = len({kind[1] for kind in kinds if kind[0] == workload}) > 1
-        parts = [
-            workload,
-            *([operation] if several else []),
-            *([api, driver] if len(ways) > 1 else []),
-        ]
-        slugs[workload, operation, api, driver] = "-".join(parts)
-    return slugs
-
-
-DELAY_US: Final = (38_000, 48_000)
-"""How much longer requests take that wait for a delayed acknowledgement: at least 40 ms on Linux
-(TCP_DELACK_MIN in include/net/tcp.h), by which Nagle’s algorithm holds a last small segment back.
-"""
-
-
-DELAYED_SHARE: Final = 0.01
-"""Share of requests from which such a group is named."""
-
-
-_AROUND_US: Final = ((24_000, 34_000), (52_000, 62_000))
-"""Nearly empty if the group stands alone."""
-
-
-_ALONE: Final = 4
-"""How many times as many requests the group has."""
-
-
-def delayed_share(tops_us: Sequence[int], reached: Sequence[int]) -> float:
-    """The share of requests that took the time of a delayed acknowledgement longer than the fastest
-    tenth, if they stand apart from all others; else 0.
-
-    `tops_us` are the tops of a histogram's buckets, `reached` the samples up to each.
-    """
-    if not reached:
-        return 0.0
-    fast_us = next(top for top, n in zip(tops_us, reached, strict=True) if 10 * n >= reached[-1])
-    counts = [after - before for before, after in pairwise((0, *reached))]
-
-    def between(low_us: int, high_us: int) -> int:
-        return sum(
-            count
-            for top, count in zip(tops_us, counts, strict=True)
-            if fast_us + low_us <= top < fast_us + high_us
-        )
-
-    delayed = between(*DELAY_US)
-    share = delayed / reached[-1]
-    alone = all(delayed >= _ALONE * between(*span) for span in _AROUND_US)
-    # What takes still longer has another cause, and then the group does not make the tail.
-    beyond = sum(
-        count for top, count in zip(tops_us, counts, strict=True) if top >= fast_us + DELAY_US[1]
-    )
-    return share if share >= DELAYED_SHARE and alone and beyond < delayed else 0.0
-
-
-def tail_cause(row: Row, delayed: float) -> str:
-    """What lengthened a row's slowest requests; empty: unknown. `delayed`: of `delayed_share`."""
-    quota = next((one for one in row.doubts if one.what == "set by the CPU limit"), None)
-    if quota is not None:
-        return quota.words
-    if delayed:
-        return (
-            f"{delayed * 100:.0f} % of its requests took 40 ms longer, as with a delayed "
-            "acknowledgement (Nagle’s algorithm)"
-        )
-    if row.limited_by is None:
-        return ""
-    if row.limited_by == NOTHING_SEEN:
-        return "no resource was seen at its limit"
-    return f"limited by {row.limited_by}"
+def _slug(kind: Kind, kinds: Sequence[Kind]) -> str:
+    """Short and unique: the workload, with operation, API and driver where they differ."""
+    workload, operation, api, driver = kind
+    parts = [workload]
+    if len({other[1] for other in kinds if other[0] == workload}) > 1:
+        parts.append(operation)
+    if len({other[2:] for other in kinds}) > 1:
+        parts += [api, driver]
+    return "-".join(parts)

@@ -8,13 +8,18 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Final
 
+from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
+from weighbridge.results.figures.metric import MetricFigure
 from weighbridge.results.figures.metrics import METRICS, MetricKey
+from weighbridge.results.figures.power_mark import power_brief
 from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM, Ratio
 from weighbridge.results.figures.summary import Row, shown
+from weighbridge.results.figures.use import limit_brief
 from weighbridge.results.judge.comparison import Comparison, Effect, Kind, kind_of, subjects
 from weighbridge.results.judge.host_equality import host_shares, sameness, unequal_shares
 from weighbridge.results.judge.leads import overall
@@ -27,13 +32,9 @@ from weighbridge.results.show.answer import Answer, signs
 from weighbridge.results.show.charts.resources import resource_finding, resource_tables
 from weighbridge.results.show.gallery import Gallery
 from weighbridge.results.show.page import render
-from weighbridge.results.show.result_tables import (
-    EFFECT_HEAD,
-    EFFECT_NUMBERS,
-    effect_texts,
-    results_table,
-)
-from weighbridge.results.show.section import Section
+from weighbridge.results.show.section import Grid, Section, sortable
+from weighbridge.results.show.table import Filled
+from weighbridge.results.show.tables import EFFECTS, SUMMARY, effect_lines, effects_of, row_lines
 
 _NUMBER: Final = re.compile(r"\d+")
 
@@ -68,9 +69,10 @@ def report(
 ) -> str:
     """Render the report. `sections` are those of features; `remedy` would settle what is open."""
     manifest, plan, rows, comparison = data.manifest, data.plan, data.rows, data.comparison
-    names = [layout.name for layout in plan.layouts]
-    compared = [name for name in names if name not in plan.twins]
-    shown = results_table(rows, reasons)
+    layouts = [layout.name for layout in plan.layouts]
+    compared = [name for name in layouts if name not in plan.twins]
+    table, names = results_grid(rows, reasons), subjects(rows)
+    about = [names[kind_of(row)] for row in rows]
     own = [row for row in rows if row.layout not in plan.twins]
     resources = resource_tables(own)
     kinds = {effects[0].about: effects for effects in overall(comparison).values()}
@@ -97,17 +99,12 @@ def report(
         limits=resources,
         resource_finding=resource_finding(own),
         unsampled=_unsampled(data.events),
-        caches=_caches(names, data.events),
-        attested=sameness(data.attested, names, plan.twins),
+        caches=_caches(layouts, data.events),
+        attested=sameness(data.attested, layouts, plan.twins),
         several_drivers=len({row.driver for row in rows}) > 1,
         driver_label=driver_label,
-        table=shown,
-        columns=[
-            number
-            for number, column in enumerate(shown.columns)
-            if column.title not in ("API", "Driver")
-            or len({line.cells[number] for line in shown.lines}) > 1
-        ],
+        table=table,
+        lines=list(zip(rows, about, table.lines, table.values, strict=True)),
         spoilt=[
             row
             for row in rows
@@ -124,7 +121,7 @@ def report(
         anchor_of=anchor_of,
         general=[sheet for sheet in manifest.sheets if sheet.layout is None],
         unequal=unequal_shares(plan),
-        facts={**_share_facts(plan), **_facts(manifest.sheets, names)},
+        facts={**_share_facts(plan), **_facts(manifest.sheets, layouts)},
         command=shlex.join(manifest.command),
         maps=gallery.of("certainty"),
         bars=[one for one in gallery.of("figures") if one.key in ANSWERS],
@@ -133,10 +130,104 @@ def report(
         comparison=comparison,
         gaps=(*data.gaps, *gallery.left_out),
         turns=[event for event in data.events if event.kind in NOTABLE_EVENTS],
-        effect_head=EFFECT_HEAD,
-        effect_numbers=EFFECT_NUMBERS,
-        effect_lines=effect_texts(comparison),
+        effects=effects_grid(comparison, over="repeats", subject="layout"),
     )
+
+
+_METRICS_SHOWN: Final = tuple(metric for metric in METRICS.values() if metric.page)
+_COLUMNS: Final = {
+    "workload": "Workload",
+    "operation": "Operation",
+    "sent": "Sent",
+    "object_size_bytes": "Size",
+    "api": "API",
+    "driver": "Driver",
+    "workers": "Workers",
+    "layout": "Layout",
+    "power_cuts": "Power cuts",
+    **{metric.column: metric.title for metric in _METRICS_SHOWN},
+    "saturated": "Saturated",
+    "repeats": "Repeats",
+    "steady": "Steady",
+    "valid": "Valid",
+    "doubts": "In doubt",
+}
+_IF_ANY: Final = ("api", "driver", "power_cuts")
+"""Columns that are left out where all lines have the same in them."""
+
+
+def results_grid(rows: Sequence[Row], reasons: Sequence[Reason] = ()) -> Grid:
+    """The table of results; the letters of its last column are those of `reasons`."""
+    lines = []
+    for row, line in zip(rows, row_lines(rows), strict=True):
+        size, letters = row.object_size_bytes, marks(row, reasons)
+        texts = {metric.column: shown(row, metric.key) for metric in _METRICS_SHOWN}
+        ends = {metric.column: _sorted_by(row.figure(metric.key)) for metric in _METRICS_SHOWN}
+        texts |= {
+            "object_size_bytes": UNKNOWN if size is None else show_bytes(size),
+            "driver": driver_label(row.driver),
+            "saturated": limit_brief(row.resources) or UNKNOWN,
+            "doubts": letters,
+        }
+        cells = {**line.cells, **ends, "doubts": letters}
+        lines.append(replace(line, cells=cells, shown=texts))
+    table = Filled(SUMMARY, tuple(lines))
+    heads = {
+        name: head
+        for name, head in _COLUMNS.items()
+        if name not in _IF_ANY or len(set(table.column(name))) > 1
+    }
+    return sortable(
+        "One line per layout, workload, operation and worker count; summary.csv has the same "
+        "figures.",
+        table,
+        heads,
+    )
+
+
+def _sorted_by(figure: MetricFigure) -> float | None:
+    """A bin is sorted by its upper end, the last one by its lower end."""
+    within = figure.within
+    if within is None:
+        return figure.value
+    return within.low_ms if within.high_ms is None else within.high_ms
+
+
+_EFFECTS: Final = {
+    "about": "Requests",
+    "workers": "Workers",
+    "subject": "Layout",
+    "metric": "Metric",
+    "ratio": "Ratio",
+    "p": "p",
+    "q": "q",
+    "rank_p": "Mann-Whitney p",
+    "delta": "Cliff’s δ",
+    "smallest": "Detectable",
+    "verdict": "Verdict",
+    "doubts": "In doubt",
+}
+
+
+def effects_grid(
+    comparison: Comparison, *, over: str, subject: str, baseline: str = "", csv: str = "effects.csv"
+) -> Grid:
+    """Every test of a comparison, over `over`; `csv`: its file, if there is one."""
+    caption = (
+        f"Ratios are of geometric means over the {over}, with their 95 % interval; above 1 the "
+        f"{subject} has more than {baseline or comparison.baseline}: better for throughput, worse "
+        "for latency."
+    )
+    lines = []
+    for effect, line in zip(effects_of(comparison), effect_lines(comparison), strict=True):
+        reasons: list[str] = [doubt.what for doubt in effect.doubts]
+        reasons += [power_brief(effect.power)] if effect.power else []
+        lines.append(line.showing({**line.shown, "doubts": ", ".join(dict.fromkeys(reasons))}))
+    table = Filled(EFFECTS, tuple(lines))
+    grid = sortable(f"{caption} The same data are in {csv}." if csv else caption, table, _EFFECTS)
+    verdicts = table.column("verdict")
+    weak = [n for n, verdict in enumerate(verdicts) if verdict not in ("better", "worse")]
+    return replace(grid, bad=weak)
 
 
 def _facts(sheets: Sequence[Sheet], layouts: Sequence[str]) -> dict[str, tuple[Fact, ...]]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from weighbridge.results.show.table import Filled
+from weighbridge.results.show.table import Cell, Filled
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,10 @@ class Grid:
     """The lines that cannot be compared, from 0."""
     labels: int = 1
     """The first columns, which a terminal repeats where the table does not fit it."""
+    abouts: Sequence[str] = ()
+    """What the columns mean."""
+    values: Sequence[Sequence[Cell]] = ()
+    """What sorts the lines of a table that a reader can sort."""
 
 
 @dataclass(frozen=True)
@@ -63,3 +67,16 @@ class Section:
 def grid_of(caption: str, table: Filled) -> Grid:
     """A table with its columns that are for people."""
     return Grid(caption, [head.title for head in table.heads], table.texts, table.numbers)
+
+
+def sortable(caption: str, table: Filled, heads: Mapping[str, str]) -> Grid:
+    """A table with these columns, by name and head, that a reader can sort."""
+    chosen = table.chosen(heads)
+    return Grid(
+        caption,
+        [column.title for column in chosen.table.columns],
+        [[line.text(column) for column in chosen.table.columns] for line in chosen.lines],
+        [place for place, column in enumerate(chosen.table.columns) if column.is_number],
+        abouts=[column.about for column in chosen.table.columns],
+        values=chosen.cells,
+    )

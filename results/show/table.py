@@ -243,6 +243,12 @@ class Filled:
             )
             return file.read()
 
+    def chosen(self, heads: Mapping[str, str]) -> Filled:
+        """The same with these columns only, by name, and these heads."""
+        known = {one.name: one for one in self.table.columns}
+        chosen = tuple(replace(known[name], head=head) for name, head in heads.items())
+        return replace(self, table=replace(self.table, columns=chosen))
+
     @property
     def heads(self) -> tuple[Column, ...]:
         """The columns for people: those with a head (all, if none has one) of which something is

@@ -20,7 +20,7 @@ from weighbridge.results.figures.validity import class_words, least_samples
 from weighbridge.results.judge.comparison import Comparison, Effect
 from weighbridge.results.judge.reasons import reasons
 from weighbridge.results.judge.run_data import RunData
-from weighbridge.results.numbers import UNKNOWN, show_figure, show_p, upper
+from weighbridge.results.numbers import UNKNOWN, show_figure, show_p, show_ratio, upper
 from weighbridge.results.run.histogram import Histogram
 from weighbridge.results.run.step import EndpointTally, Measurement, StepKey, StepResult, Tally
 from weighbridge.results.run.telemetry import HostLimits, HostSecond
@@ -519,7 +519,11 @@ def effect_lines(comparison: Comparison) -> Iterator[Line]:
         ).showing(
             {
                 "ratio": interval_text(one.ratio),
+                "p": show_p(one.p),
                 "q": show_p(one.q),
+                "rank_p": show_p(one.rank_p),
+                "delta": UNKNOWN if one.delta is None else f"{one.delta:+.2f}",
+                "smallest": UNKNOWN if one.smallest is None else show_ratio(one.smallest),
                 "workers": "all" if one.workers is None else str(one.workers),
                 "doubts": doubt_brief(one.doubts) if one.reasons == "" else one.reasons,
             }

@@ -25,6 +25,7 @@ from null_process import KEY, null_process, s3_client
 from tcp_relay import relayed
 from tests.drivers.conftest import closed_port
 from tests.gateways.capabilities.memory_store import MemoryStore, memory_store
+from threaded_driver import run_program
 from tls_proxy import authority, terminated
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import (
@@ -42,6 +43,7 @@ from weighbridge.gateways.existing.settings import ExistingPlacement, ExistingSe
 from weighbridge.gateways.gateway import RunningGateway
 from weighbridge.gateways.program import run_with_endpoints
 from weighbridge.gateways.verify import verify
+from weighbridge.topologies.fake import FakeHost
 from weighbridge.topologies.local_command import command
 from weighbridge.topologies.this_machine import ThisHost
 
@@ -117,10 +119,10 @@ def fill(place: tuple[str, int], container: str, objects: int) -> None:
             swift.put_object(container, f"an object/{number} of some", b"x")
 
 
-@pytest.mark.usefixtures("environment")
 def test_a_running_gateway_is_verified_over_both_apis_and_nothing_is_left_in_it(
-    null: tuple[str, int], client: ThisHost
+    null: tuple[str, int], client: ThisHost, environment: pytest.MonkeyPatch
 ) -> None:
+    environment.setattr(FakeHost, "run", run_program)  # which starts what asks
     before = containers(null)
     running = start(client, settings(null))
     assert running.facts["verified"] == "16 operations over swift and s3, reads byte for byte"
@@ -132,10 +134,10 @@ def test_a_running_gateway_is_verified_over_both_apis_and_nothing_is_left_in_it(
     assert containers(null) == before
 
 
-@pytest.mark.usefixtures("environment")
 def test_clearing_deletes_the_named_buckets_and_no_other(
-    null: tuple[str, int], client: ThisHost
+    null: tuple[str, int], client: ThisHost, environment: pytest.MonkeyPatch
 ) -> None:
+    environment.setattr(FakeHost, "run", run_program)  # which starts what asks
     fill(null, "wb-1-small-0", 1100)
     fill(null, "wb-1-small-01", 1)
     running = start(client, settings(null))

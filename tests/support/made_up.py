@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from hdrh.histogram import HdrHistogram
 from numpy.typing import NDArray
 
 from weighbridge.results.figures.validity import judge
-from weighbridge.results.run.histogram import Histogram
+from weighbridge.results.run.histogram import DIGITS, HIGHEST_US, LOWEST_US, Histogram
 from weighbridge.results.run.step import Bins, Load, Measurement, Second, StepKey, StepResult, Tally
 from weighbridge.results.run.telemetry import HostLimits, HostSecond
 from weighbridge.suites import Api, Bounds, Operation, Workload
@@ -110,7 +111,6 @@ def _measurement(
         count = round(total * weight / sum(shares.values()))
         middle = math.log(mean_ms * 1000) - spread**2 / 2
         drawn = np.maximum(1, np.rint(draw.lognormal(middle, spread, count)).astype(np.int64))
-        values = [int(value) for value in drawn]
         size = object_size_bytes if operation in ("read", "write") else 0
         failures = dict(errors) if number == 0 else {}
         tallies.append(
@@ -119,11 +119,11 @@ def _measurement(
                 count=count,
                 bytes=count * size,
                 errors=failures,
-                latency=_histogram(drawn).encode() if values and not bins else None,
-                bins=binned(values) if values and bins else None,
-                min_us=None if bins else min(values, default=None),
-                max_us=None if bins else max(values, default=None),
-                sum_us=sum(value // 1000 * 1000 for value in values) if bins else sum(values),
+                latency=_histogram(drawn).encode() if count and not bins else None,
+                bins=binned(drawn) if count and bins else None,
+                min_us=None if bins or not count else int(drawn.min()),
+                max_us=None if bins or not count else int(drawn.max()),
+                sum_us=int((drawn // 1000 * 1000 if bins else drawn).sum()),
             )
         )
         if not bins:
@@ -186,8 +186,8 @@ def host_second(limits: HostLimits, second: int, cpu_s: float, **more: Any) -> H
     return HostSecond.model_validate({**idle, **about, **more})
 
 
-def binned(values_us: Iterable[int]) -> Bins:
-    values = list(values_us)
+def binned(values_us: Iterable[int] | Latencies) -> Bins:
+    values = [int(value) for value in values_us]
     counts = Counter(value // BIN_US for value in values if value < BEYOND_US)
     beyond = sum(value >= BEYOND_US for value in values)
     return Bins(
@@ -196,29 +196,33 @@ def binned(values_us: Iterable[int]) -> Bins:
 
 
 def _histogram(values_us: Latencies) -> Histogram:
-    """Their histogram, each counted as the lowest latency that a histogram cannot tell from it."""
+    """Their histogram: `Histogram.of` would take ten times as long."""
     dropped = np.maximum(0, _bits(values_us) - KEPT_BITS)
-    lowest, counts = np.unique(values_us >> dropped << dropped, return_counts=True)
-    return Histogram.counted(zip(lowest.tolist(), counts.tolist(), strict=True))
+    counts: Latencies = np.bincount((dropped << KEPT_BITS - 1) + (values_us >> dropped))
+    made = HdrHistogram(LOWEST_US, HIGHEST_US, DIGITS)
+    np.frombuffer(made.counts, np.uint64)[: len(counts)] = counts
+    filled = np.flatnonzero(counts)
+    made.set_internal_tacking_values(int(filled[0]), int(filled[-1]), len(values_us))
+    return Histogram(made)
 
 
 def _bits(values_us: Latencies) -> Latencies:
     return np.frexp(values_us)[1].astype(np.int64)
 
 
-def _bands(values_us: Latencies) -> tuple[tuple[int, int], ...]:
-    """How many there are in each band (`band_of`), by band."""
+def _bands(values_us: Latencies) -> Latencies:
+    """The band of each (`band_of`)."""
     octave = _bits(values_us) - 1
     quarter = np.where(
         octave < 2, values_us << 2 - np.minimum(octave, 2), values_us >> np.maximum(octave, 2) - 2
     )
-    bands, counts = np.unique(octave * 4 + (quarter & 3), return_counts=True)
-    return tuple((int(band), int(count)) for band, count in zip(bands, counts, strict=True))
+    return octave * 4 + (quarter & 3)
 
 
 def _seconds(
     operation: Operation, values_us: Latencies, size: int, failed: int, length: int
 ) -> list[Second]:
+    bands = _bands(values_us)
     return [
         Second(
             second=second,
@@ -228,8 +232,9 @@ def _seconds(
             errors=failed if second == 0 else 0,
             max_us=int(part.max(initial=0)),
             sum_us=int(part.sum()),
-            bands=_bands(part),
+            bands=tuple((int(band), int(counts[band])) for band in np.flatnonzero(counts)),
         )
         for second in range(length)
         for part in [values_us[second::length]]
+        for counts in [np.bincount(bands[second::length])]
     ]

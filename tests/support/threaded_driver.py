@@ -1,25 +1,31 @@
-"""Programs as threads of the test, behind the pipes of a program: a start costs nothing.
+"""Programs in the test's own process: a start costs nothing.
 
 Most tests start the fake driver for each deployment, and as a program it would take half a second
-of CPU each time. What depends on a real program's end (signals, silence) starts one:
-`tests/drivers/`.
+of CPU each time; it is a thread behind the pipes of a program. What depends on a real program's end
+(signals, silence) starts one: `tests/drivers/`. What asks an endpoint is a call.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import threading
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Self, TextIO
+from typing import IO, Any, Self, TextIO
 
 import fake_driver
-from weighbridge.common.host import PipedProcess
+from weighbridge.common.errors import CommandFailed
+from weighbridge.common.host import Completed, PipedProcess
+from weighbridge.gateways import verify
+from weighbridge.gateways.existing import clear, look
 from weighbridge.topologies.fake import FakeHost
 
 MODULE = "tests.support.fake_driver"
 spawn_program = FakeHost.spawn
+run_program = FakeHost.run
 
 Serve = Callable[[TextIO, TextIO], int]
 """What a program does with its stdin and stdout, and the status that it ends with."""
@@ -95,3 +101,24 @@ def spawn(
         return spawn_program(host, argv, stderr=stderr, env=env)
     stderr.touch()
     return ThreadedProgram(lambda commands, events: fake_driver.serve(arguments, commands, events))
+
+
+ASKING: Mapping[str, Callable[[Any], Sequence[Any]]] = {
+    verify.__name__: lambda order: [verify.run_order(order)],
+    clear.__name__: lambda order: [clear.clear_all(order)],
+    look.__name__: lambda order: [look.look(endpoint) for endpoint in order["endpoints"]],
+}
+"""What programs that ask endpoints print as lines of JSON, by module."""
+SHORT_S = 5.0
+"""A program that may not take longer is started: it may have to be ended."""
+
+
+def run(host: FakeHost, argv: Sequence[str], *, timeout_s: float = 60, **given: Any) -> Completed:
+    """As FakeHost.run, but a program that asks endpoints is a call."""
+    if argv[-1] not in ASKING or timeout_s < SHORT_S:
+        return run_program(host, argv, timeout_s=timeout_s, **given)
+    try:
+        lines = ASKING[argv[-1]](json.loads(given["stdin"]))
+    except Exception as error:
+        raise CommandFailed(host.name, argv, 1, traceback.format_exc()) from error
+    return Completed("".join(f"{json.dumps(line)}\n" for line in lines), "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -20,8 +21,6 @@ from weighbridge.command import main
 from weighbridge.results import derivation  # noqa: F401
 from weighbridge.results.show import page
 
-TEMPLATES = [page.environment().get_template(name) for name in page.environment().list_templates()]
-"""Of pages, which most verbs write: compiled once, and not in each fork."""
 KEY = "a-planted-secret"
 """Of the user `weigh:er` of null targets."""
 DELAY_MS = 40
@@ -79,6 +78,14 @@ def keys(key: str = KEY) -> dict[str, str]:
     }
 
 
+@functools.cache
+def compile_templates() -> None:
+    """Compile those of pages, which most verbs write, once, and not in each fork."""
+    templates = page.environment()
+    for name in templates.list_templates():
+        templates.get_template(name)
+
+
 def encoding_of(env: Mapping[str, str]) -> str:
     return env.get("PYTHONIOENCODING", "utf-8")
 
@@ -91,6 +98,7 @@ def _forked(
     cwd: Path | None,
 ) -> int:
     """The pid of the command in a fork of this process: it has imported everything already."""
+    compile_templates()
     if child := os.fork():
         return child
     code = 70

@@ -22,8 +22,7 @@ from weighbridge.results.judge.run_data import RunData
 from weighbridge.results.numbers import UNKNOWN, counted, show_percent, show_ratio, upper
 from weighbridge.results.show.gallery import Gallery
 from weighbridge.results.show.page import render
-from weighbridge.results.show.report import NOTABLE_EVENTS
-from weighbridge.results.show.result_tables import EFFECT_HEAD, EFFECT_NUMBERS, effect_texts
+from weighbridge.results.show.report import NOTABLE_EVENTS, effects_grid
 from weighbridge.suites.tuning import Parameter, show_setting
 
 NOTES: Final = 3
@@ -104,9 +103,7 @@ def tuning_page(data: RunData, result: TuningResult, gallery: Gallery) -> str:
         command=shlex.join(manifest.command),
         gaps=(*data.gaps, *gallery.left_out),
         turns=[event for event in data.events if event.kind in NOTABLE_EVENTS],
-        effect_head=EFFECT_HEAD,
-        effect_numbers=EFFECT_NUMBERS,
-        effect_lines=effect_texts(data.comparison),
+        effects=effects_grid(data.comparison, over="trials", subject="setting"),
         claim_trials=REPEATS_FOR_A_CLAIM,
     )
 

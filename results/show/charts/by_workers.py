@@ -1,4 +1,4 @@
-"""Charts of throughput, and of p90 and the first byte, by workers: a panel per kind of requests.
+"""Charts of throughput, and of p90 and the first byte, by workers: a panel for each workload.
 
 Lines join neighbouring worker counts that are both comparable; a step that is missing or invalid
 leaves a gap. With one worker count there are no lines: each layout has a row with its repeats and
@@ -9,10 +9,9 @@ overlap.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import permutations
-from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from weighbridge.results.figures.doubt import graves, touching
 from weighbridge.results.figures.metric import show_latency
@@ -21,7 +20,7 @@ from weighbridge.results.figures.service_level import may_rank
 from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM
 from weighbridge.results.figures.summary import Row, shown
 from weighbridge.results.figures.validity import least_samples
-from weighbridge.results.judge.comparison import Effect, kind_of, subjects
+from weighbridge.results.judge.comparison import kind_of
 from weighbridge.results.judge.words import distinguished, headline, title
 from weighbridge.results.numbers import counted, show_figure, upper
 from weighbridge.results.show.chart import (
@@ -38,7 +37,12 @@ from weighbridge.results.show.chart import (
     layer,
     standing_layers,
 )
-from weighbridge.results.show.chart_source import CeilingLine, ChartSource, in_doubt, place_of
+from weighbridge.results.show.chart_source import (
+    CeilingLine,
+    ChartSource,
+    place_of,
+    repeats_words,
+)
 from weighbridge.results.show.scales import AxisScale, names_encoding, spread
 
 SECOND: Final[dict[MetricKey, MetricKey]] = {"p90": "max", "first-byte": "first-byte-p50"}
@@ -52,20 +56,14 @@ NEAR: Final = 1.6
 
 def throughput_by_workers(source: ChartSource) -> tuple[Chart, ...]:
     """The chart of throughput, with the ceilings of the layers below where those are known."""
-    repeats, layouts = source.plan.suite.repeats, source.layouts
-    counted_repeats = repeats_used(source.by_workers, repeats)
-    drawn = (
-        f"Geometric mean of {counted_repeats} (dots) with its 95 % interval."
-        if repeats > 1
-        else "One repeat."
-    )
-    few = (
-        f" Fewer than {REPEATS_FOR_A_CLAIM} repeats: provisional."
-        if repeats < REPEATS_FOR_A_CLAIM and len(layouts) > 1
-        else ""
-    )
-    ceilings = source.ceilings
-    dashed = " Dashed: the ceilings of the layers below." if any(ceilings.values()) else ""
+    planned, layouts = source.plan.suite.repeats, source.layouts
+    counts = [row.repeats for row in source.by_workers if row.ranked and row.repeats] or [planned]
+    drawn = f"Geometric mean of {repeats_words(counts)} (dots) with its 95 % interval."
+    parts = [drawn if planned > 1 else "One repeat.", *_standing_words(source, "throughput")]
+    if any(source.ceilings.values()):
+        parts.append("Dashed: the ceilings of the layers below.")
+    if planned < REPEATS_FOR_A_CLAIM and len(layouts) > 1:
+        parts.append(f"Fewer than {REPEATS_FOR_A_CLAIM} repeats: provisional.")
     return _charts(
         source,
         "throughput",
@@ -74,24 +72,26 @@ def throughput_by_workers(source: ChartSource) -> tuple[Chart, ...]:
         finding=headline(source.leads, source.stores)
         if len(layouts) > 1
         else f"What {layouts[0].name} serves by worker count",
-        caption=f"{drawn}{_doubt_words(source, 'throughput')} {_CROSSED}{dashed}{few}",
-        ceilings=ceilings,
+        caption=f"{' '.join(parts)}{source.caveat}",
     )
 
 
 def latency_by_workers(source: ChartSource) -> tuple[Chart, ...]:
     """The chart of p90 and the slowest requests."""
     rows = source.by_workers
-    binned = any(row.within(metric) is not None for row in rows for metric in ("p90", "max"))
-    bins = " Bars: the bin that holds the latency." if binned else ""
+    parts = [
+        "Points: p90, with its 95 % interval over the repeats (dots). Dash: the slowest request.",
+        *_standing_words(source, "p90"),
+    ]
+    if any(row.within(metric) is not None for row in rows for metric in ("p90", "max")):
+        parts.append("Bars: the bin that holds the latency.")
     return _charts(
         source,
         "p90",
         key="latency-by-workers",
         title="Latency by workers: p90 and max",
-        finding=latency_headline(rows, source.effects),
-        caption="Points: p90, with its 95 % interval over the repeats (dots). Dash: the slowest "
-        f"request.{_doubt_words(source, 'p90')} {_CROSSED}{bins}",
+        finding=_latency_finding(source, "p90", "p90 and the slowest request by worker count"),
+        caption=" ".join(parts),
     )
 
 
@@ -99,90 +99,87 @@ def first_byte_by_workers(source: ChartSource) -> tuple[Chart, ...]:
     """The chart of the time to first byte, of runs whose driver times it."""
     if not any(row.value("first-byte-p50") is not None for row in source.by_workers):
         return ()
+    points = "Points: p90 with its 95 % interval. Dash: the median."
+    parts = [
+        f"From the start of a read or listing to the first byte of its answer. {points}",
+        *_standing_words(source, "first-byte"),
+    ]
     return _charts(
         source,
         "first-byte",
         key="first-byte-by-workers",
         title="Time to first byte by workers: p50 and p90",
-        finding=latency_headline(source.by_workers, source.effects, "first-byte"),
-        caption="From the start of a read or listing to the first byte of its answer. Points: p90 "
-        f"with its 95 % interval. Dash: the median.{_doubt_words(source, 'first-byte')} {_CROSSED}",
+        finding=_latency_finding(source, "first-byte", "Time to first byte by worker count"),
+        caption=" ".join(parts),
     )
 
 
-def _charts(
-    source: ChartSource,
-    metric: MetricKey,
-    *,
-    ceilings: Mapping[str, tuple[CeilingLine, ...]] = MappingProxyType({}),
-    **about: Any,
-) -> tuple[Chart, ...]:
-    rows = source.by_workers
-    if not rows and source.data.every_row:
+def _charts(source: ChartSource, metric: MetricKey, **about: Any) -> tuple[Chart, ...]:
+    """None where something was measured, but nothing over worker counts."""
+    if not source.by_workers and source.data.every_row:
         return ()
+    panels = _panels(source, metric)
+    return (Chart(panels=panels, layouts=source.layouts, section="workers", **about),)
+
+
+def _standing_words(source: ChartSource, metric: MetricKey) -> list[str]:
+    doubted = any(source.standing(row, metric) == PROVISIONAL for row in source.by_workers)
+    return [*["Hollow: provisional."] * doubted, _CROSSED]
+
+
+# ---- panels
+
+
+def _panels(source: ChartSource, metric: MetricKey) -> tuple[Panel, ...]:
     leads = {lead.kind: lead for lead in source.leads}
     panels = []
-    for kind, cells in source.cells(rows).items():
-        if metric == "first-byte" and not any(one.value("first-byte-p50") for one in cells):
+    for kind, cells in source.cells(source.by_workers).items():
+        if metric == "first-byte" and not any(row.value("first-byte-p50") for row in cells):
             continue
-        lead, key = leads.get(kind), "-".join(kind)
+        lead, key, finding = leads.get(kind), "-".join(kind), ""
         if metric in SECOND:
-            said = _slowest(cells, metric)
-        else:
-            said = "" if lead is None else title(lead, source.stores)
-        panels.append(
-            _panel(
-                cells,
-                metric,
-                source,
-                ceilings.get(key, ()),
-                key=key,
-                title=upper(source.names[kind]),
-                finding=said,
-                alt_text=lead.effect.text if lead is not None and lead.effect is not None else "",
-            )
+            finding = _slowest(cells, metric)
+        elif lead is not None:
+            finding = title(lead, source.stores)
+        panel = _panel(
+            cells,
+            metric,
+            source,
+            key=key,
+            title=upper(source.names[kind]),
+            finding=finding,
+            alt_text=lead.effect.text if lead is not None and lead.effect is not None else "",
         )
-    if metric not in SECOND:
-        about["caption"] += source.caveat
-    chart = Chart(panels=tuple(panels), layouts=source.layouts, section="workers", **about)
-    return (chart,)
+        panels.append(panel)
+    return tuple(panels)
 
 
-def _panel(
-    cells: Sequence[Row],
-    metric: MetricKey,
-    source: ChartSource,
-    ceilings: Sequence[CeilingLine],
-    **about: Any,
-) -> Panel:
+def _panel(cells: Sequence[Row], metric: MetricKey, source: ChartSource, **about: Any) -> Panel:
     counts = sorted({row.workers for row in cells})
     layouts = list(dict.fromkeys(row.layout for row in cells))
+    ceilings = source.ceilings.get(about["key"], ()) if metric not in SECOND else ()
     scale = _scale(cells, metric, ceilings)
     rows = []
     for number, layout in enumerate(layouts):
         shift = _BIN_APART ** (number - (len(layouts) - 1) / 2)
-        mine = [row for row in cells if row.layout == layout]
-        rows += list(_rows(mine, metric, source, scale.low, shift))
+        line = [row for row in cells if row.layout == layout]
+        rows += list(_rows(line, metric, source, scale.low, shift))
     if far := far_ceilings(ceilings, scale.high):
         about["finding"] = "; ".join(part for part in (about["finding"], far) if part)
+    binned = any("_x" in row for row in rows)
     if len(counts) == 1:
         about["title"] += f", {counted(counts[0], 'worker')}"
-        return Panel(
-            rows=rows,
-            spec=_dots(layouts, scale, metric, binned=any("_x" in row for row in rows)),
-            height=44 * len(layouts) + 40,
-            **about,
-        )
-    ends = []
-    for layout in layouts:
-        known = [one for one in rows if one["layout"] == layout and one["_end"] is not None]
-        if known:
-            ends.append(End(layout, known[-1]["workers"], known[-1]["_end"]))
-        else:
-            ends.append(End(layout, None, scale.low, text=f"{layout} (none)"))
-    lines = _lines(counts, scale, metric, [row for row in rows if "_x" in row])
-    ceiling = ceiling_layers(ceilings, scale, lone=len(layouts) == 1)
-    spec = {**lines, "layer": [*ceiling, *lines["layer"]]}
+        spec = _dots(layouts, scale, metric, binned=binned)
+        return Panel(rows=rows, spec=spec, height=44 * len(layouts) + 40, **about)
+    last = {row["layout"]: row for row in rows if row["_end"] is not None}
+    ends = [
+        End(layout, last[layout]["workers"], last[layout]["_end"])
+        if layout in last
+        else End(layout, None, scale.low, text=f"{layout} (none)")
+        for layout in layouts
+    ]
+    spec = _lines(counts, scale, metric, binned=binned)
+    spec["layer"] = [*ceiling_layers(ceilings, scale, lone=len(layouts) == 1), *spec["layer"]]
     return Panel(rows=rows, spec=spec, ends=tuple(ends), y=scale, **about)
 
 
@@ -190,18 +187,18 @@ def _scale(cells: Sequence[Row], metric: MetricKey, ceilings: Sequence[CeilingLi
     """The scale of a panel: throughput from 0 with the ceilings that are near, latency by its
     logarithm; an interval without bounds does not squeeze it.
     """
+    second = SECOND.get(metric)
     values = [point.value(metric) for row in cells for point in row.points if point.valid]
-    values += [row.value(key) for row in cells for key in (metric, SECOND.get(metric, metric))]
+    values += [row.value(key) for row in cells for key in (metric, second or metric)]
     known = [value for value in values if value]
-    if metric not in SECOND:
+    if second is None:
         largest = max(known, default=0.0)
         highs = [min(row.figure(metric).high or 0.0, 1.6 * largest) for row in cells]
-        return AxisScale.from_zero(
-            top_with_ceilings(max([largest, *highs]), ceilings), METRICS[metric].unit
-        )
+        top = top_with_ceilings(max([largest, *highs]), ceilings)
+        return AxisScale.from_zero(top, METRICS[metric].unit)
     # The first bin begins at 0, which a logarithmic scale cannot show: half of it is shown.
     for row in cells:
-        for within in (row.within(metric), row.within(SECOND[metric])):
+        for within in (row.within(metric), row.within(second)):
             if within is not None:
                 top_ms = within.low_ms if within.high_ms is None else within.high_ms
                 known += [within.low_ms or top_ms / 2, top_ms]
@@ -209,242 +206,186 @@ def _scale(cells: Sequence[Row], metric: MetricKey, ceilings: Sequence[CeilingLi
 
 
 def _rows(
-    mine: Sequence[Row],
-    metric: MetricKey,
-    source: ChartSource,
-    floor: float,
-    shift: float,
+    line: Sequence[Row], metric: MetricKey, source: ChartSource, floor: float, shift: float
 ) -> Iterator[Spec]:
     """The rows of one layout. `_stretch` numbers the runs of neighbours that can be joined."""
     shown_as, second = METRICS[metric], SECOND.get(metric)
     low_column, high_column = shown_as.spread_columns
-    stretches: list[int] = []
-    for number, row in enumerate(mine):
-        joined = number > 0 and _counts(mine[number - 1], metric) and _counts(row, metric)
-        stretches.append(stretches[-1] if joined else number)
-    for row, stretch in zip(mine, stretches, strict=True):
-        figure, grave = row.figure(metric), graves(touching(row.doubts, metric))
-        valid = row.valid and not row.condemned and not grave
-        counts = _counts(row, metric)
-        value = figure.value
-        found: dict[str, Any] = {
+    standings = [source.standing(row, metric) for row in line]
+    stretches: list[int | None] = []
+    for number, (row, standing) in enumerate(zip(line, standings, strict=True)):
+        joined = standing != NOT_COMPARABLE and row.value(metric) is not None
+        before = stretches[-1] if stretches else None
+        stretches.append(None if not joined else number if before is None else before)
+    for row, standing, stretch in zip(line, standings, stretches, strict=True):
+        figure, comparable = row.figure(metric), standing != NOT_COMPARABLE
+        cells: dict[str, Any] = {
             **place_of(row),
-            shown_as.column: value,
-            low_column: figure.low if counts else None,
-            high_column: figure.high if counts else None,
+            shown_as.column: figure.value,
+            low_column: None if stretch is None else figure.low,
+            high_column: None if stretch is None else figure.high,
         }
-        top = None
+        top = None if second is None else row.value(second)
         if second is not None:
-            top = row.value(second)
-            found[METRICS[second].column] = top
-        found["each"] = tuple(
-            each for one in row.points if one.valid and (each := one.value(metric)) is not None
-        )
-        found["samples"] = row.count("samples")
-        found["standing"] = source.standing(row, metric)
-        notes = (*(doubt.words for doubt in grave), *row.notes)
-        found["notes"] = "; ".join(dict.fromkeys(notes))
-        found["_stretch"] = f"{row.layout}-{stretch}" if counts else None
-        found["_alone"] = stretches.count(stretch) == 1
-        found["_at"] = value or floor
-        found["_end"] = (value or top) if valid else None
-        found["_text"] = show_latency(value, row.within(metric))
-        bins = (row.within(metric), row.within(second) if second else None)
-        for within, name in zip(bins, ("", "_max"), strict=True):
-            if within is not None:
-                ends = METRICS[second or metric].bin_columns if name else shown_as.bin_columns
-                found |= {ends[0]: within.low_ms, ends[1]: within.high_ms}
-                found["_x"] = row.workers * shift
-                found[f"_low{name}"] = max(within.low_ms, floor)
-                found[f"_high{name}"] = within.low_ms if within.high_ms is None else within.high_ms
-                found["_end"] = found["_end"] or (found[f"_high{name}"] if valid else None)
-        yield found
+            cells[METRICS[second].column] = top
+        repeats = (point.value(metric) for point in row.points if point.valid)
+        cells["each"] = tuple(value for value in repeats if value is not None)
+        cells["samples"] = row.count("samples")
+        cells["standing"] = standing
+        notes = (*(doubt.words for doubt in graves(touching(row.doubts, metric))), *row.notes)
+        cells["notes"] = "; ".join(dict.fromkeys(notes))
+        cells["_stretch"] = None if stretch is None else f"{row.layout}-{stretch}"
+        cells["_alone"] = stretches.count(stretch) == 1
+        cells["_at"] = figure.value or floor
+        cells["_end"] = (figure.value or top) if comparable else None
+        cells["_text"] = show_latency(figure.value, figure.within)
+        for key, name in ((metric, ""), (second, "_max")):
+            within = None if key is None else row.within(key)
+            if key is not None and within is not None:
+                high_ms = within.low_ms if within.high_ms is None else within.high_ms
+                edges = zip(METRICS[key].bin_columns, (within.low_ms, within.high_ms), strict=True)
+                cells |= edges
+                cells["_x"] = row.workers * shift
+                cells[f"_low{name}"] = max(within.low_ms, floor)
+                cells[f"_high{name}"] = high_ms
+                cells["_end"] = cells["_end"] or (high_ms if comparable else None)
+        yield cells
 
 
-def _counts(row: Row, metric: MetricKey) -> bool:
-    """Whether a line may pass through a row."""
-    grave = graves(touching(row.doubts, metric))
-    return row.valid and not row.condemned and not grave and row.value(metric) is not None
-
-
-def _lines(
-    counts: Sequence[int], scale: AxisScale, metric: MetricKey, bins: Sequence[Spec]
-) -> Spec:
+def _lines(counts: Sequence[int], scale: AxisScale, metric: MetricKey, *, binned: bool) -> Spec:
     low, high = METRICS[metric].spread_columns
-    repeats = layer("circle", "repeat", f"datum.standing != '{NOT_COMPARABLE}'", y="each")
-    repeats["transform"].append({"flatten": ["each"]})
     joined = "isValid(datum._stretch)"
     interval = f"{joined} && isValid(datum.{low}) && isValid(datum.{high})"
-    stretch = {"field": "_stretch", "type": "nominal"}
-    band = layer("area", "band", interval, y=low, y2=high, detail=stretch)
-    alone = layer("rule", "interval", f"{interval} && datum._alone", y=low, y2=high)
-    layers = [repeats, band, alone]
-    for one in layers[1:]:
-        one["mark"]["clip"] = True
-    if bins:
-        for name in ("", "_max"):
-            within = layer(
-                "rule", "bin", f"isValid(datum._high{name})", y=f"_low{name}", y2=f"_high{name}"
-            )
-            within["encoding"]["x"] = {"field": "_x"}
-            within["mark"] |= {"opacity": 0.25} if name else {}
-            layers.append(within)
-    layers.append(layer("line", "path", joined, y=METRICS[metric].column, detail=stretch))
-    if metric in SECOND:
-        column = METRICS[SECOND[metric]].column
-        valid = f"isValid(datum.{column}) && datum.standing != '{NOT_COMPARABLE}'"
-        layers.append(layer("point", "second", valid, y=column))
+    band = layer("area", "band", interval, y=low, y2=high, detail="_stretch")
+    band["mark"]["clip"] = True
+    repeats, *marks = _marks(metric, "y", binned=binned)
+    path = layer("line", "path", joined, y=METRICS[metric].column, detail="_stretch")
     return {
         "encoding": {
             "x": {**AxisScale.workers(counts).encoding(), "field": "workers"},
             "y": scale.encoding(),
             "color": COLOUR,
         },
-        "layer": [*layers, *standing_layers(METRICS[metric].column)],
+        "layer": [repeats, band, path, *marks],
     }
 
 
 def _dots(layouts: Sequence[str], scale: AxisScale, metric: MetricKey, *, binned: bool) -> Spec:
     """A row for each layout, at the only worker count."""
+    words = layer("text", "figure", x="_at", text="_text", color=INK)
+    words["mark"]["dy"] = -18
+    return {
+        "encoding": {
+            "x": scale.encoding(grid=True),
+            "y": {**names_encoding(layouts), "field": "layout"},
+            "color": COLOUR,
+        },
+        "layer": [*_marks(metric, "x", binned=binned), words],
+    }
+
+
+def _marks(metric: MetricKey, along: Literal["x", "y"], *, binned: bool) -> list[Spec]:
+    """The repeats, the interval of what no line joins, bins, and the points of the figures."""
     low, high = METRICS[metric].spread_columns
-    column, valid = METRICS[metric].column, f"datum.standing != '{NOT_COMPARABLE}'"
-    repeats = layer("circle", "repeat", valid, x="each")
+    comparable, to = f"datum.standing != '{NOT_COMPARABLE}'", f"{along}2"
+    repeats = layer("circle", "repeat", comparable, **{along: "each"})
     repeats["transform"].append({"flatten": ["each"]})
-    interval = layer("rule", "interval", f"isValid(datum.{low})", x=low, x2=high)
+    whole = f"datum._alone && isValid(datum.{low}) && isValid(datum.{high})"
+    interval = layer("rule", "interval", whole, **{along: low, to: high})
     interval["mark"]["clip"] = True
     layers = [repeats, interval]
-    if binned:
-        layers.append(layer("rule", "bin", "isValid(datum._high)", x="_low", x2="_high"))
+    for name in ("", "_max") if binned else ():
+        ends = {along: f"_low{name}", to: f"_high{name}"}
+        if along == "y":
+            ends["x"] = "_x"
+        within = layer("rule", "bin", f"isValid(datum._high{name})", **ends)
+        within["mark"] |= {"opacity": 0.25} if name else {}
+        layers.append(within)
     if metric in SECOND:
         second = METRICS[SECOND[metric]].column
-        layers.append(layer("tick", "upright", f"isValid(datum.{second}) && {valid}", x=second))
-    for one in standing_layers(column):
-        place = one["encoding"].pop("y")
-        layers.append({**one, "encoding": {**one["encoding"], "x": place}})
-    words = layer("text", "figure", "", x="_at", text="_text")
-    words["mark"] |= {"dy": -18}
-    words["encoding"]["color"] = INK
-    x = scale.encoding(grid=True)
-    names = {**names_encoding(layouts), "field": "layout"}
-    return {"encoding": {"x": x, "y": names, "color": COLOUR}, "layer": [*layers, words]}
+        mark, style = ("point", "second") if along == "y" else ("tick", "upright")
+        where = f"isValid(datum.{second}) && {comparable}"
+        layers.append(layer(mark, style, where, **{along: second}))
+    return [*layers, *standing_layers(METRICS[metric].column, along=along)]
 
 
-def _doubt_words(source: ChartSource, metric: MetricKey) -> str:
-    doubted = any(source.standing(row, metric) == PROVISIONAL for row in source.by_workers)
-    return " Hollow: provisional." if doubted else ""
+# ---- findings of latencies
 
 
-def repeats_used(rows: Sequence[Row], planned: int) -> str:
-    """`5 repeats`, or `3 to 5 repeats` where not all were usable; as planned without results."""
-    counts = sorted({row.repeats for row in rows if row.ranked and row.repeats}) or [planned]
-    span = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    return f"{span} repeat{'s' * (counts[-1] > 1)}"
-
-
-def latency_headline(
-    rows: Sequence[Row], effects: Sequence[Effect], metric: MetricKey = "p90"
-) -> str:
-    """The largest gap between two p90s at one worker count, among layouts that are comparable."""
-    best: tuple[float, Row, Row] | None = None
-    names = subjects(rows)
+def _latency_finding(source: ChartSource, metric: MetricKey, without: str) -> str:
+    """The largest gap between two latencies at one worker count, of layouts that are comparable;
+    `without` any.
+    """
     apart = {
-        (kind_of(one), one.workers, frozenset((one.baseline, one.subject)))
-        for one in effects
-        if one.ratio is None
+        (kind_of(effect), effect.workers, layout, other)
+        for effect in source.effects
+        if effect.ratio is None
+        for layout, other in permutations((effect.baseline, effect.subject))
     }
-    groups: dict[tuple[object, ...], list[Row]] = {}
-    for row in rows:
-        if may_rank(row, metric) and row.value(metric):
-            groups.setdefault((*kind_of(row), row.workers), []).append(row)
-    for cells in groups.values():
-        for low, high in permutations(cells, 2):
-            gap = (high.value(metric) or 0) / (low.value(metric) or 1)
-            pair = (kind_of(low), low.workers, frozenset((low.layout, high.layout)))
-            if pair not in apart and (best is None or gap > best[0]):
-                best = (gap, low, high)
-    name = METRICS[metric].name
-    if best is None and metric != "p90":
-        return f"{name} by worker count"
-    if best is None:
-        return _widest_of_bins(rows) or "p90 and the slowest request by worker count"
-    _, low, high = best
-    doubted = any(in_doubt(row, metric, effects) for row in (low, high))
-    why = {one.what: "" for row in (low, high) for one in touching(row.doubts, metric)}
-    caveat = f" (caveat: {', '.join(why)})" if why else ""
-    return (
-        f"{name} {'differed' if doubted else 'differs'} most in {names[kind_of(low)]} at "
-        f"{counted(low.workers, 'worker')}: "
-        f"{shown(low, metric, spread=False)} ms on {low.layout}, "
-        f"{shown(high, metric, spread=False)} ms on {high.layout}{caveat}"
-    )
-
-
-def _widest_of_bins(rows: Sequence[Row]) -> str:
-    """The largest gap between two bins of p90; empty where all touch."""
-    names = subjects(rows)
-    known = [
-        (row, found)
-        for row in rows
-        if may_rank(row, "p90") and (found := row.within("p90")) is not None
-    ]
     pairs = [
-        (slow_in.low_ms / fast_in.top_ms, fast, slow, distinguished(fast_in, slow_in))
-        for fast, fast_in in known
-        for slow, slow_in in known
-        if (kind_of(fast), fast.workers) == (kind_of(slow), slow.workers)
-        and slow_in.low_ms > fast_in.top_ms
+        (ratio, low, high)
+        for ratio, low, high in _pairs(source.by_workers, metric)
+        if (kind_of(low), low.workers, low.layout, high.layout) not in apart
     ]
     if not pairs:
-        return (
-            "No two p90s can be distinguished: their bins touch"
-            if len({row.layout for row, _ in known}) > 1
-            else ""
-        )
-    _, fast, slow, words = max(pairs, key=lambda pair: pair[0])
-    at = counted(fast.workers, "worker")
+        return without
+    _, low, high = max(pairs, key=lambda pair: pair[0])
+    if _touch(low, high, metric):
+        return "No two p90s can be distinguished: their bins touch"
+    doubted = any(source.standing(row, metric) == PROVISIONAL for row in (low, high))
+    reasons = {doubt.what: "" for row in (low, high) for doubt in touching(row.doubts, metric)}
+    caveat = f" (caveat: {', '.join(reasons)})" if reasons else ""
     return (
-        f"p90 differs most in {names[kind_of(fast)]} at {at}: {words}, {fast.layout} vs "
-        f"{slow.layout}"
+        f"{METRICS[metric].name} {'differed' if doubted else 'differs'} most in "
+        f"{source.names[kind_of(low)]} at {_pair_words(low, high, metric)}{caveat}"
     )
 
 
 def _slowest(cells: Sequence[Row], metric: MetricKey) -> str:
     """The lowest and the highest figure at the largest worker count that has two, if any."""
-    name = METRICS[metric].name
-    if any(row.within(metric) is not None for row in cells):
-        return _slowest_bins(cells)
-    if all(row.value(metric) is None for row in cells):
+    if all(row.value(metric) is None and row.within(metric) is None for row in cells):
         return f"too few samples for a p90: it needs {least_samples(90)}"
-    for workers in sorted({row.workers for row in cells}, reverse=True):
-        ranked = [row for row in cells if row.workers == workers and may_rank(row, metric)]
-        known = sorted(
-            (row for row in ranked if row.value(metric) is not None),
-            key=lambda row: (row.value(metric) or 0.0, row.layout),
-        )
-        if len(known) > 1:
-            fast, slow = known[0], known[-1]
-            low, high = (shown(row, metric, spread=False) for row in (fast, slow))
-            at = counted(workers, "worker")
-            return f"{name} at {at}: {low} ms {fast.layout}, {high} ms {slow.layout}"
-    return f"no {name} to compare" if len({row.layout for row in cells}) > 1 else ""
+    pairs, name = _pairs(cells, metric), METRICS[metric].name
+    if not pairs:
+        return f"no {name} to compare" if len({row.layout for row in cells}) > 1 else ""
+    _, low, high = max(pairs, key=lambda pair: (pair[1].workers, pair[0]))
+    return f"{name} at {_pair_words(low, high, metric)}"
 
 
-def _slowest_bins(cells: Sequence[Row]) -> str:
-    """The two bins of p90 that are farthest apart, with their layouts, if not touching."""
-    for workers in sorted({row.workers for row in cells}, reverse=True):
-        known = [
-            (within, row.layout)
-            for row in cells
-            if row.workers == workers
-            and may_rank(row, "p90")
-            and (within := row.within("p90")) is not None
-        ]
-        if len(known) > 1:
-            known.sort(key=lambda one: (one[0].low_ms, one[0].top_ms))
-            (low, fast), (high, slow) = known[0], known[-1]
-            names = f": {fast}, {slow}" if not low.touches(high) else ""
-            return f"p90 at {counted(workers, 'worker')} {distinguished(low, high)}{names}"
-    return "no p90 to compare" if len({row.layout for row in cells}) > 1 else ""
+def _pairs(rows: Sequence[Row], metric: MetricKey) -> list[tuple[float, Row, Row]]:
+    """Two latencies of a workload and worker count that may be ranked, in either order, with the
+    least ratio that they allow: not above 1 if they are equal or their bins touch.
+    """
+    cells: dict[tuple[object, ...], list[Row]] = {}
+    for row in rows:
+        if may_rank(row, metric):
+            cells.setdefault((*kind_of(row), row.workers), []).append(row)
+    pairs = []
+    for low, high in (pair for cell in cells.values() for pair in permutations(cell, 2)):
+        below, above = low.figure(metric), high.figure(metric)
+        low_ms = below.value if below.within is None else below.within.top_ms
+        high_ms = above.value if above.within is None else above.within.low_ms
+        if low_ms and high_ms is not None:
+            pairs.append((high_ms / low_ms, low, high))
+    return pairs
+
+
+def _touch(low: Row, high: Row, metric: MetricKey) -> bool:
+    one, other = low.within(metric), high.within(metric)
+    return one is not None and other is not None and one.touches(other)
+
+
+def _pair_words(low: Row, high: Row, metric: MetricKey) -> str:
+    one, other = low.within(metric), high.within(metric)
+    if one is not None and other is not None:
+        words = f"{distinguished(one, other)}, {low.layout} vs {high.layout}"
+    else:
+        figures = [f"{shown(row, metric, spread=False)} ms on {row.layout}" for row in (low, high)]
+        words = ", ".join(figures)
+    return f"{counted(low.workers, 'worker')}: {words}"
+
+
+# ---- ceilings
 
 
 def top_with_ceilings(largest: float, lines: Iterable[CeilingLine]) -> float:
@@ -470,12 +411,12 @@ def ceiling_layers(lines: Sequence[CeilingLine], scale: AxisScale, *, lone: bool
     ]
     layers = []
     for whose, colour in (("datum.layout", COLOUR), ("!datum.layout", MUTED)):
-        rule = layer("rule", "level", whose, y="value", color=colour)
-        rule["encoding"] |= FULL_WIDTH
-        words = layer("text", "note", whose, y="at", text="text", color=colour)
-        words["encoding"]["x"] = {"value": 0}
-        layers += [rule, words]
-    return [{**one, "data": {"values": rows}} for one in layers]
+        left = {"value": 0}
+        layers += [
+            layer("rule", "level", whose, rows, y="value", color=colour, **FULL_WIDTH),
+            layer("text", "note", whose, rows, x=left, y="at", text="text", color=colour),
+        ]
+    return layers
 
 
 def far_ceilings(lines: Sequence[CeilingLine], top: float) -> str:

@@ -15,17 +15,11 @@ from typing import Any, Final
 
 from weighbridge.results.figures.metrics import METRICS, MetricKey, compared
 from weighbridge.results.figures.statistics import Ratio
-from weighbridge.results.judge.comparison import Comparison, Effect, kind_of
-from weighbridge.results.numbers import percent, show_percent, upper
-from weighbridge.results.show.chart import (
-    FULL_HEIGHT,
-    MUTED,
-    Chart,
-    Panel,
-    Spec,
-    layer,
-)
+from weighbridge.results.judge.comparison import Comparison, Effect
+from weighbridge.results.numbers import all_of, counted, percent, show_percent, upper
+from weighbridge.results.show.chart import MUTED, Chart, Panel, Spec, layer
 from weighbridge.results.show.chart_source import ChartSource
+from weighbridge.results.show.charts.bars import intervals_spec
 from weighbridge.results.show.scales import names_encoding
 
 _ABOUT: Final = ("about", "workload", "operation", "api", "driver")
@@ -74,73 +68,81 @@ def _map(comparison: Comparison, metric: MetricKey, effects: Sequence[Effect]) -
     better = "more" if METRICS[metric].better == "more" else "shorter"
     counts = sorted({effect.workers for effect in effects if effect.workers is not None})
     columns = [*(str(count) for count in counts), *[ALL] * (len(counts) > 1)]
-    single = len(columns) < 2
     subjects = list(dict.fromkeys(effect.subject for effect in effects))
+    who = f"vs {_reference(effects, comparison)}"
     groups: dict[str, list[Effect]] = {}
-    for effect in effects:
-        # With one subject, its kinds of requests are rows; with several, each kind is a panel.
-        about = upper(effect.about) if len(subjects) > 1 else ""
-        groups.setdefault(about, []).append(effect)
-    versus = f"vs {_reference(effects, comparison)}"
-    who = f"{subjects[0]} {versus}" if len(subjects) == 1 else versus
-    at = f"at {columns[0]} workers" if single else "by workers"
+    if len(subjects) == 1:
+        who = f"{subjects[0]} {who}"
+        at = f"at {columns[0]} workers" if len(columns) == 1 else "by workers"
+        groups[f"Change of {name} {at}, {who}"] = list(effects)
+    else:
+        for effect in effects:
+            groups.setdefault(upper(effect.about), []).append(effect)
     panels = []
-    for number, (about, mine) in enumerate(groups.items()):
-        rows = [_row(one, one.subject if about else upper(one.about), columns) for one in mine]
+    for number, (title, group) in enumerate(groups.items()):
+        rows = [
+            _row(effect, upper(effect.about) if len(subjects) == 1 else effect.subject, columns)
+            for effect in group
+        ]
         names = list(dict.fromkeys(row["_y"] for row in rows))
-        title = about or f"Change of {name} {at}, {who}"
-        spec = _intervals(names, rows) if single else _cells(names, columns)
-        panels.append(
-            Panel(f"{metric}-{number}", title, rows, spec, height=ROW_PX * len(names) + 40)
-        )
-    marks = (
+        spec = _intervals(names, rows) if len(columns) == 1 else _cells(names, columns)
+        key = f"{metric}-{number}"
+        panels.append(Panel(key, title, rows, spec, height=ROW_PX * len(names) + 40))
+    grey = "~ not significant, a number alone too small to matter, in brackets provisional"
+    parts = [
+        f"Change {who}. Blue: better, {better} {name}. Orange: worse. Grey: {grey}.",
+        "× not comparable.",
         "Line: the 95 % interval."
-        if single
-        else f"Full colour from {CLIP * 100:.0f} %. Columns: workers."
-    )
+        if len(columns) == 1
+        else f"Full colour from {CLIP * 100:.0f} %. Columns: workers.",
+    ]
+    noise = [floor.ratio for floor in comparison.noise if floor.metric == metric]
+    if noise:
+        floor = show_percent(max(noise), signed=False)
+        parts.append(f"The noise floor of this test bed is {floor}.")
+    if comparison.unlike:
+        parts.append(f"The runs differ in {counted(len(comparison.unlike), 'guard fact')}.")
     return Chart(
         key="recap-map" if metric == "throughput" else f"recap-map-{metric}",
         section="certainty",
         title=f"Recap: {name}",
-        finding=finding(effects, comparison),
-        caption=f"Change {who}. Blue: better, {better} {name}. Orange: worse. Grey: ~ not "
-        f"significant, a number alone too small to matter, in brackets provisional. × not "
-        f"comparable. {marks}{_noise_words(comparison, metric)}{_guard_words(comparison)}",
+        finding=_finding(effects, comparison),
+        caption=" ".join(parts),
         panels=tuple(panels),
         columns=1 if len(panels) == 1 or len(columns) > MAX_COLUMNS else 2,
     )
 
 
 def _row(effect: Effect, name: str, columns: Sequence[str]) -> dict[str, Any]:
-    """A row of data; for p90 more is worse."""
     column = ALL if effect.workers is None else str(effect.workers)
-    ratio = effect.ratio
+    ratio, binned = effect.ratio, in_bins(effect)
+    low, high = (None, None) if ratio is None else (ratio.low, ratio.high)
     return {
         **{name: getattr(effect, name) for name in _ABOUT},
         "workers": column,
         **{name: getattr(effect, name) for name in _SIDES},
-        **change_cells(ratio, binned=in_bins(effect)),
+        **change_cells(ratio, binned=binned),
         **{name: getattr(effect, name) for name in ("p", "q", "verdict")},
         "_x": column if column in columns else None,
         "_y": name,
         "_tone": _tone(effect),
         "_text": cell_text(effect),
-        "_ratio": None if ratio is None or in_bins(effect) else _within(ratio.value),
-        "_low": None if ratio is None or ratio.low is None else _within(ratio.low),
-        "_high": None if ratio is None or ratio.high is None else _within(ratio.high),
+        "_ratio": None if ratio is None or binned else _within(ratio.value),
+        "_low": None if low is None else _within(low),
+        "_high": None if high is None else _within(high),
     }
 
 
 def change_cells(ratio: Ratio | None, *, binned: bool = False) -> dict[str, float | None]:
     """A ratio as columns, in per cent. Of bins only the least change that they allow is known."""
     ends = (None, None, None) if ratio is None else (ratio.value, ratio.low, ratio.high)
-    names = ("change_percent", "low_percent", "high_percent")
-    found = {
-        name: None if end is None else percent(end) for name, end in zip(names, ends, strict=True)
+    value, low, high = (None if end is None else percent(end) for end in ends)
+    return {
+        "change_percent": None if binned else value,
+        "low_percent": low,
+        "high_percent": high,
+        "repeats": None if ratio is None else ratio.repeats,
     }
-    if binned:
-        found["change_percent"] = None
-    return {**found, "repeats": None if ratio is None else ratio.repeats}
 
 
 def _within(ratio: float) -> float:
@@ -148,7 +150,7 @@ def _within(ratio: float) -> float:
 
 
 def _tone(effect: Effect) -> float | None:
-    """How much better, from -1 to 1; None where nothing is claimed."""
+    """How much better, from -1 to 1; None where nothing is claimed. For p90 more is worse."""
     if effect.ratio is None or effect.verdict not in ("better", "worse"):
         return None
     change = (_least(effect.ratio) if in_bins(effect) else effect.ratio.value) - 1
@@ -166,119 +168,75 @@ def _cells(names: Sequence[str], columns: Sequence[str]) -> Spec:
 
 def cell_layers(where: str) -> list[Spec]:
     """The cells of a map: a fill by `_tone`, and `_text` on it."""
-    compared_cell = f"{where} && datum._text != '×'"
-    claimed, plain = f"{where} && isValid(datum._tone)", f"{compared_cell} && !isValid(datum._tone)"
-    colour = {**TONE, "field": "_tone"}
+    claimed, empty = f"{where} && isValid(datum._tone)", f"{where} && datum._text == '×'"
+    plain = f"{where} && datum._text != '×' && !isValid(datum._tone)"
+    unclaimed = f"{where} && !isValid(datum._tone)"
     return [
-        layer("rect", "cell", claimed, color=colour),
+        layer("rect", "cell", claimed, color={**TONE, "field": "_tone"}),
         layer("rect", "plain", plain),
-        layer("rect", "frame", f"{where} && datum._text == '×'"),
+        layer("rect", "frame", empty),
         layer("text", "cell-figure", claimed, text="_text", color=_ON_COLOUR),
-        layer("text", "cell-text", f"{where} && !isValid(datum._tone)", text="_text"),
+        layer("text", "cell-text", unclaimed, text="_text"),
     ]
 
 
 def _intervals(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> Spec:
     """The change of each row with its interval, on a scale of ratios, at the only worker count."""
     known = [row[name] for row in rows for name in ("_ratio", "_low", "_high") if row[name]]
-    reach = max([1, *(math.ceil(abs(math.log2(ratio))) for ratio in known)])
-    end = 2.0**reach
-    scale = {"type": "log", "domain": [1 / end, end**1.6], "nice": False}
-    ticks = [2.0**power for power in range(-reach, reach + 1)]
-    axis = {"values": ticks, "labelExpr": "format(datum.value, '~g') + '×'", "grid": True}
-    x = {"type": "quantitative", "scale": scale, "axis": axis, "title": "ratio (log scale)"}
-    where = "isValid(datum._x)"
-    one = layer("rule", "zero", where, x={"datum": 1})
-    one["encoding"] |= FULL_HEIGHT
-    both = f"{where} && isValid(datum._low) && isValid(datum._high)"
-    claimed, open_ones = (
-        f"{where} && isValid(datum._ratio) && {sign}isValid(datum._tone)" for sign in ("", "!")
-    )
-    colour = {**TONE, "field": "_tone"}
-    hollow = layer("point", "doubted", open_ones, x="_ratio")
-    hollow["encoding"]["color"] = MUTED
-    return {
-        "encoding": {"x": x, "y": {**names_encoding(names), "field": "_y"}},
-        "layer": [
-            one,
-            layer("rule", "interval", both, x="_low", x2="_high"),
-            layer("point", "sure", claimed, x="_ratio", color=colour),
-            hollow,
-            layer("text", "figure", where, x={"datum": end}, text="_text"),
-        ],
-    }
-
-
-def finding(effects: Sequence[Effect], comparison: Comparison) -> str:
-    """In how many cells a subject, or several together, is better or worse than the baseline."""
-    metric = effects[0].metric
-    cells = [effect for effect in effects if effect.workers is not None]
-    known = [effect for effect in cells if effect.ratio is not None]
-    noun = "cell" if len(known) == 1 else "cells"
-    if not known:
-        return f"Nothing could be compared with {_reference(effects, comparison)}"
-    if all(effect.verdict == "provisional" for effect in known):
-        where = "the only comparable cell"
-        if len(known) > 1:
-            where = f"{'each' if len(known) > 2 else 'both'} of {len(known)} comparable cells"
-        why = ", ".join(dict.fromkeys(doubt.what for effect in known for doubt in effect.doubts))
-        return f"{_upper(METRICS[metric].name)} is provisional in {where}: {why}"
-    better, worse = (
-        sum(effect.verdict == verdict for effect in known) for verdict in ("better", "worse")
-    )
-    one = len(comparison.subjects) == 1
-    reference = _reference(effects, comparison)
-    others = "the other layouts" if reference == comparison.baseline else "layouts of the other run"
-    who = comparison.subjects[0] if one else others
-    words = ("faster", "slower") if metric == "throughput" else ("a shorter", "a longer")
-    tail = "" if metric == "throughput" else f" {METRICS[metric].name}"
-    verb = ("is" if one else "are") if metric == "throughput" else ("has" if one else "have")
-    parts = [
-        f"{word}{tail} in {count} of {len(known)} {noun}"
-        for word, count in zip(words, (better, worse), strict=True)
-        if count
+    reach = 2.0 ** max([1, *(math.ceil(abs(math.log2(ratio))) for ratio in known)])
+    where = "isValid(datum._x) && isValid(datum._ratio)"
+    claimed, unclaimed = (f"{where} && {sign}isValid(datum._tone)" for sign in ("", "!"))
+    points = [
+        layer("point", "sure", claimed, x="_ratio", color={**TONE, "field": "_tone"}),
+        layer("point", "doubted", unclaimed, x="_ratio", color=MUTED),
     ]
+    label = "format(datum.value, '~g') + '×'"
+    spec = intervals_spec(names, reach, points, label=label, title="ratio (log scale)")
+    # What is over all worker counts is the same as what is at the only one.
+    return {**spec, "transform": [{"filter": "isValid(datum._x)"}]}
+
+
+def _finding(effects: Sequence[Effect], comparison: Comparison) -> str:
+    """In how many cells a subject, or several together, is better or worse than the baseline."""
+    metric, reference = METRICS[effects[0].metric], _reference(effects, comparison)
+    known = [
+        effect for effect in effects if effect.workers is not None and effect.ratio is not None
+    ]
+    if not known:
+        return f"Nothing could be compared with {reference}"
+    where = "the only comparable cell"
+    if all(effect.verdict == "provisional" for effect in known):
+        if len(known) > 1:
+            where = all_of(len(known), "comparable cells")
+        why = ", ".join(dict.fromkeys(doubt.what for effect in known for doubt in effect.doubts))
+        # `p90` stays as it is at the beginning of a sentence.
+        name = metric.name if metric.name[1:2].isdigit() else upper(metric.name)
+        return f"{name} is provisional in {where}: {why}"
+    several = len(comparison.subjects) > 1
+    if metric.key == "throughput":
+        verb, words = "are" if several else "is", {"better": "faster", "worse": "slower"}
+    else:
+        verb = "have" if several else "has"
+        words = {"better": f"a shorter {metric.name}", "worse": f"a longer {metric.name}"}
+    parts = []
+    for verdict, word in words.items():
+        count = sum(effect.verdict == verdict for effect in known)
+        if count:
+            parts.append(f"{word} in {count} of {counted(len(known), 'cell')}")
     if not parts:
-        where = f"any of {len(known)} cells" if len(known) > 1 else "the only comparable cell"
-        return f"No significant difference of {METRICS[metric].name} from {reference} in {where}"
+        where = f"any of {len(known)} cells" if len(known) > 1 else where
+        return f"No significant difference of {metric.name} from {reference} in {where}"
+    who = comparison.subjects[0]
+    if several:
+        within = reference == comparison.baseline
+        who = "the other layouts" if within else "layouts of the other run"
     return f"Compared with {reference}, {who} {verb} {' and '.join(parts)}"
-
-
-def _upper(name: str) -> str:
-    """A metric's name at the beginning of a sentence; `p90` stays as it is."""
-    return name if name[1:2].isdigit() else upper(name)
-
-
-def _noise_words(comparison: Comparison, metric: MetricKey) -> str:
-    noise = max((one.ratio for one in comparison.noise if one.metric == metric), default=None)
-    if noise is None:
-        return ""
-    return f" The noise floor of this test bed is {show_percent(noise, signed=False)}."
-
-
-def _guard_words(comparison: Comparison) -> str:
-    count = len(comparison.unlike)
-    if not count:
-        return ""
-    return f" The runs differ in {count} guard fact{'s' * (count > 1)}."
 
 
 def _reference(effects: Sequence[Effect], comparison: Comparison) -> str:
     """The baseline; where each layout has its own baseline in another run, that run."""
     within = comparison.baseline in {effect.baseline for effect in effects}
     return comparison.baseline if within else f"run {comparison.baseline}"
-
-
-def _columns(effects: Sequence[Effect]) -> list[str]:
-    """Worker counts in ascending order, and `all` where there are several."""
-    counts = sorted({effect.workers for effect in effects if effect.workers is not None})
-    return [*(str(count) for count in counts), *[ALL] * (len(counts) > 1)]
-
-
-def _rows(effects: Sequence[Effect]) -> list[tuple[str, str]]:
-    kinds = list(dict.fromkeys(kind_of(effect) for effect in effects))
-    pairs = dict.fromkeys((kind_of(effect), effect.about, effect.subject) for effect in effects)
-    return [(about, subject) for kind in kinds for one, about, subject in pairs if one == kind]
 
 
 def cell_text(effect: Effect) -> str:
@@ -301,12 +259,8 @@ def in_bins(effect: Effect) -> bool:
     and no values; over all counts neither.
     """
     unvalued = effect.baseline_value is None and effect.subject_value is None
-    return (
-        effect.metric == "p90"
-        and effect.workers is not None
-        and effect.ratio is not None
-        and unvalued
-    )
+    at_one_count = effect.workers is not None and effect.ratio is not None
+    return effect.metric == "p90" and at_one_count and unvalued
 
 
 def _least(ratio: Ratio) -> float:

@@ -1,11 +1,11 @@
 """Latency over time: for each second of a step a map of how many requests took how long.
 
-It shows stalls and groups of slow requests. There is a chart for each kind of requests with a
-panel for each layout, all with the same scales of time, latency and colour. A panel shows one
-repeat, since seconds of different repeats are unrelated: the first that counts; where none does,
-the first, marked, since the map may show why it does not count. Maps have few enough cells for a
-page: of a long window several seconds make a column, whose colour is their mean per second. A
-window of fewer than MIN_COLUMNS seconds has no map.
+It shows stalls and groups of slow requests. There is a chart for each workload with a panel for
+each layout, all with the same scales of time, latency and colour. A panel shows one repeat, since
+seconds of different repeats are unrelated: the first that counts; where none does, the first,
+marked, since the map may show why it does not count. Maps have few enough cells for a page: of a
+long window several seconds make a column, whose colour is their mean per second. A window of fewer
+than MIN_COLUMNS seconds has no map.
 """
 
 from __future__ import annotations
@@ -13,23 +13,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from typing import Any, Final
 
 from weighbridge.results.numbers import show_ms
 from weighbridge.results.run.histogram import low_us
-from weighbridge.results.show.chart import (
-    BAD,
-    Chart,
-    Panel,
-    layer,
-)
+from weighbridge.results.run.step import Second
+from weighbridge.results.show.chart import BAD, Chart, Panel, layer
 from weighbridge.results.show.chart_source import ChartSource
-from weighbridge.results.show.charts.distributions import gap_words
 from weighbridge.results.show.latencies import (
     KindLatencies,
     LayoutLatencies,
     RepeatLatencies,
+    gap_words,
 )
 from weighbridge.results.show.scales import AxisScale
 
@@ -46,72 +43,62 @@ _WIDTHS_S: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600)
 
 @dataclass(frozen=True)
 class LatencyMap:
-    """One panel, with its cells and columns as rows. `why_empty` says why it has no cells, `doubt`
-    why it is not ranked.
-    """
+    """One panel: a repeat of a layout, in columns of `width_s`."""
 
-    layout: str
-    repeat: int = 0
-    length_s: int = 0
-    cells: tuple[dict[str, Any], ...] = ()
-    columns: tuple[dict[str, int], ...] = ()
-    stalls: tuple[tuple[int, int], ...] = ()
-    """Intervals in seconds of the window in which no request ended."""
-    why_empty: str = ""
-    doubt: str = ""
+    latencies: LayoutLatencies
+    width_s: int = 1
 
     @property
-    def slowest(self) -> dict[str, int] | None:
-        """The column with the slowest request."""
-        return max(self.columns, key=lambda column: column["max_us"], default=None)
+    def layout(self) -> str:
+        return self.latencies.layout
+
+    @cached_property
+    def repeat(self) -> RepeatLatencies | None:
+        """The first repeat that counts with latencies by the second, else the first with such."""
+        known = [
+            repeat
+            for repeat in self.latencies.repeats
+            if any(one.bands for one in repeat.seconds if one.second < int(repeat.window_s))
+        ]
+        return next((repeat for repeat in known if repeat.ranked), next(iter(known), None))
 
     @property
-    def stall(self) -> tuple[int, int] | None:
-        """The longest time in which no request ended; None where each second has some."""
-        return max(self.stalls, key=lambda one: one[1] - one[0], default=None)
+    def why_empty(self) -> str:
+        repeats = self.latencies.repeats
+        if self.repeat is not None:
+            return ""
+        if not repeats:
+            return "not measured"
+        gaps = (repeat.gap for repeat in repeats if repeat.gap)
+        return next(gaps, "the driver records no latencies by the second")
 
+    @property
+    def length_s(self) -> int:
+        return 0 if self.repeat is None else int(self.repeat.window_s)
 
-def latency_over_time(source: ChartSource) -> tuple[Chart, ...]:
-    """A chart for each kind of requests whose latencies are known by the second."""
-    return source.measured(*heat_maps(source.latencies))
+    @property
+    def seconds(self) -> tuple[Second, ...]:
+        """Those of the window: a partial last second is left out."""
+        every = () if self.repeat is None else self.repeat.seconds
+        return tuple(second for second in every if second.second < self.length_s)
 
+    def column(self, second: int) -> tuple[int, int]:
+        """Where the column of a second starts and ends."""
+        start_s = second - second % self.width_s
+        return start_s, min(start_s + self.width_s, self.length_s)
 
-def heat_maps(kinds: Sequence[KindLatencies]) -> tuple[Chart, ...]:
-    """The charts of kinds of requests."""
-    charts = []
-    for kind in kinds:
-        repeats = [repeat for one in kind.layouts if (repeat := shown_repeat(one)) is not None]
-        width_s = next(
-            (width for width in _WIDTHS_S if _count(repeats, width) <= MAX_CELLS), _WIDTHS_S[-1]
-        )
-        maps = [latency_map(one, width_s) for one in kind.layouts]
-        if any(len(one.columns) >= MIN_COLUMNS and one.cells for one in maps):
-            charts.append(_chart(kind, maps, width_s))
-    return tuple(charts)
-
-
-def latency_map(one: LayoutLatencies, width_s: int = 1) -> LatencyMap:
-    """The map of the repeat that is shown of a layout, in complete columns of `width_s`."""
-    repeat = shown_repeat(one)
-    if repeat is None:
-        gap = next(
-            (other.gap for other in one.repeats if other.gap),
-            "the driver records no latencies by the second",
-        )
-        return LatencyMap(layout=one.layout, why_empty=gap if one.repeats else "not measured")
-    length_s = int(repeat.window_s)
-    counts: Counter[tuple[int, int]] = Counter()
-    for second in repeat.seconds:
-        if second.second < length_s:
-            counts.update({(second.second // width_s, band): count for band, count in second.bands})
-    cells = []
-    for (column, band), count in sorted(counts.items()):
-        start_s = column * width_s
-        end_s = min(start_s + width_s, length_s)
-        cells.append(
+    @cached_property
+    def cells(self) -> tuple[dict[str, Any], ...]:
+        if self.repeat is None:
+            return ()
+        counts: Counter[tuple[int, int, int]] = Counter()
+        for second in self.seconds:
+            place = self.column(second.second)
+            counts.update({(*place, band): count for band, count in second.bands})
+        return tuple(
             {
-                "layout": one.layout,
-                "repeat": repeat.repeat + 1,
+                "layout": self.layout,
+                "repeat": self.repeat.repeat + 1,
                 "from_s": start_s,
                 "to_s": end_s,
                 "low_ms": low_us(band) / 1000,
@@ -119,70 +106,64 @@ def latency_map(one: LayoutLatencies, width_s: int = 1) -> LatencyMap:
                 "requests": count,
                 "requests_per_s": count / (end_s - start_s),
             }
+            for (start_s, end_s, band), count in sorted(counts.items())
         )
-    starts = range(0, length_s, width_s)
-    return LatencyMap(
-        layout=one.layout,
-        repeat=repeat.repeat,
-        length_s=length_s,
-        cells=tuple(cells),
-        columns=tuple(_column(repeat, at, min(at + width_s, length_s)) for at in starts),
-        stalls=_stalls(repeat, length_s),
-        doubt=repeat.note,
-    )
+
+    @property
+    def stalls(self) -> list[tuple[int, int]]:
+        """Runs of seconds without success though STALLED requests were due: where few are made,
+        many seconds have none.
+        """
+        counts = {second.second: second.count for second in self.seconds if second.count}
+        per_s = sum(counts.values()) / self.length_s if self.length_s else 0.0
+        idle = groupby(range(self.length_s), key=lambda second: second not in counts)
+        runs = [list(run) for is_idle, run in idle if is_idle]
+        return [(run[0], run[-1] + 1) for run in runs if len(run) * per_s >= STALLED]
+
+    @property
+    def failures(self) -> list[dict[str, float]]:
+        """The columns in which requests failed, each with its middle."""
+        failed: Counter[tuple[int, int]] = Counter()
+        for second in self.seconds:
+            failed[self.column(second.second)] += second.errors
+        return [
+            {"at": (start_s + end_s) / 2, "failed": count}
+            for (start_s, end_s), count in failed.items()
+            if count
+        ]
+
+    @property
+    def slowest_us(self) -> int:
+        return max((second.max_us for second in self.seconds), default=0)
+
+    @property
+    def slowest(self) -> str:
+        """The column with the slowest request."""
+        second = max(self.seconds, key=lambda second: second.max_us).second
+        start_s, end_s = self.column(second)
+        return f"{start_s} to {end_s} s into the window"
 
 
-def _stalls(repeat: RepeatLatencies, length_s: int) -> tuple[tuple[int, int], ...]:
-    """Runs of seconds without success though STALLED requests were due: where few are made, many
-    seconds have none.
-    """
-    busy = {
-        second.second: second.count
-        for second in repeat.seconds
-        if second.count and second.second < length_s
-    }
-    runs = (
-        list(run)
-        for idle, run in groupby(range(length_s), key=lambda second: second not in busy)
-        if idle
-    )
-    per_s = sum(busy.values()) / length_s if length_s else 0.0
-    return tuple((run[0], run[-1] + 1) for run in runs if len(run) * per_s >= STALLED)
+def latency_over_time(source: ChartSource) -> tuple[Chart, ...]:
+    """A chart for each workload whose latencies are known by the second."""
+    return source.measured(*heat_maps(source.latencies))
 
 
-def shown_repeat(one: LayoutLatencies) -> RepeatLatencies | None:
-    """The first repeat that counts with latencies by the second, else the first with such."""
-    kept = [repeat for repeat in one.repeats if _by_band(repeat)]
-    return next((repeat for repeat in kept if repeat.ranked), next(iter(kept), None))
+def heat_maps(kinds: Sequence[KindLatencies]) -> tuple[Chart, ...]:
+    """The charts without what the source adds."""
+    charts = []
+    for kind in kinds:
+        for width_s in _WIDTHS_S:
+            maps = [LatencyMap(layout, width_s) for layout in kind.layouts]
+            if sum(len(one.cells) for one in maps) <= MAX_CELLS:
+                break
+        longest_s = max(one.length_s for one in maps)
+        if longest_s > (MIN_COLUMNS - 1) * width_s:
+            charts.append(_chart(kind, maps))
+    return tuple(charts)
 
 
-def _by_band(repeat: RepeatLatencies) -> bool:
-    return any(second.bands for second in repeat.seconds if second.second < int(repeat.window_s))
-
-
-def _column(repeat: RepeatLatencies, start_s: int, end_s: int) -> dict[str, int]:
-    mine = [second for second in repeat.seconds if start_s <= second.second < end_s]
-    return {
-        "start_s": start_s,
-        "end_s": end_s,
-        "count": sum(second.count for second in mine),
-        "errors": sum(second.errors for second in mine),
-        "max_us": max((second.max_us for second in mine), default=0),
-    }
-
-
-def _count(repeats: Sequence[RepeatLatencies], width_s: int) -> int:
-    """The cells of all panels."""
-    cells = {
-        (number, second.second // width_s, band)
-        for number, one in enumerate(repeats)
-        for second in one.seconds
-        for band, _ in second.bands
-    }
-    return len(cells)
-
-
-def _chart(kind: KindLatencies, maps: Sequence[LatencyMap], width_s: int) -> Chart:
+def _chart(kind: KindLatencies, maps: Sequence[LatencyMap]) -> Chart:
     cells = [cell for one in maps for cell in one.cells]
     rates = [cell["requests_per_s"] for cell in cells]
     lowest = min(rates) if min(rates) < max(rates) else min(rates) / 2
@@ -190,9 +171,8 @@ def _chart(kind: KindLatencies, maps: Sequence[LatencyMap], width_s: int) -> Cha
     nice = AxisScale.from_zero(length, "s of the window")
     ticks = tuple(tick for tick in nice.ticks if tick <= length)
     x = nice.model_copy(update={"high": length, "ticks": ticks})
-    y = AxisScale.logarithmic(
-        [end for cell in cells for end in (cell["low_ms"], cell["high_ms"])], "ms (log scale)"
-    )
+    ends_ms = [end for cell in cells for end in (cell["low_ms"], cell["high_ms"])]
+    y = AxisScale.logarithmic(ends_ms, "ms (log scale)")
     colour = {
         "field": "requests_per_s",
         "type": "quantitative",
@@ -203,41 +183,39 @@ def _chart(kind: KindLatencies, maps: Sequence[LatencyMap], width_s: int) -> Cha
         key=f"latency-over-time-{kind.key}",
         title=f"Latency over time: {kind.about} at {kind.at}",
         finding=_finding(kind, maps),
-        caption=_caption(kind, maps, width_s),
+        caption=_caption(kind, maps),
         workload=kind.kind[0],
         panels=tuple(_panel(one, x, y, colour) for one in maps),
     )
 
 
 def _finding(kind: KindLatencies, maps: Sequence[LatencyMap]) -> str:
-    stalls = [(stall[1] - stall[0], one, stall) for one in maps if (stall := one.stall) is not None]
+    """The longest time in which no request ended, else the slowest request."""
+    stalls = [(end - start, one.layout, start) for one in maps for start, end in one.stalls]
     if stalls:
-        length_s, one, (start, _) = max(stalls, key=lambda found: found[0])
+        length_s, layout, start_s = max(stalls, key=lambda stall: stall[0])
         return (
-            f"None of {one.layout}’s {kind.about} ended for {length_s} s, from {start} s into "
+            f"None of {layout}’s {kind.about} ended for {length_s} s, from {start_s} s into "
             f"the window on, at {kind.at}"
         )
-    tops = [(column["max_us"], one, column) for one in maps if (column := one.slowest) is not None]
-    slowest_us, one, column = max(tops, key=lambda found: found[0])
-    took = f"took {show_ms(slowest_us / 1000)} ms: on {one.layout}, {_when(column)}"
-    return f"The slowest of {kind.about} at {kind.at} {took}"
+    slowest = max(maps, key=lambda one: one.slowest_us)
+    return (
+        f"The slowest of {kind.about} at {kind.at} took {show_ms(slowest.slowest_us / 1000)} ms: "
+        f"on {slowest.layout}, {slowest.slowest}"
+    )
 
 
-def _when(column: dict[str, int]) -> str:
-    return f"{column['start_s']} to {column['end_s']} s into the window"
-
-
-def _caption(kind: KindLatencies, maps: Sequence[LatencyMap], width_s: int) -> str:
-    repeats = sorted({one.repeat + 1 for one in maps if one.cells})
-    which = "the first repeat"
+def _caption(kind: KindLatencies, maps: Sequence[LatencyMap]) -> str:
+    repeats = sorted({one.repeat.repeat + 1 for one in maps if one.repeat is not None})
+    repeat = "the first repeat"
     if repeats != [1]:
-        which += f" that counts (repeat {', '.join(str(one) for one in repeats)})"
-    parts = [f"Colour: requests per second of that latency, of {which}."]
-    if width_s > 1:
-        parts.append(f"A column is {width_s} s.")
-    if any(column["errors"] for one in maps for column in one.columns):
+        repeat += f" that counts (repeat {', '.join(map(str, repeats))})"
+    parts = [f"Colour: requests per second of that latency, of {repeat}."]
+    if maps[0].width_s > 1:
+        parts.append(f"A column is {maps[0].width_s} s.")
+    if any(one.failures for one in maps):
         parts.append("× at the top: requests failed in that second.")
-    if any(one.stall for one in maps):
+    if any(one.stalls for one in maps):
         parts.append("Shaded over the full height: no request ended.")
     empty = [f"{one.layout}: {one.why_empty}" for one in maps if one.why_empty]
     if empty:
@@ -246,35 +224,29 @@ def _caption(kind: KindLatencies, maps: Sequence[LatencyMap], width_s: int) -> s
 
 
 def _panel(one: LatencyMap, x: AxisScale, y: AxisScale, colour: dict[str, Any]) -> Panel:
-    slowest = one.slowest
-    said = (
-        one.why_empty
-        if slowest is None
-        else f"slowest: {show_ms(slowest['max_us'] / 1000)} ms, {_when(slowest)}"
-    )
+    title, finding = one.layout, one.why_empty
+    if one.repeat is not None:
+        finding = f"slowest: {show_ms(one.slowest_us / 1000)} ms, {one.slowest}"
+        if one.repeat.note:
+            title, finding = f"{title} (not ranked)", f"{one.repeat.note}; {finding}"
     cells = layer("rect", "cell", x="from_s", x2="to_s", y="low_ms", y2="high_ms", color=colour)
     cells["mark"]["cornerRadius"] = 0
-    stalls = layer("rect", "stall", x={"field": "from"}, x2="to")
-    stalls["data"] = {"values": [{"from": start, "to": end} for start, end in one.stalls]}
-    failed = layer("point", "cross", x={"field": "at"}, color=BAD)
-    failed["data"] = {
-        "values": [
-            {"at": (column["start_s"] + column["end_s"]) / 2, "failed": column["errors"]}
-            for column in one.columns
-            if column["errors"]
-        ]
-    }
-    failed["encoding"]["y"] = {"datum": y.high}
-    empty = layer("text", "note", x={"datum": 0}, text={"value": one.why_empty})
-    empty["encoding"]["y"] = {"datum": y.value(0.5)}
+    stalls = [{"from": start, "to": end} for start, end in one.stalls]
+    top = {"datum": y.high}
+    layers = [
+        cells,
+        layer("rect", "stall", x="from", x2="to", rows=stalls),
+        layer("point", "cross", x="at", y=top, color=BAD, rows=one.failures),
+    ]
+    if one.why_empty:
+        words = {"value": one.why_empty}
+        middle = {"datum": y.value(0.5)}
+        layers.append(layer("text", "note", x={"datum": 0}, y=middle, text=words))
     return Panel(
         key=one.layout,
-        title=f"{one.layout}{' (not ranked)' * bool(one.doubt)}",
-        finding=f"{one.doubt}; {said}" if one.doubt else said,
+        title=title,
+        finding=finding,
         rows=one.cells,
-        spec={
-            "encoding": {"x": x.encoding(), "y": y.encoding()},
-            "layer": [cells, stalls, failed, *([empty] if one.why_empty else [])],
-        },
+        spec={"encoding": {"x": x.encoding(), "y": y.encoding()}, "layer": layers},
         height=HEIGHT_PX,
     )

@@ -1,7 +1,8 @@
-"""What the hosts used: for each kind of requests a row per resource, layouts beside each other."""
+"""What the hosts used: for each workload a row per resource, layouts beside each other."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -19,34 +20,21 @@ from weighbridge.results.show.chart import (
     SHAPE,
     Chart,
     Panel,
+    Spec,
     layer,
 )
 from weighbridge.results.show.chart_source import ChartSource, place_of
 from weighbridge.results.show.scales import AxisScale, names_encoding
 
-_GATEWAYS: Final[tuple[Tier, ...]] = ("gateway", "shared")
-_ALL: Final[tuple[Tier, ...]] = ("gateway", "shared", "storage")
-KINDS: Final[tuple[tuple[str, What, tuple[Tier, ...]], ...]] = (
-    ("Gateway CPU", "CPU", _GATEWAYS),
-    ("Storage CPU", "CPU", ("storage",)),
-    ("Disks", "disk", _ALL),
-    ("Network", "network", _ALL),
-    ("Driver CPU", "CPU", ("client",)),
-)
+DRAWN: Final[dict[str, tuple[What, tuple[Tier, ...]]]] = {
+    "Gateway CPU": ("CPU", ("gateway", "shared")),
+    "Storage CPU": ("CPU", ("storage",)),
+    "Disks": ("disk", ("gateway", "shared", "storage")),
+    "Network": ("network", ("gateway", "shared", "storage")),
+    "Driver CPU": ("CPU", ("client",)),
+}
 """The drawn resources with their tiers of hosts: of these the most used host."""
 MAX_PERCENT: Final = 105.0
-
-
-@dataclass(frozen=True)
-class ResourceTable:
-    """The resources of one kind of requests; `lines` is a table as text with a head."""
-
-    key: str
-    title: str
-    lines: tuple[tuple[str, ...], ...]
-    recorded: bool
-    full: str
-    """In words, the resources that may have been the bottleneck."""
 
 
 def resources_by_workers(source: ChartSource) -> tuple[Chart, ...]:
@@ -75,149 +63,139 @@ def resources_by_workers(source: ChartSource) -> tuple[Chart, ...]:
 
 def _panel(rows: Sequence[dict[str, Any]], key: str, title: str) -> Panel:
     layouts = list(dict.fromkeys(row["layout"] for row in rows))
-    x = AxisScale(high=MAX_PERCENT, ticks=(0.0, 20.0, 40.0, 60.0, 80.0, 100.0))
     counts = sorted({row["workers"] for row in rows})
-    names = [name for name, _, _ in KINDS if any(row["drawn_as"] == name for row in rows)]
+    names = [name for name in DRAWN if any(row["drawn_as"] == name for row in rows)]
+    x = AxisScale(high=MAX_PERCENT, ticks=(0.0, 20.0, 40.0, 60.0, 80.0, 100.0))
     size = {
         "field": "workers",
         "type": "quantitative",
         "scale": {"type": "log", "domain": [counts[0] / 2, counts[-1]], "range": [30, 300]},
         "legend": None,
     }
-    limit = layer("rule", "level", x={"datum": UTILIZED * 100}, color=MUTED)
-    limit["encoding"] |= {**FULL_HEIGHT, "yOffset": {"value": 0}}
-    line = layer("line", "faint", "datum.drawn_as", x="_percent")
-    line["encoding"] |= {"order": {"field": "workers", "type": "quantitative"}, "detail": "layout"}
-    line["encoding"]["detail"] = [{"field": name, "type": "nominal"} for name in _GROUP]
-    marks = []
+    beside = {"domain": layouts, "paddingOuter": 0.8}
+    limit: Spec = {"x": {"datum": UTILIZED * 100}, "yOffset": {"value": 0}, "color": MUTED}
+    line = layer("line", "faint", "datum.drawn_as", x="_percent", order="workers")
+    line["encoding"]["detail"] = [
+        {"field": name, "type": "nominal"} for name in ("layout", "drawn_as")
+    ]
+    layers = [layer("rule", "level", **limit, **FULL_HEIGHT), line]
     for style, sign in (("pale", "!"), ("sure", "")):
-        point = layer("point", style, f"datum.drawn_as && {sign}datum.saturated", x="_percent")
-        point["encoding"] |= {"size": size, "shape": SHAPE}
-        point["mark"]["filled"] = True
-        marks.append(point)
-    expression = "datum.value + ' %'"
+        where = f"datum.drawn_as && {sign}datum.saturated"
+        layers.append(layer("point", style, where, x="_percent", size=size, shape=SHAPE))
     return Panel(
         key=key,
         title=title,
         rows=rows,
         spec={
             "encoding": {
-                "x": x.encoding(grid=True, labelExpr=expression),
+                "x": x.encoding(grid=True, labelExpr="datum.value + ' %'"),
                 "y": {**names_encoding(names), "field": "drawn_as"},
-                "yOffset": {
-                    "field": "layout",
-                    "type": "nominal",
-                    "scale": {"domain": layouts, "paddingOuter": 0.8},
-                },
+                "yOffset": {"field": "layout", "type": "nominal", "scale": beside},
                 "color": COLOUR,
             },
-            "layer": [limit, line, *marks],
+            "layer": layers,
         },
         height=len(names) * (20 + 12 * len(layouts)),
     )
 
 
-_GROUP: Final = ("layout", "drawn_as")
-
-
 def _rows(cells: Sequence[Row]) -> Iterator[dict[str, Any]]:
     """All resources of all hosts, medians of the repeats; `drawn_as` names those that are drawn."""
     for row in cells:
-        tops = {name: _top(row, what, tiers) for name, what, tiers in KINDS}
-        for one in row.resources:
-            name = next((name for name, top in tops.items() if top is one), None)
+        tops = {name: _top(row, name) for name in DRAWN}
+        for resource in row.resources:
+            name = next((name for name, top in tops.items() if top is resource), None)
             yield {
                 **place_of(row),
-                "host": one.host,
-                "tier": one.tier,
-                "resource": one.name,
-                "share": one.share,
-                "limit": one.limit,
-                "throttled": one.throttled,
-                "saturated": one.saturated,
+                "host": resource.host,
+                "tier": resource.tier,
+                "resource": resource.name,
+                "share": resource.share,
+                "limit": resource.limit,
+                "throttled": resource.throttled,
+                "saturated": resource.saturated,
                 "drawn_as": name,
-                "_percent": min(100 * one.share, MAX_PERCENT) if name else None,
+                "_percent": min(100 * resource.share, MAX_PERCENT) if name else None,
             }
 
 
+def _top(row: Row, name: str) -> Resource | None:
+    what, tiers = DRAWN[name]
+    every = [one for one in row.resources if one.what == what and one.tier in tiers]
+    return max(every, key=lambda one: one.share, default=None)
+
+
+# ---- tables and words
+
+
+@dataclass(frozen=True)
+class ResourceTable:
+    """The resources of one workload; `lines` is a table as text with a head."""
+
+    key: str
+    title: str
+    lines: tuple[tuple[str, ...], ...]
+    recorded: bool
+    full: str
+    """In words, the resources that may have been the bottleneck."""
+
+
 def resource_tables(rows: Sequence[Row]) -> tuple[ResourceTable, ...]:
-    """A table for each kind of requests, in the order of the table of results."""
-    names = subjects(rows)
-    tables = []
+    """A table for each workload, in the order of the table of results."""
+    titles, tables = subjects(rows), []
     for kind, group in groupby(rows, key=kind_of):
-        cells = list(group)
-        lines = [
-            (
-                row.layout,
-                str(row.workers),
-                *(_percent_text(_top(row, what, tiers)) for _, what, tiers in KINDS),
-                row.saturated or "not recorded",
-                row.daemon_words or UNKNOWN,
-            )
-            for row in cells
-        ]
-        head = ("Layout", "Workers", *(name for name, _, _ in KINDS), "Bottleneck", "Daemons")
+        lines = [("Layout", "Workers", *DRAWN, "Bottleneck", "Daemons")]
+        full: dict[str, list[str]] = {name: [] for name in DRAWN}
+        recorded = False
+        for row in group:
+            cells = []
+            for name in DRAWN:
+                top = _top(row, name)
+                recorded |= top is not None
+                if top is None:
+                    cells.append(UNKNOWN)
+                else:
+                    cells.append(f"{'● ' * top.saturated}{top.share * 100:.0f}")
+                    text = f"{row.layout} at {row.workers} workers: {top.words}."
+                    full[name] += [text] * top.saturated
+            words = row.saturated or "not recorded", row.daemon_words or UNKNOWN
+            lines.append((row.layout, str(row.workers), *cells, *words))
+        sentences = dict.fromkeys(text for texts in full.values() for text in texts)
         tables.append(
             ResourceTable(
                 key="-".join(kind),
-                title=upper(names[kind]),
-                lines=(head, *lines),
-                full=_full(cells),
-                recorded=any(_top(row, what, of) for row in cells for _, what, of in KINDS),
+                title=upper(titles[kind]),
+                lines=tuple(lines),
+                recorded=recorded,
+                full=" ".join(sentences) or "No resource was used to 80 % or more.",
             )
         )
     return tuple(tables)
 
 
-def _full(rows: Sequence[Row]) -> str:
-    full = dict.fromkeys(
-        f"{row.layout} at {row.workers} workers: {top.words}."
-        for _, what, tiers in KINDS
-        for row in rows
-        if (top := _top(row, what, tiers)) is not None and top.saturated
-    )
-    return " ".join(full) or "No resource was used to 80 % or more."
-
-
-def _top(row: Row, what: What, tiers: Sequence[Tier]) -> Resource | None:
-    mine = [one for one in row.resources if one.what == what and one.tier in tiers]
-    return max(mine, key=lambda one: one.share, default=None)
-
-
-def _percent_text(one: Resource | None) -> str:
-    return UNKNOWN if one is None else f"{'● ' if one.saturated else ''}{one.share * 100:.0f}"
-
-
 def resource_finding(rows: Sequence[Row]) -> str:
     """What each layout ran out of most: `Gateway CPU ran out on swift (3 of 4 steps)`."""
-    by_kind: dict[str, list[str]] = {}
+    by_resource: dict[str, list[str]] = {}
+    idle = []
     for layout in dict.fromkeys(row.layout for row in rows):
         # The operations of a step have the same resources.
         steps = {
-            (row.workload, row.api, row.driver, row.workers): row
+            (row.workload, row.api, row.driver, row.workers): row.resources
             for row in rows
             if row.layout == layout and row.resources
         }
-        kinds = [
-            _resource_name(full[0]) for row in steps.values() if (full := saturated(row.resources))
-        ]
-        if kinds:
-            most = max(dict.fromkeys(kinds), key=kinds.count)
-            unit = "" if by_kind else " steps"
-            by_kind.setdefault(most, []).append(
-                f"{layout} ({kinds.count(most)} of {len(steps)}{unit})"
-            )
+        full = Counter(_name(first) for used in steps.values() for first in saturated(used)[:1])
+        if full:
+            ((name, count),) = full.most_common(1)
+            unit = "" if by_resource else " steps"
+            by_resource.setdefault(name, []).append(f"{layout} ({count} of {len(steps)}{unit})")
         elif steps:
-            by_kind.setdefault("nothing", []).append(layout)
-    idle = by_kind.pop("nothing", [])
-    parts = [f"{kind} ran out on {', '.join(layouts)}" for kind, layouts in by_kind.items()]
+            idle.append(layout)
+    parts = [f"{name} ran out on {', '.join(layouts)}" for name, layouts in by_resource.items()]
     parts += [f"nothing ran out on {', '.join(idle)}"] * bool(idle)
-    text = "; ".join(parts) or "what the hosts used was not recorded"
-    return upper(text)
+    return upper("; ".join(parts) or "what the hosts used was not recorded")
 
 
-def _resource_name(resource: Resource) -> str:
-    kind = {"CPU": "CPU", "disk": "disk speed", "network": "network", "memory": "memory"}[
-        resource.what
-    ]
-    return f"{'the driver’s' if resource.tier == 'client' else resource.tier} {kind}"
+def _name(resource: Resource) -> str:
+    what = "disk speed" if resource.what == "disk" else resource.what
+    return f"{'the driver’s' if resource.tier == 'client' else resource.tier} {what}"

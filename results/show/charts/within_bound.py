@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
 
@@ -26,7 +26,6 @@ from weighbridge.results.judge.comparison import Kind
 from weighbridge.results.numbers import show_figure, show_ratio, upper
 from weighbridge.results.show.chart import (
     COLOUR,
-    COMPARABLE,
     FULL_WIDTH,
     MUTED,
     NOT_COMPARABLE,
@@ -34,10 +33,11 @@ from weighbridge.results.show.chart import (
     Chart,
     End,
     Panel,
+    Spec,
     layer,
     standing_layers,
 )
-from weighbridge.results.show.chart_source import ChartSource
+from weighbridge.results.show.chart_source import ChartSource, repeats_words
 from weighbridge.results.show.scales import AxisScale
 
 _PARTS: Final = 12
@@ -47,195 +47,150 @@ TALL_PX: Final = 300
 
 @dataclass(frozen=True)
 class BoundPanel:
-    """All layouts' paths for one kind of requests, and what they serve in the bound."""
+    """All layouts' paths for one workload, and what they serve within the bound."""
 
     kind: Kind
     about: str
     bound_ms: float | None
-    requested: bool
-    """Whether the bound was requested; else it was chosen to separate the layouts."""
-    cells: dict[tuple[str, int], Row]
-    """By layout and worker count."""
+    """As requested, else chosen to separate the layouts; None where none does."""
+    cells: dict[str, list[Row]]
     paths: dict[str, tuple[Stop, ...]]
     served: tuple[Served, ...]
 
     @property
-    def bound(self) -> str:
-        return "" if self.bound_ms is None else f"{self.bound_ms:g}"
-
-    doubted: frozenset[tuple[str, int]]
-    """The layouts and worker counts whose p90 is provisional."""
-
-    def standing(self, layout: str, stop: Stop) -> str | None:
-        """What the point of a p90 is; None without one."""
-        if stop.p90_ms is None or not stop.joined:
-            return None if stop.p90_ms is None else NOT_COMPARABLE
-        return PROVISIONAL if (layout, stop.workers) in self.doubted else COMPARABLE
+    def stops(self) -> list[Stop]:
+        return [stop for stops in self.paths.values() for stop in stops]
 
     @property
     def drawn(self) -> bool:
         """Whether a layout has a p90, or its bin, at two worker counts."""
-        return any(
-            sum(stop.high_ms is not None for stop in stops) > 1 for stops in self.paths.values()
-        )
+        counts = [[stop.high_ms is not None for stop in stops] for stops in self.paths.values()]
+        return any(sum(known) > 1 for known in counts)
 
     @property
-    def ahead(self) -> tuple[Served, Served] | None:
-        """The layouts that serve most and least within the bound, if two do."""
-        known = sorted((one for one in self.served if one.ops_s), key=lambda one: one.ops_s or 0.0)
-        return (known[-1], known[0]) if len(known) > 1 else None
+    def ahead(self) -> tuple[Served, Served, float] | None:
+        """The layouts that serve most and least within the bound, if two do, and their ratio."""
+        rates = sorted((one.ops_s, one.layout, one) for one in self.served if one.ops_s)
+        if len(rates) < 2:
+            return None
+        (least, _, slow), (most, _, fast) = rates[0], rates[-1]
+        return fast, slow, most / least
 
 
 def bound_panels(source: ChartSource) -> list[BoundPanel]:
-    """What is known of each kind of requests."""
+    """What is known of each workload."""
     panels = []
-    for kind, cells in source.cells().items():
-        own: dict[str, list[Row]] = {}
-        for row in cells:
-            own.setdefault(row.layout, []).append(row)
-        paths = {layout: path(mine) for layout, mine in own.items()}
-        bound_ms = source.slo_ms
-        if bound_ms is None:
-            bound_ms = default_bound_ms(list(paths.values()))
-        within = (
-            []
-            if bound_ms is None
-            else [served(layout, mine, bound_ms) for layout, mine in own.items()]
-        )
-        panels.append(
-            BoundPanel(
-                kind=kind,
-                about=source.names[kind],
-                bound_ms=bound_ms,
-                requested=source.slo_ms is not None,
-                cells={(row.layout, row.workers): row for row in cells},
-                paths=paths,
-                served=tuple(within),
-                doubted=frozenset(
-                    (row.layout, row.workers)
-                    for row in cells
-                    if source.standing(row, "p90") == PROVISIONAL
-                ),
-            )
-        )
+    for kind, rows in source.cells().items():
+        cells: dict[str, list[Row]] = {}
+        for row in rows:
+            cells.setdefault(row.layout, []).append(row)
+        paths = {layout: path(own) for layout, own in cells.items()}
+        bound_ms = source.slo_ms or default_bound_ms(list(paths.values()))
+        within = [served(layout, own, bound_ms) for layout, own in cells.items() if bound_ms]
+        panels.append(BoundPanel(kind, source.names[kind], bound_ms, cells, paths, tuple(within)))
     return panels
 
 
 def hockey_stick(source: ChartSource) -> tuple[Chart, ...]:
     """The chart of a table; none where no layout has a p90 at two worker counts."""
-    found = bound_panels(source)
-    drawn = [data for data in found if data.drawn]
+    every = bound_panels(source)
+    drawn = [data for data in every if data.drawn]
     if not drawn:
         return ()
+    panels = tuple(_panel(data, source) for data in drawn)
     chart = Chart(
         key="hockey-stick",
         title="Hockey stick: p90 by throughput",
         finding=_finding(drawn),
-        caption=_caption(drawn, [data.about for data in found if data not in drawn]),
-        panels=tuple(_panel(data) for data in drawn),
+        caption=" ".join(_caption(drawn, panels, source)),
+        panels=panels,
     )
+    left_out = ", ".join(data.about for data in every if not data.drawn)
+    if left_out:
+        chart = replace(chart, caption=f"{chart.caption} Left out, without a path: {left_out}.")
     return source.measured(chart)
 
 
 def _finding(drawn: Sequence[BoundPanel]) -> str:
     """The largest gap between what two layouts serve within a bound."""
     pairs = [(data, *data.ahead) for data in drawn if data.ahead is not None]
+    # Of a layout that may serve more no gap is known.
     pairs = [pair for pair in pairs if not pair[2].at_least] or pairs
     if pairs:
-        data, most, least = max(
-            pairs, key=lambda pair: (pair[1].ops_s or 0.0) / (pair[2].ops_s or 1.0)
-        )
+        data, fast, slow, _ = max(pairs, key=lambda pair: pair[3])
         return (
-            f"Within a p90 of {data.bound} ms for {data.about} {most.layout} serves "
-            f"{_served_text(most)} op/s, {least.layout} {_served_text(least)}"
+            f"Within a p90 of {data.bound_ms:g} ms for {data.about} {fast.layout} serves "
+            f"{_rate(fast)} op/s, {slow.layout} {_rate(slow)}"
         )
-    for data in drawn:
-        for one in data.served:
-            if one.ops_s is not None:
-                return (
-                    f"Within a p90 of {data.bound} ms {one.layout} serves {_served_text(one)} "
-                    f"op/s of {data.about}"
-                )
+    alone = [(data, one) for data in drawn for one in data.served if one.ops_s is not None]
+    for data, one in alone[:1]:
+        within = f"Within a p90 of {data.bound_ms:g} ms {one.layout} serves"
+        return f"{within} {_rate(one)} op/s of {data.about}"
     return "How p90 rises with throughput"
 
 
-def _served_text(one: Served) -> str:
+def _rate(one: Served) -> str:
     return f"{'at least ' * one.at_least}{show_figure(one.ops_s)}"
 
 
-def _caption(drawn: Sequence[BoundPanel], left_out: Sequence[str]) -> str:
-    stops = [stop for data in drawn for stops in data.paths.values() for stop in stops]
-    counts = sorted({stop.repeats for stop in stops if stop.repeats})
-    repeats = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
-    parts = ["Numbers: workers."]
-    parts += (
-        [f"Geometric means of {repeats} repeats with their 95 % intervals."]
-        if counts[-1] > 1
-        else ["One repeat."]
-    )
+def _caption(
+    drawn: Sequence[BoundPanel], panels: Sequence[Panel], source: ChartSource
+) -> Iterator[str]:
+    stops = [stop for data in drawn for stop in data.stops]
+    repeats = [stop.repeats for stop in stops if stop.repeats]
+    yield "Numbers: workers."
+    if max(repeats) > 1:
+        yield f"Geometric means of {repeats_words(repeats)} with their 95 % intervals."
+    else:
+        yield "One repeat."
     if any(data.bound_ms is not None for data in drawn):
-        chosen = "" if all(data.requested for data in drawn) else ", chosen to separate the layouts"
-        parts.append(
-            f"Dashed: a bound on p90{chosen}; under names: what is served within it (≥: or more)."
-        )
-    standings = {
-        data.standing(layout, stop)
-        for data in drawn
-        for layout, each in data.paths.items()
-        for stop in each
-    }
+        chosen = ", chosen to separate the layouts" if source.slo_ms is None else ""
+        yield f"Dashed: a bound on p90{chosen}; under names: what is served within it (≥: or more)."
+    standings = {row.get("standing") for panel in panels for row in panel.rows}
     if NOT_COMPARABLE in standings:
-        parts.append("×: not comparable.")
+        yield "×: not comparable."
     if PROVISIONAL in standings:
-        parts.append("Hollow: provisional.")
+        yield "Hollow: provisional."
     if any(stop.p90_ms is None and stop.high_ms is not None for stop in stops):
-        parts.append("Bars without a mark: the bin that holds p90.")
-    if left_out:
-        parts.append(f"Left out, without a path: {', '.join(left_out)}.")
-    return " ".join(parts)
+        yield "Bars without a mark: the bin that holds p90."
 
 
 def _panel_finding(data: BoundPanel) -> str:
     if data.ahead is None:
         return ""
-    most, least = data.ahead
-    ratio = (most.ops_s or 0.0) / (least.ops_s or 1.0)
+    most, least, ratio = data.ahead
     if most.at_least and least.at_least:
-        return f"all that were within p90 ≤ {data.bound} ms may serve more"
+        return f"all that were within p90 ≤ {data.bound_ms:g} ms may serve more"
     sign = "at least " * most.at_least + "at most " * least.at_least
     return (
-        f"at p90 ≤ {data.bound} ms {most.layout} serves {sign}{show_ratio(ratio)} what "
+        f"at p90 ≤ {data.bound_ms:g} ms {most.layout} serves {sign}{show_ratio(ratio)} what "
         f"{least.layout} does"
     )
 
 
-def _panel(data: BoundPanel) -> Panel:
-    stops = [stop for stops in data.paths.values() for stop in stops]
-    known = [
-        value
-        for stop in stops
-        for value in (stop.p90_ms, stop.low_ms, stop.high_ms, data.bound_ms)
-        if value
-    ]
-    # The first bin begins at 0, which a logarithmic scale cannot show: half of it is shown.
-    known += [
-        stop.high_ms / 2
-        for stop in stops
-        if stop.p90_ms is None and stop.low_ms == 0 and stop.high_ms
-    ]
-    dashed = f"; dashed: {data.bound} ms" if data.bound else ""
-    y = AxisScale.logarithmic(known, f"p90 ms (log scale){dashed}")
-    x = AxisScale.from_zero(max((stop.high_ops_s for stop in stops), default=1.0), "op/s")
-    rows = [row for layout in data.paths for row in _rows(data, layout, y.low)]
-    spread = "isValid(datum.throughput_high_ops_s) && isValid(datum._height)"
-    curve = layer("line", "path", y={"field": "p90"}, x={"field": "ops"})
-    curve["data"] = {"values": list(_curves(data))}
-    curve["encoding"] |= {
-        "detail": {"field": "part", "type": "nominal"},
-        "order": {"field": "at", "type": "quantitative"},
-    }
-    counts = layer("text", "note", "isValid(datum._height)", y="_height", text="workers")
-    counts["mark"]["dy"] = -16
+def _panel(data: BoundPanel, source: ChartSource) -> Panel:
+    known = [data.bound_ms]
+    for stop in data.stops:
+        known += [stop.p90_ms, stop.low_ms, stop.high_ms]
+        # The first bin begins at 0, which a logarithmic scale cannot show: half of it is shown.
+        if stop.p90_ms is None and stop.low_ms == 0 and stop.high_ms:
+            known.append(stop.high_ms / 2)
+    dashed = "" if data.bound_ms is None else f"; dashed: {data.bound_ms:g} ms"
+    y = AxisScale.logarithmic([ms for ms in known if ms], f"p90 ms (log scale){dashed}")
+    x = AxisScale.from_zero(max((stop.high_ops_s for stop in data.stops), default=1.0), "op/s")
+    rows = [row for layout in data.paths for row in _rows(data, layout, y.low, source)]
+    rate = layer(
+        "rule",
+        "interval",
+        "isValid(datum.throughput_high_ops_s) && isValid(datum._height)",
+        x="throughput_low_ops_s",
+        x2="throughput_high_ops_s",
+        y="_height",
+    )
+    spread = "datum.p90_ms && isValid(datum.p90_high_ms)"
+    curves = list(_curves(data))
+    numbers = layer("text", "note", "isValid(datum._height)", y="_height", text="workers")
+    numbers["mark"]["dy"] = -16
     return Panel(
         key="-".join(data.kind),
         title=upper(data.about),
@@ -249,42 +204,34 @@ def _panel(data: BoundPanel) -> Panel:
             },
             "layer": [
                 *_bound_layers(data, y.low),
-                layer(
-                    "rule",
-                    "interval",
-                    spread,
-                    x="throughput_low_ops_s",
-                    x2="throughput_high_ops_s",
-                    y="_height",
-                ),
-                layer(
-                    "rule",
-                    "interval",
-                    "datum.p90_ms && isValid(datum.p90_high_ms)",
-                    y="_low",
-                    y2="p90_high_ms",
-                ),
+                rate,
+                layer("rule", "interval", spread, y="_low", y2="p90_high_ms"),
                 layer("rule", "bin", "!isValid(datum.p90_ms)", y="_low", y2="p90_high_ms"),
-                curve,
+                layer("line", "path", x="ops", y="p90", detail="part", order="at", rows=curves),
                 *standing_layers("p90_ms", at="p90_ms"),
-                counts,
+                numbers,
             ],
         },
-        ends=tuple(_ends(data, y.low)),
+        ends=tuple(_end(data, layout, y.low) for layout in data.paths),
         y=y,
         height=TALL_PX,
     )
 
 
-def _rows(data: BoundPanel, layout: str, floor_ms: float) -> Iterator[dict[str, Any]]:
+def _rows(
+    data: BoundPanel, layout: str, floor_ms: float, source: ChartSource
+) -> Iterator[dict[str, Any]]:
     """A row for each worker count, and one for what is served in the bound (without `workers`)."""
     workload, operation, api, driver = data.kind
     about = {"layout": layout, "api": api, "driver": driver}
     about |= {"workload": workload, "operation": operation}
+    cells = {row.workers: row for row in data.cells[layout]}
     for stop in data.paths[layout]:
-        row = data.cells[layout, stop.workers]
-        rate, p90 = row.figure("throughput"), row.figure("p90")
+        row = cells[stop.workers]
+        rate, p90, standing = row.figure("throughput"), row.figure("p90"), None
         low_ms, high_ms = (p90.low, p90.high) if stop.p90_ms else (stop.low_ms, stop.high_ms)
+        if stop.p90_ms is not None:
+            standing = source.standing(row, "p90") if stop.joined else NOT_COMPARABLE
         yield {
             **about,
             "workers": stop.workers,
@@ -295,7 +242,7 @@ def _rows(data: BoundPanel, layout: str, floor_ms: float) -> Iterator[dict[str, 
             "p90_low_ms": low_ms,
             "p90_high_ms": high_ms,
             "repeats": stop.repeats,
-            "standing": data.standing(layout, stop),
+            "standing": standing,
             "note": stop.note,
             "_low": None if low_ms is None else max(low_ms, floor_ms),
             "_height": _height_ms(stop, floor_ms),
@@ -325,43 +272,40 @@ def _curves(data: BoundPanel) -> Iterator[dict[str, Any]]:
     for layout, stops in data.paths.items():
         for number, part in enumerate(stretches(stops)):
             place = {"layout": layout, "part": f"{layout}-{number}"}
-            yield {**place, "ops": part[0].throughput_ops_s, "p90": part[0].p90_ms, "at": 0}
-            for count, (a, b) in enumerate(pairwise(part)):
+            ends = [(stop.throughput_ops_s, stop.p90_ms or 0.0) for stop in part]
+            yield {**place, "ops": ends[0][0], "p90": ends[0][1], "at": 0}
+            for count, ((ops, ms), (next_ops, next_ms)) in enumerate(pairwise(ends)):
                 for step in range(1, _PARTS + 1):
                     along = step / _PARTS
-                    ops = a.throughput_ops_s + along * (b.throughput_ops_s - a.throughput_ops_s)
-                    p90_ms = (a.p90_ms or 0.0) + along * ((b.p90_ms or 0.0) - (a.p90_ms or 0.0))
-                    yield {**place, "ops": ops, "p90": p90_ms, "at": count * _PARTS + step}
+                    between = ops + along * (next_ops - ops), ms + along * (next_ms - ms)
+                    at = count * _PARTS + step
+                    yield {**place, "ops": between[0], "p90": between[1], "at": at}
 
 
-def _bound_layers(data: BoundPanel, floor_ms: float) -> list[dict[str, Any]]:
+def _bound_layers(data: BoundPanel, floor_ms: float) -> list[Spec]:
     """The bound, and a vertical line from where each path crosses it to the throughput there."""
     if data.bound_ms is None:
         return []
-    down = [
+    crossings = [
         {"layout": one.layout, "ops": one.ops_s, "p90": one.at_ms, "floor": floor_ms}
         for one in data.served
         if one.ops_s is not None and not one.at_least and one.at_ms is not None
     ]
-    level = layer("rule", "level", y={"datum": data.bound_ms}, color=MUTED)
-    level["encoding"] |= FULL_WIDTH
-    drop = layer("rule", "uncounted", x="ops", y="p90", y2="floor")
-    layers = [level, drop]
-    values: list[list[dict[str, Any]]] = [[{}], down]
-    return [{**one, "data": {"values": each}} for one, each in zip(layers, values, strict=True)]
+    bound = {"datum": data.bound_ms}
+    return [
+        layer("rule", "level", y=bound, color=MUTED, rows=[{}], **FULL_WIDTH),
+        layer("rule", "uncounted", x="ops", y="p90", y2="floor", rows=crossings),
+    ]
 
 
-def _ends(data: BoundPanel, floor_ms: float) -> Iterator[End]:
-    words = {one.layout: one.words for one in data.served}
-    for layout, stops in data.paths.items():
-        drawn = [
-            (stop, height_ms)
-            for stop in stops
-            if (height_ms := _height_ms(stop, floor_ms)) is not None
-        ]
-        joined = [(stop, height_ms) for stop, height_ms in drawn if stop.joined] or drawn
-        note = words.get(layout, "") if stops else "not measured"
-        if joined:
-            yield End(layout, joined[-1][0].throughput_ops_s, joined[-1][1], note)
-        else:
-            yield End(layout, None, floor_ms, note)
+def _end(data: BoundPanel, layout: str, floor_ms: float) -> End:
+    """The name of a layout, at the last point of its path."""
+    stops = data.paths[layout]
+    words = next((one.words for one in data.served if one.layout == layout), "")
+    note = words if stops else "not measured"
+    heights = [(stop, _height_ms(stop, floor_ms)) for stop in stops]
+    drawn = [(stop, height_ms) for stop, height_ms in heights if height_ms is not None]
+    if not drawn:
+        return End(layout, None, floor_ms, note)
+    last, height_ms = next((pair for pair in reversed(drawn) if pair[0].joined), drawn[-1])
+    return End(layout, last.throughput_ops_s, height_ms, note)

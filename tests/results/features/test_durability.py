@@ -14,15 +14,7 @@ from made_cuts import dead_cut, kept_cuts, made_cut
 from made_rows import altered, present
 from weighbridge.common.errors import UsageError
 from weighbridge.common.structure import Answers
-from weighbridge.results.features.compare_runs.comparison import RUNS, across_runs, match
-from weighbridge.results.features.compare_runs.guard import (
-    GUARD_FACTS,
-    ComparedRun,
-    differences_csv,
-    guard,
-    planned_differences,
-    read_compared_run,
-)
+from weighbridge.results.features.compare_runs import RUNS, across_runs, match
 from weighbridge.results.features.durability import (
     LOSSES,
     LayoutDurability,
@@ -30,8 +22,16 @@ from weighbridge.results.features.durability import (
     share_that_loses,
     with_power_marks,
 )
-from weighbridge.results.features.find.rates import Found, FoundKind, FoundRate, rate_lines
+from weighbridge.results.features.find import Found, FoundKind, FoundRate, rate_lines
 from weighbridge.results.features.overload import GoodputCurve, OfferedPoint
+from weighbridge.results.features.run_guard import (
+    GUARD_FACTS,
+    ComparedRun,
+    differences_csv,
+    guard,
+    planned_differences,
+    read_compared_run,
+)
 from weighbridge.results.figures.power_mark import power_brief, power_words, with_losses
 from weighbridge.results.figures.statistics import TTest, welch
 from weighbridge.results.run import LatencyBound
@@ -251,9 +251,7 @@ def test_what_cuts_showed_stands_beside_what_a_store_says_of_itself() -> None:
 def test_rates_within_a_bound_and_beyond_capacity_have_the_marks_of_what_they_write() -> None:
     mark = judged(made_cut(lost=1)).mark
     told = "rgw-beast (lost acknowledged writes in 1 of 1 power cut)"
-    about = {"layout": "rgw-beast", "api": "s3", "driver": "locust", "workload": "w"}
-    figures = {"connections": 4, "repeats": 5, "steps": 9, "rate_per_s": 392.0}
-    rate = FoundRate.model_validate({**about, **figures, "power": mark})
+    rate = FoundRate("rgw-beast", "s3", "locust", "w", 4, 5, 9, rate_per_s=392.0, power=mark)
     kind = FoundKind(about="64 kB writes", connections=4, rates=(rate,))
     found = Found(bound=LatencyBound(metric="p90", most_ms=50), kinds=(kind,))
     assert found.sentences[0].endswith(f". Power cuts: {told}.")

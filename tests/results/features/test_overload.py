@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from chart_sources import fake_chart_source, texts_of
 from fake_run import WORKLOADS, fake_run, short_run
-from made_rows import altered, made_point, made_row, present
+from made_rows import altered, made_point, made_row, present, summarize
 from made_up import fake_measurement
 from weighbridge.results import derive
 from weighbridge.results.features.baseline import (
@@ -31,7 +31,7 @@ from weighbridge.results.features.step_details import endpoint_grid
 from weighbridge.results.features.variants import CompleteListing, complete_listings
 from weighbridge.results.figures.doubt import Doubt
 from weighbridge.results.figures.metric import MetricFigure
-from weighbridge.results.figures.summary import Row, summarize
+from weighbridge.results.figures.summary import Row
 from weighbridge.results.figures.validity import judge
 from weighbridge.results.figures.visit import Point, visit
 from weighbridge.results.judge.run_data import RunData

@@ -11,7 +11,7 @@ from compared_rows import cell, row, times
 from fake_run import short_run
 from made_rows import altered, made_point, made_row, present
 from made_up import fake_measurement
-from weighbridge.results.features.compare_runs.tables import runs_effects
+from weighbridge.results.features.compare_runs import runs_effects
 from weighbridge.results.features.variants import Way, factor_section, variant_groups, ways_of
 from weighbridge.results.figures.doubt import Doubt, What
 from weighbridge.results.figures.statistics import Ratio

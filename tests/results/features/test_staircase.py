@@ -6,8 +6,8 @@ import pytest
 
 from made_rows import altered, made_row, made_workload, present
 from weighbridge.common.structure import Redundancy, Structure
-from weighbridge.results.features.layers.feature import ceiling_lines, finding, staircase_csv
-from weighbridge.results.features.layers.staircase import (
+from weighbridge.results.features.layers import ceiling_lines, finding, staircase_csv
+from weighbridge.results.features.staircase import (
     Ceiling,
     CeilingGap,
     CeilingQuery,

@@ -1,74 +1,30 @@
 from collections.abc import Callable, Mapping, Sequence
-from itertools import accumulate
 
 import pytest
 
-from compared_rows import row
-from made_rows import altered, changed, made_workload, plan_of, present, step_of
+from made_rows import altered, made_workload, plan_of, present, step_of, summarize
 from made_up import fake_measurement
-from weighbridge.results.figures.doubt import BUSY_GRAVE, BUSY_MILD, Doubt
-from weighbridge.results.figures.summary import BY_ITSELF, Row, summarize
+from weighbridge.results.figures.doubt import BUSY_GRAVE, BUSY_MILD
+from weighbridge.results.figures.summary import BY_ITSELF, Row
 from weighbridge.results.figures.use import Resource, StepUse, Throttled
 from weighbridge.results.judge.run_data import with_event_doubts
 from weighbridge.results.run.histogram import Histogram
 from weighbridge.results.run.resolved import RunEvent
 from weighbridge.results.run.step import EndpointTally, Measurement
-from weighbridge.results.show.latencies import delayed_share, tail_cause
 
 DISK = Resource(what="disk", host="store-1", tier="storage", share=0.95, limit="200 MB/s written")
 IDLE = altered(DISK, share=0.2)
-
-
-def share(latencies_ms: dict[float, int]) -> float:
-    tops = sorted(latencies_ms)
-    return delayed_share(
-        [round(top * 1000) for top in tops], list(accumulate(latencies_ms[top] for top in tops))
-    )
-
-
-@pytest.mark.parametrize(
-    ("latencies_ms", "found"),
-    [
-        ({2.0: 90, 3.0: 5, 42.5: 5}, 0.05),
-        ({2.0: 95, 12.0: 5}, 0.0),  # other pauses
-        ({2.0: 90, 12.0: 2, 22.0: 2, 32.0: 2, 42.5: 2, 52.0: 2}, 0.0),  # a long tail
-        ({2.0: 995, 42.5: 5}, 0.0),  # too few to be named
-        ({2.0: 93, 42.5: 2, 5000.0: 5}, 0.0),  # the tail is elsewhere
-        ({2.0: 90, 42.5: 5, 58.0: 3}, 0.0),  # others above it
-        ({200.0: 90, 241.0: 10}, 0.1),
-        ({}, 0.0),
-    ],
-)
-def test_requests_that_take_40_ms_longer_are_named_only_if_they_stand_apart(
-    latencies_ms: dict[float, int], found: float
-) -> None:
-    assert share(latencies_ms) == pytest.approx(found)
-
-
-def test_the_cpu_limit_comes_before_delays_and_those_before_full_resources() -> None:
-    quota = Doubt(
-        what="set by the CPU limit", grade="grave", words="CPU limit of gateway-1", metrics=("p99",)
-    )
-    full = changed(row("swift"), resources=(DISK,))
-    assert tail_cause(changed(full, doubts=(quota,)), 0.05) == "CPU limit of gateway-1"
-    assert tail_cause(full, 0.05).startswith("5 % of its requests took 40 ms longer")
-    assert tail_cause(full, 0.0) == "limited by the stores’ disks"
-    idle = changed(row("swift"), resources=(IDLE,))
-    assert tail_cause(idle, 0.0) == "no resource was seen at its limit"
-    assert tail_cause(row("swift"), 0.0) == ""
-
 
 WORKLOAD = made_workload(1000)
 REPEATS = 5
 HELD = Throttled(
     host="gateway-1",
-    tier="gateway",
     quota_cpus=0.6,
-    share_of_periods=0.9,
-    share_of_time=0.5,
     period_ms=100.0,
-    stall_ms=54.0,
-    stalls=180,
+    periods=200,
+    throttled_periods=180,
+    throttled_s=9.72,
+    window_s=19.44,
 )
 
 
@@ -228,7 +184,7 @@ def test_the_interval_of_a_lower_bound_has_no_upper_end() -> None:
 def test_a_percentile_in_bins_does_not_escape_the_cpu_limit(
     measured: dict[str, float], stall_ms: float, metrics: set[str]
 ) -> None:
-    held = altered(HELD, stall_ms=stall_ms)
+    held = altered(HELD, throttled_s=0.18 * stall_ms, window_s=0.36 * stall_ms)
     binned = [
         fake_measurement(workload="w", bins=True, seed=seed, **measured) for seed in range(REPEATS)
     ]

@@ -8,7 +8,17 @@ from typing import Any
 import pytest
 
 from fake_run import fake_run
-from made_rows import altered, changed, csv_of, made_row, made_workload, plan_of, present, step_of
+from made_rows import (
+    altered,
+    changed,
+    csv_of,
+    made_row,
+    made_workload,
+    plan_of,
+    present,
+    step_of,
+    summarize,
+)
 from made_up import COLUMNS, fake_measurement
 from weighbridge.results.figures.doubt import Doubt
 from weighbridge.results.figures.metric import MetricFigure
@@ -21,14 +31,14 @@ from weighbridge.results.figures.service_level import (
     served,
     stretches,
 )
-from weighbridge.results.figures.summary import Row, show_spread, shown, summarize
+from weighbridge.results.figures.summary import Row, show_spread, shown
 from weighbridge.results.figures.use import Resource, StepUse
 from weighbridge.results.figures.visit import read_visits
 from weighbridge.results.run.histogram import Histogram
 from weighbridge.results.run.resolved import ResolvedPlan
 from weighbridge.results.run.step import Measurement, Pass, StepKey, StepResult
 from weighbridge.results.run.store import RunStore
-from weighbridge.results.show.result_tables import results_table
+from weighbridge.results.show.report import results_grid
 from weighbridge.suites import Objects, Uniform
 
 ONE = made_workload(1000, runtime=2.0)
@@ -229,12 +239,10 @@ def test_csv_and_table_have_the_ends_of_intervals_and_the_table_sorts_by_the_upp
     assert (line["p90_ms"], line["p90_low_ms"], line["p90_high_ms"]) == ("", "10.0", "20.0")
     assert (line["p99_9_low_ms"], line["max_low_ms"], line["max_high_ms"]) == ("", "10.0", "20.0")
     assert line["driver"] == "cosbench"
-    shown = results_table(rows)
-    titles = [column.title for column in shown.columns]
-    (cells,) = shown.lines
-    assert {len(cells.cells), len(cells.values)} == {len(titles)}
-    assert (cells.cells[titles.index("p90")], cells.values[titles.index("p90")]) == ("(10, 20]", 20)
-    assert cells.cells[titles.index("Driver")] == "COSBench"
+    table = results_grid((*rows, altered(rows[0], driver="locust")))
+    place = table.head.index("p90 (ms)")
+    assert (table.lines[0][place], table.values[0][place]) == ("(10, 20]", 20)
+    assert table.lines[0][table.head.index("Driver")] == "COSBench"
 
 
 def test_the_csv_has_first_bytes_intervals_over_repeats_and_doubts() -> None:

@@ -9,9 +9,8 @@ import pytest
 
 from chart_sources import fake_chart_source, texts_of
 from fake_run import WORKLOADS, StepFaults, fake_run
-from made_rows import altered, changed, present
+from made_rows import altered, changed, present, summarize
 from weighbridge.results.figures.doubt import Doubt
-from weighbridge.results.figures.summary import summarize
 from weighbridge.results.judge.comparison import Kind
 from weighbridge.results.run.histogram import Histogram
 from weighbridge.results.run.step import Second, StepResult
@@ -28,7 +27,6 @@ from weighbridge.results.show.charts.over_time import (
     MAX_CELLS,
     LatencyMap,
     heat_maps,
-    latency_map,
     latency_over_time,
 )
 from weighbridge.results.show.charts.within_bound import bound_panels, hockey_stick
@@ -226,7 +224,7 @@ def test_two_groups_of_requests_are_distinguished_from_a_wide_spread() -> None:
     assert found.high_us >= 40_000
     wide = kind_with(repeat_of([round(1000 * 1.01**power) for power in range(800)]))
     assert gap(wide.layouts[0]) is None
-    chart = shares([grouped], [grouped])
+    (chart,) = shares([grouped])
     assert chart.finding.startswith("64 kB reads on swift form two groups: ")
     medians = [cell for cell in csv.DictReader(io.StringIO(chart.csv)) if not cell["repeat"]]
     assert [int(cell["percent"]) for cell in medians] == list(SHARES)
@@ -235,10 +233,8 @@ def test_two_groups_of_requests_are_distinguished_from_a_wide_spread() -> None:
 def test_captions_say_how_many_repeats_count() -> None:
     good = repeat_of(list(range(1000, 2000)))
     doubted = repeat_of(list(range(1000, 2000)), ranked=False, note="machine busy")
-    one, several, none = (
-        shares([kind], [kind])
-        for kind in (kind_with(good), kind_with(good, good), kind_with(doubted, doubted))
-    )
+    kinds = (kind_with(good), kind_with(good, good), kind_with(doubted, doubted))
+    one, several, none = (chart for kind in kinds for chart in shares([kind]))
     assert "One repeat" in one.caption
     assert "Bold: the geometric mean" in several.caption
     assert "One repeat" not in none.caption
@@ -258,15 +254,14 @@ def test_a_stall_is_found_and_shown() -> None:
 def test_a_stall_is_as_long_as_its_seconds_whatever_the_columns() -> None:
     def drawn(seconds: tuple[Second, ...], window_s: float, **more: int) -> LatencyMap:
         count = sum(one.count for one in seconds)
-        kind = kind_with(repeat_of([1000] * count, seconds, window_s))
-        return latency_map(kind.layouts[0], **more)
+        return LatencyMap(layout_of(repeat_of([1000] * count, seconds, window_s)), **more)
 
     seconds = (*(second(number, 5) for number in range(5)), second(8, 5), second(9, 5))
     found = drawn(seconds, 10.0, width_s=2)
-    assert found.stall == (5, 8)
-    assert [column["count"] for column in found.columns] == [10, 10, 5, 0, 10]
+    assert found.stalls == [(5, 8)]
+    assert {cell["from_s"]: cell["requests"] for cell in found.cells} == {0: 10, 2: 10, 4: 5, 8: 10}
     # Where requests are rare, seconds without one are no stall.
-    assert drawn(tuple(second(number, 1) for number in range(0, 20, 2)), 20.0).stall is None
+    assert drawn(tuple(second(number, 1) for number in range(0, 20, 2)), 20.0).stalls == []
     # A partial last second is left out.
     found = drawn((second(0, 5), second(1, 5), second(2, 1, band=60)), 2.3)
     assert found.length_s == 2
@@ -283,7 +278,8 @@ def test_what_is_not_ranked_is_shown_with_the_reason() -> None:
     assert panel.title == "swift (not ranked)"
     assert panel.finding.startswith("it drifted; slowest: ")
     both = layout_of(unsteady, repeat_of([1000] * 30, LATER, 6.0, repeat=1))
-    assert latency_map(both).repeat == 1, "one that counts is shown first"
+    shown = present(LatencyMap(both).repeat)
+    assert shown.repeat == 1, "one that counts is shown first"
 
 
 def test_failures_are_marked_over_their_second() -> None:

@@ -10,6 +10,7 @@ from fake_run import WORKLOADS, fake_run
 from made_rows import altered, changed
 from web_pages import WebPage
 from weighbridge.results import derive
+from weighbridge.results.features.open_run import open_run
 from weighbridge.results.figures.statistics import Ratio
 from weighbridge.results.judge.comparing import compare
 from weighbridge.results.judge.comparison import Comparison, Effect, Verdict
@@ -19,8 +20,7 @@ from weighbridge.results.run.resolved import ConfigFile, Sheet
 from weighbridge.results.run.store import RunStore
 from weighbridge.results.run.telemetry import Attested
 from weighbridge.results.show.page import vega_bundle
-from weighbridge.results.show.report import glance
-from weighbridge.results.show.result_tables import EFFECT_HEAD, effect_texts, results_table
+from weighbridge.results.show.report import effects_grid, glance, results_grid
 
 SHORT = altered(WORKLOADS[0], workers=(1,), runtime=1.0)
 HOSTILE = (
@@ -171,11 +171,9 @@ def test_steps_not_measured_or_left_out_are_listed_with_the_reason(page: WebPage
 
 
 def test_every_column_of_the_table_is_defined(page: WebPage, run: RunStore) -> None:
-    columns = results_table(()).columns
-    assert all(column.about for column in columns)
-    assert {
-        f"{column.title}, {column.unit}" if column.unit else column.title for column in columns
-    } <= set(page.words)
+    table = results_grid(open_run(run.folder).rows)
+    assert all(table.abouts)
+    assert set(table.head) <= set(page.words)
 
 
 def test_names_and_texts_from_users_are_inert(runs: Path) -> None:
@@ -256,19 +254,15 @@ def compared(*effects: Effect) -> Comparison:
 
 def test_each_effect_is_a_line_with_a_cell_for_each_column() -> None:
     ratio = Ratio(value=0.5, low=0.4, high=0.6, repeats=5)
-    lines = effect_texts(
-        compared(effect("worse", ratio), effect("not comparable", None, workers=None))
-    )
-    assert [len(line.cells) for line in lines] == [len(EFFECT_HEAD)] * 2
-    about = ("64 kB reads", "4", "swift", "throughput")
-    assert lines[0].cells[:6] == (*about, "0.50×", "0.40× to 0.60×")
-    assert lines[0].cells[-2:] == ("worse", "")
-
-
-def test_an_unknown_value_is_shown_as_a_dash_and_sorted_as_empty() -> None:
-    (line,) = effect_texts(compared(effect("not comparable", None)))
-    assert line.cells[4:11] == ("–",) * 7
-    assert line.values[4:11] == ("",) * 7
+    known = compared(effect("worse", ratio), effect("not comparable", None, workers=None))
+    grid = effects_grid(known, over="repeats", subject="layout")
+    assert [len(line) for line in grid.lines] == [len(grid.head)] * 2
+    about = ["64 kB reads", "4", "swift", "throughput"]
+    assert grid.lines[0][:5] == [*about, "0.500 (0.400 to 0.600)"]
+    assert grid.lines[0][-2:] == ["worse", ""]
+    assert grid.lines[1][4] == "–"
+    assert grid.values[1][4] is None
+    assert grid.bad == [1]
 
 
 @pytest.mark.parametrize(
@@ -279,8 +273,8 @@ def test_an_unknown_value_is_shown_as_a_dash_and_sorted_as_empty() -> None:
     ],
 )
 def test_only_lines_with_a_claim_are_not_weak(verdict: Verdict, weak: bool) -> None:
-    (line,) = effect_texts(compared(effect(verdict, None)))
-    assert line.weak is weak
+    grid = effects_grid(compared(effect(verdict, None)), over="repeats", subject="layout")
+    assert bool(grid.bad) is weak
 
 
 def test_a_p_value_is_never_shown_as_zero() -> None:

@@ -11,10 +11,10 @@ from fake_tuning import FakeCourse, fake_tuning
 from made_cuts import record_made_cuts
 from made_rows import altered, changed, present
 from talks import FIVE, SHORT, SPOILT, deck_of, of_workload, slide, text_of, with_control
-from weighbridge.results.features.find.rates import Found, FoundKind, FoundRate, highest_rates
+from weighbridge.results.features.find import Found, FoundKind, FoundRate, highest_rates
 from weighbridge.results.features.open_run import open_run
 from weighbridge.results.features.outages import outages
-from weighbridge.results.features.study.study import FILE, StudyRun
+from weighbridge.results.features.study import FILE, StudyRun
 from weighbridge.results.features.tuning import tuning_result
 from weighbridge.results.figures.doubt import Doubt
 from weighbridge.results.judge.run_data import RunData

@@ -13,18 +13,18 @@ from chart_sources import fake_chart_source
 from compared_rows import MILD, times
 from compared_rows import row as row_of
 from fake_run import WORKLOADS, fake_run
-from made_rows import altered, changed
+from made_rows import altered, changed, summarize
 from weighbridge.common.structure import Level
-from weighbridge.results.features.layers.feature import ceiling_lines
-from weighbridge.results.features.layers.staircase import LayerStep, Staircase
+from weighbridge.results.features.layers import ceiling_lines
+from weighbridge.results.features.staircase import LayerStep, Staircase
 from weighbridge.results.figures.doubt import Doubt
 from weighbridge.results.figures.metric import MetricFigure
-from weighbridge.results.figures.summary import Row, summarize
+from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.comparing import compare
 from weighbridge.results.run.store import RunStore
 from weighbridge.results.show.chart import NOT_COMPARABLE, PROVISIONAL, Chart, Panel
 from weighbridge.results.show.chart_source import CeilingLine
-from weighbridge.results.show.charts.bars import throughput_bars
+from weighbridge.results.show.charts.bars import ratio_chart, throughput_bars
 from weighbridge.results.show.charts.by_workers import (
     ceiling_layers,
     far_ceilings,
@@ -33,7 +33,6 @@ from weighbridge.results.show.charts.by_workers import (
     throughput_by_workers,
     top_with_ceilings,
 )
-from weighbridge.results.show.charts.ratios import ratio_chart
 from weighbridge.results.show.scales import AxisScale
 
 HELD = Doubt(what="set by the CPU limit", grade="grave", words="throttled", metrics=("p90",))
@@ -89,7 +88,7 @@ def test_a_panel_of_latency_omits_what_is_not_comparable_and_marks_lower_bounds(
         "p90 and the slowest request by worker count",
     )
     panel, headline = said(p90_ms=5000.0, at_least=("p90",))
-    assert "≥ 5,000 ms swift" in panel
+    assert "≥ 5,000 ms on swift" in panel
     assert "≥ 5,000 ms on swift" in headline
 
 
@@ -180,7 +179,7 @@ def test_a_latency_in_a_bin_is_a_bar_that_no_line_joins(runs: Path) -> None:
     run = fake_run(runs, workloads=[small], repeats=1, driver="cosbench", telemetry=False)
     chart = latency(run, summarize(run.plan(), run.steps()))
     assert "Bars: the bin that holds the latency." in chart.caption
-    assert chart.panels[0].finding.startswith("p90 at 32 workers in (")
+    assert chart.panels[0].finding.startswith("p90 at 32 workers: in (")
     beast, swift = (drawn(chart)["small-read", name, 4] for name in ("rgw-beast", "swift"))
     assert beast["_x"] < 4 < swift["_x"], "bars of two layouts are side by side"
     for row in drawn(chart).values():

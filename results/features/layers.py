@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.structure import Level
-from weighbridge.results.features.layers.staircase import (
+from weighbridge.results.features.staircase import (
     HARDWARE,
     INSIDE,
     LAYER_BOUND,
