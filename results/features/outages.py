@@ -24,17 +24,7 @@ from weighbridge.results.judge.comparing import compare
 from weighbridge.results.judge.comparison import Comparison, Kind, Verdict, kind_of, subjects
 from weighbridge.results.judge.host_equality import unequal_shares
 from weighbridge.results.judge.run_data import RunData, of_run
-from weighbridge.results.judge.trust import (
-    TrustSign,
-    control_signs,
-    driver_sign,
-    failures_sign,
-    hosts_sign,
-    machine_sign,
-    repeats_sign,
-    rows_left_out,
-    steadiness_words,
-)
+from weighbridge.results.judge.trust import TrustSign, rows_left_out, steadiness_words, trust
 from weighbridge.results.numbers import UNKNOWN, counted, show_figure, upper
 from weighbridge.results.run import StepKey, Telemetry
 from weighbridge.results.run.durability import Outage, read_outages
@@ -496,42 +486,36 @@ def outage_sections(data: RunData) -> Iterator[Section]:
 def outage_signs(data: RunData) -> tuple[TrustSign, ...]:
     """Signs of trust where something died in every step: rates are judged until then."""
     broken, plan = outages(data), data.plan
-    rows = [outage.row for outage in broken.rows if outage.row.points]
-    if not rows:
-        return ()
-    signs = (
-        hosts_sign(data.attested, plan.measured, unequal=bool(unequal_shares(plan))),
-        machine_sign(plan.hardware.kind, rows),
-        _steady_before(rows),
-        driver_sign(rows),
-        repeats_sign(rows),
-        *control_signs(broken.comparison),
-        _failures_before(broken.rows),
-    )
-    # Such a report has hardly any other section.
-    return tuple(
-        sign if sign.section == "hosts" else sign.model_copy(update={"section": "outages"})
-        for sign in signs
-    )
+    rows = [outage.row for outage in broken.rows]
+    unequal = bool(unequal_shares(plan))
+    signs = []
+    for sign in trust(
+        plan.hardware.kind, plan.measured, rows, data.attested, broken.comparison, unequal=unequal
+    ):
+        update: dict[str, str] = {}
+        if sign.title == "Steady":
+            update = _steady_before([row for row in rows if row.points])
+        elif sign.title == "Errors":
+            update = _failures_before(broken.rows, sign)
+        # Such a report has hardly any other section.
+        update |= {} if sign.section == "hosts" else {"section": "outages"}
+        signs.append(sign.model_copy(update=update))
+    return tuple(signs)
 
 
-def _steady_before(rows: Sequence[Row]) -> TrustSign:
+def _steady_before(rows: Sequence[Row]) -> dict[str, str]:
     each = [{point.steady_before for point in row.used} for row in rows]
     verdicts = [False if False in one else None if None in one else True for one in each]
     state, words = steadiness_words(verdicts, blind="unknown")
-    return TrustSign(
-        title="Steady",
-        state=state,
-        words=f"{words}, until the fault" if state == "good" else words,
-        detail="results: throughput before something died",
-        section="outages",
-    )
+    return {
+        "state": state,
+        "words": f"{words}, until the fault" if state == "good" else words,
+        "detail": "results: throughput before something died",
+    }
 
 
-def _failures_before(broken: Sequence[OutageRow]) -> TrustSign:
+def _failures_before(broken: Sequence[OutageRow], sign: TrustSign) -> dict[str, str]:
     """Requests that failed before anything died; those after it are what was to be seen."""
-    rows = [outage.row for outage in broken]
-    sign = failures_sign(rows)
     # Of complete seconds, over the repeats that count.
     counts = [
         round(
@@ -542,16 +526,16 @@ def _failures_before(broken: Sequence[OutageRow]) -> TrustSign:
         if outage.seconds
     ]
     before, after = sum(counts), sum(sum(outage.errors.values()) for outage in broken)
-    if all(row.valid for row in rows) and not rows_left_out(rows):
-        update = {"state": "good", "words": "none before"}
-        if len(counts) < len(rows):
-            words = f"not recorded in {len(rows) - len(counts)} of {len(rows)}"
-            update = {"state": "unknown", "words": words}
-        elif before:
-            update = {"state": "doubt", "words": f"{before:,}"}
-        sign = sign.model_copy(update=update)
-    detail = f"failed requests before something died; {after:,} after it"
-    return sign.model_copy(update={"detail": detail})
+    update = {"detail": f"failed requests before something died; {after:,} after it"}
+    rows = [outage.row for outage in broken]
+    if any(not row.valid for row in rows) or rows_left_out(rows):
+        return {"state": sign.state, "words": sign.words, **update}
+    if len(counts) < len(rows):
+        words = f"not recorded in {len(rows) - len(counts)} of {len(rows)}"
+        return {"state": "unknown", "words": words, **update}
+    if before:
+        return {"state": "doubt", "words": f"{before:,}", **update}
+    return {"state": "good", "words": "none before", **update}
 
 
 def outage_charts(source: ChartSource) -> tuple[Chart, ...]:

@@ -308,18 +308,11 @@ NAMES: Final[dict[Level, str]] = {
     "rbd": "RBD",
     "cephfs": "CephFS",
 }
-PLAIN: Final[dict[Level, str]] = NAMES | {
-    "disk": "disks",
-    "network": "network",
-    "object-server": "object servers",
-    "gateway": "gateway",
-}
+_COMMON_NOUNS: Final[tuple[Level, ...]] = ("disk", "network", "object-server", "gateway")
+PLAIN: Final[dict[Level, str]] = NAMES | {level: NAMES[level].lower() for level in _COMMON_NOUNS}
 """Names of the layers in the middle of a sentence."""
-INSIDE: Final[dict[Level, str]] = NAMES | {
-    "disk": "its disks",
-    "osd": "its OSDs alone",
-    "network": "its network",
-    "object-server": "its object servers",
+INSIDE: Final[dict[Level, str]] = PLAIN | {
+    **{level: f"its {PLAIN[level]}" for level in ("disk", "osd", "network", "object-server")},
     "gateway": "one gateway",
 }
 """Names of a layout's layers within a sentence."""
