@@ -19,8 +19,7 @@ from types import MappingProxyType
 from typing import Final
 
 from weighbridge.results.figures.doubt import PairDoubt, graves
-from weighbridge.results.figures.metric import Metric
-from weighbridge.results.figures.metrics import METRICS, compared
+from weighbridge.results.figures.metrics import METRICS, Metric, compared
 from weighbridge.results.figures.statistics import (
     CONFIDENCE,
     FARTHEST,
