@@ -24,8 +24,7 @@ from weighbridge.results.features.tuning.tuning_result import (
     tuned,
 )
 from weighbridge.results.figures.doubt import doubt_words, graves
-from weighbridge.results.figures.metric import Metric
-from weighbridge.results.figures.metrics import METRICS
+from weighbridge.results.figures.metrics import METRICS, Metric
 from weighbridge.results.figures.power_mark import ACKNOWLEDGED, CUTS_THAT_LOST
 from weighbridge.results.figures.summary import Row, shown
 from weighbridge.results.figures.use import limit_brief, saturated
