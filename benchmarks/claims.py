@@ -19,7 +19,7 @@ intervals of cells that cover the truth; where one cell differs by what another 
 find 8 times in 10, runs that find it (target: 80), and the median of those differences; cells that
 differ by exactly the practical bound and are called equivalent (target: at most 5).
 
-A second table compares runs (`results.features.compare_runs.comparison.compare_runs`): an
+A second table compares runs (`results.features.compare_runs.compare_runs`): an
 unchanged layout, measured on days that differ, is called worse somewhere, by the repeats of the two
 runs alone and with so many runs of the same thing known (target: at most 5); and a layout that
 became 30 % slower in all cells is.
@@ -41,8 +41,8 @@ from typing import Final
 import numpy as np
 
 from benchmarks.simulated_runs import DIRECTION, Array, SimulatedCell, noise_of, rows_of
-from weighbridge.results.features.compare_runs.comparison import RUNS, compare_runs, regressions
-from weighbridge.results.features.compare_runs.guard import ComparedRun, Guarded
+from weighbridge.results.features.compare_runs import RUNS, compare_runs, regressions
+from weighbridge.results.features.run_guard import ComparedRun, Guarded
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.comparing import compare
 from weighbridge.results.judge.comparison import Comparison, Effect

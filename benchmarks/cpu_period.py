@@ -89,20 +89,19 @@ def set_period(deployment: Deployment, period_s: float) -> None:
 
 def throttled(
     before: Counters, after: Counters, cpus: float, period_s: float, took_s: float
-) -> Throttled | None:
+) -> Throttled:
     """How the gateway's host was throttled between two samples of its counters."""
     grown = [
         float(getattr(after, name) or 0) - float(getattr(before, name) or 0)
         for name in ("cpu_periods", "throttled_periods", "throttled_s")
     ]
     quota = quota_of(cpus, period_s)
-    return Throttled.counted(
+    return Throttled(
         host=GATEWAY,
-        tier="gateway",
         quota_cpus=cpus,
         period_ms=quota.period_us / 1e3,
-        periods=int(grown[0]),
-        throttled_periods=int(grown[1]),
+        periods=grown[0],
+        throttled_periods=grown[1],
         throttled_s=grown[2],
         window_s=took_s,
     )

@@ -1,8 +1,8 @@
 """How often a history tells a change where there is none, and how soon it finds a step of 10 %.
 
 Histories are simulated with fixed seeds, and searched as `weighbridge history` does
-(`results.features.history.change_points`) after each run, as CI would: one layout, two workloads at
-three worker counts, throughput and p90, 12 series. Runs scatter by a standard deviation of the
+(`results.features.run_series.change_points`) after each run, as CI would: one layout, two workloads
+at three worker counts, throughput and p90, 12 series. Runs scatter by a standard deviation of the
 logarithm; half of its variance is shared by all cells of a run, as in `benchmarks/claims.py`, and
 p90 rises where throughput falls. Cells of five repeats scattered so in the runs of this suite on
 two shared cores: 1 to 8 % (a median of 3 %) in one, 3 to 12 % (6 %) in docs/example.
@@ -30,7 +30,7 @@ from typing import Final
 import numpy as np
 
 from benchmarks.simulated_runs import Array
-from weighbridge.results.features.history import run_series as series
+from weighbridge.results.features import run_series as series
 from weighbridge.suites import Bounds
 
 RUNS: Final = 100

@@ -10,9 +10,9 @@ from pydantic import Field, JsonValue
 from weighbridge.common.errors import UsageError, WeighbridgeError
 from weighbridge.common.record import JsonDocument, Record
 from weighbridge.results.derivation import ANSWER, Derived
-from weighbridge.results.features.compare_runs.guard import Guarded
 from weighbridge.results.features.durability import LayoutDurability, durability
-from weighbridge.results.features.history.history import History
+from weighbridge.results.features.history import History
+from weighbridge.results.features.run_guard import Guarded
 from weighbridge.results.features.tuning.feature import LEDGER, TRIALS
 from weighbridge.results.figures.statistics import Ratio
 from weighbridge.results.judge.comparison import Comparison, NoiseFloor

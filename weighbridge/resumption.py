@@ -24,7 +24,7 @@ from weighbridge.conductor.facts import facts_of_machine
 from weighbridge.conductor.plan import Plan
 from weighbridge.conductor.step_runner import complete_steps
 from weighbridge.gateways.gateway import Say
-from weighbridge.results.features.find.searches import read_searches
+from weighbridge.results.features.rate_search import read_searches
 from weighbridge.results.run.reading import read_bounded
 from weighbridge.results.run.resolved import Manifest
 from weighbridge.results.run.step import StepKey
@@ -108,7 +108,7 @@ def load_run(folder: Path) -> ResumableRun:
 
 
 def _searching(store: RunStore, plan: Plan) -> frozenset[StepKey]:
-    searches = read_searches(store, plan)
+    searches = read_searches(store, plan.suite, plan.find)
     if searches is None:
         return frozenset()
     keys = (key for visit in plan.visits for key in plan.searched(visit))

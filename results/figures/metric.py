@@ -1,4 +1,4 @@
-"""A metric: how one figure of a step is read, merged over repeats, shown and compared."""
+"""What is known of one figure of a step: a value, a bin or a bound; and how repeats are merged."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from statistics import median
-from typing import Annotated, Any, Final, Literal, Protocol
+from typing import Any, Final
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, model_validator
+from pydantic import NonNegativeFloat, NonNegativeInt, model_validator
 
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.common.record import Record
 from weighbridge.results.figures import statistics
 from weighbridge.results.numbers import show_ms
 from weighbridge.results.run import Bins, rank_of
-from weighbridge.results.run.step import Tally
-from weighbridge.suites import Bounds, Workload
 
 
 class Interval(Record):
@@ -93,19 +91,19 @@ def summed(found: Sequence[Bins]) -> Bins:
     )
 
 
-def middle(found: Sequence[Interval]) -> Interval:
+def middle(bins: Sequence[Interval]) -> Interval:
     """The interval of the median of latencies in these bins. Raises StatisticsError if empty."""
-    return _of_edges(median, found)
+    return _of_edges(median, bins)
 
 
-def highest(found: Sequence[Interval]) -> Interval:
+def highest(bins: Sequence[Interval]) -> Interval:
     """The interval of the maximum of latencies in these bins. Raises ValueError if empty."""
-    return _of_edges(max, found)
+    return _of_edges(max, bins)
 
 
-def _of_edges(pick: Callable[[Iterable[float]], float], found: Sequence[Interval]) -> Interval:
-    high_ms = pick(one.top_ms for one in found)
-    low_ms = pick(one.low_ms for one in found)
+def _of_edges(pick: Callable[[Iterable[float]], float], bins: Sequence[Interval]) -> Interval:
+    high_ms = pick(each.top_ms for each in bins)
+    low_ms = pick(each.low_ms for each in bins)
     return Interval(low_ms=low_ms, high_ms=None if math.isinf(high_ms) else high_ms)
 
 
@@ -155,52 +153,58 @@ class MetricFigure(Record):
 
 NOTHING: Final = MetricFigure()
 
-
 Merge = Callable[[Sequence[MetricFigure]], MetricFigure]
+"""How the figures of repeats become one; NOTHING if one is unknown, as the rest is another set."""
 
 
-def geometric_mean(found: Sequence[MetricFigure]) -> MetricFigure:
-    """0 if a value is 0; NOTHING if one is unknown, as the rest is another set; for bins that of
-    the median.
-    """
-    values = [one.value for one in found if one.value is not None]
-    bins = [one.within for one in found if one.within is not None]
-    if values and len(values) == len(found):
-        return MetricFigure(value=statistics.geometric_mean(values) if min(values) > 0 else 0.0)
-    return MetricFigure(within=middle(bins)) if bins and len(bins) == len(found) else NOTHING
+def _merged(
+    figures: Sequence[MetricFigure],
+    of_values: Callable[[Sequence[float]], float],
+    of_bins: Callable[[Sequence[Interval]], Interval] | None = None,
+    *,
+    of_some: bool = False,
+) -> MetricFigure:
+    """`of_some`: also of those that are known alone."""
+    values = [figure.value for figure in figures if figure.value is not None]
+    bins = [figure.within for figure in figures if figure.within is not None]
+    if values and (of_some or len(values) == len(figures)):
+        return MetricFigure(value=of_values(values))
+    if of_bins is not None and bins and (of_some or len(bins) == len(figures)):
+        return MetricFigure(within=of_bins(bins))
+    return NOTHING
 
 
-def average(found: Sequence[MetricFigure]) -> MetricFigure:
-    """The arithmetic mean, for shares that may be 0; NOTHING if a value is unknown."""
-    values = [one.value for one in found if one.value is not None]
-    known = values and len(values) == len(found)
-    return MetricFigure(value=sum(values) / len(values)) if known else NOTHING
-
-
-def largest(found: Sequence[MetricFigure]) -> MetricFigure:
-    """The largest known value, or its bin."""
-    values = [one.value for one in found if one.value is not None]
-    bins = [one.within for one in found if one.within is not None]
-    if values:
-        return MetricFigure(value=max(values))
-    return MetricFigure(within=highest(bins)) if bins else NOTHING
-
-
-def total(found: Sequence[MetricFigure]) -> MetricFigure:
-    """The sum; NOTHING if a value is unknown."""
-    values = [one.value for one in found if one.value is not None]
-    return MetricFigure(value=sum(values)) if values and len(values) == len(found) else NOTHING
-
-
-def mean_of_all(found: Sequence[MetricFigure]) -> MetricFigure:
-    """The sum of totals over the sum of counts (`parts`); NOTHING if one is unknown."""
-    parts = [one.parts for one in found if one.parts is not None]
-    count = sum(one[1] for one in parts)
-    return (
-        MetricFigure(value=sum(one[0] for one in parts) / count)
-        if count and len(parts) == len(found)
-        else NOTHING
+def geometric_mean(figures: Sequence[MetricFigure]) -> MetricFigure:
+    """0 if a value is 0; for bins that of the median."""
+    return _merged(
+        figures,
+        lambda values: statistics.geometric_mean(values) if min(values) > 0 else 0.0,
+        middle,
     )
+
+
+def average(figures: Sequence[MetricFigure]) -> MetricFigure:
+    """The arithmetic mean, for shares that may be 0."""
+    return _merged(figures, lambda values: sum(values) / len(values))
+
+
+def largest(figures: Sequence[MetricFigure]) -> MetricFigure:
+    """The largest known value, or its bin."""
+    return _merged(figures, max, highest, of_some=True)
+
+
+def total(figures: Sequence[MetricFigure]) -> MetricFigure:
+    """The sum."""
+    return _merged(figures, sum)
+
+
+def mean_of_all(figures: Sequence[MetricFigure]) -> MetricFigure:
+    """The sum of totals over the sum of counts (`parts`)."""
+    parts = [figure.parts for figure in figures if figure.parts is not None]
+    count = sum(part[1] for part in parts)
+    if not count or len(parts) < len(figures):
+        return NOTHING
+    return MetricFigure(value=sum(part[0] for part in parts) / count)
 
 
 SPAN_S: Final = 5
@@ -225,6 +229,8 @@ class OutageFigures(Record):
     recover_s: NonNegativeFloat | None
     """Until the first of SPAN_S seconds with BACK of the rate before; None: not in the window."""
     recover_within_s: NonNegativeFloat
+    stall_us: NonNegativeInt | None = None
+    """The longest time that a worker got no success, in any operation; None if unknown."""
     unanswered_s: NonNegativeInt
     """Complete seconds after the fault in which nothing succeeded."""
     missed_s: NonNegativeFloat
@@ -240,133 +246,3 @@ class OutageFigures(Record):
 
 OF_ANY: Final = ("samples", "errors")
 """Metrics that also workloads with `fault` have."""
-
-
-class OperationReader(Protocol):
-    """One operation of a measured step, as a metric reads it."""
-
-    tally: Tally
-    window_s: float
-    done: int
-    """Operations of the step that succeeded, of any kind."""
-    offered: float | None
-    """Requests of this operation that were due in the window; None without `overload`."""
-    good: int | None
-    """Successes within the time of the workload's `overload`; None as for `offered`."""
-    sent_share: float | None
-    """The share of the step's due requests that were sent, from 0 to 1; None as for `offered`."""
-    stall_us: int | None
-    """The longest time that a worker got no success, in any operation; None if unknown."""
-    outage: OutageFigures | None
-    """What a fault did to it; None unless its workload has one, and if no rate before it is known.
-    """
-    gateway_cpu_s: float | None
-    storage_cpu_s: float | None
-    """CPU seconds of all hosts of the tier in the window; None if unknown."""
-    from_disk: float | None
-    """Bytes read from disks for each byte that reads answered; None if not only reads did."""
-
-    def latency(self, percent: float) -> MetricFigure | None:
-        """A latency percentile in ms; 100: the maximum. None if unknown or with too few samples."""
-
-    def first_byte(self, percent: float) -> MetricFigure | None:
-        """A percentile of the time to first byte in ms; None also of what returns no body."""
-
-
-class Metric(Record):
-    """One figure of a step. Its export columns are `<key>_<suffix>`, with `_` for `-` and `.`."""
-
-    key: Annotated[str, Field(pattern=r"^[a-z][a-z0-9.-]*$")]
-    name: str
-    """Its name in sentences: `p90`."""
-    title: str
-    """Its name in table headers."""
-    unit: str
-    suffix: Annotated[str, Field(pattern=r"^[a-z0-9_]*$")]
-    """The unit in column names: `ops_s`."""
-    group: Literal["rate", "latency", "count", "cost"]
-    about: str
-    """What it is, in one sentence."""
-    over_repeats: str = ""
-    """How a table cell combines several repeats, in sentences."""
-    read: Callable[[OperationReader], MetricFigure | float | None]
-    merge: Merge = geometric_mean
-    also_left_out: bool = False
-    """Whether repeats that are left out of all other figures count."""
-    of_overload: bool = False
-    """Whether only workloads with `overload` have it."""
-    of_outage: bool = False
-    """Whether only workloads with `fault` have it; of others these have only counts."""
-    better: Literal["more", "less"] | None = None
-    """None: only shown, not compared."""
-    percent: Annotated[float, Field(gt=0, le=100)] | None = None
-    """Its percentile, 100 for a maximum; None: it is not a percentile."""
-    binned: bool = False
-    """Whether a driver may report it in bins."""
-    bound: str | Annotated[float, Field(ge=1)] = 1.10
-    """The practical threshold as a ratio, or the key of a suite's `bounds` that sets it."""
-    resolution: Annotated[float, Field(ge=0)] = 0.0
-    """In its unit: a figure may be too large by less than this. Such a metric has its own `bound`.
-    """
-    is_integer: bool = False
-    digits: int = 3
-    """Significant digits in tables for people."""
-    page: bool = True
-    paper: bool = False
-    """Whether the report's table has it as a column, and tables for papers."""
-    terminal: str = ""
-    """Its column header in the terminal; empty: not shown there."""
-
-    @model_validator(mode="after")
-    def _bounded(self) -> Metric:
-        if self.resolution and isinstance(self.bound, str):
-            raise ValueError("a metric with a resolution needs a bound of its own, as a number")
-        return self
-
-    @property
-    def stem(self) -> str:
-        """The key as used in column names."""
-        return self.key.replace("-", "_").replace(".", "_")
-
-    @property
-    def column(self) -> str:
-        """Its column name: `p90_ms`."""
-        return self._column()
-
-    @property
-    def bin_columns(self) -> tuple[str, str]:
-        """Column names of its bin's edges: `p90_low_ms`, `p90_high_ms`."""
-        return self._column("low"), self._column("high")
-
-    @property
-    def spread_columns(self) -> tuple[str, str]:
-        """Column names of its 95 % interval over repeats: `p90_over_repeats_low_ms`."""
-        return self._column("over_repeats_low"), self._column("over_repeats_high")
-
-    @property
-    def is_compared(self) -> bool:
-        """Whether differences are judged."""
-        return self.better is not None
-
-    def is_of(self, workload: Workload) -> bool:
-        """Whether steps of a workload have it."""
-        if workload.fault is not None:
-            return self.of_outage or self.key in OF_ANY
-        return not self.of_outage and not (self.of_overload and workload.overload is None)
-
-    def bound_of(self, bounds: Bounds) -> float:
-        """The practical threshold as a ratio of at least 1."""
-        return float(getattr(bounds, self.bound)) if isinstance(self.bound, str) else self.bound
-
-    def better_at(self, ratio: float) -> bool:
-        """Whether `ratio` times another is better. Raises ValueError if it is not compared."""
-        if self.better is None:
-            raise ValueError(f"{self.key} is not compared")
-        return (ratio > 1) == (self.better == "more")
-
-    def gain(self, ratio: float) -> float:
-        """How many times better `ratio` times another is. Raises ValueError if not compared."""
-        return ratio if self.better_at(2.0) else 1 / ratio
-
-    def _column(self, *parts: str) -> str:
-        return "_".join(part for part in (self.stem, *parts, self.suffix) if part)

@@ -9,8 +9,10 @@ the group `weighbridge.metrics`, named by the metric's key.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Final
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -18,29 +20,128 @@ from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
 from weighbridge.results.figures.metric import (
     NOTHING,
+    OF_ANY,
     Interval,
-    Metric,
+    Merge,
     MetricFigure,
-    OperationReader,
+    OutageFigures,
     average,
+    geometric_mean,
     largest,
     mean_of_all,
     total,
 )
-from weighbridge.suites import TRAITS
+from weighbridge.results.figures.reading import Reading
+from weighbridge.suites import TRAITS, Bounds, Workload
 
-__all__ = [
-    "METRICS",
-    "WITH_BODIES",
-    "Figures",
-    "Metric",
-    "MetricKey",
-    "by_column",
-    "compared",
-]
+Read = Callable[[Reading], MetricFigure | float | None]
+"""How a metric is read from one operation of a step; None if it is unknown."""
 
 
-WITH_INTERVAL: Final = "Geometric mean over the repeats, ± half of its 95 % interval."
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """One figure of a step. Its export columns are `<key>_<suffix>`, with `_` for `-` and `.`.
+    Raises ValueError if its fields do not fit.
+    """
+
+    key: str
+    name: str
+    """Its name in sentences: `p90`."""
+    title: str
+    """Its name in table headers."""
+    unit: str
+    suffix: str
+    """The unit in column names: `ops_s`."""
+    group: Literal["rate", "latency", "count", "cost"]
+    about: str
+    """What it is, in one sentence."""
+    over_repeats: str = ""
+    """How a table cell combines several repeats, in sentences."""
+    read: Read
+    merge: Merge = geometric_mean
+    also_left_out: bool = False
+    """Whether repeats that are left out of all other figures count."""
+    of_overload: bool = False
+    """Whether only workloads with `overload` have it."""
+    of_outage: bool = False
+    """Whether only workloads with `fault` have it; of others these have only counts."""
+    better: Literal["more", "less"] | None = None
+    """None: only shown, not compared."""
+    percent: float | None = None
+    """Its percentile, 100 for a maximum; None: it is not a percentile."""
+    binned: bool = False
+    """Whether a driver may report it in bins."""
+    bound: str | float = 1.10
+    """The practical threshold as a ratio, or the key of a suite's `bounds` that sets it."""
+    resolution: float = 0.0
+    """In its unit: a figure may be too large by less than this. Such a metric has its own `bound`.
+    """
+    is_integer: bool = False
+    page: bool = True
+    paper: bool = False
+    """Whether the report's table has it as a column, and tables for papers."""
+    terminal: str = ""
+    """Its column header in the terminal; empty: not shown there."""
+
+    def __post_init__(self) -> None:
+        named = re.fullmatch(r"[a-z][a-z0-9.-]*", self.key) and re.fullmatch("\\w*", self.suffix)
+        if not named:
+            raise ValueError(f"{self.key!r} and {self.suffix!r} make no name of a column")
+        if isinstance(self.bound, str) and self.resolution:
+            raise ValueError("a metric with a resolution needs a bound of its own, as a number")
+        if isinstance(self.bound, float) and self.bound < 1:
+            raise ValueError(f"{self.bound} is no bound of {self.key}: give a ratio of at least 1")
+
+    @property
+    def stem(self) -> str:
+        """The key as used in column names."""
+        return self.key.replace("-", "_").replace(".", "_")
+
+    @property
+    def column(self) -> str:
+        """Its column name: `p90_ms`."""
+        return self._column()
+
+    @property
+    def bin_columns(self) -> tuple[str, str]:
+        """Column names of its bin's edges: `p90_low_ms`, `p90_high_ms`."""
+        return self._column("low"), self._column("high")
+
+    @property
+    def spread_columns(self) -> tuple[str, str]:
+        """Column names of its 95 % interval over repeats: `p90_over_repeats_low_ms`."""
+        return self._column("over_repeats_low"), self._column("over_repeats_high")
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether differences are judged."""
+        return self.better is not None
+
+    def is_of(self, workload: Workload) -> bool:
+        """Whether steps of a workload have it."""
+        if workload.fault is not None:
+            return self.of_outage or self.key in OF_ANY
+        return not self.of_outage and not (self.of_overload and workload.overload is None)
+
+    def bound_of(self, bounds: Bounds) -> float:
+        """The practical threshold as a ratio of at least 1."""
+        return float(getattr(bounds, self.bound)) if isinstance(self.bound, str) else self.bound
+
+    def better_at(self, ratio: float) -> bool:
+        """Whether `ratio` times another is better. Raises ValueError if it is not compared."""
+        if self.better is None:
+            raise ValueError(f"{self.key} is not compared")
+        return (ratio > 1) == (self.better == "more")
+
+    def gain(self, ratio: float) -> float:
+        """How many times better `ratio` times another is. Raises ValueError if not compared."""
+        return ratio if self.better_at(2.0) else 1 / ratio
+
+    def _column(self, *parts: str) -> str:
+        return "_".join(part for part in (self.stem, *parts, self.suffix) if part)
+
+
+WITH_BODIES: Final = tuple(name for name, traits in TRAITS.items() if traits.moves_bodies)
 REFUSED: Final = ("http-503", "http-429", "http-498")
 """Classes of failures by which a server says that it has too much to do; radosgw answers 498 over
 Swift's API (seen with 16.2).
@@ -50,95 +151,122 @@ OUTSTANDING: Final = ("unfinished",)
 """Those outstanding when the window closed, which nobody saw end. About as many from before the
 window are counted in it: to count both would make more than were due.
 """
+WHOLE_SECOND: Final = 1.0
+"""Times of an outage are read from complete seconds: the first after the fault begins up to this
+much later.
+"""
+_SUFFIXES: Final = {"op/s": "ops_s", "MB/s": "mb_s", "%": "percent", "s/1000 op": "s_per_1000_ops"}
+"""Units in column names, if not as they are."""
+_INTERVAL: Final = "Geometric mean over the repeats, ± half of its 95 % interval."
+_MEAN: Final = "Geometric mean over the repeats."
+_AVERAGE: Final = "Mean over the repeats."
+_OF_PERCENTILES: Final = (
+    "Geometric mean of the repeats’ percentiles; for p90 and p99 ± half of its 95 % interval. "
+    "For one repeat: its order-statistic interval in square brackets. "
+    "(10, 20]: the driver counts in bins, and it lies in this one."
+)
 
 
-def _of_offered(one: OperationReader, count: float | None) -> float | None:
-    return None if count is None or not one.offered else 100 * count / one.offered
-
-
-def _failures(one: OperationReader, classes: tuple[str, ...]) -> int:
-    return sum(one.tally.errors.get(name, 0) for name in classes)
-
-
-def _share_metric(
-    key: str, name: str, about: str, read: Callable[[OperationReader], float | None]
+def _metric(
+    key: str, unit: str, about: str, read: Read, *, name: str = "", title: str = "", **more: Any
 ) -> Metric:
+    """A metric whose names and columns follow from its key and unit if not given."""
+    name = name or key
+    title = title or name[0].upper() + name[1:]
+    suffix = _SUFFIXES.get(unit, unit)
     return Metric(
-        key=key,
-        name=name,
-        title=name[0].upper() + name[1:],
-        unit="%",
-        suffix="percent",
+        key=key, name=name, title=title, unit=unit, suffix=suffix, about=about, read=read, **more
+    )
+
+
+def _percentile(percent: float, **more: Any) -> Metric:
+    name = f"p{percent:g}"
+    about = f"{percent:g} % of the successful operations took at most this long."
+    return _metric(
+        name,
+        "ms",
+        about,
+        lambda reading: reading.latency(percent),
+        title=name,
+        group="latency",
+        over_repeats=_OF_PERCENTILES,
+        percent=percent,
+        binned=True,
+        **more,
+    )
+
+
+def _first_byte(percent: float, key: str, title: str, **more: Any) -> Metric:
+    return _metric(
+        key,
+        "ms",
+        f"{percent:g} % of the successful reads and listings got their first byte within this "
+        "time.",
+        lambda reading: reading.first_byte(percent),
+        name=f"p{percent:g} of time to first byte",
+        title=title,
+        group="latency",
+        over_repeats=_MEAN,
+        percent=percent,
+        **more,
+    )
+
+
+def _share(key: str, about: str, count: Callable[[Reading], float | None]) -> Metric:
+    """What became of requests that are not good, in % of those that were due."""
+
+    def read(reading: Reading) -> float | None:
+        number = count(reading)
+        return None if number is None or not reading.offered else 100 * number / reading.offered
+
+    return _metric(
+        key,
+        "%",
+        f"{about} Of workloads with `overload`.",
+        read,
+        name=key.replace("-", " "),
         group="count",
-        about=f"{about} Of workloads with `overload`.",
         of_overload=True,
-        over_repeats="Mean over the repeats.",
-        read=read,
+        over_repeats=_AVERAGE,
         merge=average,
         page=False,
     )
 
 
-GOODPUT: Final = Metric(
-    key="goodput",
-    name="goodput",
-    title="Goodput",
-    unit="op/s",
-    suffix="ops_s",
-    group="rate",
-    about=(
-        "Operations that succeeded inside the window, and within the time that the workload’s "
-        "`overload` allows from their intended start, divided by the window’s length."
-    ),
-    of_overload=True,
-    over_repeats=WITH_INTERVAL,
-    read=lambda one: None if one.good is None else one.good / one.window_s,
-    better="more",
-    bound="throughput_ratio",
-    page=False,
-)
-SHARES: Final = (
-    _share_metric(
-        "refused",
-        "refused",
-        "Requests answered with 503, 429 or 498, in % of those that were due.",
-        lambda one: _of_offered(one, _failures(one, REFUSED)),
-    ),
-    _share_metric(
-        "late",
-        "late",
-        "Requests that succeeded too late to count, in % of those that were due.",
-        lambda one: _of_offered(one, None if one.good is None else one.tally.count - one.good),
-    ),
-    _share_metric(
-        "timed-out",
-        "timed out",
-        "Requests without a complete answer within the suite’s timeout, in % of those due.",
-        lambda one: _of_offered(one, _failures(one, TIMED_OUT)),
-    ),
-    _share_metric(
-        "failed-otherwise",
-        "failed otherwise",
-        "Requests that failed in another way, in % of those that were due; without those that were "
-        "outstanding when the window closed.",
-        lambda one: _of_offered(
-            one, one.tally.failed - _failures(one, (*REFUSED, *TIMED_OUT, *OUTSTANDING))
-        ),
-    ),
-    _share_metric(
-        "not-sent",
-        "not sent",
-        "Requests that were due and waited in the client for a free connection when the window "
-        "closed, in % of those that were due.",
-        lambda one: None if one.sent_share is None else 100 * (1 - one.sent_share),
-    ),
-)
-"""What became of requests that are not good, each in % of those that were due."""
+def _failures(reading: Reading, classes: tuple[str, ...]) -> int:
+    return sum(reading.tally.errors.get(name, 0) for name in classes)
 
 
-_OF: Final = "Of workloads with `fault`."
-WHOLE_SECOND: Final = 1.0
-"""They are read from complete seconds: the first after the fault begins up to this much later."""
+def _of_outage(
+    key: str,
+    name: str,
+    unit: str,
+    about: str,
+    read: Callable[[OutageFigures], MetricFigure | float | None],
+    **more: Any,
+) -> Metric:
+    """A figure of a fault: shown and not compared, as it may be 0, or is coarse, if not said."""
+    known: dict[str, Any] = {"group": "count", "merge": average, "over_repeats": _AVERAGE}
+    return _metric(
+        key,
+        unit,
+        f"{about} Of workloads with `fault`.",
+        lambda reading: None if reading.outage is None else read(reading.outage),
+        name=name,
+        of_outage=True,
+        page=False,
+        **(known | more),
+    )
+
+
+_TIME: Final[Mapping[str, Any]] = {
+    "group": "latency",
+    "merge": geometric_mean,
+    "over_repeats": f"{_MEAN} ≥: not within the time observed.",
+    "better": "less",
+    "bound": 1.25,
+}
+"""Of a time after a fault, which is compared."""
 
 
 def _until(reached_s: float | None, within_s: float) -> MetricFigure:
@@ -147,231 +275,76 @@ def _until(reached_s: float | None, within_s: float) -> MetricFigure:
     return MetricFigure(value=reached_s)
 
 
-def _detect(one: OperationReader) -> MetricFigure | None:
-    found = one.outage
-    return None if found is None else _until(found.detect_s, found.detect_within_s)
+def _mean(reading: Reading) -> MetricFigure | None:
+    sum_us, count = reading.tally.sum_us, reading.tally.count
+    if sum_us is None:
+        return None
+    value = sum_us / 1000 / count if count else None
+    return MetricFigure(value=value, parts=(sum_us / 1000, count))
 
 
-def _recover(one: OperationReader) -> MetricFigure | None:
-    found = one.outage
-    return None if found is None else _until(found.recover_s, found.recover_within_s)
-
-
-def _shown(
-    key: str,
-    name: str,
-    unit: str,
-    about: str,
-    read: Callable[[OperationReader], float | None],
-    **more: Any,
-) -> Metric:
-    """A figure that is shown, and not compared: it may be 0, or is coarse."""
-    return Metric(
-        key=key,
-        name=name,
-        title=name[0].upper() + name[1:],
-        unit=unit,
-        suffix={"%": "percent", "op/s": "ops_s"}.get(unit, unit),
-        group="count",
-        about=f"{about} {_OF}",
-        of_outage=True,
-        read=read,
-        page=False,
-        **{"merge": average, "over_repeats": "Mean over the repeats.", **more},
-    )
-
-
-def _time(
-    key: str,
-    name: str,
-    about: str,
-    read: Callable[[OperationReader], MetricFigure | float | None],
-    resolution: float = 0.0,
-) -> Metric:
-    return Metric(
-        key=key,
-        name=name,
-        title=name[0].upper() + name[1:],
-        unit="s",
-        suffix="s",
-        group="latency",
-        about=f"{about} {_OF}",
-        over_repeats="Geometric mean over the repeats. ≥: not within the time observed.",
-        of_outage=True,
-        read=read,
-        better="less",
-        bound=1.25,
-        resolution=resolution,
-        page=False,
-    )
-
-
-OUTAGE_METRICS: Final = (
-    _time(
-        "stall",
-        "longest stall",
-        "The longest time in which a worker got no success, over all its tries.",
-        lambda one: None if one.outage is None or one.stall_us is None else one.stall_us / 1e6,
-    ),
-    _time(
-        "detect",
-        "time to detect",
-        "From the fault to the first of five seconds without errors and with half of the rate "
-        "before the fault, looked for until what died comes back.",
-        _detect,
-        resolution=WHOLE_SECOND,
-    ),
-    _time(
-        "recover",
-        "time to 90 %",
-        "From the fault to the first of five seconds with 90 % of the rate before the fault.",
-        _recover,
-        resolution=WHOLE_SECOND,
-    ),
-    _shown(
-        "rate-before",
-        "rate before",
-        "op/s",
-        "Median of the seconds of the window before the fault.",
-        lambda one: None if one.outage is None else one.outage.before_ops_s,
-    ),
-    _shown(
-        "unanswered",
-        "seconds without an answer",
-        "s",
-        "Complete seconds after the fault in which nothing succeeded.",
-        lambda one: None if one.outage is None else float(one.outage.unanswered_s),
-    ),
-    _shown(
-        "missed",
-        "work missed",
-        "s",
-        "Work missed from the fault to the end of the window, in seconds at the rate before the "
-        "fault.",
-        lambda one: None if one.outage is None else one.outage.missed_s,
-    ),
-    _shown(
-        "away-p99",
-        "p99 while away",
-        "ms",
-        "99 % of what succeeded between the fault and the return took at most this long, from "
-        "bands that are 19 to 25 % wide.",
-        lambda one: None if one.outage is None else one.outage.away_p99_ms,
-    ),
-    _shown(
-        "away-max",
-        "max while away",
-        "ms",
-        "The slowest success between the fault and the return.",
-        lambda one: None if one.outage is None else one.outage.away_max_ms,
-        merge=largest,
-        over_repeats="The largest.",
-    ),
-    _shown(
-        "lowest-back",
-        "lowest rate after the return",
-        "%",
-        "Mean of five seconds, in % of the rate before the fault.",
-        lambda one: (
-            None
-            if one.outage is None or one.outage.lowest_back is None
-            else 100 * one.outage.lowest_back
-        ),
-    ),
-)
-"""In the order of tables."""
-
-
-WITH_BODIES: Final = tuple(name for name, one in TRAITS.items() if one.moves_bodies)
-
-
-_OWN_MEAN: Final = "Geometric mean over the repeats."
-
-_OF_PERCENTILES: Final = (
-    "Geometric mean of the repeats’ percentiles; for p90 and p99 ± half of its 95 % interval. "
-    "For one repeat: its order-statistic interval in square brackets. "
-    "(10, 20]: the driver counts in bins, and it lies in this one."
-)
+def _bandwidth(reading: Reading) -> float | None:
+    has_bodies = reading.tally.operation in WITH_BODIES
+    return reading.tally.bytes / 1e6 / reading.window_s if has_bodies else None
 
 
 def _per_1000(cpu_s: float | None, done: int) -> float | None:
     return cpu_s / done * 1000 if cpu_s is not None and done else None
 
 
-def _mean(one: OperationReader) -> MetricFigure | None:
-    sum_us, count = one.tally.sum_us, one.tally.count
-    if sum_us is None:
-        return None
-    return MetricFigure(
-        value=sum_us / 1000 / count if count else None, parts=(sum_us / 1000, count)
-    )
-
-
-def _bandwidth(one: OperationReader) -> float | None:
-    return one.tally.bytes / 1e6 / one.window_s if one.tally.operation in WITH_BODIES else None
-
-
-def _percentile(percent: float, **more: Any) -> Metric:
-    name = f"p{percent:g}"
-    return Metric(
-        key=name,
-        name=name,
-        title=name,
-        unit="ms",
-        suffix="ms",
-        group="latency",
-        about=f"{percent:g} % of the successful operations took at most this long.",
-        over_repeats=_OF_PERCENTILES,
-        read=lambda one: one.latency(percent),
-        percent=percent,
-        binned=True,
-        **more,
-    )
-
-
-def _first_byte(percent: float, key: str, title: str, **more: Any) -> Metric:
-    return Metric(
-        key=key,
-        name=f"p{percent:g} of time to first byte",
-        title=title,
-        unit="ms",
-        suffix="ms",
-        group="latency",
-        about=f"{percent:g} % of the successful reads and listings got their first byte within "
-        "this time.",
-        over_repeats=_OWN_MEAN,
-        read=lambda one: one.first_byte(percent),
-        percent=percent,
-        **more,
-    )
-
+SHARES: Final = (
+    _share(
+        "refused",
+        "Requests answered with 503, 429 or 498, in % of those that were due.",
+        lambda reading: _failures(reading, REFUSED),
+    ),
+    _share(
+        "late",
+        "Requests that succeeded too late to count, in % of those that were due.",
+        lambda reading: None if reading.good is None else reading.tally.count - reading.good,
+    ),
+    _share(
+        "timed-out",
+        "Requests without a complete answer within the suite’s timeout, in % of those due.",
+        lambda reading: _failures(reading, TIMED_OUT),
+    ),
+    _share(
+        "failed-otherwise",
+        "Requests that failed in another way, in % of those that were due; without those that were "
+        "outstanding when the window closed.",
+        lambda reading: (
+            reading.tally.failed - _failures(reading, (*REFUSED, *TIMED_OUT, *OUTSTANDING))
+        ),
+    ),
+    _share(
+        "not-sent",
+        "Requests that were due and waited in the client for a free connection when the window "
+        "closed, in % of those that were due.",
+        lambda reading: reading.not_sent,
+    ),
+)
+"""What became of requests that are not good, each in % of those that were due."""
 
 _OWN: Final = (
-    Metric(
-        key="throughput",
-        name="throughput",
-        title="Throughput",
-        unit="op/s",
-        suffix="ops_s",
+    _metric(
+        "throughput",
+        "op/s",
+        "Operations that succeeded inside the window, divided by its length.",
+        lambda reading: reading.tally.count / reading.window_s,
         group="rate",
-        about="Operations that succeeded inside the window, divided by its length.",
-        over_repeats=WITH_INTERVAL,
-        read=lambda one: one.tally.count / one.window_s,
+        over_repeats=_INTERVAL,
         better="more",
         bound="throughput_ratio",
         paper=True,
         terminal="op/s",
     ),
-    Metric(
-        key="bandwidth",
-        name="bandwidth",
-        title="Bandwidth",
-        unit="MB/s",
-        suffix="mb_s",
+    _metric(
+        "bandwidth",
+        "MB/s",
+        "Bytes of complete bodies inside the window, in 10⁶ bytes per second.",
+        _bandwidth,
         group="rate",
-        about="Bytes of complete bodies inside the window, in 10⁶ bytes per second.",
-        over_repeats=_OWN_MEAN,
-        read=_bandwidth,
+        over_repeats=_MEAN,
         paper=True,
         terminal="bandwidth",
     ),
@@ -379,17 +352,14 @@ _OWN: Final = (
     _percentile(90, paper=True, terminal="p90 ms", better="less", bound="p90_ratio"),
     _percentile(99, paper=True, better="less", bound="p99_ratio"),
     _percentile(99.9, page=False),
-    Metric(
-        key="max",
-        name="max",
-        title="Max",
-        unit="ms",
-        suffix="ms",
+    _metric(
+        "max",
+        "ms",
+        "The slowest successful operation in any repeat, or the bin that it lies in.",
+        lambda reading: reading.latency(100),
         group="latency",
-        about="The slowest successful operation in any repeat, or the bin that it lies in.",
         over_repeats="It grows with the number of samples. ≥: requests that were not seen to end "
         "took at least this long.",
-        read=lambda one: one.latency(100),
         merge=largest,
         better="less",
         percent=100,
@@ -401,89 +371,160 @@ _OWN: Final = (
     _first_byte(50, "first-byte-p50", "First byte p50"),
     _first_byte(90, "first-byte", "First byte", better="less", bound="first_byte_ratio"),
     _first_byte(99, "first-byte-p99", "First byte p99"),
-    Metric(
-        key="mean",
-        name="mean",
-        title="Mean",
-        unit="ms",
-        suffix="ms",
+    _metric(
+        "mean",
+        "ms",
+        "Sum of all latencies divided by their number.",
+        _mean,
         group="latency",
-        about="Sum of all latencies divided by their number.",
-        read=_mean,
         merge=mean_of_all,
     ),
-    Metric(
-        key="samples",
-        name="samples",
-        title="Samples",
-        unit="",
-        suffix="",
+    _metric(
+        "samples",
+        "",
+        "Operations that succeeded, over all repeats.",
+        lambda reading: reading.tally.count,
         group="count",
-        about="Operations that succeeded, over all repeats.",
-        read=lambda one: one.tally.count,
         merge=total,
         is_integer=True,
     ),
-    Metric(
-        key="errors",
-        name="errors",
-        title="Errors",
-        unit="",
-        suffix="",
+    _metric(
+        "errors",
+        "",
+        "Operations that failed, over all repeats, including those left out.",
+        lambda reading: reading.tally.failed,
         group="count",
-        about="Operations that failed, over all repeats, including those left out.",
         over_repeats="No other figure includes them.",
-        read=lambda one: one.tally.failed,
         merge=total,
         also_left_out=True,
         is_integer=True,
         paper=True,
         terminal="errors",
     ),
-    Metric(
-        key="gateway-cpu",
+    _metric(
+        "gateway-cpu",
+        "s/1000 op",
+        "CPU seconds of all gateway hosts in the window per 1000 successful operations of any "
+        "kind.",
+        lambda reading: _per_1000(reading.gateway_cpu_s, reading.done),
         name="gateway CPU per 1000 operations",
         title="Gateway CPU",
-        unit="s/1000 op",
-        suffix="s_per_1000_ops",
         group="cost",
-        about="CPU seconds of all gateway hosts in the window per 1000 successful operations of "
-        "any kind.",
         over_repeats="A step of several operations shares it over all of them. Geometric mean over "
         "the repeats; unknown if the hosts could not be sampled.",
-        read=lambda one: _per_1000(one.gateway_cpu_s, one.done),
         terminal="gw\nCPU-s/1k",
     ),
-    Metric(
-        key="storage-cpu",
+    _metric(
+        "storage-cpu",
+        "s/1000 op",
+        "The same for all hosts that keep data.",
+        lambda reading: _per_1000(reading.storage_cpu_s, reading.done),
         name="storage CPU per 1000 operations",
         title="Storage CPU",
-        unit="s/1000 op",
-        suffix="s_per_1000_ops",
         group="cost",
-        about="The same for all hosts that keep data.",
         over_repeats="If one host does both, neither is known.",
-        read=lambda one: _per_1000(one.storage_cpu_s, one.done),
         terminal="st\nCPU-s/1k",
     ),
-    Metric(
-        key="from-disk",
-        name="read from disk",
-        title="Read from disk",
-        unit="%",
-        suffix="percent",
-        group="cost",
-        about="Bytes read from the stores’ disks in the window, in % of those that reads answered: "
+    _metric(
+        "from-disk",
+        "%",
+        "Bytes read from the stores’ disks in the window, in % of those that reads answered: "
         "what was not in a cache, and more where disks read ahead.",
+        lambda reading: None if reading.from_disk is None else 100 * reading.from_disk,
+        name="read from disk",
+        group="cost",
         over_repeats="Only of steps that do nothing but read; of clusters that already run, what "
         "the observed hosts read; unknown if a disk could not be sampled. Mean over the repeats.",
-        read=lambda one: None if one.from_disk is None else 100 * one.from_disk,
         merge=average,
         terminal="from\ndisk %",
     ),
-    GOODPUT,
+    _metric(
+        "goodput",
+        "op/s",
+        "Operations that succeeded inside the window, and within the time that the workload’s "
+        "`overload` allows from their intended start, divided by the window’s length.",
+        lambda reading: None if reading.good is None else reading.good / reading.window_s,
+        group="rate",
+        of_overload=True,
+        over_repeats=_INTERVAL,
+        better="more",
+        bound="throughput_ratio",
+        page=False,
+    ),
     *SHARES,
-    *OUTAGE_METRICS,
+    _of_outage(
+        "stall",
+        "longest stall",
+        "s",
+        "The longest time in which a worker got no success, over all its tries.",
+        lambda outage: None if outage.stall_us is None else outage.stall_us / 1e6,
+        **_TIME,
+    ),
+    _of_outage(
+        "detect",
+        "time to detect",
+        "s",
+        "From the fault to the first of five seconds without errors and with half of the rate "
+        "before the fault, looked for until what died comes back.",
+        lambda outage: _until(outage.detect_s, outage.detect_within_s),
+        resolution=WHOLE_SECOND,
+        **_TIME,
+    ),
+    _of_outage(
+        "recover",
+        "time to 90 %",
+        "s",
+        "From the fault to the first of five seconds with 90 % of the rate before the fault.",
+        lambda outage: _until(outage.recover_s, outage.recover_within_s),
+        resolution=WHOLE_SECOND,
+        **_TIME,
+    ),
+    _of_outage(
+        "rate-before",
+        "rate before",
+        "op/s",
+        "Median of the seconds of the window before the fault.",
+        lambda outage: outage.before_ops_s,
+    ),
+    _of_outage(
+        "unanswered",
+        "seconds without an answer",
+        "s",
+        "Complete seconds after the fault in which nothing succeeded.",
+        lambda outage: float(outage.unanswered_s),
+    ),
+    _of_outage(
+        "missed",
+        "work missed",
+        "s",
+        "Work missed from the fault to the end of the window, in seconds at the rate before the "
+        "fault.",
+        lambda outage: outage.missed_s,
+    ),
+    _of_outage(
+        "away-p99",
+        "p99 while away",
+        "ms",
+        "99 % of what succeeded between the fault and the return took at most this long, from "
+        "bands that are 19 to 25 % wide.",
+        lambda outage: outage.away_p99_ms,
+    ),
+    _of_outage(
+        "away-max",
+        "max while away",
+        "ms",
+        "The slowest success between the fault and the return.",
+        lambda outage: outage.away_max_ms,
+        merge=largest,
+        over_repeats="The largest.",
+    ),
+    _of_outage(
+        "lowest-back",
+        "lowest rate after the return",
+        "%",
+        "Mean of five seconds, in % of the rate before the fault.",
+        lambda outage: None if outage.lowest_back is None else 100 * outage.lowest_back,
+    ),
 )
 
 METRICS: Final[Registry[Metric]] = Registry(
@@ -513,8 +554,8 @@ class Figures(Record):
         return self.figure(metric).value
 
     def count(self, metric: MetricKey) -> int | None:
-        found = self.figure(metric).value
-        return None if found is None else int(found)
+        value = self.value(metric)
+        return None if value is None else int(value)
 
     def within(self, metric: MetricKey) -> Interval | None:
         """The bin of a metric, if the driver counts in bins."""
@@ -527,17 +568,14 @@ class Figures(Record):
 
 def by_column(one: Figures, *, intervals: bool = True) -> dict[str, float | None]:
     """All figures by column, with bin edges, and with `intervals` the 95 % intervals."""
-    found: dict[str, float | None] = {}
+    columns: dict[str, float | None] = {}
     for metric in METRICS.values():
         figure = one.figure(metric.key)
-        found[metric.column] = figure.value
+        columns[metric.column] = figure.value
         if metric.binned:
-            ends = (
-                (None, None)
-                if figure.within is None
-                else (figure.within.low_ms, figure.within.high_ms)
-            )
-            found |= zip(metric.bin_columns, ends, strict=True)
+            edges = figure.within
+            ends = (None, None) if edges is None else (edges.low_ms, edges.high_ms)
+            columns |= zip(metric.bin_columns, ends, strict=True)
         if metric.is_compared and intervals:
-            found |= zip(metric.spread_columns, (figure.low, figure.high), strict=True)
-    return found
+            columns |= zip(metric.spread_columns, (figure.low, figure.high), strict=True)
+    return columns

@@ -68,12 +68,6 @@ def client(tmp_path: Path) -> Iterator[ThisHost]:
 
 
 @pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs that ask the endpoint are started."""
-    monkeypatch.setattr(FakeHost, "run", run_program)
-
-
-@pytest.fixture
 def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
     """Credentials of the null target in the environment, and no AWS files but the test's."""
     for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "OS_STORAGE_URL", "OS_AUTH_TOKEN", "ST_AUTH"):
@@ -125,10 +119,10 @@ def fill(place: tuple[str, int], container: str, objects: int) -> None:
             swift.put_object(container, f"an object/{number} of some", b"x")
 
 
-@pytest.mark.usefixtures("environment", "started")
 def test_a_running_gateway_is_verified_over_both_apis_and_nothing_is_left_in_it(
-    null: tuple[str, int], client: ThisHost
+    null: tuple[str, int], client: ThisHost, environment: pytest.MonkeyPatch
 ) -> None:
+    environment.setattr(FakeHost, "run", run_program)  # which starts what asks
     before = containers(null)
     running = start(client, settings(null))
     assert running.facts["verified"] == "16 operations over swift and s3, reads byte for byte"
@@ -140,10 +134,10 @@ def test_a_running_gateway_is_verified_over_both_apis_and_nothing_is_left_in_it(
     assert containers(null) == before
 
 
-@pytest.mark.usefixtures("environment", "started")
 def test_clearing_deletes_the_named_buckets_and_no_other(
-    null: tuple[str, int], client: ThisHost
+    null: tuple[str, int], client: ThisHost, environment: pytest.MonkeyPatch
 ) -> None:
+    environment.setattr(FakeHost, "run", run_program)  # which starts what asks
     fill(null, "wb-1-small-0", 1100)
     fill(null, "wb-1-small-01", 1)
     running = start(client, settings(null))

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from made_rows import summarize
 from weighbridge.results.features.open_run import open_run
-from weighbridge.results.figures.summary import Row, summarize
+from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.comparing import compare
 from weighbridge.results.judge.run_data import RunData
 from weighbridge.results.run.step import StepResult

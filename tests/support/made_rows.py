@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
 from weighbridge.results.figures.metric import MetricFigure
 from weighbridge.results.figures.metrics import METRICS, Figures
-from weighbridge.results.figures.summary import Row
-from weighbridge.results.figures.visit import Point
+from weighbridge.results.figures.summary import Row, rows_of
+from weighbridge.results.figures.use import StepUse
+from weighbridge.results.figures.visit import Point, visit, workloads_of
 from weighbridge.results.run.resolved import ResolvedPlan
 from weighbridge.results.run.step import Measurement, StepKey, StepResult
 from weighbridge.results.show.tables import rows_table
@@ -71,6 +74,21 @@ def plan_of(workload: Workload, *, repeats: int = 1) -> ResolvedPlan:
     )
 
 
+def summarize(
+    plan: ResolvedPlan,
+    steps: Iterable[StepResult],
+    uses: Mapping[StepKey, StepUse] = MappingProxyType({}),
+) -> tuple[Row, ...]:
+    """The table of a plan's workloads; the last result of a step counts."""
+    workloads, judged = workloads_of(plan), {}
+    for step in steps:
+        workload = workloads.get(step.key.workload)
+        closed_loop = workload is not None and workload.rate_per_s is None
+        use = uses.get(step.key)
+        judged[step.key] = visit(step, use, closed_loop=closed_loop, workload=workload)
+    return rows_of(plan, judged)
+
+
 def step_of(
     measurement: Measurement,
     repeat: int = 0,
@@ -85,12 +103,12 @@ def step_of(
     return StepResult(key=key, measurement=measurement, valid=valid, notes=notes, order=repeat)
 
 
-Some = TypeVar("Some", bound=BaseModel)
-
-
-def altered(record: Some, /, **given: Any) -> Some:
+def altered(record: Kept, /, **given: Any) -> Kept:
     """A copy with other values, which are not validated: what is there may be as wrong."""
-    return record.model_copy(update=given)
+    original: Any = record
+    is_model = isinstance(original, BaseModel)
+    copy: Kept = original.model_copy(update=given) if is_model else replace(original, **given)
+    return copy
 
 
 def present(value: Kept | None) -> Kept:

@@ -116,7 +116,7 @@ def differences(run: Path, repeats: Mapping[Cell, set[int]]) -> list[str]:
     """What differs between `derived/` and this computation; `repeats`: those that count."""
     figures, wrong, seen = figures_of(run), [], 0
     names = {"throughput": ("throughput", "ops_s"), "p90": ("p90", "ms")}
-    for line in csv.DictReader((run / "derived/summary.csv").open()):
+    for line in csv.DictReader((run / "derived/summary.csv").read_text().splitlines()):
         cell = cell_of(line)
         for metric, (stem, unit) in names.items():
             known = {r: v for r, v in figures[metric][cell].items() if r in repeats[cell]}
@@ -130,7 +130,7 @@ def differences(run: Path, repeats: Mapping[Cell, set[int]]) -> list[str]:
                 seen += 1
                 if not (close(line[column], value) or len(known) == 1 == len(repeats[cell])):
                     wrong.append(f"{cell}: {column} is {line[column]}, here {value}")
-    for line in csv.DictReader((run / "derived/effects.csv").open()):
+    for line in csv.DictReader((run / "derived/effects.csv").read_text().splitlines()):
         if line["metric"] not in names or line["workers"] == "" or line["ratio_low"] == "":
             continue
         sides = []
@@ -156,7 +156,7 @@ def counting(run: Path, steps_csv: str) -> dict[Cell, set[int]]:
             grade = (line["valid"] == "true") + (line["ranked"] == "true")
             grades[cell_of(line)][int(line["repeat"]) - 1] = grade
     found: dict[Cell, set[int]] = {}
-    for line in csv.DictReader((run / "derived/summary.csv").open()):
+    for line in csv.DictReader((run / "derived/summary.csv").read_text().splitlines()):
         for least in (0, 1, 2):
             of = {n for n, grade in grades[cell_of(line)].items() if grade >= least}
             if len(of) == int(line["repeats"]):

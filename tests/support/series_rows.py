@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fake_layers import hardware
-from weighbridge.results.features.compare_runs.guard import ComparedRun
+from weighbridge.results.features.run_guard import ComparedRun
 from weighbridge.results.figures.doubt import Doubt
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.figures.visit import Point

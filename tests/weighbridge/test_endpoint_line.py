@@ -43,9 +43,9 @@ from weighbridge.conductor.time_estimate import (
 )
 from weighbridge.gateways.existing.existing import Existing
 from weighbridge.gateways.existing.settings import ExistingSettings
-from weighbridge.results.features.find.rates import highest_rates
-from weighbridge.results.features.find.searches import MOST_STEPS
+from weighbridge.results.features.find import highest_rates
 from weighbridge.results.features.open_run import open_run
+from weighbridge.results.features.rate_search import MOST_STEPS
 from weighbridge.results.figures.metrics import compared
 from weighbridge.results.figures.statistics import LEVEL, smallest_ratio
 from weighbridge.results.run.resolved import Sheet

@@ -20,7 +20,7 @@ from tests.weighbridge.command_line import KEY, existing, null_target, swift_at
 from weighbridge.common.document import DocumentError
 from weighbridge.common.errors import UsageError
 from weighbridge.prepared_study import DEPLOYMENT_S, prepare
-from weighbridge.results.features.study.study import study_of
+from weighbridge.results.features.study import study_of
 from weighbridge.results.run.store import RunStore
 from weighbridge.suites.studies import loader
 

@@ -23,8 +23,8 @@ from weighbridge.cli.options import (
 from weighbridge.common.errors import EXIT_FINE, UsageError, need
 
 if TYPE_CHECKING:
-    from weighbridge.results.features.compare_runs.comparison import RunsSummary
-    from weighbridge.results.features.compare_runs.guard import Guarded
+    from weighbridge.results.features.compare_runs import RunsSummary
+    from weighbridge.results.features.run_guard import Guarded
     from weighbridge.results.judge.comparison import Comparison
 
 
@@ -88,7 +88,7 @@ def compare_runs_verb(
     compared, or if a throughput or a p90 of A could not be judged in B.
     """
     from weighbridge.documents import ComparedRunsDocument
-    from weighbridge.results.features.compare_runs.comparison import (
+    from weighbridge.results.features.compare_runs import (
         RunsSummary,
         check_history,
         compare_runs,
@@ -97,7 +97,7 @@ def compare_runs_verb(
         missing,
         runs_verdict,
     )
-    from weighbridge.results.features.compare_runs.guard import guard, read_compared_run
+    from weighbridge.results.features.run_guard import guard, read_compared_run
     from weighbridge.results.run.reading import make_folder, write_atomically
     from weighbridge.results.show.pictures import DRAWING
     from weighbridge.results_output import print_document
@@ -185,7 +185,7 @@ def _refuse_targets(
 def _summaries(
     summary: RunsSummary, html: Path | None, markdown: Path | None, junit: Path | None
 ) -> Iterator[tuple[Path, str]]:
-    from weighbridge.results.features.compare_runs.tables import junit_xml, runs_markdown, runs_page
+    from weighbridge.results.features.compare_runs import junit_xml, runs_markdown, runs_page
     from weighbridge.results.show.charts.change_map import change_maps
 
     if html is not None:
@@ -197,8 +197,8 @@ def _summaries(
 
 
 def _write(comparison: Comparison, guarded: Guarded, run: str, out: Path) -> tuple[Path, ...]:
-    from weighbridge.results.features.compare_runs.guard import differences_csv
-    from weighbridge.results.features.compare_runs.tables import runs_effects
+    from weighbridge.results.features.compare_runs import runs_effects
+    from weighbridge.results.features.run_guard import differences_csv
     from weighbridge.results.run.reading import make_folder, write_atomically
     from weighbridge.results.show.charts.change_map import change_maps
     from weighbridge.results_output import draw
@@ -256,19 +256,22 @@ def history_verb(
     could not be judged somewhere. Needs the extra `history`.
     """
     from weighbridge.documents import HistoryDocument, run_folders
-    from weighbridge.results.features.compare_runs.comparison import RunsVerdict
-    from weighbridge.results.features.compare_runs.guard import refuse_unknown
-    from weighbridge.results.features.history.charts import history_charts
-    from weighbridge.results.features.history.history import history_of, latest_verdict
-    from weighbridge.results.features.history.run_series import OTAVA
-    from weighbridge.results.features.history.tables import (
-        DATABASE,
-        history_database,
+    from weighbridge.results.features.compare_runs import RunsVerdict
+    from weighbridge.results.features.history import (
+        history_charts,
+        history_of,
         history_page,
         history_tables,
+        latest_verdict,
+    )
+    from weighbridge.results.features.kept_runs import (
+        DATABASE,
+        history_database,
         keep_runs,
         replace_table,
     )
+    from weighbridge.results.features.run_guard import refuse_unknown
+    from weighbridge.results.features.run_series import OTAVA
     from weighbridge.results.run.reading import make_folder, write_atomically
     from weighbridge.results.show.pictures import DRAWING
     from weighbridge.results_output import draw, print_document

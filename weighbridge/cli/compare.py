@@ -381,7 +381,7 @@ def study_verb(
     from weighbridge.environment import place
     from weighbridge.plan_outline import outline
     from weighbridge.prepared_study import prepare
-    from weighbridge.results.features.study.study import FILE, StudyRun
+    from weighbridge.results.features.study import FILE, StudyRun
     from weighbridge.results.run.reading import write_atomically
     from weighbridge.results_output import print_document, show_results
     from weighbridge.run import Doing, run
@@ -450,7 +450,7 @@ def print_studies(screen: Console) -> None:
 
 def print_study(prepared: PreparedStudy, screen: Console) -> None:
     """Print what a study would do."""
-    from weighbridge.results.features.study.study import parameter_table
+    from weighbridge.results.features.study import parameter_table
     from weighbridge.screen.terminal import print_line, print_table
 
     study = prepared.study

@@ -76,7 +76,7 @@ def bound(
     """Callback of an option that takes a bound such as p90<=50ms. Raises UsageError."""
     if value is None:
         return None
-    from weighbridge.results.features.find.rates import parse_bound
+    from weighbridge.results.features.rate_search import parse_bound
 
     return parse_bound(value)
 

@@ -25,8 +25,8 @@ from weighbridge.conductor.telemetry import Watch
 from weighbridge.conductor.time_estimate import TimeAllowance, TimeEstimate, show_duration, units
 from weighbridge.drivers.rados import RadosCluster, osd_figures
 from weighbridge.gateways.gateway import Say
-from weighbridge.results.features.find.searches import judged, read_searches
 from weighbridge.results.features.open_run import open_run
+from weighbridge.results.features.rate_search import judged, read_searches
 from weighbridge.results.judge.comparison import Comparison, Effect
 from weighbridge.results.judge.contrast import ALWAYS
 from weighbridge.results.judge.host_equality import MEDIAN_FROM, host_doubts, odd_layouts
@@ -231,7 +231,7 @@ class Conductor:
         self._quiet = quiet
         self._further = further
         self._grown = grown
-        self._searches = read_searches(store, plan)
+        self._searches = read_searches(store, plan.suite, plan.find)
         self._runner = StepRunner(
             plan.suite, store, display, profiler=profiler, written=self._written
         )

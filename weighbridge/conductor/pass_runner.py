@@ -15,7 +15,7 @@ from weighbridge.conductor.telemetry import Watch
 from weighbridge.conductor.time_estimate import TimeEstimate, work_of
 from weighbridge.drivers.kind import KINDS
 from weighbridge.drivers.protocol import Driver, DriverFailure
-from weighbridge.results.features.find.searches import RateStep, Searches
+from weighbridge.results.features.rate_search import RateStep, Searches
 from weighbridge.results.run.resolved import Sheet
 from weighbridge.results.run.step import UNLIKE, Pass, StepKey
 from weighbridge.results.run.store import RunStore

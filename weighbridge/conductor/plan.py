@@ -20,7 +20,7 @@ from weighbridge.conductor.outage import faults_left_out
 from weighbridge.conductor.passes import left_out, passes_of, together
 from weighbridge.drivers.kind import KINDS
 from weighbridge.gateways.sizing import Sized
-from weighbridge.results.features.find.searches import MOST_AT_A_RATE
+from weighbridge.results.features.rate_search import MOST_AT_A_RATE
 from weighbridge.results.run.profile import Chosen
 from weighbridge.results.run.resolved import BenchedPool, LatencyBound
 from weighbridge.results.run.step import Pass, StepKey

@@ -19,7 +19,7 @@ from typing import Final, Literal
 from weighbridge.conductor.durability import cuts_of
 from weighbridge.conductor.passes import asked_of_hosts
 from weighbridge.conductor.plan import Plan, StepTurn, Visit, step_seconds
-from weighbridge.results.features.find.searches import MOST_AT_A_RATE, SHORTEST_S
+from weighbridge.results.features.rate_search import MOST_AT_A_RATE, SHORTEST_S
 from weighbridge.results.run.step import Pass, StepKey
 from weighbridge.suites import TRAITS, Suite, Workload, continues
 from weighbridge.topologies.hardware import Hardware

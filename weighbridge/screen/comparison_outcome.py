@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from weighbridge.results.features.compare_runs.comparison import RunsVerdict, drift_words
-from weighbridge.results.features.compare_runs.guard import NOT_RECORDED, ComparedRun, Guarded
-from weighbridge.results.features.history.history import History, RunChange, break_words
-from weighbridge.results.features.history.run_series import HistoryPoint, RunSeries
+from weighbridge.results.features.compare_runs import RunsVerdict, drift_words
+from weighbridge.results.features.history import History, RunChange, break_words
+from weighbridge.results.features.run_guard import NOT_RECORDED, ComparedRun, Guarded
+from weighbridge.results.features.run_series import HistoryPoint, RunSeries
 from weighbridge.results.figures.metrics import METRICS, MetricKey
 from weighbridge.results.judge.comparison import Comparison, Effect, Kind
 from weighbridge.results.judge.contrast import ALWAYS

@@ -22,8 +22,7 @@ from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat
 
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
-from weighbridge.results.figures.metric import Metric
-from weighbridge.results.figures.metrics import METRICS
+from weighbridge.results.figures.metrics import METRICS, Metric
 from weighbridge.results.figures.statistics import (
     LEVEL,
     REPEATS_FOR_A_CLAIM,

@@ -14,15 +14,7 @@ from made_cuts import dead_cut, kept_cuts, made_cut
 from made_rows import altered, present
 from weighbridge.common.errors import UsageError
 from weighbridge.common.structure import Answers
-from weighbridge.results.features.compare_runs.comparison import RUNS, across_runs, match
-from weighbridge.results.features.compare_runs.guard import (
-    GUARD_FACTS,
-    ComparedRun,
-    differences_csv,
-    guard,
-    planned_differences,
-    read_compared_run,
-)
+from weighbridge.results.features.compare_runs import RUNS, across_runs, match
 from weighbridge.results.features.durability import (
     LOSSES,
     LayoutDurability,
@@ -30,12 +22,20 @@ from weighbridge.results.features.durability import (
     share_that_loses,
     with_power_marks,
 )
-from weighbridge.results.features.find.rates import Found, FoundKind, FoundRate, rate_lines
+from weighbridge.results.features.find import Found, FoundKind, FoundRate, rate_lines
 from weighbridge.results.features.overload import GoodputCurve, OfferedPoint
+from weighbridge.results.features.run_guard import (
+    GUARD_FACTS,
+    ComparedRun,
+    differences_csv,
+    guard,
+    planned_differences,
+    read_compared_run,
+)
 from weighbridge.results.figures.power_mark import power_brief, power_words, with_losses
 from weighbridge.results.figures.statistics import TTest, welch
 from weighbridge.results.run import LatencyBound
-from weighbridge.results.run.durability import FINDINGS, CutDisk, Finding, PowerCut
+from weighbridge.results.run.durability import CutDisk, Finding, PowerCut
 from weighbridge.results.run.resolved import Sheet
 from weighbridge.suites import OPERATIONS, TRAITS
 
@@ -154,8 +154,8 @@ def test_counts_are_sums_over_cuts_the_most_of_one_and_the_cuts_that_have_any() 
     store = found.store
     assert [cut.number for cut in store.cuts] == [1, 2, 3]
     assert (store.acknowledged, store.most_acknowledged, store.deleted) == (500, 300, 30)
-    assert (store.found["lost"].objects, store.found["lost"].cuts) == (6, 2)
-    assert (store.found["torn"].objects, store.found["torn"].cuts) == (1, 1)
+    assert (store.count("lost"), store.cuts_with("lost")) == (6, 2)
+    assert (store.count("torn"), store.cuts_with("torn")) == (1, 1)
     assert store.serves_s == (11.0, 40.0)
     assert "6 lost and 1 torn, of 500 acknowledged objects" in found.sentence
 
@@ -167,15 +167,15 @@ def test_kinds_are_apart_by_api_size_and_way_and_count_all_their_cuts() -> None:
         made_cut(number=1, objects=(small, parts)),
         made_cut(number=2, objects=(small, {**small, "api": "swift", "not_listed": 3})),
     ).store.kinds
-    assert [(one.api, one.size_bytes, one.way) for one in kinds] == [
+    assert list(kinds) == [
         ("s3", 4096, "plain"),
         ("s3", 2**23, "multipart"),
         ("swift", 4096, "plain"),
     ]
-    assert (kinds[0].acknowledged, kinds[0].most_acknowledged) == (18, 9)
-    assert (kinds[1].found["lost"].objects, kinds[1].found["lost"].cuts) == (2, 1)
-    assert kinds[2].found["not-listed"].objects == 3
-    assert set(kinds[0].found) == set(FINDINGS)
+    plain, parted, over_swift = kinds.values()
+    assert (plain.acknowledged, plain.most_acknowledged) == (18, 9)
+    assert (parted.count("lost"), parted.cuts_with("lost")) == (2, 1)
+    assert over_swift.count("not-listed") == 3
 
 
 def test_layouts_are_in_the_order_of_the_run_and_the_control_never_counts_as_the_layout() -> None:
@@ -186,7 +186,7 @@ def test_layouts_are_in_the_order_of_the_run_and_the_control_never_counts_as_the
         ("swift", "lost"),
     ]
     assert found[0].store.made == 20
-    assert found[0].control.found["lost"].objects == 200
+    assert found[0].control.count("lost") == 200
 
 
 def test_marks_are_on_all_that_writes_and_on_nothing_that_reads() -> None:
@@ -251,9 +251,7 @@ def test_what_cuts_showed_stands_beside_what_a_store_says_of_itself() -> None:
 def test_rates_within_a_bound_and_beyond_capacity_have_the_marks_of_what_they_write() -> None:
     mark = judged(made_cut(lost=1)).mark
     told = "rgw-beast (lost acknowledged writes in 1 of 1 power cut)"
-    about = {"layout": "rgw-beast", "api": "s3", "driver": "locust", "workload": "w"}
-    figures = {"connections": 4, "repeats": 5, "steps": 9, "rate_per_s": 392.0}
-    rate = FoundRate.model_validate({**about, **figures, "power": mark})
+    rate = FoundRate("rgw-beast", "s3", "locust", "w", 4, 5, 9, rate_per_s=392.0, power=mark)
     kind = FoundKind(about="64 kB writes", connections=4, rates=(rate,))
     found = Found(bound=LatencyBound(metric="p90", most_ms=50), kinds=(kind,))
     assert found.sentences[0].endswith(f". Power cuts: {told}.")

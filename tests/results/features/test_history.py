@@ -14,22 +14,23 @@ from weighbridge.common.errors import (
     InvalidMeasurement,
     UsageError,
 )
-from weighbridge.results.features.compare_runs.comparison import RunsVerdict
-from weighbridge.results.features.compare_runs.guard import ComparedRun
-from weighbridge.results.features.history.charts import history_charts
-from weighbridge.results.features.history.history import (
+from weighbridge.results.features.compare_runs import RunsVerdict
+from weighbridge.results.features.history import (
     History,
     break_words,
+    history_charts,
     history_of,
+    history_page,
+    history_tables,
     latest_verdict,
 )
-from weighbridge.results.features.history.run_series import (
+from weighbridge.results.features.run_guard import ComparedRun
+from weighbridge.results.features.run_series import (
     OUTLIER_RULE,
     RULE,
     change_points,
     outlying,
 )
-from weighbridge.results.features.history.tables import history_page, history_tables
 from weighbridge.results.figures.doubt import Doubt
 from weighbridge.results.run.telemetry import Attested
 from weighbridge.suites import Bounds

@@ -4,7 +4,7 @@ import math
 import random
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -12,14 +12,15 @@ from fake_run import WORKLOADS
 from made_rows import altered, present
 from made_up import fake_measurement
 from weighbridge.common.errors import UsageError
-from weighbridge.results.features.find.rates import Found, FoundRate, found_rates, parse_bound
-from weighbridge.results.features.find.searches import (
+from weighbridge.results.features.find import Found, FoundRate, found_rates
+from weighbridge.results.features.rate_search import (
     MOST_AT_A_RATE,
     RESOLVED,
     RateSearch,
     RateTrial,
     Searches,
     least_per_s,
+    parse_bound,
     rate_trial,
     window_s,
 )
@@ -40,8 +41,8 @@ from weighbridge.suites import Bounds, Suite
 Server = Callable[[float], RateTrial]
 
 
-def trial(rate_per_s: float, verdict: str, why: str = "") -> RateTrial:
-    return RateTrial.model_validate({"rate_per_s": rate_per_s, "verdict": verdict, "why": why})
+def trial(rate_per_s: float, verdict: Any, why: str = "") -> RateTrial:
+    return RateTrial(rate_per_s, verdict, why)
 
 
 def serving(capacity_per_s: float) -> Server:
@@ -249,7 +250,11 @@ def test_a_rate_served_has_its_latency_and_what_is_doubtful_about_it() -> None:
 
 
 def test_the_upper_end_of_an_interval_decides() -> None:
-    few = {"window_s": 1.0, "spread": 0.3, "workers": 4}  # 100 samples: p90 has an interval
+    few: dict[str, Any] = {
+        "window_s": 1.0,
+        "spread": 0.3,
+        "workers": 4,
+    }  # 100 samples: p90 has an interval
     loose = judged(begun=100, bound=LatencyBound(metric="p90", most_ms=200.0), **few)
     assert loose.verdict == "served"
     close = judged(
@@ -285,7 +290,9 @@ def test_a_step_without_a_rate_is_no_trial() -> None:
         rate_trial(step, visit(step), BOUND, Bounds())
 
 
-SERVED, MISSED, UNKNOWN = "served", "not served", "cannot tell"
+SERVED: Final = "served"
+MISSED: Final = "not served"
+UNKNOWN: Final = "cannot tell"
 
 
 class Given(Searches):
@@ -299,12 +306,11 @@ class Given(Searches):
         return self.given.get((key.layout, key.repeat))
 
 
-def search(*steps: tuple[float, str]) -> RateSearch:
+def search(*steps: tuple[float, Any]) -> RateSearch:
     trials = tuple(
-        RateTrial.model_validate(
-            {"rate_per_s": rate, "verdict": verdict, "why": "" if verdict == SERVED else "slow"}
-            | {"latency_ms": 40.0 if verdict == SERVED else 90.0}
-        )
+        RateTrial(rate, SERVED, "", 40.0)
+        if verdict == SERVED
+        else RateTrial(rate, verdict, "slow", 90.0)
         for rate, verdict in steps
     )
     return RateSearch(start_per_s=1000.0, trials=trials)

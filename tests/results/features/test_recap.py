@@ -11,10 +11,9 @@ import pytest
 from chart_sources import texts_of
 from compared_rows import GRAVE, MILD
 from made_rows import altered, changed, made_point, made_points, made_row, made_workload, present
-from weighbridge.results.features.study import conclusions as study_conclusions
-from weighbridge.results.features.study.conclusions import ConclusionResult, conclusions
-from weighbridge.results.features.study.feature import study_maps
-from weighbridge.results.features.study.study import Recap, change, recaps
+from weighbridge.results.features import conclusions as study_conclusions
+from weighbridge.results.features.conclusions import ConclusionResult, conclusions
+from weighbridge.results.features.study import Recap, change, recaps, study_maps
 from weighbridge.results.figures.doubt import Doubt, PairDoubt
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.comparison import Comparison
@@ -192,7 +191,8 @@ def test_cells_are_arranged_by_store_and_operation_and_by_size_and_workers() -> 
         for kind in ("write", "read, sequential", "read, random")
     }
     assert len(found.cells) == 10
-    cell = present(found.cell("XFS · read, random", "4 KiB × 16"))
+    cells = {(cell.down, cell.across): cell for cell in found.cells}
+    cell = cells["XFS · read, random", "4 KiB × 16"]
     assert (cell.baseline, cell.layout, cell.workload) == ("old-xfs", "new-xfs", "rand-4k")
 
 

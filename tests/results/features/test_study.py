@@ -10,7 +10,7 @@ from fake_run import fake_run
 from made_rows import altered, made_points, made_row, present
 from weighbridge.common.errors import UsageError
 from weighbridge.results import derive
-from weighbridge.results.features.study.study import (
+from weighbridge.results.features.study import (
     FILE,
     NOT_REPLAYED,
     StudyOutcome,

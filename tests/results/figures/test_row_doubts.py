@@ -2,10 +2,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-from made_rows import altered, made_workload, plan_of, present, step_of
+from made_rows import altered, made_workload, plan_of, present, step_of, summarize
 from made_up import fake_measurement
 from weighbridge.results.figures.doubt import BUSY_GRAVE, BUSY_MILD
-from weighbridge.results.figures.summary import BY_ITSELF, Row, summarize
+from weighbridge.results.figures.summary import BY_ITSELF, Row
 from weighbridge.results.figures.use import Resource, StepUse, Throttled
 from weighbridge.results.judge.run_data import with_event_doubts
 from weighbridge.results.run.histogram import Histogram
@@ -19,13 +19,12 @@ WORKLOAD = made_workload(1000)
 REPEATS = 5
 HELD = Throttled(
     host="gateway-1",
-    tier="gateway",
     quota_cpus=0.6,
-    share_of_periods=0.9,
-    share_of_time=0.5,
     period_ms=100.0,
-    stall_ms=54.0,
-    stalls=180,
+    periods=200,
+    throttled_periods=180,
+    throttled_s=9.72,
+    window_s=19.44,
 )
 
 
@@ -185,7 +184,7 @@ def test_the_interval_of_a_lower_bound_has_no_upper_end() -> None:
 def test_a_percentile_in_bins_does_not_escape_the_cpu_limit(
     measured: dict[str, float], stall_ms: float, metrics: set[str]
 ) -> None:
-    held = altered(HELD, stall_ms=stall_ms)
+    held = altered(HELD, throttled_s=0.18 * stall_ms, window_s=0.36 * stall_ms)
     binned = [
         fake_measurement(workload="w", bins=True, seed=seed, **measured) for seed in range(REPEATS)
     ]

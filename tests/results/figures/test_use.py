@@ -8,20 +8,18 @@ from made_rows import altered, present
 from recorded_use import CLIENT, GATEWAY, IDLE, STORE, recorded, used
 from weighbridge.results.figures.use import (
     NOTHING_SEEN,
-    Queue,
     Resource,
+    StepUse,
     Throttled,
-    beside_words,
-    figure_words,
-    figures,
+    aside_words,
+    daemon_figures,
+    daemon_words,
     limit_brief,
     limit_words,
     limited_by,
     over_repeats,
-    queue_words,
     quota_touches,
     step_use,
-    touching,
 )
 from weighbridge.results.run.telemetry import (
     DiskLimit,
@@ -80,13 +78,9 @@ def test_throttling_is_recorded_for_each_host_with_a_quota_and_period_counters()
     use = step_use(recorded(seconds, used(free, cpu_s=0.1), hosts=(limits, free)), 10.0)
     (throttled,) = use.throttled
     assert throttled.host == "gateway-1"
-    assert (throttled.tier, throttled.quota_cpus, throttled.period_ms) == ("gateway", 0.6, 10.0)
-    assert (
-        throttled.share_of_periods,
-        throttled.share_of_time,
-        throttled.stall_ms,
-    ) == pytest.approx((0.8, 0.4, 5.0))
-    assert throttled.stalls == 800
+    assert (throttled.quota_cpus, throttled.period_ms) == (0.6, 10.0)
+    assert (throttled.share_of_periods, throttled.stall_ms) == pytest.approx((0.8, 5.0))
+    assert (throttled.throttled_periods, throttled.throttled_s) == pytest.approx((800, 4.0))
     touched = present(quota_touches(use, 90, 8.0))
     assert "throttled in 80 % of its periods of 10 ms, 5.00 ms each time" in touched
     assert quota_touches(use, 90, 11.0) is None
@@ -250,12 +244,11 @@ def test_waiting_requests_are_reported_and_those_in_progress_are_not(
         for at in range(3)
     ]
     use = step_use(recorded(used(GATEWAY, cpu_s=0.1), probes=lines), 10.0)
-    assert said in queue_words([use.queues])
-    assert bool(queue_words([use.queues])) == bool(said)
-    assert queue_words([use.queues, (Queue(probe=probe, waiting=0.0),)]) == "", (
-        "in half of the repeats is not in most"
-    )
-    assert queue_words([()]) == ""
+    assert said in aside_words([use])
+    assert bool(aside_words([use])) == bool(said)
+    quiet = StepUse(queues={probe: ""})
+    assert aside_words([use, quiet]) == "", "in half of the repeats is not in most"
+    assert aside_words([StepUse()]) == ""
 
 
 def of(what: Any, tier: Any, share: float) -> Resource:
@@ -299,18 +292,17 @@ def test_heavy_use_by_other_programs_is_reported() -> None:
     for cpu_s, words in ((1.5, "other programs used 0.900 of this machine’s 2 CPUs"), (0.9, "")):
         seconds = (used(MACHINE, cpu_s=cpu_s), used(GATEWAY, cpu_s=0.6))
         use = step_use(recorded(*seconds, hosts=hosts), 10.0)
-        assert beside_words([use.beside]) == words
+        assert aside_words([use]) == words
         assert limit_words(use.resources) == "CPU of gateway-1 (100 % of 0.6)", "of hosts alone"
     unknown = step_use(recorded(used(MACHINE, cpu_s=1.5), used(GATEWAY), hosts=hosts), 10.0)
-    assert (unknown.beside, unknown.others) == (None, None)
-    assert beside_words([unknown.beside]) == ""
+    assert (unknown.others, aside_words([unknown])) == (None, "")
 
 
 def test_use_by_others_excludes_hosts_and_conductor() -> None:
     sampled = used(MACHINE, cpu_s=1.5, conductor_cpu_s=0.1, kernel_cpu_s=0.3)
     use = step_use(recorded(sampled, used(GATEWAY, cpu_s=0.6), hosts=(MACHINE, GATEWAY)), 10.0)
     assert use.others == pytest.approx(0.25)
-    assert beside_words([use.beside]) == "other programs used 0.500 of this machine’s 2 CPUs"
+    assert aside_words([use]) == "other programs used 0.500 of this machine’s 2 CPUs"
     assert step_use(recorded(used(GATEWAY, cpu_s=0.6)), 10.0).others is None
 
 
@@ -340,9 +332,8 @@ def throttled(
     stopped_s: float | None = 5.0,
     period_ms: float | None = 10.0,
 ) -> Throttled:
-    found = Throttled.counted(
+    return Throttled(
         host="gateway-1",
-        tier="gateway",
         quota_cpus=0.6,
         period_ms=period_ms,
         periods=periods,
@@ -350,8 +341,6 @@ def throttled(
         throttled_s=stopped_s,
         window_s=10.0,
     )
-    assert found is not None
-    return found
 
 
 LONG = throttled(periods=100, stops=80, stopped_s=3.6, period_ms=100.0)
@@ -392,23 +381,17 @@ def test_cpus_stopped_at_once_wait_at_most_one_period() -> None:
 
 def test_unknown_stops_set_no_latency() -> None:
     unknown = throttled(stopped_s=None)
-    assert (unknown.stall_ms, unknown.share_of_time) == (None, None)
+    assert unknown.stall_ms is None
     assert not unknown.touches(100, 0.1)
     assert not throttled(stops=0, stopped_s=0.0).touches(100, 0.1)
-    nothing = {
-        "host": "h",
-        "tier": "gateway",
-        "quota_cpus": 1.0,
-        "period_ms": None,
-        "throttled_s": 1.0,
-        "window_s": 1.0,
-    }
-    assert Throttled.counted(**nothing, periods=None, throttled_periods=None) is None  # type: ignore[arg-type]
+    uncounted = used(GATEWAY, cpu_s=0.6, throttled_s=1.0)
+    assert step_use(recorded(uncounted), 10.0).throttled == ()
 
 
 def test_the_host_stopped_longest_is_named() -> None:
-    assert touching((throttled(), LONG), 90, 8.0) == LONG
-    assert touching((throttled(), LONG), 50, 300.0) is None
+    use = StepUse(throttled=(throttled(), LONG))
+    assert quota_touches(use, 90, 8.0) == LONG.words
+    assert quota_touches(use, 50, 300.0) is None
     assert "gateway-1 (limit 0.6 CPU) was throttled in 80 % of its periods" in LONG.words
 
 
@@ -423,7 +406,7 @@ def telemetry(*lines: tuple[str, float, dict[str, float]]) -> Telemetry:
 
 
 def by_label(found: Telemetry, window_s: float = 10.0) -> dict[str, float]:
-    return {figure.label: figure.value for figure in figures(found, window_s)}
+    return {label: value for (_, label), value in daemon_figures(found, window_s).items()}
 
 
 def test_counters_are_shown_by_their_increase_over_all_daemons_of_a_kind() -> None:
@@ -470,8 +453,7 @@ def test_what_is_unknown_gives_no_figure(lines: list[tuple[str, float, dict[str,
 
 def test_words_over_repeats_have_the_medians() -> None:
     repeats = [
-        figures(telemetry(*[("osd.0", at_s, {"op": at_s * rate}) for at_s in (1.0, 2.0)]), 5.0)
-        for rate in (10, 30, 20)
+        telemetry(*[("osd.0", at, {"op": at * rate}) for at in (1.0, 2.0)]) for rate in (10, 30, 20)
     ]
-    assert figure_words(repeats) == "osd: 20.0 op/s"
-    assert figure_words([]) == ""
+    assert daemon_words([step_use(one, 5.0) for one in repeats]) == "osd: 20.0 op/s"
+    assert daemon_words([]) == ""

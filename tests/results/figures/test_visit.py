@@ -8,23 +8,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fake_run import WORKLOADS, fake_run
-from made_rows import altered, present
+from made_rows import altered, present, summarize
 from made_up import fake_measurement
 from weighbridge.results.derivation import derive
 from weighbridge.results.figures.metric import OutageFigures
-from weighbridge.results.figures.summary import rows_of, summarize
-from weighbridge.results.figures.use import Resource, StepUse
-from weighbridge.results.figures.visit import (
-    JudgedStep,
+from weighbridge.results.figures.reading import (
+    Reading,
     Times,
     bounded,
     figures,
-    highest_ms,
     order_statistic_interval,
-    read_visits,
     series,
-    visit,
 )
+from weighbridge.results.figures.summary import rows_of
+from weighbridge.results.figures.use import Resource, StepUse
+from weighbridge.results.figures.visit import JudgedStep, read_visits, visit
 from weighbridge.results.run import Second
 from weighbridge.results.run.histogram import Histogram, band_of
 from weighbridge.results.run.step import Measurement, StepKey, StepResult
@@ -254,8 +252,14 @@ def outage(
     after: Sequence[int], back_s: float, errors: dict[int, int] | None = None
 ) -> OutageFigures:
     """Of a fault at 10.2 s, after ten seconds of some 100 op/s."""
-    counted = seconds([*BEFORE, *after], errors)
-    return present(figures(counted, 40.0, "read", Times(fault_s=AT, back_s=back_s)))
+    return present(outage_of([*BEFORE, *after], back_s, errors))
+
+
+def outage_of(
+    counts: Sequence[int], back_s: float | None, errors: dict[int, int] | None = None
+) -> OutageFigures | None:
+    window = altered(fake_measurement(), window_s=40.0, seconds=tuple(seconds(counts, errors)))
+    return figures(window, "read", Times(fault_s=AT, back_s=back_s))
 
 
 def test_a_rate_that_never_falls_is_back_within_a_second() -> None:
@@ -301,7 +305,7 @@ def test_service_that_is_back_only_with_what_died_was_not_dealt_with_before() ->
 
 
 def test_without_a_rate_before_nothing_is_known() -> None:
-    assert figures(seconds([0] * 40), 40.0, "read", Times(fault_s=AT, back_s=None)) is None
+    assert outage_of([0] * 40, None) is None
 
 
 def test_a_seconds_p99_is_the_edge_of_its_band_and_never_above_the_longest() -> None:
@@ -356,7 +360,6 @@ def test_a_stall_before_the_end_shows_in_the_percentiles() -> None:
     low_ms, high_ms = bounded(seen, stalled, 99.95) or (0.0, None)
     assert (low_ms, high_ms) == (pytest.approx(500, rel=1e-3), None)
     assert bounded(seen, stalled, 99) == (pytest.approx(10, rel=1e-3), pytest.approx(10, rel=1e-3))
-    assert highest_ms(10_400, 500_123) == (500.123, None)
 
 
 def test_when_most_are_in_flight_even_the_median_is_only_a_lower_bound() -> None:
@@ -365,11 +368,24 @@ def test_when_most_are_in_flight_even_the_median_is_only_a_lower_bound() -> None
     assert bounded(None, None, 50) is None
 
 
-def test_a_maximum_is_known_unless_something_older_is_in_flight() -> None:
-    assert highest_ms(5000, 3000) == (5.0, 5.0)
-    assert highest_ms(5000, None) == (5.0, 5.0)
-    assert highest_ms(None, 3000) == (3.0, None)
-    assert highest_ms(None, None) is None
+@pytest.mark.parametrize(
+    ("max_us", "in_flight_max_us", "known"),
+    [
+        (5000, 3000, (5.0, False)),
+        (5000, None, (5.0, False)),
+        (None, 3000, (3.0, True)),
+        (10_400, 500_123, (500.123, True)),
+        (None, None, None),
+    ],
+)
+def test_a_maximum_is_known_unless_something_older_is_in_flight(
+    max_us: int | None, in_flight_max_us: int | None, known: tuple[float, bool] | None
+) -> None:
+    measurement = fake_measurement()
+    ends = {"max_us": max_us, "in_flight_max_us": in_flight_max_us}
+    tally = altered(measurement.tallies[0], **ends)
+    figure = Reading(tally, measurement, None, None, None).latency(100)
+    assert (None if figure is None else (figure.value, figure.at_least)) == known
 
 
 def below(count: int, share: float, k: int) -> float:

@@ -23,7 +23,7 @@ from tests.mutation import CASES, DICE, Dice, cases, tried, wrong_bytes, wrong_j
 from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.results import derive
 from weighbridge.results.features.open_run import open_run
-from weighbridge.results.features.study.study import StudyRun, study_of
+from weighbridge.results.features.study import StudyRun, study_of
 from weighbridge.results.judge.run_data import RunData
 from weighbridge.results.run.histogram import Histogram
 from weighbridge.results.run.reading import read_lines, read_record

@@ -18,12 +18,11 @@ from hypothesis import strategies as st
 from fake_influx import FakeInflux, InfluxReply
 from fake_run import WORKLOADS, StepFaults, fake_run
 from grafana_boards import BOARD, TARGETS, asked_for
-from made_rows import altered, present
+from made_rows import altered, present, summarize
 from made_up import fake_measurement
 from weighbridge.common.errors import InvalidMeasurement, TargetError, UsageError
 from weighbridge.conductor.plan import AGAIN
-from weighbridge.results.figures.metrics import GOODPUT, OUTAGE_METRICS, SHARES
-from weighbridge.results.figures.summary import summarize
+from weighbridge.results.figures.metrics import METRICS
 from weighbridge.results.figures.use import StepUse
 from weighbridge.results.run.histogram import Histogram
 from weighbridge.results.run.step import Measurement, StepResult
@@ -119,12 +118,11 @@ def test_a_run_has_only_documented_measurements_tags_and_fields(store: RunStore)
     }
     # The fake drivers report no first bytes, no workload is offered beyond capacity or has a fault,
     # and the fake machine reports no other programs.
-    overload = {one.column for one in (GOODPUT, *SHARES)}
     first_bytes = {
         f"first_byte_{of}{end}" for of in ("", "p50_", "p99_") for end in ("ms", "at_least")
     }
-    faults = {one.column for one in OUTAGE_METRICS}
-    untold = {*first_bytes, *overload, *faults, "others_share"}
+    rare = {one.column for one in METRICS.values() if one.of_overload or one.of_outage}
+    untold = {*first_bytes, *rare, "others_share"}
     assert {name: fields for name, (_, fields) in seen.items()} == {
         name: FIELDS[name] - untold for name in seen
     }

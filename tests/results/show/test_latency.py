@@ -9,9 +9,8 @@ import pytest
 
 from chart_sources import fake_chart_source, texts_of
 from fake_run import WORKLOADS, StepFaults, fake_run
-from made_rows import altered, changed, present
+from made_rows import altered, changed, present, summarize
 from weighbridge.results.figures.doubt import Doubt
-from weighbridge.results.figures.summary import summarize
 from weighbridge.results.judge.comparison import Kind
 from weighbridge.results.run.histogram import Histogram
 from weighbridge.results.run.step import Second, StepResult

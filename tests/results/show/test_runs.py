@@ -11,16 +11,16 @@ from click.testing import CliRunner
 
 from chart_sources import fake_chart_source, texts_of
 from fake_run import WORKLOADS, fake_run, short_run
-from made_rows import altered
+from made_rows import altered, summarize
 from weighbridge.command import weighbridge
 from weighbridge.common.errors import UsageError
 from weighbridge.common.registry import Registry
 from weighbridge.results import derive
 from weighbridge.results.derivation import Derived
-from weighbridge.results.features.layers.feature import finding, staircase_chart
-from weighbridge.results.features.layers.staircases import staircases, stairs_of
+from weighbridge.results.features.layers import finding, staircase_chart
 from weighbridge.results.features.open_run import open_run
-from weighbridge.results.figures.summary import summarize, summarize_layers
+from weighbridge.results.features.staircase import staircases, stairs_of
+from weighbridge.results.figures.summary import rows_of
 from weighbridge.results.figures.use import step_use
 from weighbridge.results.run.store import RunStore
 from weighbridge.results.show import gallery as gallery_module
@@ -379,6 +379,6 @@ def test_a_run_that_measured_nothing_has_gaps_and_no_chart(runs: Path) -> None:
     lines = stairs_said(derive(empty.folder, pictures=False))
     assert "Gateway of rgw-beast, swift: not measured" in lines
     plan = empty.plan()
-    stairs = staircases(plan, summarize(plan, []), summarize_layers(plan, []), [])
+    stairs = staircases(plan, summarize(plan, []), rows_of(plan, {}, layers=True), [])
     assert staircase_chart(fake_chart_source(empty, results={stairs_of: stairs})) == ()
     assert finding(stairs) == "What each layer can do"

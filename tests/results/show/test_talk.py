@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,10 @@ from fake_tuning import FakeCourse, fake_tuning
 from made_cuts import record_made_cuts
 from made_rows import altered, changed, present
 from talks import FIVE, SHORT, SPOILT, deck_of, of_workload, slide, text_of, with_control
-from weighbridge.results.features.find.rates import Found, FoundKind, FoundRate, highest_rates
+from weighbridge.results.features.find import Found, FoundKind, FoundRate, highest_rates
 from weighbridge.results.features.open_run import open_run
 from weighbridge.results.features.outages import outages
-from weighbridge.results.features.study.study import FILE, StudyRun
+from weighbridge.results.features.study import FILE, StudyRun
 from weighbridge.results.features.tuning import tuning_result
 from weighbridge.results.figures.doubt import Doubt
 from weighbridge.results.judge.run_data import RunData
@@ -308,8 +309,8 @@ def test_the_rate_within_a_bound_is_the_answer_of_a_search(compared: RunData) ->
 def test_several_failures_have_a_card_each(tmp_path: Path) -> None:
     data = open_run(outage_run(tmp_path).folder)
     (kind,) = outages(data).kinds
-    again = altered(kind, key="again", about="the same again")
-    replaced(data, {outages: altered(outages(data), kinds=(kind, again))})
+    again = replace(kind, key="again", about="the same again")
+    replaced(data, {outages: replace(outages(data), kinds=(kind, again))})
     deck = talk(data)
     assert "in 2 cases" in deck.title
     assert [card.figure for card in deck.slides[0].cards] == ["21 s", "21 s"]

@@ -3,8 +3,9 @@
 import csv
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import vl_convert as vlc
@@ -13,13 +14,13 @@ from chart_sources import fake_chart_source
 from compared_rows import MILD, times
 from compared_rows import row as row_of
 from fake_run import WORKLOADS, fake_run
-from made_rows import altered, changed
+from made_rows import altered, changed, summarize
 from weighbridge.common.structure import Level
-from weighbridge.results.features.layers.feature import ceiling_lines
-from weighbridge.results.features.layers.staircase import LayerStep, Staircase
+from weighbridge.results.features.layers import ceiling_lines
+from weighbridge.results.features.staircase import LayerStep, Staircase
 from weighbridge.results.figures.doubt import Doubt
 from weighbridge.results.figures.metric import MetricFigure
-from weighbridge.results.figures.summary import Row, summarize
+from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.comparing import compare
 from weighbridge.results.numbers import show_figure
 from weighbridge.results.run.store import RunStore
@@ -215,15 +216,12 @@ def test_first_bytes_have_a_chart_of_p90_and_median_only_where_timed(
 
 def stair(layout: str, top: Level = "gateway", **rates: float) -> Staircase:
     steps = [
-        LayerStep.model_validate(
-            {"level": level.replace("_", "-"), "name": level, "throughput_ops_s": rate}
-        )
+        LayerStep(cast("Level", level.replace("_", "-")), level, throughput_ops_s=rate)
         for level, rate in rates.items()
     ]
     steps.append(LayerStep(level=top, name="top", throughput_ops_s=1))
-    kind = {"workload": "w", "operation": "read", "api": "swift", "driver": "locust"}
-    about = {"layout": layout, "about": "1 MB reads", "object_size_bytes": 1e6}
-    return Staircase.model_validate({**kind, **about, "steps": steps})
+    kind = ("w", "read", "swift", "locust")
+    return Staircase(layout, *kind, "1 MB reads", object_size_bytes=1e6, steps=tuple(steps))
 
 
 def line(value: float, layer: str = "disks") -> CeilingLine:
@@ -248,7 +246,7 @@ def test_layouts_with_the_same_ceiling_have_one_line_and_others_have_their_own()
 
 def test_gaps_and_what_is_on_top_have_no_line() -> None:
     gap = LayerStep(level="disk", name="disks", note="not measured")
-    bare = altered(
+    bare = replace(
         stair("a", top="rados"),
         steps=(gap, LayerStep(level="rados", name="RADOS", throughput_ops_s=9)),
     )

@@ -26,7 +26,7 @@ from weighbridge.documents import (
 )
 from weighbridge.plan_outline import PlanOutline
 from weighbridge.results import derive
-from weighbridge.results.features.history.history import History
+from weighbridge.results.features.history import History
 from weighbridge.results.run.step import StepKey, StepResult
 from weighbridge.results.run.telemetry import Attested
 from weighbridge.results.show.pictures import RenderingError

@@ -20,7 +20,7 @@ from tests.weighbridge import command_line
 from weighbridge.cli.machine import baseline_verb, sizes_of
 from weighbridge.common.errors import UsageError
 from weighbridge.documents import HistoryDocument
-from weighbridge.results.features.history.tables import LARGEST_RECORD_BYTES
+from weighbridge.results.features.kept_runs import LARGEST_RECORD_BYTES
 
 SMALL: Final = WORKLOADS[0].model_copy(update={"workers": (4,), "runtime": 10.0})
 FIRST_DAY: Final = datetime(2026, 1, 1, 6, tzinfo=UTC)
@@ -167,11 +167,11 @@ def test_a_run_whose_folder_is_deleted_is_kept(judged: Path, run_cli: RunCli) ->
 def test_a_run_is_judged_once_until_its_folder_changes(
     runs: Path, run_cli: RunCli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from weighbridge.results.features.history import tables as history  # noqa: PLC0415 - patched below
+    from weighbridge.results.features import kept_runs  # noqa: PLC0415 - patched below
 
-    read, real = [], history.read_compared_run
+    read, real = [], kept_runs.read_compared_run
     monkeypatch.setattr(
-        history,
+        kept_runs,
         "read_compared_run",
         lambda folder: (read.append(folder.name), real(folder))[1],
     )

@@ -13,9 +13,9 @@ from weighbridge.common.errors import DriverError
 from weighbridge.conductor import pass_runner
 from weighbridge.conductor.time_estimate import units
 from weighbridge.drivers.protocol import Measured, OnProgress, Step
-from weighbridge.results.features.find.rates import Found, FoundRate, highest_rates
-from weighbridge.results.features.find.searches import MOST_AT_A_RATE, RESOLVED
+from weighbridge.results.features.find import Found, FoundRate, highest_rates
 from weighbridge.results.features.open_run import open_run
+from weighbridge.results.features.rate_search import MOST_AT_A_RATE, RESOLVED
 from weighbridge.results.run import LatencyBound, StepResult
 from weighbridge.results.run.store import RunStore
 

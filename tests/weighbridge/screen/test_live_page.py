@@ -124,7 +124,7 @@ def test_its_button_stops_the_run_also_if_the_page_goes_away_at_once(run: Run) -
                 taken(page)
             threading.Event().wait(60)
 
-    for _ in range(20):
+    for _ in range(5):
         with pytest.raises(Interrupted):
             pressed()
 

@@ -1,7 +1,7 @@
-"""The history of many runs: its tables, and the DuckDB file that keeps what was judged of each run.
+"""The runs of a history, kept in a DuckDB file as they were judged.
 
 A run is read again when its folder has changed, or this program; one whose folder is gone stays as
-it was judged last. Beside that the file has the tables, for anybody's queries.
+it was judged last. Beside that the file has the tables of the history, for anybody's queries.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import stat
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,113 +19,13 @@ from pydantic import ValidationError
 
 from weighbridge.common.errors import UsageError, WeighbridgeError
 from weighbridge.common.quantities import show_bytes
-from weighbridge.common.record import Record
-from weighbridge.results.features.compare_runs.guard import ComparedRun, read_compared_run
-from weighbridge.results.features.history.history import History, RunChange, break_words
-from weighbridge.results.features.history.run_series import OUTLIER_RULE, RULE, begun
-from weighbridge.results.figures.metrics import METRICS
-from weighbridge.results.numbers import show_figure, show_p, show_percent
+from weighbridge.results.features.run_guard import ComparedRun, read_compared_run
+from weighbridge.results.features.run_series import begun
 from weighbridge.results.run.store import RunStore
-from weighbridge.results.show.chart import Chart
-from weighbridge.results.show.page import render
-from weighbridge.results.show.table import (
-    Filled,
-    Line,
-    Table,
-    columns,
-    create,
-    database,
-    insert,
-    line,
-    lock,
-    quoted,
-)
-from weighbridge.results.show.tables import doubt_texts
+from weighbridge.results.show.table import Filled, create, database, insert, lock, quoted
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-
-_CELL: Final = f"""
-layout text | The layout.
-release text | Its release; empty if it has none.
-suite text | The suite.
-workload text | The workload.
-operation text | The operation on objects.
-api text | The API.
-driver text | What made the load.
-workers integer | Worker count.
-metric text | The metric: {", ".join(METRICS)}.
-group integer | Runs of one number are comparable, within layout, suite and workload.
-"""
-FIGURES: Final = Table(
-    "figures",
-    "A line for each compared metric of each cell of each run, in order of time.",
-    columns(f"""
-{_CELL}
-run text | Name of the run.
-begun_at time | When the run began, UTC.
-value number | The figure, in the unit of its metric; unknown for one in a bin.
-low number | Lower end of its 95 % interval over the repeats.
-high number | Upper end of that.
-bin_low_ms number | Lower edge of its bin, where the driver counts in bins.
-bin_high_ms number | Upper edge of that.
-unit text | Unit of the metric.
-standing text | sure, provisional (a mild doubt) or not comparable (a grave one, or not valid).
-doubts texts | Doubts about it, each with its grade.
-why text | Why it is not comparable.
-outlier text | That it is far outside those of its neighbours, and no change; empty: it is not.
-"""),
-)
-CHANGES: Final = Table(
-    "changes",
-    "A line for each change of a metric of a cell, in order of time.",
-    columns(f"""
-{_CELL}
-run text | The first run after the change.
-begun_at time | When that run began, UTC.
-previous text | The last run of the figures before it.
-before number | Mean of the figures before it.
-after number | Mean of the figures after it.
-ratio number | After relative to before.
-runs_before integer | Figures before it, since the last change.
-runs_after integer | Figures after it, until the next change.
-passing integer | Figures between, at levels that did not last.
-p number | P-value of Student's t-test, not corrected.
-direction text | better or worse.
-doubts texts | Doubts about its figures, unless those without make the change: then provisional.
-text text | The change in a sentence.
-"""),
-)
-
-
-def history_tables(history: History) -> tuple[Filled, Filled]:
-    """Figures and changes."""
-    changes = [
-        line(one, begun_at=one.begun, doubts=doubt_texts(one.doubts))
-        for layout in history.changes
-        for one in layout.changes
-    ]
-    return Filled(FIGURES, tuple(_figures(history))), Filled(CHANGES, tuple(changes))
-
-
-def _figures(history: History) -> Iterator[Line]:
-    for series in history.series:
-        for point in series.points:
-            within = point.figure.within
-            yield line(
-                point,
-                point.figure,
-                series,
-                begun_at=point.begun,
-                bin_low_ms=None if within is None else within.low_ms,
-                bin_high_ms=None if within is None else within.high_ms,
-                unit=METRICS[series.metric].unit,
-                doubts=doubt_texts(point.doubts),
-            )
-
-
-# The database.
-
 
 DATABASE: Final = "history.duckdb"
 LARGEST_RECORD_BYTES: Final = 2**25
@@ -137,7 +38,8 @@ _ADVICE: Final = (
 )
 
 
-class KeptRuns(Record):
+@dataclass(frozen=True)
+class KeptRuns:
     """The runs of a history, and what was left out."""
 
     runs: tuple[ComparedRun, ...]
@@ -244,7 +146,9 @@ def _keep(connection: DuckDBPyConnection, folder: Path, run: str, version: str) 
     if found.is_tuning:
         raise UsageError(f"{folder}: is a tuning, whose trials are not runs of a suite")
     begun(found)
-    brief = found.brief
+    # Configuration files decide nothing here, and may be large.
+    manifest = found.manifest.model_copy(update={"configs": ()})
+    brief = found.model_copy(update={"manifest": manifest})
     connection.execute(
         "INSERT OR REPLACE INTO kept VALUES (?, ?, ?)", [run, state, brief.model_dump_json()]
     )
@@ -296,74 +200,3 @@ def _entries(folder: Path) -> Sequence[os.DirEntry[str]]:
             return list(entries)
     except OSError:
         return ()
-
-
-CHANGE_HEAD: Final = (
-    *("From", "Run", "Layout", "Requests", "Workers", "Metric", "Before", "After"),
-    *("Change", "Runs", "p", "Verdict"),
-)
-CHANGE_NUMBERS: Final = frozenset({"Workers", "Before", "After", "Change", "p"})
-
-
-def history_page(
-    history: History,
-    charts: Sequence[Chart],
-    *,
-    version: str,
-    gone: Sequence[str] = (),
-    left_out: Sequence[str] = (),
-) -> str:
-    """The page. `gone` runs have no folder any more, `left_out` says what could not be read."""
-    return render(
-        "history.html.j2",
-        charts,
-        charts[0].layouts if charts else (),
-        history=history,
-        version=version,
-        drawn=charts,
-        change_head=CHANGE_HEAD,
-        change_numbers=CHANGE_NUMBERS,
-        changes=[
-            (change_cells(one), _sorted_by(one), bool(one.doubts))
-            for each in history.changes
-            for one in each.changes
-        ],
-        breaks=break_words(history.breaks),
-        gone=gone,
-        left_out=left_out,
-        rule=RULE,
-        outlier_rule=OUTLIER_RULE,
-    )
-
-
-def change_cells(one: RunChange) -> tuple[str, ...]:
-    """The cells of a change, below CHANGE_HEAD."""
-    metric = METRICS[one.metric]
-    return (
-        f"{one.begun:%Y-%m-%d}",
-        one.run,
-        one.label,
-        one.about,
-        str(one.workers),
-        metric.name,
-        f"{show_figure(one.before)} {metric.unit}",
-        f"{show_figure(one.after)} {metric.unit}",
-        show_percent(one.ratio),
-        f"{one.runs_before} and {one.runs_after}"
-        + (f", {one.passing} between left out" if one.passing else ""),
-        show_p(one.p),
-        one.standing,
-    )
-
-
-def _sorted_by(one: RunChange) -> tuple[str, ...]:
-    numbers = {
-        "Before": one.before,
-        "After": one.after,
-        "Change": one.ratio,
-        "p": one.p,
-    }
-    return tuple(
-        f"{numbers[title]:.9g}" if title in numbers else cell
-        for title, cell in zip(CHANGE_HEAD, change_cells(one), strict=True)
-    )

@@ -8,21 +8,22 @@ step, and a rate and number in addition.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Annotated, Final, Literal, Protocol
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Final, Literal
 
-from pydantic import Field, NonNegativeFloat, PositiveFloat
-
-from weighbridge.common.errors import InvalidMeasurement
-from weighbridge.common.record import Record
+from weighbridge.common.document import did_you_mean
+from weighbridge.common.errors import InvalidMeasurement, UsageError
+from weighbridge.common.quantities import parse_seconds
 from weighbridge.results.figures.doubt import Doubt, beside, graves
-from weighbridge.results.figures.metric import Metric, MetricFigure
-from weighbridge.results.figures.metrics import METRICS
+from weighbridge.results.figures.metric import MetricFigure
+from weighbridge.results.figures.metrics import METRICS, Metric
 from weighbridge.results.figures.use import full_nics, others, quota_touches
 from weighbridge.results.figures.validity import judge, least_samples
 from weighbridge.results.figures.visit import JudgedStep, read_visit
-from weighbridge.results.numbers import show_ms
+from weighbridge.results.numbers import listed, show_ms
 from weighbridge.results.run import LatencyBound, RunStore, StepKey, StepResult
 from weighbridge.suites import Bounds, Suite, Workload
 
@@ -54,56 +55,50 @@ _TRIES: Final = 2
 _DIGITS: Final = 4
 
 
-class RateTrial(Record):
-    """One step at a rate, as it counts in a search."""
+@dataclass(frozen=True)
+class RateTrial:
+    """One step at a rate, as it counts in a search. `latency_ms` is the bound's metric, of the
+    slowest operation; None: unknown.
+    """
 
-    rate_per_s: PositiveFloat
+    rate_per_s: float
     verdict: Literal["served", "not served", "cannot tell"]
     why: str = ""
     """Why it was not served, or says nothing; empty if it was served."""
-    latency_ms: NonNegativeFloat | None = None
-    """The bound's metric, of the slowest operation; None: unknown."""
+    latency_ms: float | None = None
     doubts: tuple[Doubt, ...] = ()
 
 
-class RateSearch(Record):
+@dataclass(frozen=True)
+class RateSearch:
     """One search. `start_per_s` is the closed loop's throughput, `least_per_s` the lowest rate that
-    a step can judge.
+    a step can judge. The majority of its steps decides whether a rate is served.
     """
 
-    start_per_s: PositiveFloat
-    least_per_s: NonNegativeFloat = 0.0
-    trials: Annotated[tuple[RateTrial, ...], Field(max_length=MOST_AT_A_RATE)] = ()
+    start_per_s: float
+    least_per_s: float = 0.0
+    trials: tuple[RateTrial, ...] = ()
 
     def heard(self, trial: RateTrial) -> RateSearch:
-        return self.model_copy(update={"trials": (*self.trials, trial)})
-
-    @property
-    def served(self) -> tuple[float, ...]:
-        """Rates that were served, by a majority of their steps, below all that were not; sorted."""
-        missed = self.missed
-        good = sorted(rate for rate, balance in self._balance().items() if balance > 0)
-        return tuple(rate for rate in good if not missed or rate < missed[0])
-
-    @property
-    def missed(self) -> tuple[float, ...]:
-        """Rates that were not served, by a majority of their steps, sorted."""
-        return tuple(sorted(rate for rate, balance in self._balance().items() if balance < 0))
+        return replace(self, trials=(*self.trials, trial))
 
     @property
     def tied(self) -> tuple[float, ...]:
         """Rates whose steps disagree, and which have no majority."""
-        return tuple(rate for rate, balance in self._balance().items() if balance == 0)
+        return tuple(rate for rate, balance in self._balance.items() if balance == 0)
 
     @property
     def low(self) -> float | None:
-        """The highest rate that was served; None: none was."""
-        return max(self.served, default=None)
+        """The highest rate that was served, below all that were not; None: none was."""
+        high = math.inf if self.high is None else self.high
+        served = [rate for rate, balance in self._balance.items() if balance > 0]
+        return max((rate for rate in served if rate < high), default=None)
 
     @property
     def high(self) -> float | None:
         """The lowest rate that was not served; None: none was missed."""
-        return min(self.missed, default=None)
+        missed = [rate for rate, balance in self._balance.items() if balance < 0]
+        return min(missed, default=None)
 
     @property
     def resolved(self) -> bool:
@@ -118,22 +113,20 @@ class RateSearch(Record):
     @property
     def blocked(self) -> RateTrial | None:
         """The last step at a rate that cannot be judged: two steps said nothing, and none more."""
-        unknown = [
-            trial
-            for trial in self.trials
-            if self._unknown(trial.rate_per_s) >= _TRIES and not self._times(trial.rate_per_s)
-        ]
-        return unknown[-1] if unknown else None
+        silent = [trial for trial in self.trials if self._is_silent(trial.rate_per_s)]
+        return next(
+            (trial for trial in reversed(silent) if not self._times(trial.rate_per_s)), None
+        )
 
     @property
     def next_per_s(self) -> float | None:
         """The rate to measure next; None: the search is over."""
         left = MOST_AT_A_RATE - len(self.trials)
         wanted = self._wanted(left) if left > 0 else None
-        if wanted is None or self._unknown(wanted) < _TRIES:
+        if wanted is None or not self._is_silent(wanted):
             return wanted
         low = self.low
-        if low is None or self.confirmed or self._unknown(low) >= _TRIES:
+        if low is None or self.confirmed or self._is_silent(low):
             return None
         return low
 
@@ -165,24 +158,24 @@ class RateSearch(Record):
             return high if self._times(high) == 1 else None
         return _rounded(max(lowest, high / STEP / max(1.0, begin / high)))
 
+    @cached_property
     def _balance(self) -> dict[float, int]:
         """For each rate: steps that were served minus those that were not, of those that tell."""
-        found: dict[float, int] = {}
-        for trial in self._telling():
-            sign = 1 if trial.verdict == "served" else -1
-            found[trial.rate_per_s] = found.get(trial.rate_per_s, 0) + sign
-        return found
+        balance: dict[float, int] = {}
+        for trial in self.trials:
+            if trial.verdict != "cannot tell":
+                sign = 1 if trial.verdict == "served" else -1
+                balance[trial.rate_per_s] = balance.get(trial.rate_per_s, 0) + sign
+        return balance
 
     def _times(self, rate_per_s: float) -> int:
-        return sum(trial.rate_per_s == rate_per_s for trial in self._telling())
+        """How many steps at a rate tell whether it is served."""
+        telling = (trial for trial in self.trials if trial.verdict != "cannot tell")
+        return sum(trial.rate_per_s == rate_per_s for trial in telling)
 
-    def _unknown(self, rate_per_s: float) -> int:
-        return sum(trial.rate_per_s == rate_per_s for trial in self.trials) - self._times(
-            rate_per_s
-        )
-
-    def _telling(self) -> Iterable[RateTrial]:
-        return (trial for trial in self.trials if trial.verdict != "cannot tell")
+    def _is_silent(self, rate_per_s: float) -> bool:
+        steps = sum(trial.rate_per_s == rate_per_s for trial in self.trials)
+        return steps - self._times(rate_per_s) >= _TRIES
 
 
 def _rounded(rate_per_s: float) -> float:
@@ -231,41 +224,34 @@ def rate_trial(
         raise ValueError(f"{step.key}: is not a measured step at a rate")
     metric = METRICS.get_or_refuse(bound.metric)
     figures = {operation: point.figure(metric.key) for operation, point in judged.points.items()}
-    values = [one.value for one in figures.values() if one.value is not None]
-    slowest = max(values, default=None)
+    slowest = max((one.value for one in figures.values() if one.value is not None), default=None)
     doubts = _doubts(judged, metric, slowest)
-
-    def trial(verdict: str, why: str = "") -> RateTrial:
-        return RateTrial.model_validate(
-            {
-                "rate_per_s": rate_per_s,
-                "verdict": verdict,
-                "why": why,
-                "latency_ms": slowest,
-                "doubts": doubts,
-            }
-        )
-
+    trial = RateTrial(rate_per_s, "served", "", slowest, doubts)
     try:
         verdict = judge(measurement, bounds, rate_per_s=rate_per_s)
     except InvalidMeasurement as error:
-        return trial("cannot tell", str(error))
+        return replace(trial, verdict="cannot tell", why=str(error))
     spoils = [fault for fault in verdict.faults if fault not in verdict.unserved]
-    spoils += [one.words for one in full_nics(judged.use.resources if judged.use else ())]
+    spoils += [doubt.words for doubt in full_nics(judged.use.resources if judged.use else ())]
     spoils += [doubt.words for doubt in graves(doubts) if not doubt.metrics]
-    if spoils:
-        return trial("cannot tell", spoils[0])
-    if verdict.unserved:
-        return trial("not served", verdict.unserved[0])
-    beyond = [
-        f"{metric.name} of {operation}s is {_figure_words(one)} ms"
-        for operation, one in figures.items()
-        if one.known and _worst(one) > bound.most_ms
+    missed = [
+        *verdict.unserved,
+        *(
+            f"{metric.name} of {operation}s is {_figure_words(figure)} ms"
+            for operation, figure in figures.items()
+            if figure.known and _worst(figure) > bound.most_ms
+        ),
     ]
-    unknown = [operation for operation, one in figures.items() if not one.known]
-    if unknown and not beyond:
-        return trial("cannot tell", f"{metric.name} of {unknown[0]}s is not known")
-    return trial("not served", beyond[0]) if beyond else trial("served")
+    unknown = [
+        f"{metric.name} of {operation}s is not known"
+        for operation, figure in figures.items()
+        if not figure.known
+    ]
+    if not spoils and missed:
+        return replace(trial, verdict="not served", why=missed[0])
+    if spoils or unknown:
+        return replace(trial, verdict="cannot tell", why=[*spoils, *unknown][0])
+    return trial
 
 
 def _percent(metric: Metric) -> float | None:
@@ -295,32 +281,17 @@ def _figure_words(figure: MetricFigure) -> str:
 
 def _doubts(judged: JudgedStep, metric: Metric, value_ms: float | None) -> tuple[Doubt, ...]:
     """The doubts about one step: the machine, the CPU limit, steadiness."""
-    found = list(beside(others([judged.use])))
+    doubts = list(beside(others([judged.use])))
     if judged.steady is False:
-        words = next((note for note in judged.notes if note.startswith("not steady: ")), "")
-        words = words.removeprefix("not steady: ")
-        found.append(Doubt(what="not steady", grade="mild", words=words or "it moved"))
-    limit = (
-        quota_touches(judged.use, metric.percent, value_ms)
-        if judged.use is not None and metric.percent is not None and value_ms is not None
-        else None
-    )
-    if limit is not None:
-        doubt = Doubt(what="set by the CPU limit", grade="mild", words=limit, metrics=(metric.key,))
-        found.append(doubt)
-    return tuple(found)
-
-
-class FindingPlan(Protocol):
-    """The part of a plan that searches need."""
-
-    @property
-    def suite(self) -> Suite:
-        """What is replayed."""
-
-    @property
-    def find(self) -> LatencyBound | None:
-        """The bound; None: nothing is searched."""
+        moved = [note for note in judged.notes if note.startswith("not steady: ")]
+        words = moved[0].removeprefix("not steady: ") if moved else "it moved"
+        doubts.append(Doubt(what="not steady", grade="mild", words=words))
+    if judged.use is not None and metric.percent is not None and value_ms is not None:
+        limit = quota_touches(judged.use, metric.percent, value_ms)
+        if limit is not None:
+            what = "set by the CPU limit"
+            doubts.append(Doubt(what=what, grade="mild", words=limit, metrics=(metric.key,)))
+    return tuple(doubts)
 
 
 @dataclass(frozen=True)
@@ -380,11 +351,11 @@ class Searches:
         return {workload.name: workload for workload in self.suite.workloads}
 
 
-def read_searches(store: RunStore, plan: FindingPlan) -> Searches | None:
+def read_searches(store: RunStore, suite: Suite, bound: LatencyBound | None) -> Searches | None:
     """The searches of a run folder, if any. Raises InvalidMeasurement and UsageError."""
-    if plan.find is None:
+    if bound is None:
         return None
-    searches = Searches(plan.find, plan.suite)
+    searches = Searches(bound, suite)
     for step in store.each_step():
         searches.add(step, judged(store, step))
     return searches
@@ -397,3 +368,38 @@ def judged(store: RunStore, step: StepResult) -> JudgedStep:
 
 def _key_at(key: StepKey, search: RateSearch, rate_per_s: float) -> StepKey:
     return key.model_copy(update={"rate_per_s": rate_per_s, "search_step": len(search.trials) + 1})
+
+
+# What people write.
+
+
+_BOUND: Final = re.compile(r"\s*([^<>=\s]+)\s*([<>=]*)\s*(.*?)\s*", re.DOTALL)
+_EXAMPLE: Final = 'Give a metric and its largest value, in quotes: --find "p90<=50ms".'
+
+
+def parse_bound(text: str) -> LatencyBound:
+    """The bound of `p90<=50ms`. Raises UsageError."""
+    found = _BOUND.fullmatch(text)
+    if found is None or not found[3]:
+        raise UsageError(f"{text[:100]!r} is not a bound", advice=_EXAMPLE)
+    key, relation, value = found.groups()
+    known = [
+        name
+        for name, metric in METRICS.items()
+        if metric.unit == "ms" and (metric.better == "less" or metric.percent is not None)
+    ]
+    if key not in known:
+        why = "is not a latency" if key in METRICS else "is not known"
+        hint = did_you_mean(key, known, known=False)
+        advice = f"Bounds are on {listed(known, 'or')}."
+        raise UsageError(f"{text[:100]!r}: the metric {key[:80]!r} {why}{hint}", advice=advice)
+    if relation != "<=":
+        advice = f'Only "at most" can be a bound: --find "{key}<={value[:40]}".'
+        raise UsageError(f"{text[:100]!r}: {relation or 'nothing'!r} is not <=", advice=advice)
+    try:
+        seconds = parse_seconds(value)
+    except ValueError as error:
+        raise UsageError(f"{text[:100]!r}: {error}", advice=_EXAMPLE) from None
+    if not isinstance(seconds, float) or not 0 < seconds <= 3600:
+        raise UsageError(f"{text[:100]!r}: a bound is above 0 and at most 1h", advice=_EXAMPLE)
+    return LatencyBound(metric=key, most_ms=round(seconds * 1000, 6))

@@ -21,13 +21,15 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import stdev
 from typing import Final
+from xml.etree import ElementTree as ET
 
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import EXIT_DIFFERENCE, EXIT_FINE, EXIT_INVALID, UsageError
-from weighbridge.common.record import Record
-from weighbridge.results.features.compare_runs.guard import (
+from weighbridge.common.escaping import escape_controls
+from weighbridge.results.features.run_guard import (
     ComparedRun,
     Guarded,
     guard,
@@ -57,9 +59,14 @@ from weighbridge.results.judge.contrast import (
 from weighbridge.results.judge.host_equality import host_doubts
 from weighbridge.results.judge.words import verdict_words
 from weighbridge.results.numbers import counted
+from weighbridge.results.show.chart import Chart
+from weighbridge.results.show.page import render
+from weighbridge.results.show.report import effects_grid
+from weighbridge.results.show.table import Filled, escape
+from weighbridge.results.show.tables import EFFECTS, effect_lines, effect_notes
 
 Place = tuple[Kind, str, int | None, str]
-"""What identifies a cell across runs: kind of requests, layout, workers (None: all), metric."""
+"""What identifies a cell across runs: workload of requests, layout, workers (None: all), metric."""
 
 OPEN: Final[tuple[Verdict, ...]] = ("provisional", "not comparable")
 """Verdicts that claim nothing and rule nothing out."""
@@ -79,12 +86,11 @@ def match(a: ComparedRun, b: ComparedRun, asked: Sequence[str] = ()) -> tuple[tu
             )
         return pairs
     pairs = tuple((one, other or one) for one, _, other in (text.partition("=") for text in asked))
-    sides = (("A", a, [one for one, _ in pairs]), ("B", b, [other for _, other in pairs]))
     unknown = [
-        f"{side} has no layout {name!r}{did_you_mean(name, list(run.layouts))}"
-        for side, run, names in sides
-        for name in names
-        if name not in run.layouts
+        f"{side} has no layout {pair[place]!r}{did_you_mean(pair[place], list(run.layouts))}"
+        for place, (side, run) in enumerate((("A", a), ("B", b)))
+        for pair in pairs
+        if pair[place] not in run.layouts
     ]
     if unknown:
         raise UsageError(
@@ -108,7 +114,7 @@ def check_history(
     setting or host differs, a layout is lacking, or one is given twice.
     """
     seen = {a.manifest.run_id: "A", b.manifest.run_id: "B"}
-    layouts = dict.fromkeys(one for one, _ in pairs)
+    same = [(layout, layout) for layout in dict.fromkeys(one for one, _ in pairs)]
     for run in history:
         name = run.manifest.run_id
         if name in seen:
@@ -117,31 +123,25 @@ def check_history(
                 advice="Scatter from run to run needs different runs.",
             )
         seen[name] = "one of the earlier runs"
-        lacking = [layout for layout in layouts if layout not in run.layouts]
+        lacking = [layout for layout, _ in same if layout not in run.layouts]
         if lacking:
             raise UsageError(
                 f"{name} has no layout {lacking[0]!r}",
                 advice="Name earlier runs of the same suite as A.",
             )
-        same = [(layout, layout) for layout in layouts]
-        unlike = [one.text for one in planned_differences(a, run, same)]
+        other = f"{name} is not an earlier run of the same thing as A:"
+        unlike = "".join(f"\n  {one.text}" for one in planned_differences(a, run, same))
         if unlike:
-            listed = "\n".join(f"  {text}" for text in unlike)
-            raise UsageError(
-                f"{name} is not an earlier run of the same thing as A:\n{listed}",
-                advice="Name runs of the same suite and settings.",
-            )
+            advice = "Name runs of the same suite and settings."
+            raise UsageError(f"{other}{unlike}", advice=advice)
         try:
             guard(a, run, same, despite)
         except UsageError as error:
-            raise UsageError(
-                f"{name} is not an earlier run of the same thing as A: {error}", advice=error.advice
-            ) from error
+            raise UsageError(f"{other} {error}", advice=error.advice) from error
         apart = graves(one.doubt for one in hosts_apart(a, run, same, "earlier"))
         if apart:
             raise UsageError(
-                f"{name} is not an earlier run of the same thing as A: its hosts differ: "
-                f"{apart[0].words}",
+                f"{other} its hosts differ: {apart[0].words}",
                 advice="Name earlier runs whose hosts were equal to those of A.",
             )
 
@@ -162,7 +162,7 @@ def compare_runs(
     """
     rows = [*_rows(a, "A"), *_rows(b, "B")]
     noise = tuple(floor for run in (a, b) for floor in floors(run.rows, run.plan.twins))
-    sides = [(labelled(one, "A"), labelled(other, "B")) for one, other in pairs]
+    sides = [(_labelled(one, "A"), _labelled(other, "B")) for one, other in pairs]
     known = _figures(a, history, [one for one, _ in pairs])
     found = [
         _across(one, known.get(_place(one), ()))
@@ -182,16 +182,16 @@ def compare_runs(
 def _rows(run: ComparedRun, side: str) -> Iterator[Row]:
     for row in run.rows:
         if row.layout not in run.plan.twins:
-            yield row.model_copy(update={"layout": labelled(row.layout, side)})
+            yield row.model_copy(update={"layout": _labelled(row.layout, side)})
 
 
 def hosts_apart(
     a: ComparedRun, other: ComparedRun, pairs: Sequence[tuple[str, str]], side: str = "B"
 ) -> tuple[PairDoubt, ...]:
     """Doubts about pairs of layouts because their hosts differ."""
-    sides = [(labelled(one, "A"), labelled(another, side)) for one, another in pairs]
+    sides = [(_labelled(one, "A"), _labelled(another, side)) for one, another in pairs]
     attested = [
-        figure.model_copy(update={"layout": labelled(figure.layout, name)})
+        figure.model_copy(update={"layout": _labelled(figure.layout, name)})
         for run, name in ((a, "A"), (other, side))
         for figure in run.attested
         # An OSD's figure depends on the store, which may have changed, as much as on the host.
@@ -205,16 +205,13 @@ def _figures(
     a: ComparedRun, history: Sequence[ComparedRun], layouts: Sequence[str]
 ) -> Mapping[Place, Sequence[float]]:
     """Per compared cell: the logarithm of each run's figure relative to A's; 0 for A itself."""
-    found: dict[Place, list[float]] = {}
+    figures: dict[Place, list[float]] = {}
+    sides = [(_labelled(one, "A"), _labelled(one, "earlier")) for one in dict.fromkeys(layouts)]
     for run in history:
-        sides = [
-            (labelled(layout, "A"), labelled(layout, "earlier"))
-            for layout in dict.fromkeys(layouts)
-        ]
-        for one in contrasts([*_rows(a, "A"), *_rows(run, "earlier")], sides):
-            if one.ratio is not None:
-                found.setdefault(_place(one), [0.0]).append(math.log(one.ratio.value))
-    return found
+        for effect in contrasts([*_rows(a, "A"), *_rows(run, "earlier")], sides):
+            if effect.ratio is not None:
+                figures.setdefault(_place(effect), [0.0]).append(math.log(effect.ratio.value))
+    return figures
 
 
 def _place(one: Effect) -> Place:
@@ -235,7 +232,7 @@ def _across(one: Effect, runs: Sequence[float]) -> Effect:
     return with_test(one, across_runs(one.tested, runs))
 
 
-def labelled(layout: str, side: str) -> str:
+def _labelled(layout: str, side: str) -> str:
     """A layout with its run: `swift (A)`."""
     return f"{layout} ({side})"
 
@@ -245,32 +242,25 @@ def regressions(comparison: Comparison) -> tuple[Effect, ...]:
     return tuple(one for one in comparison.effects if one.verdict == "worse")
 
 
-def claims(comparison: Comparison) -> bool:
-    """Whether any cell had a verdict: both sides ranked, with enough repeats."""
-    return any(one.verdict not in OPEN for one in comparison.effects)
-
-
 def lost(a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     """Cells comparable in A and measured in B that cannot be compared there, and why."""
-    of_b = {(row.layout, kind_of(row), row.workers): row for row in b.rows}
-    found = []
+    of_b = {_cell(row): row for row in b.rows}
+    texts = []
     for one, other in pairs:
         for row in a.rows:
-            after = of_b.get((other, kind_of(row), row.workers))
-            if (
-                row.layout == one
-                and comparable(row)
-                and after is not None
-                and not comparable(after)
-            ):
-                found.append(
-                    f"{labelled(other, 'B')}, {row.workload}, {counted(row.workers, 'worker')}: "
-                    f"{reason(after)}"
-                )
-    return tuple(dict.fromkeys(found))
+            after = of_b.get((other, *_cell(row)[1:]))
+            if row.layout == one and comparable(row) and after and not comparable(after):
+                at = counted(row.workers, "worker")
+                texts.append(f"{_labelled(other, 'B')}, {row.workload}, {at}: {reason(after)}")
+    return tuple(dict.fromkeys(texts))
 
 
-class MissingCell(Record):
+def _cell(row: Row) -> tuple[str, Kind, int]:
+    return row.layout, kind_of(row), row.workers
+
+
+@dataclass(frozen=True)
+class MissingCell:
     """A cell that is comparable in A, and of which B has no result."""
 
     layout: str
@@ -281,52 +271,40 @@ class MissingCell(Record):
 
     @property
     def text(self) -> str:
-        return (
-            f"{self.layout}, {self.about} of {self.workload}, "
-            f"{counted(self.workers, 'worker')}: B has no result of it"
-        )
+        at = counted(self.workers, "worker")
+        return f"{self.layout}, {self.about} of {self.workload}, {at}: B has no result of it"
 
 
 def missing(
     a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]], *, chosen: bool
 ) -> tuple[MissingCell, ...]:
     """Cells comparable in A of which B has no row, of the compared layouts if those were chosen."""
-    of_b = {(row.layout, kind_of(row), row.workers) for row in b.rows}
-    sides = list(pairs)
+    of_b = {_cell(row) for row in b.rows if row.layout in b.layouts}
+    theirs = list(pairs)
     if not chosen:
         compared = {one for one, _ in pairs}
-        sides += [(name, name) for name in a.layouts if name not in compared]
+        theirs += [(name, name) for name in a.layouts if name not in compared]
     names = subjects(a.rows)
-    theirs = [(one, other if other in b.layouts else None) for one, other in sides]
-    found = [
-        MissingCell(
-            layout=labelled(one, "A"),
-            workload=row.workload,
-            about=names[kind_of(row)],
-            workers=row.workers,
-        )
+    cells = [
+        MissingCell(_labelled(one, "A"), row.workload, names[kind_of(row)], row.workers)
         for one, other in theirs
         for row in a.rows
-        if row.layout == one and comparable(row) and (other, kind_of(row), row.workers) not in of_b
+        if row.layout == one and comparable(row) and (other, *_cell(row)[1:]) not in of_b
     ]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(cells))
 
 
-def unjudged(a: ComparedRun, comparison: Comparison) -> tuple[Effect, ...]:
+def _unjudged(a: ComparedRun, comparison: Comparison) -> list[Effect]:
     """Cells of throughput and p90 with a figure in A where no regression could be detected."""
-    rows: dict[tuple[str, Kind, int | None], Row] = {
-        (row.layout, kind_of(row), row.workers): row for row in _rows(a, "A")
-    }
-    left = [
-        one
-        for one in comparison.effects
-        if one.verdict in OPEN and one.metric in ALWAYS and one.workers is not None
-    ]
-    cells = [(one, rows[one.baseline, kind_of(one), one.workers]) for one in left]
-    # If A cannot be compared with itself, nothing is lost in B.
-    return tuple(
-        one for one, row in cells if at_workers(METRICS[one.metric], row, row).ratio is not None
-    )
+    rows = {_cell(row): row for row in _rows(a, "A")}
+    unjudged = []
+    for effect in comparison.effects:
+        if effect.verdict in OPEN and effect.metric in ALWAYS and effect.workers is not None:
+            row = rows[effect.baseline, kind_of(effect), effect.workers]
+            # If A cannot be compared with itself, nothing is lost in B.
+            if at_workers(METRICS[effect.metric], row, row).ratio is not None:
+                unjudged.append(effect)
+    return unjudged
 
 
 RUNS: Final = 3
@@ -353,7 +331,8 @@ DRIFT: Final = (
 )
 
 
-class RunsVerdict(Record):
+@dataclass(frozen=True)
+class RunsVerdict:
     """What a comparison of two runs ends with."""
 
     exit_code: int
@@ -364,7 +343,8 @@ class RunsVerdict(Record):
     """What that is about, a line each."""
 
 
-class RunsSummary(Record):
+@dataclass(frozen=True)
+class RunsSummary:
     """Two compared runs."""
 
     a: ComparedRun
@@ -373,20 +353,15 @@ class RunsSummary(Record):
     comparison: Comparison
     lost: tuple[str, ...]
     """What was comparable in A and is not in B, with what is missing there."""
-    missing: tuple[MissingCell, ...] = ()
-    """Of which B has no result."""
+    missing: tuple[MissingCell, ...]
     verdict: RunsVerdict
     earlier: int
     """How many earlier runs of the same thing as A were given."""
 
     @property
     def headline(self) -> str:
-        return self.verdict.answer or next(iter(verdict_words(self.comparison)))
-
-    @property
-    def drift_words(self) -> str:
-        """What it means that the runs were not interleaved."""
-        return drift_words(self.a, self.b, self.earlier)
+        words = verdict_words(self.comparison)
+        return self.verdict.answer or next(iter(words), "Nothing could be compared.")
 
 
 def drift_words(a: ComparedRun, b: ComparedRun, earlier: int) -> str:
@@ -432,21 +407,153 @@ def runs_verdict(
             answer=f"B is worse than A: {len(worse)} of {len(comparison.effects)} comparisons.",
             details=tuple(effect.text for effect in worse),
         )
-    if not claims(comparison):
+    if all(effect.verdict in OPEN for effect in comparison.effects):
         return RunsVerdict(
             exit_code=EXIT_INVALID,
             answer=f"No comparison has {REPEATS_FOR_A_CLAIM} repeats on each side and no doubt: a "
             "regression could not have been found.",
         )
-    left = unjudged(a, comparison)
-    if left or gone:
-        open_ones = f"Provisional or not comparable: {counted(len(left), 'comparison')} that A has "
-        why = [f"{open_ones}results for."] if left else []
-        if gone:
-            why.append(f"Not measured in B: {counted(len(gone), 'cell')} that A has results for.")
+    left = _unjudged(a, comparison)
+    why = []
+    if left:
+        open_ones = counted(len(left), "comparison")
+        why.append(f"Provisional or not comparable: {open_ones} that A has results for.")
+    if gone:
+        why.append(f"Not measured in B: {counted(len(gone), 'cell')} that A has results for.")
+    if why:
         return RunsVerdict(
             exit_code=EXIT_INVALID,
             answer=" ".join([*why, "B may be worse."]),
-            details=(*(one.text for one in left), *(one.text for one in gone)),
+            details=(*(effect.text for effect in left), *(cell.text for cell in gone)),
         )
     return RunsVerdict(exit_code=EXIT_FINE)
+
+
+# Tables, page and JUnit's XML, for people and for a CI system.
+
+
+def runs_effects(comparison: Comparison, run: str) -> Filled:
+    """The table of effects of run B compared with A; `run`: the name of B."""
+    return Filled(EFFECTS, tuple(one.of_run(run) for one in effect_lines(comparison)))
+
+
+def runs_markdown(summary: RunsSummary) -> str:
+    """The answer, what is worse, what differs between the runs, and the table of all effects."""
+    a, b, verdict = summary.a.manifest, summary.b.manifest, summary.verdict
+    counts = verdict_words(summary.comparison)
+    lines = [f"### {escape(summary.headline)}", ""]
+    points = [
+        *verdict.details,
+        *(counts if verdict.answer else ()),
+        f"A: {a.run_id}, {a.created_at}, {a.state}",
+        f"B: {b.run_id}, {b.created_at}, {b.state}",
+        *(f"comparable in A and not in B: {text}" for text in summary.lost),
+        *(f"compared despite a difference: {one.text}" for one in summary.guarded.unlike),
+        drift_words(summary.a, summary.b, summary.earlier),
+    ]
+    lines += [*(f"- {escape(text)}" for text in points), ""]
+    if summary.guarded.differs:
+        lines += ["<details><summary>What differs between the runs</summary>", ""]
+        lines += [f"- {escape(one.text)}" for one in summary.guarded.differs]
+        lines += ["", "</details>", ""]
+    table = runs_effects(summary.comparison, b.run_id).markdown(
+        f"{b.run_id} compared with {a.run_id}", effect_notes((), summary.comparison)
+    )
+    return "\n".join(lines) + f"\n{table}"
+
+
+# JUnit's XML: a test is one compared figure, which fails if B is worse, and is skipped if that
+# could not be judged, as is a cell of A of which B has no result. One more test is the command
+# itself, in error where it ends with 4, and skipped if no test was judged.
+
+
+SUITE: Final = "weighbridge compare-runs"
+
+
+def junit_xml(summary: RunsSummary) -> str:
+    """The XML."""
+    effects, missing = summary.comparison.effects, summary.missing
+    skipped = sum(effect.verdict in OPEN for effect in effects)
+    invalid = summary.verdict.exit_code == EXIT_INVALID
+    is_open = not invalid and skipped == len(effects)
+    counts = {
+        "tests": len(effects) + len(missing) + 1,
+        "failures": sum(effect.verdict == "worse" for effect in effects),
+        "errors": int(invalid),
+        "skipped": skipped + len(missing) + is_open,
+    }
+    root = _element("testsuites", {"name": SUITE, **counts})
+    suite = _element("testsuite", {"name": SUITE, "time": 0, **counts}, root)
+    properties = _element("properties", {}, suite)
+    facts = {
+        "a": summary.a.manifest.run_id,
+        "b": summary.b.manifest.run_id,
+        "earlier runs": summary.earlier,
+        "exit code": summary.verdict.exit_code,
+    }
+    allowed = [("compared despite", one.text) for one in summary.guarded.unlike]
+    for name, value in (*facts.items(), *allowed):
+        _element("property", {"name": name, "value": value}, properties)
+    for effect in effects:
+        at = "all workers" if effect.workers is None else counted(effect.workers, "worker")
+        name = f"{METRICS[effect.metric].name} of {effect.about} at {at}"
+        test = _test(suite, f"{effect.subject} vs {effect.baseline}", name)
+        if effect.verdict == "worse":
+            _element("failure", {"type": "worse", "message": effect.text}, test, effect.text)
+        elif effect.verdict in OPEN:
+            _element("skipped", {"message": effect.text or effect.verdict}, test)
+        elif effect.text:
+            _element("system-out", {}, test, effect.text)
+    for cell in missing:
+        test = _test(suite, cell.layout, f"{cell.about} at {counted(cell.workers, 'worker')}")
+        _element("skipped", {"message": cell.text}, test)
+    itself = _test(suite, SUITE, "verdict")
+    if invalid:
+        said = {"type": "not judged", "message": summary.verdict.answer}
+        _element("error", said, itself, "\n".join((*summary.verdict.details, *summary.lost)))
+    elif is_open:
+        _element("skipped", {"message": "every comparison is open: nothing was judged"}, itself)
+    ET.indent(root)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
+
+
+def _test(suite: ET.Element, of: str, name: str) -> ET.Element:
+    return _element("testcase", {"classname": of, "name": name, "time": 0}, suite)
+
+
+def _element(
+    name: str, facts: Mapping[str, object], parent: ET.Element | None = None, text: str = ""
+) -> ET.Element:
+    texts = {key: escape_controls(str(value)) for key, value in facts.items()}
+    element = ET.Element(name, texts) if parent is None else ET.SubElement(parent, name, texts)
+    element.text = escape_controls(text) or None
+    return element
+
+
+def runs_page(summary: RunsSummary, maps: Sequence[Chart]) -> str:
+    """Render the page; `maps` are those of the comparison."""
+    comparison = summary.comparison
+    return render(
+        "runs.html.j2",
+        maps,
+        summary=summary,
+        drift_words=drift_words(summary.a, summary.b, summary.earlier),
+        manifest=summary.b.manifest,
+        headline=summary.headline,
+        counts=verdict_words(comparison),
+        over_all=[
+            one.text
+            for one in comparison.effects
+            if one.workers is None and one.text not in summary.verdict.details
+        ],
+        comparison=comparison,
+        maps=maps,
+        effects=effects_grid(
+            comparison,
+            over="repeats",
+            subject="layout of B",
+            baseline="its counterpart in A",
+            csv="",
+        ),
+        claim_repeats=REPEATS_FOR_A_CLAIM,
+    )

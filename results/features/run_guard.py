@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, get_args
@@ -26,6 +25,9 @@ from weighbridge.results.figures.summary import Row
 from weighbridge.results.numbers import show_figure
 from weighbridge.results.run import Attested, Manifest, PlannedLayout, ResolvedPlan
 from weighbridge.results.run.resolved import PlannedDisk
+
+Facts = dict[str, str]
+"""A run's values of a guard fact, by host or setting; by "" for a fact of the run."""
 
 
 class ComparedRun(Record):
@@ -43,20 +45,10 @@ class ComparedRun(Record):
     @property
     def layouts(self) -> dict[str, PlannedLayout]:
         """The layouts by name, without A/A controls."""
-        return {
-            layout.name: layout
-            for layout in self.plan.layouts
-            if layout.name not in self.plan.twins
-        }
+        twins = self.plan.twins
+        return {layout.name: layout for layout in self.plan.layouts if layout.name not in twins}
 
-    @property
-    def brief(self) -> ComparedRun:
-        """The same without configuration files, which decide nothing here and may be large."""
-        return self.model_copy(
-            update={"manifest": self.manifest.model_copy(update={"configs": ()})}
-        )
-
-    def facts(self, layout: str | None = None, title: str | None = None) -> dict[str, str]:
+    def facts(self, layout: str | None = None, title: str | None = None) -> Facts:
         """The facts about a layout, or about none in particular; `title` limits the sheets."""
         sheets = [
             sheet
@@ -64,6 +56,10 @@ class ComparedRun(Record):
             if sheet.layout == layout and title in (None, sheet.title)
         ]
         return {name: text for sheet in sheets for name, text in sheet.facts.items()}
+
+    @property
+    def machine(self) -> Facts:
+        return self.facts(title="machine")
 
 
 def read_compared_run(folder: Path) -> ComparedRun:
@@ -79,45 +75,21 @@ def read_compared_run(folder: Path) -> ComparedRun:
     )
 
 
-_SIZE: Final = re.compile(r"[0-9.]+ ?[kKMGT]i?B")
-Facts = dict[str, str]
-"""A run's values of a guard fact, by host or setting; by "" for a fact of the run."""
+# Guard facts of a run.
 
 
-# ---- guard facts of a run
-
-
-def _machine(name: str) -> Callable[[ComparedRun, Sequence[str]], Facts]:
-    def read(run: ComparedRun, _shared: Sequence[str]) -> Facts:
-        fact = run.facts(title="machine").get(name)
-        return {} if fact is None else {"": fact}
-
-    return read
-
-
-def _memory(run: ComparedRun, _shared: Sequence[str]) -> Facts:
-    """In GiB with one decimal: what the kernel reserves differs from boot to boot."""
-    text = run.facts(title="machine").get("memory", "")
-    found = re.fullmatch(r"(\d+) kB", text)
-    return {"": f"{int(found[1]) / 2**20:.1f} GiB"} if found else {"": text} if text else {}
-
-
-def _kernel(run: ComparedRun, _shared: Sequence[str]) -> Facts:
-    facts = run.facts(title="machine")
-    fact = facts.get("sysctl kernel.osrelease") or facts.get("kernel")
+def _one(fact: str | None) -> Facts:
     return {"": fact} if fact else {}
 
 
-def _sysctl(run: ComparedRun, _shared: Sequence[str]) -> Facts:
-    facts = run.facts(title="machine").items()
-    return {
-        name.removeprefix("sysctl "): text
-        for name, text in facts
-        if re.match(r"sysctl (net|vm)\.", name)
-    }
+def _memory(run: ComparedRun) -> Facts:
+    """In GiB with one decimal: what the kernel reserves differs from boot to boot."""
+    text = run.machine.get("memory", "")
+    kib = re.fullmatch(r"(\d+) kB", text)
+    return _one(f"{int(kib[1]) / 2**20:.1f} GiB" if kib else text)
 
 
-def _hosts(run: ComparedRun, _shared: Sequence[str]) -> Facts:
+def _hosts(run: ComparedRun) -> Facts:
     hardware = run.plan.hardware
     period = hardware.cpu_period
     periods = "" if period is None else f" in periods of {period * 1e3:g} ms"
@@ -128,18 +100,15 @@ def _hosts(run: ComparedRun, _shared: Sequence[str]) -> Facts:
     return {"": hardware.kind or hardware.name, **limits}
 
 
-def _network(run: ComparedRun, _shared: Sequence[str]) -> Facts:
-    found = {name: f"{bits / 1e9:g} Gbit/s" for name, bits in run.plan.hardware.nics_bit_s.items()}
-    mtus = {fact for layout in run.layouts if (fact := run.facts(layout).get("mtu"))}
-    return {**found, **({"the MTU": ", ".join(sorted(mtus))} if mtus else {})}
+def _network(run: ComparedRun) -> Facts:
+    nics = {name: f"{bits / 1e9:g} Gbit/s" for name, bits in run.plan.hardware.nics_bit_s.items()}
+    mtus = {mtu for layout in run.layouts if (mtu := run.facts(layout).get("mtu"))}
+    return {**nics, **({"the MTU": ", ".join(sorted(mtus))} if mtus else {})}
 
 
-def _disks(run: ComparedRun, _shared: Sequence[str]) -> Facts:
-    return {
-        name: ", ".join(_disk(disk) for disk in host.disks)
-        for name, host in run.plan.hardware.hosts.items()
-        if host.disks
-    }
+def _disks(run: ComparedRun) -> Facts:
+    hosts = run.plan.hardware.hosts.items()
+    return {name: ", ".join(map(_disk, host.disks)) for name, host in hosts if host.disks}
 
 
 def _disk(disk: PlannedDisk) -> str:
@@ -150,82 +119,80 @@ def _disk(disk: PlannedDisk) -> str:
     return rate if disk.iops is None else f"{rate} and {disk.iops:g} IOPS"
 
 
-def _workloads(run: ComparedRun, shared: Sequence[str]) -> Facts:
-    """The settings of shared workloads, except worker counts: only shared counts are compared."""
+def _workloads(run: ComparedRun) -> Facts:
+    """The settings of workloads, except worker counts: only shared counts are compared."""
     settings = {
         one.name: one.model_dump(mode="json", exclude={"name", "workers"}, exclude_none=True)
         for one in run.plan.suite.workloads
-        if one.name in shared
     }
     return {f"{workload}, {key}": text for workload, key, text in flat(settings)}
 
 
-def _driver(run: ComparedRun, _shared: Sequence[str]) -> Facts:
+def _driver(run: ComparedRun) -> Facts:
     suite = run.plan.suite
     return {"": suite.driver, "users": suite.users, "processes": str(suite.processes)}
 
 
-def _suite(name: str) -> Callable[[ComparedRun, Sequence[str]], Facts]:
-    def read(run: ComparedRun, _shared: Sequence[str]) -> Facts:
-        value = run.plan.suite.model_dump(mode="json")[name]
-        if value is None:
-            return {"": "none"}
-        return {"": value if isinstance(value, str) else json.dumps(value).replace('"', "")}
-
-    return read
+def _of_suite(run: ComparedRun, key: str) -> Facts:
+    value = run.plan.suite.model_dump(mode="json", include={key})[key]
+    if value is None:
+        return {"": "none"}
+    return {"": value if isinstance(value, str) else json.dumps(value).replace('"', "")}
 
 
-OF_RUNS: Final[Mapping[str, Callable[[ComparedRun, Sequence[str]], Facts]]] = MappingProxyType(
+_OF_RUNS: Final[Mapping[str, Callable[[ComparedRun], Facts]]] = MappingProxyType(
     {
-        "cpu": _machine("cpu"),
-        "cpus": _machine("cpus"),
+        "cpu": lambda run: _one(run.machine.get("cpu")),
+        "cpus": lambda run: _one(run.machine.get("cpus")),
         "memory": _memory,
-        "kernel": _kernel,
-        "sysctl": _sysctl,
+        "kernel": lambda run: _one(
+            run.machine.get("sysctl kernel.osrelease") or run.machine.get("kernel")
+        ),
+        "sysctl": lambda run: {
+            name.removeprefix("sysctl "): text
+            for name, text in run.machine.items()
+            if re.match(r"sysctl (net|vm)\.", name)
+        },
         "hosts": _hosts,
         "network": _network,
         "disks": _disks,
-        "api": _suite("api"),
+        "api": lambda run: _of_suite(run, "api"),
         "workloads": _workloads,
-        "cache": _suite("cache"),
-        "age": _suite("age"),
+        "cache": lambda run: _of_suite(run, "cache"),
+        "age": lambda run: _of_suite(run, "age"),
         "driver": _driver,
-        "driver-version": lambda run, _shared: run.facts(title="driver"),
-        "seed": _suite("seed"),
+        "driver-version": lambda run: run.facts(title="driver"),
+        "seed": lambda run: _of_suite(run, "seed"),
     }
 )
-
-
-# ---- guard facts of a layout
-
-
-def _replicas(run: ComparedRun, layout: str) -> str | None:
-    structure = run.plan.structures.get(layout)
-    return structure.redundancy if structure is not None else run.facts(layout).get("replicas")
-
-
-OF_LAYOUTS: Final[Mapping[str, Callable[[ComparedRun, str], str | None]]] = MappingProxyType(
-    {
-        "replicas": _replicas,
-        "acknowledgement": lambda run, layout: run.facts(layout).get("acknowledgement"),
-    }
-)
-
-GUARD_FACTS: Final = (*OF_RUNS, *OF_LAYOUTS)
+_OF_LAYOUTS: Final = ("replicas", "acknowledgement")
+GUARD_FACTS: Final = (*_OF_RUNS, *_OF_LAYOUTS)
 
 
 def all_facts(
     run: ComparedRun, workloads: Sequence[str], layouts: Mapping[str, str]
 ) -> dict[str, Facts]:
     """All guard facts of a run for these workloads and layouts, which are given by their labels."""
-    found = {name: read(run, workloads) for name, read in OF_RUNS.items()}
-    for name, read in OF_LAYOUTS.items():
-        known = {label: read(run, layout) for label, layout in layouts.items()}
-        found[name] = {label: fact for label, fact in known.items() if fact is not None}
-    return found
+    facts = {name: read(run) for name, read in _OF_RUNS.items()}
+    facts["workloads"] = {
+        of: text for of, text in facts["workloads"].items() if of.rpartition(", ")[0] in workloads
+    }
+    for name in _OF_LAYOUTS:
+        texts = {label: _of_layout(run, layout, name) for label, layout in layouts.items()}
+        facts[name] = {label: text for label, text in texts.items() if text is not None}
+    return facts
 
 
-# ---- how a layout was planned
+def _of_layout(run: ComparedRun, layout: str, name: str) -> str | None:
+    structure = run.plan.structures.get(layout)
+    if name == "replicas" and structure is not None:
+        return structure.redundancy
+    return run.facts(layout).get(name)
+
+
+# How a layout was planned.
+
+_SIZE: Final = re.compile(r"[0-9.]+ ?[kKMGT]i?B")
 
 
 def planned(run: ComparedRun, name: str) -> Facts:
@@ -241,24 +208,17 @@ def planned(run: ComparedRun, name: str) -> Facts:
     return plan | computed | given
 
 
-def computed_names(run: ComparedRun, name: str) -> frozenset[str]:
-    """Settings of a layout that follow the size of its hosts, by their names in `planned`."""
-    return frozenset(map(_place, run.layouts[name].by_size))
-
-
 def _place(key: str) -> str:
     return key if "." in key else f"{key}.is"
 
 
 def _alike(text: str) -> str:
     """A size as `show_bytes` has it, and anything else as it is."""
-    if not _SIZE.fullmatch(text):
-        return text
     try:
-        count = parse_bytes(text)
+        size = parse_bytes(text) if _SIZE.fullmatch(text) else text
     except ValueError:
         return text
-    return show_bytes(count) if isinstance(count, int) else text
+    return show_bytes(size) if isinstance(size, int) else text
 
 
 def flat(settings: Mapping[str, Any]) -> list[tuple[str, str, str]]:
@@ -325,7 +285,7 @@ def guard(
         for side, run in enumerate((a, b))
     )
     facts = {name: (of_a[name], of_b[name]) for name in GUARD_FACTS}
-    unlike = tuple(chain.from_iterable(differences(name, *sides) for name, sides in facts.items()))
+    unlike = tuple(one for name, sides in facts.items() for one in differences(name, *sides))
     refused = [one for one in unlike if ALL not in despite and one.fact not in despite]
     if refused:
         lines = "\n".join(f"  {one.text}" for one in refused)
@@ -364,24 +324,25 @@ def planned_differences(
     return tuple(
         difference
         for one, other in pairs
-        for difference in _settings_of(a, b, one, other, planned(a, one), planned(b, other))
+        for difference in _settings_apart(a, b, (one, other), planned(a, one), planned(b, other))
     )
 
 
-def _settings_of(
-    a: ComparedRun, b: ComparedRun, one: str, other: str, of_a: Facts, of_b: Facts
+def _settings_apart(
+    a: ComparedRun, b: ComparedRun, pair: tuple[str, str], of_a: Facts, of_b: Facts
 ) -> list[Difference]:
-    """In what the settings of a layout of A and one of B differ; what matters most comes first."""
-    computed = computed_names(a, one) ^ computed_names(b, other)
+    """How two layouts' settings differ; what matters most comes first."""
+    by_size = (
+        set(map(_place, run.layouts[name].by_size)) for run, name in zip((a, b), pair, strict=True)
+    )
+    computed = set.symmetric_difference(*by_size)
     apart = [
-        found.model_copy(update={"kind": "computed"})
-        if found.kind == "differs" and found.of in computed
-        else found
-        for found in differences(
-            one if one == other else f"{one} → {other}", of_a, of_b, missing=NOT_RECORDED
-        )
+        difference.model_copy(update={"kind": "computed"})
+        if difference.kind == "differs" and difference.of in computed
+        else difference
+        for difference in differences(" → ".join(dict.fromkeys(pair)), of_a, of_b, NOT_RECORDED)
     ]
-    return [found for of_kind in by_kind(apart).values() for found in of_kind]
+    return [difference for of_kind in by_kind(apart).values() for difference in of_kind]
 
 
 def by_kind(found: Sequence[Difference]) -> dict[DifferenceKind, tuple[Difference, ...]]:
@@ -407,23 +368,20 @@ def differences(
     fact: str, one: Mapping[str, str], other: Mapping[str, str], missing: str = NOT_KNOWN
 ) -> list[Difference]:
     """In what two sets of facts differ; `missing` stands for what one lacks."""
-    names = dict.fromkeys((*one, *other))
     return [
         Difference(
             fact=fact,
             of=name,
-            a=one.get(name, missing),
-            b=other.get(name, missing),
-            kind="not recorded"
-            if missing == NOT_RECORDED and (name not in one or name not in other)
-            else "differs",
+            a=(before := one.get(name, missing)),
+            b=(after := other.get(name, missing)),
+            kind="not recorded" if NOT_RECORDED in (before, after) else "differs",
         )
-        for name in names
+        for name in dict.fromkeys((*one, *other))
         if one.get(name) != other.get(name)
     ]
 
 
-# ---- what may differ
+# What may differ.
 
 _GUARDED_BELOW: Final = ("replicas", "acknowledgement", "mtu", "kernel", "machine", "verified")
 """Facts of layouts that are guarded, or that say what was done rather than set."""
@@ -441,44 +399,38 @@ def settings_apart(
         ("suite", a.plan.suite.name, b.plan.suite.name),
         ("repeats", str(a.plan.suite.repeats), str(b.plan.suite.repeats)),
         ("layouts", ", ".join(a.layouts), ", ".join(b.layouts)),
-        (
-            "workloads",
-            *(
-                ", ".join(
-                    f"{one.name} at {'/'.join(map(str, one.workers))}"
-                    for one in run.plan.suite.workloads
-                )
-                for run in (a, b)
-            ),
-        ),
+        ("workloads", _counts(a), _counts(b)),
     ]
-    found = [
+    apart = [
         Difference(fact=name, a=one or NOT_KNOWN, b=other or NOT_KNOWN)
         for name, one, other in general
         if one != other
     ]
-    found += differences("machine", _passing(a), _passing(b), missing=NOT_RECORDED)
+    apart += differences("machine", _passing(a), _passing(b), NOT_RECORDED)
     for one, other in pairs:
         of_a, of_b = (
             {**planned(run, name), **_deployed(run, name)} for run, name in ((a, one), (b, other))
         )
-        found += _settings_of(a, b, one, other, of_a, of_b)
-    return found
+        apart += _settings_apart(a, b, (one, other), of_a, of_b)
+    return apart
+
+
+def _counts(run: ComparedRun) -> str:
+    workloads = run.plan.suite.workloads
+    return ", ".join(f"{one.name} at {'/'.join(map(str, one.workers))}" for one in workloads)
 
 
 def _passing(run: ComparedRun) -> Facts:
-    facts = run.facts(title="machine").items()
     return {
         name: text
-        for name, text in facts
+        for name, text in run.machine.items()
         if name not in _PASSING and not name.startswith("sysctl ")
     }
 
 
 def _deployed(run: ComparedRun, name: str) -> Facts:
-    facts = run.facts(name).items()
     return {
         fact: text
-        for fact, text in facts
+        for fact, text in run.facts(name).items()
         if fact not in _GUARDED_BELOW and not fact.startswith(("limits ", "image "))
     }

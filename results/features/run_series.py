@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby, pairwise
+from itertools import pairwise
 from statistics import fmean, median
-from typing import Final, Literal, Protocol
-
-from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from typing import Final, Literal
 
 from weighbridge.common.quantities import utc
 from weighbridge.common.record import Record
-from weighbridge.results.features.compare_runs.comparison import hosts_apart
-from weighbridge.results.features.compare_runs.guard import (
+from weighbridge.results.features.compare_runs import hosts_apart
+from weighbridge.results.features.run_guard import (
     ALL,
     ComparedRun,
     Difference,
@@ -31,26 +30,26 @@ from weighbridge.results.features.compare_runs.guard import (
 )
 from weighbridge.results.figures.doubt import Doubt, doubt_brief, doubt_words, few, graves, touching
 from weighbridge.results.figures.metric import MetricFigure
-from weighbridge.results.figures.metrics import METRICS, MetricKey, compared
+from weighbridge.results.figures.metrics import MetricKey, compared
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.comparison import Kind, kind_of, subjects
 from weighbridge.results.judge.contrast import comparable, reason
-from weighbridge.results.numbers import counted, show_percent
 from weighbridge.suites import Api, DriverName, Operation
 
 OTAVA: Final = "otava"
 
 
-class ChangeRule(Record):
+@dataclass(frozen=True)
+class ChangeRule:
     """How Otava is asked, and which of its answers are told."""
 
-    most_p: PositiveFloat = 1e-4
+    most_p: float = 1e-4
     """The largest p of a change in one series."""
-    before: PositiveInt = 5
+    before: int = 5
     """Figures that are needed before a change: of fewer, Otava underestimates the scatter."""
-    after: PositiveInt = 2
+    after: int = 2
     """Figures from a change on: one run may be off by itself."""
-    window: PositiveInt = 50
+    window: int = 50
     """Figures that Otava looks at together: its own default."""
 
     @property
@@ -62,20 +61,21 @@ class ChangeRule(Record):
 RULE: Final = ChangeRule()
 
 
-class ChangePoint(Record):
-    """A place where a series changed."""
+@dataclass(frozen=True)
+class ChangePoint:
+    """A place where a series changed, with the means of the figures on both sides."""
 
-    at: NonNegativeInt
+    at: int
     """The number of the first figure after it, from 0."""
-    before: PositiveFloat
-    """The mean of the figures before it, since the change before that."""
-    after: PositiveFloat
-    """The mean of the figures after it, until the next change."""
-    runs_before: NonNegativeInt
-    runs_after: NonNegativeInt
-    passing: NonNegativeInt = 0
+    before: float
+    after: float
+    runs_before: int
+    """Since the change before it."""
+    runs_after: int
+    """Until the next change."""
+    passing: int
     """Figures between the two sides, at levels that did not last, in neither mean."""
-    p: NonNegativeFloat
+    p: float
     """Of Student's t-test of the two sides."""
 
     @property
@@ -95,10 +95,10 @@ def change_points(
         return ()
     from otava.analysis import compute_change_points  # noqa: PLC0415 - an extra, and heavy
 
-    found, _ = compute_change_points(
+    changes, _ = compute_change_points(
         list(values), window_len=rule.window, max_pvalue=rule.most_p, min_magnitude=least
     )
-    places = [int(one.index) for one in found]
+    places = [int(change.index) for change in changes]
     if places and len(values) - places[-1] < rule.after:
         # The last run may be off by itself: where the level before it ends is known all the same.
         *places, end = places
@@ -110,9 +110,20 @@ def change_points(
         if number < len(places) and places[number] - at < rule.before:
             continue
         before, after = slice(ends[first], ends[first + 1]), slice(at, ends[number + 1])
-        one = _between(values, before, after, least, rule)
-        told += [one] if one is not None else []
+        means = differ(values[before], values[after], least, rule)
         first = number
+        if means is not None:
+            told.append(
+                ChangePoint(
+                    at=at,
+                    before=means[0],
+                    after=means[1],
+                    runs_before=before.stop - before.start,
+                    runs_after=after.stop - after.start,
+                    passing=at - before.stop,
+                    p=means[2],
+                )
+            )
     return tuple(told)
 
 
@@ -127,28 +138,110 @@ def differ(
         return None
     from otava.analysis import TTestSignificanceTester  # noqa: PLC0415 - an extra, and heavy
 
-    found = TTestSignificanceTester(rule.most_p).compare(before, after)
-    if found.pvalue >= rule.most_p:
+    test = TTestSignificanceTester(rule.most_p).compare(before, after)
+    if test.pvalue >= rule.most_p:
         return None
-    return float(found.mean_1), float(found.mean_2), float(found.pvalue)
+    return float(test.mean_1), float(test.mean_2), float(test.pvalue)
 
 
-def _between(
-    values: Sequence[float], before: slice, after: slice, least: float, rule: ChangeRule
-) -> ChangePoint | None:
-    """The change from one level to another, with those between them passed over."""
-    found = differ(values[before], values[after], least, rule)
-    if found is None:
+# Figures far outside those of their neighbours, in one run: peaks and dips that no lasting change
+# is made of, and that a search for changes passes over.
+#
+# By the modified z-score, 0.6745 (x - median) / MAD, of the logarithm of a figure among its
+# nearest neighbours at the same level, of which some may be outliers too without hiding it. B.
+# Iglewicz and D. C. Hoaglin (How to Detect and Handle Outliers, ASQC 1993) call beyond 3.5 an
+# outlier. That is for many figures: of few, the median absolute deviation (MAD) is often small by
+# chance, so that the bound is wider by the inverse of their number.
+# `benchmarks/history_changes.py` chose by how much.
+
+
+_ALIKE: Final = 1e-12
+SIGMAS_PER_MAD: Final = 1 / 0.6745
+"""The standard deviation of a normal distribution in MADs."""
+
+
+@dataclass(frozen=True)
+class OutlierRule:
+    """When a figure is an outlier."""
+
+    z: float = 3.5
+    """The modified z-score beyond which it is, among many neighbours."""
+    few: float = 25.0
+    """Among n neighbours the bound is wider by this share of 1 / n."""
+    least: int = 10
+    """Neighbours that are needed."""
+    most: int = 50
+    """The nearest that are looked at, as many as Otava's window has."""
+
+    def bound(self, neighbours: int) -> float:
+        """The modified z-score beyond which a figure is an outlier among so many neighbours."""
+        return self.z * (1 + self.few / neighbours)
+
+
+OUTLIER_RULE: Final = OutlierRule()
+
+
+@dataclass(frozen=True)
+class Outlying:
+    """A figure far outside those of its neighbours: their median, and the interval beyond which it
+    is; `z` is None where they are all alike.
+    """
+
+    at: int
+    """Its number in the series, from 0."""
+    middle: float
+    low: float
+    high: float
+    neighbours: int
+    z: float | None
+
+
+def outlying(
+    values: Sequence[float],
+    least: float,
+    changes: Sequence[ChangePoint] = (),
+    rule: OutlierRule = OUTLIER_RULE,
+) -> tuple[Outlying, ...]:
+    """The outliers of figures above 0; neighbours are of one level between `changes`. `least`: what
+    differs from the median by no more than this share is none.
+    """
+    logs = [math.log(one) for one in values]
+    ends = [0, *(one.at for one in changes), len(logs)]
+    outliers = []
+    for start, end in pairwise(ends):
+        for at in range(start, end):
+            around = range(max(start, at - rule.most), min(end, at + rule.most + 1))
+            near = sorted((abs(one - at), one) for one in around if one != at)
+            others = [logs[place] for _, place in near[: rule.most]]
+            outlier = _outlying(at, logs[at], others, least, rule)
+            outliers += [outlier] if outlier is not None else []
+    return tuple(outliers)
+
+
+def _outlying(
+    at: int, log: float, near: Sequence[float], least: float, rule: OutlierRule
+) -> Outlying | None:
+    if len(near) < rule.least:
         return None
-    return ChangePoint(
-        at=after.start,
-        before=found[0],
-        after=found[1],
-        runs_before=before.stop - before.start,
-        runs_after=after.stop - after.start,
-        passing=after.start - before.stop,
-        p=found[2],
+    middle = median(near)
+    # Differences by rounding, as in a constant series, are none.
+    sigma = SIGMAS_PER_MAD * median(abs(one - middle) for one in near)
+    sigma = sigma if sigma > _ALIKE else 0.0
+    away = log - middle
+    reach = max(rule.bound(len(near)) * sigma, math.log1p(least))
+    if abs(away) <= reach:
+        return None
+    return Outlying(
+        at=at,
+        middle=math.exp(middle),
+        low=math.exp(middle - reach),
+        high=math.exp(middle + reach),
+        neighbours=len(near),
+        z=away / sigma if sigma else None,
     )
+
+
+# Comparable runs.
 
 
 Standing = Literal["sure", "provisional", "not comparable"]
@@ -157,8 +250,6 @@ valid, not steady, or unknown.
 """
 LARGEST: Final = 1e100
 """No gateway has such figures: their squares would overflow."""
-PLANNED: Final = "layout"
-"""The kind of fact of what was planned of a layout: release, places and settings."""
 
 
 class HistoryRun(Record):
@@ -289,7 +380,8 @@ def series_of(
         suite = run.plan.suite
         for layout in run.layouts:
             for workload in suite.workloads:
-                facts = _facts(run, layout, workload.name, despite)
+                guarded = all_facts(run, [workload.name], {layout: layout}).items()
+                facts = {name: fact for name, fact in guarded if not {name, ALL} & set(despite)}
                 before = groups.setdefault((suite.name, layout, workload.name), [])
                 if any(group.takes(run, layout, facts) for group in reversed(before)):
                     continue
@@ -314,17 +406,9 @@ def label_of(layout: str, release: str) -> str:
     return layout if release in layout else f"{layout}@{release}"
 
 
-def _facts(
-    run: ComparedRun, layout: str, workload: str, despite: Sequence[str]
-) -> dict[str, Facts]:
-    """All that must be equal for figures to be comparable, beside the plan."""
-    guarded = all_facts(run, [workload], {layout: layout})
-    return {name: facts for name, facts in guarded.items() if not {name, ALL} & set(despite)}
-
-
 def _planned_apart(one: ComparedRun, other: ComparedRun, layout: str) -> tuple[Difference, ...]:
     found = planned_differences(one, other, [(layout, layout)])
-    return tuple(each.model_copy(update={"fact": PLANNED}) for each in found)
+    return tuple(each.model_copy(update={"fact": "layout"}) for each in found)
 
 
 def _break(
@@ -402,197 +486,3 @@ def _point(run: ComparedRun, row: Row, metric: MetricKey, hosts: Sequence[Doubt]
         doubts=doubts,
         why=why,
     )
-
-
-# Figures far outside those of their neighbours, in one run: peaks and dips that no lasting change
-# is made of, and that a search for changes passes over.
-#
-# By the modified z-score, 0.6745 (x - median) / MAD, of the logarithm of a figure among its
-# nearest neighbours at the same level, of which some may be outliers too without hiding it. B.
-# Iglewicz and D. C. Hoaglin (How to Detect and Handle Outliers, ASQC 1993) call beyond 3.5 an
-# outlier. That is for many figures: of few, the median absolute deviation (MAD) is often small by
-# chance, so that the bound is wider by the inverse of their number.
-# `benchmarks/history_changes.py` chose by how much.
-
-
-_ALIKE: Final = 1e-12
-SIGMAS_PER_MAD: Final = 1 / 0.6745
-"""The standard deviation of a normal distribution in MADs."""
-
-
-class OutlierRule(Record):
-    """When a figure is an outlier."""
-
-    z: PositiveFloat = 3.5
-    """The modified z-score beyond which it is, among many neighbours."""
-    few: NonNegativeFloat = 25.0
-    """Among n neighbours the bound is wider by this share of 1 / n."""
-    least: PositiveInt = 10
-    """Neighbours that are needed."""
-    most: PositiveInt = 50
-    """The nearest that are looked at, as many as Otava's window has."""
-
-    def bound(self, neighbours: int) -> float:
-        """The modified z-score beyond which a figure is an outlier among so many neighbours."""
-        return self.z * (1 + self.few / neighbours)
-
-
-OUTLIER_RULE: Final = OutlierRule()
-
-
-class Outlying(Record):
-    """How far a figure is outside those of its neighbours."""
-
-    middle: PositiveFloat
-    """The median of its neighbours."""
-    low: NonNegativeFloat
-    high: PositiveFloat
-    """Their interval: a figure in it is no outlier."""
-    neighbours: PositiveInt
-    z: float | None
-    """Its modified z-score; None: its neighbours are all alike."""
-
-
-class OutlyingFigure(Outlying):
-    """A figure of a series that is far outside those of its neighbours."""
-
-    at: NonNegativeInt
-    """Its number in the series, from 0."""
-
-
-def outlying(
-    values: Sequence[float],
-    least: float,
-    changes: Sequence[ChangePoint] = (),
-    rule: OutlierRule = OUTLIER_RULE,
-) -> tuple[OutlyingFigure, ...]:
-    """The outliers of figures above 0; neighbours are of one level between `changes`. `least`: what
-    differs from the median by no more than this share is none.
-    """
-    logs = [math.log(one) for one in values]
-    ends = [0, *(one.at for one in changes), len(logs)]
-    found = []
-    for start, end in pairwise(ends):
-        for at in range(start, end):
-            around = range(max(start, at - rule.most), min(end, at + rule.most + 1))
-            near = sorted((abs(one - at), one) for one in around if one != at)
-            others = [logs[place] for _, place in near[: rule.most]]
-            one = _outlying(at, logs[at], others, least, rule)
-            found += [one] if one is not None else []
-    return tuple(found)
-
-
-def _outlying(
-    at: int, log: float, near: Sequence[float], least: float, rule: OutlierRule
-) -> OutlyingFigure | None:
-    if len(near) < rule.least:
-        return None
-    middle = median(near)
-    # Differences by rounding, as in a constant series, are none.
-    sigma = SIGMAS_PER_MAD * median(abs(one - middle) for one in near)
-    sigma = sigma if sigma > _ALIKE else 0.0
-    away = log - middle
-    reach = max(rule.bound(len(near)) * sigma, math.log1p(least))
-    if abs(away) <= reach:
-        return None
-    return OutlyingFigure(
-        at=at,
-        middle=math.exp(middle),
-        low=math.exp(middle - reach),
-        high=math.exp(middle + reach),
-        neighbours=len(near),
-        z=away / sigma if sigma else None,
-    )
-
-
-class Moved(Protocol):
-    """A figure relative to others."""
-
-    @property
-    def ratio(self) -> float:
-        """Itself relative to the others."""
-
-    @property
-    def direction(self) -> str:
-        """Better or worse."""
-
-
-def in_cells(metric: MetricKey, moved: Sequence[Moved]) -> str:
-    """Such as `throughput +10 % in 4 cells (+8 % to +12 %), better`."""
-    ratios = sorted(one.ratio for one in moved)
-    low, middle, high = (show_percent(ratios[at]) for at in (0, len(ratios) // 2, -1))
-    ends = f" ({low} to {high})" if low != high else ""
-    ways = " and ".join(sorted({one.direction for one in moved}))
-    return f"{METRICS[metric].name} {middle} in {counted(len(moved), 'cell')}{ends}, {ways}"
-
-
-class RunOutlier(Outlying, SeriesCell):
-    """A figure of one run that is far outside those of its neighbours."""
-
-    run: str
-    begun: datetime
-    value: PositiveFloat
-    """In the metric's unit, as all of these."""
-    in_a_row: PositiveInt
-    """How many runs one after the other are outliers in the same direction, with this one."""
-    direction: Literal["better", "worse"]
-    doubts: tuple[Doubt, ...] = ()
-
-    @property
-    def ratio(self) -> float:
-        return self.value / self.middle
-
-    @property
-    def words(self) -> str:
-        row = "one run" if self.in_a_row == 1 else f"one of {self.in_a_row} runs in a row"
-        return "; ".join(filter(None, (f"outlier, {row}", doubt_brief(self.doubts))))
-
-
-def run_outliers(series: RunSeries, changes: Sequence[ChangePoint]) -> tuple[RunOutlier, ...]:
-    """The outliers of a series, whose changes these are."""
-    points = series.searched
-    values = [one.figure.value or 0.0 for one in points]
-    found = outlying(values, series.least, changes)
-    rows = _rows(found, values)
-    metric = METRICS[series.metric]
-    cell = series.model_dump(include=set(SeriesCell.model_fields))
-    return tuple(
-        RunOutlier(
-            **cell,
-            run=points[one.at].run,
-            begun=points[one.at].begun,
-            value=values[one.at],
-            **one.model_dump(exclude={"at"}),
-            in_a_row=rows[one.at],
-            direction="better" if metric.better_at(values[one.at] / one.middle) else "worse",
-            doubts=points[one.at].doubts,
-        )
-        for one in found
-    )
-
-
-def _rows(found: Sequence[OutlyingFigure], values: Sequence[float]) -> dict[int, int]:
-    """How long the row of outliers in one direction is that each is in, by its number."""
-    up = {one.at: values[one.at] > one.middle for one in found}
-    lengths: dict[int, int] = {}
-    for _, same in groupby(enumerate(sorted(up)), lambda one: (one[1] - one[0], up[one[1]])):
-        row = [at for _, at in same]
-        lengths |= dict.fromkeys(row, len(row))
-    return lengths
-
-
-def outlier_words(found: Sequence[RunOutlier]) -> tuple[str, ...]:
-    """A sentence for each run and layout that has outliers."""
-    places: dict[tuple[datetime, str, str], list[RunOutlier]] = {}
-    for one in found:
-        places.setdefault((one.begun, one.run, one.label), []).append(one)
-    texts = []
-    for (begun, run, label), mine in sorted(places.items(), key=lambda each: each[0]):
-        by_metric = {
-            metric: [one for one in mine if one.metric == metric]
-            for metric in dict.fromkeys(one.metric for one in mine)
-        }
-        figures = "; ".join(in_cells(metric, some) for metric, some in by_metric.items())
-        words = ", ".join(dict.fromkeys(one.words for one in mine))
-        texts.append(f"{label} in {run} ({begun:%Y-%m-%d}): {words}: {figures}")
-    return tuple(texts)

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import Final, Literal, NamedTuple
 
-from weighbridge.common.record import Record
 from weighbridge.results.figures.doubt import PairDoubt
 from weighbridge.results.figures.metrics import METRICS, Figures
 from weighbridge.results.figures.summary import Row
@@ -39,7 +39,8 @@ _OF: Final = "of"
 _THAN: Final = "than"
 
 
-class ConclusionCell(Record):
+@dataclass(frozen=True)
+class ConclusionCell:
     """`agrees` is None if undecided; `text` says why, or what was measured."""
 
     agrees: bool | None
@@ -48,12 +49,13 @@ class ConclusionCell(Record):
     """Why it is undecided, without the cell's name: equal for all cells with the same reason."""
 
 
-class ConclusionResult(Record):
+@dataclass(frozen=True)
+class ConclusionResult:
     """A conclusion and a run's verdict on it."""
 
     id: str
     says: str
-    where: str = ""
+    where: str
     verdict: Verdict
     why: str
     cells: tuple[ConclusionCell, ...]
@@ -158,17 +160,15 @@ class _Cells:
 
     def limits(self, pair: _Pair) -> str:
         """What limited the two cells, in brackets; empty if unknown for both."""
-        sides = [
-            (self._study.label(place.variant), row.limited_by)
-            for place in (pair.of, pair.than)
-            if (row := self.row(place)) is not None
-        ]
+        sides = []
+        for place in (pair.of, pair.than):
+            row = self.row(place)
+            if row is not None:
+                sides.append((self._study.label(place.variant), row.limited_by))
         known = dict.fromkeys((who, by) for who, by in sides if by is not None)
         if not known:
             return ""
-        if len({by for _, by in known}) == 1 and len(sides) == sum(
-            by is not None for _, by in sides
-        ):
+        if len({by for _, by in sides}) == 1:
             return f" (both limited by {sides[0][1]})"
         return f" (limited by {'; '.join(f'{by}, {who}' for who, by in known)})"
 

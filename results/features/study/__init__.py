@@ -1,1 +1,0 @@
-"""The results of a replayed study, with its published figures and conclusions."""
