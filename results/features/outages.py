@@ -20,10 +20,6 @@ from weighbridge.results.figures.reading import OutageSecond, Times, figures, se
 from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.figures.validity import class_words
-<<<<<<< HEAD
-from weighbridge.results.figures.visit import OutageSecond, Times, figures, series, times_of
-=======
->>>>>>> b38-core
 from weighbridge.results.judge.comparing import compare
 from weighbridge.results.judge.comparison import Comparison, Kind, Verdict, kind_of, subjects
 from weighbridge.results.judge.host_equality import unequal_shares
