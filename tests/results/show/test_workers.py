@@ -13,7 +13,7 @@ from chart_sources import fake_chart_source
 from compared_rows import MILD, times
 from compared_rows import row as row_of
 from fake_run import WORKLOADS, fake_run
-from made_rows import altered, changed, summarize
+from made_rows import altered, changed, made_row, summarize
 from weighbridge.common.structure import Level
 from weighbridge.results.features.layers import ceiling_lines
 from weighbridge.results.features.staircase import LayerStep, Staircase
@@ -216,14 +216,14 @@ def test_first_bytes_have_a_chart_of_p90_and_median_only_where_timed(
 # ---- ceilings
 
 
-def stair(layout: str, top: Level = "gateway", **rates: float) -> Staircase:
+def stair(layout: str, top: Level = "gateway", workload: str = "w", **rates: float) -> Staircase:
     steps = [
         LayerStep(cast("Level", level.replace("_", "-")), level, throughput_ops_s=rate)
         for level, rate in rates.items()
     ]
     steps.append(LayerStep(level=top, name="top", throughput_ops_s=1))
-    kind = ("w", "read", "swift", "locust")
-    return Staircase(layout, *kind, "1 MB reads", object_size_bytes=1e6, steps=tuple(steps))
+    head = made_row(layout=layout, workload=workload, valid=True)
+    return Staircase(head, "1 MB reads", tuple(steps))
 
 
 def line(value: float, layer: str = "disks") -> CeilingLine:
@@ -268,7 +268,7 @@ def test_near_ceilings_are_labelled_lines_and_far_ones_words(run: RunStore) -> N
     assert [row["text"] for row in shown] == ["disks 90.0", "RADOS 91.0"]
     assert shown[1]["at"] - shown[0]["at"] >= 5, "texts are apart"
     assert far_ceilings(far, scale.high) == "↑ network 2,000 to 4,000"
-    mine = replace(stair("rgw-beast", disk=1e6, rados=1e5), workload="small-read")
+    mine = stair("rgw-beast", disk=1e6, rados=1e5, workload="small-read")
     (chart,) = throughput_by_workers(fake_chart_source(run, ceilings=ceiling_lines([mine])))
     assert "Dashed: the ceilings of the layers below." in chart.caption
     assert "↑ disks 1,000,000, RADOS 100,000" in chart.panels[0].finding
