@@ -16,10 +16,10 @@ from typing import Any, Final, get_args
 
 from weighbridge.results.figures.doubt import Doubt, PairDoubt, doubt_brief, few
 from weighbridge.results.figures.metrics import METRICS, MetricKey
+from weighbridge.results.figures.reading import OutageSecond, Times, figures, series, times_of
 from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.figures.validity import class_words
-from weighbridge.results.figures.visit import OutageSecond, Times, figures, series, times_of
 from weighbridge.results.judge.comparing import compare
 from weighbridge.results.judge.comparison import Comparison, Kind, Verdict, kind_of, subjects
 from weighbridge.results.judge.host_equality import unequal_shares

@@ -12,6 +12,7 @@ from typing import Final, Literal
 
 from weighbridge.common.record import Record
 from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM
+from weighbridge.results.numbers import show_share
 
 Grade = Literal["grave", "mild"]
 
@@ -95,33 +96,21 @@ def doubt_text(one: Doubt) -> str:
     return f"{one.grade}{touched}: {one.what}: {one.words}"
 
 
-def busy(share: float | None) -> Doubt | None:
-    """The doubt about a machine of whose CPUs others used this share; None below BUSY_MILD."""
-    if share is None or share < BUSY_MILD:
-        return None
-    grade: Grade = "grave" if share >= BUSY_GRAVE else "mild"
-    return Doubt(
-        what="machine busy",
-        grade=grade,
-        words=f"other programs used {share * 100:.0f} % of this machine’s CPUs",
-    )
-
-
 def beside(shares: Sequence[float | None]) -> Iterator[Doubt]:
     """Doubts from the share of CPUs that others used in each repeat (None: unknown): the median
     decides on a grave one; a repeat at BUSY_GRAVE is enough for a mild one.
     """
     known = [share for share in shares if share is not None]
-    doubt = busy(median(known)) if known else None
+    middle = median(known) if known else 0.0
     often = sum(share >= BUSY_GRAVE for share in known)
-    if often and (doubt is None or doubt.grade != "grave"):
-        words = (
-            f"other programs used up to {max(known) * 100:.0f} % of this machine’s CPUs in "
-            f"{often} of {len(shares)} repeats"
-        )
-        doubt = Doubt(what="machine busy", grade="mild", words=words)
-    if doubt is not None:
-        yield doubt
+    if middle >= BUSY_MILD or often:
+        used, repeats = f"{show_share(middle)} of this machine’s CPUs", ""
+        grade: Grade = "grave" if middle >= BUSY_GRAVE else "mild"
+        if often and grade == "mild":
+            used = f"up to {show_share(max(known))} of this machine’s CPUs"
+            repeats = f" in {often} of {len(shares)} repeats"
+        words = f"other programs used {used}{repeats}"
+        yield Doubt(what="machine busy", grade=grade, words=words)
     lost = len(shares) - len(known)
     if lost:
         in_which = f" in {lost} of {len(shares)} repeats" if len(shares) > 1 else ""
@@ -133,8 +122,5 @@ def few(repeats: int) -> Doubt | None:
     """The doubt about figures of this many repeats; None if there are enough for a claim."""
     if repeats >= REPEATS_FOR_A_CLAIM:
         return None
-    return Doubt(
-        what="few repeats",
-        grade="mild",
-        words=f"a claim needs {REPEATS_FOR_A_CLAIM} repeats of each side",
-    )
+    words = f"a claim needs {REPEATS_FOR_A_CLAIM} repeats of each side"
+    return Doubt(what="few repeats", grade="mild", words=words)

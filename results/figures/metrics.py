@@ -9,8 +9,10 @@ the group `weighbridge.metrics`, named by the metric's key.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -18,21 +20,126 @@ from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
 from weighbridge.results.figures.metric import (
     NOTHING,
+    OF_ANY,
     Interval,
-    Metric,
+    Merge,
     MetricFigure,
     OutageFigures,
-    Read,
     average,
     geometric_mean,
     largest,
     mean_of_all,
     total,
 )
-from weighbridge.suites import TRAITS
+from weighbridge.results.figures.reading import Reading
+from weighbridge.suites import TRAITS, Bounds, Workload
 
-if TYPE_CHECKING:
-    from weighbridge.results.figures.visit import Reading
+Read = Callable[[Reading], MetricFigure | float | None]
+"""How a metric is read from one operation of a step; None if it is unknown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """One figure of a step. Its export columns are `<key>_<suffix>`, with `_` for `-` and `.`.
+    Raises ValueError if its fields do not fit.
+    """
+
+    key: str
+    name: str
+    """Its name in sentences: `p90`."""
+    title: str
+    """Its name in table headers."""
+    unit: str
+    suffix: str
+    """The unit in column names: `ops_s`."""
+    group: Literal["rate", "latency", "count", "cost"]
+    about: str
+    """What it is, in one sentence."""
+    over_repeats: str = ""
+    """How a table cell combines several repeats, in sentences."""
+    read: Read
+    merge: Merge = geometric_mean
+    also_left_out: bool = False
+    """Whether repeats that are left out of all other figures count."""
+    of_overload: bool = False
+    """Whether only workloads with `overload` have it."""
+    of_outage: bool = False
+    """Whether only workloads with `fault` have it; of others these have only counts."""
+    better: Literal["more", "less"] | None = None
+    """None: only shown, not compared."""
+    percent: float | None = None
+    """Its percentile, 100 for a maximum; None: it is not a percentile."""
+    binned: bool = False
+    """Whether a driver may report it in bins."""
+    bound: str | float = 1.10
+    """The practical threshold as a ratio, or the key of a suite's `bounds` that sets it."""
+    resolution: float = 0.0
+    """In its unit: a figure may be too large by less than this. Such a metric has its own `bound`.
+    """
+    is_integer: bool = False
+    page: bool = True
+    paper: bool = False
+    """Whether the report's table has it as a column, and tables for papers."""
+    terminal: str = ""
+    """Its column header in the terminal; empty: not shown there."""
+
+    def __post_init__(self) -> None:
+        named = re.fullmatch(r"[a-z][a-z0-9.-]*", self.key) and re.fullmatch("\\w*", self.suffix)
+        if not named:
+            raise ValueError(f"{self.key!r} and {self.suffix!r} make no name of a column")
+        if isinstance(self.bound, str) and self.resolution:
+            raise ValueError("a metric with a resolution needs a bound of its own, as a number")
+        if isinstance(self.bound, float) and self.bound < 1:
+            raise ValueError(f"{self.bound} is no bound of {self.key}: give a ratio of at least 1")
+
+    @property
+    def stem(self) -> str:
+        """The key as used in column names."""
+        return self.key.replace("-", "_").replace(".", "_")
+
+    @property
+    def column(self) -> str:
+        """Its column name: `p90_ms`."""
+        return self._column()
+
+    @property
+    def bin_columns(self) -> tuple[str, str]:
+        """Column names of its bin's edges: `p90_low_ms`, `p90_high_ms`."""
+        return self._column("low"), self._column("high")
+
+    @property
+    def spread_columns(self) -> tuple[str, str]:
+        """Column names of its 95 % interval over repeats: `p90_over_repeats_low_ms`."""
+        return self._column("over_repeats_low"), self._column("over_repeats_high")
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether differences are judged."""
+        return self.better is not None
+
+    def is_of(self, workload: Workload) -> bool:
+        """Whether steps of a workload have it."""
+        if workload.fault is not None:
+            return self.of_outage or self.key in OF_ANY
+        return not self.of_outage and not (self.of_overload and workload.overload is None)
+
+    def bound_of(self, bounds: Bounds) -> float:
+        """The practical threshold as a ratio of at least 1."""
+        return float(getattr(bounds, self.bound)) if isinstance(self.bound, str) else self.bound
+
+    def better_at(self, ratio: float) -> bool:
+        """Whether `ratio` times another is better. Raises ValueError if it is not compared."""
+        if self.better is None:
+            raise ValueError(f"{self.key} is not compared")
+        return (ratio > 1) == (self.better == "more")
+
+    def gain(self, ratio: float) -> float:
+        """How many times better `ratio` times another is. Raises ValueError if not compared."""
+        return ratio if self.better_at(2.0) else 1 / ratio
+
+    def _column(self, *parts: str) -> str:
+        return "_".join(part for part in (self.stem, *parts, self.suffix) if part)
+
 
 WITH_BODIES: Final = tuple(name for name, traits in TRAITS.items() if traits.moves_bodies)
 REFUSED: Final = ("http-503", "http-429", "http-498")

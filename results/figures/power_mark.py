@@ -6,7 +6,7 @@ It is not a doubt: what lost acknowledged writes is ranked all the same, and mar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final, Literal
 
 from weighbridge.common.record import Record
@@ -47,7 +47,7 @@ class PowerMark(Record):
     def words(self) -> str:
         """`20 cuts: 0 of 41,200 acknowledged lost; 3,100 not listed`."""
         answers = () if self.answers is None else (ANSWERS[self.answers],)
-        return "; ".join(one for one in (self.of_cuts, *answers) if one)
+        return "; ".join(part for part in (self.of_cuts, *answers) if part)
 
     @property
     def of_cuts(self) -> str:
@@ -84,55 +84,48 @@ def no_cuts(layout: str) -> PowerMark:
     return PowerMark(layout=layout, judgement=None, said="", count="")
 
 
+def marks_of(marks: Iterable[PowerMark | None]) -> tuple[PowerMark, ...]:
+    """Those that there are, each once."""
+    return tuple(dict.fromkeys(mark for mark in marks if mark is not None))
+
+
 def power_words(marks: Iterable[PowerMark]) -> str:
     """`power cuts: rgw-beast (20 cuts: ...), swift (lost acknowledged writes in ...)`, each layout
     once, and `durability: versitygw acknowledges from the page cache`; empty without marks.
     """
-    known = list(marks)
-    cuts = dict.fromkeys(f"{one.layout} ({one.of_cuts})" for one in known if one.said)
-    answers = dict.fromkeys(
-        f"{one.layout} {ANSWERS[one.answers]}" for one in known if one.answers is not None
-    )
+    known = marks_of(marks)
+    cuts = [f"{mark.layout} ({mark.of_cuts})" for mark in known if mark.said]
+    answers = [f"{mark.layout} {ANSWERS[mark.answers]}" for mark in known if mark.answers]
     parts = (("power cuts", cuts), ("durability", answers))
-    return "; ".join(f"{what}: {', '.join(each)}" for what, each in parts if each)
+    return "; ".join(f"{what}: {', '.join(dict.fromkeys(each))}" for what, each in parts if each)
 
 
 def power_brief(marks: Iterable[PowerMark]) -> str:
     """`power cuts that lost writes: rgw-beast 0 of 20, swift 3 of 20`, and who acknowledges what is
     not on disk; empty without marks.
     """
-    known = list(marks)
-    cuts = dict.fromkeys(f"{one.layout} {one.brief}" for one in known if one.said)
+    known = marks_of(marks)
+    cuts = dict.fromkeys(f"{mark.layout} {mark.brief}" for mark in known if mark.said)
     parts = [f"power cuts that lost writes: {', '.join(cuts)}"] if cuts else []
     return "; ".join((*parts, *_unsynced_words(known)))
 
 
-def loss_words(marks: Iterable[PowerMark]) -> tuple[str, ...]:
-    """What each layout that lost writes did: `swift lost acknowledged writes in 3 of 20 power
-    cuts`; and who acknowledges what is not on disk.
+def with_losses(title: str, marks: Iterable[PowerMark]) -> str:
+    """A title, and after it what was lost by layouts that it is about: `swift lost acknowledged
+    writes in 3 of 20 power cuts`; and who acknowledges what is not on disk.
     """
-    known = list(marks)
-    lost = dict.fromkeys(f"{one.layout} {one.loss}" for one in known if one.lost)
-    return (*lost, *_unsynced_words(known))
+    known = marks_of(marks)
+    lost = dict.fromkeys(f"{mark.layout} {mark.loss}" for mark in known if mark.lost)
+    return "; ".join((title, *lost, *_unsynced_words(known)))
 
 
 def _unsynced_words(marks: Iterable[PowerMark]) -> Iterator[str]:
     """`seaweedfs and minio acknowledge before the name is on disk`, and so on."""
     layouts: dict[str, list[str]] = {}
-    for one in marks:
-        if one.answers is not None and one.unsynced:
-            layouts.setdefault(ANSWERS[one.answers], []).append(one.layout)
+    for mark in marks:
+        if mark.answers is not None and mark.unsynced:
+            layouts.setdefault(ANSWERS[mark.answers], []).append(mark.layout)
     for words, names in layouts.items():
         each = list(dict.fromkeys(names))
         verb, rest = words.split(" ", 1)
         yield f"{listed(each)} {verb if len(each) == 1 else verb.removesuffix('s')} {rest}"
-
-
-def with_losses(title: str, marks: Iterable[PowerMark]) -> str:
-    """A title, and after it what was lost by layouts that it is about."""
-    return "; ".join((title, *loss_words(marks)))
-
-
-def marks_of(found: Sequence[PowerMark | None]) -> tuple[PowerMark, ...]:
-    """Those that there are, each once."""
-    return tuple(dict.fromkeys(one for one in found if one is not None))

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from statistics import fmean, linear_regression, median, variance
 from typing import Final
 
@@ -46,7 +46,7 @@ from weighbridge.results.figures.statistics import (
     one_sample,
     t_quantile,
 )
-from weighbridge.results.numbers import show_share
+from weighbridge.results.numbers import listed, show_share
 from weighbridge.results.run import Measurement
 from weighbridge.suites import PARTS
 
@@ -122,13 +122,9 @@ def stall_words(found: Sequence[Stall]) -> str:
     period = sum(apart) / len(apart)
     if len(found) > 2 and all(abs(one - period) <= max(1.5, 0.1 * period) for one in apart):
         return f"stalls of {much} every {period:.0f} s"
-    starts = [str(one.second) for one in found[:4]]
-    listed = (
-        f"{', '.join(starts)} ..."
-        if len(found) > 4
-        else f"{', '.join(starts[:-1])} and {starts[-1]}"
-    )
-    return f"{len(found)} stalls of {much} after {listed} s"
+    starts = [str(stall.second) for stall in found[:4]]
+    after = f"{', '.join(starts)} ..." if len(found) > 4 else listed(starts)
+    return f"{len(found)} stalls of {much} after {after} s"
 
 
 def period_s(counts: Sequence[float]) -> int | None:
@@ -160,24 +156,16 @@ def _length(counts: Sequence[float], start: int, end: int) -> float:
     mean = math.fsum(counts) / len(counts)
     level = median(count for count in counts if count > QUIET * mean)
     beside = [1 - counts[place] / level for place in (start - 1, end) if 0 <= place < len(counts)]
-    return math.fsum(
-        [
-            *(1 - count / level for count in counts[start:end]),
-            *(one for one in beside if one > BESIDE),
-        ]
-    )
+    inside = [1 - count / level for count in counts[start:end]]
+    return math.fsum((*inside, *(part for part in beside if part > BESIDE)))
 
 
 def _detrended(values: Sequence[float]) -> list[float]:
     """The values minus their least-squares line: a drift is not periodic."""
-    length = len(values)
-    if length < 2:
-        return [0.0] * length
-    middle, mean = (length - 1) / 2, math.fsum(values) / length
-    slope = math.fsum((place - middle) * value for place, value in enumerate(values)) / (
-        length * (length**2 - 1) / 12
-    )
-    return [value - mean - slope * (place - middle) for place, value in enumerate(values)]
+    if len(values) < 2:
+        return [0.0] * len(values)
+    line = linear_regression(range(len(values)), values)
+    return [value - line.intercept - line.slope * place for place, value in enumerate(values)]
 
 
 def _poisson(count: float, expected: float) -> float:
@@ -226,40 +214,35 @@ class Steadiness(Record):
 
 def steadiness(measurement: Measurement, *, closed_loop: bool = True) -> Steadiness:
     """Whether a step was steady. `closed_loop`: the workload has no rate."""
-    if not measurement.seconds:
-        return Steadiness(
-            steady=None, notes=(f"{UNKNOWN_STEADINESS}: the driver reports no per-second figures",)
-        )
     length = math.floor(measurement.window_s + EDGE_S)
     counts, sums_us = per_second(measurement, length)
+    if not measurement.seconds:
+        return _unknown("the driver reports no per-second figures")
     if length and not any(counts):
-        return Steadiness(steady=None, notes=(f"{UNKNOWN_STEADINESS}: nothing was done",))
+        return _unknown("nothing was done")
     faults, remarks = _stalled(counts, measurement.workers)
     drifts = not faults
     if length < SHORTEST_WINDOW_S and not faults:
-        short = (
-            f"{UNKNOWN_STEADINESS}: a window of {measurement.window_s:.0f} s is too short to tell "
-            f"(needs {SHORTEST_WINDOW_S} s)"
-        )
-        return Steadiness(steady=None, notes=(short, *remarks))
-    detectable = length >= SHORTEST_WINDOW_S and _least_move(counts) <= DETECTABLE_MOVE
+        short = f"a window of {measurement.window_s:.0f} s is too short to tell"
+        return _unknown(f"{short} (needs {SHORTEST_WINDOW_S} s)", *remarks)
     warmup_s = None
     if length >= SHORTEST_WINDOW_S:
         warming, warmup_s = _warming(counts, measurement.warmup_s)
         faults += [*warming, *_drifting(counts, "throughput")]
-    if length >= SHORTEST_WINDOW_S and not closed_loop and all(counts):
-        latencies = [total / count for total, count in zip(sums_us, counts, strict=True)]
-        faults += _drifting(latencies, "mean latency")
+        if not closed_loop and all(counts):
+            latencies = [total / count for total, count in zip(sums_us, counts, strict=True)]
+            faults += _drifting(latencies, "mean latency")
     if faults:
         notes = (*(f"{NOT_STEADY}: {fault}" for fault in faults), *remarks)
         return Steadiness(steady=False, notes=notes, drifts=drifts, warmup_s=warmup_s)
-    if not detectable:
-        hidden = (
-            f"throughput scatters so much that a drift of {show_share(DETECTABLE_MOVE)} would not "
-            "have been detected"
-        )
-        return Steadiness(steady=None, notes=(f"{UNKNOWN_STEADINESS}: {hidden}", *remarks))
+    if _least_move(counts) > DETECTABLE_MOVE:
+        hidden = f"throughput scatters so much that a drift of {show_share(DETECTABLE_MOVE)}"
+        return _unknown(f"{hidden} would not have been detected", *remarks)
     return Steadiness(steady=True, notes=tuple(remarks))
+
+
+def _unknown(why: str, *remarks: str) -> Steadiness:
+    return Steadiness(steady=None, notes=(f"{UNKNOWN_STEADINESS}: {why}", *remarks))
 
 
 def per_second(measurement: Measurement, length: int) -> tuple[list[float], list[float]]:
@@ -322,20 +305,16 @@ def _warming(counts: Sequence[float], warmup_s: float) -> tuple[list[str], float
 
 def _drifting(values: Sequence[float], what: str) -> list[str]:
     """Violations of the rule of five rounds beyond what the scatter explains."""
-    length, mean, noise = len(values), fmean(values), _noise(values)
-    rounds = fifths(values)
-    spread, scatter = (
-        (max(rounds) - min(rounds)) / mean,
-        noise / math.sqrt(length / ROUNDS) / mean,
-    )
+    length, mean, rounds = len(values), fmean(values), fifths(values)
+    spread = (max(rounds) - min(rounds)) / mean
+    scatter = _noise(values) / math.sqrt(length / ROUNDS) / mean
     faults = []
     if spread > max(RANGE_BOUND, RANGE_SIGMAS * _few(length) * scatter):
         faults.append(f"{what} of fifths of the window varies by {show_share(spread)} of its mean")
-    move = linear_regression(range(len(values)), values).slope * (length - 1) / mean
+    move = linear_regression(range(length), values).slope * (length - 1) / mean
     if abs(move) > max(MOVE_BOUND, _least_move(values)):
-        faults.append(
-            f"{what} {'rises' if move > 0 else 'falls'} by {show_share(abs(move))} over the window"
-        )
+        way = "rises" if move > 0 else "falls"
+        faults.append(f"{what} {way} by {show_share(abs(move))} over the window")
     return faults
 
 
@@ -415,17 +394,10 @@ def window_move(measurement: Measurement, *, closed_loop: bool = True) -> float 
     two seconds, or without operations.
     """
     seconds = math.floor(measurement.window_s + EDGE_S)
-    if seconds < 2 or not measurement.seconds:
-        return None
     cut_s = measurement.window_s - seconds
     lengths_s = [1.0] * seconds + ([cut_s] if cut_s > EDGE_S else [])
-    counts, sums_us = per_second(measurement, len(lengths_s))
-    if not any(counts) or not (closed_loop or all(counts)):
-        return None
-    parts = (
-        zip(counts, lengths_s, strict=True) if closed_loop else zip(sums_us, counts, strict=True)
-    )
-    return _move([total / divisor for total, divisor in parts], lengths_s)
+    values = _judged(measurement, lengths_s, closed_loop=closed_loop) if seconds > 1 else []
+    return _move(values, lengths_s) if values else None
 
 
 def window_shape(measurement: Measurement, *, closed_loop: bool = True) -> tuple[float, ...]:
@@ -433,17 +405,23 @@ def window_shape(measurement: Measurement, *, closed_loop: bool = True) -> tuple
     for a window of fewer than SHORTEST_WINDOW_S, or one that has a second without operations where
     latency is judged.
     """
-    seconds = math.floor(measurement.window_s + EDGE_S)
-    counts, sums_us = per_second(measurement, seconds)
-    if seconds < SHORTEST_WINDOW_S or not any(counts) or not (closed_loop or all(counts)):
+    lengths_s = [1.0] * math.floor(measurement.window_s + EDGE_S)
+    values = _judged(measurement, lengths_s, closed_loop=closed_loop)
+    if len(values) < SHORTEST_WINDOW_S:
         return ()
-    values = (
-        counts
-        if closed_loop
-        else [total / count for total, count in zip(sums_us, counts, strict=True)]
-    )
-    found = fifths(values)
-    return tuple(one / fmean(found) for one in found)
+    rounds = fifths(values)
+    return tuple(each / fmean(rounds) for each in rounds)
+
+
+def _judged(
+    measurement: Measurement, lengths_s: Sequence[float], *, closed_loop: bool
+) -> list[float]:
+    """The rate in each of the first seconds, or the mean latency; empty if it is not known."""
+    counts, sums_us = per_second(measurement, len(lengths_s))
+    if not any(counts) or not (closed_loop or all(counts)):
+        return []
+    totals, divisors = (counts, lengths_s) if closed_loop else (sums_us, counts)
+    return [total / divisor for total, divisor in zip(totals, divisors, strict=True)]
 
 
 def window_grain(measurement: Measurement) -> float:
@@ -455,12 +433,10 @@ def window_grain(measurement: Measurement) -> float:
     seconds by at most 12 W / (n (T + 1)).
     """
     seconds = max(1, math.floor(measurement.window_s + EDGE_S))
-    done = sum(one.count for one in measurement.seconds)
-    return (
-        12 * measurement.workers * measurement.window_s / (done * (seconds + 1))
-        if done
-        else math.inf
-    )
+    done = sum(second.count for second in measurement.seconds)
+    if not done:
+        return math.inf
+    return 12 * measurement.workers * measurement.window_s / (done * (seconds + 1))
 
 
 def steady_over_repeats(
@@ -479,45 +455,29 @@ def steady_over_repeats(
     known = [move for move in moves if move is not None]
     if len(known) < len(moves) or len(known) < REPEATS_FOR_A_CLAIM:
         have = f"{len(known)}" if len(known) == len(moves) else f"{len(known)} of {len(moves)}"
-        why = (
-            f"{UNKNOWN_STEADINESS}: judging it over repeats needs the seconds of "
-            f"{REPEATS_FOR_A_CLAIM} "
-            f"repeats, and this has {have}"
-        )
-        return Steadiness(steady=None, notes=(why,))
+        needs = f"judging it over repeats needs the seconds of {REPEATS_FOR_A_CLAIM} repeats"
+        return _unknown(f"{needs}, and this has {have}")
     within = one_sample(known)
-    most = _farthest(within)
-    if (
-        abs(within.difference) - t_quantile((1 + SURE) / 2, within.freedom) * within.error
-        > LEAST + grain
-    ):
-        way = "rises" if within.difference > 0 else "falls"
-        fault = (
-            f"over {len(known)} repeats it {way} by {show_share(abs(within.difference))} from the "
-            "start of the window to its end"
-        )
-        return Steadiness(steady=False, notes=(f"{NOT_STEADY}: {fault}",), most=most)
+    most, middle = _farthest(within, EQUIVALENT), abs(within.difference)
     spread = _common_spread([shape for shape in shapes if shape])
-    if spread > RANGE_BOUND + grain:
-        fault = (
-            f"over {len(known)} repeats fifths of the window vary by {show_share(spread)} of its "
-            "mean in the same way"
-        )
-        return Steadiness(steady=False, notes=(f"{NOT_STEADY}: {fault}",), most=most)
+    fault, way = "", "rises" if within.difference > 0 else "falls"
+    if 2 * middle - _farthest(within, SURE) > LEAST + grain:
+        fault = f"it {way} by {show_share(middle)} from the start of the window to its end"
+    elif spread > RANGE_BOUND + grain:
+        fault = f"fifths of the window vary by {show_share(spread)} of its mean in the same way"
+    if fault:
+        notes = (f"{NOT_STEADY}: over {len(known)} repeats {fault}",)
+        return Steadiness(steady=False, notes=notes, most=most)
     others = [move for move in beside if move is not None]
     if others and most > MOST:
-        most = min(most, max(abs(within.difference), _farthest(one_sample([*known, *others]))))
+        most = min(most, max(middle, _farthest(one_sample([*known, *others]), EQUIVALENT)))
     if most <= MOST:
         return Steadiness(steady=True, most=most)
     hidden = (
-        f"over {len(known)} repeats a drift of {show_share(most)} from the start of the window "
-        "to its end is not ruled out"
+        f"over {len(known)} repeats a drift of {show_share(most)} from the start of the window to "
+        f"its end is not ruled out (steady: less than {show_share(MOST)})"
     )
-    return Steadiness(
-        steady=None,
-        notes=(f"{UNKNOWN_STEADINESS}: {hidden} (steady: less than {show_share(MOST)})",),
-        most=most,
-    )
+    return Steadiness(steady=None, notes=(f"{UNKNOWN_STEADINESS}: {hidden}",), most=most)
 
 
 def _common_spread(shapes: Sequence[Sequence[float]]) -> float:
@@ -533,25 +493,21 @@ def _common_spread(shapes: Sequence[Sequence[float]]) -> float:
     return spread if spread > RANGE_SIGMAS * (1 + 2 / freedom) * error else 0.0
 
 
-def _farthest(test: TTest) -> float:
-    """The far end of the interval at EQUIVALENT, in either direction."""
-    return abs(test.difference) + t_quantile((1 + EQUIVALENT) / 2, test.freedom) * test.error
+def _farthest(test: TTest, confidence: float) -> float:
+    """The far end of an interval of this confidence, in either direction."""
+    return abs(test.difference) + t_quantile((1 + confidence) / 2, test.freedom) * test.error
 
 
 def _move(values: Sequence[float], lengths_s: Sequence[float]) -> float:
     """The rise of the least-squares line through values held for some time, over the mean."""
-    ends = [0.0]
-    for length in lengths_s:
-        ends.append(ends[-1] + length)
+    ends = list(accumulate(lengths_s, initial=0.0))
     span = ends[-1]
-    places = [(start + end) / 2 for start, end in pairwise(ends)]
-    mean = sum(value * length for value, length in zip(values, lengths_s, strict=True)) / span
-    middle = sum(place * length for place, length in zip(places, lengths_s, strict=True)) / span
-    across = sum(
-        length * (place - middle) ** 2 for place, length in zip(places, lengths_s, strict=True)
-    )
-    along = sum(
-        length * (place - middle) * (value - mean)
-        for place, length, value in zip(places, lengths_s, values, strict=True)
-    )
-    return along / across * span / mean
+    middle, mean = span / 2, _weighted(values, lengths_s) / span
+    places = [(start + end) / 2 - middle for start, end in pairwise(ends)]
+    across = _weighted([place**2 for place in places], lengths_s)
+    products = [place * (value - mean) for place, value in zip(places, values, strict=True)]
+    return _weighted(products, lengths_s) / across * span / mean
+
+
+def _weighted(values: Sequence[float], weights: Sequence[float]) -> float:
+    return sum(value * weight for value, weight in zip(values, weights, strict=True))

@@ -8,27 +8,16 @@ unreadable histogram spoils only its own step: none of its figures is ranked, an
 
 from __future__ import annotations
 
-import math
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from statistics import median
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pydantic import NonNegativeFloat, NonNegativeInt
 
 from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.common.record import Record
-from weighbridge.results.figures.metric import (
-    BACK,
-    OF_ANY,
-    SERVES,
-    SPAN_S,
-    MetricFigure,
-    OutageFigures,
-    percentile,
-)
+from weighbridge.results.figures.metric import OF_ANY, MetricFigure
 from weighbridge.results.figures.metrics import METRICS, Figures
-from weighbridge.results.figures.statistics import binomial_quantile
+from weighbridge.results.figures.reading import Reading, before_fault
 from weighbridge.results.figures.steadiness import (
     Steadiness,
     steadiness,
@@ -37,238 +26,10 @@ from weighbridge.results.figures.steadiness import (
     window_shape,
 )
 from weighbridge.results.figures.use import StepUse, full_nics, step_use
-from weighbridge.results.figures.validity import (
-    DRIVER_CPU_SHARE,
-    enough_samples,
-)
-from weighbridge.results.run import (
-    Histogram,
-    Measurement,
-    ResolvedPlan,
-    RunStore,
-    Second,
-    StepKey,
-    StepResult,
-    Tally,
-    rank_of,
-)
+from weighbridge.results.figures.validity import DRIVER_CPU_SHARE
+from weighbridge.results.run import ResolvedPlan, RunStore, StepKey, StepResult
 from weighbridge.results.run.durability import Outage, read_outages
-from weighbridge.results.run.histogram import low_us
-from weighbridge.suites import TRAITS, Fault, Operation, Workload
-
-# Percentiles of latencies if some requests were not seen to end, or if samples are few.
-#
-# A request that is outstanding when the window closes, or given up after its timeout, has a
-# latency of at least its age. Leaving it out would make a gateway that stalls before the end look
-# faster than one that does not; counting its age as its latency would make it look nearly as
-# good. Such latencies are right-censored. Their distribution is estimated by the product-limit
-# (E. L. Kaplan and P. Meier, Journal of the American Statistical Association 53, 1958): at each
-# observed latency, the share that takes longer falls by the share that ended there among all
-# known to have got so far. A percentile that it does not fall to is unknown: it is at least the
-# oldest of all. Without censoring the estimate is the percentile by rank.
-#
-# Latencies and ages are given as the tops of their buckets (at most 0.1 % too high).
-
-
-CLOSE: Final = 1e-9
-"""Rounding error allowed in a product of thousands of factors."""
-
-
-def bounded(
-    latency: Histogram | None, in_flight: Histogram | None, percent: float
-) -> tuple[float, float | None] | None:
-    """A percentile in ms as (low, high): equal if known; high is None if it is at least `low`.
-
-    `latency` are latencies of requests that ended, `in_flight` ages of those that were not seen to
-    end. None without either. At 100 it is the maximum up to the width of buckets. Raises ValueError
-    outside 0 < percent <= 100.
-    """
-    if not 0 < percent <= 100:
-        raise ValueError(f"{percent} is not a percentage above 0 and up to 100")
-    if in_flight is None or not in_flight.count:
-        if latency is None or not latency.count:
-            return None
-        at_ms = latency.percentile_us(percent) / 1000
-        return at_ms, at_ms
-    seen = latency.buckets() if latency is not None else ()
-    cut = in_flight.buckets()
-    for top_us, longer in product_limit(seen, cut):
-        if longer <= 1 - percent / 100 + CLOSE:
-            return top_us / 1000, top_us / 1000
-    return max(*(top_us for top_us, _ in (*seen[-1:], *cut[-1:])), 0) / 1000, None
-
-
-def product_limit(
-    seen: Iterable[tuple[int, int]], cut: Iterable[tuple[int, int]]
-) -> Iterator[tuple[int, float]]:
-    """By latency the share that takes longer: `seen` are (latency in us, count) of requests that
-    ended, `cut` (age, count) of those that were not seen to end, both ascending.
-    """
-    seen, ages, longer = tuple(seen), deque(cut), 1.0
-    # At risk at a time: all that ended then or later, and all whose age is at least that (a request
-    # cut at a time was present at it).
-    at_risk = sum(count for _, count in (*seen, *ages))
-    for top_us, ended in seen:
-        while ages and ages[0][0] < top_us:
-            at_risk -= ages.popleft()[1]
-        longer *= 1 - ended / at_risk
-        yield top_us, longer
-        at_risk -= ended
-
-
-def order_statistic_interval(
-    histogram: Histogram,
-    percent: float,
-    confidence: float = 0.95,
-    in_flight: Histogram | None = None,
-) -> tuple[float, float | None]:
-    """The interval in ms that holds a percentile with `confidence` for any distribution: two of the
-    ordered samples.
-
-    The number of samples below it is binomial, so its ends are the ranks l and u with P(B < l) and
-    P(B >= u) of at most half the rest each (H. A. David and H. N. Nagaraja, Order Statistics, 2003,
-    section 7.1). High is None if u is beyond the largest sample, low is 0 if l is below the
-    smallest. `in_flight` are ages of requests not seen to end: their latencies are at least that,
-    so they count for the lower end, and nothing above the largest latency is known for the upper.
-    Raises ValueError outside 0 < percent < 100 and 0 < confidence < 1, and without samples.
-    """
-    if not 0 < percent < 100 or not 0 < confidence < 1:
-        raise ValueError(
-            f"no interval of the {percent:g}th percentile with a confidence of {confidence:g}"
-        )
-    at_least = histogram if in_flight is None else Histogram.merged((histogram, in_flight))
-    if not at_least.count:
-        raise ValueError("no samples have no interval")
-    tail = (1 - confidence) / 2
-    low = binomial_quantile(at_least.count, percent / 100, tail)
-    high = binomial_quantile(at_least.count, percent / 100, 1 - tail) + 1
-    low_ms = at_least.at_rank_us(low) / 1000 if low else 0.0
-    return low_ms, histogram.at_rank_us(high) / 1000 if high <= histogram.count else None
-
-
-# What a fault did to one operation of a step, from its series of seconds.
-#
-# A fault falls into a second, and only complete seconds count: the first one after it begins up
-# to a second later. Rates over SPAN_S seconds decide whether service is back, since single
-# seconds of a small rate differ by chance.
-
-
-class OutageSecond(Record):
-    """One complete second of a window."""
-
-    second: NonNegativeInt
-    count: NonNegativeInt
-    errors: NonNegativeInt
-    p99_ms: NonNegativeFloat | None
-    """At most; bands are 19 to 25 % wide. None: nothing succeeded, or the driver has no bands."""
-    in_flight: NonNegativeInt | None
-    """When it began."""
-
-
-class Times(Record):
-    """Seconds of the window at which fault and return really were; `back_s` None: not in it."""
-
-    fault_s: float
-    back_s: float | None
-
-
-def times_of(fault: Fault, outage: Outage | None) -> Times:
-    """As recorded, else as planned."""
-    if outage is None:
-        return Times(fault_s=fault.at, back_s=fault.back)
-    back_s = None if outage.back is None else outage.back.begun_s
-    return Times(fault_s=outage.fault.begun_s, back_s=back_s)
-
-
-def before_fault(measurement: Measurement, fault: Fault, outage: Outage | None) -> Measurement:
-    """Its per-second figures as if the window had ended when the fault came."""
-    fault_s = min(measurement.window_s, max(0.0, times_of(fault, outage).fault_s))
-    seconds = tuple(one for one in measurement.seconds if one.second + 1 <= fault_s)
-    return measurement.model_copy(update={"seconds": seconds, "window_s": fault_s})
-
-
-def series(
-    seconds: Sequence[Second], window_s: float, operations: Sequence[Operation]
-) -> tuple[OutageSecond, ...]:
-    """The complete seconds of a window, of these operations together."""
-    found: dict[int, list[Second]] = {}
-    for one in seconds:
-        if one.operation in operations:
-            found.setdefault(one.second, []).append(one)
-    complete = []
-    for number in range(int(window_s)):
-        same = found.get(number, ())
-        in_flight = [second.in_flight for second in same if second.in_flight is not None]
-        complete.append(
-            OutageSecond(
-                second=number,
-                count=sum(second.count for second in same),
-                errors=sum(second.errors for second in same),
-                p99_ms=_p99_ms(same),
-                in_flight=sum(in_flight) if in_flight else None,
-            )
-        )
-    return tuple(complete)
-
-
-def _p99_ms(same: Sequence[Second]) -> float | None:
-    """The upper edge of the band of the 99th percentile; never more than the longest."""
-    bands: Counter[int] = Counter()
-    for one in same:
-        bands.update(dict(one.bands))
-    if not bands:
-        return None
-    rank, seen = math.ceil(0.99 * bands.total()), 0
-    longest_ms = max(one.max_us for one in same) / 1000
-    for band in sorted(bands):
-        seen += bands[band]
-        if seen >= rank:
-            return min(low_us(band + 1) / 1000, longest_ms)
-    return longest_ms
-
-
-def figures(measurement: Measurement, operation: Operation, times: Times) -> OutageFigures | None:
-    """The figures of one operation; None where no rate before the fault is known."""
-    every = series(measurement.seconds, measurement.window_s, (operation,))
-    before = [second.count for second in every if second.second + 1 <= times.fault_s]
-    if not before or not median(before):
-        return None
-    rate, end_s = float(median(before)), float(len(every))
-    first = math.floor(times.fault_s) + 1
-    after = every[first:]
-    away_end_s = end_s if times.back_s is None else times.back_s
-    detected, recovered, returned = None, None, []
-    for start in range(max(0, len(after) - SPAN_S + 1)):
-        span = after[start : start + SPAN_S]
-        begin, mean = span[0].second, sum(second.count for second in span) / SPAN_S
-        faultless = not any(second.errors for second in span)
-        if span[-1].second + 1 <= away_end_s and faultless and mean >= SERVES * rate:
-            detected = begin if detected is None else detected
-        if mean >= BACK * rate:
-            recovered = begin if recovered is None else recovered
-        if times.back_s is not None and begin >= times.back_s:
-            returned.append(mean / rate)
-    own = [second for second in measurement.seconds if second.operation == operation]
-    away = [second for second in own if first <= second.second < away_end_s]
-    errors: Counter[str] = Counter()
-    for second in own:
-        if second.second >= math.floor(times.fault_s):
-            errors.update(second.failures or ({"unknown": second.errors} if second.errors else {}))
-    missed = rate * (end_s - first) - sum(second.count for second in after)
-    return OutageFigures(
-        before_ops_s=rate,
-        detect_s=None if detected is None else detected - times.fault_s,
-        detect_within_s=max(0.0, away_end_s - times.fault_s),
-        recover_s=None if recovered is None else recovered - times.fault_s,
-        recover_within_s=end_s - times.fault_s,
-        stall_us=measurement.stall_us,
-        unanswered_s=sum(not second.count for second in after),
-        missed_s=max(0.0, missed / rate),
-        away_p99_ms=_p99_ms(away),
-        away_max_ms=max((second.max_us / 1000 for second in away if second.count), default=None),
-        lowest_back=min(returned, default=None),
-        errors=dict(errors),
-    )
+from weighbridge.suites import Operation, Workload
 
 
 class Point(Figures):
@@ -447,7 +208,7 @@ def visit(
             shape=shape,
             warmup_s=verdict.warmup_s,
             driver_full=bool(full) or (load is not None and load.share >= DRIVER_CPU_SHARE),
-            figures=reading.figures,
+            figures=_figures(reading),
         )
         for reading in readings
     }
@@ -461,136 +222,15 @@ def visit(
     )
 
 
-MOVED: Final = 1.05
-"""From this factor on, what requests in flight could do to the time to first byte is a doubt. A
-closed loop always has some in flight, and with large bodies nearly all of those have had their
-first byte: smaller effects are in every step.
-"""
-
-
-class Reading:
-    """One operation of a measured step, as a metric reads it (see `Metric.read`)."""
-
-    def __init__(
-        self,
-        tally: Tally,
-        measurement: Measurement,
-        use: StepUse | None,
-        workload: Workload | None,
-        outage: Outage | None,
-    ) -> None:
-        self.tally: Tally = tally
-        self.window_s: float = measurement.window_s
-        self.done: int = measurement.done
-        """Operations of the step that succeeded, of any kind."""
-        self.gateway_cpu_s: float | None = None if use is None else use.gateway_cpu_s
-        self.storage_cpu_s: float | None = None if use is None else use.storage_cpu_s
-        self.from_disk: float | None = None if use is None else _from_disk(measurement, use)
-        """Bytes read from disks for each byte that reads answered; None if not only reads did."""
-        self.fault = ""
-        """Why only the exact maximum is known, if histograms are unreadable."""
-        self._latency: Histogram | None = None
-        self._in_flight: Histogram | None = None
-        self._first: Histogram | None = None
-        try:
-            self._latency, self._in_flight, self._first = (
-                None if text is None else Histogram.decode(text)
-                for text in (tally.latency, tally.in_flight, tally.first_byte)
-            )
-        except InvalidMeasurement as error:
-            self.fault = str(error)
-        self.outage: OutageFigures | None = None
-        """What a fault did to it; None without one, and if no rate before it is known."""
-        self._broken = workload is not None and workload.fault is not None
-        if workload is not None and workload.fault is not None:
-            times = times_of(workload.fault, outage)
-            self.outage = figures(measurement, tally.operation, times)
-        self.offered: float | None = None
-        """Requests of this operation that were due in the window; None without `overload`."""
-        self.not_sent: float | None = None
-        """Those of them that were not sent; None as for `offered`, and if unknown."""
-        self.good: int | None = None
-        """Successes within the time of the workload's `overload`; None as for `offered`."""
-        if workload is not None and workload.overload is not None and workload.rate_per_s:
-            due, weights = workload.rate_per_s * self.window_s, workload.operations
-            self.offered = due * weights.get(tally.operation, 0.0) / sum(weights.values())
-            if measurement.begun is not None:
-                self.not_sent = self.offered * (1 - min(1.0, measurement.begun / due))
-            self.good = self._good(workload.overload.within)
-
-    @property
-    def figures(self) -> dict[str, MetricFigure]:
-        """All that is known of it, by metric."""
-        known: dict[str, MetricFigure] = {}
-        for metric in METRICS.values():
-            if self._broken and not (metric.of_outage or metric.key in OF_ANY):
-                continue
-            figure = metric.read(self)
-            if figure is not None and not isinstance(figure, MetricFigure):
-                figure = MetricFigure(value=figure)
-            if figure is not None and figure.known:
-                known[metric.key] = figure
-        return known
-
-    def latency(self, percent: float) -> MetricFigure | None:
-        """A percentile in ms (100: maximum), with its interval by order statistics; None of too few
-        samples. Never above the exact maximum.
-        """
-        tally = self.tally
-        in_flight_us = None if self.fault else tally.in_flight_max_us
-        count = tally.count if tally.bins is None else tally.bins.count
-        if percent < 100 and not enough_samples(count, percent):
-            return None
-        if tally.bins is not None and (percent < 100 or tally.max_us is None):
-            return MetricFigure(within=percentile(tally.bins, percent))
-        ages_us = [us for us in (tally.max_us, in_flight_us) if us is not None]
-        if not ages_us:
-            return None
-        longest_us = max(ages_us)
-        if percent == 100:
-            return MetricFigure(value=longest_us / 1000, at_least=longest_us != tally.max_us)
-        value = None if self._latency is None else bounded(self._latency, self._in_flight, percent)
-        if self._latency is None or value is None:
-            return None
-        low, high = order_statistic_interval(self._latency, percent, in_flight=self._in_flight)
-        value_ms = min(value[0], longest_us / 1000)
-        return MetricFigure(value=value_ms, at_least=value[1] is None, low=low, high=high)
-
-    def first_byte(self, percent: float) -> MetricFigure | None:
-        """A percentile of the time to first byte in ms, and whether it is a lower bound; None if
-        uncertain.
-
-        Whether requests not seen to end had their first byte is unknown. If none had, the
-        percentile is that of `bounded`; if that exceeds MOVED times that of requests that ended, or
-        has no upper end, only a lower bound is certain: the percentile if all had had theirs at
-        once.
-        """
-        first, in_flight = self._first, self._in_flight
-        if first is None or not enough_samples(first.count, percent):
-            return None
-        seen_ms = first.percentile_us(percent) / 1000
-        most = bounded(first, in_flight, percent)
-        certain = most is None or (most[1] is not None and most[1] <= MOVED * seen_ms)
-        if in_flight is None or certain:
-            return MetricFigure(value=seen_ms)
-        rank = rank_of(first.count + in_flight.count, percent) - in_flight.count
-        if rank <= 0:
-            return None
-        return MetricFigure(value=first.at_rank_us(rank) / 1000, at_least=True)
-
-    def _good(self, within_s: float | None) -> int | None:
-        """Successes within a time; None if the histogram does not say."""
-        if within_s is None or not self.tally.count:
-            return self.tally.count
-        if self._latency is None:
-            return None
-        return sum(count for top_us, count in self._latency.buckets() if top_us <= within_s * 1e6)
-
-
-def _from_disk(measurement: Measurement, use: StepUse) -> float | None:
-    """Bytes read from disks for each byte answered; None if not only reads made disks read."""
-    if not all(TRAITS[tally.operation].answers_bodies for tally in measurement.tallies):
-        return None
-    answered = sum(tally.bytes for tally in measurement.tallies)
-    read = use.disk_read_bytes
-    return read / answered if answered and read is not None else None
+def _figures(reading: Reading) -> dict[str, MetricFigure]:
+    """All that is known of an operation, by metric."""
+    known: dict[str, MetricFigure] = {}
+    for metric in METRICS.values():
+        if reading.broken and not (metric.of_outage or metric.key in OF_ANY):
+            continue
+        figure = metric.read(reading)
+        if figure is not None and not isinstance(figure, MetricFigure):
+            figure = MetricFigure(value=figure)
+        if figure is not None and figure.known:
+            known[metric.key] = figure
+    return known

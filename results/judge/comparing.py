@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import combinations, groupby
+from itertools import combinations
 from statistics import fmean
 from types import MappingProxyType
 from typing import Final
 
 from weighbridge.results.figures.doubt import PairDoubt, graves
-from weighbridge.results.figures.metric import Metric
-from weighbridge.results.figures.metrics import METRICS, compared
+from weighbridge.results.figures.metrics import METRICS, Metric, compared
 from weighbridge.results.figures.statistics import (
     CONFIDENCE,
     FARTHEST,
@@ -53,88 +52,79 @@ from weighbridge.suites import Bounds
 
 REASONS: Final = 2
 """How many reasons to give why a control could not be used."""
+NO_CONTROLS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+def compare(
+    rows: Sequence[Row],
+    controls: Mapping[str, str] = NO_CONTROLS,
+    bounds: Bounds | None = None,
+    between: Sequence[PairDoubt] = (),
+) -> Comparison:
+    """Compare every layout of a table with its first, in table order: each kind of requests over
+    all worker counts, then each count.
+
+    `controls` maps A/A controls to their layouts; `bounds` are the suite's; `between` are doubts
+    about pairs of layouts. Raises ValueError without rows.
+    """
+    own = [row for row in rows if row.layout not in controls]
+    if not own:
+        raise ValueError("there are no rows to compare")
+    first, *others = dict.fromkeys(row.layout for row in own)
+    noise = floors(rows, controls)
+    pairs = [(first, other) for other in others]
+    effects = contrasts(own, pairs, between, in_blocks=True)
+    rivals = contrasts(own, list(combinations(others, 2)), between, in_blocks=True)
+    rivals = [one for one in rivals if one.workers is None and one.metric == "throughput"]
+    judged, tests = judge([*effects, *rivals], bounds or Bounds(), noise)
+    judged = with_sentences(judged)
+    return Comparison(
+        baseline=first,
+        subjects=tuple(others),
+        effects=judged[: len(effects)],
+        rivals=judged[len(effects) :],
+        noise=noise,
+        unused=_unused(rows, controls, noise),
+        tests=tests,
+    )
 
 
 def floors(rows: Sequence[Row], controls: Mapping[str, str]) -> tuple[NoiseFloor, ...]:
     """The noise floor of each metric by each A/A control; none if no cell is comparable."""
-    found = (
-        _floor(rows, metric, layout, control)
-        for control, layout in controls.items()
-        for metric in compared()
-    )
-    return tuple(floor for floor in found if floor is not None)
-
-
-def unused(
-    rows: Sequence[Row], controls: Mapping[str, str], found: Sequence[NoiseFloor]
-) -> tuple[str, ...]:
-    """A sentence with the reason for each A/A control that gives no noise floor."""
-    return tuple(
-        _why(rows, layout, control)
-        for control, layout in controls.items()
-        if all(floor.control != control for floor in found)
-    )
-
-
-def _why(rows: Sequence[Row], layout: str, control: str) -> str:
-    sides = [row for row in rows if row.layout in (layout, control) and not comparable(row)]
-    notes = [
-        note for row in rows if row.layout == control for one in row.used for note in _unlike(one)
-    ]
-    found = list(dict.fromkeys((*(f"{row.layout}: {reason(row)}" for row in sides), *notes)))
-    more = f"; and {len(found) - REASONS} more" if len(found) > REASONS else ""
-    why = (
-        f"{'; '.join(found[:REASONS])}{more}"
-        if found
-        else "it needs two repeats of each, in the same blocks"
-    )
-    return (
-        f"The noise floor of this machine is unknown: {control}, the A/A control of {layout}, "
-        f"could not be used ({why})."
-    )
-
-
-def floor_of(noise: Sequence[NoiseFloor], one: Effect) -> float | None:
-    """The noise floor for an effect; None without an A/A control, and for latencies in bins."""
-    if one.bins is not None:
-        return None
-    return max((floor.ratio for floor in noise if floor.metric == one.metric), default=None)
-
-
-def _floor(rows: Sequence[Row], metric: Metric, layout: str, control: str) -> NoiseFloor | None:
-    cells = []
-    for _, group in groupby((row for row in rows if row.layout in (layout, control)), key=kind_of):
-        kind = list(group)
-        one, again = (
-            {row.workers: row for row in kind if row.layout == name} for name in (layout, control)
-        )
-        cells += [
-            _pairs(metric, row, again[workers]) for workers, row in one.items() if workers in again
+    found: list[NoiseFloor] = []
+    for control, layout in controls.items():
+        again = {(kind_of(row), row.workers): row for row in rows if row.layout == control}
+        cells = [
+            (row, other)
+            for row in rows
+            if row.layout == layout
+            and (other := again.get((kind_of(row), row.workers))) is not None
+            and comparable(row, other)
         ]
-    known = [cell for cell in cells if len(cell) >= 2]
-    if not known:
-        return None
-    repeats = min(len(cell) for cell in known)
-    ratio, low, high = floor_of_pairs(known)
-    q_values = corrected([one_sample(cell).p for cell in known])
-    return NoiseFloor(
-        metric=metric.key,
-        layout=layout,
-        control=control,
-        ratio=ratio,
-        low=low,
-        high=high,
-        pairs=sum(len(cell) for cell in known),
-        cells=len(known),
-        shown=sum(q <= LEVEL for q in q_values),
-        repeats=repeats,
-    )
+        for metric in compared():
+            pairs = [_logs(metric, *cell) for cell in cells]
+            known = [logs for logs in pairs if len(logs) >= 2]
+            if known:
+                ratio, low, high = floor_of_pairs(known)
+                q_values = corrected([one_sample(logs).p for logs in known])
+                floor = NoiseFloor(
+                    metric=metric.key,
+                    layout=layout,
+                    control=control,
+                    ratio=ratio,
+                    low=low,
+                    high=high,
+                    pairs=sum(map(len, known)),
+                    cells=len(known),
+                    shown=sum(q <= LEVEL for q in q_values),
+                    repeats=min(map(len, known)),
+                )
+                found.append(floor)
+    return tuple(found)
 
 
-def _pairs(metric: Metric, row: Row, again: Row) -> list[float]:
+def _logs(metric: Metric, row: Row, again: Row) -> list[float]:
     """Logarithms of the ratio of a repeat to the other side's repeat in the same block."""
-    if not comparable(row, again):
-        return []
     one, other = (
         {
             point.repeat: value
@@ -175,107 +165,84 @@ def floor_of_pairs(cells: Sequence[Sequence[float]]) -> tuple[float, float, floa
     return value, least, most
 
 
-NO_CONTROLS: Final[Mapping[str, str]] = MappingProxyType({})
-
-
-def compare(
-    rows: Sequence[Row],
-    controls: Mapping[str, str] = NO_CONTROLS,
-    bounds: Bounds | None = None,
-    between: Sequence[PairDoubt] = (),
-) -> Comparison:
-    """Compare every layout of a table with its first, in table order: each kind of requests over
-    all worker counts, then each count.
-
-    `controls` maps A/A controls to their layouts; `bounds` are the suite's; `between` are doubts
-    about pairs of layouts. Raises ValueError without rows.
-    """
-    own = [row for row in rows if row.layout not in controls]
-    layouts = tuple(dict.fromkeys(row.layout for row in own))
-    if not layouts:
-        raise ValueError("there are no rows to compare")
-    found = floors(rows, controls)
-    sides = [(layouts[0], other) for other in layouts[1:]]
-    made = contrasts(own, sides, between, in_blocks=True)
-    rivals = contrasts(own, list(combinations(layouts[1:], 2)), between, in_blocks=True)
-    rivals = [one for one in rivals if one.workers is None and one.metric == "throughput"]
-    judged, tests = judge([*made, *rivals], bounds or Bounds(), found)
-    effects = with_sentences(judged)
-    return Comparison(
-        baseline=layouts[0],
-        subjects=layouts[1:],
-        effects=effects[: len(made)],
-        rivals=effects[len(made) :],
-        noise=found,
-        unused=unused(rows, controls, found),
-        tests=tests,
-    )
+def _unused(
+    rows: Sequence[Row], controls: Mapping[str, str], noise: Sequence[NoiseFloor]
+) -> tuple[str, ...]:
+    """A sentence with the reason for each A/A control that gives no noise floor."""
+    sentences = []
+    for control, layout in controls.items():
+        if any(floor.control == control for floor in noise):
+            continue
+        sides = [row for row in rows if row.layout in (layout, control) and not comparable(row)]
+        again = [row for row in rows if row.layout == control]
+        notes = [note for row in again for point in row.used for note in _unlike(point)]
+        every = list(dict.fromkeys((*(f"{row.layout}: {reason(row)}" for row in sides), *notes)))
+        more = f"; and {len(every) - REASONS} more" if len(every) > REASONS else ""
+        why = "; ".join(every[:REASONS]) or "it needs two repeats of each, in the same blocks"
+        sentences.append(
+            f"The noise floor of this machine is unknown: {control}, the A/A control of {layout}, "
+            f"could not be used ({why}{more})."
+        )
+    return tuple(sentences)
 
 
 def judge(
-    found: Sequence[Effect], bounds: Bounds, noise: Sequence[NoiseFloor] = ()
+    effects: Sequence[Effect], bounds: Bounds, noise: Sequence[NoiseFloor] = ()
 ) -> tuple[tuple[Effect, ...], int]:
     """The effects with verdicts, in order, and the number of tests of cells. Cells are corrected
     together, whatever their metric; so are, separately, effects over all worker counts.
     """
-    bounded = [
-        one.model_copy(
-            update={"bound": METRICS[one.metric].bound_of(bounds), "noise": floor_of(noise, one)}
-        )
-        for one in found
-    ]
-    beyond = [
-        one.p if one.tested is None else one.tested.p_beyond(one.bound * one.drift)
-        for one in bounded
-    ]
-    with_p = [number for number, p in enumerate(beyond) if p is not None]
-    families = {
-        overall: [number for number in with_p if (bounded[number].workers is None) == overall]
-        for overall in (True, False)
-    }
-    q_of: dict[int, float] = {}
-    levels: dict[bool, float] = {}
-    for family, members in families.items():
-        q_values = corrected([p for number in members if (p := beyond[number]) is not None])
-        q_of |= zip(members, q_values, strict=True)
-        levels[family] = (
-            next_level(len(members), sum(q <= LEVEL for q in q_values)) if members else LEVEL
-        )
-    judged = []
-    for number, one in enumerate(bounded):
-        family, tested = one.workers is None, one.tested
-        smallest = (
-            None if tested is None else tested.smallest(levels[family], one.bound * one.drift)
-        )
-        made = one.model_copy(
-            update={"q": q_of.get(number), "tests": len(families[family]), "smallest": smallest}
-        )
-        judged.append(made.model_copy(update={"verdict": verdict(made)}))
-    return tuple(judged), len(families[False])
+    judged = list(effects)
+    tests = 0
+    for overall in (True, False):
+        family = [n for n, effect in enumerate(effects) if (effect.workers is None) == overall]
+        p_values: dict[int, float] = {}
+        for number in family:
+            effect = effects[number]
+            bound = METRICS[effect.metric].bound_of(bounds)
+            floor = [one.ratio for one in noise if one.metric == effect.metric]
+            # Of latencies in bins no floor is known.
+            floor = floor if effect.bins is None else []
+            fields = {"bound": bound, "noise": max(floor, default=None)}
+            judged[number] = effect.model_copy(update=fields)
+            tested = effect.tested
+            p = effect.p if tested is None else tested.p_beyond(bound * effect.drift)
+            if p is not None:
+                p_values[number] = p
+        tests = len(p_values)
+        q_of = dict(zip(p_values, corrected(list(p_values.values())), strict=True))
+        level = next_level(tests, sum(q <= LEVEL for q in q_of.values())) if tests else LEVEL
+        for number in family:
+            effect = judged[number]
+            fields = {"q": q_of.get(number), "tests": tests}
+            if effect.tested is not None:
+                fields["smallest"] = effect.tested.smallest(level, effect.bound * effect.drift)
+            effect = effect.model_copy(update=fields)
+            judged[number] = effect.model_copy(update={"verdict": verdict(effect)})
+    return tuple(judged), tests
 
 
 def with_sentences(effects: Sequence[Effect]) -> tuple[Effect, ...]:
     """Judged effects of two rows each, with sentences."""
-    return tuple(one.model_copy(update={"text": sentence(one)}) for one in effects)
+    return tuple(effect.model_copy(update={"text": sentence(effect)}) for effect in effects)
 
 
-def verdict(one: Effect) -> Verdict:
+def verdict(effect: Effect) -> Verdict:
     """The verdict, from corrected p-value, practical threshold and noise floor."""
-    if one.ratio is None or graves(one.doubts):
+    ratio, bins = effect.ratio, effect.bins
+    if ratio is None:
         return "not comparable"
-    if one.doubts:
-        return "provisional"
-    if one.bins is not None and (one.bins[0].touches(one.bins[1]) or one.least < one.bound):
+    if effect.doubts:
+        return "not comparable" if graves(effect.doubts) else "provisional"
+    if bins is not None and (bins[0].touches(bins[1]) or effect.least < effect.bound):
         return "not significant"
-    if one.q is not None and one.q <= LEVEL and not one.within_noise:
-        return "better" if METRICS[one.metric].better_at(one.ratio.value) else "worse"
-    low, high = one.ratio.low, one.ratio.high
-    if (
-        one.bins is None
-        and low is not None
-        and high is not None
-        and one.drift / one.bound < low
-        and high < one.bound / one.drift
-    ):
-        return "too small to matter"
-    return "not significant"
+    if effect.q is not None and effect.q <= LEVEL and not effect.within_noise:
+        return "better" if METRICS[effect.metric].better_at(ratio.value) else "worse"
+    if bins is not None or ratio.low is None or ratio.high is None:
+        return "not significant"
+    within = effect.bound / effect.drift
+    return (
+        "too small to matter"
+        if 1 / within < ratio.low and ratio.high < within
+        else ("not significant")
+    )

@@ -13,12 +13,13 @@ within the bins.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any, Final
 
 from weighbridge.results.figures.doubt import Doubt, PairDoubt, doubt_words, few, graves, touching
-from weighbridge.results.figures.metric import Interval, Metric
-from weighbridge.results.figures.metrics import METRICS, compared
+from weighbridge.results.figures.metric import Interval
+from weighbridge.results.figures.metrics import METRICS, Metric, compared
 from weighbridge.results.figures.statistics import (
     Ratio,
     TTest,
@@ -40,10 +41,10 @@ from weighbridge.results.numbers import counted
 #
 # Each block measures every layout once, so what the machine did in a block affects both sides of
 # a comparison alike. If that is most of the scatter of repeats, each block is compared by itself
-# (`paired`, Student's test of the differences), which detects much smaller differences. If it is
+# (Student's test of the differences), which detects much smaller differences. If it is
 # not, that would halve the degrees of freedom for nothing, and Welch's test of all repeats is
-# better. One rule, fixed beforehand, decides for all cells of two sides: `together`, the
-# correlation within blocks over all cells and metrics, from TOGETHER up. It is a property of the
+# better. One rule, fixed beforehand, decides for all cells of two sides: `correlation`
+# within blocks over all cells and metrics, from TOGETHER up. It is a property of the
 # machine, not of a cell; deciding cell by cell would make intervals too narrow, deciding over the
 # run does not: see docs/statistics.md.
 
@@ -52,39 +53,6 @@ TOGETHER: Final = 0.5
 """From this correlation on, the smaller scatter of differences outweighs the lost freedom at 5
 blocks.
 """
-
-Sides = tuple[Sequence[float], Sequence[float]]
-"""Positive figures of two sides in the same blocks, in block order; equal lengths."""
-
-
-def together(cells: Iterable[Sides]) -> float:
-    """The correlation of two sides' logarithms from block to block, over all their cells: -1 to 1.
-
-    Cells with fewer than 2 blocks do not count; 0 without scatter. Raises ValueError for a figure
-    not above 0, or sides of different lengths.
-    """
-    both, one, other = 0.0, 0.0, 0.0
-    for subject, baseline in cells:
-        sub, base = _scatter(subject), _scatter(baseline)
-        both += math.fsum(a * b for a, b in zip(sub, base, strict=True))
-        one += math.fsum(a * a for a in sub)
-        other += math.fsum(b * b for b in base)
-    return both / math.sqrt(one * other) if one and other else 0.0
-
-
-def paired(subject: Sequence[float], baseline: Sequence[float]) -> TTest:
-    """Two sides block by block, with n - 1 degrees of freedom. Raises ValueError for fewer than 2
-    blocks, a figure not above 0, or sides of different lengths.
-    """
-    return one_sample([math.log(a) - math.log(b) for a, b in zip(subject, baseline, strict=True)])
-
-
-def _scatter(values: Sequence[float]) -> list[float]:
-    logs = [math.log(value) for value in values]
-    middle = math.fsum(logs) / len(logs) if logs else 0.0
-    return [log - middle for log in logs]
-
-
 ALWAYS: Final = ("throughput", "p90")
 """Metrics that are always compared or reported as not comparable; others only if a side has them.
 """
@@ -109,11 +77,45 @@ def reason(row: Row) -> str:
         return "nothing succeeded"
     if row.valid and row.steady is not False and row.condemned:
         return doubt_words(row.condemned)
-    note = next(
-        (note for note in row.notes if note not in (NOT_VALID, NOT_STEADY)),
-        NOT_STEADY if row.valid else NOT_VALID,
-    )
-    return note.splitlines()[0]
+    notes = [note for note in row.notes if note not in (NOT_VALID, NOT_STEADY)]
+    notes.append(NOT_STEADY if row.valid else NOT_VALID)
+    return notes[0].splitlines()[0]
+
+
+def figures(row: Row, metric: Metric) -> dict[int, float]:
+    """The repeats' figures; empty if one is unknown: the others would be other repeats."""
+    values = {point.repeat: point.value(metric.key) for point in row.used}
+    known = {repeat: value for repeat, value in values.items() if value is not None and value > 0}
+    return known if len(known) == len(values) else {}
+
+
+def correlation(rows: Sequence[Row], baseline: str, subject: str) -> float:
+    """The correlation of two layouts' logarithms from block to block, over all their comparable
+    cells and metrics: -1 to 1. Cells with fewer than 2 blocks do not count; 0 without scatter.
+    """
+    of_subject = {
+        (kind_of(row), row.workers): row
+        for row in rows
+        if row.layout == subject and comparable(row)
+    }
+    both, of_one, of_other = 0.0, 0.0, 0.0
+    for row in rows:
+        other = of_subject.get((kind_of(row), row.workers))
+        if row.layout != baseline or other is None or not comparable(row):
+            continue
+        for metric in compared():
+            base, sub = figures(row, metric), figures(other, metric)
+            blocks = [repeat for repeat in sub if repeat in base]
+            one, two = (_scatter([side[repeat] for repeat in blocks]) for side in (sub, base))
+            both += math.fsum(a * b for a, b in zip(one, two, strict=True))
+            of_one += math.fsum(a * a for a in one)
+            of_other += math.fsum(b * b for b in two)
+    return both / math.sqrt(of_one * of_other) if of_one and of_other else 0.0
+
+
+def _scatter(values: Sequence[float]) -> list[float]:
+    logs = [math.log(value) for value in values]
+    return [log - fmean(logs) for log in logs]
 
 
 def contrasts(
@@ -123,144 +125,33 @@ def contrasts(
     *,
     in_blocks: bool = False,
 ) -> list[Effect]:
-    """Effects for each kind of requests, pair of sides (baseline, subject) that has it, and metric.
+    """Effects for each kind of requests, pair of sides (baseline, subject) that has it, and metric:
+    over all worker counts, then at each.
 
-    `in_blocks`: repeats of the same number were measured in one block. If two sides are correlated
-    from block to block, each block is then compared by itself (`paired`).
+    `between` are doubts about pairs. `in_blocks`: repeats of the same number were measured in one
+    block. If two sides are correlated from block to block, each block is then compared by itself.
     """
-    made = []
     # Named as for the baseline.
     names = subjects(rows[::-1])
-    correlated = [
-        pair for pair in sides if in_blocks and together(_shared(rows, *pair)) >= TOGETHER
-    ]
+    paired = {pair for pair in sides if in_blocks and correlation(rows, *pair) >= TOGETHER}
     kinds: dict[Kind, list[Row]] = {}
     for row in rows:
         kinds.setdefault(kind_of(row), []).append(row)
+    effects: list[Effect] = []
     for kind, cells in kinds.items():
-        by_layout = {
-            name: {row.workers: row for row in cells if row.layout == name}
-            for name in {row.layout for row in cells}
-        }
-        for baseline, subject in sides:
-            base, sub = (by_layout.get(name, {}) for name in (baseline, subject))
-            pairs = [(row, sub[workers]) for workers, row in base.items() if workers in sub]
-            by_block = (baseline, subject) in correlated
-            for metric in compared() if pairs else ():
-                always = metric.key in ALWAYS and pairs[0][0].fault is None
-                if not always and not any(
-                    row.value(metric.key) is not None for pair in pairs for row in pair
-                ):
-                    continue
-                each = [
-                    at_workers(metric, *pair, between, in_blocks=by_block, about=names[kind])
-                    for pair in pairs
-                ]
-                made += [over_all(each, in_blocks=by_block), *each]
-    return made
-
-
-def _shared(rows: Sequence[Row], baseline: str, subject: str) -> Iterator[Sides]:
-    """The figures of two sides in the blocks that both have, for all their cells and metrics."""
-    of_baseline, of_subject = (
-        {
-            (kind_of(row), row.workers): row
-            for row in rows
-            if row.layout == layout and comparable(row)
-        }
-        for layout in (baseline, subject)
-    )
-    for place, row in of_baseline.items():
-        for metric in compared() if place in of_subject else ():
-            base, sub = figures(row, metric), figures(of_subject[place], metric)
-            both = [repeat for repeat in sub if repeat in base]
-            yield [sub[repeat] for repeat in both], [base[repeat] for repeat in both]
-
-
-def at_workers(
-    metric: Metric,
-    baseline: Row,
-    subject: Row,
-    between: Sequence[PairDoubt] = (),
-    *,
-    in_blocks: bool = False,
-    about: str = "",
-) -> Effect:
-    """Two sides at one worker count; `between` are doubts about pairs, `about` names requests.
-    `in_blocks`: compare repeats within their blocks.
-    """
-    doubts = _doubts(metric, baseline, subject, between)
-    head = effect_of(metric, baseline, subject, about).model_copy(
-        update={
-            "workers": subject.workers,
-            "doubts": doubts,
-            "baseline_value": _middle(baseline, metric),
-            "subject_value": _middle(subject, metric),
-            "drift": _drift(baseline.drift or 0.0, subject.drift or 0.0),
-        }
-    )
-    if not comparable(baseline, subject):
-        return _without(
-            head,
-            "; ".join(
-                f"{row.layout}: {reason(row)}" for row in (baseline, subject) if not comparable(row)
-            ),
-        )
-    if graves(doubts):
-        return _without(head, doubt_words(graves(doubts)))
-    if head.bins is not None:
-        return _in_bins(head, metric, baseline, subject, head.bins)
-    base, sub = (figures(row, metric) for row in (baseline, subject))
-    if not base or not sub:
-        lack = "; ".join(
-            f"{row.layout}: too few samples"
-            for row, values in ((baseline, base), (subject, sub))
-            if not values
-        )
-        return _without(head, lack)
-    return _tested(head, sub, base, in_blocks=in_blocks)
-
-
-def over_all(cells: Sequence[Effect], *, in_blocks: bool = False) -> Effect:
-    """Two sides over all worker counts, from their effects at each count (at least one)."""
-    metric, about = METRICS[cells[0].metric], cells[0].about
-    usable = [cell for cell in cells if cell.ratio is not None and cell.bins is None]
-    baseline, subject = (usable or cells)[-1].rows
-    head = effect_of(metric, baseline, subject, about)
-    if not usable:
-        doubts = tuple(dict.fromkeys(doubt for cell in cells for doubt in cell.doubts))
-        return _without(head, _why_nowhere(cells, baseline, subject)).model_copy(
-            update={"doubts": doubts}
-        )
-    by_count = tuple(
-        (cell.workers, cell.ratio.value)
-        for cell in usable
-        if cell.workers is not None and cell.ratio is not None
-    )
-    base, sub = (_by_repeat([cell.rows[side] for cell in usable], metric) for side in (0, 1))
-    lacking = tuple(
-        cell.workers
-        for cell in cells
-        if cell.workers not in dict(by_count) and cell.workers is not None
-    )
-    worries = [doubt for cell in usable for doubt in cell.doubts]
-    if lacking:
-        counts = f"{', '.join(map(str, lacking))} worker{'s' * (lacking != (1,))}"
-        worries.append(Doubt(what="incomplete", grade="mild", words=f"not comparable at {counts}"))
-    lone = few(min(len(sub), len(base)))
-    worries += [lone] if lone is not None else []
-    head = head.model_copy(
-        update={
-            "doubts": touching(worries, metric.key),
-            "by_count": by_count,
-            "drift": max(cell.drift for cell in usable),
-        }
-    )
-    middle = geometric_mean([value for _, value in by_count])
-    if not sub or not base:
-        return head.model_copy(update={"ratio": Ratio(value=middle, repeats=1)})
-    # The value uses all valid repeats, the tests only complete ones: give both the same center.
-    return _tested(head, sub, base, middle=middle, in_blocks=in_blocks)
+        for pair in sides:
+            base, sub = ({row.workers: row for row in cells if row.layout == name} for name in pair)
+            both = [(row, sub[workers]) for workers, row in base.items() if workers in sub]
+            doubts = [each.doubt for each in between if each.about(*pair)]
+            for metric in compared() if both else ():
+                always = metric.key in ALWAYS and both[0][0].fault is None
+                if always or any(row.value(metric.key) is not None for two in both for row in two):
+                    each = [
+                        at_workers(metric, *two, doubts, paired=pair in paired, about=names[kind])
+                        for two in both
+                    ]
+                    effects += [over_all(each, paired=pair in paired), *each]
+    return effects
 
 
 def effect_of(metric: Metric, baseline: Row, subject: Row, about: str) -> Effect:
@@ -279,110 +170,64 @@ def effect_of(metric: Metric, baseline: Row, subject: Row, about: str) -> Effect
     )
 
 
-def _without(head: Effect, reasons: str) -> Effect:
-    return head.model_copy(update={"reasons": reasons})
+def _with(effect: Effect, **fields: Any) -> Effect:
+    return effect.model_copy(update=fields)
 
 
-def _why_nowhere(cells: Sequence[Effect], baseline: Row, subject: Row) -> str:
-    """Why two sides are comparable at no worker count; the rows are those of the last count."""
-    if any(cell.bins is not None for cell in cells):
-        return "reported in bins: compared only at each worker count"
-    incomparable = [row for row in (baseline, subject) if not comparable(row)]
-    return (
-        "; ".join(
-            f"{row.layout} at {counted(row.workers, 'worker')}: {reason(row)}"
-            for row in incomparable
-        )
-        or cells[-1].reasons
+def at_workers(
+    metric: Metric,
+    baseline: Row,
+    subject: Row,
+    between: Sequence[Doubt] = (),
+    *,
+    paired: bool = False,
+    about: str = "",
+) -> Effect:
+    """Two sides at one worker count; `between` are doubts about the pair, `about` names requests.
+    `paired`: compare repeats within their blocks.
+    """
+    sides = (baseline, subject)
+    base, sub = (figures(row, metric) for row in sides)
+    means = [geometric_mean(list(values.values())) if values else None for values in (base, sub)]
+    lone = few(min(len(row.used) for row in sides))
+    coarse = _coarse(metric, *means)
+    own = [doubt for row in sides for doubt in _named(row)]
+    also = [doubt for doubt in (lone, coarse) if doubt is not None]
+    doubts = touching([*own, *between, *also], metric.key)
+    effect = _with(
+        effect_of(metric, baseline, subject, about),
+        workers=subject.workers,
+        doubts=doubts,
+        baseline_value=means[0],
+        subject_value=means[1],
+        drift=_drift(baseline.drift or 0.0, subject.drift or 0.0),
     )
+    lacking = [f"{row.layout}: {reason(row)}" for row in sides if not comparable(row)]
+    if lacking:
+        return _with(effect, reasons="; ".join(lacking))
+    if graves(doubts):
+        return _with(effect, reasons=doubt_words(graves(doubts)))
+    if effect.bins is not None:
+        return _in_bins(effect, metric, baseline, subject, effect.bins)
+    lacking = [f"{row.layout}: too few samples" for row in sides if not figures(row, metric)]
+    if lacking:
+        return _with(effect, reasons="; ".join(lacking))
+    return _tested(effect, sub, base, paired=paired)
 
 
-def _middle(row: Row, metric: Metric) -> float | None:
-    known = list(figures(row, metric).values())
-    return geometric_mean(known) if known else None
+def _named(row: Row) -> list[Doubt]:
+    """The doubts about a side, with its name; all sides share a machine."""
+    return [
+        doubt
+        if doubt.what == "machine busy"
+        else doubt.model_copy(update={"words": f"{row.layout}: {doubt.words}"})
+        for doubt in row.doubts
+    ]
 
 
 def _drift(one: float, other: float) -> float:
     """Bound on the error of a ratio whose windows drifted by these shares of their means."""
     return max((1 + a / 2) / (1 - min(b, 1.0) / 2) for a, b in ((one, other), (other, one)))
-
-
-def _by_repeat(rows: Sequence[Row], metric: Metric) -> dict[int, float]:
-    found = [
-        {
-            point.repeat: value
-            for point in row.used
-            if (value := point.value(metric.key)) is not None
-        }
-        for row in rows
-    ]
-    return {
-        repeat: geometric_mean([one[repeat] for one in found])
-        for repeat in found[0]
-        if all(repeat in one for one in found)
-    }
-
-
-def figures(row: Row, metric: Metric) -> dict[int, float]:
-    """The repeats' figures; empty if one is unknown: the others would be other repeats."""
-    values = {point.repeat: point.value(metric.key) for point in row.used}
-    known = {repeat: value for repeat, value in values.items() if value is not None and value > 0}
-    return known if len(known) == len(values) else {}
-
-
-def _tested(
-    head: Effect,
-    of_subject: Mapping[int, float],
-    of_baseline: Mapping[int, float],
-    *,
-    middle: float | None = None,
-    in_blocks: bool,
-) -> Effect:
-    """The effect with its tests. `middle`: the ratio, if not computed from these values alone."""
-    subject, baseline = list(of_subject.values()), list(of_baseline.values())
-    head = head.model_copy(
-        update={"rank_p": rank_p(subject, baseline), "delta": cliffs_delta(subject, baseline)}
-    )
-    if min(len(subject), len(baseline)) < 2:
-        found = ratio(subject, baseline)
-        return head.model_copy(
-            update={
-                "ratio": found if middle is None else Ratio(value=middle, repeats=found.repeats)
-            }
-        )
-    both = [repeat for repeat in of_subject if repeat in of_baseline]
-    if in_blocks and len(both) == len(subject) == len(baseline):
-        tested = paired(
-            [of_subject[repeat] for repeat in both], [of_baseline[repeat] for repeat in both]
-        )
-    else:
-        tested = welch(subject, baseline)
-    if middle is not None:
-        tested = tested.model_copy(update={"difference": math.log(middle)})
-    return with_test(head, tested)
-
-
-def with_test(head: Effect, tested: TTest) -> Effect:
-    """The effect with the results of a test."""
-    return head.model_copy(update={"ratio": tested.ratio, "p": tested.p, "tested": tested})
-
-
-def _doubts(
-    metric: Metric, baseline: Row, subject: Row, between: Sequence[PairDoubt]
-) -> tuple[Doubt, ...]:
-    """Doubts about a metric of two sides: about either, about the pair, or too few repeats."""
-    names = (baseline.layout, subject.layout)
-    own = [
-        doubt.model_copy(update={"words": f"{row.layout}: {doubt.words}"})
-        if doubt.what != "machine busy"
-        else doubt
-        for row in (baseline, subject)
-        for doubt in row.doubts
-    ]
-    lone = few(min(len(baseline.used), len(subject.used)))
-    coarse = _coarse(metric, _middle(baseline, metric), _middle(subject, metric))
-    also = [one for one in (lone, coarse) if one is not None]
-    return touching([*own, *(one.doubt for one in between if one.about(*names)), *also], metric.key)
 
 
 def _coarse(metric: Metric, one: float | None, other: float | None) -> Doubt | None:
@@ -399,29 +244,118 @@ def _coarse(metric: Metric, one: float | None, other: float | None) -> Doubt | N
     return Doubt(what="resolution", grade="grave", words=words, metrics=(metric.key,))
 
 
+def over_all(cells: Sequence[Effect], *, paired: bool = False) -> Effect:
+    """Two sides over all worker counts, from their effects at each count (at least one)."""
+    metric = METRICS[cells[0].metric]
+    usable = [cell for cell in cells if cell.ratio is not None and cell.bins is None]
+    baseline, subject = (usable or cells)[-1].rows
+    effect = effect_of(metric, baseline, subject, cells[0].about)
+    if not usable:
+        doubts = tuple(dict.fromkeys(doubt for cell in cells for doubt in cell.doubts))
+        return _with(effect, reasons=_why_nowhere(cells, baseline, subject), doubts=doubts)
+    ratios = {cell.workers: cell.ratio.value for cell in usable if cell.ratio is not None}
+    base, sub = (_by_repeat([cell.rows[side] for cell in usable], metric) for side in (0, 1))
+    worries = [doubt for cell in usable for doubt in cell.doubts]
+    lacking = [cell.workers for cell in cells if cell.workers not in ratios]
+    if lacking:
+        counts = f"{', '.join(map(str, lacking))} worker{'s' * (lacking != [1])}"
+        worries.append(Doubt(what="incomplete", grade="mild", words=f"not comparable at {counts}"))
+    lone = few(min(len(sub), len(base)))
+    worries += [lone] if lone is not None else []
+    effect = _with(
+        effect,
+        doubts=touching(worries, metric.key),
+        by_count=tuple(ratios.items()),
+        drift=max(cell.drift for cell in usable),
+    )
+    middle = geometric_mean(list(ratios.values()))
+    if not sub or not base:
+        return _with(effect, ratio=Ratio(value=middle, repeats=1))
+    # The value uses all valid repeats, the tests only complete ones: give both the same center.
+    return _tested(effect, sub, base, middle=middle, paired=paired)
+
+
+def _why_nowhere(cells: Sequence[Effect], baseline: Row, subject: Row) -> str:
+    """Why two sides are comparable at no worker count; the rows are those of the last count."""
+    if any(cell.bins is not None for cell in cells):
+        return "reported in bins: compared only at each worker count"
+    lacking = [
+        f"{row.layout} at {counted(row.workers, 'worker')}: {reason(row)}"
+        for row in (baseline, subject)
+        if not comparable(row)
+    ]
+    return "; ".join(lacking) or cells[-1].reasons
+
+
+def _by_repeat(rows: Sequence[Row], metric: Metric) -> dict[int, float]:
+    """The geometric mean over worker counts of each repeat that is complete."""
+    counts = [
+        {
+            point.repeat: value
+            for point in row.used
+            if (value := point.value(metric.key)) is not None
+        }
+        for row in rows
+    ]
+    return {
+        repeat: geometric_mean([values[repeat] for values in counts])
+        for repeat in counts[0]
+        if all(repeat in values for values in counts)
+    }
+
+
+def _tested(
+    effect: Effect,
+    of_subject: Mapping[int, float],
+    of_baseline: Mapping[int, float],
+    *,
+    middle: float | None = None,
+    paired: bool,
+) -> Effect:
+    """The effect with its tests. `middle`: the ratio, if not computed from these values alone."""
+    subject, baseline = list(of_subject.values()), list(of_baseline.values())
+    ranks = {"rank_p": rank_p(subject, baseline), "delta": cliffs_delta(subject, baseline)}
+    effect = _with(effect, **ranks)
+    if min(len(subject), len(baseline)) < 2:
+        single = ratio(subject, baseline)
+        value = single.value if middle is None else middle
+        return _with(effect, ratio=Ratio(value=value, repeats=single.repeats))
+    tested = welch(subject, baseline)
+    if paired and of_subject.keys() == of_baseline.keys():
+        logs = [math.log(value / of_baseline[repeat]) for repeat, value in of_subject.items()]
+        tested = one_sample(logs)
+    if middle is not None:
+        tested = tested.model_copy(update={"difference": math.log(middle)})
+    return with_test(effect, tested)
+
+
+def with_test(effect: Effect, tested: TTest) -> Effect:
+    """The effect with the results of a test."""
+    return _with(effect, ratio=tested.ratio, p=tested.p, tested=tested)
+
+
 def _in_bins(
-    head: Effect, metric: Metric, baseline: Row, subject: Row, bins: tuple[Interval, Interval]
+    effect: Effect, metric: Metric, baseline: Row, subject: Row, bins: tuple[Interval, Interval]
 ) -> Effect:
     """Two sides whose repeats' percentiles are known as bins."""
     sub, base = (
-        [one for point in row.used if (one := point.within(metric.key)) is not None]
+        [within for point in row.used if (within := point.within(metric.key)) is not None]
         for row in (subject, baseline)
     )
     if len(sub) < len(subject.used) or len(base) < len(baseline.used):
-        return _without(head, "too few samples in a repeat")
+        return _with(effect, reasons="too few samples in a repeat")
+    every, fewest = len(sub) * len(base), min(len(sub), len(base))
     pairs = [(one, other) for one in sub for other in base if not one.touches(other)]
     won = sum(one.low_ms > other.low_ms for one, other in pairs)
-    lost, open_pairs = len(pairs) - won, len(sub) * len(base) - len(pairs)
     # However the touching pairs turn out, the p-value is at most that of the count closest to half.
-    nearest = min(
-        range(won, won + open_pairs + 1), key=lambda wins: abs(2 * wins - len(sub) * len(base))
-    )
-    p = rank_p_of(nearest, len(sub), len(base)) if min(len(sub), len(base)) >= 2 else None
-    allowed = _allowed(*bins, min(len(sub), len(base)))
+    possible = range(won, won + every - len(pairs) + 1)
+    nearest = min(possible, key=lambda wins: abs(2 * wins - every))
+    p = rank_p_of(nearest, len(sub), len(base)) if fewest >= 2 else None
+    allowed = _allowed(*bins, fewest)
     if allowed is None:
-        return _without(head, "beyond the last bin")
-    delta = (won - lost) / (len(sub) * len(base))
-    return head.model_copy(update={"ratio": allowed, "p": p, "rank_p": p, "delta": delta})
+        return _with(effect, reasons="beyond the last bin")
+    delta = (2 * won - len(pairs)) / every
+    return _with(effect, ratio=allowed, p=p, rank_p=p, delta=delta)
 
 
 def _allowed(base: Interval, sub: Interval, repeats: int) -> Ratio | None:
@@ -431,6 +365,5 @@ def _allowed(base: Interval, sub: Interval, repeats: int) -> Ratio | None:
     middle = (sub.low_ms + sub.high_ms) / (base.low_ms + base.high_ms)
     if sub.low_ms == 0 or base.low_ms == 0:
         return Ratio(value=middle, repeats=repeats)
-    return Ratio(
-        value=middle, low=sub.low_ms / base.high_ms, high=sub.high_ms / base.low_ms, repeats=repeats
-    )
+    low, high = sub.low_ms / base.high_ms, sub.high_ms / base.low_ms
+    return Ratio(value=middle, low=low, high=high, repeats=repeats)

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from weighbridge.common.quantities import cpu_numbers
 from weighbridge.common.record import Record
-from weighbridge.results.figures.doubt import Doubt, PairDoubt
+from weighbridge.results.figures.doubt import Doubt, Grade, PairDoubt, What
 from weighbridge.results.numbers import UNKNOWN, all_of, counted, listed, show_figure, show_share
 from weighbridge.results.run import Attested, Kind, PlannedHost, ResolvedPlan, Unit
 
@@ -28,6 +28,8 @@ FREE_BOUND: Final = 0.35
 MEDIAN_FROM: Final = 3
 """The fewest deployments of a layout whose median leaves an odd one out."""
 
+MAX_WARNINGS: Final = 5
+"""Printed on a terminal."""
 _SCALES: Final[Mapping[Unit, tuple[tuple[float, str], ...]]] = {
     "events/s": ((1, "events/s"),),
     "1/s": ((1, "requests/s"),),
@@ -47,11 +49,16 @@ class ComparedFigure(Record):
 
     @property
     def lowest(self) -> Attested:
-        return min(self.found, key=lambda one: one.value)
+        return min(self.found, key=lambda each: each.value)
 
     @property
     def highest(self) -> Attested:
-        return max(self.found, key=lambda one: one.value)
+        return max(self.found, key=lambda each: each.value)
+
+    @property
+    def shortest(self) -> Attested:
+        """The deployment furthest below its promise, if one is below."""
+        return max(self.found, key=_lack)
 
     @property
     def apart(self) -> float | None:
@@ -59,23 +66,12 @@ class ComparedFigure(Record):
         return 1 - self.lowest.value / self.highest.value if len(self.found) > 1 else None
 
     @property
-    def shortest(self) -> Attested | None:
-        """The deployment furthest below its promise; None without one, or if none is below."""
-        lacking = [one for one in self.found if _lack(one) > 0]
-        return max(lacking, key=_lack, default=None)
-
-    @property
-    def short(self) -> float | None:
-        """How far that one is below its promise, as a fraction."""
-        return None if self.shortest is None else _lack(self.shortest)
-
-    @property
     def bound(self) -> float:
         """The difference up to which figures are equal. A limit that no deployment came near did
         not limit: the machine decided, and what is lacking is warned of.
         """
         near = BOUNDS[self.kind]
-        limited = any(one.promised is not None and _lack(one) <= near for one in self.found)
+        limited = any(each.promised is not None and _lack(each) <= near for each in self.found)
         return near if limited else FREE_BOUND
 
     @property
@@ -85,7 +81,140 @@ class ComparedFigure(Record):
     @property
     def lacks(self) -> bool:
         """Whether it is below its promise by more than the bound."""
-        return self.short is not None and self.short > BOUNDS[self.kind]
+        return _lack(self.shortest) > BOUNDS[self.kind]
+
+    @property
+    def name(self) -> str:
+        """`disk wb0 write of store-2`, `network from store-2 to client-1`."""
+        if self.kind != "network":
+            return f"{self.what} of {self.host}"
+        if self.what.startswith("network from"):
+            return f"{self.what} to {self.host}"
+        return self.what.replace("to", f"from {self.host} to", 1)
+
+    def by_layout(self, value: Callable[[Attested], float]) -> dict[str, list[float]]:
+        """For each layout the median over its deployments; of fewer than MEDIAN_FROM, each of them:
+        no median leaves one out.
+        """
+        values: dict[str, list[float]] = {}
+        for each in self.found:
+            values.setdefault(each.layout, []).append(value(each))
+        return {
+            layout: [median(some)] if len(some) >= MEDIAN_FROM else some
+            for layout, some in values.items()
+        }
+
+
+def _lack(figure: Attested) -> float:
+    """How far a figure is below its promise, as a fraction; 0 without a promise, negative above."""
+    return 0.0 if figure.promised is None else 1 - figure.value / figure.promised
+
+
+def compare(attested: Sequence[Attested]) -> tuple[ComparedFigure, ...]:
+    """A run's figures by host and subject, in the order of their first measurement."""
+    groups: dict[tuple[str, str], list[Attested]] = {}
+    for figure in attested:
+        groups.setdefault((figure.host, figure.what), []).append(figure)
+    return tuple(
+        ComparedFigure(host=host, kind=of[0].kind, what=what, unit=of[0].unit, found=tuple(of))
+        for (host, what), of in groups.items()
+    )
+
+
+def beyond_bound(attested: Sequence[Attested]) -> tuple[int, int]:
+    """How many figures differ beyond their bound, and of how many that were measured twice."""
+    twice = [figure for figure in compare(attested) if figure.apart is not None]
+    return sum(figure.differs for figure in twice), len(twice)
+
+
+# Doubts about pairs of layouts.
+
+_Worst = dict[tuple[str, str], tuple[float, str]]
+"""By pair of layouts, the largest difference and its words."""
+
+
+def host_doubts(attested: Sequence[Attested], layouts: Sequence[str] = ()) -> tuple[PairDoubt, ...]:
+    """Doubts about pairs of layouts: a grave one if their hosts' figures differ beyond the bound,
+    by the worst figure; else a mild one if those of only one of them miss a promise beyond the
+    bound, and if only one of two `layouts` was attested.
+
+    The median over a layout's deployments counts if there are MEDIAN_FROM, so that one odd
+    deployment does not make hosts differ; of fewer, each does.
+    """
+    figures, known = compare(attested), {figure.layout for figure in attested}
+    apart = _apart(figures)
+    doubts = [_doubt(pair, "hosts differ", words) for pair, (_, words) in apart.items()]
+    for (short, full), (_, words) in _one_short(figures).items():
+        if (short, full) not in apart and (full, short) not in apart:
+            doubts.append(_doubt((short, full), "hosts below promise", words))
+    doubts += [
+        _doubt(pair, "hosts not attested", _not_attested(known, pair))
+        for pair in combinations(layouts, 2)
+        if len(known.intersection(pair)) == 1
+    ]
+    return tuple(doubts)
+
+
+def _doubt(layouts: tuple[str, str], what: What, words: str) -> PairDoubt:
+    grade: Grade = "grave" if what == "hosts differ" else "mild"
+    return PairDoubt(layouts=layouts, doubt=Doubt(what=what, grade=grade, words=words))
+
+
+def _apart(figures: Iterable[ComparedFigure]) -> _Worst:
+    """The worst figure of each pair, the slower first, whose hosts differ beyond the bound."""
+    worst: _Worst = {}
+    for figure in figures:
+        by_layout = figure.by_layout(lambda each: each.value)
+        values = sorted((value, name) for name, some in by_layout.items() for value in some)
+        for (low, slow), (high, fast) in combinations(values, 2):
+            apart = 1 - low / high
+            before = max(worst.get(pair, (0.0, ""))[0] for pair in ((slow, fast), (fast, slow)))
+            if slow != fast and apart > max(figure.bound, before):
+                worst.pop((fast, slow), None)
+                words = (
+                    f"{figure.name} gave {show(low, figure.unit)} under {slow} and "
+                    f"{show(high, figure.unit)} under {fast} ({show_share(apart)} apart, bound "
+                    f"{show_share(figure.bound)})"
+                )
+                worst[slow, fast] = (apart, words)
+    return worst
+
+
+def _one_short(figures: Iterable[ComparedFigure]) -> _Worst:
+    """The worst figure of each pair of which only the first misses a promise: two that miss it are
+    as equal as their figures are.
+    """
+    worst: _Worst = {}
+    for figure in figures:
+        bound, lacks = BOUNDS[figure.kind], figure.by_layout(_lack)
+        for pair in permutations(lacks, 2):
+            short, full = (max(lacks[layout]) for layout in pair)
+            if short > bound >= full and short > worst.get(pair, (0.0, ""))[0]:
+                words = (
+                    f"{figure.name} gave {show_share(short)} less than promised under {pair[0]} "
+                    f"(bound {show_share(bound)}), and not under {pair[1]}"
+                )
+                worst[pair] = (short, words)
+    return worst
+
+
+def _not_attested(known: Collection[str], layouts: Sequence[str]) -> str:
+    """Which layouts are not known, in words; empty if all are."""
+    lacking = [layout for layout in layouts if layout not in known]
+    if not lacking:
+        return ""
+    were, their = ("was", "its") if len(lacking) == 1 else ("were", "their")
+    return f"{listed(lacking)} {were} not attested: whether {their} hosts were equal is unknown"
+
+
+def odd_layouts(attested: Sequence[Attested]) -> frozenset[str]:
+    """Layouts whose hosts differ from those of at least half of the other layouts."""
+    names = {figure.layout for figure in attested}
+    counts = Counter(name for doubt in host_doubts(attested) for name in doubt.layouts)
+    return frozenset(name for name, others in counts.items() if 2 * others >= len(names) - 1)
+
+
+# In words.
 
 
 class AttestedLine(Record):
@@ -126,227 +255,84 @@ def sameness(
     )
 
 
-def compare(attested: Sequence[Attested]) -> tuple[ComparedFigure, ...]:
-    """A run's figures by host and subject, in the order of their first measurement."""
-    found: dict[tuple[str, str], list[Attested]] = {}
-    for one in attested:
-        found.setdefault((one.host, one.what), []).append(one)
-    return tuple(
-        ComparedFigure(host=host, kind=of[0].kind, what=what, unit=of[0].unit, found=tuple(of))
-        for (host, what), of in found.items()
-    )
-
-
-def beyond_bound(attested: Sequence[Attested]) -> tuple[int, int]:
-    """How many figures differ beyond their bound, and of how many that were measured twice."""
-    found = [one for one in compare(attested) if one.apart is not None]
-    return sum(one.differs for one in found), len(found)
-
-
-def host_doubts(attested: Sequence[Attested], layouts: Sequence[str] = ()) -> tuple[PairDoubt, ...]:
-    """Doubts about pairs of layouts: a grave one if their hosts' figures differ beyond the bound,
-    by the worst figure; else a mild one if those of only one of them miss a promise beyond the
-    bound, and if only one of two `layouts` was attested.
-
-    The median over a layout's deployments counts if there are MEDIAN_FROM, so that one odd
-    deployment does not make hosts differ; of fewer, each does.
-    """
-    worst: dict[tuple[str, str], tuple[float, str]] = {}
-    compared = compare(attested)
-    for one in compared:
-        values = _by_layout(one, lambda found: found.value)
-        middles = sorted((value, layout) for layout, some in values.items() for value in some)
-        for (low, slow), (high, fast) in combinations(middles, 2):
-            if slow == fast:
-                continue
-            apart = 1 - low / high
-            if apart > max(
-                one.bound, worst.get((slow, fast), worst.get((fast, slow), (0.0, "")))[0]
-            ):
-                gave = f"{show(low, one.unit)} under {slow} and {show(high, one.unit)} under {fast}"
-                worst.pop((fast, slow), None)
-                worst[slow, fast] = (
-                    apart,
-                    (
-                        f"{_about(one)} gave {gave} ({show_share(apart)} apart, bound "
-                        f"{show_share(one.bound)})"
-                    ),
-                )
-    apart_ones = (
-        PairDoubt(layouts=pair, doubt=Doubt(what="hosts differ", grade="grave", words=words))
-        for pair, (_, words) in worst.items()
-    )
-    apart_pairs = {frozenset(pair) for pair in worst}
-    short_ones = (
-        PairDoubt(layouts=pair, doubt=doubt)
-        for pair, doubt in _one_short(compared).items()
-        if frozenset(pair) not in apart_pairs
-    )
-    known = {one.layout for one in attested}
-    halves = (pair for pair in combinations(layouts, 2) if len(known.intersection(pair)) == 1)
-    return (
-        *apart_ones,
-        *short_ones,
-        *(PairDoubt(layouts=pair, doubt=_unknown(_lacking(known, pair))) for pair in halves),
-    )
-
-
-def odd_layouts(attested: Sequence[Attested]) -> frozenset[str]:
-    """Layouts whose hosts differ from those of at least half of the other layouts."""
-    names = {one.layout for one in attested}
-    found = Counter(name for one in host_doubts(attested) for name in one.layouts)
-    return frozenset(name for name, others in found.items() if 2 * others >= len(names) - 1)
-
-
-def _by_layout(
-    one: ComparedFigure, of: Callable[[Attested], float]
-) -> dict[str, tuple[float, ...]]:
-    """For each layout the median over its deployments; of fewer than MEDIAN_FROM, each of them: no
-    median leaves one out.
-    """
-    found: dict[str, list[float]] = {}
-    for each in one.found:
-        found.setdefault(each.layout, []).append(of(each))
-    return {
-        layout: (median(values),) if len(values) >= MEDIAN_FROM else tuple(values)
-        for layout, values in found.items()
-    }
-
-
-def _one_short(compared: Iterable[ComparedFigure]) -> dict[tuple[str, str], Doubt]:
-    """The doubt, by the worst figure, about pairs of which only the first misses a promise: two
-    that miss it are as equal as their figures are.
-    """
-    worst: dict[tuple[str, str], tuple[float, str]] = {}
-    for one in compared:
-        bound = BOUNDS[one.kind]
-        lacks = _by_layout(one, _lack)
-        for pair in permutations(lacks, 2):
-            short, full = (max(lacks[layout]) for layout in pair)
-            if short > bound >= full and short > worst.get(pair, (0.0, ""))[0]:
-                words = (
-                    f"{_about(one)} gave {show_share(short)} less than promised under {pair[0]} "
-                    f"(bound {show_share(bound)}), and not under {pair[1]}"
-                )
-                worst[pair] = (short, words)
-    return {
-        pair: Doubt(what="hosts below promise", grade="mild", words=words)
-        for pair, (_, words) in worst.items()
-    }
-
-
-def _unknown(lacking: Sequence[str]) -> Doubt:
-    return Doubt(what="hosts not attested", grade="mild", words=_not_attested(lacking))
-
-
-def _lacking(known: Collection[str], layouts: Sequence[str]) -> list[str]:
-    return [layout for layout in layouts if layout not in known]
-
-
-def _not_attested(lacking: Sequence[str]) -> str:
-    were, their = ("was", "its") if len(lacking) == 1 else ("were", "their")
-    return f"{listed(lacking)} {were} not attested: whether {their} hosts were equal is unknown"
+def verdict(attested: Sequence[Attested], layouts: Sequence[str] = ()) -> str:
+    """Whether the hosts were equal for all of `layouts`, and for which that is unknown."""
+    if not attested:
+        return "The hosts were not attested"
+    unknown = _not_attested({figure.layout for figure in attested}, layouts)
+    figures = compare(attested)
+    number = counted(len(figures), "figure")
+    deployments = len({(figure.layout, figure.repeat) for figure in attested})
+    beyond = sum(figure.differs for figure in figures)
+    named = all_of(deployments, "deployments")
+    where = f"the {deployments} attested deployments" if unknown else named
+    text = f"The hosts were equal within the bounds in {where} ({number})"
+    if beyond:
+        text = (
+            f"{beyond} of {len(figures)} figures of the hosts differ beyond their bound over "
+            f"{deployments} deployments"
+        )
+    if deployments == 1:
+        text = f"Only one deployment was attested ({number}): there is nothing to compare it with"
+    return f"{text}; {unknown}" if unknown else text
 
 
 def warnings(attested: Sequence[Attested]) -> tuple[str, ...]:
     """A sentence for each figure beyond its bound; worst first."""
     found: list[tuple[float, str]] = []
-    for one in compare(attested):
-        if one.differs and one.apart is not None:
-            found.append((one.apart, _difference(one, one.apart)))
-        if one.lacks and one.shortest is not None and one.shortest.promised is not None:
-            short = _shortfall(one, one.shortest, one.shortest.promised)
-            found.append((_lack(one.shortest), short))
-    return tuple(text for _, text in sorted(found, key=lambda one: -one[0]))
+    for figure in compare(attested):
+        unit, short = figure.unit, figure.shortest
+        if figure.differs and figure.apart is not None:
+            gave = " and ".join(
+                f"{show(each.value, unit)} {_under(each, figure)}"
+                for each in (figure.lowest, figure.highest)
+            )
+            bound = f"{show_share(figure.apart)} apart, bound {show_share(figure.bound)}"
+            text = f"{figure.name} gave {gave} ({bound}): results may differ because of it"
+            found.append((figure.apart, text))
+        if figure.lacks and short.promised is not None:
+            bound = f"{show_share(_lack(short))} less, bound {show_share(BOUNDS[figure.kind])}"
+            text = (
+                f"{figure.name} promises {show(short.promised, unit)} and gave "
+                f"{show(short.value, unit)} {_under(short, figure)} ({bound})"
+            )
+            found.append((_lack(short), text))
+    return tuple(text for _, text in sorted(found, key=lambda each: -each[0]))
 
 
-def _difference(one: ComparedFigure, apart: float) -> str:
-    gave = " and ".join(
-        f"{show(found.value, one.unit)} {_under(found, one)}" for found in (one.lowest, one.highest)
-    )
-    return (
-        f"{_about(one)} gave {gave} ({show_share(apart)} apart, bound {show_share(one.bound)}): "
-        "results may differ because of it"
-    )
+def _under(figure: Attested, among: ComparedFigure) -> str:
+    """The deployment's layout; with the repeat, from 1, if the layout had several."""
+    several = sum(each.layout == figure.layout for each in among.found) > 1
+    return f"under {figure.layout}{f' (repeat {figure.repeat + 1})' * several}"
 
 
-def _shortfall(one: ComparedFigure, found: Attested, promised: float) -> str:
-    gave = (
-        f"promises {show(promised, one.unit)} and gave {show(found.value, one.unit)} "
-        f"{_under(found, one)}"
-    )
-    bound = show_share(BOUNDS[one.kind])
-    return f"{_about(one)} {gave} ({show_share(_lack(found))} less, bound {bound})"
-
-
-def _lack(one: Attested) -> float:
-    """How far a figure is below its promise, as a fraction; 0 without a promise, negative above."""
-    return 0.0 if one.promised is None else 1 - one.value / one.promised
-
-
-def _about(one: ComparedFigure) -> str:
-    """Its name in a sentence: `disk wb0 write of store-2`, `network from store-2 to client-1`."""
-    if one.kind != "network":
-        return f"{one.what} of {one.host}"
-    if one.what.startswith("network from"):
-        return f"{one.what} to {one.host}"
-    return one.what.replace("to", f"from {one.host} to", 1)
-
-
-def verdict(attested: Sequence[Attested], layouts: Sequence[str] = ()) -> str:
-    """Whether the hosts were equal for all of `layouts`, and for which that is unknown."""
-    if not attested:
-        return "The hosts were not attested"
-    lacking = _lacking({one.layout for one in attested}, layouts)
-    unknown = f"; {_not_attested(lacking)}" if lacking else ""
-    return f"{_verdict(attested, complete=not lacking)}{unknown}"
-
-
-def _verdict(attested: Sequence[Attested], *, complete: bool) -> str:
-    """The verdict on the attested deployments; `complete`: every layout had one."""
-    compared = compare(attested)
-    figures = counted(len(compared), "figure")
-    deployments = len({(one.layout, one.repeat) for one in attested})
-    if deployments == 1:
-        return f"Only one deployment was attested ({figures}): there is nothing to compare it with"
-    beyond = [one for one in compared if one.differs]
-    if beyond:
-        return (
-            f"{len(beyond)} of {len(compared)} figures of the hosts differ beyond their bound over "
-            f"{deployments} deployments"
-        )
-    named = all_of(deployments, "deployments")
-    where = named if complete else f"the {deployments} attested deployments"
-    return f"The hosts were equal within the bounds in {where} ({figures})"
-
-
-def summary(
-    attested: Sequence[Attested], layouts: Sequence[str] = (), *, most: int = 5
-) -> tuple[str, ...]:
-    """For the terminal: the verdict on these layouts and the worst `most` warnings."""
+def summary(attested: Sequence[Attested], layouts: Sequence[str] = ()) -> tuple[str, ...]:
+    """For the terminal: the verdict on these layouts and the worst warnings."""
     found = warnings(attested)
-    rest = (f"and {len(found) - most} more: see the report",) if len(found) > most else ()
-    return (verdict(attested, layouts), *found[:most], *rest)
+    left = len(found) - MAX_WARNINGS
+    rest = (f"and {left} more: see the report",) if left > 0 else ()
+    return (verdict(attested, layouts), *found[:MAX_WARNINGS], *rest)
 
 
 def lines(attested: Sequence[Attested], layouts: Sequence[str]) -> tuple[AttestedLine, ...]:
     """The table: a line for each figure of each host, a cell for each layout with its range."""
-    return tuple(
-        AttestedLine(
-            host=one.host,
-            what=one.what,
-            promised=_range(
-                [found.promised for found in one.found if found.promised is not None], one.unit
-            ),
-            cells=tuple(
-                _range([found.value for found in one.found if found.layout == layout], one.unit)
-                for layout in layouts
-            ),
-            apart=UNKNOWN if one.apart is None else show_share(one.apart),
-            beyond=one.differs or one.lacks,
+    made = []
+    for figure in compare(attested):
+        promised = [each.promised for each in figure.found if each.promised is not None]
+        cells = (
+            [each.value for each in figure.found if each.layout == layout] for layout in layouts
         )
-        for one in compare(attested)
-    )
+        made.append(
+            AttestedLine(
+                host=figure.host,
+                what=figure.what,
+                promised=_range(promised, figure.unit),
+                cells=tuple(_range(values, figure.unit) for values in cells),
+                apart=UNKNOWN if figure.apart is None else show_share(figure.apart),
+                beyond=figure.differs or figure.lacks,
+            )
+        )
+    return tuple(made)
 
 
 def show(value: float, unit: Unit) -> str:
@@ -366,14 +352,6 @@ def _range(values: Sequence[float], unit: Unit) -> str:
         return low
     (low_figure, low_name), (_, high_name) = low.split(), high.split()
     return f"{low_figure if low_name == high_name else low} to {high}"
-
-
-def _under(one: Attested, among: ComparedFigure) -> str:
-    """The deployment's layout; with the repeat, from 1, if the layout had several."""
-    again = [found for found in among.found if found.layout == one.layout]
-    return (
-        f"under {one.layout} (repeat {one.repeat + 1})" if len(again) > 1 else f"under {one.layout}"
-    )
 
 
 class HostShare(Record):

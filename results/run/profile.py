@@ -12,11 +12,11 @@ import io
 import itertools
 import math
 import re
-import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean, median
 from typing import Annotated, Final, Literal, TypeVar
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt
@@ -97,44 +97,44 @@ def parse(script: str, *, device: str, host: str, disk: str, seconds: float) -> 
     """The trace of `device` (such as `7,3`) in the output of `perf script -F time,event,trace`."""
     events, flushes = _events(script, device)
     times = _times(events)
-    issued = [one for one in events if one.letter == "D"]
-    gaps = [
-        (after.way, abs(after.sector - before.sector - before.sectors))
-        for before, after in itertools.pairwise(issued)
-    ]
-    requests = []
-    for way in ("read", "write"):
-        sizes = sorted(one.sectors * SECTOR_BYTES for one in issued if one.way == way)
-        if not sizes:
-            continue
-        jumps = [gap for of, gap in gaps if of == way and gap]
-        requests.append(
-            DiskRequests(
+    issued = [event for event in events if event.letter == "D"]
+    jumps: dict[Direction, list[int]] = {"read": [], "write": []}
+    for before, after in itertools.pairwise(issued):
+        if gap := abs(after.sector - before.sector - before.sectors):
+            jumps[after.way].append(gap)
+    ways = []
+    for way, seeks in jumps.items():
+        sizes = sorted(event.sectors * SECTOR_BYTES for event in issued if event.way == way)
+        if sizes:
+            q2c, d2c = (
+                _summary([took for of, kind, took in times if (of, kind) == (way, letter)])
+                for letter in "QD"
+            )
+            requests = DiskRequests(
                 way=way,
                 requests=len(sizes),
                 bytes=sum(sizes),
                 smallest_bytes=sizes[0],
                 median_bytes=_rank(sizes, 0.5),
                 largest_bytes=sizes[-1],
-                q2c=_summary([took for of, letter, took in times if (of, letter) == (way, "Q")]),
-                d2c=_summary([took for of, letter, took in times if (of, letter) == (way, "D")]),
-                seeks=len(jumps),
-                median_seek_bytes=round(statistics.median(jumps)) * SECTOR_BYTES if jumps else None,
+                q2c=q2c,
+                d2c=d2c,
+                seeks=len(seeks),
+                median_seek_bytes=round(median(seeks)) * SECTOR_BYTES if seeks else None,
             )
-        )
-    return DiskTrace(host=host, disk=disk, seconds=seconds, ways=tuple(requests), flushes=flushes)
+            ways.append(requests)
+    return DiskTrace(host=host, disk=disk, seconds=seconds, ways=tuple(ways), flushes=flushes)
 
 
 def _events(script: str, device: str) -> tuple[list[_Event], int]:
     """The events of a device in order of time, and the number of flushes."""
     events, flushes = [], 0
     for line in script.splitlines():
-        found = _LINE.match(line)
-        letter = _LETTERS.get(found["event"]) if found else None
-        if found is None or letter is None or found["device"] != device:
+        match = _LINE.match(line)
+        letter = _LETTERS.get(match["event"]) if match else None
+        if match is None or letter is None or match["device"] != device:
             continue
-        place = _PLACE.search(found["rest"])
-        flags = found["flags"]
+        place, flags = _PLACE.search(match["rest"]), match["flags"]
         if place is None or not int(place["sectors"]):
             flushes += letter == "D" and flags.startswith("F")
             continue
@@ -142,27 +142,25 @@ def _events(script: str, device: str) -> tuple[list[_Event], int]:
         # discard.
         way: Direction | None = "read" if "R" in flags else "write" if "W" in flags else None
         if way is not None and "D" not in flags:
-            events.append(
-                _Event(
-                    letter, float(found["time"]), way, int(place["sector"]), int(place["sectors"])
-                )
-            )
-    return sorted(events, key=lambda one: one.at_s), flushes
+            sector, sectors = int(place["sector"]), int(place["sectors"])
+            events.append(_Event(letter, float(match["time"]), way, sector, sectors))
+    return sorted(events, key=lambda event: event.at_s), flushes
 
 
 def _times(events: Sequence[_Event]) -> list[tuple[Direction, str, float]]:
     """Direction, letter and ms to completion of every Q and D whose completion was seen."""
     waiting: dict[tuple[Direction, str], dict[int, float]] = {}
     took = []
-    for one in events:
-        if one.letter != "C":
-            waiting.setdefault((one.way, one.letter), {})[one.sector] = one.at_s
+    for event in events:
+        if event.letter != "C":
+            waiting.setdefault((event.way, event.letter), {})[event.sector] = event.at_s
             continue
+        end = event.sector + event.sectors
         for letter in ("Q", "D"):
-            begun = waiting.get((one.way, letter), {})
+            begun = waiting.get((event.way, letter), {})
             # One request may complete several queued ones: the kernel merges neighbours.
-            done = [sector for sector in begun if one.sector <= sector < one.sector + one.sectors]
-            took += [(one.way, letter, 1000 * (one.at_s - begun.pop(sector))) for sector in done]
+            done = [sector for sector in begun if event.sector <= sector < end]
+            took += [(event.way, letter, 1000 * (event.at_s - begun.pop(at))) for at in done]
     return took
 
 
@@ -170,10 +168,8 @@ def _summary(times_ms: Sequence[float]) -> Times | None:
     if not times_ms:
         return None
     ordered = sorted(times_ms)
-    mean = statistics.fmean(ordered)
-    return Times(
-        mean_ms=mean, p50_ms=_rank(ordered, 0.5), p99_ms=_rank(ordered, 0.99), max_ms=ordered[-1]
-    )
+    p50_ms, p99_ms = _rank(ordered, 0.5), _rank(ordered, 0.99)
+    return Times(mean_ms=fmean(ordered), p50_ms=p50_ms, p99_ms=p99_ms, max_ms=ordered[-1])
 
 
 def _rank(ordered: Sequence[Number], share: float) -> Number:
@@ -182,25 +178,16 @@ def _rank(ordered: Sequence[Number], share: float) -> Number:
 
 def disk_csv(trace: DiskTrace) -> str:
     """One line per direction; unknown values are empty."""
-    plain = (
-        "requests",
-        "bytes",
-        "smallest_bytes",
-        "median_bytes",
-        "largest_bytes",
-        "seeks",
-        "median_seek_bytes",
-    )
+    plain = [name for name in DiskRequests.model_fields if name not in ("way", "q2c", "d2c")]
     times = [f"{kind}_{name}" for kind in ("q2c", "d2c") for name in Times.model_fields]
+    columns = ["host", "disk", "seconds", "way", *plain, *times]
     text = io.StringIO()
-    writer = csv.DictWriter(
-        text, ["host", "disk", "seconds", "way", *plain, *times], lineterminator="\n"
-    )
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
-    for one in trace.ways:
+    for requests in trace.ways:
         row = {"host": trace.host, "disk": trace.disk, "seconds": f"{trace.seconds:.2f}"}
-        row |= {"way": one.way, **{name: getattr(one, name) for name in plain}}
-        for kind, latencies in (("q2c", one.q2c), ("d2c", one.d2c)):
+        row |= {name: getattr(requests, name) for name in ("way", *plain)}
+        for kind, latencies in (("q2c", requests.q2c), ("d2c", requests.d2c)):
             if latencies is not None:
                 row |= {f"{kind}_{name}": f"{value:.4f}" for name, value in latencies}
         writer.writerow(row)
@@ -267,23 +254,16 @@ def choose(text: str, suite: Suite) -> Chosen:
     """The step named `WORKLOAD:WORKERS`. Raises UsageError if the suite has no such step."""
     name, colon, count = text.rpartition(":")
     if not colon or not count.isdigit():
-        raise UsageError(
-            f"--perf {text!r} is not WORKLOAD:WORKERS", advice="Write --perf small-read:16."
-        )
-    workload = next((one for one in suite.workloads if one.name == name), None)
-    if workload is None:
-        known = [one.name for one in suite.workloads]
-        advice = f"Its workloads are {', '.join(known)}."
-        raise UsageError(
-            f"--perf: {suite.name} has no workload {name!r}{did_you_mean(name, known)}",
-            advice=advice,
-        )
-    if int(count) not in workload.workers:
-        steps = ", ".join(map(str, workload.workers))
-        raise UsageError(
-            f"--perf: {name} has no step with {count} workers",
-            advice=f"Its steps are {steps}.",
-        )
+        advice = "Write --perf small-read:16."
+        raise UsageError(f"--perf {text!r} is not WORKLOAD:WORKERS", advice=advice)
+    steps = {workload.name: workload.workers for workload in suite.workloads}
+    if name not in steps:
+        near = did_you_mean(name, list(steps))
+        advice = f"Its workloads are {', '.join(steps)}."
+        raise UsageError(f"--perf: {suite.name} has no workload {name!r}{near}", advice=advice)
+    if int(count) not in steps[name]:
+        advice = f"Its steps are {', '.join(map(str, steps[name]))}."
+        raise UsageError(f"--perf: {name} has no step with {count} workers", advice=advice)
     return Chosen(workload=name, workers=int(count))
 
 
@@ -295,17 +275,13 @@ def fold(script: str, programs: Mapping[int, ProfiledProgram]) -> tuple[Stack, .
     for block in script.split("\n\n"):
         lines = [line for line in block.splitlines() if line and not line.startswith("#")]
         head = _HEAD.match(lines[0]) if lines else None
-        if head is None:
+        program = programs.get(int(head["pid"])) if head else None
+        if head is None or program is None:
             continue
-        program = programs.get(int(head["pid"]))
-        if program is None:
-            continue
-        frames = [_frame(found) for line in lines[1:] if (found := _FRAME.match(line))]
+        frames = [_frame(match) for line in lines[1:] if (match := _FRAME.match(line))]
         # Threads that differ only by a number do the same; one named like its program adds nothing.
         thread = _NUMBERED.sub("", head["comm"])
-        named = (
-            (program.name,) if thread == _NUMBERED.sub("", program.name) else (program.name, thread)
-        )
+        named = [program.name, thread][: 1 if thread == _NUMBERED.sub("", program.name) else 2]
         counted[(program.kind, *named, *_without_interpreter(reversed(frames)))] += 1
     return tuple(Stack(frames=frames, samples=count) for frames, count in counted.most_common())
 

@@ -114,7 +114,7 @@ class Tally(Record):
     The other fields are None if the driver does not know them. `in_flight` is a histogram of the
     ages of requests that were not seen to end: outstanding when the window closed, at a rate also
     those whose intended start had passed, or given up after the timeout. Their latencies are at
-    least that long (results.figures.visit).
+    least that long (results.figures.reading).
     """
 
     operation: Operation

@@ -64,9 +64,6 @@ from weighbridge.results.run.telemetry import (
 )
 from weighbridge.results.run.trial import TRIALS, TuningStore
 
-_WITHOUT_STEP: Final = "Remove the line to go on without its step."
-_WITHOUT_TELEMETRY: Final = "Move the file away to go on without this step's telemetry."
-
 
 class RunStore:
     """One run folder, from `create` or `open`. Only one process may append to it at a time."""
@@ -190,14 +187,7 @@ class RunStore:
         share: float | None = None,
     ) -> None:
         """Log an event in `events.jsonl`. Raises StoreError."""
-        event = RunEvent(
-            at=_now(),
-            kind=kind,
-            text=text,
-            layout=layout,
-            repeat=repeat,
-            share=share,
-        )
+        event = RunEvent(at=_now(), kind=kind, text=text, layout=layout, repeat=repeat, share=share)
         append_line(self.folder / "events.jsonl", event.model_dump_json(exclude_none=True))
 
     def steps(self) -> tuple[StepResult, ...]:
@@ -208,8 +198,8 @@ class RunStore:
 
     def each_step(self) -> Iterator[StepResult]:
         """The same as an iterator, for runs of thousands of steps. Raises as `steps` does."""
-        path = self.folder / "steps.jsonl"
-        return read_lines(path, StepResult.model_validate_json, advice=_WITHOUT_STEP)
+        path, advice = self.folder / "steps.jsonl", "Remove the line to go on without its step."
+        return read_lines(path, StepResult.model_validate_json, advice=advice)
 
     def latest(self) -> dict[StepKey, StepResult]:
         """The latest result of each step, in the order the steps were first appended."""
@@ -241,19 +231,17 @@ class RunStore:
     def telemetry(self, key: StepKey) -> Telemetry | None:
         """The telemetry of a step, if any. Raises InvalidMeasurement with file:line."""
         path = self._telemetry(key)
-        lines = tuple(
-            read_lines(path, LINE.validate_json, advice=_WITHOUT_TELEMETRY, folder=self.folder)
-        )
+        advice = "Move the file away to go on without this step's telemetry."
+        lines = tuple(read_lines(path, LINE.validate_json, advice=advice, folder=self.folder))
         if not lines:
             return None
-        head, *rest = lines
-        if not isinstance(head, Head):
+        if not isinstance(lines[0], Head):
             raise InvalidMeasurement(f"{path}:1: is not a head line: the step is unknown")
         return Telemetry(
-            head=head,
-            hosts=tuple(line for line in rest if isinstance(line, HostSecond)),
-            probes=tuple(line for line in rest if isinstance(line, ProbeSecond)),
-            tail=next((line for line in rest if isinstance(line, Tail)), None),
+            head=lines[0],
+            hosts=tuple(line for line in lines if isinstance(line, HostSecond)),
+            probes=tuple(line for line in lines if isinstance(line, ProbeSecond)),
+            tail=next((line for line in lines if isinstance(line, Tail)), None),
         )
 
     def _telemetry(self, key: StepKey) -> Path:
@@ -433,51 +421,37 @@ BUDGET: Final = "budget"
 
 def gaps(store: RunStore, plan: ResolvedPlan, steps: Iterable[StepResult]) -> tuple[str, ...]:
     """All gaps, by the latest result of each step. Raises UsageError on unreadable files."""
-    found = list(steps)
-    unmeasured = (
-        _unmeasured(store, plan, found)
-        if TuningStore(store.folder).run() is None
-        else _untried(store)
-    )
-    return (*unmeasured, *_torn(store), *_missing(store, found))
+    results = list(steps)
+    return (*_ended(store, plan, results), *_torn(store), *_missing(store, results))
 
 
-def _unmeasured(store: RunStore, plan: ResolvedPlan, found: Sequence[StepResult]) -> Iterator[str]:
-    """How the run ended, if not well, and how many of its steps have a result."""
-    planned = plan.suite.repeats * sum(
-        len(workload.workers)
-        for layout in plan.layouts
-        for one in plan.passes_of(layout.name)
-        for workload in one.workloads
-    )
-    many = sum(step.key.rate_per_s is None for step in found)
-    there = f"{many} of {planned} steps have a result"
-    if store.manifest.state != "done":
-        yield _not_done(store, "the run", there)
-    elif many < planned:
-        reason = "the run's budget ended it: " if _by_budget(store) else "the run is done, but "
-        yield f"{reason}{there}"
-
-
-def _untried(store: RunStore) -> Iterator[str]:
-    """How a tuning ended, if not well. How many trials it needs is not known beforehand."""
-    there = f"{len(TuningStore(store.folder).trials())} trials were made"
-    if store.manifest.state != "done":
-        yield _not_done(store, "the tuning", there)
-    elif _by_budget(store):
-        yield f"the tuning's budget ended it: {there}"
-
-
-def _not_done(store: RunStore, what: str, there: str) -> str:
+def _ended(store: RunStore, plan: ResolvedPlan, steps: Sequence[StepResult]) -> Iterator[str]:
+    """How the run ended, if not well, and how much of it has a result."""
+    tuning = TuningStore(store.folder)
+    what, missing = "the run", 0
+    if tuning.run() is None:
+        planned = plan.suite.repeats * sum(
+            len(workload.workers)
+            for layout in plan.layouts
+            for one_pass in plan.passes_of(layout.name)
+            for workload in one_pass.workloads
+        )
+        many = sum(step.key.rate_per_s is None for step in steps)
+        there, missing = f"{many} of {planned} steps have a result", planned - many
+    else:
+        # How many trials a tuning needs is not known beforehand.
+        what, there = "the tuning", f"{len(tuning.trials())} trials were made"
     state, why = store.manifest.state, store.manifest.error.partition("\n")[0]
+    by_budget = any(event.kind == BUDGET for event in store.events())
     if state == "running":
-        return f"{what} is still running, or was killed: {there}"
-    ended = "failed" if state == "failed" else "was interrupted"
-    return f"{what} {ended}{f' ({why})' if why else ''}: {there}"
-
-
-def _by_budget(store: RunStore) -> bool:
-    return any(event.kind == BUDGET for event in store.events())
+        yield f"{what} is still running, or was killed: {there}"
+    elif state != "done":
+        ended = "failed" if state == "failed" else "was interrupted"
+        yield f"{what} {ended}{f' ({why})' if why else ''}: {there}"
+    elif by_budget and (missing > 0 or what == "the tuning"):
+        yield f"{what}'s budget ended it: {there}"
+    elif missing > 0:
+        yield f"the run is done, but {there}"
 
 
 def _torn(store: RunStore) -> Iterator[str]:
@@ -486,24 +460,20 @@ def _torn(store: RunStore) -> Iterator[str]:
             yield f"{name}: the last line is incomplete and was ignored"
 
 
-def _missing(store: RunStore, found: Sequence[StepResult]) -> Iterator[str]:
+def _missing(store: RunStore, steps: Sequence[StepResult]) -> Iterator[str]:
     """Missing files of measured steps, if some step has one, since telemetry is optional."""
-    measured = [step for step in found if step.measurement is not None]
-    paths = [store.folder / "telemetry" / f"{step.key.file_name}.jsonl" for step in measured]
+    folder = store.folder / "telemetry"
+    measured = [step for step in steps if step.measurement is not None]
+    paths = [folder / f"{step.key.file_name}.jsonl" for step in measured]
     missing = [path for path in paths if not path.exists()]
-    if 0 < len(missing) < len(paths):
-        meaning = "what the hosts used in these steps is unknown"
-        yield f"{_files(missing, len(paths), store.folder)}: {meaning}"
-    torn_files = [path for path in paths if torn(path, folder=store.folder)]
-    if torn_files:
-        named = _files(torn_files, len(paths), store.folder, "torn")
-        yield f"{named}: their last lines were ignored"
-
-
-def _files(paths: Sequence[Path], of: int, folder: Path, what: str = "missing") -> str:
-    """`telemetry: 2 of 40 files are missing (the first: telemetry/swift.jsonl)`."""
-    first = paths[0].relative_to(folder)
-    return (
-        f"{first.parts[0]}: {len(paths)} of {of} files {'is' if len(paths) == 1 else 'are'} "
-        f"{what} (the first: {first})"
-    )
+    cut = [path for path in paths if torn(path, folder=store.folder)]
+    missing = missing if len(missing) < len(paths) else []
+    for files, state, meaning in (
+        (missing, "missing", "what the hosts used in these steps is unknown"),
+        (cut, "torn", "their last lines were ignored"),
+    ):
+        if files:
+            many = (
+                f"{len(files)} of {len(paths)} files {'is' if len(files) == 1 else 'are'} {state}"
+            )
+            yield f"{folder.name}: {many} (the first: {folder.name}/{files[0].name}): {meaning}"

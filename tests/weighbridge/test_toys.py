@@ -13,7 +13,7 @@ import pytest
 
 from tests.weighbridge import command_line
 from tests.weighbridge.command_line import existing, null_target, s3_at
-from weighbridge.results.figures.use import figure_words, figures
+from weighbridge.results.figures.use import daemon_words, step_use
 from weighbridge.results.run.store import RunStore
 
 pytestmark = pytest.mark.long  # runs complete comparisons as programs
@@ -84,7 +84,7 @@ def test_a_store_and_a_front_of_other_packages_are_compared_reported_and_exporte
     telemetry = store.telemetry(fronted)
     assert telemetry is not None
     # It is read here, without the toys: how to show their counters is stored with the run.
-    assert figure_words([figures(telemetry, 4.0)]) == "toyfront: 2.00 connections open"
+    assert daemon_words([step_use(telemetry, 4.0)]) == "toyfront: 2.00 connections open"
     page = (run / "derived" / "report.html").read_text()
     assert "clients -&gt; toy front on gateway-1, as told" in page
     exported = ran(environment, "export", run, "--to", "json", "--out", tmp_path / "exported.json")

@@ -5,8 +5,8 @@ from pydantic import ValidationError
 
 from made_rows import altered, present
 from made_up import fake_measurement
+from weighbridge.results.figures.reading import order_statistic_interval
 from weighbridge.results.figures.validity import enough_samples, judge, least_samples
-from weighbridge.results.figures.visit import order_statistic_interval
 from weighbridge.results.run.histogram import Histogram
 from weighbridge.results.run.step import RAN_OUT, ClientLoad, Load, Measurement, Tally
 from weighbridge.suites import Bounds

@@ -12,19 +12,17 @@ from made_rows import altered, present, summarize
 from made_up import fake_measurement
 from weighbridge.results.derivation import derive
 from weighbridge.results.figures.metric import OutageFigures
-from weighbridge.results.figures.summary import rows_of
-from weighbridge.results.figures.use import Resource, StepUse
-from weighbridge.results.figures.visit import (
-    JudgedStep,
+from weighbridge.results.figures.reading import (
     Reading,
     Times,
     bounded,
     figures,
     order_statistic_interval,
-    read_visits,
     series,
-    visit,
 )
+from weighbridge.results.figures.summary import rows_of
+from weighbridge.results.figures.use import Resource, StepUse
+from weighbridge.results.figures.visit import JudgedStep, read_visits, visit
 from weighbridge.results.run import Second
 from weighbridge.results.run.histogram import Histogram, band_of
 from weighbridge.results.run.step import Measurement, StepKey, StepResult

@@ -1,6 +1,6 @@
 """A metric of another package: the 95th percentile of latencies."""
 
-from weighbridge.results.figures.metric import Metric
+from weighbridge.results.figures.metrics import Metric
 
 P95 = Metric(
     key="p95",
