@@ -398,7 +398,7 @@ def layers_topic(data: RunData) -> Topic | None:
 def _slide(about: str, stairs: Sequence[Staircase], rows: Sequence[Row]) -> Slide:
     tops = {(stair.layout, stair.kind) for stair in stairs}
     own = [row for row in rows if (row.layout, kind_of(row)) in tops]
-    doubted = [doubt for row in own for doubt in (*row.doubts, few(row.repeats)) if doubt]
+    doubted = [doubt for row in own for doubt in (*row.doubts, *few(row.repeats))]
     lines: list[SlideLine] = []
     for level in LEVELS:
         steps = [{step.level: step for step in stair.steps}.get(level) for stair in stairs]

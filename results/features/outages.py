@@ -133,8 +133,7 @@ class OutageRow:
     @property
     def doubts(self) -> tuple[Doubt, ...]:
         """Why its figures are in doubt, that there are few repeats included."""
-        short = few(self.row.repeats)
-        return self.row.doubts if short is None else (*self.row.doubts, short)
+        return (*self.row.doubts, *few(self.row.repeats))
 
     @property
     def sentence(self) -> str:
