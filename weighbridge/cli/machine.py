@@ -136,7 +136,8 @@ def print_baseline(baseline: Baseline, screen: Console) -> None:
             title_style="bold",
         )
         for one in figures:
-            share = UNKNOWN if one.share is None else f"{100 * one.share:.0f} %"
+            of_it = one.share_of_promised
+            share = UNKNOWN if of_it is None else f"{100 * of_it:.0f} %"
             table.add_row(escape(one.host), escape(one.what), one.promise_shown, one.shown, share)
         screen.print(table)
     odd = oddities(baseline.figures)
