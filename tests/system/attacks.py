@@ -53,6 +53,10 @@ ATTACKS: Final = {
         "suites/test_suite.py topologies/test_loader.py "
         "weighbridge/tuning/test_tuning_preparation.py"
     ),
+    "an output replaces a record of a run": (
+        "weighbridge/cli/test_results.py::*among_the_records* "
+        "weighbridge/cli/test_compare_runs.py::*overwrite*"
+    ),
     "an option that names nothing": "weighbridge/test_command.py",
     "packages that nobody pinned": "weighbridge/test_requirements.py topologies/test_images.py",
     "the oldest versions that are allowed": "system/test_lowest_versions.py",
