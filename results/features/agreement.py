@@ -11,7 +11,7 @@ from typing import Final
 
 from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.record import Record
-from weighbridge.results.figures.metric import Interval, show_latency
+from weighbridge.results.figures.reading import Interval, show_latency
 from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM, Ratio, ratio
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.comparison import kind_of, subjects

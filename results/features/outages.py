@@ -17,9 +17,15 @@ from pydantic import NonNegativeFloat
 
 from weighbridge.common.record import Record
 from weighbridge.results.figures.doubt import Doubt, PairDoubt, doubt_brief, few
-from weighbridge.results.figures.metric import OutageFigures
 from weighbridge.results.figures.metrics import METRICS, MetricKey
-from weighbridge.results.figures.reading import OutageSecond, Times, figures, series, times_of
+from weighbridge.results.figures.reading import (
+    OutageFigures,
+    OutageSecond,
+    Times,
+    figures,
+    series,
+    times_of,
+)
 from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.figures.validity import class_words

@@ -18,8 +18,8 @@ from statistics import fmean
 from typing import Any, Final
 
 from weighbridge.results.figures.doubt import Doubt, PairDoubt, doubt_words, few, graves, touching
-from weighbridge.results.figures.metric import Interval
 from weighbridge.results.figures.metrics import METRICS, Metric, compared
+from weighbridge.results.figures.reading import Interval
 from weighbridge.results.figures.statistics import (
     Ratio,
     TTest,

@@ -22,7 +22,7 @@ from weighbridge.results.features.agreement import (
     csv_head,
     sentences,
 )
-from weighbridge.results.figures.metric import Interval
+from weighbridge.results.figures.reading import Interval
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.comparing import compare
 from weighbridge.results.judge.comparison import Verdict

@@ -36,7 +36,7 @@ from weighbridge.results.features.overload import (
     overloads,
 )
 from weighbridge.results.figures.doubt import Doubt
-from weighbridge.results.figures.metric import MetricFigure
+from weighbridge.results.figures.reading import MetricFigure
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.figures.validity import judge
 from weighbridge.results.figures.visit import Point, visit

@@ -11,8 +11,8 @@ import pytest
 from compared_rows import FIVE, GRAVE, MILD, WIDE, cell, row, times
 from made_rows import altered, changed, made_point, made_points, present
 from weighbridge.results.figures.doubt import Doubt, PairDoubt
-from weighbridge.results.figures.metric import MetricFigure
 from weighbridge.results.figures.metrics import METRICS
+from weighbridge.results.figures.reading import MetricFigure
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.figures.use import Resource
 from weighbridge.results.judge.comparing import compare, judge
