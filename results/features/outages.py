@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from statistics import mean, median
 from typing import Any, Final, get_args
@@ -586,22 +587,19 @@ def outage_trust(
     if not measured:
         return ()
     repeats = repeats_sign(measured)
-    control = [
-        one.model_copy(update={"section": _OUTAGES}) for one in control_signs(found.comparison)
-    ]
+    control = [replace(one, section=_OUTAGES) for one in control_signs(found.comparison)]
     signs = (
         hosts_sign(attested, layouts, unequal=unequal),
         machine_sign(hardware_kind, measured),
         _steady_before(measured),
         driver_sign(measured),
-        repeats.model_copy(update={"section": _OUTAGES}),
+        replace(repeats, section=_OUTAGES),
         *control,
         _failures_before(broken),
     )
     # Such a report has no section of bottlenecks.
     return tuple(
-        one.model_copy(update={"section": _OUTAGES}) if one.section == "limits" else one
-        for one in signs
+        replace(one, section=_OUTAGES) if one.section == "limits" else one for one in signs
     )
 
 
