@@ -9,7 +9,7 @@ from typing import Final
 
 from weighbridge.common.errors import installed
 from weighbridge.results.features.open_run import open_run
-from weighbridge.results.features.tuning.page import tuning_page
+from weighbridge.results.features.tuning.feature import tuning_page
 from weighbridge.results.features.tuning.tuning_result import tuned
 from weighbridge.results.judge.host_equality import summary, unequal_shares
 from weighbridge.results.judge.reasons import Reason, Remedy, reasons, remedy

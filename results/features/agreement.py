@@ -7,15 +7,17 @@ one bin off is reported as such. Throughput has no bins: both drivers count whol
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from weighbridge.common.csv_text import csv_lines
-from weighbridge.common.record import Record
-from weighbridge.results.figures.reading import Interval, show_latency
+from weighbridge.results.figures.metrics import MetricKey
+from weighbridge.results.figures.reading import show_latency
 from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM, Ratio, ratio
 from weighbridge.results.figures.summary import Row
+from weighbridge.results.judge.comparing import comparable, reason
 from weighbridge.results.judge.comparison import kind_of, subjects
-from weighbridge.results.judge.contrast import comparable, reason
 from weighbridge.results.judge.leads import NEAR, Lead, leads
 from weighbridge.results.judge.run_data import RunData
 from weighbridge.results.numbers import UNKNOWN, counted, show_figure, show_ms
@@ -23,35 +25,29 @@ from weighbridge.results.run.reading import write_atomically
 from weighbridge.results.run.step import driver_label, traits_of
 from weighbridge.results.show.feature import Feature
 from weighbridge.results.show.section import Grid, Part, Section
-from weighbridge.suites import DEFAULT_DRIVER, Api, DriverName, Operation
+from weighbridge.suites import DEFAULT_DRIVER
 
 
-class Agreement(Record):
-    """One operation of one step measured by two drivers. `ratio`: the other's throughput relative
-    to the first's; None: not comparable, and `verdict` says why.
-    """
+@dataclass(frozen=True)
+class Agreement:
+    """One operation of one step measured by two drivers."""
 
-    first: DriverName
-    other: DriverName
-    layout: str
-    api: Api
-    workload: str
-    operation: Operation
-    workers: int
     about: str
-    first_ops_s: float | None
-    other_ops_s: float | None
-    ratio: Ratio | None = None
-    first_p90_ms: float | None = None
-    other_p90: Interval | None = None
-    first_max_ms: float | None = None
-    other_max: Interval | None = None
-    other_p90_ms: float | None = None
-    other_max_ms: float | None = None
-    """If the other reports figures instead of bins."""
-    first_mean_ms: float | None = None
-    other_mean_ms: float | None = None
-    verdict: str
+    first: Row
+    other: Row
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Of the drivers."""
+        return driver_label(self.first.driver), driver_label(self.other.driver)
+
+    @cached_property
+    def ratio(self) -> Ratio | None:
+        """The other's throughput relative to the first's; None: not comparable."""
+        if not (comparable(self.first) and comparable(self.other)):
+            return None
+        other, first = ([point.ops_s for point in row.used] for row in (self.other, self.first))
+        return ratio(other, first)
 
     @property
     def same_rate(self) -> bool:
@@ -61,64 +57,94 @@ class Agreement(Record):
         no_difference = self.ratio.repeats >= REPEATS_FOR_A_CLAIM and not self.ratio.shown
         return no_difference or 1 / (1 + NEAR) < self.ratio.value < 1 + NEAR
 
-    @property
-    def p90_off(self) -> int | None:
-        """How many bins the first's p90 is off the other's; 0: inside, None: unknown."""
-        return _off(self.first_p90_ms, self.other_p90)
-
-    @property
-    def max_off(self) -> int | None:
-        return _off(self.first_max_ms, self.other_max)
+    def bins_off(self, metric: MetricKey) -> int | None:
+        """How many bins the first's latency is off the other's; 0: inside, None: unknown."""
+        value, within = self.first.value(metric), self.other.within(metric)
+        return None if value is None or within is None else within.bins_off(value)
 
     @property
     def agrees(self) -> bool:
         """Whether throughput is equal and the first's p90 lies in the other's bin."""
-        return self.same_rate and self.p90_off == 0
+        return self.same_rate and self.bins_off("p90") == 0
+
+    @property
+    def verdict(self) -> str:
+        """Throughput first, then where the first's p90 lies; one phrase if both agree."""
+        if self.ratio is None:
+            reasons = [
+                f"{driver_label(row.driver)}: {reason(row)}"
+                for row in (self.first, self.other)
+                if not comparable(row)
+            ]
+            return f"not comparable ({'; '.join(reasons)})"
+        if self.agrees:
+            return "agree within the bins"
+        _, other = self.names
+        percent = round(100 * (self.ratio.value - 1))
+        rate = f"{other} {abs(percent)} % {'lower' if percent < 0 else 'higher'}"
+        if self.same_rate:
+            rate = "agree in op/s"
+        p90_ms, other_ms = self.first.value("p90"), self.other.value("p90")
+        off = self.bins_off("p90")
+        if off == 0:
+            return f"{rate}, p90 within the bin"
+        if off is not None:
+            bins = "one bin" if abs(off) == 1 else f"{abs(off)} bins"
+            whose = f"{other}’s" if self.same_rate else "its"
+            return f"{rate}, {whose} p90 {bins} {'lower' if off > 0 else 'higher'}"
+        if p90_ms is not None and self.other.within("p90") is not None:
+            return f"{rate}, p90 in {other}’s last bin, which has no upper edge"
+        if p90_ms is not None and other_ms is not None:
+            return f"{rate}, p90 {p90_ms:.3g} vs {other_ms:.3g} ms"
+        return f"{rate}, p90 unknown"
 
 
 def agreements(rows: Sequence[Row]) -> tuple[Agreement, ...]:
     """Every step planned for two drivers of gateways, in row order; empty with one driver."""
-    names = subjects(rows)
-    drivers = list(
-        dict.fromkeys(
-            row.driver for row in rows if row.api in ("swift", "s3") and row.layer is None
-        )
-    )
+    drivers = {row.driver for row in rows if row.api in ("swift", "s3") and row.layer is None}
     if len(drivers) != 2:
         return ()
     first, other = sorted(drivers, key=lambda name: name != DEFAULT_DRIVER)
-    others = {_place(row): row for row in rows if row.driver == other}
-    pairs = [
-        (row, others[_place(row)]) for row in rows if row.driver == first and _place(row) in others
-    ]
+    names = subjects(rows)
+    by_other = {_place(row): row for row in rows if row.driver == other}
     return tuple(
-        _agreement(one, by_other, names[kind_of(one)].replace(f" by {driver_label(first)}", ""))
-        for one, by_other in pairs
+        Agreement(
+            names[kind_of(row)].replace(f" by {driver_label(first)}", ""),
+            row,
+            by_other[_place(row)],
+        )
+        for row in rows
+        if row.driver == first and _place(row) in by_other
     )
 
 
-def sentences(found: Sequence[Agreement], answers: Sequence[Lead]) -> tuple[str, ...]:
+def _place(row: Row) -> tuple[object, ...]:
+    return row.layout, row.api, row.layer, row.workload, row.operation, row.workers
+
+
+def sentences(steps: Sequence[Agreement], answers: Sequence[Lead]) -> tuple[str, ...]:
     """How far the drivers agree over all steps, and whether they rank layouts alike; else empty."""
-    if not found:
+    if not steps:
         return ()
-    known = [one for one in found if one.ratio is not None]
-    first, other = (driver_label(name) for name in (found[0].first, found[0].other))
-    if not known:
+    first, other = steps[0].names
+    compared = [step for step in steps if step.ratio is not None]
+    if not compared:
         return (f"{first} and {other} cannot be compared in any step",)
-    ratios = sorted(one.ratio.value for one in known if one.ratio is not None)
-    agreeing = sum(one.agrees for one in known)
-    steps = f"{agreeing} of {len(known)} step{'s' * (len(known) > 1)}"
-    text = f"{first} and {other} agree within the bins in {steps}"
-    text += f"; {other} serves {_span([round(100 * one) for one in ratios])} % of {first}’s op/s"
-    bins_off = [one.p90_off for one in known if one.p90_off is not None]
+    agreeing = sum(step.agrees for step in compared)
+    text = f"{first} and {other} agree within the bins in {agreeing} of "
+    text += counted(len(compared), "step")
+    shares = sorted(round(100 * step.ratio.value) for step in compared if step.ratio is not None)
+    least, most = shares[0], shares[-1]
+    span = f"{least}" if least == most else f"{least} to {most}"
+    text += f"; {other} serves {span} % of {first}’s op/s"
+    bins_off = [off for step in compared if (off := step.bins_off("p90")) is not None]
     if bins_off:
         near = sum(abs(off) == 1 for off in bins_off)
-        text += (
-            f", and {first}’s p90 lies in {other}’s bin in {bins_off.count(0)} of {len(bins_off)}"
-        )
+        inside = f"{bins_off.count(0)} of {len(bins_off)}"
+        text += f", and {first}’s p90 lies in {other}’s bin in {inside}"
         text += f", one bin off in {near}" if near else ""
-    lacking = len(found) - len(known)
-    text += f". {lacking} of {len(found)} steps could not be compared" if lacking else ""
+    lacking = len(steps) - len(compared)
+    text += f". {lacking} of {len(steps)} steps could not be compared" if lacking else ""
     return (text, *_ranking(answers))
 
 
@@ -128,106 +154,30 @@ def _ranking(answers: Sequence[Lead]) -> tuple[str, ...]:
     for lead in answers:
         kinds.setdefault(lead.kind[:3], []).append(lead)
     both = [
-        leads
-        for leads in kinds.values()
-        if len(leads) > 1 and all(lead.standing != "not comparable" for lead in leads)
+        of_drivers
+        for of_drivers in kinds.values()
+        if len(of_drivers) > 1 and all(lead.standing != "not comparable" for lead in of_drivers)
     ]
     if not both:
         return ()
-    alike = sum(len({lead.leaders for lead in leads}) == 1 for leads in both)
+    alike = sum(len({lead.leaders for lead in of_drivers}) == 1 for of_drivers in both)
     return (f"Both rank the layouts alike in {alike} of {counted(len(both), 'workload')}",)
 
 
-def causes(found: Sequence[Agreement], facts: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
+def causes(steps: Sequence[Agreement], facts: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
     """Known reasons why these drivers' figures differ that apply here; `facts` are by layout."""
-    drivers = dict.fromkeys(name for pair in found for name in (pair.first, pair.other))
     texts = []
-    for one in (one for name in drivers for one in traits_of(name).caveats):
-        if one.api is not None and all(step.api != one.api for step in found):
-            continue
-        layouts = [
-            name
-            for name, known in facts.items()
-            if one.applies(known) and any(step.layout == name for step in found)
-        ]
-        if not one.fact or layouts:
-            texts.append(f"{', '.join(layouts)}: {one.text}" if one.fact else one.text)
+    for driver in dict.fromkeys(row.driver for step in steps for row in (step.first, step.other)):
+        for caveat in traits_of(driver).caveats:
+            if caveat.api is not None and all(step.first.api != caveat.api for step in steps):
+                continue
+            measured = {step.first.layout for step in steps}
+            layouts = [name for name in facts if name in measured and caveat.applies(facts[name])]
+            if not caveat.fact:
+                texts.append(caveat.text)
+            elif layouts:
+                texts.append(f"{', '.join(layouts)}: {caveat.text}")
     return tuple(texts)
-
-
-def _agreement(first: Row, by_other: Row, about: str) -> Agreement:
-    reasons = [
-        f"{driver_label(row.driver)}: {reason(row)}"
-        for row in (first, by_other)
-        if not comparable(row)
-    ]
-    measure = None
-    if not reasons:
-        measure = ratio(
-            [point.ops_s for point in by_other.used], [point.ops_s for point in first.used]
-        )
-    made = Agreement(
-        first=first.driver,
-        other=by_other.driver,
-        layout=first.layout,
-        api=first.api,
-        workload=first.workload,
-        operation=first.operation,
-        workers=first.workers,
-        about=about,
-        first_ops_s=first.value("throughput"),
-        other_ops_s=by_other.value("throughput"),
-        ratio=measure,
-        first_p90_ms=first.value("p90"),
-        other_p90=by_other.within("p90"),
-        other_p90_ms=by_other.value("p90"),
-        other_max_ms=by_other.value("max"),
-        first_max_ms=first.value("max"),
-        other_max=by_other.within("max"),
-        first_mean_ms=first.value("mean"),
-        other_mean_ms=by_other.value("mean"),
-        verdict=f"not comparable ({'; '.join(reasons)})",
-    )
-    return made if measure is None else made.model_copy(update={"verdict": _verdict(made)})
-
-
-def _verdict(one: Agreement) -> str:
-    """Throughput first, then where the first's p90 lies; one phrase if both agree."""
-    other = driver_label(one.other)
-    if one.agrees:
-        return "agree within the bins"
-    percent = 0 if one.ratio is None else round(100 * (one.ratio.value - 1))
-    rate = (
-        "agree in op/s"
-        if one.same_rate
-        else f"{other} {abs(percent)} % {'lower' if percent < 0 else 'higher'}"
-    )
-    off = one.p90_off
-    if one.other_p90 is None and one.first_p90_ms is not None and one.other_p90_ms is not None:
-        return f"{rate}, p90 {one.first_p90_ms:.3g} vs {one.other_p90_ms:.3g} ms"
-    if one.first_p90_ms is None or one.other_p90 is None:
-        return f"{rate}, p90 unknown"
-    if off is None:
-        return f"{rate}, p90 in {other}’s last bin, which has no upper edge"
-    if off == 0:
-        return f"{rate}, p90 within the bin"
-    whose = f"{other}’s" if one.same_rate else "its"
-    return (
-        f"{rate}, {whose} p90 {'one bin' if abs(off) == 1 else f'{abs(off)} bins'} "
-        f"{'lower' if off > 0 else 'higher'}"
-    )
-
-
-def _off(value_ms: float | None, within: Interval | None) -> int | None:
-    return None if value_ms is None or within is None else within.bins_off(value_ms)
-
-
-def _place(row: Row) -> tuple[object, ...]:
-    return row.layout, row.api, row.layer, row.workload, row.operation, row.workers
-
-
-def _span(values: Sequence[int]) -> str:
-    return f"{values[0]}" if values[0] == values[-1] else f"{values[0]} to {values[-1]}"
 
 
 _CSV_COLUMNS: Final = """
@@ -239,114 +189,86 @@ layout api workload operation workers {first}_ops_s {other}_ops_s
 """
 
 
-def csv_head(first: DriverName, other: DriverName) -> tuple[str, ...]:
-    """Columns of `derived/agreement.csv` for these two drivers, in order."""
-    return tuple(_CSV_COLUMNS.format(first=first, other=other).split())
+def agreement_csv(steps: Sequence[Agreement]) -> str:
+    """All figures as CSV; bins are given by both ends, unknown values are empty."""
+    first, other = steps[0].first.driver, steps[0].other.driver
+    head = _CSV_COLUMNS.format(first=first, other=other).split()
+    return csv_lines(head, map(_csv_cells, steps))
+
+
+def _csv_cells(step: Agreement) -> tuple[object, ...]:
+    first, other, factor = step.first, step.other, step.ratio
+    cells: list[object] = [first.layout, first.api, first.workload, first.operation, first.workers]
+    cells += [first.value("throughput"), other.value("throughput")]
+    cells += [None] * 3 if factor is None else [factor.value, factor.low, factor.high]
+    latencies: tuple[MetricKey, ...] = ("p90", "max")
+    for metric in latencies:
+        value, within = other.value(metric), other.within(metric)
+        ends = (value, value) if within is None else (within.low_ms, within.high_ms)
+        cells += [first.value(metric), *ends, step.bins_off(metric)]
+    return (*cells, first.value("mean"), other.value("mean"), step.verdict)
 
 
 def agreement_sections(data: RunData) -> Iterator[Section]:
     """How far two drivers agree about the same steps; none for a single driver."""
-    found = agreements(data.rows)
-    if not found:
+    steps = agreements(data.rows)
+    if not steps:
         return
     facts: dict[str, dict[str, str]] = {}
     for sheet in data.manifest.sheets:
         if sheet.layout is not None:
             facts.setdefault(sheet.layout, {}).update(sheet.facts)
-    first, other = driver_label(found[0].first), driver_label(found[0].other)
-    said = sentences(found, () if data.tuning is not None else leads(data.comparison))
+    first, other = steps[0].names
+    binned = steps[0].other.within("p90") or steps[0].other.within("max")
+    bins = ", which counts latencies in bins: (10, 20] is more than 10 and up to 20 ms"
     grid = Grid(
-        _caption(found[0], first, other),
-        _head(first, other),
-        [_cells(step) for step in found],
-        (1, *range(3, 9)),
-        [number for number, step in enumerate(found) if step.ratio is None],
-    )
-    why = causes(found, facts)
-    parts = [Part(text=" ".join(f"{text}." for text in said), grids=(grid,))]
-    if why:
-        text = "Known causes of a difference that apply here:"
-        parts.append(Part(text=text, sentences=[f"{cause}." for cause in why]))
-    yield Section(
-        "agreement",
-        f"How far {first} and {other} agree",
-        parts,
-        [f"{text}." for text in said],
-        folded=True,
-    )
-
-
-def agreement_csv(found: Sequence[Agreement]) -> str:
-    """The same figures as CSV; bins are given by both ends, unknown values are empty."""
-    return csv_lines(csv_head(found[0].first, found[0].other), [_csv_cells(one) for one in found])
-
-
-def _head(first: str, other: str) -> tuple[str, ...]:
-    return (
-        *("Requests", "Workers", "Layout", f"{first}, op/s", f"{other}, op/s", "Difference"),
-        *("p90 of both, ms", "Max of both, ms", "Means, difference in ms", "Verdict"),
-    )
-
-
-def _caption(one: Agreement, first: str, other: str) -> str:
-    bins = (
-        ", which counts latencies in bins: (10, 20] is more than 10 and up to 20 ms"
-        if one.other_p90 or one.other_max
-        else ""
-    )
-    return (
         f"Each step measured by both drivers: op/s and latencies of {first}, then of "
-        f"{other}{bins}. Differences are {other} relative to {first}. Bins cannot explain a "
-        "difference in throughput."
+        f"{other}{bins if binned else ''}. Differences are {other} relative to {first}. Bins "
+        "cannot explain a difference in throughput.",
+        (
+            *("Requests", "Workers", "Layout", f"{first}, op/s", f"{other}, op/s", "Difference"),
+            *("p90 of both, ms", "Max of both, ms", "Means, difference in ms", "Verdict"),
+        ),
+        [_cells(step) for step in steps],
+        (1, *range(3, 9)),
+        [number for number, step in enumerate(steps) if step.ratio is None],
     )
+    answers = () if data.tuning is not None else leads(data.comparison)
+    texts = [f"{text}." for text in sentences(steps, answers)]
+    parts = [Part(text=" ".join(texts), grids=(grid,))]
+    if why := [f"{cause}." for cause in causes(steps, facts)]:
+        parts.append(Part(text="Known causes of a difference that apply here:", sentences=why))
+    title = f"How far {first} and {other} agree"
+    yield Section("agreement", title, parts, texts, folded=True)
 
 
-def _cells(one: Agreement) -> tuple[str, ...]:
+def _cells(step: Agreement) -> tuple[str, ...]:
+    first, other = step.first, step.other
+    latencies: tuple[MetricKey, ...] = ("p90", "max")
+    both = [
+        f"{show_ms(first.value(key))} · {show_latency(other.value(key), other.within(key))}"
+        for key in latencies
+    ]
+    first_ms, other_ms = first.value("mean"), other.value("mean")
+    apart = UNKNOWN
+    if first_ms is not None and other_ms is not None:
+        apart = f"{_sign(other_ms - first_ms, '+')}{show_figure(abs(other_ms - first_ms), 2)}"
+    percent = None if step.ratio is None else round(100 * (step.ratio.value - 1))
     return (
-        one.about,
-        str(one.workers),
-        one.layout,
-        show_figure(one.first_ops_s),
-        show_figure(one.other_ops_s),
-        UNKNOWN if one.ratio is None else _percent(one.ratio.value),
-        f"{show_ms(one.first_p90_ms)} · {show_latency(one.other_p90_ms, one.other_p90)}",
-        f"{show_ms(one.first_max_ms)} · {show_latency(one.other_max_ms, one.other_max)}",
-        _difference(one.first_mean_ms, one.other_mean_ms),
-        one.verdict,
+        *(step.about, str(first.workers), first.layout),
+        *(show_figure(row.value("throughput")) for row in (first, other)),
+        UNKNOWN if percent is None else f"{_sign(percent, '±')}{abs(percent)} %",
+        *(*both, apart, step.verdict),
     )
 
 
-def _percent(ratio: float) -> str:
-    """How far a ratio is from 1, with its sign."""
-    percent = round(100 * (ratio - 1))
-    return f"{'+' if percent > 0 else '−' if percent < 0 else '±'}{abs(percent)} %"
-
-
-def _difference(first_ms: float | None, other_ms: float | None) -> str:
-    if first_ms is None or other_ms is None:
-        return UNKNOWN
-    apart_ms = other_ms - first_ms
-    return f"{'+' if apart_ms >= 0 else '−'}{show_figure(abs(apart_ms), 2)}"
-
-
-def _csv_cells(one: Agreement) -> tuple[object, ...]:
-    ratio = one.ratio
-    both = ((one.other_p90_ms, one.other_p90), (one.other_max_ms, one.other_max))
-    p90, longest = ((value, value) if at is None else (at.low_ms, at.high_ms) for value, at in both)
-    return (
-        *(one.layout, one.api, one.workload, one.operation, one.workers),
-        *(one.first_ops_s, one.other_ops_s),
-        *((None, None, None) if ratio is None else (ratio.value, ratio.low, ratio.high)),
-        *(one.first_p90_ms, *p90, one.p90_off),
-        *(one.first_max_ms, *longest, one.max_off),
-        *(one.first_mean_ms, one.other_mean_ms, one.verdict),
-    )
+def _sign(value: float, zero: str) -> str:
+    return "+" if value > 0 else "−" if value < 0 else zero
 
 
 def _write(data: RunData) -> None:
-    found = agreements(data.rows)
-    if found:
-        write_atomically(data.store.derived / "agreement.csv", agreement_csv(found))
+    if steps := agreements(data.rows):
+        write_atomically(data.store.derived / "agreement.csv", agreement_csv(steps))
 
 
 FEATURE: Final = Feature(sections=agreement_sections, write=_write)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
+from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.record import Record
 from weighbridge.results.judge.host_equality import BOUNDS, FREE_BOUND, show
 from weighbridge.results.numbers import UNKNOWN, all_of, show_share, upper
@@ -69,6 +68,13 @@ class HostFigure(Record):
     def promise_shown(self) -> str:
         return UNKNOWN if self.promised is None else show(self.promised, self.unit)
 
+    @property
+    def place(self) -> str:
+        """What it is of, in a sentence."""
+        if self.group == "network":
+            return f"the network from {self.sender} to {self.receiver}"
+        return f"{self.what} on {self.host}"
+
 
 class Baseline(Record):
     """`baseline.json`."""
@@ -85,92 +91,72 @@ class Baseline(Record):
 
 def baseline_csv(figures: Sequence[HostFigure]) -> str:
     """One line per figure; unknown values are empty."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    lines = []
     for one in figures:
         share = None if one.share is None else f"{one.share:.4f}"
-        writer.writerow(
-            [
-                *(one.host, one.group, one.what, f"{one.value:.6g}", one.unit, one.promised, share),
-                *(one.operation, one.pick, one.request_bytes, one.sender, one.receiver),
-            ]
-        )
-    return text.getvalue()
+        cells = (one.host, one.group, one.what, f"{one.value:.6g}", one.unit, one.promised, share)
+        asked = (one.operation, one.pick, one.request_bytes, one.sender, one.receiver)
+        lines.append((*cells, *asked))
+    return csv_lines(COLUMNS, lines)
 
 
 def oddities(figures: Sequence[HostFigure]) -> tuple[str, ...]:
-    """Anomalies, a sentence each: missed promises, and equals that differ (see `sameness`)."""
-    return (*_short(figures), *_unlike(figures), *_lopsided(figures), *_crowded(figures))
-
-
-def _short(figures: Sequence[HostFigure]) -> list[str]:
-    return [
-        f"{_about(one)} gave {one.shown}, {show_share(1 - one.share)} less than the "
+    """Anomalies, a sentence each: missed promises, and equals that differ (see `host_equality`)."""
+    short = [
+        f"{one.place} gave {one.shown}, {show_share(1 - one.share)} less than the "
         f"{one.promise_shown} promised"
         for one in figures
         # What all hosts do at once has its own sentence.
         if one.group != "fabric" and one.share is not None and 1 - one.share > one.bound
     ]
+    return (*short, *_unlike(figures), *_lopsided(figures), *_crowded(figures))
 
 
-def _unlike(figures: Sequence[HostFigure]) -> list[str]:
+def _unlike(figures: Sequence[HostFigure]) -> Iterator[str]:
     """Those of three or more equals that differ; of two, nobody knows which is wrong."""
-    kin: dict[tuple[str, str, str], list[HostFigure]] = {}
+    groups: dict[tuple[str, str, str], list[HostFigure]] = {}
     for one in figures:
         if one.group in ("cpu", "disk"):
-            kin.setdefault((one.group, one.job, one.like), []).append(one)
-    found = []
-    for same in kin.values():
-        if len(same) == 2:
-            low, high = sorted(same, key=lambda one: one.value)
+            groups.setdefault((one.group, one.job, one.like), []).append(one)
+    for equals in groups.values():
+        if len(equals) == 2:
+            low, high = sorted(equals, key=lambda one: one.value)
             if 1 - low.value / high.value > low.bound:
-                found.append(f"{_about(low)} gave {low.shown}, vs {high.shown} on {high.host}")
+                yield f"{low.place} gave {low.shown}, vs {high.shown} on {high.host}"
             continue
-        median = statistics.median(one.value for one in same)
-        for one in same:
-            if abs(1 - one.value / median) > one.bound:
-                word = "less" if one.value < median else "more"
-                apart = f"{show_share(abs(1 - one.value / median))} {word}"
-                found.append(
-                    f"{_about(one)} gave {one.shown}, {apart} than the median of the {len(same)} "
+        median = statistics.median(one.value for one in equals)
+        for one in equals:
+            apart = 1 - one.value / median
+            if abs(apart) > one.bound:
+                yield (
+                    f"{one.place} gave {one.shown}, {show_share(abs(apart))} "
+                    f"{'less' if apart > 0 else 'more'} than the median of the {len(equals)} "
                     f"({show(median, one.unit)})"
                 )
-    return found
 
 
-def _lopsided(figures: Sequence[HostFigure]) -> list[str]:
+def _lopsided(figures: Sequence[HostFigure]) -> Iterator[str]:
     ways = {(one.sender, one.receiver): one for one in figures if one.group == "network"}
-    found = []
     for (sender, receiver), one in ways.items():
         back = ways.get((receiver, sender))
         if back is not None and 1 - one.value / back.value > one.bound:
             less = show_share(1 - one.value / back.value)
-            found.append(
+            yield (
                 f"{sender} sends {one.shown} to {receiver}, {less} less than the {back.shown} in "
                 "the other direction"
             )
-    return found
 
 
-def _crowded(figures: Sequence[HostFigure]) -> list[str]:
+def _crowded(figures: Sequence[HostFigure]) -> Iterator[str]:
     """What all hosts send at once, relative to their NICs' limits."""
     sent = [one for one in figures if one.group == "fabric" and one.job == "sent"]
     promises = [one.promised for one in sent if one.promised is not None]
-    if not sent or len(promises) < len(sent):
-        return []
-    total, promised = sum(one.value for one in sent), sum(promises)
-    if 1 - total / promised <= BOUNDS["network"]:
-        return []
-    passed = f"{show(total, 'bit/s')} of the {show(promised, 'bit/s')} of their NICs"
-    share = show_share(total / promised)
-    return [f"when {all_of(len(sent), 'hosts')} send at once, they reach {passed} ({share})"]
-
-
-def _about(one: HostFigure) -> str:
-    if one.group == "network":
-        return f"the network from {one.sender} to {one.receiver}"
-    return f"{one.what} on {one.host}"
+    if sent and len(promises) == len(sent):
+        total, promised = sum(one.value for one in sent), sum(promises)
+        if 1 - total / promised > BOUNDS["network"]:
+            passed = f"{show(total, 'bit/s')} of the {show(promised, 'bit/s')} of their NICs"
+            hosts, share = all_of(len(sent), "hosts"), show_share(total / promised)
+            yield f"when {hosts} send at once, they reach {passed} ({share})"
 
 
 ROW_PX: Final = 26
@@ -183,16 +169,11 @@ _PARTS: Final = ["cpu", "disk", "disks", "network", "fabric"]
 def baseline_chart(baseline: Baseline) -> Chart:
     """The chart of a baseline; its title is the first irregularity."""
     odd = oddities(baseline.figures)
-    more = (
-        f"; {len(odd) - 1} more {'things are' if len(odd) > 2 else 'thing is'} odd"
-        if len(odd) > 1
-        else ""
-    )
-    finding = (
-        f"{upper(odd[0])}{more}"
-        if odd
-        else f"The hosts of {baseline.hardware} are equal and reach what is promised"
-    )
+    finding = f"The hosts of {baseline.hardware} are equal and reach what is promised"
+    if odd:
+        finding = upper(odd[0])
+    if len(odd) > 1:
+        finding += f"; {len(odd) - 1} more {'things are' if len(odd) > 2 else 'thing is'} odd"
     groups = [(group, [one for one in baseline.figures if one.group == group]) for group in TITLES]
     return Chart(
         key="baseline",

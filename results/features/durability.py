@@ -9,7 +9,6 @@ With losses it is the interval of C. Clopper and E. Pearson (Biometrika 26, 1934
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from statistics import median
 from typing import Any, Final
 
@@ -28,23 +27,8 @@ from weighbridge.results.figures.statistics import LEVEL, beta_quantile
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.run_data import RunData, of_run
 from weighbridge.results.numbers import UNKNOWN, counted, listed, show_figure, upper
-from weighbridge.results.run.durability import (
-    FINDINGS,
-    Example,
-    Finding,
-    FoundObjects,
-    PowerCut,
-    Way,
-    read_cuts,
-)
-from weighbridge.results.show.chart import (
-    BAD,
-    COLOUR,
-    Chart,
-    Panel,
-    Spec,
-    layer,
-)
+from weighbridge.results.run.durability import FINDINGS, Finding, PowerCut, read_cuts
+from weighbridge.results.show.chart import BAD, COLOUR, Chart, Panel, Spec, layer
 from weighbridge.results.show.chart_source import ChartKind, ChartSource
 from weighbridge.results.show.feature import Feature
 from weighbridge.results.show.scales import AxisScale
@@ -53,11 +37,11 @@ from weighbridge.results.show.slide import BAD as SLIDE_BAD
 from weighbridge.results.show.slide import INK, Slide, SlideCell, Topic, table_of
 from weighbridge.results.show.table import Line, Table, columns, line
 from weighbridge.results.show.tables import RUN
-from weighbridge.suites import TRAITS, Api
+from weighbridge.suites import TRAITS
 
 LISTINGS: Final[tuple[Finding, ...]] = ("not-listed", "listed-lost", "listed-deleted")
 """Findings about listings alone: always said, and no loss."""
-LOSSES: Final[tuple[Finding, ...]] = tuple(one for one in FINDINGS if one not in LISTINGS)
+LOSSES: Final[tuple[Finding, ...]] = tuple(each for each in FINDINGS if each not in LISTINGS)
 FINDING_WORDS: Final[Mapping[Finding, str]] = {
     "lost": "lost",
     "torn": "torn",
@@ -69,28 +53,19 @@ FINDING_WORDS: Final[Mapping[Finding, str]] = {
     "listed-lost": "listed but lost",
     "listed-deleted": "listed but deleted",
 }
-_GONE: Final[tuple[Finding, ...]] = ("lost", "torn", "wrong", "stale")
 
 
-class FindingCount(Record):
-    """Objects with a finding, and the cuts in which there were any."""
-
-    objects: int
-    cuts: int
+def _loses(cut: PowerCut) -> bool:
+    return cut.serves_s is None or any(cut.count(finding) for finding in LOSSES)
 
 
-class KindDurability(Record):
-    """The objects of one size, written in one way, over all cuts."""
-
-    api: Api
-    size_bytes: int
-    way: Way
-    acknowledged: int
-    """Over all cuts; an object counts once at each."""
-    most_acknowledged: int
-    """Of one cut."""
-    deleted: int
-    found: dict[Finding, FindingCount]
+def share_that_loses(losing: int, cuts: int) -> tuple[float, float]:
+    """The 95 % interval of the share of cuts that lose, from 0 if none did; without cuts 0 to 1."""
+    if not losing:
+        return 0.0, 1.0 - LEVEL ** (1 / cuts) if cuts else 1.0
+    low = beta_quantile(losing, cuts - losing + 1, LEVEL / 2)
+    high = beta_quantile(losing + 1, cuts - losing, 1 - LEVEL / 2) if losing < cuts else 1.0
+    return low, high
 
 
 class CutSeries(Record):
@@ -137,36 +112,42 @@ class CutSeries(Record):
         """Objects that had to be gone, over all cuts."""
         return sum(cut.deleted for cut in self.cuts)
 
-    @cached_property
-    def found(self) -> dict[Finding, FindingCount]:
-        return {one: _count([cut.count(one) for cut in self.cuts]) for one in FINDINGS}
+    def count(self, *findings: Finding) -> int:
+        """Objects with these findings, over all cuts."""
+        return sum(cut.count(finding) for cut in self.cuts for finding in findings)
+
+    def cuts_with(self, finding: Finding) -> int:
+        return sum(cut.count(finding) > 0 for cut in self.cuts)
 
     @property
     def serves_s(self) -> tuple[float, float] | None:
         """Seconds until it served again: median and largest; None if it never did."""
-        known = [cut.serves_s for cut in self.cuts if cut.serves_s is not None]
-        return (median(known), max(known)) if known else None
+        times = [cut.serves_s for cut in self.cuts if cut.serves_s is not None]
+        return (median(times), max(times)) if times else None
 
-    @cached_property
-    def kinds(self) -> tuple[KindDurability, ...]:
-        """By API, size and way, in the order in which they were found."""
-        same: dict[tuple[Api, int, Way], list[list[FoundObjects]]] = {}
+    @property
+    def kinds(self) -> dict[tuple[str, int, str], CutSeries]:
+        """By API, size and way of writing, the cuts with the objects of that kind alone."""
+        kinds: dict[tuple[str, int, str], list[PowerCut]] = {}
         for cut in self.cuts:
-            mine: dict[tuple[Api, int, Way], list[FoundObjects]] = {}
-            for one in cut.objects:
-                mine.setdefault((one.api, one.size_bytes, one.way), []).append(one)
-            for kind, ones in mine.items():
-                same.setdefault(kind, []).append(ones)
-        return tuple(_kind(*kind, by_cut) for kind, by_cut in same.items())
+            for kind in dict.fromkeys((one.api, one.size_bytes, one.way) for one in cut.objects):
+                own = [one for one in cut.objects if (one.api, one.size_bytes, one.way) == kind]
+                part = cut.model_copy(update={"objects": tuple(own)})
+                kinds.setdefault(kind, []).append(part)
+        return {kind: CutSeries(cuts=tuple(cuts)) for kind, cuts in kinds.items()}
 
-    @property
-    def share(self) -> tuple[float, float]:
-        """The share of such cuts that lose anything: its 95 % interval; from 0 if none did."""
-        return share_that_loses(self.losing, self.telling)
+    def among(self, cuts: int, noun: str = "cut") -> str:
+        """`3 of 20 cuts`."""
+        return f"{cuts} of {counted(self.made, noun)}"
 
-    @property
-    def examples(self) -> tuple[tuple[PowerCut, Example], ...]:
-        return tuple((cut, one) for cut in self.cuts for one in cut.examples)
+    def words(self, findings: Sequence[Finding], *, in_cuts: bool = False) -> tuple[str, ...]:
+        """`3 lost`, or `3 lost in 2 of 20 cuts`, for each of the findings that there is."""
+        return tuple(
+            f"{objects:,} {FINDING_WORDS[finding]}"
+            + f" in {self.among(self.cuts_with(finding))}" * in_cuts
+            for finding in findings
+            if (objects := self.count(finding))
+        )
 
 
 class LayoutDurability(Record):
@@ -207,113 +188,121 @@ class LayoutDurability(Record):
         return "lost" if self.store.losing else "kept"
 
     @property
-    def mark(self) -> PowerMark:
-        """What stands beside its write results."""
+    def loss(self) -> str:
+        """`lost acknowledged writes in 3 of 20 power cuts`: the gravest finding; empty without."""
         store = self.store
-        count = f"{store.losing} of {store.made}"
-        if self.why:
-            text, count = f"cannot tell: {self.why}", "cannot tell"
-        elif store.losing:
-            text = self._loss_words()
-        else:
-            cuts = counted(store.made, "cut")
-            text = f"{cuts}: 0 of {store.acknowledged:,} acknowledged lost"
-        return PowerMark(
-            layout=self.layout,
-            judgement=self.judgement,
-            said=text,
-            count=count,
-            listings=tuple(_finding_words(store, LISTINGS)),
-            loss=text if self.judgement == "lost" else "",
-        )
-
-    @property
-    def sentence(self) -> str:
-        return " ".join((self._verdict_words(), *self._more_words()))
-
-    def _loss_words(self) -> str:
-        """`lost acknowledged writes in 3 of 20 power cuts`; the gravest that was found."""
-        store = self.store
-        among = f"{store.losing} of {counted(store.made, 'power cut')}"
-        if any(store.found[one].objects for one in _GONE):
+        if self.judgement != "lost":
+            return ""
+        among = store.among(store.losing, "power cut")
+        if store.count("lost", "torn", "wrong", "stale"):
             return f"lost acknowledged writes in {among}"
-        if store.found["undead"].objects:
+        if store.count("undead"):
             return f"brought deleted objects back in {among}"
         if store.served < store.made and store.losing == store.made - store.served:
             return f"did not serve after {among}"
         return f"left acknowledged objects unreadable in {among}"
 
-    def _verdict_words(self) -> str:
+    @property
+    def mark(self) -> PowerMark:
+        """What stands beside its write results."""
         store = self.store
-        if self.judgement == "kept":
-            return (
-                f"{self.layout} lost nothing that it had acknowledged in "
-                f"{counted(store.made, 'power cut')} under load: 0 of {store.acknowledged:,} "
-                f"objects, and 0 of {store.deleted:,} deletions (at most "
-                f"{store.most_acknowledged:,} objects at one cut). At most {self.share_words} of "
-                "such cuts lose anything (95 %)."
-            )
-        of = f"of {store.acknowledged:,} acknowledged objects and {store.deleted:,} deletions"
-        each = listed(list(_finding_words(store, LOSSES)) or ["none lost"])
-        if self.judgement == "lost":
-            return (
-                f"{self.layout} {self._loss_words()} under load: {each}, {of} (at most "
-                f"{store.most_acknowledged:,} objects at one cut). Of such cuts, "
-                f"{self.share_words} lose something (95 %)."
-            )
-        seen = f" In {counted(store.made, 'cut')}: {each}, {of}." if store.served else ""
-        return f"{self.layout}: cannot tell what a power cut destroys, since {self.why}.{seen}"
+        text, count = self.loss, f"{store.losing} of {store.made}"
+        if self.why:
+            text, count = f"cannot tell: {self.why}", "cannot tell"
+        elif not text:
+            text = f"{counted(store.made, 'cut')}: 0 of {store.acknowledged:,} acknowledged lost"
+        return PowerMark(
+            layout=self.layout,
+            judgement=self.judgement,
+            said=text,
+            count=count,
+            listings=store.words(LISTINGS),
+            loss=self.loss,
+        )
+
+    @property
+    def headline(self) -> str:
+        """`rgw-beast: 0 of 22,892 acknowledged objects lost in 20 power cuts`."""
+        if self.why:
+            return f"{self.layout}: cannot tell, since {self.why}"
+        if self.loss:
+            return f"{self.layout} {self.loss}"
+        cuts = counted(self.store.made, "power cut")
+        return (
+            f"{self.layout}: 0 of {self.store.acknowledged:,} acknowledged objects lost in {cuts}"
+        )
 
     @property
     def share_words(self) -> str:
         """`14 %`, or `3.2 % to 38 %`: which cuts may lose; empty where nothing can be said."""
-        if self.judgement == "cannot-tell":
+        if self.why:
             return ""
-        low, high = self.store.share
-        ends = [f"{show_figure(100 * one, 2)} %" for one in (low, high)]
-        return ends[1] if self.judgement == "kept" else " to ".join(ends)
+        ends = share_that_loses(self.store.losing, self.store.telling)
+        low, high = (f"{show_figure(100 * end, 2)} %" for end in ends)
+        return f"{low} to {high}" if self.loss else high
 
-    def _more_words(self) -> Iterator[str]:
+    @property
+    def sentence(self) -> str:
+        """All that the cuts show."""
         store, control = self.store, self.control
-        if each := list(_finding_words(store, LISTINGS, in_cuts=True)):
-            yield f"Listings: {listed(each)}."
+        of = f"of {store.acknowledged:,} acknowledged objects and {store.deleted:,} deletions"
+        each = f"{listed(store.words(LOSSES) or ['none lost'])}, {of}"
+        most = f"at most {store.most_acknowledged:,} objects at one cut"
+        if self.why:
+            text = f"{self.layout}: cannot tell what a power cut destroys, since {self.why}."
+            text += f" In {counted(store.made, 'cut')}: {each}." if store.served else ""
+        elif self.loss:
+            text = f"{self.layout} {self.loss} under load: {each} ({most}). Of such cuts, "
+            text += f"{self.share_words} lose something (95 %)."
+        else:
+            text = f"{self.layout} lost nothing that it had acknowledged in "
+            text += f"{counted(store.made, 'power cut')} under load: 0 of {store.acknowledged:,} "
+            text += f"objects, and 0 of {store.deleted:,} deletions ({most}). "
+            text += f"At most {self.share_words} of such cuts lose anything (95 %)."
+        texts = [text]
+        if wrong := store.words(LISTINGS, in_cuts=True):
+            texts.append(f"Listings: {listed(wrong)}.")
         if store.served < store.made:
-            lacking = f"{store.made - store.served} of {counted(store.made, 'cut')}"
-            yield f"It did not serve after {lacking}."
+            texts.append(f"It did not serve after {store.among(store.made - store.served)}.")
         if store.serves_s is not None:
-            middle, most = (show_figure(one, 2) for one in store.serves_s)
-            yield f"It served again after {middle} s (median; {most} s at most)."
+            middle, longest = (show_figure(time, 2) for time in store.serves_s)
+            texts.append(f"It served again after {middle} s (median; {longest} s at most).")
         if control.made:
-            among = f"{control.seen_to_lose} of {counted(control.made, 'cut')}"
-            yield f"Its control, whose syncs keep nothing, lost writes in {among}."
+            among = control.among(control.seen_to_lose)
+            texts.append(f"Its control, whose syncs keep nothing, lost writes in {among}.")
+        return " ".join(texts)
 
 
 def durability_of(
     cuts: Sequence[PowerCut], layouts: Sequence[str] = ()
 ) -> tuple[LayoutDurability, ...]:
     """What the cuts show, by layout: these first, then others, as far as they were tried."""
-    tried = {cut.layout for cut in cuts}
-    names = [*(one for one in layouts if one in tried), *(cut.layout for cut in cuts)]
     ordered = sorted(cuts, key=lambda cut: cut.number)
+    tried = dict.fromkeys(cut.layout for cut in cuts)
+    names = dict.fromkeys([*(name for name in layouts if name in tried), *tried])
+
+    def series(layout: str, *, control: bool) -> CutSeries:
+        own = [cut for cut in ordered if cut.layout == layout and cut.control == control]
+        return CutSeries(cuts=tuple(own))
+
     return tuple(
         LayoutDurability(
-            layout=name,
-            store=_series(ordered, name, control=False),
-            control=_series(ordered, name, control=True),
+            layout=name, store=series(name, control=False), control=series(name, control=True)
         )
-        for name in dict.fromkeys(names)
+        for name in names
     )
 
 
 @of_run
 def durability(data: RunData) -> tuple[LayoutDurability, ...]:
     """What survived power cuts; empty if no layout was tried."""
-    return durability_of(read_cuts(data.store.folder), [one.name for one in data.plan.layouts])
+    layouts = [layout.name for layout in data.plan.layouts]
+    return durability_of(read_cuts(data.store.folder), layouts)
 
 
 def with_power_marks(
     rows: Sequence[Row],
-    found: Sequence[LayoutDurability],
+    tried: Sequence[LayoutDurability],
     controls: Mapping[str, str],
     answers: Mapping[str, Answers],
 ) -> tuple[Row, ...]:
@@ -321,79 +310,25 @@ def with_power_marks(
     tried, or if any acknowledges what is not on disk (`answers`). An A/A control has that of the
     layout that it repeats.
     """
-    marks = {one.layout: one.mark for one in found}
-    told = answers if set(answers.values()) & UNSYNCED else {}
-    if not marks and not told:
+    marks = {layout.layout: layout.mark for layout in tried}
+    answers = answers if set(answers.values()) & UNSYNCED else {}
+    if not marks and not answers:
         return tuple(rows)
-    return tuple(
-        row.model_copy(update={"power": _mark_of(row.layout, marks, controls, told)})
-        if TRAITS[row.operation].writes
-        else row
-        for row in rows
-    )
+    marked = []
+    for row in rows:
+        if TRAITS[row.operation].writes:
+            repeated = controls.get(row.layout, "")
+            unknown = not_tried(row.layout) if marks else no_cuts(row.layout)
+            mark = marks.get(row.layout) or marks.get(repeated) or unknown
+            answer = answers.get(row.layout) or answers.get(repeated)
+            own = mark.model_copy(update={"layout": row.layout, "answers": answer})
+            marked.append(row.model_copy(update={"power": own}))
+        else:
+            marked.append(row)
+    return tuple(marked)
 
 
-def share_that_loses(losing: int, cuts: int) -> tuple[float, float]:
-    """The 95 % interval of the share of cuts that lose, from 0 if none did; without cuts 0 to 1."""
-    if not losing:
-        return 0.0, 1.0 - LEVEL ** (1 / cuts) if cuts else 1.0
-    low = beta_quantile(losing, cuts - losing + 1, LEVEL / 2)
-    high = beta_quantile(losing + 1, cuts - losing, 1 - LEVEL / 2) if losing < cuts else 1.0
-    return low, high
-
-
-def _loses(cut: PowerCut) -> bool:
-    return cut.serves_s is None or any(cut.count(one) for one in LOSSES)
-
-
-def _series(cuts: Sequence[PowerCut], layout: str, *, control: bool) -> CutSeries:
-    return CutSeries(
-        cuts=tuple(cut for cut in cuts if cut.layout == layout and cut.control == control)
-    )
-
-
-def _count(of_cuts: Sequence[int]) -> FindingCount:
-    return FindingCount(objects=sum(of_cuts), cuts=sum(number > 0 for number in of_cuts))
-
-
-def _kind(
-    api: Api, size_bytes: int, way: Way, by_cut: Sequence[Sequence[FoundObjects]]
-) -> KindDurability:
-    acknowledged = [sum(one.acknowledged for one in ones) for ones in by_cut]
-    return KindDurability(
-        api=api,
-        size_bytes=size_bytes,
-        way=way,
-        acknowledged=sum(acknowledged),
-        most_acknowledged=max(acknowledged),
-        deleted=sum(one.deleted for ones in by_cut for one in ones),
-        found={
-            finding: _count([sum(one.count(finding) for one in ones) for ones in by_cut])
-            for finding in FINDINGS
-        },
-    )
-
-
-def _finding_words(
-    store: CutSeries, which: Sequence[Finding], *, in_cuts: bool = False
-) -> Iterator[str]:
-    for one in which:
-        if objects := store.found[one].objects:
-            where = f" in {store.found[one].cuts} of {counted(store.made, 'cut')}"
-            yield f"{objects:,} {FINDING_WORDS[one]}{where if in_cuts else ''}"
-
-
-def _mark_of(
-    layout: str,
-    marks: Mapping[str, PowerMark],
-    controls: Mapping[str, str],
-    answers: Mapping[str, Answers],
-) -> PowerMark:
-    repeated = controls.get(layout, "")
-    unknown = not_tried(layout) if marks else no_cuts(layout)
-    found = marks.get(layout) or marks.get(repeated) or unknown
-    told = answers.get(layout) or answers.get(repeated)
-    return found.model_copy(update={"layout": layout, "answers": told})
+_OF_CUT: Final = ("layout", "release", "control", "at_s", "seed", "keep", "serves_s", "why_not")
 
 
 def _lines(data: RunData) -> Iterator[Line]:
@@ -404,15 +339,8 @@ def _lines(data: RunData) -> Iterator[Line]:
             for objects in cut.objects or (None,):
                 yield line(
                     objects,
-                    layout=cut.layout,
-                    release=cut.release,
-                    control=cut.control,
+                    **{name: getattr(cut, name) for name in _OF_CUT},
                     cut=cut.number,
-                    at_s=cut.at_s,
-                    seed=cut.seed,
-                    keep=cut.keep,
-                    serves_s=cut.serves_s,
-                    why_not=cut.why_not,
                     unflushed_blocks=sum(disk.unflushed_blocks for disk in cut.disks),
                     kept_blocks=sum(disk.kept_blocks for disk in cut.disks),
                 )
@@ -455,7 +383,7 @@ kept_blocks integer | Of these, those that were kept by chance.
 )
 
 
-MOST_EXAMPLES: Final = 20
+MAX_EXAMPLES: Final = 20
 ALWAYS: Final[tuple[Finding, ...]] = ("lost", "not-listed")
 """Findings that have a column even where there are none."""
 _WAYS: Final = {"plain": "at once", "multipart": "in parts"}
@@ -463,200 +391,160 @@ _WAYS: Final = {"plain": "at once", "multipart": "in parts"}
 
 def durability_sections(data: RunData) -> Iterator[Section]:
     """What survives a power cut; none where no power was cut."""
-    found = durability(data)
-    if found:
-        yield durability_section(found)
+    if tried := durability(data):
+        yield durability_section(tried)
 
 
-def durability_section(found: Sequence[LayoutDurability]) -> Section:
+def durability_section(tried: Sequence[LayoutDurability]) -> Section:
     """What survived, of layouts that were tried."""
-    seen = [one for one in FINDINGS if one in ALWAYS or _is_seen(one, found)]
-    unseen = [FINDING_WORDS[one] for one in FINDINGS if one not in seen]
-    failures = tuple(
-        f"{one.layout}, cut {cut.number}{' of its control' * cut.control}: {cut.why_not}"
-        for one in found
-        for cut in (*one.store.cuts, *one.control.cuts)
+    seen = _seen(tried, ALWAYS)
+    unseen = [FINDING_WORDS[finding] for finding in FINDINGS if finding not in seen]
+    failures = [
+        f"{layout.layout}, cut {cut.number}{' of its control' * cut.control}: {cut.why_not}"
+        for layout in tried
+        for cut in (*layout.store.cuts, *layout.control.cuts)
         if cut.why_not
-    )
-    more = [
-        f"{one.layout}: {left:,} more, in durability.jsonl of the run folder"
-        for one in found
-        if (left := len(one.store.examples) - MOST_EXAMPLES) > 0
     ]
-    layouts, controls = _layouts(found, seen), _controls(found, seen)
+    stores = [layout for layout in tried if layout.store.made]
+    controls = [layout for layout in tried if layout.control.made]
+    sentences = [layout.sentence for layout in tried]
     parts = (
         Part(
             text="All hosts of the store lost power at one instant, under load. What its disks had "
             "not been asked to flush was lost, or kept by chance. The store was started again on "
             "what was left. Then every object with an acknowledged write or deletion was read and "
             "looked for in listings.",
-            sentences=[one.sentence for one in found],
-            grids=(layouts,),
-            foot=f"No object was {listed(unseen, 'or')}." if unseen and layouts.lines else "",
+            sentences=sentences,
+            grids=(_layouts(stores, seen),),
+            foot=f"No object was {listed(unseen, 'or')}." if unseen and stores else "",
         ),
-        Part(chart="power-cuts" if layouts.lines else ""),
-        Part("By API, size and way of writing", grids=(_kinds(found, seen),), folded=True),
-        Part("Objects, by name", grids=(_examples(found),), foot=" ".join(more), folded=True),
+        Part(chart="power-cuts" if stores else ""),
+        Part("By API, size and way of writing", grids=(_kinds(tried, seen),), folded=True),
+        _examples(tried),
         Part("Cuts after which a store did not serve", sentences=failures),
         Part(
             "The controls",
             text="The same stores with syncs that keep nothing during the load: they must lose "
             "objects. What they lose says nothing about a layout; where a control loses nothing, "
             "no layout is proven to keep anything.",
-            grids=(controls,),
-            chart="power-cut-controls" if controls.lines else "",
+            grids=(_controls(controls, seen),),
+            chart="power-cut-controls" if controls else "",
         ),
     )
-    return Section(
-        "durability",
-        "What survives a power cut",
-        parts,
-        [*(one.sentence for one in found), *failures],
-        (_brief(found),),
-    )
+    title = "What survives a power cut"
+    return Section("durability", title, parts, [*sentences, *failures], (_brief(tried),))
 
 
-def _brief(found: Sequence[LayoutDurability]) -> Grid:
-    """Only findings that there are have a column."""
-    seen = [one for one in FINDINGS if one == "lost" or _is_seen(one, found)]
-    head = ("layout", "verdict", "cuts", "served", "objects", *(FINDING_WORDS[one] for one in seen))
+def _seen(tried: Sequence[LayoutDurability], always: Sequence[Finding]) -> list[Finding]:
+    """The findings that have a column."""
+    every = [series for layout in tried for series in (layout.store, layout.control)]
+    return [
+        finding
+        for finding in FINDINGS
+        if finding in always or any(series.count(finding) for series in every)
+    ]
+
+
+def _brief(tried: Sequence[LayoutDurability]) -> Grid:
+    seen = _seen(tried, ("lost",))
+    names = [FINDING_WORDS[finding] for finding in seen]
+    head = ("layout", "verdict", "cuts", "served", "objects", *names, "serves s")
+    series = [(each.layout, each.judgement.replace("-", " "), each.store) for each in tried]
+    series += [
+        (f"{each.layout}, control", "lost" if each.control.losing else "lost nothing", each.control)
+        for each in tried
+        if each.control.made
+    ]
     lines = [
-        (one.layout, one.judgement.replace("-", " "), *_brief_cells(one.store, seen))
-        for one in found
-    ]
-    lines += [
         (
-            f"{one.layout}, control",
-            "lost" if one.control.losing else "lost nothing",
-            *_brief_cells(one.control, seen),
+            *(name, verdict, str(cuts.made), str(cuts.served), f"{cuts.acknowledged:,}"),
+            *(f"{cuts.count(finding):,}" for finding in seen),
+            UNKNOWN if cuts.serves_s is None else show_figure(cuts.serves_s[0], 2),
         )
-        for one in found
-        if one.control.made
+        for name, verdict, cuts in series
     ]
-    return Grid("", (*head, "serves s"), lines, range(2, len(head) + 1))
+    return Grid("", head, lines, range(2, len(head)))
 
 
-def _brief_cells(series: CutSeries, seen: Sequence[Finding]) -> tuple[str, ...]:
-    return (
-        str(series.made),
-        str(series.served),
-        f"{series.acknowledged:,}",
-        *(f"{series.found[one].objects:,}" for one in seen),
-        UNKNOWN if series.serves_s is None else show_figure(series.serves_s[0], 2),
-    )
-
-
-def _is_seen(finding: Finding, found: Sequence[LayoutDurability]) -> bool:
-    return any(
-        series.found[finding].objects for one in found for series in (one.store, one.control)
-    )
-
-
-def _layouts(found: Sequence[LayoutDurability], seen: Sequence[Finding]) -> Grid:
+def _layouts(tried: Sequence[LayoutDurability], seen: Sequence[Finding]) -> Grid:
     ends = ("Serves after, s", "At most, s", "Release")
     head = ("Layout", "Verdict", "Cuts that may lose", "Cuts", "Served after", *_heads(seen), *ends)
-    return Grid(
+    lines = [
+        (
+            layout.layout,
+            layout.judgement.replace("-", " "),
+            layout.share_words or UNKNOWN,
+            *(str(layout.store.made), str(layout.store.served)),
+            *_counts(layout.store, seen),
+            *(show_figure(value, 2) for value in layout.store.serves_s or (None, None)),
+            layout.release or UNKNOWN,
+        )
+        for layout in tried
+    ]
+    caption = (
         "By layout. Objects are over all cuts, and count once at each; cuts that may lose: the "
-        "95 % interval of their share",
-        head=head,
-        lines=tuple(
-            (
-                one.layout,
-                one.judgement.replace("-", " "),
-                one.share_words or UNKNOWN,
-                str(one.store.made),
-                str(one.store.served),
-                *_counts(one.store, seen),
-                *(show_figure(value, 2) for value in one.store.serves_s or (None, None)),
-                one.release or UNKNOWN,
-            )
-            for one in found
-            if one.store.made
-        ),
-        numbers=tuple(range(2, len(head) - 1)),
+        "95 % interval of their share"
     )
+    return Grid(caption, head, lines, range(2, len(head) - 1))
 
 
-def _controls(found: Sequence[LayoutDurability], seen: Sequence[Finding]) -> Grid:
+def _controls(tried: Sequence[LayoutDurability], seen: Sequence[Finding]) -> Grid:
     head = ("Layout", "Cuts", "Cuts that lost", "Served after", *_heads(seen))
-    return Grid(
-        "Controls: the syncs of the store keep nothing",
-        head=head,
-        lines=tuple(
-            (
-                one.layout,
-                str(one.control.made),
-                str(one.control.losing),
-                str(one.control.served),
-                *_counts(one.control, seen),
-            )
-            for one in found
-            if one.control.made
-        ),
-        numbers=tuple(range(1, len(head))),
-    )
+    lines = [
+        (
+            layout.layout,
+            *map(str, (layout.control.made, layout.control.losing, layout.control.served)),
+            *_counts(layout.control, seen),
+        )
+        for layout in tried
+    ]
+    caption = "Controls: the syncs of the store keep nothing"
+    return Grid(caption, head, lines, range(1, len(head)))
 
 
-def _kinds(found: Sequence[LayoutDurability], seen: Sequence[Finding]) -> Grid:
+def _kinds(tried: Sequence[LayoutDurability], seen: Sequence[Finding]) -> Grid:
     head = ("Layout", "API", "Object", "Written", *_heads(seen))
-    return Grid(
-        "By kind of objects, over all cuts; without controls",
-        head=head,
-        lines=tuple(
-            (
-                one.layout,
-                kind.api,
-                show_bytes(kind.size_bytes),
-                _WAYS[kind.way],
-                *_counts(kind, seen),
-            )
-            for one in found
-            for kind in one.store.kinds
-        ),
-        numbers=(2, *range(4, len(head))),
-    )
-
-
-def _examples(found: Sequence[LayoutDurability]) -> Grid:
-    return Grid(
-        "Examples of findings; without controls",
-        head=("Layout", "Cut", "Finding", "API", "Object", "What was seen"),
-        lines=tuple(
-            (
-                one.layout,
-                str(cut.number),
-                FINDING_WORDS[example.finding],
-                example.api,
-                f"{example.container}/{example.name}",
-                example.what,
-            )
-            for one in found
-            for cut, example in one.store.examples[:MOST_EXAMPLES]
-        ),
-        numbers=(1,),
-    )
+    lines = [
+        (layout.layout, api, show_bytes(size_bytes), _WAYS[way], *_counts(series, seen))
+        for layout in tried
+        for (api, size_bytes, way), series in layout.store.kinds.items()
+    ]
+    caption = "By kind of objects, over all cuts; without controls"
+    return Grid(caption, head, lines, (2, *range(4, len(head))))
 
 
 def _heads(seen: Sequence[Finding]) -> tuple[str, ...]:
-    return (
-        "Acknowledged",
-        "Of one cut",
-        "Deleted",
-        *(upper(FINDING_WORDS[one]) for one in seen),
-    )
+    names = [upper(FINDING_WORDS[finding]) for finding in seen]
+    return ("Acknowledged", "Of one cut", "Deleted", *names)
 
 
-def _counts(counted_in: CutSeries | KindDurability, seen: Sequence[Finding]) -> tuple[str, ...]:
-    return (
-        f"{counted_in.acknowledged:,}",
-        f"{counted_in.most_acknowledged:,}",
-        f"{counted_in.deleted:,}",
-        *(_found_words(counted_in.found[one]) for one in seen),
-    )
+def _counts(series: CutSeries, seen: Sequence[Finding]) -> Iterator[str]:
+    for count in (series.acknowledged, series.most_acknowledged, series.deleted):
+        yield f"{count:,}"
+    for finding in seen:
+        objects = series.count(finding)
+        cuts = counted(series.cuts_with(finding), "cut")
+        yield f"{objects:,} in {cuts}" if objects else "0"
 
 
-def _found_words(found: FindingCount) -> str:
-    return f"{found.objects:,} in {counted(found.cuts, 'cut')}" if found.objects else "0"
+def _examples(tried: Sequence[LayoutDurability]) -> Part:
+    """Objects with findings, by name; without those of controls."""
+    lines: list[tuple[str, ...]] = []
+    more = []
+    for layout in tried:
+        examples = [(cut.number, each) for cut in layout.store.cuts for each in cut.examples]
+        lines += [
+            (
+                *(layout.layout, str(number), FINDING_WORDS[each.finding], each.api),
+                *(f"{each.container}/{each.name}", each.what),
+            )
+            for number, each in examples[:MAX_EXAMPLES]
+        ]
+        if (left := len(examples) - MAX_EXAMPLES) > 0:
+            more.append(f"{layout.layout}: {left:,} more, in durability.jsonl of the run folder")
+    head = ("Layout", "Cut", "Finding", "API", "Object", "What was seen")
+    grid = Grid("Examples of findings; without controls", head, lines, (1,))
+    return Part("Objects, by name", grids=(grid,), foot=" ".join(more), folded=True)
 
 
 _NONE: Final = 0.5
@@ -665,25 +553,29 @@ _NONE: Final = 0.5
 
 def power_cut_charts(source: ChartSource) -> tuple[Chart, ...]:
     """The charts of a run in which power was cut, of stores and of controls; else none."""
+    tried = durability(source.data)
+    stores = {layout.layout: layout.store for layout in tried if layout.store.made}
+    controls = {f"{each.layout}, control": each.control for each in tried if each.control.made}
     charts = []
-    found = [one for one in durability(source.data) if one.store.made]
-    if found:
+    if stores:
         charts.append(
             Chart(
                 key="power-cuts",
                 title="Objects lost, by power cut",
-                finding=upper(power_words(one.mark for one in found)),
+                finding=upper(power_words(each.mark for each in tried if each.store.made)),
                 caption="Each mark is a cut, at its second of the load. ×: acknowledged objects "
                 "that were lost, torn, wrong, stale, back or unreadable. Rings: objects that "
                 "listings have wrong. Dots at the foot: cuts that lost nothing.",
-                panels=_panels({one.layout: one.store for one in found}),
+                panels=_panels(stores),
                 section="durability",
                 layouts=source.layouts,
             )
         )
-    controls = [one for one in found if one.control.made]
     if controls:
-        each = ", ".join(f"{one.layout} in {_among(one.control)}" for one in controls)
+        each = ", ".join(
+            f"{name.removesuffix(', control')} in {series.among(series.losing)}"
+            for name, series in controls.items()
+        )
         charts.append(
             Chart(
                 key="power-cut-controls",
@@ -691,7 +583,7 @@ def power_cut_charts(source: ChartSource) -> tuple[Chart, ...]:
                 finding=f"Controls must lose writes, and did: {each}",
                 caption="No results of layouts: the same stores with syncs that keep nothing "
                 "during the load. Marks as in the chart of power cuts.",
-                panels=_panels({f"{one.layout}, control": one.control for one in controls}),
+                panels=_panels(controls),
                 section="durability",
                 layouts=source.layouts,
             )
@@ -699,55 +591,45 @@ def power_cut_charts(source: ChartSource) -> tuple[Chart, ...]:
     return tuple(charts)
 
 
-def _among(series: CutSeries) -> str:
-    return f"{series.losing} of {counted(series.made, 'cut')}"
-
-
-def _panels(found: Mapping[str, CutSeries]) -> tuple[Panel, ...]:
-    rows = {title: [_row(cut) for cut in series.cuts] for title, series in found.items()}
-    every = [row for mine in rows.values() for row in mine]
+def _panels(series: Mapping[str, CutSeries]) -> tuple[Panel, ...]:
+    rows = {title: list(map(_row, cuts.cuts)) for title, cuts in series.items()}
+    every = [row for own in rows.values() for row in own]
     last = max(row["at_s"] for row in every)
     most = max(row[name] for row in every for name in ("lost", "wrong_in_listings"))
     x = AxisScale.from_zero(last or 1.0, "seconds of load before the cut")
     scale = AxisScale.logarithmic((1.0, max(most, 10)), "objects (log scale)")
     y = scale.model_copy(update={"low": _NONE})
+    none = layer("circle", "repeat", "!datum.lost", y="_none")
+    rings = layer("point", "sure", "datum.wrong_in_listings", y="wrong_in_listings")
+    rings["mark"] |= {"filled": False, "strokeWidth": 3}
+    lost = layer("point", "cross", "datum.lost", y="lost", color=BAD)
+    spec: Spec = {
+        "encoding": {"x": {**x.encoding(), "field": "at_s"}, "y": y.encoding(), "color": COLOUR},
+        "layer": [none, rings, lost],
+    }
     return tuple(
         Panel(
             key=title.replace(", ", "-"),
             title=title,
-            finding=f"lost writes in {_among(series)}",
+            finding=f"lost writes in {cuts.among(cuts.losing)}",
             rows=rows[title],
-            spec=_spec(x, y),
+            spec=spec,
         )
-        for title, series in found.items()
+        for title, cuts in series.items()
     )
 
 
 def _row(cut: PowerCut) -> dict[str, Any]:
-    lost, listed = (
-        sum(cut.count(one) for one in FINDINGS if one in which) for which in (LOSSES, LISTINGS)
-    )
     return {
         "layout": cut.layout,
         "cut": cut.number,
         "at_s": cut.at_s,
         "acknowledged": cut.acknowledged,
-        **{one.replace(" ", "_"): cut.count(one) for one in FINDINGS},
-        "lost": lost,
-        "wrong_in_listings": listed,
+        **{finding: cut.count(finding) for finding in FINDINGS},
+        "lost": sum(map(cut.count, LOSSES)),
+        "wrong_in_listings": sum(map(cut.count, LISTINGS)),
         "serves_s": cut.serves_s,
         "_none": _NONE,
-    }
-
-
-def _spec(x: AxisScale, y: AxisScale) -> Spec:
-    none = layer("circle", "repeat", "!datum.lost", y="_none")
-    rings = layer("point", "sure", "datum.wrong_in_listings", y="wrong_in_listings")
-    rings["mark"] |= {"filled": False, "strokeWidth": 3}
-    lost = layer("point", "cross", "datum.lost", y="lost", color=BAD)
-    return {
-        "encoding": {"x": {**x.encoding(), "field": "at_s"}, "y": y.encoding(), "color": COLOUR},
-        "layer": [none, rings, lost],
     }
 
 
@@ -756,16 +638,17 @@ def durability_topic(data: RunData) -> Topic | None:
     tried = [layout for layout in durability(data) if layout.store.made]
     if not tried:
         return None
-    answer = "; ".join(map(survived, tried))
-    shares = []
-    for layout in tried:
-        most = "at most " if layout.judgement == "kept" else ""
-        shares += [f"{most}{layout.share_words} on {layout.layout}"] if not layout.why else []
+    answer = "; ".join(layout.headline for layout in tried)
+    shares = [
+        f"{'' if layout.loss else 'at most '}{layout.share_words} on {layout.layout}"
+        for layout in tried
+        if not layout.why
+    ]
     head = ("", "cuts that lost", "acknowledged", "listed wrongly", "serves after", "control lost")
     slide = Slide(
         title=answer,
         caveat=f"Such cuts that lose something (95 %): {listed(shares)}" if shares else "",
-        table=table_of(head, [_cuts(layout) for layout in tried]),
+        table=table_of(head, map(_cells, tried)),
         foot="Acknowledged: objects, each counted once at every cut. The control has syncs that "
         "keep nothing, and must lose writes.",
         notes=tuple(layout.sentence for layout in tried),
@@ -774,33 +657,20 @@ def durability_topic(data: RunData) -> Topic | None:
     return Topic(question=question, answer=answer, slides=(slide,))
 
 
-def _cuts(layout: LayoutDurability) -> list[str | SlideCell]:
-    store, control = layout.store, layout.control
-    lost = layout.judgement == "lost"
-    told = "cannot tell" if layout.why else f"{store.losing} of {store.made}"
+def _cells(layout: LayoutDurability) -> list[str | SlideCell]:
+    store, control, lost = layout.store, layout.control, bool(layout.loss)
     return [
         layout.layout,
-        SlideCell(told, bold=lost, ink=SLIDE_BAD if lost else INK),
+        SlideCell(layout.mark.count, bold=lost, ink=SLIDE_BAD if lost else INK),
         f"{store.acknowledged:,}",
-        f"{sum(store.found[finding].objects for finding in LISTINGS):,}",
+        f"{store.count(*LISTINGS):,}",
         "did not" if store.serves_s is None else f"{show_figure(store.serves_s[0], 2)} s",
         f"{control.losing} of {control.made}" if control.made else "not run",
     ]
 
 
-def survived(durability: LayoutDurability) -> str:
-    """`rgw-beast: 0 of 22,892 acknowledged objects lost in 20 power cuts`."""
-    if durability.judgement == "cannot-tell":
-        return f"{durability.layout}: cannot tell, since {durability.why}"
-    store = durability.store
-    if durability.judgement == "kept":
-        lost = f"0 of {store.acknowledged:,} acknowledged objects lost"
-        return f"{durability.layout}: {lost} in {counted(store.made, 'power cut')}"
-    return f"{durability.layout} {durability.mark.loss}"
-
-
 FEATURE: Final = Feature(
-    answer=lambda data: "; ".join(map(survived, durability(data))),
+    answer=lambda data: "; ".join(layout.headline for layout in durability(data)),
     tables=(DURABILITY,),
     charts={"power-cuts": ChartKind(power_cut_charts)},
     sections=durability_sections,

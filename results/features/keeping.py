@@ -2,145 +2,118 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from weighbridge.common.quantities import show_bytes
-from weighbridge.common.record import Record
-from weighbridge.common.structure import Structure
 from weighbridge.results.judge.run_data import RunData, of_run
 from weighbridge.results.numbers import UNKNOWN
 from weighbridge.results.run.durability import DaemonMemory, Kept, KeptObjects, read_kept
 from weighbridge.results.show.feature import Feature
 from weighbridge.results.show.section import Part, Section, grid_of
-from weighbridge.results.show.table import Filled, Line, Table, columns, line
+from weighbridge.results.show.table import Line, Table, columns, line
 from weighbridge.results.show.tables import RUN
-from weighbridge.suites import Api, DriverName
 
-ALL = "all daemons"
+ALL: Final = "all daemons"
 """The role of the line that sums up a layout."""
 
 
-class KeptRow(Record):
-    """The prepared objects of one workload on one layout, over repeats: means, and the range."""
-
-    layout: str
-    workload: str
-    api: Api
-    driver: DriverName
-    objects: int
-    stored_bytes: int
-    compressible: float | None
-    disk_bytes: float
-    """By how much what objects take grew, all copies and fragments counted."""
-    times: float | None
-    """Bytes on disks per byte stored; None of empty objects."""
-    least_times: float | None
-    most_times: float | None
-    beside_bytes: float | None
-    """By how much databases and metadata grew; None: unknown, or in `disk_bytes`."""
-    repeats: int
-    how: str
-
-    @property
-    def object_bytes(self) -> float:
-        """Mean size of an object."""
-        return self.stored_bytes / self.objects if self.objects else 0.0
-
-
-class MemoryRow(Record):
-    """The daemons of one role in a layout, over all readings. None: unknown of a daemon."""
-
-    layout: str
-    role: str
-    hosts: tuple[str, ...]
-    daemons: int
-    least_bytes: int | None
-    """Of one daemon."""
-    most_bytes: int | None
-    sum_bytes: int | None
-    """The most of all of them at the same time."""
-    peak_bytes: int | None
-    """The most of one daemon at any time."""
-
-
-class Costs(Record):
-    """What it costs to keep objects, layout by layout."""
-
-    kept: tuple[KeptRow, ...] = ()
-    memory: tuple[MemoryRow, ...] = ()
-
-
 @of_run
-def kept_costs(data: RunData) -> Costs:
-    """What was read of objects and daemons."""
-    return costs(read_kept(data.store.folder), [one.name for one in data.plan.layouts])
+def _read(data: RunData) -> Kept:
+    return read_kept(data.store.folder)
 
 
-def costs(found: Kept, layouts: Sequence[str]) -> Costs:
-    """The costs of these layouts, in their order; layouts without readings have no rows."""
-    return Costs(
-        kept=tuple(row for name in layouts for row in _kept(found.objects, name)),
-        memory=tuple(row for name in layouts for row in _memory(found.memory, name)),
+def _kept_lines(data: RunData) -> Iterator[Line]:
+    """A line for each layout, workload, API and driver, in the order of layouts."""
+    for layout in data.plan.layouts:
+        structure = data.plan.structures.get(layout.name)
+        planned = None if structure is None else structure.redundancy_words
+        groups: dict[tuple[str, str, str], list[KeptObjects]] = {}
+        for reading in _read(data).objects:
+            if reading.layout == layout.name:
+                place = (reading.workload, reading.api, reading.driver)
+                groups.setdefault(place, []).append(reading)
+        for readings in groups.values():
+            yield _kept_line(readings, planned)
+
+
+def _kept_line(readings: Sequence[KeptObjects], planned: str | None) -> Line:
+    """Means over repeats, and the range of what a byte takes."""
+    last = readings[-1]
+    grown = [reading.after_bytes - reading.before_bytes for reading in readings]
+    times = [reading.times for reading in readings if reading.times is not None]
+    databases = [reading.beside_bytes for reading in readings if reading.beside_bytes is not None]
+    least, most, each = min(times, default=None), max(times, default=None), _mean(times)
+    object_bytes = last.stored_bytes / last.objects if last.objects else 0.0
+    return line(
+        last,
+        planned=planned,
+        object_bytes=object_bytes,
+        disk_bytes=_mean(grown),
+        times=each,
+        least_times=least,
+        most_times=most,
+        beside_bytes=_mean(databases) if len(databases) == len(readings) else None,
+        repeats=len(readings),
+    ).showing(
+        {
+            "object_bytes": show_bytes(object_bytes),
+            "compressible": "random" if last.compressible is None else f"{last.compressible:.0%}",
+            "objects": f"{last.objects:,}",
+            "times": UNKNOWN if each is None else f"{each:.2f}",
+            "least_times": _range(least, most, ".2f"),
+        }
     )
 
 
-def _kept(found: Sequence[KeptObjects], layout: str) -> list[KeptRow]:
-    same: dict[tuple[str, Api, DriverName], list[KeptObjects]] = {}
-    for one in found:
-        if one.layout == layout:
-            same.setdefault((one.workload, one.api, one.driver), []).append(one)
-    rows = []
-    for (workload, api, driver), ones in same.items():
-        times = [one.times for one in ones if one.times is not None]
-        beside = [one.beside_bytes for one in ones if one.beside_bytes is not None]
-        rows.append(
-            KeptRow(
-                layout=layout,
-                workload=workload,
-                api=api,
-                driver=driver,
-                objects=ones[-1].objects,
-                stored_bytes=ones[-1].stored_bytes,
-                compressible=ones[-1].compressible,
-                disk_bytes=sum(one.after_bytes - one.before_bytes for one in ones) / len(ones),
-                times=sum(times) / len(times) if times else None,
-                least_times=min(times, default=None),
-                most_times=max(times, default=None),
-                beside_bytes=sum(beside) / len(beside) if len(beside) == len(ones) else None,
-                repeats=len(ones),
-                how=ones[-1].how,
-            )
-        )
-    return rows
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
 
 
-def _memory(found: Sequence[DaemonMemory], layout: str) -> list[MemoryRow]:
-    mine = [one for one in found if one.layout == layout]
-    roles = list(dict.fromkeys(one.role for one in mine))
-    rows = [_role(layout, role, [one for one in mine if one.role == role]) for role in roles]
-    return [*rows, _role(layout, ALL, mine)] if len(roles) > 1 else rows
+def _memory_lines(data: RunData) -> Iterator[Line]:
+    """A line for each layout and role, and, of several roles, one for all daemons."""
+    for layout in data.plan.layouts:
+        roles: dict[str, list[DaemonMemory]] = {}
+        for reading in _read(data).memory:
+            if reading.layout == layout.name:
+                roles.setdefault(reading.role, []).append(reading)
+        for role, readings in roles.items():
+            yield _memory_line(layout.name, role, readings)
+        if len(roles) > 1:
+            every = [reading for reading in _read(data).memory if reading.layout == layout.name]
+            yield _memory_line(layout.name, ALL, every)
 
 
-def _role(layout: str, role: str, ones: Sequence[DaemonMemory]) -> MemoryRow:
-    readings: dict[tuple[int, str], list[DaemonMemory]] = {}
-    for one in ones:
-        readings.setdefault((one.repeat, one.workload), []).append(one)
-    each = [one.resident_bytes for one in ones]
-    sizes = [size for size in each if size is not None]
-    known = len(sizes) == len(each)
-    peaks = [one.peak_bytes for one in ones if one.peak_bytes is not None]
-    sums = [sum(one.resident_bytes or 0 for one in same) for same in readings.values()]
-    return MemoryRow(
+def _memory_line(layout: str, role: str, readings: Sequence[DaemonMemory]) -> Line:
+    """Over all readings; unknown if it is unknown of a daemon."""
+    sizes = [one.resident_bytes for one in readings if one.resident_bytes is not None]
+    peaks = [one.peak_bytes for one in readings if one.peak_bytes is not None]
+    sums: dict[tuple[int, str], int] = {}
+    for reading in readings:
+        moment = (reading.repeat, reading.workload)
+        sums[moment] = sums.get(moment, 0) + (reading.resident_bytes or 0)
+    known = len(sizes) == len(readings)
+    least, most = (min(sizes), max(sizes)) if known else (None, None)
+    each = _range(least, most, ",.1f", 2**20, " MiB")
+    return line(
         layout=layout,
         role=role,
-        hosts=tuple(dict.fromkeys(one.host for one in ones)),
-        daemons=len({(one.host, one.daemon) for one in ones}),
-        least_bytes=min(sizes) if known else None,
-        most_bytes=max(sizes) if known else None,
-        sum_bytes=max(sums) if known else None,
-        peak_bytes=max(peaks) if len(peaks) == len(ones) else None,
-    )
+        hosts=tuple(dict.fromkeys(reading.host for reading in readings)),
+        daemons=len({(reading.host, reading.daemon) for reading in readings}),
+        least_bytes=least,
+        most_bytes=most,
+        sum_bytes=max(sums.values()) if known else None,
+        peak_bytes=max(peaks) if len(peaks) == len(readings) else None,
+    ).showing({"least_bytes": "", "peak_bytes": ""} if role == ALL else {"least_bytes": each})
+
+
+def _range(
+    least: float | None, most: float | None, form: str, unit: int = 1, name: str = ""
+) -> str:
+    if least is None or most is None:
+        return UNKNOWN
+    low, high = f"{least / unit:{form}}", f"{most / unit:{form}}"
+    return f"{low}{name}" if low == high else f"{low} to {high}{name}"
 
 
 KEPT: Final = Table(
@@ -166,7 +139,7 @@ beside_bytes number B | Growth of databases and metadata. | Databases beside
 repeats integer | How often it was read. | Repeats
 how text | Where it was read.
 """),
-    lambda data: kept_table(kept_costs(data), data.plan.structures).lines,
+    _kept_lines,
 )
 MEMORY: Final = Table(
     "memory",
@@ -182,69 +155,31 @@ most_bytes integer B | The most of one.
 sum_bytes integer B | The most of all together. | All together
 peak_bytes integer B | The most of one at any time. | Peak of one
 """),
-    lambda data: memory_table(kept_costs(data)).lines,
+    _memory_lines,
 )
-
-
-def kept_table(costs: Costs, structures: Mapping[str, Structure]) -> Filled:
-    """What objects take; `structures`: how each layout is planned, if known."""
-    return Filled(KEPT, tuple(_kept_line(row, structures.get(row.layout)) for row in costs.kept))
-
-
-def _kept_line(row: KeptRow, structure: Structure | None) -> Line:
-    return line(row, planned=None if structure is None else structure.redundancy_words).showing(
-        {
-            "object_bytes": show_bytes(row.object_bytes),
-            "compressible": "random" if row.compressible is None else f"{row.compressible:.0%}",
-            "objects": f"{row.objects:,}",
-            "times": UNKNOWN if row.times is None else f"{row.times:.2f}",
-            "least_times": _range(row.least_times, row.most_times, 1, ""),
-        }
-    )
-
-
-def memory_table(costs: Costs) -> Filled:
-    """The memory of daemons."""
-    return Filled(MEMORY, tuple(map(_memory_line, costs.memory)))
-
-
-def _memory_line(row: MemoryRow) -> Line:
-    if row.role == ALL:
-        return line(row).showing({"least_bytes": "", "peak_bytes": ""})
-    return line(row).showing(
-        {"least_bytes": _range(row.least_bytes, row.most_bytes, 2**20, " MiB")}
-    )
-
-
-def _range(least: float | None, most: float | None, unit: int, name: str) -> str:
-    if least is None or most is None:
-        return UNKNOWN
-    digits = 2 if unit == 1 else 1
-    low, high = (f"{one / unit:,.{digits}f}" for one in (least, most))
-    return f"{low}{name}" if low == high else f"{low} to {high}{name}"
 
 
 def keeping_sections(data: RunData) -> Iterator[Section]:
     """What it costs to keep objects; none where nothing was read."""
-    cost = kept_costs(data)
-    how = {row.layout: row.how for row in cost.kept}
-    read = "; ".join(f"{layout}: {where}" for layout, where in how.items())
+    kept, memory = KEPT.of_runs([data]), MEMORY.of_runs([data])
+    places = zip(kept.column("layout"), kept.column("how"), strict=True)
+    read = "; ".join(f"{layout}: {how}" for layout, how in dict(places).items())
     parts = (
         Part(
             text="How much the stores grew while the objects of a workload were prepared, all "
             "copies and fragments counted; means over repeats. The growth of databases and "
             "metadata is shown next to it, and is no part of the figure per byte: databases grow "
             f"in steps. Read from {read}.",
-            grids=(grid_of("Bytes on disks", kept_table(cost, data.plan.structures)),),
+            grids=(grid_of("Bytes on disks", kept),),
         ),
         Part(
             text="Memory that was resident after the steps of each workload, pages shared by "
             "processes of a daemon counted once; over all readings. The peak is since the start, "
             "and not known of daemons with several processes.",
-            grids=(grid_of("Memory of daemons", memory_table(cost)),),
+            grids=(grid_of("Memory of daemons", memory),),
         ),
     )
-    if cost.kept or cost.memory:
+    if kept.lines or memory.lines:
         yield Section("keeping", "What it costs to keep", parts, folded=True)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from weighbridge.common.errors import WeighbridgeError
 from weighbridge.results.features.durability import durability, with_power_marks
-from weighbridge.results.features.layers.staircases import stairs_of, with_ceilings
+from weighbridge.results.features.staircase import stairs_of, with_ceilings
 from weighbridge.results.features.tuning.tuning_result import (
     setting_results,
     tuning_comparison,

@@ -8,25 +8,15 @@ values and no bell. Layouts are compared by the longest stall, the time to detec
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from statistics import mean, median
 from typing import Any, Final, get_args
 
-from pydantic import NonNegativeFloat
-
-from weighbridge.common.record import Record
 from weighbridge.results.figures.doubt import Doubt, PairDoubt, doubt_brief, few
 from weighbridge.results.figures.metrics import METRICS, MetricKey
-from weighbridge.results.figures.reading import (
-    OutageFigures,
-    OutageSecond,
-    Times,
-    figures,
-    series,
-    times_of,
-)
+from weighbridge.results.figures.reading import OutageSecond, Times, figures, series, times_of
 from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.figures.validity import class_words
@@ -34,22 +24,10 @@ from weighbridge.results.judge.comparing import compare
 from weighbridge.results.judge.comparison import Comparison, Kind, Verdict, kind_of, subjects
 from weighbridge.results.judge.host_equality import unequal_shares
 from weighbridge.results.judge.run_data import RunData, of_run
-from weighbridge.results.judge.trust import (
-    SignState,
-    TrustSign,
-    control_signs,
-    driver_sign,
-    failures_sign,
-    hosts_sign,
-    machine_sign,
-    repeats_sign,
-    rows_left_out,
-    steadiness_words,
-)
+from weighbridge.results.judge.trust import TrustSign, rows_left_out, steadiness_words, trust
 from weighbridge.results.numbers import UNKNOWN, counted, show_figure, upper
-from weighbridge.results.run import ResolvedPlan, StepKey, StepResult, Telemetry
+from weighbridge.results.run import StepKey, Telemetry
 from weighbridge.results.run.durability import Outage, read_outages
-from weighbridge.results.run.telemetry import Attested
 from weighbridge.results.show.chart import (
     BAD,
     COLOUR,
@@ -65,52 +43,54 @@ from weighbridge.results.show.feature import Feature
 from weighbridge.results.show.scales import AxisScale
 from weighbridge.results.show.section import Grid, Part, Section, grid_of
 from weighbridge.results.show.slide import Point, Slide, SlideCard, Topic, bar_chart
-from weighbridge.results.show.table import Cell, Column, Filled, Line, Table, columns, line
+from weighbridge.results.show.table import Cell, Column, Line, Table, columns, line
 from weighbridge.results.show.tables import RUN, doubt_texts
 
 STORING: Final = ("storage", "shared")
+"""Tiers of the hosts that keep data."""
 
 
-class Spread(Record):
+@dataclass(frozen=True)
+class Spread:
     """A figure over repeats: its median and its range."""
 
-    middle: NonNegativeFloat
-    least: NonNegativeFloat
-    most: NonNegativeFloat
+    middle: float
+    least: float
+    most: float
     at_least: bool = False
     """Whether one of them is a lower bound."""
+
+    @classmethod
+    def of(cls, values: Sequence[float | None], *, at_least: bool = False) -> Spread | None:
+        """None without values, and if one of them is unknown."""
+        known = [float(value) for value in values if value is not None]
+        if not known or len(known) < len(values):
+            return None
+        return cls(median(known), min(known), max(known), at_least)
 
     @property
     def words(self) -> str:
         """`3.2 (2.1 to ≥ 60)`."""
         sign = "≥ " * self.at_least
-        middle, least, most = (show_figure(one, 2) for one in (self.middle, self.least, self.most))
+        middle, least, most = (show_figure(end, 2) for end in (self.middle, self.least, self.most))
         if least == most:
             return f"{sign}{middle}"
         return f"{middle} ({least} to {sign}{most})"
 
 
-class Traffic(Record):
-    """MB/s that hosts which keep data sent, the load's own part included; None: unknown, or no such
-    time.
-    """
-
-    before_mb_s: NonNegativeFloat | None = None
-    away_mb_s: NonNegativeFloat | None = None
-    back_mb_s: NonNegativeFloat | None = None
-
-
-class CurveSecond(Record):
+@dataclass(frozen=True)
+class CurveSecond:
     """One second of a layout, over its repeats: means, and the median p99."""
 
     second: int
-    ops_s: NonNegativeFloat
-    errors_s: NonNegativeFloat
-    p99_ms: NonNegativeFloat | None
-    in_flight: NonNegativeFloat | None
+    ops_s: float
+    errors_s: float
+    p99_ms: float | None
+    in_flight: float | None
 
 
-class OutageRow(Record):
+@dataclass(frozen=True)
+class OutageRow:
     """One layout, kind of requests and worker count."""
 
     row: Row
@@ -119,16 +99,20 @@ class OutageRow(Record):
     fault_s: float
     back_s: float | None
     """When, in the window; medians."""
-    returned_s: NonNegativeFloat | None = None
-    errors: dict[str, int]
+    returned_s: float | None
+    """How long starting it took."""
+    errors: Mapping[str, int]
     """From the fault on, by class, over all repeats."""
-    noticed_s: Spread | None = None
+    noticed_s: Spread | None
     """Until the store, or its front, said that something was missing; None: none of them did."""
-    noticed_by: str = ""
-    clean_s: Spread | None = None
+    noticed_by: str
+    clean_s: Spread | None
     """From the return until the store had all of its parts and copies; None: it does not say."""
-    traffic: Traffic = Traffic()
-    settings: dict[str, str]
+    traffic_mb_s: tuple[float | None, float | None, float | None]
+    """Sent by hosts that keep data, the load's own part included: before the fault, until the
+    return, after it; None: unknown, or no such time.
+    """
+    settings: Mapping[str, str]
     """What decides how the layout meets it."""
     seconds: tuple[CurveSecond, ...]
 
@@ -138,30 +122,36 @@ class OutageRow(Record):
 
     def spread(self, metric: MetricKey) -> Spread | None:
         """A metric over the repeats that count; None if unknown of one."""
-        figures = [point.figure(metric) for point in self.row.used]
-        return _spread(
-            [one.value for one in figures], at_least=any(one.at_least for one in figures)
-        )
+        each = [point.figure(metric) for point in self.row.used]
+        at_least = any(figure.at_least for figure in each)
+        return Spread.of([figure.value for figure in each], at_least=at_least)
 
     @property
     def error_words(self) -> str:
-        return class_words(self.errors) or "none"
+        return class_words(dict(self.errors)) or "none"
 
     @property
     def doubts(self) -> tuple[Doubt, ...]:
         """Why its figures are in doubt, that there are few repeats included."""
         short = few(self.row.repeats)
-        return (*self.row.doubts, *([] if short is None else [short]))
+        return self.row.doubts if short is None else (*self.row.doubts, short)
 
     @property
     def sentence(self) -> str:
         """What was seen, without a ranking."""
         if not self.row.used:
             return f"{self.layout}: {'; '.join(self.row.notes) or 'not measured'}."
+        recover, stall, missed = map(self.spread, ("recover", "stall", "missed"))
         what = "; ".join(self.what) if len(self.what) < 3 else _fault_words(self.row)
-        words = [f"{self.layout} ({what}): {self._words('recover', 'back at 90 % of its rate')}"]
-        words.append(self._words("stall", "longest stall of a worker", after=False))
-        missed = self.spread("missed")
+        back = "unknown" if recover is None else f"after {recover.words} s"
+        text = f"{self.layout} ({what}): back at 90 % of its rate"
+        if recover is not None and recover.most <= 1 and not recover.at_least:
+            # No complete second was below.
+            words = [f"{text} within a second"]
+        else:
+            words = [f"{text}{':' * (recover is None)} {back}"]
+        longest = ": unknown" if stall is None else f" {stall.words} s"
+        words.append(f"longest stall of a worker{longest}")
         if missed is not None:
             words.append(f"{missed.words} s of work missed")
         failed = sum(self.errors.values())
@@ -170,21 +160,14 @@ class OutageRow(Record):
             words.append(f"{self.noticed_by} noticed after {self.noticed_s.words} s")
         if self.clean_s is not None:
             words.append(f"complete {self.clean_s.words} s after the return")
-        seen = f"seen in {counted(self.row.repeats, 'repeat')}"
-        doubt = f"; {doubt_brief(self.doubts)}" if self.doubts else ""
         valid = "" if self.row.valid else ", none of them valid"
-        return f"{'; '.join(words)}; {seen}{valid}{doubt}."
-
-    def _words(self, metric: MetricKey, name: str, *, after: bool = True) -> str:
-        found = self.spread(metric)
-        if found is None:
-            return f"{name}: unknown"
-        if after and found.most <= 1 and not found.at_least:  # no complete second was below
-            return f"{name} within a second"
-        return f"{name} {'after ' if after else ''}{found.words} s"
+        words.append(f"seen in {counted(self.row.repeats, 'repeat')}{valid}")
+        words += [doubt_brief(self.doubts)] if self.doubts else []
+        return f"{'; '.join(words)}."
 
 
-class OutageKind(Record):
+@dataclass(frozen=True)
+class OutageKind:
     """One kind of requests, fault and worker count: the layouts side by side."""
 
     key: str
@@ -193,22 +176,29 @@ class OutageKind(Record):
     between: tuple[PairDoubt, ...] = ()
     """Why layouts are not like each other."""
 
+    def doubt(self, rows: Sequence[OutageRow]) -> str:
+        """The doubts about some of its rows, in brief."""
+        layouts = {row.layout for row in rows}
+        doubts = [doubt for row in rows for doubt in row.doubts]
+        doubts += [pair.doubt for pair in self.between if layouts.issuperset(pair.layouts)]
+        return doubt_brief(doubts)
+
+    @property
+    def title(self) -> str:
+        """The longest stall on each layout; no ranking."""
+        stalls = [(row.layout, row.spread("stall")) for row in self.rows]
+        words = [f"{stall.words} s on {layout}" for layout, stall in stalls if stall is not None]
+        return f"Longest stall of a worker: {', '.join(words)}" if words else upper(self.about)
+
     @property
     def headline(self) -> str:
-        """The longest stall on each layout, with its doubts, for a title; no ranking."""
-        known = [(row, found) for row in self.rows if (found := row.spread("stall")) is not None]
-        if not known:
-            return upper(self.about)
-        words = ", ".join(f"{found.words} s on {row.layout}" for row, found in known)
-        names = {row.layout for row, _ in known}
-        doubts = [doubt for row, _ in known for doubt in row.doubts]
-        doubts += [one.doubt for one in self.between if names.issuperset(one.layouts)]
-        return f"Longest stall of a worker: {words}" + (
-            f" ({doubt_brief(doubts)})" if doubts else ""
-        )
+        """The title with its doubts."""
+        doubt = self.doubt([row for row in self.rows if row.spread("stall") is not None])
+        return f"{self.title} ({doubt})" if doubt else self.title
 
 
-class Outages(Record):
+@dataclass(frozen=True)
+class Outages:
     """All that died in a run."""
 
     kinds: tuple[OutageKind, ...] = ()
@@ -221,229 +211,171 @@ class Outages(Record):
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        found = [f"{upper(kind.about)}: {row.sentence}" for kind in self.kinds for row in kind.rows]
-        effects = () if self.comparison is None else self.comparison.effects
-        cells = [one for one in effects if one.workers is not None]
-        claims = [upper(one.text) for one in cells if one.claimed]
-        counts = Counter(one.verdict for one in cells)
-        words = ", ".join(f"{counts[one]} {one}" for one in get_args(Verdict) if counts[one])
-        doubts = dict.fromkeys(doubt.what for one in cells for doubt in one.doubts)
-        why = f" ({', '.join(doubts)})" if doubts else ""
-        first = "" if self.comparison is None else self.comparison.baseline
-        total = (
-            f"Longest stalls, times to detect and to 90 %, {len(cells)} cells compared with "
-            f"{first}: {words}{why}."
-        )
-        return (*found, *claims, *([total] if cells else []))
-
-
-Read = Callable[[StepKey], Telemetry | None]
+        texts = [f"{upper(kind.about)}: {row.sentence}" for kind in self.kinds for row in kind.rows]
+        if self.comparison is None:
+            return tuple(texts)
+        cells = [cell for cell in self.comparison.effects if cell.workers is not None]
+        texts += [upper(cell.text) for cell in cells if cell.claimed]
+        if cells:
+            counts = Counter(cell.verdict for cell in cells)
+            words = [f"{counts[each]} {each}" for each in get_args(Verdict) if counts[each]]
+            doubts = dict.fromkeys(doubt.what for cell in cells for doubt in cell.doubts)
+            why = f" ({', '.join(doubts)})" if doubts else ""
+            texts.append(
+                f"Longest stalls, times to detect and to 90 %, {len(cells)} cells compared with "
+                f"{self.comparison.baseline}: {', '.join(words)}{why}."
+            )
+        return tuple(texts)
 
 
 @of_run
 def outages(data: RunData) -> Outages:
-    """What died in a run, and what its layouts did then."""
+    """What died in a run, and what its layouts did then; nothing without workloads with a fault."""
+    plan = data.plan
     broken = [] if data.tuning else [row for row in data.every_row if row.fault is not None]
-    return outages_of(
-        data.plan,
-        data.in_doubt(broken),
-        data.steps,
-        read_outages(data.store.folder),
-        data.store.telemetry,
-        data.between if broken else (),
-    )
-
-
-def outages_of(
-    plan: ResolvedPlan,
-    rows: Sequence[Row],
-    steps: Mapping[StepKey, StepResult],
-    outages: Mapping[StepKey, Outage],
-    telemetry: Read,
-    between: Sequence[PairDoubt] = (),
-) -> Outages:
-    """What died in a run; nothing without workloads with a fault. `rows` are those of them."""
-    if not rows:
+    if not broken:
         return Outages()
+    rows = data.in_doubt(broken)
     own = [row for row in rows if row.layout not in plan.twins]
-    names = subjects(own)
+    names, recorded = subjects(own), read_outages(data.store.folder)
     groups: dict[tuple[Kind, int], list[Row]] = {}
     for row in own:
         groups.setdefault((kind_of(row), row.workers), []).append(row)
     kinds = tuple(
         OutageKind(
             key=f"{kind[0]}-{kind[1]}-{kind[2]}-w{workers}",
-            about=f"{names[kind]} by {counted(workers, 'worker')}, {_fault_words(same[0])}",
-            rows=tuple(_row(row, steps, outages, telemetry) for row in same),
-            between=tuple(between),
+            about=f"{names[kind]} by {counted(workers, 'worker')}, {_fault_words(alike[0])}",
+            rows=tuple(_outage_row(data, recorded, row) for row in alike),
+            between=data.between,
         )
-        for (kind, workers), same in groups.items()
+        for (kind, workers), alike in groups.items()
     )
     several = len({row.layout for row in rows}) > 1
-    comparison = compare(rows, plan.twins, plan.suite.bounds, between) if several else None
-    return Outages(kinds=kinds, comparison=comparison)
-
-
-def _row(
-    row: Row,
-    steps: Mapping[StepKey, StepResult],
-    outages: Mapping[StepKey, Outage],
-    telemetry: Read,
-) -> OutageRow:
-    keys = [key for key in map(_key_of(row), [one.repeat for one in row.used]) if key in steps]
-    made = [outages[key] for key in keys if key in outages]
-    times = [times_of(row.fault, outages.get(key)) for key in keys if row.fault is not None]
-    each = [
-        series(measured.seconds, measured.window_s, (row.operation,))
-        for key in keys
-        if (measured := steps[key].measurement) is not None
-    ]
-    watched = [
-        (when, found) for key, when in zip(keys, times, strict=True) if (found := telemetry(key))
-    ]
-    noticed, by = _noticed(made, watched)
-    backs = [one.back_s for one in times if one.back_s is not None]
-    returned = [one.back.done_s - one.back.begun_s for one in made if one.back is not None]
-    errors: Counter[str] = Counter()
-    for point_errors in _errors(row, steps, keys, times):
-        errors.update(point_errors)
-    return OutageRow(
-        row=row,
-        what=tuple(dict.fromkeys(one.words for one in made)),
-        fault_s=median([one.fault_s for one in times]) if times else 0.0,
-        back_s=median(backs) if backs else None,
-        returned_s=median(returned) if returned else None,
-        errors=dict(errors),
-        noticed_s=noticed,
-        noticed_by=by,
-        clean_s=_spread([one.clean_s for one in made]) if made else None,
-        traffic=_traffic(watched),
-        settings=made[-1].settings if made else {},
-        seconds=_curve(each),
-    )
+    comparison = compare(rows, plan.twins, plan.suite.bounds, data.between) if several else None
+    return Outages(kinds, comparison)
 
 
 def _fault_words(row: Row) -> str:
     return "" if row.fault is None else row.fault.words
 
 
-def _key_of(row: Row) -> Callable[[int], StepKey]:
-    def key(repeat: int) -> StepKey:
-        return StepKey(
+def _outage_row(data: RunData, recorded: Mapping[StepKey, Outage], row: Row) -> OutageRow:
+    died: list[Outage] = []
+    times: list[Times] = []
+    watched: list[tuple[Times, Telemetry]] = []
+    curves: list[Sequence[OutageSecond]] = []
+    errors: Counter[str] = Counter()
+    for point in row.used:
+        key = StepKey(
             layout=row.layout,
             api=row.api,
             workload=row.workload,
             workers=row.workers,
-            repeat=repeat,
+            repeat=point.repeat,
             driver=row.driver,
         )
+        if key not in data.steps or row.fault is None:
+            continue
+        outage, measured = recorded.get(key), data.steps[key].measurement
+        when = times_of(row.fault, outage)
+        times.append(when)
+        died += [outage] if outage is not None else []
+        if (telemetry := data.store.telemetry(key)) is not None:
+            watched.append((when, telemetry))
+        if measured is not None:
+            curves.append(series(measured.seconds, measured.window_s, (row.operation,)))
+            after = figures(measured, row.operation, when)
+            errors.update({} if after is None else after.errors)
+    noticed_s, noticed_by = Spread.of([each.noticed_s for each in died]), "the store"
+    if noticed_s is None:
+        noticed_s, noticed_by = Spread.of([_down_s(*each) for each in watched]), "HAProxy"
+    backs = [when.back_s for when in times if when.back_s is not None]
+    starts = [each.back.done_s - each.back.begun_s for each in died if each.back is not None]
+    return OutageRow(
+        row=row,
+        what=tuple(dict.fromkeys(each.words for each in died)),
+        fault_s=median([when.fault_s for when in times]) if times else 0.0,
+        back_s=median(backs) if backs else None,
+        returned_s=median(starts) if starts else None,
+        errors=dict(errors),
+        noticed_s=noticed_s,
+        noticed_by="" if noticed_s is None else noticed_by,
+        clean_s=Spread.of([each.clean_s for each in died]),
+        traffic_mb_s=_traffic(watched),
+        settings=died[-1].settings if died else {},
+        seconds=_curve(curves),
+    )
 
-    return key
 
-
-def _errors(
-    row: Row, steps: Mapping[StepKey, StepResult], keys: Sequence[StepKey], times: Sequence[Times]
-) -> list[dict[str, int]]:
-    found: list[OutageFigures | None] = [
-        figures(measured, row.operation, when)
-        for key, when in zip(keys, times, strict=True)
-        if (measured := steps[key].measurement) is not None
-    ]
-    return [one.errors for one in found if one is not None]
-
-
-def _spread(values: Sequence[float | None], *, at_least: bool = False) -> Spread | None:
-    known = [value for value in values if value is not None]
-    if not known or len(known) < len(values):
-        return None
-    return Spread(middle=median(known), least=min(known), most=max(known), at_least=at_least)
-
-
-def _noticed(
-    made: Sequence[Outage], watched: Sequence[tuple[Times, Telemetry]]
-) -> tuple[Spread | None, str]:
-    """When a part of the layout first said that another was missing, and which part."""
-    store = _spread([one.noticed_s for one in made]) if made else None
-    if store is not None:
-        return store, "the store"
-    front = _spread([_down_s(when, found) for when, found in watched]) if watched else None
-    return (front, "HAProxy") if front is not None else (None, "")
-
-
-def _down_s(when: Times, found: Telemetry) -> float | None:
+def _down_s(when: Times, telemetry: Telemetry) -> float | None:
     """Seconds until a probe says that a server which was up is not (`NAME.up`)."""
     up: dict[str, float] = {}
     until_s = when.back_s if when.back_s is not None else float("inf")
-    for one in found.probes:
-        for name, value in one.values.items():
+    for probe in telemetry.probes:
+        for name, value in probe.values.items():
             if not name.endswith(".up"):
                 continue
-            if when.fault_s < one.at_s < until_s and up.get(name) == 1 and value == 0:
-                return one.at_s - when.fault_s
+            if when.fault_s < probe.at_s < until_s and up.get(name) == 1 and value == 0:
+                return probe.at_s - when.fault_s
             up[name] = value
     return None
 
 
-def _traffic(watched: Sequence[tuple[Times, Telemetry]]) -> Traffic:
+def _traffic(
+    watched: Sequence[tuple[Times, Telemetry]],
+) -> tuple[float | None, float | None, float | None]:
     """Means over the repeats that were watched."""
-    each = [_traffic_of(when, found) for when, found in watched]
+    before, away, back = [], [], []
+    for when, telemetry in watched:
+        ends = [each.at_s for each in telemetry.hosts if each.phase == "measure"]
+        end_s = max(ends, default=0.0)
+        back_s = end_s if when.back_s is None else when.back_s
+        before.append(_sent_mb_s(telemetry, 0.0, when.fault_s))
+        away.append(_sent_mb_s(telemetry, when.fault_s, back_s))
+        back.append(_sent_mb_s(telemetry, back_s, end_s))
+    return _known_mean(before), _known_mean(away), _known_mean(back)
 
-    def over(name: str) -> float | None:
-        values = [value for one in each if (value := getattr(one, name)) is not None]
-        return mean(values) if values else None
 
-    return Traffic(
-        before_mb_s=over("before_mb_s"), away_mb_s=over("away_mb_s"), back_mb_s=over("back_mb_s")
+def _sent_mb_s(telemetry: Telemetry, from_s: float, to_s: float) -> float | None:
+    if to_s - from_s < 1:
+        return None
+    total = sum(
+        each.sent_bytes or 0
+        for each in telemetry.hosts
+        if each.phase == "measure"
+        and each.tier in STORING
+        and each.at_s - each.span_s >= from_s
+        and each.at_s <= to_s
     )
+    return total / 1e6 / (to_s - from_s)
 
 
-def _traffic_of(when: Times, found: Telemetry) -> Traffic:
-    end_s = max((one.at_s for one in found.hosts if one.phase == "measure"), default=0.0)
-    back_s = end_s if when.back_s is None else when.back_s
-
-    def sent(from_s: float, to_s: float) -> float | None:
-        if to_s - from_s < 1:
-            return None
-        total = sum(
-            one.sent_bytes or 0
-            for one in found.hosts
-            if one.phase == "measure"
-            and one.tier in STORING
-            and one.at_s - one.span_s >= from_s
-            and one.at_s <= to_s
-        )
-        return total / 1e6 / (to_s - from_s)
-
-    return Traffic(
-        before_mb_s=sent(0.0, when.fault_s),
-        away_mb_s=sent(when.fault_s, back_s),
-        back_mb_s=sent(back_s, end_s),
-    )
+def _known_mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(mean(known)) if known else None
 
 
-def _curve(each: Sequence[Sequence[OutageSecond]]) -> tuple[CurveSecond, ...]:
-    length = min(map(len, each), default=0)
-    found = []
-    for number in range(length):
-        same = [one[number] for one in each]
-        p99 = [one.p99_ms for one in same if one.p99_ms is not None]
-        flight = [one.in_flight for one in same if one.in_flight is not None]
-        found.append(
+def _curve(curves: Sequence[Sequence[OutageSecond]]) -> tuple[CurveSecond, ...]:
+    seconds = []
+    # Repeats may differ in length by a second.
+    for number, repeats in enumerate(zip(*curves, strict=False)):
+        p99 = [each.p99_ms for each in repeats if each.p99_ms is not None]
+        seconds.append(
             CurveSecond(
                 second=number,
-                ops_s=mean(one.count for one in same),
-                errors_s=mean(one.errors for one in same),
+                ops_s=float(mean(each.count for each in repeats)),
+                errors_s=float(mean(each.errors for each in repeats)),
                 p99_ms=median(p99) if p99 else None,
-                in_flight=mean(flight) if flight else None,
+                in_flight=_known_mean([each.in_flight for each in repeats]),
             )
         )
-    return tuple(found)
+    return tuple(seconds)
 
 
-_METRICS: Final = tuple(one for one in METRICS.values() if one.of_outage)
+_METRICS: Final = tuple(metric for metric in METRICS.values() if metric.of_outage)
 
 
-def _columns(name: str, head: str, about: str, unit: str) -> tuple[Column, ...]:
+def _spread_columns(name: str, head: str, about: str, unit: str) -> tuple[Column, ...]:
     return (
         Column(name, "number", f"{about} Median over the repeats.", unit, head),
         Column(f"least_{name}", "number", "The least of all repeats.", unit),
@@ -451,42 +383,28 @@ def _columns(name: str, head: str, about: str, unit: str) -> tuple[Column, ...]:
     )
 
 
-def _cells(name: str, spread: Spread | None) -> dict[str, Cell]:
-    ends = (None,) * 3 if spread is None else (spread.middle, spread.least, spread.most)
-    return dict(zip((name, f"least_{name}", f"most_{name}"), ends, strict=True))
-
-
-def outage_table(kinds: Iterable[OutageKind]) -> Filled:
-    """A line for each layout and fault: medians over the repeats, with their range."""
-    return Filled(OUTAGES, tuple(_line(kind, row) for kind in kinds for row in kind.rows))
-
-
-def tolerance_lines(rows: Iterable[OutageRow]) -> tuple[tuple[str, ...], ...]:
-    """What decides how a layout meets a fault: layout, setting, value; each once."""
-    found = {(row.layout, name): value for row in rows for name, value in row.settings.items()}
-    return tuple((layout, name, value) for (layout, name), value in found.items())
-
-
-def _line(kind: OutageKind, one: OutageRow) -> Line:
-    spreads = {metric.column: one.spread(metric.key) for metric in _METRICS}
-    spreads |= {"noticed_s": one.noticed_s, "clean_s": one.clean_s}
-    cells = {
-        name: cell for of, spread in spreads.items() for name, cell in _cells(of, spread).items()
-    }
-    sent = (one.traffic.before_mb_s, one.traffic.away_mb_s, one.traffic.back_mb_s)
-    texts = {name: UNKNOWN if spread is None else spread.words for name, spread in spreads.items()}
-    texts["sent_before_mb_s"] = " → ".join(map(show_figure, sent))
+def _line(kind: OutageKind, outage: OutageRow) -> Line:
+    spreads = {metric.column: outage.spread(metric.key) for metric in _METRICS}
+    spreads |= {"noticed_s": outage.noticed_s, "clean_s": outage.clean_s}
+    cells: dict[str, Cell] = {}
+    texts = {}
+    for name, spread in spreads.items():
+        ends = (None,) * 3 if spread is None else (spread.middle, spread.least, spread.most)
+        cells[name], cells[f"least_{name}"], cells[f"most_{name}"] = ends
+        texts[name] = UNKNOWN if spread is None else spread.words
+    before, away, back = outage.traffic_mb_s
+    texts["sent_before_mb_s"] = " → ".join(map(show_figure, outage.traffic_mb_s))
     return line(
-        one,
-        one.row,
+        outage,
+        outage.row,
         **cells,
         about=kind.about,
-        sent_before_mb_s=sent[0],
-        sent_away_mb_s=sent[1],
-        sent_back_mb_s=sent[2],
-        errors=one.error_words,
-        doubts=doubt_texts(one.doubts),
-    ).showing({**texts, "doubts": doubt_brief(one.doubts)})
+        sent_before_mb_s=before,
+        sent_away_mb_s=away,
+        sent_back_mb_s=back,
+        errors=outage.error_words,
+        doubts=doubt_texts(outage.doubts),
+    ).showing({**texts, "doubts": doubt_brief(outage.doubts)})
 
 
 OUTAGES: Final = Table(
@@ -508,12 +426,12 @@ returned_s number s | How long starting it took.
         *(
             column
             for metric in _METRICS
-            for column in _columns(metric.column, metric.title, metric.about, metric.unit)
+            for column in _spread_columns(metric.column, metric.title, metric.about, metric.unit)
         ),
-        *_columns(
+        *_spread_columns(
             "noticed_s", "Noticed", "Until the store or its front said that a part is missing.", "s"
         ),
-        *_columns(
+        *_spread_columns(
             "clean_s",
             "Complete again",
             "From the return until the store had all parts and copies.",
@@ -529,15 +447,18 @@ doubts texts | Doubts, each with its grade, grave (not comparable) or mild (prov
 repeats integer | How often it was seen. | Repeats
 """),
     ),
-    lambda data: outage_table(outages(data).kinds).lines,
+    lambda data: [_line(kind, row) for kind in outages(data).kinds for row in kind.rows],
 )
 
 
 def outage_sections(data: RunData) -> Iterator[Section]:
     """While something is broken; none where nothing died."""
-    found = outages(data)
+    broken = outages(data)
+    settings = {
+        (row.layout, name): value for row in broken.rows for name, value in row.settings.items()
+    }
     part = Part(
-        sentences=found.sentences,
+        sentences=broken.sentences,
         grids=(
             grid_of(
                 "Medians over the repeats, with their range. Times count from the fault, or from "
@@ -546,104 +467,75 @@ def outage_sections(data: RunData) -> Iterator[Section]:
                 "missing. Complete again: until the store had all of its parts and copies. Sent by "
                 "stores: over the network, before the fault, until the return, after it, the "
                 "load’s own part included.",
-                outage_table(found.kinds),
+                OUTAGES.of_runs([data]),
             ),
             Grid(
                 "What decides how a layout meets a fault, as its daemons or files have it",
                 ("Layout", "Setting", "Value"),
-                tolerance_lines(found.rows),
+                [(layout, name, value) for (layout, name), value in settings.items()],
             ),
         ),
         foot="Steps in which something dies are in no other table. They are ranked only by the "
         "longest stall, the time to detect and the time to 90 %. The charts below show the "
         "moments.",
     )
-    if found.kinds:
-        yield Section("outages", "While something is broken", (part,), found.sentences, first=True)
-
-
-_OUTAGES: Final = "outages"
+    if broken.kinds:
+        yield Section("outages", "While something is broken", (part,), broken.sentences, first=True)
 
 
 def outage_signs(data: RunData) -> tuple[TrustSign, ...]:
-    """The signs of trust where something died in every step."""
-    plan, unequal = data.plan, bool(unequal_shares(data.plan))
-    return outage_trust(
-        plan.hardware.kind, plan.measured, outages(data), data.attested, unequal=unequal
-    )
+    """Signs of trust where something died in every step: rates are judged until then."""
+    broken, plan = outages(data), data.plan
+    rows = [outage.row for outage in broken.rows]
+    unequal = bool(unequal_shares(plan))
+    signs = []
+    for sign in trust(
+        plan.hardware.kind, plan.measured, rows, data.attested, broken.comparison, unequal=unequal
+    ):
+        update: dict[str, Any] = {}
+        if sign.title == "Steady":
+            update = _steady_before([row for row in rows if row.points])
+        elif sign.title == "Errors":
+            update = _failures_before(broken.rows, sign)
+        # Such a report has hardly any other section.
+        update |= {} if sign.section == "hosts" else {"section": "outages"}
+        signs.append(replace(sign, **update))
+    return tuple(signs)
 
 
-def outage_trust(
-    hardware_kind: str,
-    layouts: Sequence[str],
-    found: Outages,
-    attested: Sequence[Attested],
-    *,
-    unequal: bool = False,
-) -> tuple[TrustSign, ...]:
-    """Signs of trust of what is measured until something dies: rates are judged until then."""
-    broken = found.rows
-    measured = [one.row for one in broken if one.row.points]
-    if not measured:
-        return ()
-    repeats = repeats_sign(measured)
-    control = [replace(one, section=_OUTAGES) for one in control_signs(found.comparison)]
-    signs = (
-        hosts_sign(attested, layouts, unequal=unequal),
-        machine_sign(hardware_kind, measured),
-        _steady_before(measured),
-        driver_sign(measured),
-        replace(repeats, section=_OUTAGES),
-        *control,
-        _failures_before(broken),
-    )
-    # Such a report has no section of bottlenecks.
-    return tuple(
-        replace(one, section=_OUTAGES) if one.section == "limits" else one for one in signs
-    )
-
-
-def _steady_before(rows: Sequence[Row]) -> TrustSign:
+def _steady_before(rows: Sequence[Row]) -> dict[str, str]:
     each = [{point.steady_before for point in row.used} for row in rows]
     verdicts = [False if False in one else None if None in one else True for one in each]
     state, words = steadiness_words(verdicts, blind="unknown")
-    return TrustSign(
-        title="Steady",
-        state=state,
-        words=f"{words}, until the fault" if state == "good" else words,
-        detail="results: throughput before something died",
-        section=_OUTAGES,
-    )
+    return {
+        "state": state,
+        "words": f"{words}, until the fault" if state == "good" else words,
+        "detail": "results: throughput before something died",
+    }
 
 
-def _failures_before(broken: Sequence[OutageRow]) -> TrustSign:
+def _failures_before(broken: Sequence[OutageRow], sign: TrustSign) -> dict[str, str]:
     """Requests that failed before anything died; those after it are what was to be seen."""
-    rows = [one.row for one in broken]
-    judged = failures_sign(rows)
-    known = [count for one in broken if (count := _errors_before(one)) is not None]
-    before, after = sum(known), sum(sum(one.errors.values()) for one in broken)
-    state: SignState = judged.state
-    words = judged.words
-    if not any(not row.valid for row in rows) and not rows_left_out(rows):
-        if len(known) < len(rows):
-            state, words = "unknown", f"not recorded in {len(rows) - len(known)} of {len(rows)}"
-        else:
-            state, words = ("doubt", f"{before:,}") if before else ("good", "none before")
-    return TrustSign(
-        title="Errors",
-        state=state,
-        words=words,
-        detail=f"failed requests before something died; {after:,} after it",
-        section=_OUTAGES,
-    )
-
-
-def _errors_before(one: OutageRow) -> int | None:
-    """Over the repeats that count, in complete seconds; None: not recorded."""
-    if not one.seconds:
-        return None
-    each = sum(second.errors_s for second in one.seconds if second.second + 1 <= one.fault_s)
-    return round(each * len(one.row.used))
+    # Of complete seconds, over the repeats that count.
+    counts = [
+        round(
+            sum(each.errors_s for each in outage.seconds if each.second + 1 <= outage.fault_s)
+            * len(outage.row.used)
+        )
+        for outage in broken
+        if outage.seconds
+    ]
+    before, after = sum(counts), sum(sum(outage.errors.values()) for outage in broken)
+    update = {"detail": f"failed requests before something died; {after:,} after it"}
+    rows = [outage.row for outage in broken]
+    if any(not row.valid for row in rows) or rows_left_out(rows):
+        return {"state": sign.state, "words": sign.words, **update}
+    if len(counts) < len(rows):
+        words = f"not recorded in {len(rows) - len(counts)} of {len(rows)}"
+        return {"state": "unknown", "words": words, **update}
+    if before:
+        return {"state": "doubt", "words": f"{before:,}", **update}
+    return {"state": "good", "words": "none before", **update}
 
 
 def outage_charts(source: ChartSource) -> tuple[Chart, ...]:
@@ -652,68 +544,69 @@ def outage_charts(source: ChartSource) -> tuple[Chart, ...]:
 
 
 def _chart(source: ChartSource, kind: OutageKind) -> Chart:
-    repeats = min(row.row.repeats for row in kind.rows)
-    few = (
-        f" Fewer than {REPEATS_FOR_A_CLAIM} repeats: nothing is ranked."
-        if repeats < REPEATS_FOR_A_CLAIM
-        else ""
-    )
-    several = "Means over the repeats, of p99 the median" if repeats > 1 else "One repeat"
-    rate = max((one.ops_s for row in kind.rows for one in row.seconds), default=1.0) or 1.0
-    known = [one.p99_ms for row in kind.rows for one in row.seconds if one.p99_ms]
-    length = max((len(row.seconds) for row in kind.rows), default=0) or 1
+    repeats = min(outage.row.repeats for outage in kind.rows)
+    notes = ["Means over the repeats, of p99 the median" if repeats > 1 else "One repeat"]
+    if repeats < REPEATS_FOR_A_CLAIM:
+        notes.append(f"Fewer than {REPEATS_FOR_A_CLAIM} repeats: nothing is ranked")
+    seconds = [second for outage in kind.rows for second in outage.seconds]
+    rate = max((second.ops_s for second in seconds), default=1.0) or 1.0
+    length = max((len(outage.seconds) for outage in kind.rows), default=0) or 1
     nice = AxisScale.from_zero(length, "s since the window opened")
     ticks = tuple(tick for tick in nice.ticks if tick <= length)
     x = nice.model_copy(update={"high": float(length), "ticks": ticks})
     rates = AxisScale.from_zero(rate * 1.08, "op/s")
-    tails = AxisScale.logarithmic(known, "p99 ms (log scale)")
+    tails = AxisScale.logarithmic(
+        [second.p99_ms for second in seconds if second.p99_ms], "p99 ms (log scale)"
+    )
     panels = []
-    for row in kind.rows:
-        rows, what = _rows(row), f"{row.layout}: {'; '.join(row.what)}"
-        panels += [
-            Panel(f"{row.layout}-rate", what, rows, _spec(row, x, rates, "ops_s"), height=150),
-            Panel(f"{row.layout}-p99", " ", rows, _spec(row, x, tails, "p99_ms"), height=150),
-        ]
+    for outage in kind.rows:
+        rows, what = _rows(outage), f"{outage.layout}: {'; '.join(outage.what)}"
+        for name, title, y, column in (
+            ("rate", what, rates, "ops_s"),
+            ("p99", " ", tails, "p99_ms"),
+        ):
+            spec = _spec(outage, x, y, column)
+            panels.append(Panel(f"{outage.layout}-{name}", title, rows, spec, height=150))
     return Chart(
         key=f"outage-{kind.key}",
         title=f"While something is broken: {kind.about}",
         finding=kind.headline,
         caption="Each complete second of the window. Crosses: seconds with errors. p99: an upper "
-        f"bound for what succeeded, from bands of 19 to 25 %. {several}.{few}",
+        f"bound for what succeeded, from bands of 19 to 25 %. {'. '.join(notes)}.",
         panels=tuple(panels),
         layouts=source.layouts,
     )
 
 
-def _rows(row: OutageRow) -> list[dict[str, Any]]:
+def _rows(outage: OutageRow) -> list[dict[str, Any]]:
     """A row for each second; `_stretch` numbers the runs of seconds with an answer."""
-    rows: list[dict[str, Any]] = []
-    for number, (_, run) in enumerate(groupby(row.seconds, lambda one: bool(one.p99_ms))):
-        moments = {"layout": row.layout, "fault_s": row.fault_s, "back_s": row.back_s}
-        rows += [
-            {**moments, **one.model_dump(), "_at": one.second + 0.5, "_stretch": number}
-            for one in run
-        ]
-    return rows
+    moments = {"layout": outage.layout, "fault_s": outage.fault_s, "back_s": outage.back_s}
+    stretches = groupby(outage.seconds, lambda second: bool(second.p99_ms))
+    return [
+        {**moments, **asdict(second), "_at": second.second + 0.5, "_stretch": number}
+        for number, (_, stretch) in enumerate(stretches)
+        for second in stretch
+    ]
 
 
-def _spec(row: OutageRow, x: AxisScale, y: AxisScale, column: str) -> Spec:
-    line = layer("line", "path", f"datum.{column}" if column == "p99_ms" else "", y=column)
+def _spec(outage: OutageRow, x: AxisScale, y: AxisScale, column: str) -> Spec:
+    curve = layer("line", "path", f"datum.{column}" if column == "p99_ms" else "", y=column)
     if column == "p99_ms":
         # No line goes through seconds without an answer.
-        line["encoding"]["detail"] = {"field": "_stretch", "type": "nominal"}
+        curve["encoding"]["detail"] = {"field": "_stretch", "type": "nominal"}
     failed = layer("point", "cross", "datum.errors_s", y=column, color=BAD)
-    moments = [(row.fault_s, upper(row.row.fault.way) if row.row.fault is not None else "")]
-    moments += [(row.back_s, "Back")] if row.back_s is not None else []
+    fault = outage.row.fault
+    moments = [(outage.fault_s, "" if fault is None else upper(fault.way))]
+    moments += [(outage.back_s, "Back")] if outage.back_s is not None else []
     rules = layer("rule", "moment", x="at", color=BAD)
     words = layer("text", "note", x="at", text="name", color=MUTED)
-    for one in (rules, words):
-        one["data"] = {"values": [{"at": at, "name": name} for at, name in moments]}
+    for mark in (rules, words):
+        mark["data"] = {"values": [{"at": at, "name": name} for at, name in moments]}
     rules["encoding"] |= FULL_HEIGHT
     words["encoding"]["y"] = {"datum": y.value(0.93)}
     return {
         "encoding": {"x": {**x.encoding(), "field": "_at"}, "y": y.encoding(), "color": COLOUR},
-        "layer": [rules, words, line, *([failed] if column == "ops_s" else [])],
+        "layer": [rules, words, curve, *([failed] if column == "ops_s" else [])],
     }
 
 
@@ -722,7 +615,7 @@ def outage_topic(data: RunData) -> Topic | None:
     kinds = outages(data).kinds
     if not kinds:
         return None
-    slides = tuple(_stalls(kind) for kind in kinds)
+    slides = tuple(map(_slide, kinds))
     question = "What do clients see when something dies?"
     if len(kinds) == 1:
         question = f"{question} {upper(kinds[0].about)}"
@@ -732,8 +625,7 @@ def outage_topic(data: RunData) -> Topic | None:
     for kind, slide in zip(kinds, slides, strict=True):
         spreads = [row.spread("stall") for row in kind.rows]
         stall = max((spread.middle for spread in spreads if spread is not None), default=None)
-        figure = f"{show_figure(stall, 2)} s"
-        caveat = slide.caveat
+        figure, caveat = f"{show_figure(stall, 2)} s", slide.caveat
         cards.append(SlideCard(figure, upper(kind.about), slide.title, caveat, caveat=bool(caveat)))
         longest += [stall] if stall is not None else []
     low, high = min(longest, default=None), max(longest, default=None)
@@ -742,11 +634,7 @@ def outage_topic(data: RunData) -> Topic | None:
     return Topic(question=question, answer=answer, cards=tuple(cards), slides=slides)
 
 
-def _stalls(kind: OutageKind) -> Slide:
-    layouts = {row.layout for row in kind.rows}
-    doubts = [doubt for row in kind.rows for doubt in row.doubts]
-    doubts += [pair.doubt for pair in kind.between if layouts.issuperset(pair.layouts)]
-    brief = doubt_brief(doubts)
+def _slide(kind: OutageKind) -> Slide:
     metrics: dict[MetricKey, str] = {"stall": "longest stall, s", "recover": "until 90 % again, s"}
     charts = []
     for metric, title in metrics.items():
@@ -754,21 +642,13 @@ def _stalls(kind: OutageKind) -> Slide:
         for row in kind.rows:
             spread = row.spread(metric)
             if spread is not None:
-                bars.append(
-                    Point(
-                        x=row.layout,
-                        y=spread.middle,
-                        low=spread.least,
-                        high=spread.most,
-                        label=spread.words,
-                        colour=row.layout,
-                    )
-                )
+                ends = (spread.middle, spread.least, spread.most)
+                bars.append(Point(row.layout, *ends, spread.words, row.layout))
         charts += [bar_chart(title, bars)] if bars else []
     sentences = tuple(row.sentence for row in kind.rows)
     return Slide(
-        title=kind.headline.removesuffix(f" ({brief})"),
-        caveat=upper(brief),
+        title=kind.title,
+        caveat=upper(kind.doubt(kind.rows)),
         lead=upper(kind.about),
         charts=tuple(charts),
         lines=() if charts else sentences,

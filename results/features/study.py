@@ -649,6 +649,7 @@ def _sections(data: RunData) -> Iterator[Section]:
             if outcome.published
             else "",
             grids=[table.grid for table in outcome.published],
+            folded=True,
         ),
         Part(
             title="The study’s own parameters, and what has their values here",

@@ -1,6 +1,6 @@
 """The records of a comparison: a cell for each metric, kind of requests and worker count.
 
-`results.judge.contrast` computes them, from the tables of one or two runs, and
+`results.judge.comparing` computes them, from the tables of one or two runs, and
 `results.judge.comparing` judges them; tables, maps, slides and exports read them.
 """
 

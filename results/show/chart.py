@@ -23,7 +23,7 @@ from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.errors import UsageError
 from weighbridge.results.numbers import UNKNOWN, show_figure
 from weighbridge.results.run.resolved import PlannedLayout
-from weighbridge.results.show.scales import LIGHT, ON_STRONG, AxisScale, Look, config, spread
+from weighbridge.results.show.scales import LIGHT, TOKENS, AxisScale, Look, config, spread
 
 Spec = dict[str, Any]
 Row = Mapping[str, Any]
@@ -238,7 +238,7 @@ class Chart:
         if self.legend:
             cell_height -= 2 * TEXT_PX / rows
         cell_width = (inside - (columns - 1) * gap) / columns
-        drawn = [self._in_picture(panel, look, cell_width, cell_height) for panel in panels]
+        drawn = [self._in_picture(panel, cell_width, cell_height) for panel in panels]
         return {
             "$schema": SCHEMA,
             "concat": drawn,
@@ -253,7 +253,7 @@ class Chart:
             },
         }
 
-    def _in_picture(self, panel: Panel, look: Look, width: float, height: float) -> Spec:
+    def _in_picture(self, panel: Panel, width: float, height: float) -> Spec:
         vertical = panel.spec["encoding"].get("y", {})
         # What the vertical axis shows is said in the title: above the axis it takes a line.
         unit = vertical.get("title")
@@ -261,44 +261,37 @@ class Chart:
         titles = in_lines(title, max(12, round(width / (_LETTER * 1.1 * TEXT_PX))))
         left, right, below = _room_px(panel)
         plot_height = height - below - (1.3 * len(titles) + 0.4) * TEXT_PX
-        names = _names(panel, "y")
+        names = _names(panel)
         if names:
             least, most = (len(names) * row for row in _ROW_PX)
             plot_height = min(max(plot_height, least), most)
         size = (round(max(120.0, width - left - right)), round(max(80.0, plot_height)))
-        spec = self._spec(panel, look, size[1], TEXT_PX)
+        spec = self._spec(panel, size[1], TEXT_PX)
         if unit:
             spec["encoding"]["y"]["title"] = None
         return {**spec, "width": size[0], "title": {"text": titles}}
 
-    def on_page(self, panel: Panel, look: Look = LIGHT) -> Spec:
-        """One panel for a page, which has the title and the margins."""
-        settings = {**config(look, self.layouts, PAGE_TEXT_PX), "background": None}
+    def on_page(self, panel: Panel) -> Spec:
+        """One panel for a page, which has the title, the margins and the config."""
         return {
             "$schema": SCHEMA,
-            **self._spec(panel, look, panel.height, PAGE_TEXT_PX),
+            **self._spec(panel, panel.height, PAGE_TEXT_PX),
             "width": "container",
             "padding": 4,
-            "config": settings,
         }
 
-    def _spec(self, panel: Panel, look: Look, height: int, text_px: int) -> Spec:
+    def _spec(self, panel: Panel, height: int, text_px: int) -> Spec:
         names = [layout.name for layout in self.layouts]
         tokens = {
+            **TOKENS,
             "$colours": {"domain": names, "range": "category"},
             "$shapes": {"domain": names, "range": "symbol"},
             "$legend": {} if self.legend else None,
-            "$background": look.background,
-            "$ink": look.ink,
-            "$muted": look.muted,
-            "$bad": look.bad,
-            "$axis": look.axis,
-            "$strong": ON_STRONG[look.name],
             "$line": 1.4 * text_px,
         }
         layers = [*panel.spec["layer"], *_end_layers(panel, height, text_px)]
         spec = _replaced({**panel.spec, "layer": layers}, tokens)
-        # Only the columns that the spec names: a page has all panels in two looks.
+        # Only the columns that the spec names: a page has all panels.
         text = str(spec)
         drawn = {name for name in {name for row in panel.rows for name in row} if name in text}
         rows = [_filled({name: row[name] for name in row if name in drawn}) for row in panel.rows]
@@ -346,7 +339,7 @@ def _room_px(panel: Panel) -> tuple[float, float, float]:
     """What axes and names take left, right and below a panel in a picture; text of TEXT_PX."""
     x, y = (panel.spec["encoding"].get(way, {}) for way in ("x", "y"))
     letter = _LETTER * TEXT_PX
-    names = _names(panel, "y")
+    names = _names(panel)
     longest = max((len(name) for name in names), default=5)
     left = 0.0 if y.get("axis", {}) is None else longest * letter + 12
     texts = [text for end in panel.ends for text in (end.text or end.layout, end.note)]
@@ -362,7 +355,7 @@ def _room_px(panel: Panel) -> tuple[float, float, float]:
 def _least_px(panel: Panel) -> float:
     """The height that the names of a panel take in a picture, on its axis or at its right."""
     lines = len(panel.ends) * _end_lines(panel)
-    return max(_ROW_PX[0] * len(_names(panel, "y")), lines * TEXT_PX)
+    return max(_ROW_PX[0] * len(_names(panel)), lines * TEXT_PX)
 
 
 def _end_lines(panel: Panel) -> float:
@@ -370,9 +363,9 @@ def _end_lines(panel: Panel) -> float:
     return 1.3 + any(end.note for end in panel.ends)
 
 
-def _names(panel: Panel, way: str) -> list[str]:
-    """The names on an axis; none where it has numbers."""
-    encoding = panel.spec["encoding"].get(way, {})
+def _names(panel: Panel) -> list[str]:
+    """The names on the vertical axis; none where it has numbers."""
+    encoding = panel.spec["encoding"].get("y", {})
     return list(encoding["scale"]["domain"]) if encoding.get("type") == "nominal" else []
 
 
@@ -387,40 +380,32 @@ def _end_layers(panel: Panel, height: int, text_px: int) -> list[Spec]:
     low, high = min(places), max(places)
     shift = max(0.0, line / 3 - low) - max(0.0, high - 1) if high - low < 1 else 0.0
     lift = 0.55 * text_px
-    rows = [
-        {
+    rows = []
+    for end, share, place in zip(panel.ends, wanted, places, strict=True):
+        middle = (1 - place - shift) * height
+        row = {
             "layout": end.layout,
             "_x": end.x,
             "_from": (1 - share) * height,
-            "_at": (1 - place - shift) * height - lift * bool(end.note),
-            "_below": (1 - place - shift) * height + lift,
+            "_at": middle - lift * bool(end.note),
+            "_below": middle + lift,
             "_name": end.text or end.layout,
             "_note": end.note,
         }
-        for end, share, place in zip(panel.ends, wanted, places, strict=True)
-    ]
-    at, side = {"type": "quantitative", "scale": None, "axis": None}, {"value": "width"}
-    leader = layer(
-        "rule",
-        "leader",
-        "isValid(datum._x)",
-        x="_x",
-        x2=side,
-        y={**at, "field": "_from"},
-        y2="_at",
-        color=COLOUR,
+        rows.append(_filled(row))
+    side = {"value": "width"}
+    start, at, below = (
+        {"field": field, "type": "quantitative", "scale": None, "axis": None}
+        for field in ("_from", "_at", "_below")
     )
+    named = "isValid(datum._x)"
+    leader = layer("rule", "leader", named, rows, x="_x", x2=side, y=start, y2="_at", color=COLOUR)
     leader["mark"]["x2Offset"] = text_px
-    layers = [leader]
-    for style, column, field in (("name", "_at", "_name"), ("note", "_below", "_note")):
-        words = layer("text", style, x=side, y={**at, "field": column}, text=field)
+    name = layer("text", "name", "", rows, x=side, y=at, text="_name", color=COLOUR)
+    note = layer("text", "note", "", rows, x=side, y=below, text="_note", color=MUTED)
+    for words in (name, note):
         words["mark"] |= {"dx": 1.4 * text_px, "clip": False}
-        if style == "name":
-            words["encoding"]["color"] = COLOUR
-        else:
-            words["encoding"]["color"] = MUTED
-        layers.append(words)
-    return [{**one, "data": {"values": [_filled(row) for row in rows]}} for one in layers]
+    return [leader, name, note]
 
 
 def _filled(row: Row) -> Spec:

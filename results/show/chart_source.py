@@ -9,6 +9,7 @@ from typing import Literal
 
 from weighbridge.results.figures.doubt import graves, touching
 from weighbridge.results.figures.metrics import MetricKey
+from weighbridge.results.figures.reading import Interval
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.comparison import Comparison, Effect, Kind, kind_of, subjects
 from weighbridge.results.judge.leads import Lead, leads
@@ -44,8 +45,6 @@ class ChartSource:
     """Lines across the chart of throughput, by key of its panel."""
     slo_ms: float | None = None
     """The requested bound on p90; None: charts choose one that separates the layouts."""
-    workers: int | None = None
-    """The requested worker count for charts that show one; None: the largest mostly ranked."""
 
     @property
     def layouts(self) -> tuple[PlannedLayout, ...]:
@@ -82,32 +81,55 @@ class ChartSource:
 
     @cached_property
     def names(self) -> dict[Kind, str]:
-        """What each kind of requests is called."""
+        """What each workload is called."""
         return subjects(self.rows)
 
     def cells(self, rows: Sequence[Row] | None = None) -> dict[Kind, list[Row]]:
-        """The rows of each kind of requests, in the order of the table."""
+        """The rows of each workload, in the order of the table."""
         cells: dict[Kind, list[Row]] = {}
         for row in self.rows if rows is None else rows:
             cells.setdefault(kind_of(row), []).append(row)
         return cells
 
     def at_one_count(self) -> dict[Kind, list[Row]]:
-        """The rows of each kind of requests at the requested worker count, else at the largest of
-        those at which most layouts are ranked.
+        """The rows of each workload at the largest of the worker counts at which most layouts are
+        ranked.
         """
-        return {kind: _at_one_count(rows, self.workers) for kind, rows in self.cells().items()}
+        chosen = {}
+        for kind, rows in self.cells().items():
+            counts = {row.workers: 0 for row in rows}
+            for row in rows:
+                counts[row.workers] += row.ranked and row.value("throughput") is not None
+            best = max(counts, key=lambda count: (counts[count], count))
+            chosen[kind] = [row for row in rows if row.workers == best]
+        return chosen
 
     @cached_property
     def latencies(self) -> tuple[KindLatencies, ...]:
-        """The latencies of each kind of requests at one worker count, decoded once."""
+        """The latencies of each workload at one worker count, decoded once."""
         return read_latencies(self.at_one_count(), self.names, self.data.steps.values())
 
     def standing(self, row: Row, metric: MetricKey) -> str:
-        """Whether a figure is comparable, provisional, or not comparable."""
-        if not row.valid or row.condemned or graves(touching(row.doubts, metric)):
+        """Whether a figure is comparable; provisional: it is in doubt, or all that it is compared
+        with; or not comparable.
+        """
+        doubts = touching(row.doubts, metric)
+        if not row.valid or row.condemned or graves(doubts):
             return NOT_COMPARABLE
-        return PROVISIONAL if in_doubt(row, metric, self.effects) else COMPARABLE
+        if row.steady is False or doubts:
+            return PROVISIONAL
+        effects = [
+            effect
+            for effect in self.effects
+            if effect.workers == row.workers
+            and kind_of(effect) == kind_of(row)
+            and row.layout in (effect.baseline, effect.subject)
+        ]
+        doubted = [
+            bool(effect.doubts) and effect.verdict in ("provisional", "not comparable")
+            for effect in effects
+        ]
+        return PROVISIONAL if doubted and all(doubted) else COMPARABLE
 
     def measured(self, *charts: Chart) -> tuple[Chart, ...]:
         """The charts with the caveat in captions; titles say where nothing is comparable."""
@@ -129,34 +151,25 @@ def lower(sentence: str) -> str:
     return sentence if sentence[1:2].isupper() else f"{sentence[:1].lower()}{sentence[1:]}"
 
 
-def _at_one_count(rows: Sequence[Row], workers: int | None) -> list[Row]:
-    counts = {row.workers: 0 for row in rows}
-    for row in rows:
-        counts[row.workers] += row.ranked and row.value("throughput") is not None
-    best = max(counts, key=lambda count: (counts[count], count))
-    return [row for row in rows if row.workers == (workers if workers in counts else best)]
-
-
-def in_doubt(row: Row, metric: MetricKey, effects: Sequence[Effect]) -> bool:
-    """Whether a row's figure is in doubt: itself, or all that it is compared with."""
-    if row.steady is False or touching(row.doubts, metric):
-        return True
-    mine = [
-        effect
-        for effect in effects
-        if effect.workers == row.workers
-        and kind_of(effect) == kind_of(row)
-        and row.layout in (effect.baseline, effect.subject)
-    ]
-    return bool(mine) and all(
-        effect.doubts and effect.verdict in ("provisional", "not comparable") for effect in mine
-    )
-
-
 def place_of(row: Row) -> dict[str, object]:
     """The first columns of a chart's rows: what a row of the table is about."""
     names = ("layout", "api", "driver", "workload", "operation", "object_size_bytes", "workers")
     return {**{name: getattr(row, name) for name in names}, "repeats": row.repeats}
+
+
+def place_in(kind: Kind, layout: str) -> dict[str, object]:
+    """The first columns of a chart's rows that are about no row of the table alone."""
+    workload, operation, api, driver = kind
+    place = {"layout": layout, "api": api, "driver": driver}
+    return {**place, "workload": workload, "operation": operation}
+
+
+def drawn_ends_ms(within: Interval) -> tuple[float, float]:
+    """The ends of a bin on a logarithmic scale, which cannot show 0: half of a first bin is shown,
+    and of a last one, which has no upper edge, the lower.
+    """
+    top_ms = within.low_ms if within.high_ms is None else within.high_ms
+    return within.low_ms or top_ms / 2, top_ms
 
 
 def repeats_words(counts: Collection[int]) -> str:
@@ -188,3 +201,8 @@ class ChartKind:
     draw: Callable[[ChartSource], Sequence[Chart]]
     runs: tuple[Literal["comparison", "tuning"], ...] = ("comparison",)
     """The kinds of run that it is drawn for."""
+
+    def of(self, source: ChartSource) -> Sequence[Chart]:
+        """Its charts of a run; none for another kind of run."""
+        run = "comparison" if source.data.tuning is None else "tuning"
+        return self.draw(source) if run in self.runs else ()

@@ -54,48 +54,36 @@ def gallery(data: RunData, *, slo_ms: float | None = None) -> Gallery:
     Raises UsageError and InvalidMeasurement as reading the run does.
     """
     source = source_of(data, slo_ms=slo_ms)
+    own: dict[str, ChartKind] = {}
     for feature in FEATURES.values():
+        own |= feature.charts
         if feature.ceilings is not None:
             source = replace(source, ceilings=feature.ceilings(data))
-    run = "comparison" if data.tuning is None else "tuning"
-    charts = [
-        chart
-        for feature in FEATURES.values()
-        for kind in feature.charts.values()
-        if run in kind.runs
-        for chart in kind.draw(source)
-    ]
+    charts = [chart for kind in own.values() for chart in kind.of(source)]
     left_out: list[str] = []
     try:
         names = list(CHARTS)
     except UsageError as error:
         left_out.append(f"charts of other packages are left out: {error}")
         names = []
-    own = {name for feature in FEATURES.values() for name in feature.charts}
-    left_out += [
-        f"the chart {name} is left out: two packages have a chart {name!r}"
-        for name in names
-        if name in own
-    ]
-    for name in [name for name in names if name not in own]:
+    for name in names:
+        if name in own:
+            left_out.append(f"the chart {name} is left out: two packages have a chart {name!r}")
+            continue
         try:
-            kind = CHARTS[name]
-            charts += _checked(kind.draw(source) if run in kind.runs else (), charts, source)
+            charts += _checked(CHARTS[name].of(source), charts, source)
         except Exception as error:  # noqa: BLE001 - another package's chart may fail in any way
-            own_words = isinstance(error, UsageError)
-            words = (
-                " ".join(str(error).split()) if own_words else f"{type(error).__name__}: {error}"
-            )
+            words = f"{type(error).__name__}: {error}"
+            if isinstance(error, UsageError):
+                words = " ".join(str(error).split())
             left_out.append(f"the chart {name} is left out: {words}")
-    return Gallery(
-        charts=tuple(_with_power(chart, source) for chart in charts), left_out=tuple(left_out)
-    )
+    return Gallery(tuple(_with_power(chart, source) for chart in charts), tuple(left_out))
 
 
 def _with_power(chart: Chart, source: ChartSource) -> Chart:
     """The chart; what power cuts did is in the caption of those that may compare writes."""
-    shown = [row for row in source.rows if chart.workload in ("", row.workload)]
-    marks = power_words(marks_of([row.power for row in shown]))
+    rows = [row for row in source.rows if chart.workload in ("", row.workload)]
+    marks = power_words(marks_of([row.power for row in rows]))
     if not marks or chart.section in _WITHOUT_WRITES:
         return chart
     return replace(chart, caption=f"{chart.caption} Writes, {marks}.")
@@ -103,7 +91,7 @@ def _with_power(chart: Chart, source: ChartSource) -> Chart:
 
 def _checked(drawn: object, others: Sequence[Chart], source: ChartSource) -> list[Chart]:
     """The charts of another package. Raises ValueError where they are none."""
-    if not isinstance(drawn, tuple) or not all(isinstance(one, Chart) for one in drawn):
+    if not isinstance(drawn, tuple) or not all(isinstance(chart, Chart) for chart in drawn):
         raise ValueError(f"it returned {type(drawn).__name__}, not a tuple of charts")
     taken = {chart.key for chart in others} & {chart.key for chart in drawn}
     if taken:

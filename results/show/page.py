@@ -28,8 +28,8 @@ from weighbridge.common.paths import expanded
 from weighbridge.common.quantities import show_bytes
 from weighbridge.results.numbers import upper
 from weighbridge.results.run.resolved import PlannedLayout
-from weighbridge.results.show.chart import Chart
-from weighbridge.results.show.scales import DARK, LIGHT, Look, styles
+from weighbridge.results.show.chart import PAGE_TEXT_PX, Chart
+from weighbridge.results.show.scales import DARK, LIGHT, config, styles
 
 LOOKS: Final = (LIGHT, DARK)
 """How a page can look; the reader's browser, or the reader, chooses."""
@@ -53,7 +53,7 @@ def render(
             policy=_policy(),
             program=_program(),
             fonts={400: _font("Inter-Regular.otf"), 600: _font("Inter-SemiBold.otf")},
-            specs=escape_all_controls({look.name: _specs_of(charts, look) for look in LOOKS}),
+            specs=escape_all_controls(_plots(charts)),
             bundle=_bundle(),
         )
     )
@@ -82,12 +82,21 @@ def layout_colour(number: int) -> str:
     return f"var(--layout-{number})"
 
 
-def _specs_of(charts: Iterable[Chart], look: Look) -> dict[str, dict[str, Any]]:
-    return {
-        f"{chart.key}-{panel.key}": chart.on_page(panel, look)
-        for chart in charts
-        for panel in chart.panels
+def _plots(charts: Iterable[Chart]) -> dict[str, Any]:
+    """The specs of all panels, each with the number of its config, which there are in each look."""
+    groups: list[tuple[PlannedLayout, ...]] = []
+    panels = {}
+    for chart in charts:
+        if chart.layouts not in groups:
+            groups.append(chart.layouts)
+        for panel in chart.panels:
+            plot = {"spec": chart.on_page(panel), "config": groups.index(chart.layouts)}
+            panels[f"{chart.key}-{panel.key}"] = plot
+    configs = {
+        look.name: [{**config(look, group, PAGE_TEXT_PX), "background": None} for group in groups]
+        for look in LOOKS
     }
+    return {"panels": panels, "configs": configs}
 
 
 def _finalized(value: Any) -> Any:

@@ -25,12 +25,11 @@ class AxisScale(Record):
     title: str = ""
 
     @classmethod
-    def from_zero(cls, largest: float, title: str, *, least: float = 0.0) -> AxisScale:
-        """A linear scale from 0, or from a negative `least`, that holds the largest value."""
+    def from_zero(cls, largest: float, title: str) -> AxisScale:
+        """A linear scale from 0 that holds the largest value."""
         high, step = nice_top(largest)
-        first = -math.ceil(-least / step)
-        ticks = tuple(number * step for number in range(first, round(high / step) + 1))
-        return cls(low=ticks[0], high=high, ticks=ticks, title=title)
+        ticks = tuple(number * step for number in range(round(high / step) + 1))
+        return cls(high=high, ticks=ticks, title=title)
 
     @classmethod
     def around(cls, values: Sequence[float], title: str) -> AxisScale:
@@ -228,11 +227,15 @@ _HEAT: Final = {
 """Viridis (S. van der Walt, N. Smith 2015), which people with any kind of colour vision can read;
 low counts are near the background's colour.
 """
-ON_STRONG: Final = {
-    "light": "datum._tone > 0.6 || datum._tone < -0.7",
-    "dark": "abs(datum._tone) > 0.56",
+TOKENS: Final = {
+    **{f"${name}": {"expr": name} for name in ("ink", "muted", "bad", "axis")},
+    # Vega has a signal `background` of its own.
+    "$background": {"expr": "paper"},
+    "$strong": "datum._tone > strongly_better || datum._tone < strongly_worse",
 }
-"""By look, whether text on a diverging colour needs that of the background: a Vega expression."""
+"""What specs have of a look, as params of its config: a spec is the same in every look."""
+_STRONG: Final = {"light": (-0.7, 0.6), "dark": (-0.56, 0.56)}
+"""By look, below and above which place text on a diverging colour is of the background's colour."""
 CLAIMED: Final = {"better": 2 / 3, "worse": -2 / 3}
 """The place of the colour of significant changes, from worse, -1, to better, 1."""
 
@@ -248,35 +251,27 @@ class Style(Record):
 def styles(layouts: Sequence[PlannedLayout], look: Look = LIGHT) -> tuple[Style, ...]:
     """A style for each layout, in order. No two of up to six layouts look alike."""
     side = 0 if look.name == "light" else 1
-    shipped = {name: colours[side] for name, colours in _SHIPPED.items()}
-    chosen = {layout.name: shipped[layout.name] for layout in layouts if layout.name in shipped}
+    chosen = {one.name: _SHIPPED[one.name][side] for one in layouts if one.name in _SHIPPED}
     for layout in layouts:
-        if layout.name in chosen:
-            continue
-        family = [
-            colour
-            for name, colour in shipped.items()
-            if layout.gateway and name.startswith(layout.gateway)
-        ]
-        spare = (*_SPARE.get(layout.gateway, ()), *_SPARE[""])
-        palette = [*family, *(colours[side] for colours in spare)]
-        free = [colour for colour in palette if colour not in chosen.values()]
-        chosen[layout.name] = (free or palette)[0]
+        if layout.name not in chosen:
+            family = [
+                pair
+                for name, pair in _SHIPPED.items()
+                if layout.gateway and name.startswith(layout.gateway)
+            ]
+            pairs = (*family, *_SPARE.get(layout.gateway, ()), *_SPARE[""])
+            palette = [pair[side] for pair in pairs]
+            free = [colour for colour in palette if colour not in chosen.values()]
+            chosen[layout.name] = (free or palette)[0]
     return tuple(
-        Style(layout=layout.name, colour=chosen[layout.name], shape=_SHAPES[number % len(_SHAPES)])
-        for number, layout in enumerate(layouts)
+        Style(layout=one.name, colour=chosen[one.name], shape=_SHAPES[number % len(_SHAPES)])
+        for number, one in enumerate(layouts)
     )
 
 
 def diverging(look: Look) -> tuple[str, ...]:
     """Seven colours from the worst to the best; the fourth is neutral."""
     return _WORSE_TO_BETTER[look.name]
-
-
-def neutral(look: Look) -> str:
-    """The middle of the diverging colours."""
-    colours = diverging(look)
-    return colours[len(colours) // 2]
 
 
 def font_folder() -> str:
@@ -293,7 +288,18 @@ def config(look: Look, layouts: Sequence[PlannedLayout], text_px: int) -> dict[s
         "labelColor": look.ink,
         "titleColor": look.muted,
     }
+    worse, better = _STRONG[look.name]
+    params = {
+        "paper": look.background,
+        "ink": look.ink,
+        "muted": look.muted,
+        "bad": look.bad,
+        "axis": look.axis,
+        "strongly_worse": worse,
+        "strongly_better": better,
+    }
     return {
+        "params": [{"name": name, "value": value} for name, value in params.items()],
         "font": FONT,
         "background": look.background,
         "title": {
@@ -356,6 +362,7 @@ def config(look: Look, layouts: Sequence[PlannedLayout], text_px: int) -> dict[s
 def _mark_styles(look: Look, text_px: int) -> dict[str, Any]:
     """What marks mean, by the name that a layer's mark has as its `style`."""
     dashed = [text_px / 3, text_px / 4]
+    figure = {"fontWeight": 600, "baseline": "middle"}
     # Dark colours on a dark background fade sooner.
     faint = 0.35 if look.name == "light" else 0.55
     return {
@@ -383,22 +390,12 @@ def _mark_styles(look: Look, text_px: int) -> dict[str, Any]:
         "failed": {"color": look.bad},
         "leader": {"strokeWidth": text_px / 12, "opacity": 0.5, "clip": False},
         "name": {"fontWeight": 600, "align": "left", "baseline": "middle"},
-        "figure": {"fontWeight": 600, "align": "left", "baseline": "middle", "dx": text_px / 2},
-        "figure-left": {
-            "fontWeight": 600,
-            "align": "right",
-            "baseline": "middle",
-            "dx": -text_px / 2,
-        },
+        "figure": {**figure, "align": "left", "dx": text_px / 2},
+        "figure-left": {**figure, "align": "right", "dx": -text_px / 2},
         "note": {"color": look.muted, "align": "left", "baseline": "middle", "dx": text_px / 4},
-        "frame": {
-            "color": look.axis,
-            "strokeDash": dashed,
-            "filled": False,
-            "cornerRadius": 4,
-        },
+        "frame": {"color": look.axis, "strokeDash": dashed, "filled": False, "cornerRadius": 4},
         "cell": {"cornerRadius": 4, "strokeWidth": 0},
-        "plain": {"color": neutral(look), "cornerRadius": 4},
+        "plain": {"color": diverging(look)[3], "cornerRadius": 4},
         "cell-text": {"align": "center", "baseline": "middle"},
         "cell-figure": {"align": "center", "baseline": "middle", "fontWeight": 700},
         "grey": {"color": look.axis},

@@ -32,9 +32,10 @@ const draw = (within) => {
   const plots = [...within.querySelectorAll(".plot")];
   const shown = plots.filter((plot) => !plot.closest("[hidden], details:not([open])"));
   return Promise.all(shown.map(async (plot) => {
-    const spec = specs[look][plot.dataset.spec];
+    const {spec, config} = specs.panels[plot.dataset.spec];
+    const drawn = {...(off.size ? without(spec) : spec), config: specs.configs[look][config]};
     plot.dataset.look = look;
-    await window.vegaEmbed(plot, off.size ? without(spec) : spec, options);
+    await window.vegaEmbed(plot, drawn, options);
     describe(plot);
   }));
 };

@@ -91,8 +91,9 @@ def test_the_metric_is_in_the_json_export_of_every_repeat_and_its_schema(folder:
     assert "p95_ms" in schema["properties"]["tables"]["properties"]["summary"]["items"]["required"]
 
 
-def test_the_metric_has_a_column_in_the_report(folder: Path) -> None:
+def test_metric_and_feature_are_in_the_report(folder: Path) -> None:
     page = (folder / "derived" / "report.html").read_text()
+    assert "How long tails are" in page
     assert "95 % of the successful operations took at most this long." in page
 
 

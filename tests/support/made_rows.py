@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -102,12 +103,12 @@ def step_of(
     return StepResult(key=key, measurement=measurement, valid=valid, notes=notes, order=repeat)
 
 
-Some = TypeVar("Some", bound=BaseModel)
-
-
-def altered(record: Some, /, **given: Any) -> Some:
+def altered(record: Kept, /, **given: Any) -> Kept:
     """A copy with other values, which are not validated: what is there may be as wrong."""
-    return record.model_copy(update=given)
+    original: Any = record
+    is_model = isinstance(original, BaseModel)
+    copy: Kept = original.model_copy(update=given) if is_model else replace(original, **given)
+    return copy
 
 
 def present(value: Kept | None) -> Kept:

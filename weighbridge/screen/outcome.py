@@ -14,11 +14,12 @@ from rich.table import Table
 from weighbridge.common.errors import missing
 from weighbridge.results.derivation import Derived
 from weighbridge.results.features.tuning.feature import WINNERS
+from weighbridge.results.features.tuning.setting_table import could_be_shown, interval_words
 from weighbridge.results.features.tuning.tuning_result import (
-    SettingLine,
+    SIGNS,
     TuningResult,
-    could_be_shown,
-    setting_lines,
+    change_figure,
+    cpu_words,
     short_names,
     tuned,
 )
@@ -27,8 +28,8 @@ from weighbridge.results.figures.metrics import METRICS, Metric
 from weighbridge.results.figures.power_mark import ACKNOWLEDGED, CUTS_THAT_LOST
 from weighbridge.results.figures.summary import Row, shown
 from weighbridge.results.figures.use import limit_brief, saturated
+from weighbridge.results.judge.comparing import ALWAYS
 from weighbridge.results.judge.comparison import Effect, NoiseFloor, kind_of
-from weighbridge.results.judge.contrast import ALWAYS
 from weighbridge.results.judge.reasons import Reason, marks
 from weighbridge.results.judge.words import verdict_words
 from weighbridge.results.numbers import UNKNOWN, alike_as_one, show_figure
@@ -67,9 +68,8 @@ _LISTED: Final = 12
 def print_tuning(result: TuningResult, derived: Derived, console: Console) -> None:
     """Print the table of trials and its sentences."""
     print_line(console, derived.answer, "bold")
-    lines = setting_lines(result)
-    if lines:
-        console.print(_table(result, lines, console.width))
+    if result.table.entries:
+        console.print(_table(result, console.width))
     for entry in result.refused:
         for note in entry.notes[:1]:
             print_line(console, f"{entry.verdict}: {entry.name}: {note}", "yellow")
@@ -81,8 +81,8 @@ def print_tuning(result: TuningResult, derived: Derived, console: Console) -> No
             console, f"{'▲' if good else '×'} {result.confirmation_words}", "" if good else "yellow"
         )
     _print_without_effect(result, console)
-    for drift in result.table.drift:
-        print_line(console, f"  {drift.words[:1].upper()}{drift.words[1:].rstrip('.')}.", "dim")
+    for words in result.drift_words:
+        print_line(console, f"  {words}", "dim")
     for sentence in derived.hosts:
         print_line(console, f"  {sentence.rstrip('.')}.", "dim")
     print_line(console, f"\nledger  {derived.folder / 'ledger.csv'}")
@@ -121,34 +121,32 @@ def _print_without_effect(result: TuningResult, console: Console) -> None:
         print_line(console, f"  ~ and {len(none) - _LISTED} more, in the report", "dim")
 
 
-def _table(result: TuningResult, lines: Sequence[SettingLine], width: int) -> Table:
-    objectives = result.run.objectives
-    wide = width >= WIDE
-    short = short_names([line.name for line in lines])
-    intervals = len(objectives) == 1 or wide
+def _table(result: TuningResult, width: int) -> Table:
+    entries, wide = result.by_gain, width >= WIDE
+    short = short_names([entry.name for entry in entries])
+    intervals = len(result.called) == 1 or wide
     table = new_table(show_edge=False)
     table.add_column("setting", overflow="fold", min_width=20)
     table.add_column("n", justify="right", no_wrap=True)
-    for number, _ in enumerate(objectives):
-        table.add_column(_head(result.called(number)), justify="right", no_wrap=True)
+    for called in result.called:
+        table.add_column(_head(called), justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
-    recorded = any(value is not None for line in lines for value in line.cpu_values)
+    cpus = [ratio for entry in entries for ratio in (entry.gateway_cpu, entry.storage_cpu)]
+    recorded = any(ratio is not None for ratio in cpus)
     for title in ("gw CPU", "st CPU") if recorded else ():
         table.add_column(title, justify="right", no_wrap=True)
     if wide:
         table.add_column("restarts", no_wrap=True)
-    for line in lines:
-        style = _SETTING_STYLES.get(line.verdict, "dim")
+    for entry in entries:
+        style = _SETTING_STYLES.get(entry.verdict, "dim")
+        cpu = (cpu_words(entry.gateway_cpu), cpu_words(entry.storage_cpu))
         table.add_row(
-            escape(line.name if wide else short[line.name]),
-            str(line.trials),
-            *(
-                _change_text(one.change, one.interval if intervals else "", one.tone)
-                for one in line.changes
-            ),
-            f"[{style}]{line.sign} {line.verdict}[/]",
-            *((line.gateway_cpu, line.storage_cpu) if recorded else ()),
-            *([line.restarted] if wide else []),
+            escape(entry.name if wide else short[entry.name]),
+            str(entry.trials),
+            *(_change_text(effect, intervals=intervals) for effect in entry.effects),
+            f"[{style}]{SIGNS[entry.verdict]} {entry.verdict}[/]",
+            *(cpu if recorded else ()),
+            *([result.needs(entry.variant)] if wide else []),
         )
     return table
 
@@ -161,11 +159,11 @@ def _head(called: str) -> str:
     return escape(f"{what}\n{rest}")
 
 
-def _change_text(change: str, interval: str, tone: str) -> str:
-    ends = f" ({interval.replace(' %', '')})" if interval else ""
-    style = _SETTING_STYLES.get(tone, "")
-    change = f"[{style}]{escape(change)}[/]" if style else escape(change)
-    return f"{change}{escape(ends)}"
+def _change_text(effect: Effect, *, intervals: bool) -> str:
+    interval = interval_words(effect).replace(" %", "") if intervals else ""
+    style = _SETTING_STYLES.get(effect.verdict, "")
+    change = escape(change_figure(effect))
+    return f"{f'[{style}]{change}[/]' if style else change}{f' ({interval})' if interval else ''}"
 
 
 BOTH: Final = 100

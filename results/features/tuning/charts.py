@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
 
-from weighbridge.results.features.tuning.setting_effects import Reading
+from weighbridge.results.features.tuning.setting_table import Reading
 from weighbridge.results.features.tuning.tuning_result import (
     TuningResult,
     change_figure,
@@ -147,96 +147,87 @@ def settings_of(layouts: Sequence[PlannedLayout], baseline: str) -> dict[str, st
 
 def tornado(changes: Sequence[SettingChange], metric: MetricKey = "throughput") -> Chart | None:
     """The chart of one metric; None where nothing could be compared."""
-    mine = [one for one in changes if one.effect.metric == metric]
-    known = [one for one in mine if one.effect.ratio is not None]
-    if not known:
-        return None
+    own = [one for one in changes if one.effect.metric == metric]
     groups: dict[Kind, list[SettingChange]] = {}
-    for one in mine:
+    for one in own:
         groups.setdefault(kind_of(one.effect), []).append(one)
     panels = []
     for kind, group in groups.items():
         first = group[0].effect
         over = "all worker counts" if first.workers is None else counted(first.workers, "worker")
         if any(one.effect.ratio is not None for one in group):
-            title = f"{upper(first.about)}, {over}"
             ordered = sorted(group, key=lambda one: one.size, reverse=True)
-            panels.append(change_panel(ordered, "-".join(kind), title))
-    better = "more" if metric == "throughput" else "shorter"
+            panels.append(change_panel(ordered, "-".join(kind), f"{upper(first.about)}, {over}"))
+    if not panels:
+        return None
+    called = METRICS[metric].name
     return Chart(
         key="tornado" if metric == "throughput" else f"tornado-{metric}",
-        title=f"What each setting does to {METRICS[metric].name}",
-        finding=finding(mine),
-        caption=f"Change of {METRICS[metric].name} from {known[0].effect.baseline}; line: 95 % "
-        f"interval. Blue: better, {better}. Orange: worse. Grey: {_without(mine)}",
+        title=f"What each setting does to {called}",
+        finding=finding(own, called, of_workload=True),
+        caption=f"Change of {called} from {own[0].effect.baseline}; line: 95 % interval. "
+        f"Blue: better, {_better(metric)}. Orange: worse. Grey: {_without(own)}",
         panels=tuple(panels),
-        columns=1 if max(len(one.setting) for one in mine) > LONG else 2,
+        columns=1 if max(len(one.setting) for one in own) > LONG else 2,
     )
 
 
 def tornados(result: TuningResult) -> tuple[Chart, ...]:
     """A chart for each objective of a tuning, of the settings that change it most."""
-    charts = (_of_objective(result, number) for number in range(len(result.run.objectives)))
-    return tuple(chart for chart in charts if chart is not None)
+    charts = []
+    keys: list[str] = []
+    for number, called in enumerate(result.called):
+        metric = result.run.objectives[number].of
+        key = "tornado" if metric == "throughput" else f"tornado-{metric}"
+        keys.append(key)
+        changes = [SettingChange(one.name, one.effects[number]) for one in result.table.entries]
+        ordered = sorted(changes, key=lambda one: one.size, reverse=True)
+        known = [one for one in ordered if one.effect.ratio is not None]
+        if not known:
+            continue
+        looks, left = result.table.looks, len(known) - MAX_SETTINGS
+        sure = f"95 % interval, widened for {looks} looks" if looks > 1 else "95 % interval"
+        more = f" {left} with smaller effects are only in the table." if left > 0 else ""
+        names = [one.setting for one in known]
+        brief = short_names(names) if max(map(len, names)) > LONGEST else {}
+        shown = [replace(one, setting=brief.get(one.setting, one.setting)) for one in known]
+        panel = change_panel(shown[:MAX_SETTINGS], f"objective-{number + 1}", upper(called))
+        # In the data, settings have their whole names.
+        drawn = zip(panel.rows, known[:MAX_SETTINGS], strict=True)
+        rows = [{**row, "setting": one.setting} for row, one in drawn]
+        base = result.table.baseline.name
+        rest = [*known[MAX_SETTINGS:], *(one for one in changes if one.effect.ratio is None)]
+        charts.append(
+            Chart(
+                key=key if keys.count(key) == 1 else f"{key}-{keys.count(key)}",
+                title=f"What each setting does to the {called}",
+                finding=finding(changes, f"the {called}"),
+                caption=f"Change from {base} beside it in time; line: {sure}. Blue: better, "
+                f"{_better(metric)}. Orange: worse. Grey, ~: no significant effect.{more}",
+                panels=(replace(panel, rows=[*rows, *map(_change_row, rest)]),),
+                columns=1,
+            )
+        )
+    return tuple(charts)
 
 
-def _of_objective(result: TuningResult, number: int) -> Chart | None:
-    objective, called = result.run.objectives[number], result.called(number)
-    mine = [
-        SettingChange(setting=one.name, effect=one.effects[number])
-        for one in result.table.entries
-        if len(one.effects) > number
-    ]
-    ordered = sorted(mine, key=lambda one: one.size, reverse=True)
-    known = [one for one in ordered if one.effect.ratio is not None]
-    if not known:
-        return None
-    metric = objective.of
-    same = [one.of for one in result.run.objectives[: number + 1]].count(metric)
-    base = "tornado" if metric == "throughput" else f"tornado-{metric}"
-    left = len(known) - MAX_SETTINGS
-    looks = result.table.looks
-    sure = f"95 % interval, widened for {looks} looks" if looks > 1 else "95 % interval"
-    better = "more" if METRICS[metric].better == "more" else "shorter"
-    more = f" {left} with smaller effects are only in the table." if left > 0 else ""
-    names = [one.setting for one in known]
-    brief = short_names(names) if max(map(len, names)) > LONGEST else {}
-    shown = [replace(one, setting=brief.get(one.setting, one.setting)) for one in known]
-    panel = change_panel(shown[:MAX_SETTINGS], f"objective-{number + 1}", upper(called))
-    rest = [_change_row(one) for one in mine if one.effect.ratio is None]
-    # In the data, settings have their whole names.
-    rows = [{**row, "setting": one.setting} for row, one in zip(panel.rows, known, strict=False)]
-    rows += [_change_row(one) for one in known[MAX_SETTINGS:]]
-    return Chart(
-        key=f"{base}-{same}" if same > 1 else base,
-        title=f"What each setting does to the {called}",
-        finding=finding(mine, called),
-        caption=f"Change from {result.table.baseline.name} beside it in time; line: {sure}. "
-        f"Blue: better, {better}. Orange: worse. Grey, ~: no significant effect.{more}",
-        panels=(replace(panel, rows=[*rows, *rest]),),
-        columns=1,
-    )
+def _better(metric: MetricKey) -> str:
+    return "more" if METRICS[metric].better == "more" else "shorter"
 
 
-def finding(found: Sequence[SettingChange], called: str = "") -> str:
-    """The setting with the largest significant effect, if any; `called`: a tuning's objective."""
-    metric = found[0].effect.metric
-    known = [one for one in found if one.effect.ratio is not None]
-    shown = [one for one in known if one.effect.verdict in {"better", "worse"}]
-    settings = len({one.setting for one in found})
+def finding(changes: Sequence[SettingChange], called: str, *, of_workload: bool = False) -> str:
+    """The setting with the largest significant effect on what is called so, if any."""
+    known = [one for one in changes if one.effect.ratio is not None]
+    shown = [one for one in known if one.effect.verdict in ("better", "worse")]
     if not shown:
+        settings = counted(len({one.setting for one in changes}), "setting")
         few = all(one.effect.verdict == "provisional" for one in known)
         why = f": fewer than {REPEATS_FOR_A_CLAIM} repeats" if few else ""
-        what = f"the {called}" if called else METRICS[metric].name
-        return (
-            f"Of {settings} setting{'s' * (settings > 1)} none has a significant effect on "
-            f"{what}{why}"
-        )
+        return f"Of {settings} none has a significant effect on {called}{why}"
     most = max(shown, key=lambda one: one.size)
-    change = show_percent(most.effect.ratio.value) if most.effect.ratio is not None else UNKNOWN
-    if called:
-        return f"{most.setting} changes the {called} most: {change}"
-    return f"{most.setting} changes {METRICS[metric].name} most: {change} in {most.effect.about}"
+    change = UNKNOWN if most.effect.ratio is None else show_percent(most.effect.ratio.value)
+    where = f" in {most.effect.about}" if of_workload else ""
+    return f"{most.setting} changes {called} most: {change}{where}"
 
 
 def _without(found: Sequence[SettingChange]) -> str:
@@ -319,59 +310,60 @@ def drift_chart(source: ChartSource) -> tuple[Chart, ...]:
         return ()
     trials = {one.number: one for one in result.trials}
     panels = []
-    for number, _ in enumerate(result.run.objectives):
-        readings = [
-            one for one in result.table.readings if one.objective == number and one.trial in trials
-        ]
+    for number, called in enumerate(result.called):
+        readings = [one for one in result.table.readings if one.objective == number]
         if any(one.value is not None for one in readings):
-            panels.append(_trials_panel(result, number, readings, trials))
-    drifts = [one.words for one in result.table.drift]
+            panels.append(_trials_panel(result, number, called, readings, trials))
+    if not panels:
+        return ()
     chart = Chart(
         key="drift",
         title="Every trial, in order of time",
-        finding=upper(drifts[0].rstrip("."))
-        if drifts
-        else "The drift of the baseline is not known",
+        finding=upper(result.table.drift[0].words.rstrip(".")),
         caption=f"Line: {result.table.baseline.name}, repeated before and after every few "
         "settings. Blue: a setting that is better, orange: worse, grey: no significant effect. "
         "Dashed: a restart. Each trial is compared with the line beside it.",
         panels=tuple(panels),
         columns=1,
     )
-    return (chart,) if panels else ()
+    return (chart,)
 
 
 def _trials_panel(
-    result: TuningResult, number: int, readings: Sequence[Reading], trials: dict[int, Trial]
+    result: TuningResult,
+    number: int,
+    called: str,
+    readings: Sequence[Reading],
+    trials: Mapping[int, Trial],
 ) -> Panel:
-    metric = METRICS[result.run.objectives[number].of]
-    drift = next((one for one in result.table.drift if one.objective == number), None)
-    verdicts = {one.variant.name: one.verdict for one in result.table.entries}
-    names = {one.variant.name: one.name for one in result.table.entries}
+    entries = {one.variant.name: one for one in result.table.entries}
     rows = []
     for one in readings:
         trial, arm = trials[one.trial], trials[one.trial].arm
+        entry = entries.get(arm.name)
+        name = arm.name if entry is None else entry.name
         rows.append(
             {
                 "trial": one.trial + 1,
                 "round": trial.round + 1,
                 "deployment": trial.deployment,
                 "started_s": trial.started_s,
-                "setting": "baseline" if arm.is_baseline else names.get(arm.name, arm.name),
+                "setting": "baseline" if arm.is_baseline else name,
                 "objective": result.run.objectives[number].words,
                 "value": one.value,
                 "baseline_beside": one.reference,
                 "why": one.why,
                 "_baseline": arm.is_baseline,
-                "_tone": CLAIMED.get(verdicts.get(arm.name, "")),
+                "_tone": None if entry is None else CLAIMED.get(entry.verdict),
             }
         )
-    high, step = nice_top(max(trials) + 1)
-    step = max(1.0, step)
     last = max(trials) + 1
+    high, step = nice_top(last)
+    step = max(1.0, step)
     ticks = [step * place for place in range(1, int(high / step) + 1) if step * place <= last]
     x = AxisScale(low=0.5, high=max(last + 0.5, 2.0), ticks=tuple(ticks), title="trial")
-    y = AxisScale.around([one.value for one in readings if one.value is not None], metric.unit)
+    unit = METRICS[result.run.objectives[number].of].unit
+    y = AxisScale.around([one.value for one in readings if one.value is not None], unit)
     restarts = layer("rule", "level", x={"field": "at"})
     restarts["encoding"] |= FULL_HEIGHT
     restarts["data"] = {
@@ -386,30 +378,26 @@ def _trials_panel(
         ("isValid(datum._tone)", {**TONE, "field": "_tone"}),
         ("!isValid(datum._tone)", MUTED),
     ):
-        one_kind = layer("point", "sure", f"!datum._baseline && {where}", y="value", color=colour)
-        one_kind["mark"]["shape"] = "diamond"
-        settings.append(one_kind)
-    baseline = "datum._baseline && isValid(datum.value)"
-    line = layer("line", "path", baseline, y="value", color=INK)
+        points = layer("point", "sure", f"!datum._baseline && {where}", y="value", color=colour)
+        points["mark"]["shape"] = "diamond"
+        settings.append(points)
+    where = "datum._baseline && isValid(datum.value)"
+    line = layer("line", "path", where, y="value", color=INK)
     line["encoding"]["detail"] = {"field": "deployment", "type": "nominal"}
-    points = layer("point", "sure", baseline, y="value", color=INK)
-    finding_words = "" if drift is None or number == 0 else _drift_finding(drift.words)
+    baselines = layer("point", "sure", where, y="value", color=INK)
+    # The chart's finding is of the first objective; a panel's title has its own.
+    words = result.table.drift[number].words.partition(": ")[2].partition(";")[0] if number else ""
     return Panel(
         key=f"objective-{number + 1}",
-        title=upper(result.called(number)),
-        finding=finding_words,
+        title=upper(called),
+        finding=upper(words),
         rows=rows,
         spec={
             "encoding": {"x": {**x.encoding(), "field": "trial"}, "y": y.encoding()},
-            "layer": [restarts, *settings, line, points],
+            "layer": [restarts, *settings, line, baselines],
         },
         height=250,
     )
-
-
-def _drift_finding(words: str) -> str:
-    """The part of a drift's words about the baseline: the title has the objective."""
-    return upper(words.partition(": ")[2].partition(";")[0])
 
 
 def _flat(settings: Mapping[str, Any], before: str = "") -> dict[str, Any]:

@@ -1,34 +1,43 @@
-"""Which settings help, for every output."""
+"""Which settings help, for every output: answer, tables, slides and the page."""
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
 from weighbridge.results.features.tuning.charts import drift_chart, tornado_charts
-from weighbridge.results.features.tuning.setting_table import SettingEntry
+from weighbridge.results.features.tuning.setting_table import (
+    SettingEntry,
+    could_be_shown,
+    interval_words,
+)
 from weighbridge.results.features.tuning.tuning_result import (
     BLUE,
     ORANGE,
-    RESTARTED,
+    SIGNS,
     TuningResult,
+    cards,
     change_figure,
-    could_be_shown,
-    interval_words,
-    setting_lines,
+    change_words,
+    cpu_words,
     short_names,
     tuned,
 )
-from weighbridge.results.features.tuning.tuning_result import cards as tuning_cards
+from weighbridge.results.figures.metrics import METRICS
 from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM, Ratio
 from weighbridge.results.judge.comparison import Effect
+from weighbridge.results.judge.host_equality import sameness
 from weighbridge.results.judge.run_data import RunData
-from weighbridge.results.numbers import UNKNOWN, counted, listed, show_percent, upper
+from weighbridge.results.numbers import UNKNOWN, counted, listed, show_percent, show_ratio, upper
 from weighbridge.results.numbers import percent as percent_of_ratio
 from weighbridge.results.run.reading import write_atomically
 from weighbridge.results.show.chart_source import ChartKind
 from weighbridge.results.show.feature import Feature
+from weighbridge.results.show.gallery import Gallery
+from weighbridge.results.show.page import render
+from weighbridge.results.show.report import NOTABLE_EVENTS, effects_grid
 from weighbridge.results.show.slide import (
     BETTER,
     INK,
@@ -44,6 +53,7 @@ from weighbridge.results.show.slide import (
 )
 from weighbridge.results.show.table import Line, Table, columns, line
 from weighbridge.results.show.tables import METRIC_KEYS, RATIO_ENDS, RUN, ratio_cells
+from weighbridge.suites.tuning import Parameter, show_setting
 
 WINNERS: Final = "winner"
 """Folder of a tuning's choice: one file for each configuration file, ready to paste."""
@@ -73,19 +83,19 @@ def _ledger(data: RunData) -> Iterator[Line]:
     result = tuned(data)
     if result is not None:
         for entry in result.table.entries:
-            for number in range(len(entry.effects)):
-                yield _objective(result, entry, number)
+            for number, called in enumerate(result.called):
+                yield _ledger_line(result, entry, number, called)
 
 
-def _objective(result: TuningResult, entry: SettingEntry, number: int) -> Line:
+def _ledger_line(result: TuningResult, entry: SettingEntry, number: int, called: str) -> Line:
     effect, settings = entry.effects[number], entry.variant.settings
-    scope, winner = result.scope(entry.variant), result.winner
+    winner = result.winner
     interval = interval_words(effect)
     texts = {
         "ratio": f"{change_figure(effect)}{f' ({interval})' if interval else ''}",
-        "scope": UNKNOWN if scope is None else RESTARTED[scope],
-        "gateway_cpu": _cpu(entry.gateway_cpu),
-        "storage_cpu": _cpu(entry.storage_cpu),
+        "scope": result.needs(entry.variant),
+        "gateway_cpu": cpu_words(entry.gateway_cpu),
+        "storage_cpu": cpu_words(entry.storage_cpu),
     }
     return line(
         entry,
@@ -96,16 +106,12 @@ def _objective(result: TuningResult, entry: SettingEntry, number: int) -> Line:
         tuning=result.run.tuning.name,
         arm=entry.variant.name,
         settings=tuple(f"{key}={value}" for key, value in settings.items()),
-        scope=scope,
-        objective=result.called(number),
+        scope=result.scope(entry.variant),
+        objective=called,
         pairs=None if effect.ratio is None else effect.ratio.repeats,
         effect=effect.verdict,
         chosen=None if winner is None else settings.items() <= winner.arm.settings.items(),
     ).showing(texts)
-
-
-def _cpu(ratio: Ratio | None) -> str:
-    return UNKNOWN if ratio is None else show_percent(ratio.value)
 
 
 def _ledger_notes(data: RunData) -> Iterator[str]:
@@ -120,8 +126,7 @@ def _ledger_notes(data: RunData) -> Iterator[str]:
     )
     if any(one.verdict == "provisional" for one in result.table.entries):
         yield f"In brackets: fewer than {REPEATS_FOR_A_CLAIM} trials, provisional."
-    for drift in result.table.drift:
-        yield f"{upper(drift.words.rstrip('.'))}."
+    yield from result.drift_words
     if result.winner is not None:
         yield result.winner_words
         yield result.confirmation_words
@@ -179,7 +184,7 @@ def _trials(data: RunData) -> Iterator[Line]:
         return
     readings = {(one.trial, one.objective): one for one in result.table.readings}
     for trial in result.trials:
-        for number in range(len(result.run.objectives)):
+        for number, called in enumerate(result.called):
             # A trial that failed has none.
             reading = readings.get((trial.number, number))
             why = trial.failed or (reading.why if reading is not None else "")
@@ -192,7 +197,7 @@ def _trials(data: RunData) -> Iterator[Line]:
                 repeat=trial.repeat + 1,
                 round=trial.round + 1,
                 deployment=trial.deployment + 1,
-                objective=result.called(number),
+                objective=called,
                 baseline_beside=None if reading is None else reading.reference,
                 why=why or None,
             )
@@ -231,15 +236,14 @@ WIDEST: Final = 2.0
 VERDICT_INKS: Final = {"better": BETTER, "worse": WORSE}
 
 
-def tuning_topic(data: RunData) -> Topic | None:
-    """Which settings help."""
+def _topic(data: RunData) -> Topic | None:
     result = tuned(data)
     if result is None:
         return None
     readings = result.table.readings
     lost = sum(reading.value is None for reading in readings) or "none"
     doubts = [f"Of {counted(len(readings), 'reading')}, {lost} could not be used."]
-    doubts += [f"{upper(drift.words.rstrip('.'))}." for drift in result.table.drift]
+    doubts += result.drift_words
     if result.run.tuning.strategy == "screen":
         doubts.append(
             "Each setting was tried alone: combined effects are known only where confirmed."
@@ -248,7 +252,7 @@ def tuning_topic(data: RunData) -> Topic | None:
     if files := [fragment.name for fragment in result.to_paste]:
         meaning.append(f"Ready to paste, in derived/winner: {listed(files)}.")
     settings = counted(len(result.table.entries), "setting")
-    objectives = listed([result.called(number) for number in range(len(result.run.objectives))])
+    objectives = listed(result.called)
     tones = {BLUE: BETTER, ORANGE: WORSE}
     return Topic(
         question=f"Which of {settings} of {result.run.tuning.layout} help {objectives}?",
@@ -261,7 +265,7 @@ def tuning_topic(data: RunData) -> Topic | None:
                 detail=card.detail,
                 colour=tones.get(card.colour, MUTED),
             )
-            for card in tuning_cards(result)
+            for card in cards(result)
         ),
         slides=tuple(_effects(result)),
         backup=tuple(_ledger_slides(result)),
@@ -274,7 +278,7 @@ def _effects(result: TuningResult) -> Iterator[Slide]:
     """The changes of each objective, the largest first."""
     entries = result.table.entries
     short = short_names([entry.name for entry in entries])
-    for number in range(len(result.run.objectives)):
+    for number, called in enumerate(result.called):
         changes = [
             (effect.ratio, short[entry.name], effect)
             for entry in entries
@@ -283,7 +287,7 @@ def _effects(result: TuningResult) -> Iterator[Slide]:
         changes.sort(key=lambda change: -change[0].either_way)
         if not changes:
             continue
-        called, (_, name, effect) = result.called(number), changes[0]
+        _, name, effect = changes[0]
         bars = [_bar(*change) for change in changes]
         title = f"No setting changes the {called} significantly"
         if effect.verdict in VERDICT_INKS:
@@ -311,34 +315,209 @@ def _bar(ratio: Ratio, name: str, effect: Effect) -> Point:
 
 def _ledger_slides(result: TuningResult) -> Iterator[Slide]:
     """All settings with their effects and verdicts."""
-    settings = setting_lines(result)
-    if not settings:
+    entries = result.by_gain
+    if not entries:
         return
-    entries = {entry.variant.name: entry for entry in result.table.entries}
-    short = short_names([setting.name for setting in settings])
+    short = short_names([entry.name for entry in entries])
     lines = []
-    for setting in settings:
-        cells: list[str | SlideCell] = [short[setting.name]]
-        for change, effect in zip(setting.changes, entries[setting.variant].effects, strict=True):
-            interval = f" ({change.interval})" if change.interval else ""
-            cells += [f"{change.change}{interval}", could_be_shown(effect) or UNKNOWN]
-        ink = VERDICT_INKS.get(setting.verdict, INK)
-        cells += [
-            SlideCell(f"{setting.sign} {setting.verdict}", ink=ink),
-            setting.gateway_cpu,
-            str(setting.trials),
-        ]
+    for entry in entries:
+        cells: list[str | SlideCell] = [short[entry.name]]
+        for effect in entry.effects:
+            interval = interval_words(effect)
+            cells.append(f"{change_figure(effect)}{f' ({interval})' if interval else ''}")
+            cells.append(could_be_shown(effect) or UNKNOWN)
+        verdict = f"{SIGNS[entry.verdict]} {entry.verdict}"
+        cells.append(SlideCell(verdict, ink=VERDICT_INKS.get(entry.verdict, INK)))
+        cells += [cpu_words(entry.gateway_cpu), str(entry.trials)]
         lines.append(cells)
-    called = [upper(result.called(number)) for number in range(len(result.run.objectives))]
-    head = [part for name in called for part in (name, "would be found")]
-    counts = Counter(setting.verdict for setting in settings)
+    head = [part for called in result.called for part in (upper(called), "would be found")]
+    counts = Counter(entry.verdict for entry in entries)
     better, worse = counts["better"] or "None", counts["worse"] or "none"
     yield Slide(
-        title=f"{better} of {counted(len(settings), 'setting')} better, {worse} worse",
+        title=f"{better} of {counted(len(entries), 'setting')} better, {worse} worse",
         table=table_of(("Setting", *head, "Verdict", "Gateway CPU", "Trials"), lines),
         foot="Compared with the baseline beside each trial. ~: not significant. In brackets: 95 % "
         "interval. Would be found: the smallest effect that so many trials find 8 times in 10.",
     )
+
+
+# The page.
+
+
+NOTES: Final = 3
+"""Notes of a setting that the page shows; ledger.csv has all of them."""
+BEST: Final = 5
+"""How many better settings get a sentence at the top."""
+
+
+def tuning_page(data: RunData, result: TuningResult, gallery: Gallery) -> str:
+    """Render the page; it links to the confirmation's report relative to the `derived` folder."""
+    manifest, plan, run = data.manifest, data.plan, result.run
+    baseline, charts = result.table.baseline.name, gallery.of("figures")
+    return render(
+        "tuning.html.j2",
+        charts,
+        plan.layouts[:1],
+        manifest=manifest,
+        plan=plan.model_copy(
+            update={"layouts": tuple(one for one in plan.layouts if one.name == baseline)}
+        ),
+        plan_yaml=data.store.plan_yaml(),
+        result=result,
+        run=run,
+        tuning=run.tuning,
+        table=result.table,
+        baseline=baseline,
+        lead=_lead(result),
+        cards=list(cards(result)),
+        sentences=tuple(_sentences(result)),
+        called=result.called,
+        entries=result.by_gain,
+        signs=SIGNS,
+        needs=result.needs,
+        change=change_figure,
+        gain=lambda effect: effect.ratio and METRICS[effect.metric].gain(effect.ratio.value),
+        percent=show_percent,
+        interval=interval_words,
+        detectable=could_be_shown,
+        cpu=cpu_words,
+        tornados=[chart for chart in charts if chart.key.startswith("tornado")],
+        drift=[chart for chart in charts if not chart.key.startswith("tornado")],
+        notes=NOTES,
+        defaults=[one.default_at(run.release) for one in run.tuning.parameters],
+        tried=[_tried(result, one) for one in run.tuning.parameters],
+        setting=show_setting,
+        confirmed=tuple(_confirmed(result)),
+        confirmation_link=_link(data, result),
+        invalid=tuple(_invalid(result)),
+        limits=tuple(_limits(data, baseline)),
+        threshold=run.tuning.threshold,
+        ratio=show_ratio,
+        facts={
+            sheet.title: sheet.facts
+            for sheet in manifest.sheets
+            if sheet.layout in (None, baseline)
+        },
+        differing=tuple(_differing(data, result, baseline)),
+        configs=[one for one in manifest.configs if one.layout == baseline],
+        attested=sameness(data.attested, [baseline]),
+        command=shlex.join(manifest.command),
+        gaps=(*data.gaps, *gallery.left_out),
+        turns=[event for event in data.events if event.kind in NOTABLE_EVENTS],
+        effects=effects_grid(data.comparison, over="trials", subject="setting"),
+        claim_trials=REPEATS_FOR_A_CLAIM,
+    )
+
+
+def _lead(result: TuningResult) -> str:
+    run, tuning, table = result.run, result.run.tuning, result.table
+    how = {
+        "screen": "each by itself",
+        "grid": "in every combination",
+        "search": "in combinations that a search proposed",
+    }[tuning.strategy]
+    release = f" at {run.release}" if run.release else ""
+    return (
+        f"{tuning.about.rstrip('.')}: {tuning.layout}{release}, "
+        f"{counted(len(tuning.parameters), 'parameter')} {how}; "
+        f"{counted(len(table.entries), 'setting')} in {counted(table.trials, 'trial')} and "
+        f"{counted(result.rounds, 'round')}."
+    )
+
+
+def _sentences(result: TuningResult) -> Iterator[str]:
+    """What helps, the winner, whether it was confirmed, and how the machine drifted."""
+    for entry in result.better[:BEST]:
+        first, *others = (one.text for one in entry.effects)
+        yield f"{'; '.join([first, *(one.removeprefix(f'{entry.name}: ') for one in others)])}."
+    if len(result.better) > BEST:
+        yield f"{len(result.better) - BEST} more settings help: see the results."
+    yield result.winner_words
+    if result.winner is not None:
+        yield result.confirmation_words
+    if result.without_effect_words:
+        yield result.without_effect_words
+    yield from result.drift_words
+
+
+def _tried(result: TuningResult, parameter: Parameter) -> list[tuple[SettingEntry, str, str]]:
+    """The settings of a parameter alone, each with its value and changes."""
+    tried = []
+    for entry in result.table.entries:
+        if result.parameters(entry.variant) == [parameter]:
+            changes = [change_words(effect) for effect in entry.effects if effect.ratio is not None]
+            value = show_setting(entry.variant.settings[parameter.key])
+            tried.append((entry, value, "; ".join(changes)))
+    return tried
+
+
+def _confirmed(result: TuningResult) -> Iterator[tuple[str, ...]]:
+    """By objective: each chosen setting's change alone, and the winner's when confirmed."""
+    if result.winner is None or result.confirmation is None:
+        return
+    chosen = result.winner.arm.settings.items()
+    parts = [
+        one
+        for one in result.table.entries
+        if one.variant.settings.items() <= chosen and one.verdict == "better"
+    ]
+    for number, (called, effect) in enumerate(
+        zip(result.called, result.confirmation.effects, strict=True)
+    ):
+        ratios = (one.effects[number].ratio for one in parts)
+        alone = ", ".join(show_percent(ratio.value) for ratio in ratios if ratio is not None)
+        fresh = (
+            (UNKNOWN, UNKNOWN, "0", "not comparable")
+            if effect is None or effect.ratio is None
+            else (
+                show_percent(effect.ratio.value),
+                interval_words(effect) or UNKNOWN,
+                str(effect.ratio.repeats),
+                effect.verdict,
+            )
+        )
+        yield (called, alone or UNKNOWN, *fresh)
+
+
+def _link(data: RunData, result: TuningResult) -> str:
+    found = result.confirmation
+    if found is None or not (found.folder / "derived" / "report.html").exists():
+        return ""
+    return f"../{found.folder.relative_to(data.store.folder).as_posix()}/derived/report.html"
+
+
+def _invalid(result: TuningResult) -> Iterator[tuple[str, ...]]:
+    names = {one.variant.name: one.name for one in result.table.entries}
+    setting = {one.number: names.get(one.arm.name, one.arm.name) for one in result.trials}
+    for trial in result.trials:
+        if trial.failed:
+            yield str(trial.number + 1), setting[trial.number], "all", trial.failed
+    for one in result.table.readings:  # none of trials that failed
+        if one.value is None:
+            yield str(one.trial + 1), setting[one.trial], result.called[one.objective], one.why
+
+
+def _limits(data: RunData, baseline: str) -> Iterator[tuple[str, str]]:
+    for row in data.rows:
+        if row.layout == baseline and row.saturated:
+            workers = counted(row.workers, "worker")
+            yield f"{row.workload}: {row.operation} at {workers}", row.saturated
+
+
+def _differing(
+    data: RunData, result: TuningResult, baseline: str
+) -> Iterator[tuple[str, str, str, str]]:
+    names = {entry.variant.name: entry.name for entry in result.table.entries}
+    before: dict[str, str] = {}
+    for sheet in data.manifest.sheets:
+        if sheet.layout == baseline:
+            before |= sheet.facts
+    for sheet in data.manifest.sheets:
+        if sheet.layout is not None and sheet.layout != baseline:
+            setting = names.get(sheet.layout, sheet.layout)
+            for name, value in sheet.facts.items():
+                if before.get(name) != value:
+                    yield setting, name, before.get(name, UNKNOWN), value
 
 
 FEATURE: Final = Feature(
@@ -348,6 +527,6 @@ FEATURE: Final = Feature(
         "tornado": ChartKind(tornado_charts, runs=("comparison", "tuning")),
         "drift": ChartKind(drift_chart, runs=("tuning",)),
     },
-    topic=tuning_topic,
+    topic=_topic,
     write=_write,
 )

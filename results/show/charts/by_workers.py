@@ -9,7 +9,7 @@ overlap.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import permutations
 from typing import Any, Final, Literal
 
@@ -40,6 +40,7 @@ from weighbridge.results.show.chart import (
 from weighbridge.results.show.chart_source import (
     CeilingLine,
     ChartSource,
+    drawn_ends_ms,
     place_of,
     repeats_words,
 )
@@ -164,7 +165,7 @@ def _panel(cells: Sequence[Row], metric: MetricKey, source: ChartSource, **about
         shift = _BIN_APART ** (number - (len(layouts) - 1) / 2)
         line = [row for row in cells if row.layout == layout]
         rows += list(_rows(line, metric, source, scale.low, shift))
-    if far := far_ceilings(ceilings, scale.high):
+    if far := _far_ceilings(ceilings, scale.high):
         about["finding"] = "; ".join(part for part in (about["finding"], far) if part)
     binned = any("_x" in row for row in rows)
     if len(counts) == 1:
@@ -179,7 +180,7 @@ def _panel(cells: Sequence[Row], metric: MetricKey, source: ChartSource, **about
         for layout in layouts
     ]
     spec = _lines(counts, scale, metric, binned=binned)
-    spec["layer"] = [*ceiling_layers(ceilings, scale, lone=len(layouts) == 1), *spec["layer"]]
+    spec["layer"] = [*_ceiling_layers(ceilings, scale, lone=len(layouts) == 1), *spec["layer"]]
     return Panel(rows=rows, spec=spec, ends=tuple(ends), y=scale, **about)
 
 
@@ -194,14 +195,11 @@ def _scale(cells: Sequence[Row], metric: MetricKey, ceilings: Sequence[CeilingLi
     if second is None:
         largest = max(known, default=0.0)
         highs = [min(row.figure(metric).high or 0.0, 1.6 * largest) for row in cells]
-        top = top_with_ceilings(max([largest, *highs]), ceilings)
-        return AxisScale.from_zero(top, METRICS[metric].unit)
-    # The first bin begins at 0, which a logarithmic scale cannot show: half of it is shown.
-    for row in cells:
-        for within in (row.within(metric), row.within(second)):
-            if within is not None:
-                top_ms = within.low_ms if within.high_ms is None else within.high_ms
-                known += [within.low_ms or top_ms / 2, top_ms]
+        top = max([largest, *highs])
+        near = [line.value for line in ceilings if line.value <= NEAR * top]
+        return AxisScale.from_zero(max([top, *near]), METRICS[metric].unit)
+    bins = [row.within(key) for row in cells for key in (metric, second)]
+    known += [end_ms for within in bins if within is not None for end_ms in drawn_ends_ms(within)]
     return AxisScale.logarithmic(known, "ms (log scale)")
 
 
@@ -242,7 +240,7 @@ def _rows(
         for key, name in ((metric, ""), (second, "_max")):
             within = None if key is None else row.within(key)
             if key is not None and within is not None:
-                high_ms = within.low_ms if within.high_ms is None else within.high_ms
+                _, high_ms = drawn_ends_ms(within)
                 edges = zip(METRICS[key].bin_columns, (within.low_ms, within.high_ms), strict=True)
                 cells |= edges
                 cells["_x"] = row.workers * shift
@@ -388,12 +386,7 @@ def _pair_words(low: Row, high: Row, metric: MetricKey) -> str:
 # ---- ceilings
 
 
-def top_with_ceilings(largest: float, lines: Iterable[CeilingLine]) -> float:
-    """The largest value for the scale to hold, including the ceilings that are near."""
-    return max([largest, *(line.value for line in lines if line.value <= NEAR * largest)])
-
-
-def ceiling_layers(lines: Sequence[CeilingLine], scale: AxisScale, *, lone: bool) -> list[Spec]:
+def _ceiling_layers(lines: Sequence[CeilingLine], scale: AxisScale, *, lone: bool) -> list[Spec]:
     """The ceilings on a scale, with their names; one of several layouts has its colour."""
     drawn = [line for line in lines if line.value <= scale.high]
     if not drawn:
@@ -419,7 +412,7 @@ def ceiling_layers(lines: Sequence[CeilingLine], scale: AxisScale, *, lone: bool
     return layers
 
 
-def far_ceilings(lines: Sequence[CeilingLine], top: float) -> str:
+def _far_ceilings(lines: Sequence[CeilingLine], top: float) -> str:
     """The ceilings above the scale: `↑ disks 9,370, network 6,250 to 18,900`; empty without any."""
     found: dict[str, list[float]] = {}
     for line in lines:

@@ -28,7 +28,7 @@ from weighbridge.results.show.chart import (
     layer,
     standing_layers,
 )
-from weighbridge.results.show.chart_source import ChartSource, place_of
+from weighbridge.results.show.chart_source import ChartSource, place_in, place_of
 from weighbridge.results.show.latencies import KindLatencies, LayoutLatencies, gap_words
 from weighbridge.results.show.scales import AxisScale
 
@@ -328,9 +328,7 @@ def _share_panel(kind: KindLatencies) -> Panel:
 
 def _share_rows(kind: KindLatencies, layout: LayoutLatencies) -> Iterator[dict[str, Any]]:
     """The line of a layout (without `repeat`), and of each repeat where there are several."""
-    workload, operation, api, driver = kind.kind
-    about = {"layout": layout.layout, "api": api, "driver": driver, "workload": workload}
-    about |= {"operation": operation, "workers": str(kind.workers)}
+    place = {**place_in(kind.kind, layout.layout), "workers": str(kind.workers)}
     lines: list[tuple[int | None, Curve, Sequence[int], int, str]] = []
     if layout.ranked:
         style = "path" if layout.reaches(90) else "unsure"
@@ -344,7 +342,7 @@ def _share_rows(kind: KindLatencies, layout: LayoutLatencies) -> Iterator[dict[s
             latency_us = within_us(share)
             if latency_us is not None:
                 yield {
-                    **about,
+                    **place,
                     "repeat": number,
                     "percent": share,
                     "latency_ms": latency_us / 1000,

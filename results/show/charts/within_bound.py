@@ -23,7 +23,7 @@ from weighbridge.results.figures.service_level import (
 )
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.comparison import Kind
-from weighbridge.results.numbers import show_figure, show_ratio, upper
+from weighbridge.results.numbers import show_figure, upper
 from weighbridge.results.show.chart import (
     COLOUR,
     FULL_WIDTH,
@@ -37,7 +37,7 @@ from weighbridge.results.show.chart import (
     layer,
     standing_layers,
 )
-from weighbridge.results.show.chart_source import ChartSource, repeats_words
+from weighbridge.results.show.chart_source import ChartSource, place_in, repeats_words
 from weighbridge.results.show.scales import AxisScale
 
 _PARTS: Final = 12
@@ -68,13 +68,18 @@ class BoundPanel:
         return any(sum(known) > 1 for known in counts)
 
     @property
-    def ahead(self) -> tuple[Served, Served, float] | None:
-        """The layouts that serve most and least within the bound, if two do, and their ratio."""
-        rates = sorted((one.ops_s, one.layout, one) for one in self.served if one.ops_s)
-        if len(rates) < 2:
-            return None
-        (least, _, slow), (most, _, fast) = rates[0], rates[-1]
-        return fast, slow, most / least
+    def rates(self) -> list[Served]:
+        """What is served within the bound, least first."""
+        known = [one for one in self.served if one.ops_s is not None]
+        return sorted(known, key=lambda one: one.ops_s or 0.0)
+
+    def finding(self, requests: str = "") -> str:
+        """What is served most and least within the bound; empty where nothing is."""
+        if not self.rates:
+            return ""
+        slow, fast = self.rates[0], self.rates[-1]
+        most = f"within a p90 of {self.bound_ms:g} ms{requests} {fast.layout} serves {_rate(fast)}"
+        return f"{most} op/s" + f", {slow.layout} {_rate(slow)}" * (len(self.rates) > 1)
 
 
 def bound_panels(source: ChartSource) -> list[BoundPanel]:
@@ -113,20 +118,15 @@ def hockey_stick(source: ChartSource) -> tuple[Chart, ...]:
 
 def _finding(drawn: Sequence[BoundPanel]) -> str:
     """The largest gap between what two layouts serve within a bound."""
-    pairs = [(data, *data.ahead) for data in drawn if data.ahead is not None]
-    # Of a layout that may serve more no gap is known.
-    pairs = [pair for pair in pairs if not pair[2].at_least] or pairs
-    if pairs:
-        data, fast, slow, _ = max(pairs, key=lambda pair: pair[3])
-        return (
-            f"Within a p90 of {data.bound_ms:g} ms for {data.about} {fast.layout} serves "
-            f"{_rate(fast)} op/s, {slow.layout} {_rate(slow)}"
-        )
-    alone = [(data, one) for data in drawn for one in data.served if one.ops_s is not None]
-    for data, one in alone[:1]:
-        within = f"Within a p90 of {data.bound_ms:g} ms {one.layout} serves"
-        return f"{within} {_rate(one)} op/s of {data.about}"
-    return "How p90 rises with throughput"
+    findings = []
+    for data in drawn:
+        if data.rates:
+            slow, fast = data.rates[0], data.rates[-1]
+            ratio = (fast.ops_s or 0.0) / (slow.ops_s or 1.0)
+            # Of a layout that may serve more no gap is known.
+            rank = (len(data.rates) > 1, not slow.at_least, ratio)
+            findings.append((rank, upper(data.finding(f" for {data.about}"))))
+    return max(findings, default=((), "How p90 rises with throughput"))[1]
 
 
 def _rate(one: Served) -> str:
@@ -155,19 +155,6 @@ def _caption(
         yield "Bars without a mark: the bin that holds p90."
 
 
-def _panel_finding(data: BoundPanel) -> str:
-    if data.ahead is None:
-        return ""
-    most, least, ratio = data.ahead
-    if most.at_least and least.at_least:
-        return f"all that were within p90 ≤ {data.bound_ms:g} ms may serve more"
-    sign = "at least " * most.at_least + "at most " * least.at_least
-    return (
-        f"at p90 ≤ {data.bound_ms:g} ms {most.layout} serves {sign}{show_ratio(ratio)} what "
-        f"{least.layout} does"
-    )
-
-
 def _panel(data: BoundPanel, source: ChartSource) -> Panel:
     known = [data.bound_ms]
     for stop in data.stops:
@@ -194,7 +181,7 @@ def _panel(data: BoundPanel, source: ChartSource) -> Panel:
     return Panel(
         key="-".join(data.kind),
         title=upper(data.about),
-        finding=_panel_finding(data),
+        finding=data.finding(),
         rows=rows,
         spec={
             "encoding": {
@@ -222,9 +209,7 @@ def _rows(
     data: BoundPanel, layout: str, floor_ms: float, source: ChartSource
 ) -> Iterator[dict[str, Any]]:
     """A row for each worker count, and one for what is served in the bound (without `workers`)."""
-    workload, operation, api, driver = data.kind
-    about = {"layout": layout, "api": api, "driver": driver}
-    about |= {"workload": workload, "operation": operation}
+    place = place_in(data.kind, layout)
     cells = {row.workers: row for row in data.cells[layout]}
     for stop in data.paths[layout]:
         row = cells[stop.workers]
@@ -233,7 +218,7 @@ def _rows(
         if stop.p90_ms is not None:
             standing = source.standing(row, "p90") if stop.joined else NOT_COMPARABLE
         yield {
-            **about,
+            **place,
             "workers": stop.workers,
             "throughput_ops_s": stop.throughput_ops_s,
             "throughput_low_ops_s": rate.low,
@@ -250,7 +235,7 @@ def _rows(
     for one in data.served:
         if one.layout == layout:
             yield {
-                **about,
+                **place,
                 "bound_ms": data.bound_ms,
                 "served_ops_s": one.ops_s,
                 "served_low_ops_s": one.low_ops_s,

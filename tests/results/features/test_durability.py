@@ -35,7 +35,7 @@ from weighbridge.results.features.run_guard import (
 from weighbridge.results.figures.power_mark import power_brief, power_words, with_losses
 from weighbridge.results.figures.statistics import TTest, welch
 from weighbridge.results.run import LatencyBound
-from weighbridge.results.run.durability import FINDINGS, CutDisk, Finding, PowerCut
+from weighbridge.results.run.durability import CutDisk, Finding, PowerCut
 from weighbridge.results.run.resolved import Sheet
 from weighbridge.suites import OPERATIONS, TRAITS
 
@@ -154,8 +154,8 @@ def test_counts_are_sums_over_cuts_the_most_of_one_and_the_cuts_that_have_any() 
     store = found.store
     assert [cut.number for cut in store.cuts] == [1, 2, 3]
     assert (store.acknowledged, store.most_acknowledged, store.deleted) == (500, 300, 30)
-    assert (store.found["lost"].objects, store.found["lost"].cuts) == (6, 2)
-    assert (store.found["torn"].objects, store.found["torn"].cuts) == (1, 1)
+    assert (store.count("lost"), store.cuts_with("lost")) == (6, 2)
+    assert (store.count("torn"), store.cuts_with("torn")) == (1, 1)
     assert store.serves_s == (11.0, 40.0)
     assert "6 lost and 1 torn, of 500 acknowledged objects" in found.sentence
 
@@ -167,15 +167,15 @@ def test_kinds_are_apart_by_api_size_and_way_and_count_all_their_cuts() -> None:
         made_cut(number=1, objects=(small, parts)),
         made_cut(number=2, objects=(small, {**small, "api": "swift", "not_listed": 3})),
     ).store.kinds
-    assert [(one.api, one.size_bytes, one.way) for one in kinds] == [
+    assert list(kinds) == [
         ("s3", 4096, "plain"),
         ("s3", 2**23, "multipart"),
         ("swift", 4096, "plain"),
     ]
-    assert (kinds[0].acknowledged, kinds[0].most_acknowledged) == (18, 9)
-    assert (kinds[1].found["lost"].objects, kinds[1].found["lost"].cuts) == (2, 1)
-    assert kinds[2].found["not-listed"].objects == 3
-    assert set(kinds[0].found) == set(FINDINGS)
+    plain, parted, over_swift = kinds.values()
+    assert (plain.acknowledged, plain.most_acknowledged) == (18, 9)
+    assert (parted.count("lost"), parted.cuts_with("lost")) == (2, 1)
+    assert over_swift.count("not-listed") == 3
 
 
 def test_layouts_are_in_the_order_of_the_run_and_the_control_never_counts_as_the_layout() -> None:
@@ -186,7 +186,7 @@ def test_layouts_are_in_the_order_of_the_run_and_the_control_never_counts_as_the
         ("swift", "lost"),
     ]
     assert found[0].store.made == 20
-    assert found[0].control.found["lost"].objects == 200
+    assert found[0].control.count("lost") == 200
 
 
 def test_marks_are_on_all_that_writes_and_on_nothing_that_reads() -> None:

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results import derive
 from weighbridge.results.derivation import Derived
 from weighbridge.results.features.durability import DURABILITY, durability, durability_section
-from weighbridge.results.features.keeping import ALL, KEPT, Costs, costs, kept_table, memory_table
+from weighbridge.results.features.keeping import ALL, KEPT, MEMORY
 from weighbridge.results.features.open_run import open_run
 from weighbridge.results.judge.leads import overall
 from weighbridge.results.judge.words import headline
@@ -37,7 +37,7 @@ from weighbridge.results.show.exports import json_schema, produce
 from weighbridge.results.show.gallery import gallery
 from weighbridge.results.show.query import ask
 from weighbridge.results.show.report import effects_grid, results_grid
-from weighbridge.results.show.table import Filled
+from weighbridge.results.show.table import Table
 from weighbridge.results.show.tables import EFFECTS, SUMMARY
 
 LAYOUTS = ("rgw-beast", "swift", "rgw-haproxy")
@@ -332,60 +332,79 @@ def memory(daemon: str, size: int | None, repeat: int = 0, **more: Any) -> Daemo
     return DaemonMemory.model_validate({**about, **sizes, **more})
 
 
-def cells(table: Filled) -> dict[str, str]:
-    return dict(zip((one.title for one in table.heads), table.texts[0], strict=True))
+Reading = KeptObjects | DaemonMemory
 
 
-def test_bytes_on_disks_per_byte_stored_are_means_over_repeats_with_their_range() -> None:
-    (row,) = costs(Kept(objects=(kept(0, 3000), kept(1, 3200))), ["rgw"]).kept
-    assert (row.times, row.least_times, row.most_times, row.repeats) == (3.1, 3.0, 3.2, 2)
-    assert row.beside_bytes is None
-    shown = cells(kept_table(Costs(kept=(row,)), {}))
-    assert (shown["Per byte stored"], shown["Range"]) == ("3.10", "3.00 to 3.20")
+@pytest.fixture
+def read_back(tmp_path: Path) -> Callable[..., list[dict[str, Any]]]:
+    """The lines of a table of a run with these readings alone: figures by name, texts by head."""
+
+    def lines(table: Table, *readings: Reading) -> list[dict[str, Any]]:
+        folder = fake_run(tmp_path, layouts=("rgw", "swift"), workloads=SHORT, repeats=1).folder
+        (folder / "kept.jsonl").unlink()
+        record_kept(folder, *readings)
+        filled = table.of_runs([open_run(folder)])
+        heads = [head.title for head in filled.heads]
+        return [
+            {**figures, **dict(zip(heads, texts, strict=True))}
+            for figures, texts in zip(filled.objects, filled.texts, strict=True)
+        ]
+
+    return lines
 
 
-def test_databases_are_beside_and_never_part_of_the_figure_per_byte() -> None:
-    beside = kept(beside_before_bytes=100, beside_after_bytes=900)
-    (row,) = costs(Kept(objects=(beside,)), ["rgw"]).kept
-    assert (row.times, row.beside_bytes) == (3.0, 800)
-    shrunk = kept(beside_before_bytes=900 * MIB, beside_after_bytes=100 * MIB)
-    (row,) = costs(Kept(objects=(shrunk,)), ["rgw"]).kept
-    assert cells(kept_table(Costs(kept=(row,)), {}))["Databases beside"] == "-800.0 MiB"
+Read = Callable[..., list[dict[str, Any]]]
 
 
-def test_memory_is_the_range_of_one_daemon_and_the_most_of_all_at_the_same_time() -> None:
-    found = Kept(
-        memory=(
-            memory("osd.0", 1 * MIB),
-            memory("osd.1", 5 * MIB, host="store-2", peak_bytes=9 * MIB),
-            memory("osd.0", 3 * MIB, 1),
-            memory("osd.1", 4 * MIB, 1, host="store-2"),
-            memory("mon", 2 * MIB),
-            memory("mon", 2 * MIB, 1),
-        )
+def test_bytes_on_disks_per_byte_stored_are_means_over_repeats_with_their_range(
+    read_back: Read,
+) -> None:
+    (line,) = read_back(KEPT, kept(0, 3000), kept(1, 3200))
+    figures = [line[name] for name in ("times", "least_times", "most_times", "repeats")]
+    assert figures == [3.1, 3.0, 3.2, 2]
+    assert line["beside_bytes"] is None
+    assert (line["Per byte stored"], line["Range"]) == ("3.10", "3.00 to 3.20")
+
+
+def test_databases_are_beside_and_never_part_of_the_figure_per_byte(read_back: Read) -> None:
+    (line,) = read_back(KEPT, kept(beside_before_bytes=100, beside_after_bytes=900))
+    assert (line["times"], line["beside_bytes"]) == (3.0, 800)
+    ends = {"beside_before_bytes": 900 * MIB, "beside_after_bytes": 100 * MIB}
+    (line,) = read_back(KEPT, kept(**ends))
+    assert line["Databases beside"] == "-800.0 MiB"
+
+
+def test_memory_is_the_range_of_one_daemon_and_the_most_of_all_at_the_same_time(
+    read_back: Read,
+) -> None:
+    osd, mon, every = read_back(
+        MEMORY,
+        memory("osd.0", 1 * MIB),
+        memory("osd.1", 5 * MIB, host="store-2", peak_bytes=9 * MIB),
+        memory("osd.0", 3 * MIB, 1),
+        memory("osd.1", 4 * MIB, 1, host="store-2"),
+        memory("mon", 2 * MIB),
+        memory("mon", 2 * MIB, 1),
     )
-    osd, mon, every = costs(found, ["rgw"]).memory
-    assert (osd.daemons, osd.hosts) == (2, ("store-1", "store-2"))
-    assert (osd.least_bytes, osd.most_bytes, osd.sum_bytes) == (1 * MIB, 5 * MIB, 7 * MIB)
-    assert osd.peak_bytes is None  # not known of each
-    shown = cells(memory_table(Costs(memory=(osd,))))
-    assert (shown["Each"], shown["All together"]) == ("1.0 to 5.0 MiB", "7.0 MiB")
-    assert cells(memory_table(Costs(memory=(every,)))).keys() >= {"Hosts", "All together"}
-    assert (mon.sum_bytes, every.role, every.sum_bytes) == (2 * MIB, ALL, 9 * MIB)
+    assert (osd["daemons"], osd["hosts"]) == (2, ["store-1", "store-2"])
+    sizes = [osd[name] for name in ("least_bytes", "most_bytes", "sum_bytes")]
+    assert sizes == [1 * MIB, 5 * MIB, 7 * MIB]
+    assert osd["peak_bytes"] is None  # not known of each
+    assert (osd["Each"], osd["All together"]) == ("1.0 to 5.0 MiB", "7.0 MiB")
+    assert (mon["sum_bytes"], every["role"], every["sum_bytes"]) == (2 * MIB, ALL, 9 * MIB)
 
 
-def test_a_daemon_of_unknown_memory_leaves_the_sums_unknown() -> None:
-    found = Kept(memory=(memory("osd.0", MIB), memory("osd.1", None), memory("mon", MIB)))
-    osd, mon, every = costs(found, ["rgw"]).memory
-    assert (osd.sum_bytes, osd.most_bytes, every.sum_bytes) == (None, None, None)
-    assert mon.sum_bytes == MIB
-    assert not {"Each", "All together"} & set(cells(memory_table(Costs(memory=(osd,)))))
+def test_a_daemon_of_unknown_memory_leaves_the_sums_unknown(read_back: Read) -> None:
+    readings = (memory("osd.0", MIB), memory("osd.1", None), memory("mon", MIB))
+    osd, mon, every = read_back(MEMORY, *readings)
+    assert (osd["sum_bytes"], osd["most_bytes"], every["sum_bytes"]) == (None, None, None)
+    assert (osd["Each"], mon["sum_bytes"]) == ("–", MIB)
 
 
-def test_empty_objects_have_no_bytes_on_disks_per_byte() -> None:
-    (row,) = costs(Kept(objects=(kept(stored_bytes=0),)), ["rgw"]).kept
-    assert row.times is None
-    assert not {"Per byte stored", "Range"} & set(cells(kept_table(Costs(kept=(row,)), {})))
+def test_empty_objects_have_no_bytes_on_disks_per_byte(read_back: Read) -> None:
+    (line,) = read_back(KEPT, kept(stored_bytes=0))
+    assert line["times"] is None
+    assert not {"Per byte stored", "Range"} & set(line)
 
 
 def test_the_last_reading_of_a_visit_counts(tmp_path: Path) -> None:

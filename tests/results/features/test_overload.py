@@ -20,26 +20,21 @@ from weighbridge.results.features.baseline import (
     baseline_csv,
     oddities,
 )
-from weighbridge.results.features.endpoints import ENDPOINT_HEAD, endpoint_lines, endpoint_use
-from weighbridge.results.features.listing import (
-    CompleteListing,
-    complete_listings,
-    listing_lines,
-    listing_sentences,
-)
 from weighbridge.results.features.open_run import open_run
 from weighbridge.results.features.overload import (
     KEPT,
     GoodputCurve,
     goodput_chart,
-    overload_of,
     overloads,
 )
+from weighbridge.results.features.step_details import endpoint_grid
+from weighbridge.results.features.variants import CompleteListing, complete_listings
 from weighbridge.results.figures.doubt import Doubt
 from weighbridge.results.figures.reading import MetricFigure
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.figures.validity import judge
 from weighbridge.results.figures.visit import Point, visit
+from weighbridge.results.judge.run_data import RunData
 from weighbridge.results.run.histogram import Histogram
 from weighbridge.results.run.step import EndpointTally, Measurement, StepKey, StepResult
 from weighbridge.results.run.store import RunStore
@@ -130,8 +125,14 @@ def curves_of(
     return run, tuple(rows)
 
 
+def with_rows(run: RunStore, rows: Sequence[Row]) -> RunData:
+    data = open_run(run.folder)
+    data.__dict__["rows"] = tuple(rows)
+    return data
+
+
 def curve_of(run: RunStore, rows: Sequence[Row]) -> GoodputCurve:
-    (kind,) = overload_of(run.plan(), rows)
+    (kind,) = overloads(with_rows(run, rows))
     (curve,) = kind.curves
     return curve
 
@@ -177,7 +178,7 @@ def test_without_enough_repeats_or_if_they_scatter_there_is_no_clear_fall(
 def test_the_chart_has_a_line_of_the_judged_points_and_a_csv_of_all(tmp_path: Path) -> None:
     run, rows = curves_of(tmp_path, FALLING, invalid=400)
     assert goodput_chart(fake_chart_source(run, rows, {overloads: ()})) == ()
-    source = fake_chart_source(run, rows, {overloads: overload_of(run.plan(), rows)})
+    source = fake_chart_source(run, rows, {overloads: overloads(with_rows(run, rows))})
     assert throughput_by_workers(source) == latency_by_workers(source) == ()
     (chart,) = goodput_chart(source)
     shown = [
@@ -347,10 +348,10 @@ def test_times_are_compared_by_name_with_those_before_the_deletes() -> None:
     assert then.beside is not None
     assert then.beside.value == pytest.approx(1.5)
     assert then.beside.claim
-    cells = listing_lines([then])[0][3:11]
+    cells = then.cells[3:11]
     assert cells[:6] == ("500", "50 %", "18.0", "0.750", "1.50", "1,500")
     assert cells[6:] == (f"1.50× ({then.beside.low:.2f} to {then.beside.high:.2f})", "ranked")
-    (text,) = listing_sentences([then])
+    text = then.sentence
     assert "of 500 names after 50 % of the objects were deleted takes 0.750 s (p90 1.50" in text
     assert "18.0 pages/s; a name takes 1.50 times (1.4" in text
     # Those after some deletes are not what those after more are compared with.
@@ -369,21 +370,20 @@ def test_what_is_not_known_or_not_ranked_is_not_compared() -> None:
     grave = Doubt(what="machine busy", grade="grave", words="others used 30 %")
     _, then = found(before, rows("list-all-50-deleted", [500.0], doubts=(grave,)))
     assert then.beside is None
-    assert listing_lines([then])[0][-1] == "not ranked"
-    assert "Not ranked: machine busy, few repeats." in listing_sentences([then])[0]
+    assert then.cells[-1] == "not ranked"
+    assert "Not ranked: machine busy, few repeats." in then.sentence
     _, then = found(before, rows("list-all-50-deleted", [500.0]))
     assert then.beside is not None
-    text = listing_sentences([then])[0]
-    assert "a name takes 1.00 times (one repeat: no interval) what it took before" in text
-    assert text.endswith("Provisional: few repeats.")
+    assert "a name takes 1.00 times (one repeat: no interval) what it took before" in then.sentence
+    assert then.sentence.endswith("Provisional: few repeats.")
 
 
 def test_listings_of_a_prefix_have_no_known_number_of_names() -> None:
     changed = {"listed": None, "listing": {"prefix": "object-00000001"}}
     (one,) = found(rows("list-all", [100.0]), **changed)
     assert one.names is None
-    assert listing_lines([one])[0][3] == "–"
-    assert "a complete listing takes 0.100 s, 20.0 pages/s" in listing_sentences([one])[0]
+    assert one.cells[3] == "–"
+    assert "a complete listing takes 0.100 s, 20.0 pages/s" in one.sentence
     assert found(operations={"list": 1}) == ()
 
 
@@ -446,23 +446,21 @@ def test_counts_and_latencies_are_added_over_repeats() -> None:
         step(0, tally("a", 90, 1000), tally("b", 10, 9000, errors={"reset": 1})),
         step(1, tally("a", 90, 3000), tally("b", 10, 9000, errors={"connect": 2}, left_out=True)),
     ]
-    a, b = endpoint_use(steps)
-    assert (a.name, a.count, a.share, a.imbalance, a.words) == ("a", 180, 0.9, 1.8, "")
-    assert a.p90_ms == pytest.approx(3.0, rel=0.01)
-    assert (b.count, b.share, b.errors) == (20, 0.1, {"reset": 1, "connect": 2})
-    assert b.words == "2 connect, 1 reset, left out in 1 repeat"
-    (line, _) = endpoint_lines([a, b])
-    assert len(line) == len(ENDPOINT_HEAD)
-    assert line[4:9] == ("a", "180", "90.0%", "3.00", "1.80")
+    grid = endpoint_grid(steps)
+    a, b = grid.lines
+    assert len(a) == len(b) == len(grid.head)
+    assert a[4:] == ("a", "180", "90.0%", "3.00", "1.80", "none")
+    assert b[5:7] == ("20", "10.0%")
+    assert b[-1] == "2 connect, 1 reset, left out in 1 repeat"
 
 
 def test_few_samples_have_no_p90_and_an_unreadable_histogram_is_named() -> None:
-    (few,) = endpoint_use([step(0, tally("a", 9))])
-    assert few.p90_ms is None
+    (few,) = endpoint_grid([step(0, tally("a", 9))]).lines
+    assert few[7] == "–"
     broken = altered(tally("a", 100), latency="not a histogram")
-    (one,) = endpoint_use([step(0, broken)])
-    assert one.p90_ms is None
-    assert "latencies unreadable" in one.words
+    (line,) = endpoint_grid([step(0, broken)]).lines
+    assert line[7] == "–"
+    assert "latencies unreadable" in line[-1]
     assert "latencies unreadable" in endpoint_text(broken)
 
 

@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Collection, Sequence
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -10,14 +12,7 @@ from fake_run import short_run
 from made_rows import altered, made_point, made_row, present
 from made_up import fake_measurement
 from weighbridge.results.features.compare_runs import runs_effects
-from weighbridge.results.features.factors import (
-    FactorCost,
-    factor_costs,
-    factor_lines,
-    factor_sections,
-    factor_sentences,
-    variant_groups,
-)
+from weighbridge.results.features.variants import Way, factor_section, variant_groups, ways_of
 from weighbridge.results.figures.doubt import Doubt, What
 from weighbridge.results.figures.statistics import Ratio
 from weighbridge.results.figures.use import StepUse
@@ -25,6 +20,7 @@ from weighbridge.results.figures.visit import JudgedStep, Point
 from weighbridge.results.judge.comparing import compare
 from weighbridge.results.judge.comparison import Comparison, Verdict
 from weighbridge.results.judge.reasons import remedy
+from weighbridge.results.judge.run_data import RunData
 from weighbridge.results.run.resolved import ResolvedPlan
 from weighbridge.results.run.step import RAN_OUT, Load, StepKey, StepResult
 from weighbridge.suites import ENCRYPTION, SIGNING, Suite
@@ -212,7 +208,7 @@ FACTORS = {"write-unsigned": 1.0, "write-signed": 2.0, "write-chunks": 1.0}
 
 def costs(
     repeats: int, condemned: Sequence[str] = (), left_out: Collection[int] = ()
-) -> tuple[FactorCost, ...]:
+) -> tuple[Way, ...]:
     """`left_out`: repeats that rows leave out. Each window moves, which the rows alone judge."""
     steps, visits, rows = {}, {}, []
     for name, factor in FACTORS.items():
@@ -234,7 +230,8 @@ def costs(
         )
         valid = name not in condemned
         rows.append(made_row(**about, repeats=repeats, valid=valid, points=points))
-    return factor_costs(SIGNING, SUITE, steps, visits, rows)
+    data = SimpleNamespace(plan=SimpleNamespace(suite=SUITE), steps=steps, visits=visits, rows=rows)
+    return ways_of(SIGNING, cast("RunData", data))
 
 
 def test_workloads_that_differ_in_nothing_else_belong_together() -> None:
@@ -258,51 +255,48 @@ def test_each_factor_has_its_own_groups_and_section() -> None:
         ["w-signed-plain", "w-signed-sse-c"],
     ]
     assert not variant_groups(SUITE, ENCRYPTION)
-    [section] = factor_sections(costs(5))
-    (grid,) = section.parts[0].grids
-    assert (section.key, grid.head[3], len(grid.lines)) == ("signing", "Signing", 3)
-    known = [altered(one, factor="encryption") for one in costs(5)]
-    assert [one.key for one in factor_sections((*known, *costs(5)))] == ["signing", "encryption"]
-    assert not list(factor_sections(()))
+    for key, head in (("signing", "Signing"), ("encryption", "Encryption")):
+        section = factor_section(key, costs(5))
+        (grid,) = section.parts[0].grids
+        assert (section.key, grid.head[3], len(grid.lines)) == (key, head, 3)
 
 
 def test_each_way_is_compared_with_the_first_per_operation() -> None:
     first, signed, chunks = costs(5)
-    assert first.client_us == pytest.approx(51, rel=0.01)
-    assert first.gateway_us == pytest.approx(510, rel=0.01)
-    assert (first.client, first.label, first.beside) == (None, "unsigned", "unsigned")
+    assert (first.client, first.label, first.cells[4:8]) == (
+        *(None, "unsigned"),
+        ("51.0", "1", "510", "1"),
+    )
     assert present(signed.client).value == pytest.approx(2)
     assert present(signed.client).shown
     assert present(signed.gateway).value == pytest.approx(2)
     assert not present(chunks.client).shown
-    lines = factor_lines((first, signed, chunks))
-    assert [line[3] for line in lines] == ["unsigned", "signed", "chunks"]
-    assert lines[0][5] == "1"
-    assert [line[-1] for line in lines] == ["ranked"] * 3
-    assert lines[1][5].startswith("2.00× (1.9")
-    of_signed, of_chunks = factor_sentences((first, signed, chunks))
-    assert of_signed.startswith("write-signed on rgw, 4 workers, beside unsigned: client CPU")
-    assert of_signed.endswith("gateway CPU for an operation is 2.00 times (1.96 to 2.05).")
-    assert "not significant" in of_chunks
+    assert [(way.cells[3], way.cells[-1]) for way in (first, signed, chunks)] == [
+        ("unsigned", "ranked"),
+        ("signed", "ranked"),
+        ("chunks", "ranked"),
+    ]
+    assert signed.cells[5].startswith("2.00× (1.9")
+    assert not first.sentence
+    assert signed.sentence.startswith("write-signed on rgw, 4 workers, beside unsigned: client CPU")
+    assert signed.sentence.endswith("gateway CPU for an operation is 2.00 times (1.96 to 2.05).")
+    assert "not significant" in chunks.sentence
 
 
 def test_one_repeat_has_no_interval_and_what_is_not_ranked_no_factor() -> None:
     _, signed, _ = costs(1)
     assert present(signed.client).low is None
-    assert "one repeat: no interval" in factor_sentences([signed])[0]
-    few = factor_sentences(costs(3))[0]
-    assert "; 3 repeats are too few for a claim)" in few
+    assert "one repeat: no interval" in signed.sentence
+    assert "; 3 repeats are too few for a claim)" in costs(3)[1].sentence
     _, signed, chunks = costs(5, ["write-signed"])
     assert signed.client is signed.gateway is None
-    assert factor_lines([signed])[0][5] == "–"
-    assert factor_lines([signed])[0][-1] == "not ranked"
-    assert not factor_sentences([signed])
+    assert (signed.cells[5], signed.cells[-1], signed.sentence) == ("–", "not ranked", "")
     assert chunks.client is not None
 
 
 def test_the_repeats_of_the_rows_count_and_no_others() -> None:
-    assert {one.repeats for one in costs(5)} == {5}
-    assert {one.repeats for one in costs(5, left_out=(1, 3))} == {3}
+    assert {len(way.ops_s) for way in costs(5)} == {5}
+    assert {len(way.ops_s) for way in costs(5, left_out=(1, 3))} == {3}
 
 
 def test_the_cpu_of_an_operation_counts_complete_ones_and_not_their_parts_again() -> None:

@@ -11,9 +11,13 @@ from fake_trials import TRIAL_S, TrialMaker, fake_variant, tuning_run
 from made_rows import altered, changed, present
 from trial_rounds import FEW, MANY, P90, READ, book, entry, rounds, values
 from weighbridge.results.features.open_run import open_run
-from weighbridge.results.features.tuning.setting_effects import NO_BASELINE, Drift, objective_words
-from weighbridge.results.features.tuning.setting_table import setting_table
-from weighbridge.results.features.tuning.tuning_result import setting_lines, short_names, tuned
+from weighbridge.results.features.tuning.setting_table import (
+    NO_BASELINE,
+    Drift,
+    objective_words,
+    setting_table,
+)
+from weighbridge.results.features.tuning.tuning_result import change_figure, short_names, tuned
 from weighbridge.results.judge.run_data import RunData
 from weighbridge.results.numbers import show_percent
 from weighbridge.results.run.store import RunStore
@@ -112,7 +116,7 @@ def test_one_trial_has_a_gain_without_an_interval_and_makes_no_claim() -> None:
     assert found.gain == pytest.approx(2.0)
     assert (found.gain_low, found.gain_high, found.effects[0].p) == (None, None, None)
     assert (found.verdict, found.clear) == ("provisional", False)
-    assert "100 % more 64 kB reads at 16 workers, n = 1: provisional" in found.effects[0].text
+    assert " of 64 kB reads at 16 workers +100 %, n = 1: provisional" in found.effects[0].text
 
 
 def test_cpu_is_compared_with_the_baseline_next_to_each_trial_too() -> None:
@@ -239,24 +243,19 @@ def test_any_compared_metric_can_be_an_objective() -> None:
     (few,), (many,) = entry(maker).effects, entry(maker, MANY).effects
     assert (few.metric, few.verdict) == ("max", "better")
     assert (few.subject_value, few.ratio and few.ratio.value) == (70, pytest.approx(0.7))
-    assert "max of 64 kB reads at 16 workers 30 % shorter" in few.text
+    assert "max of 64 kB reads at 16 workers −30 % (" in few.text
     # 18 % less is within the 25 % that matter of a maximum.
     assert many.verdict == "too small to matter"
 
 
 @pytest.mark.long
-def test_lines_are_by_gain_and_a_shorter_p90_is_better_shown_as_less(tuned_data: RunData) -> None:
-    result = present(tuned(tuned_data))
-    lines = setting_lines(result)
-    gains = [line.gain for line in lines]
-    known = [gain for gain in gains if gain is not None]
-    assert known == sorted(known, reverse=True)
-    assert gains[len(known) :] == [None] * (len(gains) - len(known))
-    assert len(known) < len(gains)
-    p90 = lines[0].changes[1]
-    assert p90.change.startswith("\N{MINUS SIGN}")
-    assert (p90.value or 0) > 1
-    assert p90.tone == "better"
+def test_settings_are_by_gain_and_a_shorter_p90_is_shown_as_less(tuned_data: RunData) -> None:
+    entries = present(tuned(tuned_data)).by_gain
+    gains = [entry.gain or 0.0 for entry in entries]
+    assert gains == sorted(gains, reverse=True)
+    assert gains[-1] == 0.0 < gains[0]
+    p90 = entries[0].effects[1]
+    assert (p90.verdict, change_figure(p90)[0]) == ("better", "\N{MINUS SIGN}")
 
 
 def test_names_are_shortened_only_if_they_stay_distinct() -> None:
@@ -358,13 +357,13 @@ WITHIN = Objective(workload="small-read", p90_within=0.05)
 @pytest.mark.parametrize(
     ("factor", "of", "said"),
     [
-        (1.2, READ, "21 % more 64 kB reads at 16 workers (19 % to 22 % more), n = 6"),
-        (0.8, READ, "20 % fewer 64 kB reads at 16 workers (18 % to 21 % fewer), n = 6"),
-        (4.0, READ, "4.0 times as many 64 kB reads at 16 workers (4.0 to 4.1 times as many), n"),
-        (1.25, P90, "p90 of 64 kB reads at 16 workers 20 % shorter (19 % to 21 % shorter), n = 6"),
-        (0.5, P90, "p90 of 64 kB reads at 16 workers 99 % longer (96 % to 102 % longer), n = 6"),
-        (1.0, READ, "0.4 % more 64 kB reads at 16 workers (1 % fewer to 2 % more), within the 5 %"),
-        (1.2, WITHIN, "more 64 kB reads with p90 within 50 ms ("),
+        (1.2, READ, "throughput of 64 kB reads at 16 workers +21 % (+19 % to +22 %), n = 6"),
+        (0.8, READ, "throughput of 64 kB reads at 16 workers −20 % (−21 % to −18 %), n = 6"),
+        (4.0, READ, "throughput of 64 kB reads at 16 workers 4.0× (4.0× to 4.1×), n = 6"),
+        (1.25, P90, "p90 of 64 kB reads at 16 workers −20 % (−21 % to −19 %), n = 6"),
+        (0.5, P90, "p90 of 64 kB reads at 16 workers +99 % (+96 % to +102 %), n = 6"),
+        (1.0, READ, "64 kB reads at 16 workers +0.4 % (−1 % to +2 %), within the 5 % that matter"),
+        (1.2, WITHIN, "throughput of 64 kB reads with p90 within 50 ms +21 % ("),
     ],
 )
 def test_an_effect_is_one_sentence_with_interval_and_trials(
@@ -377,8 +376,8 @@ def test_an_effect_is_one_sentence_with_interval_and_trials(
 
 def test_without_an_effect_the_sentence_says_what_could_have_been_found() -> None:
     found = text(1.0, scatter=0.05)
-    assert "no effect on 64 kB reads at 16 workers found (could have found 10 %)" in found
-    assert found.endswith("5 % fewer to 10 % more, n = 6")
+    assert "no effect on the throughput of 64 kB reads at 16 workers found (could have " in found
+    assert found.endswith("found 10 %): −5 % to +10 %, n = 6")
 
 
 def test_huge_spreads_have_short_numbers() -> None:
@@ -386,7 +385,7 @@ def test_huge_spreads_have_short_numbers() -> None:
     for number, factor in enumerate((1e-5, 1e5)):
         maker.visit(maker.baseline, round=number)
         maker.visit(FEW, factor, round=number)
-    assert "100 % fewer to over 1,000 times as many" in entry(maker).effects[0].text
+    assert " to over 1,000×)" in entry(maker).effects[0].text
 
 
 def test_a_setting_insignificant_only_by_correction_says_so() -> None:

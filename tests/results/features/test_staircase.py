@@ -1,12 +1,13 @@
 import csv
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal, cast
 
 import pytest
 
 from made_rows import altered, made_row, made_workload, present
 from weighbridge.common.structure import Redundancy, Structure
-from weighbridge.results.features.layers.feature import ceiling_lines, finding
-from weighbridge.results.features.layers.staircase import (
+from weighbridge.results.features.layers import ceiling_lines, finding, staircase_csv
+from weighbridge.results.features.staircase import (
     Ceiling,
     CeilingGap,
     CeilingQuery,
@@ -15,9 +16,9 @@ from weighbridge.results.features.layers.staircase import (
     doubts,
     gaps,
     percent,
-    staircase_csv,
+    staircases,
+    with_ceilings,
 )
-from weighbridge.results.features.layers.staircases import beside, staircases, with_ceilings
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.figures.use import Resource
 from weighbridge.results.judge.host_equality import BOUNDS, FREE_BOUND
@@ -324,15 +325,6 @@ def test_a_suite_about_rados_itself_has_rados_on_top() -> None:
     assert levels(stair) == {**BELOW, "rados": (60, 0.2)}
 
 
-def test_rbd_and_cephfs_are_listed_separately() -> None:
-    rows = [
-        below("rados", 1),
-        row(2, api="rbd", layer="rbd", driver="fio"),
-        row(3, api="cephfs", layer="cephfs", driver="fio"),
-    ]
-    assert [one.layer for one in beside(rows)] == ["rbd", "cephfs"]
-
-
 def test_the_csv_has_a_line_per_step_with_empty_gaps() -> None:
     stair = only(plan(layers=("disk",)), [row(60)], [], hosts())
     lines = {line["level"]: line for line in csv.DictReader(staircase_csv([stair]).splitlines())}
@@ -442,9 +434,8 @@ def structure_of(**changes: Any) -> Structure:
 
 
 def asked(operation: str = "read", size: float = 64_000, *, in_order: bool = False) -> CeilingQuery:
-    return CeilingQuery.model_validate(
-        {"operation": operation, "size_bytes": size, "in_order": in_order, "clients": ("client-1",)}
-    )
+    transfer = cast("Literal['read', 'write']", operation)
+    return CeilingQuery(transfer, size, in_order, ("client-1",))
 
 
 def disk(host: str, name: str, operation: str, pick: str, value_mb: float, **more: Any) -> Attested:
@@ -627,7 +618,7 @@ def network(
 ) -> Ceiling | CeilingGap:
     attested, limits = hosts
     return ceiling(
-        "network", attested, structure_of(**changes), altered(asked(operation), nics_bit_s=limits)
+        "network", attested, structure_of(**changes), replace(asked(operation), nics_bit_s=limits)
     )
 
 
@@ -641,14 +632,14 @@ def test_the_network_is_its_narrowest_crossing() -> None:
 def test_the_links_of_all_clients_add_up() -> None:
     attested, limits = links(100, 500, 500)
     attested += both_ways("client-2", "gateway-1", 60)
-    both = altered(
+    both = replace(
         asked("read"), clients=("client-1", "client-2"), nics_bit_s={**limits, **nics(client_2=60)}
     )
     found = ceiling("network", attested, structure_of(), both)
     assert rate(found) == 160
     assert isinstance(found, Ceiling)
     assert found.how == "what client-1, client-2 receive"
-    unknown = altered(both, clients=("client-1", "client-3"))
+    unknown = replace(both, clients=("client-1", "client-3"))
     assert ceiling("network", attested, structure_of(), unknown) == CeilingGap(
         why="not measured: what client-3 receives (--layers network)"
     )
@@ -714,5 +705,5 @@ def test_a_host_that_is_gateway_and_store_has_no_crossing_between_them() -> None
         disks={"all-1": (0,)},
         replicas=1,
     )
-    known = altered(asked("write"), nics_bit_s=nics(client_1=80, all_1=80))
+    known = replace(asked("write"), nics_bit_s=nics(client_1=80, all_1=80))
     assert rate(ceiling("network", both_ways("client-1", "all-1", 80), one_host, known)) == 80

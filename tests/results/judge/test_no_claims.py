@@ -4,13 +4,16 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 import talks
+from chart_sources import replaced
 from fake_outages import AT, BACK, KEY, SILENT, fake_outage, outage_run
 from fake_run import WORKLOADS, StepFaults, fake_run
 from made_rows import altered, present
@@ -24,8 +27,7 @@ from weighbridge.results.features.outages import (
     OutageKind,
     OutageRow,
     Outages,
-    outage_table,
-    outage_trust,
+    outage_signs,
     outages,
 )
 from weighbridge.results.figures.doubt import Doubt, PairDoubt
@@ -235,17 +237,18 @@ def test_doubts_stand_wherever_a_stall_does(run: RunStore) -> None:
     ceph = kind.rows[0]
     assert not ceph.doubts
     row = altered(ceph.row, doubts=(busy,))
-    doubted = altered(kind, rows=(altered(ceph, row=row), kind.rows[1]))
+    doubted = replace(kind, rows=(replace(ceph, row=row), kind.rows[1]))
     assert doubted.headline == f"{kind.headline} (not comparable: machine busy)"
     assert doubted.rows[0].sentence.endswith("; not comparable: machine busy.")
-    assert "not comparable: machine busy" in outage_table([doubted]).texts[0]
+    data = replaced(open_run(run.folder), {outages: Outages((doubted,))})
+    assert "not comparable: machine busy" in OUTAGES.of_runs([data]).texts[0]
     differ = Doubt(what="hosts differ", grade="grave", words="CPU of gateway-1")
     one, other = (row.layout for row in kind.rows)
     for layouts, said in (((one, other), " (not comparable: hosts differ)"), ((one, "third"), "")):
         apart = PairDoubt(layouts=layouts, doubt=differ)
-        assert altered(kind, between=(apart,)).headline == f"{kind.headline}{said}"
+        assert replace(kind, between=(apart,)).headline == f"{kind.headline}{said}"
     once = altered(row, repeats=1, doubts=())
-    few = altered(ceph, row=once)
+    few = replace(ceph, row=once)
     assert few.sentence.endswith("; provisional: few repeats.")
 
 
@@ -306,17 +309,21 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> RunData:
     return open_run(outage_run(tmp_path_factory.mktemp("runs")).folder)
 
 
-def signs(outages: Outages, kind: str = "lab") -> dict[str, TrustSign]:
-    found = outage_trust(kind, ("rgw-beast", "swift"), outages, ())
-    return {one.title: one for one in found}
+def signs(data: RunData, found: Outages | None = None, kind: str = "lab") -> dict[str, TrustSign]:
+    changed = open_run(data.store.folder)
+    hardware = altered(data.plan.hardware, kind=kind)
+    changed.__dict__["plan"] = altered(data.plan, hardware=hardware)
+    if found is not None:
+        replaced(changed, {outages: found})
+    return {sign.title: sign for sign in outage_signs(changed)}
 
 
-def changed(data: RunData, **of_row: object) -> Outages:
+def changed(data: RunData, **of_row: Any) -> Outages:
     """The outages with the first layout's row changed."""
     (kind,) = outages(data).kinds
     first, *others = kind.rows
-    row = first.model_copy(update=of_row)
-    return Outages(kinds=(altered(kind, rows=(row, *others)),))
+    row = replace(first, **of_row)
+    return Outages((replace(kind, rows=(row, *others)),))
 
 
 def of_points(one: OutageRow, **of_point: object) -> dict[str, object]:
@@ -325,7 +332,7 @@ def of_points(one: OutageRow, **of_point: object) -> dict[str, object]:
 
 
 def test_a_degrade_run_has_all_signs_and_those_not_recorded_are_not_good(data: RunData) -> None:
-    found = signs(outages(data))
+    found = signs(data)
     assert {name: (one.state, one.words) for name, one in found.items()} == {
         "Hosts": ("unknown", "not attested"),
         "Machine": ("good", "quiet"),
@@ -336,9 +343,9 @@ def test_a_degrade_run_has_all_signs_and_those_not_recorded_are_not_good(data: R
         "Errors": ("good", "none before"),
     }
     assert found["Errors"].detail.endswith(" after it")
-    assert signs(outages(data), "ssh")["Machine"].state == "unknown"
+    assert signs(data, kind="ssh")["Machine"].state == "unknown"
     first = outages(data).rows[0].row
-    blind = signs(changed(data, row=altered(first, resources=())))["Load generator"]
+    blind = signs(data, changed(data, row=altered(first, resources=())))["Load generator"]
     assert (blind.state, blind.words) == ("unknown", "not known in 1 of 2")
 
 
@@ -350,7 +357,7 @@ def test_a_rate_that_was_not_steady_until_the_fault_is_told(data: RunData) -> No
         (False, ("bad", "not in 1 of 2")),
         (None, ("unknown", "not known in 1 of 2")),
     ):
-        found = signs(changed(data, **of_points(first, steady_before=steady)))["Steady"]
+        found = signs(data, changed(data, **of_points(first, steady_before=steady)))["Steady"]
         assert (found.state, found.words) == sign
 
 
@@ -364,24 +371,24 @@ def test_the_seconds_before_the_fault_decide_whether_it_was_steady(tmp_path: Pat
         )
         update = {"measurement": altered(measured, seconds=seconds)}
         store.append(step.model_copy(update=update))
-    found = signs(outages(open_run(store.folder)))["Steady"]
+    found = signs(open_run(store.folder))["Steady"]
     assert (found.state, found.words) == ("bad", "not in 2 of 2")
 
 
 def test_requests_that_failed_before_the_fault_are_a_doubt_and_later_are_not(data: RunData) -> None:
     (kind,) = outages(data).kinds
     (first, *_) = kind.rows
-    early = tuple(altered(one, errors_s=0.4) if one.second == 3 else one for one in first.seconds)
-    found = signs(changed(data, seconds=early))["Errors"]
+    early = tuple(replace(one, errors_s=0.4) if one.second == 3 else one for one in first.seconds)
+    found = signs(data, changed(data, seconds=early))["Errors"]
     assert (found.state, found.words) == ("doubt", "2")
-    found = signs(changed(data, seconds=()))["Errors"]
+    found = signs(data, changed(data, seconds=()))["Errors"]
     assert (found.state, found.words) == ("unknown", "not recorded in 1 of 2")
 
 
 def test_the_unmeasured_is_an_error_and_without_figures_there_is_no_sign(tmp_path: Path) -> None:
     lost = StepFaults(absent=(("swift", "host-silent", 8),))
     store: RunStore = fake_run(tmp_path, workloads=[SILENT], spoilt=lost)
-    found = signs(outages(open_run(store.folder)))["Errors"]
+    data = open_run(store.folder)
+    found = signs(data)["Errors"]
     assert (found.state, found.words) == ("bad", "1 of 2 results not valid")
-    empty = Outages(kinds=(OutageKind(key="k", about="", rows=()),))
-    assert outage_trust("lab", (), empty, ()) == ()
+    assert not signs(data, Outages((OutageKind(key="k", about="", rows=()),)))

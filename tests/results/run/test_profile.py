@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from made_rows import made_workload, plan_of, present
 from weighbridge.common.errors import InvalidMeasurement, UsageError
-from weighbridge.results.features.profile import profile_part
+from weighbridge.results.features.step_details import profile_part
 from weighbridge.results.run.histogram import BANDS, HIGHEST_US, Histogram, band_of, low_us
 from weighbridge.results.run.profile import (
     PYTHON,

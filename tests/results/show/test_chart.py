@@ -30,7 +30,7 @@ from weighbridge.results.show.chart import (
 )
 from weighbridge.results.show.drawing_process import fitted
 from weighbridge.results.show.pictures import RenderingError, draw
-from weighbridge.results.show.scales import DARK, LIGHT, AxisScale, Look, font_folder
+from weighbridge.results.show.scales import DARK, LIGHT, AxisScale, Look, config, font_folder
 
 LAYOUTS = tuple(PlannedLayout(name=name, gateway="swift") for name in ("a", "b", "c"))
 TEN = AxisScale.from_zero(10, "op/s")
@@ -135,11 +135,11 @@ def test_the_data_of_a_chart_are_the_rows_of_its_panels_without_what_is_only_dra
 @pytest.mark.parametrize("look", [LIGHT, DARK], ids=["light", "dark"])
 def test_a_spec_is_valid_and_has_the_colours_of_its_look(look: Look) -> None:
     given = panel(ends=ENDS)
-    spec = chart(given).on_page(given, look)
+    spec = chart(given).on_page(given)
     alt = import_module("altair")  # slow, and nothing else in these tests needs it
-    alt.Chart.from_dict({**spec, "config": {}}, validate=True)
+    alt.Chart.from_dict(spec, validate=True)
     assert "$" not in str({**spec, "$schema": ""}.values())
-    svg = vlc.vegalite_to_svg({**spec, "width": 300, "config": spec["config"]})
+    svg = vlc.vegalite_to_svg({**spec, "width": 300, "config": config(look, LAYOUTS, 14)})
     assert look.ink in svg.lower()
 
 

@@ -17,9 +17,9 @@ from weighbridge.common.errors import UsageError
 from weighbridge.common.registry import Registry
 from weighbridge.results import derive
 from weighbridge.results.derivation import Derived
-from weighbridge.results.features.layers.feature import finding, staircase_chart
-from weighbridge.results.features.layers.staircases import staircases, stairs_of
+from weighbridge.results.features.layers import finding, staircase_chart
 from weighbridge.results.features.open_run import open_run
+from weighbridge.results.features.staircase import staircases, stairs_of
 from weighbridge.results.figures.summary import rows_of
 from weighbridge.results.figures.use import step_use
 from weighbridge.results.run.store import RunStore

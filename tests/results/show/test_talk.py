@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -308,8 +309,8 @@ def test_the_rate_within_a_bound_is_the_answer_of_a_search(compared: RunData) ->
 def test_several_failures_have_a_card_each(tmp_path: Path) -> None:
     data = open_run(outage_run(tmp_path).folder)
     (kind,) = outages(data).kinds
-    again = altered(kind, key="again", about="the same again")
-    replaced(data, {outages: altered(outages(data), kinds=(kind, again))})
+    again = replace(kind, key="again", about="the same again")
+    replaced(data, {outages: replace(outages(data), kinds=(kind, again))})
     deck = talk(data)
     assert "in 2 cases" in deck.title
     assert [card.figure for card in deck.slides[0].cards] == ["21 s", "21 s"]

@@ -9,9 +9,9 @@ from weighbridge.results.run.resolved import PlannedLayout
 from weighbridge.results.show.scales import (
     DARK,
     LIGHT,
-    ON_STRONG,
-    AxisScale,
+    TOKENS,
     Look,
+    config,
     diverging,
     log_ticks,
     nice_top,
@@ -48,10 +48,6 @@ def test_a_log_scale_holds_both_ends_with_few_ticks(low: float, factor: float) -
     assert start <= low <= low * factor <= end
     assert start < end
     assert 1 <= len(ticks) <= 9
-
-
-def test_a_scale_from_0_goes_below_it_where_asked() -> None:
-    assert AxisScale.from_zero(90, "x", least=-30).ticks == (-40, -20, 0, 20, 40, 60, 80, 100)
 
 
 def test_six_layouts_differ_by_colour_and_by_shape_and_keep_theirs_among_any_others() -> None:
@@ -174,8 +170,9 @@ def between(tone: float, look: Look) -> str:
 
 @LOOKS
 def test_large_text_is_readable_on_every_colour_from_worse_to_better(look: Look) -> None:
-    strong = ON_STRONG[look.name].replace("datum._tone", "tone").replace("||", "or")
+    strong = TOKENS["$strong"].replace("datum._tone", "tone").replace("||", "or")
+    params = {one["name"]: one["value"] for one in config(look, (), 14)["params"]}
     for tone in (place / 50 for place in range(-50, 51)):
-        on_strong = eval(strong, {"tone": tone, "abs": abs})
+        on_strong = eval(strong, {**params, "tone": tone})
         text = look.background if on_strong else look.ink
         assert contrast(text, between(tone, look)) >= 3.5, tone

@@ -103,7 +103,7 @@ def test_why_a_confirmation_claims_no_difference_is_said_as_elsewhere(tuned_run:
     result = tuned(tuned_run)
     sure = next(one for one in result.confirmation.effects if one is not None)
     noisy = altered(sure, verdict="not significant", noise=9.0)
-    unsure = altered(present(result.confirmation), effects=(noisy,))
+    unsure = altered(present(result.confirmation), effects=(noisy, None))
     words = altered(result, confirmation=unsure).confirmation_words
     assert "), no difference found beyond the noise floor of this machine, " in words
 

@@ -2,8 +2,10 @@
 
 import csv
 import io
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import vl_convert as vlc
@@ -14,25 +16,22 @@ from compared_rows import row as row_of
 from fake_run import WORKLOADS, fake_run
 from made_rows import altered, changed, summarize
 from weighbridge.common.structure import Level
-from weighbridge.results.features.layers.feature import ceiling_lines
-from weighbridge.results.features.layers.staircase import LayerStep, Staircase
+from weighbridge.results.features.layers import ceiling_lines
+from weighbridge.results.features.staircase import LayerStep, Staircase
 from weighbridge.results.figures.doubt import Doubt
 from weighbridge.results.figures.reading import MetricFigure
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.comparing import compare
+from weighbridge.results.numbers import show_figure
 from weighbridge.results.run.store import RunStore
 from weighbridge.results.show.chart import NOT_COMPARABLE, PROVISIONAL, Chart, Panel
 from weighbridge.results.show.chart_source import CeilingLine
 from weighbridge.results.show.charts.bars import ratio_chart, throughput_bars
 from weighbridge.results.show.charts.by_workers import (
-    ceiling_layers,
-    far_ceilings,
     first_byte_by_workers,
     latency_by_workers,
     throughput_by_workers,
-    top_with_ceilings,
 )
-from weighbridge.results.show.scales import AxisScale
 
 HELD = Doubt(what="set by the CPU limit", grade="grave", words="throttled", metrics=("p90",))
 
@@ -217,15 +216,12 @@ def test_first_bytes_have_a_chart_of_p90_and_median_only_where_timed(
 
 def stair(layout: str, top: Level = "gateway", **rates: float) -> Staircase:
     steps = [
-        LayerStep.model_validate(
-            {"level": level.replace("_", "-"), "name": level, "throughput_ops_s": rate}
-        )
+        LayerStep(cast("Level", level.replace("_", "-")), level, throughput_ops_s=rate)
         for level, rate in rates.items()
     ]
     steps.append(LayerStep(level=top, name="top", throughput_ops_s=1))
-    kind = {"workload": "w", "operation": "read", "api": "swift", "driver": "locust"}
-    about = {"layout": layout, "about": "1 MB reads", "object_size_bytes": 1e6}
-    return Staircase.model_validate({**kind, **about, "steps": steps})
+    kind = ("w", "read", "swift", "locust")
+    return Staircase(layout, *kind, "1 MB reads", object_size_bytes=1e6, steps=tuple(steps))
 
 
 def line(value: float, layer: str = "disks") -> CeilingLine:
@@ -250,54 +246,54 @@ def test_layouts_with_the_same_ceiling_have_one_line_and_others_have_their_own()
 
 def test_gaps_and_what_is_on_top_have_no_line() -> None:
     gap = LayerStep(level="disk", name="disks", note="not measured")
-    bare = altered(
+    bare = replace(
         stair("a", top="rados"),
         steps=(gap, LayerStep(level="rados", name="RADOS", throughput_ops_s=9)),
     )
     assert ceiling_lines([bare]) == {"w-read-swift-locust": ()}
 
 
-def test_a_near_ceiling_extends_the_scale_and_a_far_one_does_not() -> None:
-    assert top_with_ceilings(100, [line(150), line(1000)]) == 150
-    assert top_with_ceilings(100, [line(60)]) == 100
-
-
-def test_near_ceilings_are_labelled_lines_and_far_ones_words(run: RunStore) -> None:
-    far = [line(value, "network") for value in (2000, 4000)]
-    scale = AxisScale.from_zero(100, "op/s")
-    layers = ceiling_layers([line(90), line(91, "RADOS"), *far], scale, lone=False)
-    shown = layers[0]["data"]["values"]
-    assert [row["text"] for row in shown] == ["disks 90.0", "RADOS 91.0"]
-    assert shown[1]["at"] - shown[0]["at"] >= 5, "texts are apart"
-    assert far_ceilings(far, scale.high) == "↑ network 2,000 to 4,000"
-    mine = altered(stair("rgw-beast", disk=1e6, rados=1e5), workload="small-read")
-    (chart,) = throughput_by_workers(fake_chart_source(run, ceilings=ceiling_lines([mine])))
+def test_near_ceilings_are_labelled_lines_and_far_ones_words(
+    run: RunStore, rows: tuple[Row, ...]
+) -> None:
+    (bare, *_) = throughput(run, rows).panels
+    top = bare.spec["encoding"]["y"]["scale"]["domain"][1]
+    near = [line(1.2 * top), line(1.21 * top, "RADOS")]
+    far = [line(value * top, "network") for value in (100, 200)]
+    (chart,) = throughput_by_workers(
+        fake_chart_source(run, rows, ceilings={bare.key: (*near, *far)})
+    )
+    panel = chart.panels[0]
+    drawn = panel.spec["layer"][0]["data"]["values"]
+    assert [row["text"].split()[0] for row in drawn] == ["disks", "RADOS"]
+    assert 1.21 * top <= panel.spec["encoding"]["y"]["scale"]["domain"][1] < 2 * top
+    assert drawn[1]["at"] - drawn[0]["at"] >= 0.05 * top, "texts are apart"
     assert "Dashed: the ceilings of the layers below." in chart.caption
-    assert "↑ disks 1,000,000, RADOS 100,000" in chart.panels[0].finding
-    assert "Dashed" not in throughput_by_workers(fake_chart_source(run))[0].caption
+    low, high = (show_figure(one.value) for one in far)
+    assert panel.finding.endswith(f"; ↑ network {low} to {high}")
+    assert "Dashed" not in throughput(run, rows).caption
 
 
 # ---- bars
 
 
-def shown_bars(run: RunStore, rows: tuple[Row, ...], workers: int | None = None) -> list[Panel]:
-    (chart,) = throughput_bars(fake_chart_source(run, rows, workers=workers))
-    return list(chart.panels)
+def shown_bars(run: RunStore, rows: Sequence[Row]) -> tuple[Panel, ...]:
+    (chart,) = throughput_bars(fake_chart_source(run, rows))
+    return chart.panels
 
 
-def test_each_kind_of_requests_is_drawn_where_asked_or_where_most_layouts_can_be_ranked(
+def test_each_workload_is_drawn_where_most_layouts_can_be_ranked(
     run: RunStore, rows: tuple[Row, ...]
 ) -> None:
     # swift was not measured at 8 workers of large reads, rgw-beast erred in one of two repeats of
     # small writes
     titles = [panel.title for panel in shown_bars(run, rows)]
     assert titles == ["1 MB reads, 32 workers", "1 MB writes, 32 workers", "64 MB reads, 4 workers"]
-    counts = [panel.rows[0]["workers"] for panel in shown_bars(run, rows, 16)]
-    assert counts == [16, 16, 4]
 
 
 def test_what_is_not_ranked_has_a_reason_and_no_bar(run: RunStore, rows: tuple[Row, ...]) -> None:
-    swift = shown_bars(run, rows, 8)[2].rows[1]
+    (panel,) = shown_bars(run, [row for row in rows if row.workers == 8])
+    swift = panel.rows[1]
     assert (swift["throughput_ops_s"], swift["why"]) == (None, "not measured")
     assert swift["_why"] == "× not measured"
 

@@ -1,7 +1,8 @@
-"""A feature of another package with a table of its own, and an export format."""
+"""A feature of another package with a table and a section of its own, and an export format."""
 
 from weighbridge.results.show.exports import ExportFile, Format, Produced
 from weighbridge.results.show.feature import Feature
+from weighbridge.results.show.section import Part, Section, grid_of
 from weighbridge.results.show.table import Table, columns, line
 from weighbridge.results.show.tables import RUN
 
@@ -18,7 +19,14 @@ times number | p95 divided by p50. | Tail
         line(row, times=(row.value("p95") or 0) / (row.value("p50") or 1)) for row in data.rows
     ),
 )
-FEATURE = Feature(tables=(TAILS,))
+FEATURE = Feature(
+    tables=(TAILS,),
+    sections=lambda data: (
+        Section(
+            "tails", "How long tails are", (Part(grids=(grid_of("", TAILS.of_runs([data])),)),)
+        ),
+    ),
+)
 
 LINES = Format(
     "a line a row with its p95",

@@ -15,8 +15,9 @@ from itertools import groupby
 from statistics import median_low
 from typing import Any, Final
 
+from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.structure import Level
-from weighbridge.results.features.layers.staircase import (
+from weighbridge.results.features.staircase import (
     HARDWARE,
     INSIDE,
     LAYER_BOUND,
@@ -27,9 +28,8 @@ from weighbridge.results.features.layers.staircase import (
     doubts,
     gaps,
     percent,
-    staircase_csv,
+    stairs_of,
 )
-from weighbridge.results.features.layers.staircases import beside, own_stairs, stairs_of
 from weighbridge.results.figures.doubt import doubt_brief, few
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.figures.use import limit_brief
@@ -65,49 +65,48 @@ from weighbridge.results.show.slide import (
 from weighbridge.results.show.tables import rows_table
 
 DRAWN: Final[tuple[Level, ...]] = ("disk", "network", "rados", "object-server")
+"""Layers whose ceilings are drawn across the chart of throughput."""
+
+
+def own_stairs(data: RunData) -> tuple[Staircase, ...]:
+    """The staircases without those of A/A controls; none where the suite asks for none."""
+    return tuple(stair for stair in stairs_of(data) or () if stair.layout not in data.plan.twins)
 
 
 def ceiling_lines(stairs: Iterable[Staircase]) -> Mapping[str, tuple[CeilingLine, ...]]:
     """The ceilings by key of the panel; those within LAYER_BOUND share one line."""
-    found = {}
+    lines: dict[str, tuple[CeilingLine, ...]] = {}
     for kind, group in groupby(stairs, key=lambda stair: stair.kind):
-        mine = list(group)
-        lines: list[CeilingLine] = []
+        alike, merged = list(group), []
         for level in DRAWN:
-            steps = [
-                (step.throughput_ops_s or 0.0, stair.layout)
-                for stair in mine
-                if (step := stair.step(level)) is not None and step.carries
-            ]
             # The top layer is the curve itself.
-            below = [
-                one
-                for one in steps
-                if any(stair.layout == one[1] and stair.top.level != level for stair in mine)
+            rates = [
+                (step.throughput_ops_s or 0.0, stair.layout)
+                for stair in alike
+                if stair.top.level != level
+                and (step := stair.step(level)) is not None
+                and step.carries
             ]
-            lines += _merged(level, sorted(below), len(below))
-        found["-".join(kind)] = tuple(lines)
-    return found
+            merged += _merged(level, sorted(rates))
+        lines["-".join(kind)] = tuple(merged)
+    return lines
 
 
-def _merged(level: Level, steps: Sequence[tuple[float, str]], count: int) -> list[CeilingLine]:
+def _merged(level: Level, rates: Sequence[tuple[float, str]]) -> list[CeilingLine]:
     groups: list[list[tuple[float, str]]] = []
-    for one in steps:
-        if groups and one[0] <= groups[-1][0][0] * (1 + LAYER_BOUND):
-            groups[-1].append(one)
+    for rate in rates:
+        if groups and rate[0] <= groups[-1][0][0] * (1 + LAYER_BOUND):
+            groups[-1].append(rate)
         else:
-            groups.append([one])
+            groups.append([rate])
     lines = []
     for group in groups:
         layouts = tuple(layout for _, layout in group)
-        named = ", ".join(layouts) if len(group) < 3 else f"{len(group)} layouts"
-        whose = "" if len(group) == count else f" ({named})"
+        label, named = PLAIN[level], ", ".join(layouts)
+        if len(groups) > 1:
+            label += f" ({named if len(group) < 3 else f'{len(group)} layouts'})"
         value = median_low([value for value, _ in group])
-        lines.append(
-            CeilingLine(
-                layouts=layouts, layer=PLAIN[level], label=f"{PLAIN[level]}{whose}", value=value
-            )
-        )
+        lines.append(CeilingLine(layouts, PLAIN[level], label, value))
     return lines
 
 
@@ -125,7 +124,7 @@ def staircase_chart(source: ChartSource) -> tuple[Chart, ...]:
         "the layer below. Hollow: at least this, since its load client ran out of CPU. ×: not "
         "believable.",
         panels=tuple(
-            _panel(list(mine)) for _, mine in groupby(stairs, key=lambda stair: stair.kind)
+            _panel(list(alike)) for _, alike in groupby(stairs, key=lambda stair: stair.kind)
         ),
         layouts=source.layouts,
         legend=len(source.layouts) > 1,
@@ -135,17 +134,16 @@ def staircase_chart(source: ChartSource) -> tuple[Chart, ...]:
 
 def _panel(stairs: Sequence[Staircase]) -> Panel:
     names = _levels(stairs)
-    rows = [row for stair in stairs for step in reversed(stair.steps) for row in _rows(stair, step)]
-    known = [value for stair in stairs for step in stair.steps if (value := step.bandwidth_mb_s)]
+    rows = [_row(stair, step) for stair in stairs for step in reversed(stair.steps)]
+    rates = [rate for stair in stairs for step in stair.steps if (rate := step.bandwidth_mb_s)]
     # Twice as far to the right as the largest: there the texts are.
-    scale = AxisScale.logarithmic([*known, 4 * max(known, default=1.0)], "MB/s (log scale)")
+    scale = AxisScale.logarithmic([*rates, 4 * max(rates, default=1.0)], "MB/s (log scale)")
     layouts = list(dict.fromkeys(stair.layout for stair in stairs))
     loss = layer("rule", "bin", "isValid(datum._below)", x="bandwidth_mb_s", x2="_below")
     words = layer("text", "figure", "", x="_right", text="_text")
-    points = []
-    for one in standing_layers("bandwidth_mb_s"):
-        place = one["encoding"].pop("y")
-        points.append({**one, "encoding": {**one["encoding"], "x": place}})
+    points = standing_layers("bandwidth_mb_s")
+    for point in points:
+        point["encoding"]["x"] = point["encoding"].pop("y")
     beside = {"field": "layout", "type": "nominal", "sort": layouts}
     return Panel(
         key="-".join(stairs[0].kind),
@@ -181,20 +179,17 @@ def _levels(stairs: Sequence[Staircase]) -> list[str]:
     return names
 
 
-def _rows(stair: Staircase, step: LayerStep) -> Iterator[dict[str, Any]]:
+def _row(stair: Staircase, step: LayerStep) -> dict[str, Any]:
     rate, below = step.bandwidth_mb_s, None
-    if step.below is not None and (lower := stair.step(step.below)) is not None:
+    if rate is not None and step.below is not None and (lower := stair.step(step.below)):
         below = lower.bandwidth_mb_s
-    figure = "not measured" if rate is None else f"{'≥ ' * bool(step.held)}{show_figure(rate)}"
-    of = (
-        ""
-        if step.of_below is None or step.below is None or rate is None
-        else f", {percent(step.of_below)} of {PLAIN[step.below]}"
-    )
-    doubted = step.doubt is not None and step.doubt.verdict != "at least"
-    remark = f", {step.doubt.verdict}" if step.doubt is not None and doubted else ""
+    text = "not measured" if rate is None else _at_least(step, rate)
+    if rate is not None and step.of_below is not None and step.below is not None:
+        text += f", {percent(step.of_below)} of {PLAIN[step.below]}"
+    if step.doubt is not None and step.doubt.verdict != "at least":
+        text += f", {step.doubt.verdict}"
     standing = NOT_COMPARABLE if not step.believable else PROVISIONAL if step.held else COMPARABLE
-    yield {
+    return {
         "layout": stair.layout,
         "layer": step.name,
         "workers": step.workers,
@@ -205,39 +200,37 @@ def _rows(stair: Staircase, step: LayerStep) -> Iterator[dict[str, Any]]:
         "standing": None if rate is None else standing,
         "note": step.note,
         "_at": rate,
-        "_below": below if rate is not None else None,
+        "_below": below,
         "_right": max(rate or 0.0, below or 0.0) or None,
-        "_text": f"{figure}{of}{remark}",
+        "_text": text,
     }
+
+
+def _at_least(step: LayerStep, value: float | None) -> str:
+    """A figure of a step; its load generator may have run out of CPU."""
+    return f"{'≥ ' if step.held and value is not None else ''}{show_figure(value)}"
 
 
 def finding(stairs: Sequence[Staircase]) -> str:
     """By layout, the share of what the store can do, or else the hardware, that clients get."""
-    by_level: dict[Level, list[str]] = {}
-    for layout in dict.fromkeys(stair.layout for stair in stairs):
-        shares: dict[Level, list[float]] = {}
-        for stair in stairs:
-            reference = _reference(stair)
-            if (
-                stair.layout == layout
-                and reference is not None
-                and reference.throughput_ops_s
-                and stair.top.throughput_ops_s
-            ):
-                shares.setdefault(reference.level, []).append(
-                    stair.top.throughput_ops_s / reference.throughput_ops_s
-                )
-        if shares:
-            level, found = max(shares.items(), key=lambda one: len(one[1]))
-            low, high = percent(min(found)), percent(max(found))
-            span = high if low == high else f"{low.removesuffix(' %')} to {high}"
-            by_level.setdefault(level, []).append(f"{span} ({layout})")
+    shares: dict[str, dict[Level, list[float]]] = {}
+    for stair in stairs:
+        reference, rate = _reference(stair), stair.top.throughput_ops_s
+        if reference is not None and reference.throughput_ops_s and rate:
+            of_layout = shares.setdefault(stair.layout, {})
+            share = rate / reference.throughput_ops_s
+            of_layout.setdefault(reference.level, []).append(share)
+    spans: dict[Level, list[str]] = {}
+    for layout, of_layout in shares.items():
+        level, each = max(of_layout.items(), key=lambda item: len(item[1]))
+        low, high = percent(min(each)), percent(max(each))
+        span = high if low == high else f"{low.removesuffix(' %')} to {high}"
+        spans.setdefault(level, []).append(f"{span} ({layout})")
     parts = [
         f"of what {INSIDE[level]} can do, clients get {', '.join(layouts)}"
-        for level, layouts in by_level.items()
+        for level, layouts in spans.items()
     ]
-    text = "; ".join(parts) or "what each layer can do"
-    return upper(text)
+    return upper("; ".join(parts) or "what each layer can do")
 
 
 def _reference(stair: Staircase) -> LayerStep | None:
@@ -248,14 +241,9 @@ def _reference(stair: Staircase) -> LayerStep | None:
         if step is not stair.top and step.level != "gateway" and step.carries
     ]
     stores = [step for step in below if step.level not in HARDWARE]
-    return (
-        stores[-1]
-        if stores
-        else min(below, key=lambda step: step.throughput_ops_s or 0.0, default=None)
-    )
-
-
-_BESIDE: Final = {"rbd": "RBD", "cephfs": "CephFS"}
+    if stores:
+        return stores[-1]
+    return min(below, key=lambda step: step.throughput_ops_s or 0.0, default=None)
 
 
 _HEAD: Final = (
@@ -273,50 +261,108 @@ def layer_sections(data: RunData) -> Iterator[Section]:
     stairs = stairs_of(data)
     if stairs is None:
         return
-    said, lacking, aside = doubts(stairs), gaps(stairs), beside(data.layers)
+    remarks, lacking = doubts(stairs), gaps(stairs)
+    # What uses the same store beside the gateways.
+    aside = [row for row in data.layers if row.layer in ("rbd", "cephfs")]
     names = subjects(aside)
     steps = [(stair, step) for stair in stairs for step in reversed(stair.steps)]
     known = any(stair.known for stair in own_stairs(data))
+    data_grid = Grid(
+        "What each layer can do for clients, after replication: disk writes divided by "
+        "the number of replicas, reads counted once. Disks and network as attested, at "
+        "the request size nearest to an object’s size; what no host limit explains is "
+        "noted. Also in staircase.csv.",
+        _HEAD,
+        [_line(stair, step) for stair, step in steps],
+        (3, 4, 6),
+        [number for number, (_, step) in enumerate(steps) if not step.believable],
+    )
+    beside_grid = Grid(
+        "What RBD and CephFS did with requests of the same size on the gateway’s own "
+        "host, at the largest worker count of each workload. Also in layers.csv.",
+        _BESIDE_HEAD,
+        [_beside(row, names[kind_of(row)], data.layers) for row in aside],
+        (4, 5, 6, 7),
+        [number for number, row in enumerate(aside) if not row.valid],
+    )
     parts = (
         Part(
             text="" if known else "Nothing is known of the layers that were requested.",
-            sentences=[f"{doubt}." for doubt in said],
+            sentences=[f"{remark}." for remark in remarks],
             chart="efficiency-staircase" if known else "",
             foot=f"Gaps: {'; '.join(lacking)}." if lacking else "",
         ),
-        Part(
-            "Show data",
-            grids=(
-                Grid(
-                    "What each layer can do for clients, after replication: disk writes divided by "
-                    "the number of replicas, reads counted once. Disks and network as attested, at "
-                    "the request size nearest to an object’s size; what no host limit explains is "
-                    "noted. Also in staircase.csv.",
-                    _HEAD,
-                    [_line(stair, step) for stair, step in steps],
-                    (3, 4, 6),
-                    [n for n, (_, step) in enumerate(steps) if not step.believable],
-                ),
-            ),
-            folded=True,
-        ),
-        Part(
-            "Beside the gateways, on the same store",
-            grids=(
-                Grid(
-                    "What RBD and CephFS did with requests of the same size on the gateway’s own "
-                    "host, at the largest worker count of each workload. Also in layers.csv.",
-                    _BESIDE_HEAD,
-                    [_beside(row, names[kind_of(row)], data.layers) for row in aside],
-                    (4, 5, 6, 7),
-                    [n for n, row in enumerate(aside) if not row.valid],
-                ),
-            ),
-        ),
+        Part("Show data", grids=(data_grid,), folded=True),
+        Part("Beside the gateways, on the same store", grids=(beside_grid,)),
     )
-    sentences = (*(stair.words for stair in stairs if stair.known), *said, *lacking)
+    sentences = (*(stair.words for stair in stairs if stair.known), *remarks, *lacking)
     title = "Where throughput is lost: from the disks to the clients"
     yield Section("staircase", title, parts, sentences)
+
+
+def _line(stair: Staircase, step: LayerStep) -> tuple[str, ...]:
+    below = UNKNOWN if step.below is None else f"{percent(step.of_below)} of {INSIDE[step.below]}"
+    at = "" if step.workers is None else f"at {counted(step.workers, 'worker')}"
+    doubt = "" if step.doubt is None else str(step.doubt)
+    return (
+        upper(stair.about),
+        stair.layout,
+        step.name,
+        _at_least(step, step.throughput_ops_s),
+        _at_least(step, step.bandwidth_mb_s),
+        below,
+        percent(step.of_disks) or UNKNOWN,
+        step.saturated or UNKNOWN,
+        "; ".join(part for part in (doubt, at, step.note) if part),
+    )
+
+
+def _beside(row: Row, about: str, layers: Sequence[Row]) -> tuple[str, ...]:
+    place = ("rados", row.layout, row.workload, row.operation)
+    rates = [
+        each.value("throughput")
+        for each in layers
+        if (each.layer, each.layout, each.workload, each.operation) == place and each.ranked
+    ]
+    rados = next((rate for rate in rates if rate), None)
+    rate = row.value("throughput") if row.ranked else None
+    return (
+        upper(about),
+        row.layout,
+        NAMES["rbd" if row.layer == "rbd" else "cephfs"],
+        driver_label(row.driver),
+        str(row.workers),
+        show_figure(row.value("throughput")),
+        show_figure(row.value("bandwidth")),
+        percent(rate / rados) if rate is not None and rados is not None else UNKNOWN,
+        limit_brief(row.resources) or UNKNOWN,
+        "; ".join(row.notes),
+    )
+
+
+_COLUMNS: Final = """
+layout api driver workload operation object_size_bytes level workers
+throughput_ops_s bandwidth_mb_s below share_of_below share_of_disks saturated
+held_by_its_load believable doubt note
+"""
+
+
+def staircase_csv(stairs: Iterable[Staircase]) -> str:
+    """All steps as CSV: empty if a figure is unknown, with the reason as note. Shares are of 1."""
+    lines = [
+        (
+            *(stair.layout, stair.api, stair.driver, stair.workload, stair.operation),
+            *(stair.object_size_bytes, step.level, step.workers),
+            *(step.throughput_ops_s, step.bandwidth_mb_s),
+            *(step.below, step.of_below, step.of_disks, step.saturated, bool(step.held)),
+            step.believable if step.throughput_ops_s is not None else None,
+            None if step.doubt is None else str(step.doubt),
+            step.note,
+        )
+        for stair in stairs
+        for step in stair.steps
+    ]
+    return csv_lines(_COLUMNS.split(), lines)
 
 
 def write_layers(data: RunData) -> None:
@@ -329,50 +375,6 @@ def write_layers(data: RunData) -> None:
             write_atomically(data.store.derived / "layers.csv", table.csv)
 
 
-def _line(stair: Staircase, step: LayerStep) -> tuple[str, ...]:
-    below = UNKNOWN if step.below is None else f"{percent(step.of_below)} of {INSIDE[step.below]}"
-    doubt = "" if step.doubt is None else f"{step.doubt.verdict}: {step.doubt.text}"
-    at = "" if step.workers is None else f"at {counted(step.workers, 'worker')}"
-    return (
-        upper(stair.about),
-        stair.layout,
-        step.name,
-        _at_least(step.throughput_ops_s, bound=bool(step.held)),
-        _at_least(step.bandwidth_mb_s, bound=bool(step.held)),
-        below,
-        percent(step.of_disks) or UNKNOWN,
-        step.saturated or UNKNOWN,
-        "; ".join(part for part in (doubt, at, step.note) if part),
-    )
-
-
-def _beside(row: Row, about: str, layers: Sequence[Row]) -> tuple[str, ...]:
-    key = ("rados", row.layout, row.workload, row.operation)
-    same = (
-        one.value("throughput")
-        for one in layers
-        if (one.layer, one.layout, one.workload, one.operation) == key and one.ranked
-    )
-    rados = next((ops_s for ops_s in same if ops_s), None)
-    rate = row.value("throughput") if row.ranked else None
-    return (
-        upper(about),
-        row.layout,
-        _BESIDE.get(row.layer or "", UNKNOWN),
-        driver_label(row.driver),
-        str(row.workers),
-        show_figure(row.value("throughput")),
-        show_figure(row.value("bandwidth")),
-        percent(rate / rados) if rate is not None and rados is not None else UNKNOWN,
-        limit_brief(row.resources) or UNKNOWN,
-        "; ".join(row.notes),
-    )
-
-
-def _at_least(value: float | None, *, bound: bool) -> str:
-    return f"{'≥ ' if bound and value is not None else ''}{show_figure(value)}"
-
-
 LEVELS: Final[tuple[Level, ...]] = (
     *("front", "gateway", "object-server", "rados", "network", "osd", "disk"),
 )
@@ -383,8 +385,8 @@ def layers_topic(data: RunData) -> Topic | None:
     """What each layer serves of what is below it; none where no layer was measured."""
     stairs = [stair for stair in own_stairs(data) if stair.known]
     slides = tuple(
-        _stairs(about, list(same), data.rows)
-        for about, same in groupby(stairs, key=lambda stair: stair.about)
+        _slide(about, list(alike), data.rows)
+        for about, alike in groupby(stairs, key=lambda stair: stair.about)
     )
     if not slides:
         return None
@@ -392,31 +394,18 @@ def layers_topic(data: RunData) -> Topic | None:
     return Topic(question=question, answer=slides[0].title, slides=slides)
 
 
-def _stairs(about: str, stairs: Sequence[Staircase], rows: Sequence[Row]) -> Slide:
+def _slide(about: str, stairs: Sequence[Staircase], rows: Sequence[Row]) -> Slide:
     tops = {(stair.layout, stair.kind) for stair in stairs}
     own = [row for row in rows if (row.layout, kind_of(row)) in tops]
     doubted = [doubt for row in own for doubt in (*row.doubts, few(row.repeats)) if doubt]
-    shares = [
-        (step.of_below, stair, step)
-        for stair in stairs
-        for step in stair.known
-        if step.of_below is not None and step.believable
-    ]
-    title = f"What the layers serve of {about} cannot be compared: too few of them are known"
-    if shares:
-        share, stair, step = min(shares, key=lambda candidate: candidate[0])
-        name = step.name if step.level == "front" else f"the {PLAIN[step.level]}"
-        below = PLAIN[step.below] if step.below is not None else "layer below"
-        where = f"{name} of {stair.layout}: {percent(share)} of what its {below} can do"
-        title = f"{upper(about)} lose most at {where}"
     lines: list[SlideLine] = []
     for level in LEVELS:
         steps = [{step.level: step for step in stair.steps}.get(level) for stair in stairs]
-        lines += [[NAMES[level], *map(_step, steps)]] if any(steps) else []
+        lines += [[NAMES[level], *map(_cell, steps)]] if any(steps) else []
     held = any(step.held for stair in stairs for step in stair.steps)
     more = " ≥: its load client ran out of CPU, so that it can do more." * held
     return Slide(
-        title=title,
+        title=_title(about, stairs),
         caveat=upper(doubt_brief(doubted)),
         lead=f"What each layer serves of {about}, in op/s, and of the layer below",
         table=table_of(("", *(stair.layout for stair in stairs)), lines),
@@ -426,10 +415,27 @@ def _stairs(about: str, stairs: Sequence[Staircase], rows: Sequence[Row]) -> Sli
     )
 
 
-def _step(step: LayerStep | None) -> SlideCell:
+def _title(about: str, stairs: Sequence[Staircase]) -> str:
+    """The layer that passes on the smallest share of what is below it."""
+    shares = [
+        (step.of_below, stair, step)
+        for stair in stairs
+        for step in stair.known
+        if step.of_below is not None and step.believable
+    ]
+    if not shares:
+        return f"What the layers serve of {about} cannot be compared: too few of them are known"
+    share, stair, step = min(shares, key=lambda candidate: candidate[0])
+    name = step.name if step.level == "front" else f"the {PLAIN[step.level]}"
+    below = PLAIN[step.below] if step.below is not None else "layer below"
+    where = f"{name} of {stair.layout}: {percent(share)} of what its {below} can do"
+    return f"{upper(about)} lose most at {where}"
+
+
+def _cell(step: LayerStep | None) -> SlideCell:
     if step is None or step.throughput_ops_s is None:
         return SlideCell(UNKNOWN if step is not None else "", ink=MUTED)
-    text = f"{'≥ ' * bool(step.held)}{show_figure(step.throughput_ops_s)}"
+    text = _at_least(step, step.throughput_ops_s)
     if step.of_below is not None and step.below is not None:
         text += f", {percent(step.of_below)} of {PLAIN[step.below]}"
     if step.doubt is not None and step.doubt.verdict != "at least":

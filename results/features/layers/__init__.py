@@ -1,1 +1,0 @@
-"""What each layer of a layout achieves for the same requests, from disks to the gateway's front."""

@@ -1,0 +1,789 @@
+"""The efficiency staircase: each layer's throughput for the same requests, from disks to front.
+
+Every figure is what clients get or could get, after replication, so that each step can be divided
+by the one below. For the gateway and its front it is the best over the worker counts; for RADOS,
+object servers and a gateway behind its front it is their figure at the workload's largest worker
+count, the only one they are measured at. A write to an object server goes to one disk: divided by
+the replicas it is what clients get. Disks and network are independent: the store above them is a
+share of the smaller of the two, of the network that its own load crosses: Ceph's benchmarks run on
+the gateway's host, the engine that loads object servers on the client's. What is unknown is a gap
+with its reason and is skipped, never guessed.
+
+A figure above one below it is examined. Reads above their disks came from memory. A layer whose
+load generator ran out of CPU could do more than its figure says. Anything else is not believable
+until explained.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from statistics import median
+from typing import Final, Literal, cast
+
+from weighbridge.common.quantities import show_bytes
+from weighbridge.common.structure import Level, StoreLayer, Structure
+from weighbridge.results.figures.doubt import Doubt
+from weighbridge.results.figures.steadiness import NOT_STEADY
+from weighbridge.results.figures.summary import NOT_VALID, Row
+from weighbridge.results.figures.use import UTILIZED, What, limit_brief
+from weighbridge.results.judge.comparison import Kind, kind_of, subjects
+from weighbridge.results.judge.host_equality import BOUNDS, FREE_BOUND
+from weighbridge.results.judge.run_data import RunData, of_run
+from weighbridge.results.numbers import show_figure
+from weighbridge.results.run import Attested, ResolvedPlan
+from weighbridge.results.run.resolved import BenchedPool
+from weighbridge.suites import Api, DriverName, Operation
+
+# Ceilings: the most that disks, OSDs and network allow a layout's clients, from attestation.
+#
+# The bottom-up method (F. Wang and others, "Performance and Scalability Evaluation of the Ceph
+# Parallel File System", PDSW 2013): establish what each layer can do before judging the one above
+# it. In bytes of objects per second:
+#
+# - Disks: the sum over those that hold objects. A write goes to as many as there are replicas, and
+#   twice to each that also has a journal; a read comes from one. For writes, and for reads in the
+#   order of the writes, the better of sequential and random requests counts, since the store places
+#   the data; for other reads random ones.
+# - OSDs (`ceph tell osd.N bench`): their sum, divided by the replicas. It only writes; journals are
+#   included.
+# - Network: at each end of each leg between clients, front, gateway and stores, the sum of what its
+#   hosts sent, or received, at best, divided by how often an object crosses there; the smallest of
+#   these. If a host's NIC allows more than that of any host it was measured with, its own limit
+#   counts. Headers and all other traffic are left out.
+#
+# Figures are for requests of the size of an object, or of the nearest measured size, which is then
+# stated; nothing is interpolated. Over deployments it is the median.
+
+
+HardwareKind = Literal["disk", "osd", "network"]
+Transfer = Literal["read", "write"]
+
+
+@dataclass(frozen=True)
+class CeilingQuery:
+    """What a ceiling is for: requests of one kind on one layout, from these client hosts."""
+
+    operation: Transfer
+    size_bytes: float
+    """Of an object, or the expected mean."""
+    in_order: bool
+    """Whether objects are picked in the order in which they were written."""
+    clients: tuple[str, ...]
+    nics_bit_s: Mapping[str, float] = field(default_factory=dict)
+    """NIC limits of the hosts that have one."""
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """The most that one kind of hardware allows, in bytes of objects/s, after replication."""
+
+    bytes_s: float
+    bound: float
+    """How far a result may be above it, as a fraction: how far attestations of equal hosts differ.
+    """
+    how: str
+
+
+@dataclass(frozen=True)
+class CeilingGap:
+    """Why a figure is missing, and what to do, in words."""
+
+    why: str
+
+
+def ceiling(
+    kind: HardwareKind,
+    attested: Iterable[Attested],
+    structure: Structure | None,
+    query: CeilingQuery,
+) -> Ceiling | CeilingGap:
+    """The ceiling of a layout from the attestation of its deployments."""
+    if structure is None:
+        return CeilingGap("unknown: this installation does not know its structure")
+    if kind == "disk" and not structure.disks:
+        return CeilingGap("objects are kept in memory, not on disk")
+    own = sorted((each for each in attested if each.kind == kind), key=lambda each: each.repeat)
+    deployments = groupby(own, key=lambda each: each.repeat)
+    measured = [_MEASURES[kind](list(mine), structure, query) for _, mine in deployments]
+    known = [each for each in measured if isinstance(each, Ceiling)]
+    if not known:
+        return measured[0] if measured else CeilingGap(f"not measured: --layers {kind}")
+    over = f", median of {len(known)} deployments" if len(known) > 1 else ""
+    return Ceiling(
+        median(each.bytes_s for each in known),
+        max(each.bound for each in known),
+        f"{known[0].how}{over}",
+    )
+
+
+def _bound(kind: HardwareKind, attested: Sequence[Attested]) -> float:
+    limited = all(each.promised is not None for each in attested)
+    return BOUNDS[kind] if limited else FREE_BOUND
+
+
+def _disks(
+    attested: Sequence[Attested], structure: Structure, query: CeilingQuery
+) -> Ceiling | CeilingGap:
+    writes = query.operation == "write"
+    picks = ("sequential", "random") if writes or query.in_order else ("random",)
+    fit = [
+        each
+        for each in attested
+        if each.operation == query.operation and each.pick in picks and each.unit == "B/s"
+    ]
+    nearest = _nearest(fit, query.size_bytes)
+    if nearest is None:
+        return CeilingGap("not measured: --layers disk")
+    names: dict[str, list[str]] = {}
+    for each in attested:
+        disks = names.setdefault(each.host, [])
+        disks += [_disk_of(each)] if _disk_of(each) not in disks else []
+    # The better one last: it stays in the mapping.
+    ranked = sorted(
+        (each for each in fit if each.request_bytes == nearest), key=lambda it: it.value
+    )
+    figures = {(each.host, _disk_of(each)): each for each in ranked}
+
+    def of_disks(places: Mapping[str, Sequence[int]]) -> list[Attested | None]:
+        """The figures of the disks with these numbers; None for one that is missing."""
+        return [
+            figures.get((host, names[host][number])) if number < len(names.get(host, ())) else None
+            for host, numbers in places.items()
+            for number in numbers
+        ]
+
+    kept, journals = of_disks(structure.disks), of_disks(structure.journals)
+    counted = [each for each in kept if each is not None]
+    of_journals = [each for each in journals if each is not None]
+    if not kept or len(counted) < len(kept) or len(of_journals) < len(journals):
+        return CeilingGap("not measured on every disk that holds objects")
+    rate, noun = sum(each.value for each in counted), "disk"
+    if writes and of_journals and (journal := sum(each.value for each in of_journals)) < rate:
+        rate, noun, counted = journal, "disk of journals", of_journals
+    words = (
+        f"{len(counted)} {noun.replace('disk', 'disks', len(counted) > 1)}, "
+        f"{' or '.join(picks)} {_requests(nearest, query)}"
+    )
+    if writes and structure.times_kept > 1:
+        words += f", divided by {structure.redundancy_words}"
+    if writes and structure.writes > 1:
+        words += ", each written twice (journal and data)"
+    times = structure.times_kept * structure.writes if writes else 1
+    return Ceiling(rate / times, _bound("disk", counted), words)
+
+
+def _disk_of(attested: Attested) -> str:
+    return attested.what.split()[1]
+
+
+def _osds(
+    attested: Sequence[Attested], structure: Structure, query: CeilingQuery
+) -> Ceiling | CeilingGap:
+    if query.operation != "write":
+        return CeilingGap("the OSDs' own bench only writes")
+    fit = [each for each in attested if each.operation == "write" and each.unit == "B/s"]
+    nearest = _nearest(fit, query.size_bytes)
+    if nearest is None:
+        return CeilingGap("not measured: --layers osd")
+    counted = [each for each in fit if each.request_bytes == nearest]
+    if {each.host for each in counted} != set(structure.stores):
+        return CeilingGap("not measured on every host of OSDs")
+    words = f"{len(counted)} OSDs, each alone, {_requests(nearest, query)}"
+    if structure.times_kept > 1:
+        words += f", divided by {structure.redundancy_words}"
+    bytes_s = sum(each.value for each in counted) / structure.times_kept
+    return Ceiling(bytes_s, FREE_BOUND, words)
+
+
+def _nearest(attested: Sequence[Attested], size_bytes: float) -> int | None:
+    """The measured request size nearest to this one by ratio, the smaller of a tie; None: none."""
+    sizes = sorted({each.request_bytes for each in attested if each.request_bytes is not None})
+    if size_bytes <= 0:
+        return None
+    return min(sizes, key=lambda size: abs(math.log(size / size_bytes)), default=None)
+
+
+def _requests(measured_bytes: int, query: CeilingQuery) -> str:
+    """`requests of 64 kB`, and that it is only the nearest size measured, if so."""
+    words = f"requests of {show_bytes(measured_bytes)}"
+    if measured_bytes == query.size_bytes:
+        return words
+    return f"{words}, the nearest measured to {show_bytes(query.size_bytes)}"
+
+
+def _network(
+    attested: Sequence[Attested], structure: Structure, query: CeilingQuery
+) -> Ceiling | CeilingGap:
+    """The narrowest end of all legs that bodies cross between clients and stores."""
+    reads = query.operation == "read"
+    sent = structure.times_kept if structure.copied_by == "gateway" and not reads else 1
+    legs = (
+        (query.clients, structure.entrances, 1.0, 1.0),
+        (structure.entrances, structure.gateways, 1.0, 1.0),
+        (structure.gateways, structure.stores, sent, 1.0 if reads else structure.times_received),
+    )
+    narrowest: Ceiling | None = None
+    for near, far, left, arrived in legs:
+        if set(near) & set(far):
+            continue  # none within a host
+        for hosts, sends, times in ((near, not reads, left), (far, reads, arrived)):
+            end = _end(attested, hosts, query, sends=sends, times=times)
+            if isinstance(end, CeilingGap):
+                return end
+            if end.bytes_s < (math.inf if narrowest is None else narrowest.bytes_s):
+                narrowest = end
+    return narrowest or CeilingGap("unknown: no host's own link was seen at its limit")
+
+
+def _end(
+    attested: Sequence[Attested],
+    hosts: Sequence[str],
+    query: CeilingQuery,
+    *,
+    sends: bool,
+    times: float,
+) -> Ceiling | CeilingGap:
+    """What hosts at one end of a leg send, or receive, if each byte crosses there so often."""
+    verb = "send" if sends else "receive"
+    rates = []
+    missing = []
+    for host in hosts:
+        carried = _carried(attested, host, query.nics_bit_s.get(host), sends=sends)
+        rates += [carried] if carried is not None else []
+        missing += [host] if carried is None else []
+    if missing:
+        return CeilingGap(f"not measured: what {', '.join(missing)} {verb}s (--layers network)")
+    limited = all(limit for _, limit in rates)
+    words = f"what {', '.join(hosts)} {verb}{'s' * (len(hosts) == 1)}"
+    return Ceiling(
+        sum(bit_s for bit_s, _ in rates) / 8 / times,
+        BOUNDS["network"] if limited else FREE_BOUND,
+        f"{words}, {times:.3g} times" if times > 1 else words,
+    )
+
+
+def _carried(
+    attested: Sequence[Attested], host: str, nic_bit_s: float | None, *, sends: bool
+) -> tuple[float, bool] | None:
+    """The most that a host sends or receives, alone or with all, and whether a limit applies."""
+    own = [
+        each
+        for each in attested
+        if (each.sender if sends else each.receiver) == host and each.sender and each.receiver
+    ]
+    best = max(own, key=lambda each: each.value, default=None)
+    if best is None:
+        return None
+    if best.promised is not None and (nic_bit_s is None or nic_bit_s > best.promised):
+        # The other host's NIC was the bottleneck.
+        return (math.inf, True) if nic_bit_s is None else (nic_bit_s, True)
+    return best.value, best.promised is not None
+
+
+_Measure = Callable[[Sequence[Attested], Structure, CeilingQuery], Ceiling | CeilingGap]
+_MEASURES: Final[Mapping[HardwareKind, _Measure]] = {
+    "disk": _disks,
+    "osd": _osds,
+    "network": _network,
+}
+
+
+# Steps: layers from the hardware up to what clients get.
+
+
+HARDWARE: Final[tuple[HardwareKind, ...]] = ("disk", "osd", "network")
+BENCHED: Final[tuple[Level, ...]] = ("rados", "rbd", "cephfs")
+"""What Ceph's benchmarks and fio load, from the gateway's host."""
+NAMES: Final[dict[Level, str]] = {
+    "disk": "Disks",
+    "osd": "OSDs alone",
+    "network": "Network",
+    "rados": "RADOS",
+    "object-server": "Object servers",
+    "gateway": "Gateway",
+    "front": "Front",
+    "rbd": "RBD",
+    "cephfs": "CephFS",
+}
+_COMMON_NOUNS: Final[tuple[Level, ...]] = ("disk", "network", "object-server", "gateway")
+PLAIN: Final[dict[Level, str]] = NAMES | {level: NAMES[level].lower() for level in _COMMON_NOUNS}
+"""Names of the layers in the middle of a sentence."""
+INSIDE: Final[dict[Level, str]] = PLAIN | {
+    **{level: f"its {PLAIN[level]}" for level in ("disk", "osd", "network", "object-server")},
+    "gateway": "one gateway",
+}
+"""Names of a layout's layers within a sentence."""
+
+LAYER_BOUND: Final = 0.10
+"""How far one measured layer may be above another: as far as the same limited disks and links
+differ between deployments (`results.judge.host_equality.BOUNDS`), which is less than two steps of
+few repeats on one machine differ.
+"""
+
+Verdict = Literal["not believable", "not below", "from memory", "held below", "at least"]
+"""`at least`: its own load generator ran out of CPU; `held below`: that of the layer below did, or
+may have; `not below`: no layer is above it, since gateways keep objects elsewhere.
+"""
+VERDICTS: Final[tuple[Verdict, ...]] = (
+    *("not believable", "not below", "from memory"),
+    *("held below", "at least"),
+)
+"""The gravest first."""
+
+
+@dataclass(frozen=True)
+class LayerDoubt:
+    """A remark on a figure above one below it, or limited by its own load generator."""
+
+    verdict: Verdict
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.verdict}: {self.text}"
+
+
+@dataclass(frozen=True)
+class LayerStep:
+    """One layer. Rates are None for a gap; `note` says why, or how they were obtained."""
+
+    level: Level
+    name: str
+    throughput_ops_s: float | None = None
+    bandwidth_mb_s: float | None = None
+    workers: int | None = None
+    """For replayed layers."""
+    bound: float = LAYER_BOUND
+    """How far a figure above this one may exceed it, as a fraction."""
+    below: Level | None = None
+    """The layer that it is a share of."""
+    of_below: float | None = None
+    of_disks: float | None = None
+    saturated: str | None = None
+    held: str = ""
+    """What ran out on the load generator's host: the layer can do at least this."""
+    lone_host: str = ""
+    """The one host that it was measured from, where gateways may be on several."""
+    doubt: LayerDoubt | None = None
+    note: str = ""
+
+    @property
+    def carries(self) -> bool:
+        """Whether the layers above can be shares of it."""
+        return self.doubt is None or self.doubt.verdict != "not below"
+
+    @property
+    def believable(self) -> bool:
+        return self.doubt is None or self.doubt.verdict != "not believable"
+
+    def noted(self, *notes: str) -> LayerStep:
+        """The same with more notes."""
+        return replace(self, note="; ".join(note for note in (self.note, *notes) if note))
+
+
+@dataclass(frozen=True)
+class Staircase:
+    """The steps of one layout for one kind of requests, from the bottom up."""
+
+    layout: str
+    workload: str
+    operation: Operation
+    api: Api
+    driver: DriverName
+    about: str
+    object_size_bytes: float
+    steps: tuple[LayerStep, ...]
+    daemons: int = 1
+
+    @property
+    def kind(self) -> Kind:
+        return self.workload, self.operation, self.api, self.driver
+
+    @property
+    def top(self) -> LayerStep:
+        """What clients get."""
+        return self.steps[-1]
+
+    @property
+    def known(self) -> tuple[LayerStep, ...]:
+        """The steps without gaps."""
+        return tuple(step for step in self.steps if step.throughput_ops_s is not None)
+
+    def step(self, level: Level) -> LayerStep | None:
+        return next((step for step in self.known if step.level == level), None)
+
+    @property
+    def words(self) -> str:
+        """`disks 9,370 op/s → RADOS 3,210 (34 % of its disks) → gateway 594 (19 % of RADOS)`."""
+        parts = []
+        for number, step in enumerate(self.known):
+            name = step.name if step.level == "front" else PLAIN[step.level]
+            least = "at least " if step.held and step is not self.top else ""
+            unit = "" if number else " op/s"
+            text = f"{name} {least}{show_figure(step.throughput_ops_s)}{unit}"
+            if step.of_below is not None and step.below:
+                text += f" ({percent(step.of_below)} of {INSIDE[step.below]})"
+            parts.append(text)
+        return f"{self.layout}, {self.about}: {' → '.join(parts) or 'unknown'}"
+
+
+def percent(share: float | None) -> str:
+    """`34 %`, `0.52 %`: two significant digits below 10 %."""
+    if share is None:
+        return ""
+    return f"{show_figure(share * 100, 2) if share < 0.1 else f'{share * 100:,.0f}'} %"
+
+
+def gaps(stairs: Iterable[Staircase]) -> tuple[str, ...]:
+    """What is unknown, each gap once: `RADOS of rgw-beast: not measured: --layers rados`."""
+    layouts: dict[tuple[str, str], dict[str, None]] = {}
+    for stair in stairs:
+        for step in stair.steps:
+            if step.throughput_ops_s is None:
+                layouts.setdefault((step.name, step.note), {})[stair.layout] = None
+    return tuple(f"{name} of {', '.join(each)}: {note}" for (name, note), each in layouts.items())
+
+
+def doubts(stairs: Iterable[Staircase]) -> tuple[str, ...]:
+    """Remarks on figures, in sentences, unbelievable ones first."""
+    remarks = [
+        (step.doubt, f"{step.name} of {stair.layout}, {stair.about}")
+        for stair in stairs
+        for step in stair.steps
+        if step.doubt is not None
+    ]
+    ordered = sorted(remarks, key=lambda remark: VERDICTS.index(remark[0].verdict))
+    texts = (f"{about}: {doubt.verdict} ({doubt.text})" for doubt, about in ordered)
+    return tuple(dict.fromkeys(texts))
+
+
+def above(
+    rate: float, below: Iterable[LayerStep], operation: Operation, daemons: int
+) -> LayerDoubt | None:
+    """The gravest remark on a rate that is above a layer below it; None if it is above none."""
+    remarks: list[LayerDoubt] = []
+    for step in below:
+        ops_s = step.throughput_ops_s
+        if ops_s is None or not step.carries or rate <= ops_s * (1 + step.bound):
+            continue
+        times = f"{show_figure(rate / ops_s, 2)} times what {INSIDE[step.level]} can do"
+        if step.level == "gateway" and daemons > 1:
+            continue
+        if step.level in ("disk", "osd") and operation == "read":
+            remarks.append(LayerDoubt("from memory", times))
+        elif step.held:
+            why = "whose figure is a lower bound, since its load generator ran out of CPU"
+            remarks.append(LayerDoubt("held below", f"{times}, {why}"))
+        elif step.lone_host:
+            why = f"which was measured from one host, {step.lone_host}: it may do more"
+            remarks.append(LayerDoubt("held below", f"{times}, {why}"))
+        else:
+            remarks.append(LayerDoubt("not believable", f"{times}: {_causes(step.level)}"))
+    return min(remarks, key=lambda doubt: VERDICTS.index(doubt.verdict), default=None)
+
+
+def _causes(level: Level) -> str:
+    """How a result can be above a layer below it."""
+    if level in ("disk", "osd"):
+        return (
+            "acknowledged before it was on all disks (a quorum, a cache), or the attestation "
+            "was too short"
+        )
+    if level == "network":
+        return "the attestation was too short, or not all traffic used these links"
+    return "it was answered from a cache above that layer, or the layer was not loaded fully"
+
+
+# Making staircases, and what they say of rows.
+
+
+def staircases(
+    plan: ResolvedPlan, rows: Sequence[Row], layers: Sequence[Row], attested: Sequence[Attested]
+) -> tuple[Staircase, ...]:
+    """A staircase for each layout and kind of requests with bodies, of `rows` and `layers` by
+    `rows_of`.
+    """
+    if not plan.suite.layers:
+        return ()
+    names = subjects(rows)
+    groups: dict[tuple[Kind, str], list[Row]] = {}
+    for row in rows:
+        if row.operation in ("read", "write"):
+            groups.setdefault((kind_of(row), row.layout), []).append(row)
+    return tuple(
+        _Layout(plan, tuple(own), layers, attested).staircase(names[kind])
+        for (kind, _), own in groups.items()
+        if own[0].object_size_bytes
+    )
+
+
+@of_run
+def stairs_of(data: RunData) -> tuple[Staircase, ...] | None:
+    """The layers' staircases; None if the suite asks for none."""
+    if not data.plan.suite.layers:
+        return None
+    return staircases(data.plan, data.every_row, data.layers, data.attested)
+
+
+class _Layout:
+    """One layout under one kind of requests."""
+
+    def __init__(
+        self,
+        plan: ResolvedPlan,
+        rows: Sequence[Row],
+        layers: Sequence[Row],
+        attested: Sequence[Attested],
+    ) -> None:
+        """`rows` are of this layout and kind; the others of all."""
+        self.head, self.plan, self.rows = rows[0], plan, rows
+        head, name = self.head, self.head.layout
+        place = (name, head.workload, head.operation)
+        self.layers = [row for row in layers if (row.layout, row.workload, row.operation) == place]
+        self.attested = [each for each in attested if each.layout == name]
+        self.structure, self.pool = plan.structures.get(name), plan.pools.get(name)
+        self.workload = next(one for one in plan.suite.workloads if one.name == head.workload)
+        self.query = CeilingQuery(
+            operation=cast("Transfer", head.operation),
+            size_bytes=head.object_size_bytes or 0.0,
+            in_order=self.workload.pick == "sequential",
+            clients=plan.hardware.clients,
+            nics_bit_s=plan.hardware.nics_bit_s,
+        )
+
+    @property
+    def daemons(self) -> int:
+        return 1 if self.structure is None else self.structure.daemons
+
+    @property
+    def top(self) -> Level:
+        if self.head.api not in ("swift", "s3"):
+            return cast("Level", self.head.api)
+        return "front" if self.structure is not None and self.structure.front else "gateway"
+
+    def staircase(self, about: str) -> Staircase:
+        store: StoreLayer | None = None if self.structure is None else self.structure.layer
+        store = "rados" if self.pool is not None else store
+        osds = store == "rados" and "osd" in self.plan.suite.layers
+        levels: list[Level] = [] if store is None or store == self.top else [store]
+        levels += ["gateway", "front"] if self.top == "front" else [self.top]
+        steps = [
+            self._hardware(kind)
+            for kind in HARDWARE
+            if kind != "osd" or (osds and self.head.operation == "write")
+        ]
+        for level in levels:
+            step = self._best() if level == self.top else self._layer(level)
+            mix = len(self.workload.operations) > 1
+            steps.append(step.noted("a mix: other operations shared it" * mix))
+        head = self.head
+        return Staircase(
+            layout=head.layout,
+            workload=head.workload,
+            operation=head.operation,
+            api=head.api,
+            driver=head.driver,
+            about=about,
+            object_size_bytes=self.query.size_bytes,
+            daemons=self.daemons,
+            steps=self._shared(steps),
+        )
+
+    def _hardware(self, kind: HardwareKind) -> LayerStep:
+        most = ceiling(kind, self.attested, self.structure, self.query)
+        if isinstance(most, Ceiling):
+            return self._rated(kind, most)
+        # The network is always attested, with one figure per pair of hosts that communicate.
+        asked = kind != "network" and kind in self.plan.suite.layers
+        why = most.why.replace(f": --layers {kind}", "") if asked else most.why
+        return LayerStep(kind, NAMES[kind], note=why)
+
+    def _rated(self, kind: HardwareKind, most: Ceiling) -> LayerStep:
+        return LayerStep(
+            level=kind,
+            name=NAMES[kind],
+            throughput_ops_s=most.bytes_s / self.query.size_bytes,
+            bandwidth_mb_s=most.bytes_s / 1e6,
+            bound=most.bound,
+            note=most.how,
+        )
+
+    def _best(self) -> LayerStep:
+        """The suite's own steps: the best over the worker counts."""
+        front = "" if self.structure is None else self.structure.front
+        name = front if self.top == "front" and front else NAMES[self.top]
+        ranked = _ranked(self.rows)
+        if not ranked:
+            return LayerStep(self.top, name, note=_why_not(self.rows))
+        best = max(ranked, key=lambda row: row.value("throughput") or 0.0)
+        return self._measured(best, self.top, name)
+
+    def _layer(self, level: Level) -> LayerStep:
+        """A layer below the top, at the workload's largest worker count."""
+        rows = [
+            row
+            for row in self.layers
+            if row.layer == level and (level != "gateway" or row.api == self.head.api)
+        ]
+        name, ranked = NAMES[level], _ranked(rows)
+        if not ranked:
+            why = "not possible for these requests"
+            if level not in self.plan.suite.layers:
+                why = f"not measured: --layers {level}"
+            return LayerStep(level, name, note=_why_not(rows) if rows else why)
+        row, times = ranked[0], 1
+        if level == "object-server" and row.operation == "write":
+            if self.structure is None:
+                return LayerStep(level, name, note="the number of replicas is unknown")
+            times = self.structure.replicas
+        step = self._measured(row, level, name, times)
+        if level == "gateway" and self.daemons > 1:
+            step = step.noted(f"one of {self.daemons} daemons")
+        return _in_pool(step, row, self.pool) if self.pool and level == "rados" else step
+
+    def _measured(self, row: Row, level: Level, name: str, times: int = 1) -> LayerStep:
+        ops_s, mb_s = row.value("throughput") or 0.0, row.value("bandwidth")
+        hosts = self.structure.gateways if level in BENCHED and self.structure is not None else ()
+        # The CPU that ran out on the load generator: the gateway's host, else a client.
+        full = [
+            each.words
+            for each in row.resources
+            if each.what == "CPU" and each.saturated
+            if each.tier == "client" or each.host in hosts
+        ]
+        divided = f"{show_figure(ops_s)} writes/s to single disks, divided by {times} replicas"
+        return LayerStep(
+            level=level,
+            name=name,
+            throughput_ops_s=ops_s / times,
+            bandwidth_mb_s=None if mb_s is None else mb_s / times,
+            workers=row.workers,
+            saturated=limit_brief(row.resources),
+            held=", ".join(full),
+            note=divided if times > 1 else "",
+        )
+
+    def _shared(self, steps: Sequence[LayerStep]) -> tuple[LayerStep, ...]:
+        """The steps with their shares of what is below them, and remarks."""
+        networks = self._networks()
+        stair: list[LayerStep] = []
+        for step in steps:
+            rate = step.throughput_ops_s
+            if rate is None:
+                stair.append(step)
+                continue
+            below = list(stair)
+            if step.level in (*BENCHED, "object-server"):
+                below = [each for each in stair if each.level != "network"]
+                below += [networks[step.level]] if step.level in networks else []
+            lower = _under(step, below)
+            of_lower = None if lower is None else lower.throughput_ops_s
+            disks = next((each.throughput_ops_s for each in stair if each.level == "disk"), None)
+            doubt = step.doubt
+            if doubt is None and step.level != "network":
+                doubt = above(rate, below, self.head.operation, self.daemons)
+            if step.held and doubt is None:
+                where = f"{step.held} ran out on its load generator: the layer can do more"
+                doubt = LayerDoubt("at least", where)
+            stair.append(
+                replace(
+                    step,
+                    below=None if lower is None else lower.level,
+                    of_below=rate / of_lower if of_lower else None,
+                    of_disks=rate / disks if disks and step.level != "disk" else None,
+                    doubt=doubt,
+                )
+            )
+        return tuple(stair)
+
+    def _networks(self) -> dict[Level, LayerStep]:
+        """The network by layer, for those that are not loaded as the gateway is; the known ones."""
+        structure, query = self.structure, self.query
+        if structure is None:
+            return {}
+        gateways = structure.gateways
+        nearby = structure.model_copy(update={"entrances": gateways})
+        benches = ceiling("network", self.attested, nearby, replace(query, clients=gateways))
+        ends = {"entrances": query.clients, "gateways": query.clients}
+        direct = structure.model_copy(update={**ends, "copied_by": "gateway"})
+        engine = ceiling("network", self.attested, direct, query)
+        every: dict[Level, Ceiling | CeilingGap] = dict.fromkeys(BENCHED, benches)
+        every["object-server"] = engine
+        return {
+            level: self._rated("network", most)
+            for level, most in every.items()
+            if isinstance(most, Ceiling)
+        }
+
+
+def _ranked(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if row.ranked and row.value("throughput")]
+
+
+def _why_not(rows: Sequence[Row]) -> str:
+    general = (NOT_VALID, NOT_STEADY)
+    notes = [next((note for note in row.notes if note not in general), NOT_VALID) for row in rows]
+    return notes[0] if notes else "not measured"
+
+
+def _in_pool(step: LayerStep, row: Row, pool: BenchedPool) -> LayerStep:
+    """The step in a pool. No layer is a share of it unless gateways keep objects alike on the same
+    devices. How many hosts those are is not known: one that does more is no error.
+    """
+    full = [
+        each.words
+        for each in row.resources
+        if each.what == "CPU" and each.saturated and each.host == pool.host
+    ]
+    return replace(
+        step.noted(f"{pool.words}; from {pool.host}", pool.remark),
+        held=step.held or ", ".join(full),
+        lone_host=pool.host,
+        doubt=LayerDoubt("not below", pool.apart) if pool.apart else step.doubt,
+    )
+
+
+def _under(step: LayerStep, below: Sequence[LayerStep]) -> LayerStep | None:
+    """What a step is a share of: the next known layer below; of the hardware the smallest."""
+    if step.level in ("disk", "network"):
+        return None
+    known = [each for each in below if each.throughput_ops_s is not None and each.carries]
+    layers = [each for each in known if each.level not in HARDWARE]
+    if layers:
+        return layers[-1]
+    return min(known, key=lambda each: each.throughput_ops_s or 0.0, default=None)
+
+
+def with_ceilings(rows: Sequence[Row], stairs: Iterable[Staircase]) -> tuple[Row, ...]:
+    """The rows, with the ceilings of disks and network that each came close to, and a note on each
+    that is above a layer below it; unbelievable ones are not ranked.
+    """
+    by_place = {(stair.kind, stair.layout): stair for stair in stairs}
+    judged = []
+    for row in rows:
+        stair, ops_s = by_place.get((kind_of(row), row.layout)), row.value("throughput")
+        update: dict[str, object] = {}
+        if stair is not None and ops_s:
+            update["reached"] = _reached(ops_s, stair)
+            doubt = above(ops_s, stair.steps[:-1], row.operation, stair.daemons)
+            if row.ranked and doubt is not None:
+                update["notes"] = (*row.notes, str(doubt))
+                if doubt.verdict == "not believable":
+                    grave = Doubt(what="above its ceiling", grade="grave", words=str(doubt))
+                    update["doubts"] = (*row.doubts, grave)
+        judged.append(row.model_copy(update=update) if update else row)
+    return tuple(judged)
+
+
+def _reached(ops_s: float, stair: Staircase) -> tuple[What, ...]:
+    """Of disks and network those whose ceiling is used up to the share that counts as full."""
+    kinds: tuple[Literal["disk", "network"], ...] = ("disk", "network")
+    return tuple(
+        kind
+        for kind in kinds
+        if (step := stair.step(kind)) is not None
+        and step.believable
+        and ops_s >= UTILIZED * (step.throughput_ops_s or math.inf)
+    )

@@ -1,0 +1,365 @@
+"""Workloads beside a sibling that differs in one thing: what ways to sign requests and to encrypt
+objects cost, and what deletes change of complete listings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from weighbridge.results.figures.doubt import few
+from weighbridge.results.figures.metrics import MetricKey
+from weighbridge.results.figures.statistics import Ratio, geometric_mean, ratio
+from weighbridge.results.figures.summary import Row
+from weighbridge.results.judge.run_data import RunData
+from weighbridge.results.numbers import UNKNOWN, counted, show_figure
+from weighbridge.results.run.step import StepKey
+from weighbridge.results.show.feature import Feature
+from weighbridge.results.show.report import ratio_cell, ratio_times
+from weighbridge.results.show.section import Grid, Part, Section
+from weighbridge.suites import Factor, Suite, Workload, remaining
+from weighbridge.suites.factors import FACTORS
+
+
+def _verdict(*, ranked: bool, doubted: bool) -> str:
+    if not ranked:
+        return "not ranked"
+    return "provisional" if doubted else "ranked"
+
+
+# Factors: signing and encryption.
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way of a factor at one step of a layout, in the repeats that count."""
+
+    workload: str
+    label: str
+    first: Way | None
+    """What it is compared with; None: it is that one itself."""
+    layout: str
+    workers: int
+    rows: tuple[Row, ...]
+    ops_s: tuple[float, ...]
+    client_us: tuple[float, ...]
+    """CPU microseconds of the load generator for a successful operation."""
+    gateway_us: tuple[float, ...]
+    """CPU microseconds of all gateway hosts for it; empty if they were not sampled."""
+
+    @property
+    def ranked(self) -> bool:
+        return bool(self.rows) and all(row.ranked for row in self.rows)
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(doubt.words for row in self.rows for doubt in row.doubts))
+
+    @property
+    def client(self) -> Ratio | None:
+        """Its CPU of the client divided by that of the first way; None if unknown or not ranked."""
+        return None if self.first is None else self._beside(self.client_us, self.first.client_us)
+
+    @property
+    def gateway(self) -> Ratio | None:
+        """The CPU of gateway hosts divided by that of the first way."""
+        return None if self.first is None else self._beside(self.gateway_us, self.first.gateway_us)
+
+    @property
+    def sentence(self) -> str:
+        """How much CPU it uses beside the first way; empty if neither ratio is known."""
+        costs = [
+            f"{side} CPU for an operation is {ratio_times(cost)}"
+            for side, cost in (("client", self.client), ("gateway", self.gateway))
+            if cost is not None
+        ]
+        if self.first is None or not costs:
+            return ""
+        place = f"{self.workload} on {self.layout}, {counted(self.workers, 'worker')}"
+        doubts = f" Provisional: {'; '.join(self.doubts)}." if self.doubts else ""
+        return f"{place}, beside {self.first.label}: {', '.join(costs)}.{doubts}"
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        # Of several operations no p90 is that of the workload.
+        p90_ms = self.rows[0].value("p90") if len(self.rows) == 1 else None
+        return (
+            *(self.workload, str(self.workers), self.layout, self.label),
+            *(_mean(self.client_us), self._ratio(self.client)),
+            *(_mean(self.gateway_us), self._ratio(self.gateway)),
+            *(_mean(self.ops_s), show_figure(p90_ms)),
+            _verdict(ranked=self.ranked, doubted=bool(self.doubts)),
+        )
+
+    def _beside(self, own: Sequence[float], of_first: Sequence[float]) -> Ratio | None:
+        ranked = self.first is not None and self.first.ranked and self.ranked
+        return ratio(own, of_first) if ranked and own and of_first else None
+
+    def _ratio(self, cost: Ratio | None) -> str:
+        if self.first is None:
+            return "1"
+        return UNKNOWN if cost is None else ratio_cell(cost)
+
+
+def _mean(values: Sequence[float]) -> str:
+    return show_figure(geometric_mean(values)) if values else UNKNOWN
+
+
+def variant_groups(suite: Suite, factor: Factor) -> tuple[tuple[Workload, ...], ...]:
+    """The workloads that differ in nothing but name and a factor, in the suite's order."""
+    groups: dict[str, list[Workload]] = {}
+    for workload in suite.workloads:
+        alike = workload.model_copy(update={"name": "", factor.key: factor.usual})
+        groups.setdefault(alike.model_dump_json(), []).append(workload)
+    return tuple(
+        tuple(group)
+        for group in groups.values()
+        if len({str(getattr(workload, factor.key)) for workload in group}) > 1
+    )
+
+
+def ways_of(factor: Factor, data: RunData) -> tuple[Way, ...]:
+    """Each way of a factor, layout by layout; empty where there is only one way."""
+    suite = data.plan.suite
+    steps: dict[tuple[str, str, int, str], list[StepKey]] = {}
+    for key in data.steps:
+        if key.api == "s3" and key.layer is None and key.rate_per_s is None:
+            place = (key.layout, key.driver, key.workers, key.workload)
+            steps.setdefault(place, []).append(key)
+    rows: dict[tuple[str, str, int, str], list[Row]] = {}
+    for row in data.rows:
+        if row.api == "s3" and row.layer is None:
+            place = (row.layout, row.driver, row.workers, row.workload)
+            rows.setdefault(place, []).append(row)
+    ways = []
+    for group in variant_groups(suite, factor):
+        names = [workload.name for workload in group]
+        for layout, driver, workers in dict.fromkeys(at[:3] for at in steps if at[3] in names):
+            first: Way | None = None
+            for workload in group:
+                at = (layout, driver, workers, workload.name)
+                label = suite.factor_label(factor, workload)
+                way = _way(data, at, label, first, steps.get(at, ()), rows.get(at, ()))
+                first = first or way
+                ways.append(way)
+    return tuple(ways)
+
+
+def _way(
+    data: RunData,
+    at: tuple[str, str, int, str],
+    label: str,
+    first: Way | None,
+    steps: Sequence[StepKey],
+    rows: Sequence[Row],
+) -> Way:
+    layout, _, workers, workload = at
+    repeats = {point.repeat for row in rows for point in row.used if point.valid}
+    ops_s, client_us, gateway_us = [], [], []
+    for key in steps:
+        measured, judged = data.steps[key].measurement, data.visits.get(key)
+        if key.repeat not in repeats or measured is None or judged is None or not measured.done:
+            continue
+        ops_s.append(measured.done / measured.window_s)
+        if measured.driver_cpu_us_per_op is not None:
+            client_us.append(measured.driver_cpu_us_per_op)
+        if judged.use is not None and judged.use.gateway_cpu_s:
+            gateway_us.append(judged.use.gateway_cpu_s / measured.done * 1e6)
+    return Way(
+        workload=workload,
+        label=label,
+        first=first,
+        layout=layout,
+        workers=workers,
+        rows=tuple(rows),
+        ops_s=tuple(ops_s),
+        client_us=tuple(client_us),
+        gateway_us=tuple(gateway_us),
+    )
+
+
+_FACTOR_TEXTS: Final[Mapping[str, tuple[str, str]]] = {
+    "signing": (
+        "in how S3 requests are signed and checked",
+        "which hashes and signs every request",
+    ),
+    "encryption": (
+        "in how stores are asked to encrypt S3 objects",
+        "which sends the headers that ask for it",
+    ),
+}
+"""In what workloads differ, and why that costs the load generator CPU."""
+
+
+def factor_section(factor: str, ways: Sequence[Way]) -> Section:
+    """What each way of a factor costs."""
+    differs, client = _FACTOR_TEXTS[factor]
+    head = (
+        *("Workload", "Workers", "Layout", factor.capitalize()),
+        *("Client CPU µs/op", "beside the first", "Gateway CPU µs/op", "beside the first"),
+        *("op/s", "p90 ms", "Verdict"),
+    )
+    part = Part(
+        text=f"Workloads that differ only {differs}, each beside the first of them. CPU "
+        f"for a successful operation: of the load generator, {client}, and of all "
+        "gateway hosts. Geometric means of the repeats that count; factors with their 95 % "
+        "intervals, each for its own cell alone.",
+        sentences=[way.sentence for way in ways if way.sentence],
+        grids=(
+            Grid(
+                f"What each way costs: {factor}",
+                head,
+                [way.cells for way in ways],
+                (1, *range(4, 10)),
+            ),
+        ),
+    )
+    return Section(factor, f"What {factor} costs", (part,))
+
+
+# Complete listings: pages per second, the time of a listing, and what deletes change.
+
+
+@dataclass(frozen=True)
+class CompleteListing:
+    """Complete listings of one workload at one step of a layout."""
+
+    row: Row
+    pages_per_s: float | None
+    """Of all workers; None if unknown."""
+    names: int | None
+    """That a listing has; None with a prefix or a delimiter."""
+    deleted: float
+    """Share of the objects that was deleted before."""
+    before: CompleteListing | None
+    """That of the same objects before anything was deleted; None: this is it, or there is none."""
+
+    @property
+    def beside(self) -> Ratio | None:
+        """The median time for a name divided by that before the deletes; None if either is unknown
+        or not ranked.
+        """
+        if self.before is None or not (self.row.ranked and self.before.row.ranked):
+            return None
+        own, earlier = self.ms_by_name, self.before.ms_by_name
+        return ratio(own, earlier) if own and earlier else None
+
+    @property
+    def ms_by_name(self) -> list[float]:
+        """Repeat by repeat; none with lower bounds."""
+        times = [point.figure("p50") for point in self.row.used]
+        if not self.names or any(time.at_least or not time.value for time in times):
+            return []
+        return [(time.value or 0.0) / self.names for time in times]
+
+    @property
+    def sentence(self) -> str:
+        """What was measured; empty if no time is known."""
+        row = self.row
+        if row.value("p50") is None:
+            return ""
+        after = f" after {self._share} of the objects were deleted" if self.deleted else ""
+        names = "" if self.names is None else f" of {self.names:,} names"
+        p90 = "" if row.value("p90") is None else f" (p90 {self._time('p90')} s)"
+        text = (
+            f"{row.layout}, {counted(row.workers, 'worker')}: a complete listing{names}{after} "
+            f"takes {self._time('p50')} s{p90}, {show_figure(self.pages_per_s)} pages/s"
+        )
+        if self.beside is not None:
+            text += f"; a name takes {ratio_times(self.beside)} what it took before"
+        # What each doubt is about stands in the table of results.
+        reasons = ", ".join(self._doubts)
+        if not row.ranked:
+            return f"{text}. Not ranked: {reasons or '; '.join(row.notes)}."
+        return f"{text}. Provisional: {reasons}." if reasons else f"{text}."
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        return (
+            *(self.row.workload, self.row.layout, str(self.row.workers)),
+            UNKNOWN if self.names is None else f"{self.names:,}",
+            *(self._share, show_figure(self.pages_per_s)),
+            *(self._time("p50"), self._time("p90")),
+            UNKNOWN if not self.names else self._time("p50", 1000 / self.names),
+            UNKNOWN if self.beside is None else ratio_cell(self.beside),
+            _verdict(ranked=self.row.ranked, doubted=bool(self._doubts)),
+        )
+
+    @property
+    def _doubts(self) -> tuple[str, ...]:
+        doubts = (*self.row.doubts, few(self.row.repeats))
+        return tuple(dict.fromkeys(doubt.what for doubt in doubts if doubt is not None))
+
+    @property
+    def _share(self) -> str:
+        return f"{100 * self.deleted:.0f} %"
+
+    def _time(self, metric: MetricKey, unit_ms: float = 1 / 1000) -> str:
+        """A latency times `unit_ms`: in seconds by default."""
+        figure = self.row.figure(metric)
+        if figure.value is None:
+            return UNKNOWN
+        return f"{'≥ ' * figure.at_least}{show_figure(figure.value * unit_ms)}"
+
+
+def complete_listings(suite: Suite, rows: Sequence[Row]) -> tuple[CompleteListing, ...]:
+    """All steps with complete listings, those on the same objects one after the other."""
+    workloads = {one.name: one for one in suite.workloads if "list-all" in one.operations}
+    rows = [row for row in rows if row.workload in workloads and row.layer is None]
+    pages = {
+        _step_of(row, row.workload): row.value("throughput")
+        for row in rows
+        if row.operation == "list-page"
+    }
+    listings: dict[tuple[object, ...], CompleteListing] = {}
+    for row in rows:
+        if row.operation != "list-all":
+            continue
+        workload = workloads[row.workload]
+        paging, listed = workload.listing, workload.listed
+        partial = paging is not None and (paging.prefix or paging.delimiter)
+        before = None
+        if listed is not None and listed.of:
+            before = listings.get(_step_of(row, listed.of))
+        step = _step_of(row, row.workload)
+        listings[step] = CompleteListing(
+            row=row,
+            pages_per_s=pages.get(step),
+            names=None if partial else remaining(workload).objects.per_container,
+            deleted=0.0 if listed is None else listed.shares[0],
+            before=None if before is None or before.deleted else before,
+        )
+    return tuple(listings.values())
+
+
+def _step_of(row: Row, workload: str) -> tuple[object, ...]:
+    return workload, row.layout, row.api, row.driver, row.workers
+
+
+_LISTING_HEAD: Final = (
+    *("Workload", "Layout", "Workers", "Names", "Deleted before", "Pages/s"),
+    *("Listing p50 s", "p90 s", "µs a name", "beside before deletes", "Verdict"),
+)
+
+
+def variant_sections(data: RunData) -> Iterator[Section]:
+    """A section for each factor of which several ways were measured, and for complete listings."""
+    for factor in FACTORS:
+        if ways := ways_of(factor, data):
+            yield factor_section(factor.key, ways)
+    listings = complete_listings(data.plan.suite, data.rows)
+    if listings:
+        lines = [listing.cells for listing in listings]
+        part = Part(
+            text="Each worker lists from the first page to the last, again and again. Pages are "
+            "counted over all workers. A store's pages may be shorter than requested, so times by "
+            "name compare stores better. Where objects were deleted, the time by name is compared "
+            "with that before the deletes.",
+            sentences=[listing.sentence for listing in listings if listing.sentence],
+            grids=(Grid("Complete listings", _LISTING_HEAD, lines, range(2, 10)),),
+        )
+        yield Section("listing", "Complete listings", (part,))
+
+
+FEATURE: Final = Feature(sections=variant_sections)
