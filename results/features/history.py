@@ -53,10 +53,10 @@ from weighbridge.results.features.run_series import (
     series_of,
 )
 from weighbridge.results.figures.doubt import Doubt, doubt_brief
-from weighbridge.results.figures.metric import MetricFigure
 from weighbridge.results.figures.metrics import METRICS, MetricKey
+from weighbridge.results.figures.reading import MetricFigure
+from weighbridge.results.judge.comparing import ALWAYS
 from weighbridge.results.judge.comparison import Kind
-from weighbridge.results.judge.contrast import ALWAYS
 from weighbridge.results.numbers import (
     UNKNOWN,
     counted,
