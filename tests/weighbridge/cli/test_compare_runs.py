@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 from fake_run import StepFaults, fake_run
 from tests.weighbridge.cli.compared_runs import SMALL, another, attested, run, slowed
 from weighbridge.common.errors import UsageError
-from weighbridge.results.features import compare_runs as guard
+from weighbridge.results.features import run_guard as guard
 
 
 def judged(code: int, *words: object) -> str:
