@@ -259,7 +259,7 @@ def _lines(counts: Sequence[int], scale: AxisScale, metric: MetricKey, *, binned
     path = layer("line", "path", joined, y=METRICS[metric].column, detail="_stretch")
     return {
         "encoding": {
-            "x": {**AxisScale.workers(counts).encoding(), "field": "workers"},
+            "x": AxisScale.workers(counts).encoding("workers"),
             "y": scale.encoding(),
             "color": COLOUR,
         },
@@ -274,7 +274,7 @@ def _dots(layouts: Sequence[str], scale: AxisScale, metric: MetricKey, *, binned
     return {
         "encoding": {
             "x": scale.encoding(grid=True),
-            "y": {**names_encoding(layouts), "field": "layout"},
+            "y": names_encoding(layouts, "layout"),
             "color": COLOUR,
         },
         "layer": [*_marks(metric, "x", binned=binned), words],
