@@ -177,7 +177,7 @@ class Chart:
     panels: tuple[Panel, ...]
     layouts: tuple[PlannedLayout, ...] = ()
     section: Literal[
-        "workers", "figures", "certainty", "layers", "study", "resources", "durability"
+        "workers", "figures", "certainty", "layers", "study", "tuning", "resources", "durability"
     ] = "figures"
     """The section of the report that shows it."""
     workload: str = ""

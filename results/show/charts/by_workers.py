@@ -14,8 +14,8 @@ from itertools import permutations
 from typing import Any, Final, Literal
 
 from weighbridge.results.figures.doubt import graves, touching
-from weighbridge.results.figures.metric import show_latency
 from weighbridge.results.figures.metrics import METRICS, MetricKey
+from weighbridge.results.figures.reading import show_latency
 from weighbridge.results.figures.service_level import may_rank
 from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM
 from weighbridge.results.figures.summary import Row, shown
