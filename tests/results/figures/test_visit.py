@@ -20,9 +20,8 @@ from weighbridge.results.figures.reading import (
     order_statistic_interval,
     series,
 )
-from weighbridge.results.figures.summary import rows_of
+from weighbridge.results.figures.summary import JudgedStep, read_visits, rows_of, visit
 from weighbridge.results.figures.use import Resource, StepUse
-from weighbridge.results.figures.visit import JudgedStep, read_visits, visit
 from weighbridge.results.run import Second
 from weighbridge.results.run.histogram import Histogram, band_of
 from weighbridge.results.run.step import Measurement, StepKey, StepResult
