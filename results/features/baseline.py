@@ -50,7 +50,7 @@ class HostFigure(Record):
     receiver: str | None = None
 
     @property
-    def share(self) -> float | None:
+    def share_of_promised(self) -> float | None:
         """The figure relative to what was promised; None without a promise."""
         return None if self.promised is None else self.value / self.promised
 
@@ -91,23 +91,20 @@ class Baseline(Record):
 
 def baseline_csv(figures: Sequence[HostFigure]) -> str:
     """One line per figure; unknown values are empty."""
-    lines = []
-    for one in figures:
-        share = None if one.share is None else f"{one.share:.4f}"
-        cells = (one.host, one.group, one.what, f"{one.value:.6g}", one.unit, one.promised, share)
-        asked = (one.operation, one.pick, one.request_bytes, one.sender, one.receiver)
-        lines.append((*cells, *asked))
+    lines = ([getattr(figure, name) for name in COLUMNS] for figure in figures)
     return csv_lines(COLUMNS, lines)
 
 
 def oddities(figures: Sequence[HostFigure]) -> tuple[str, ...]:
     """Anomalies, a sentence each: missed promises, and equals that differ (see `host_equality`)."""
     short = [
-        f"{one.place} gave {one.shown}, {show_share(1 - one.share)} less than the "
-        f"{one.promise_shown} promised"
-        for one in figures
+        f"{figure.place} gave {figure.shown}, {show_share(1 - share)} less than the "
+        f"{figure.promise_shown} promised"
+        for figure in figures
         # What all hosts do at once has its own sentence.
-        if one.group != "fabric" and one.share is not None and 1 - one.share > one.bound
+        if figure.group != "fabric"
+        and (share := figure.share_of_promised) is not None
+        and 1 - share > figure.bound
     ]
     return (*short, *_unlike(figures), *_lopsided(figures), *_crowded(figures))
 
@@ -115,44 +112,42 @@ def oddities(figures: Sequence[HostFigure]) -> tuple[str, ...]:
 def _unlike(figures: Sequence[HostFigure]) -> Iterator[str]:
     """Those of three or more equals that differ; of two, nobody knows which is wrong."""
     groups: dict[tuple[str, str, str], list[HostFigure]] = {}
-    for one in figures:
-        if one.group in ("cpu", "disk"):
-            groups.setdefault((one.group, one.job, one.like), []).append(one)
+    for figure in figures:
+        if figure.group in ("cpu", "disk"):
+            groups.setdefault((figure.group, figure.job, figure.like), []).append(figure)
     for equals in groups.values():
         if len(equals) == 2:
-            low, high = sorted(equals, key=lambda one: one.value)
+            low, high = sorted(equals, key=lambda figure: figure.value)
             if 1 - low.value / high.value > low.bound:
                 yield f"{low.place} gave {low.shown}, vs {high.shown} on {high.host}"
             continue
-        median = statistics.median(one.value for one in equals)
-        for one in equals:
-            apart = 1 - one.value / median
-            if abs(apart) > one.bound:
+        median = statistics.median(figure.value for figure in equals)
+        for figure in equals:
+            apart = 1 - figure.value / median
+            if abs(apart) > figure.bound:
                 yield (
-                    f"{one.place} gave {one.shown}, {show_share(abs(apart))} "
+                    f"{figure.place} gave {figure.shown}, {show_share(abs(apart))} "
                     f"{'less' if apart > 0 else 'more'} than the median of the {len(equals)} "
-                    f"({show(median, one.unit)})"
+                    f"({show(median, figure.unit)})"
                 )
 
 
 def _lopsided(figures: Sequence[HostFigure]) -> Iterator[str]:
-    ways = {(one.sender, one.receiver): one for one in figures if one.group == "network"}
-    for (sender, receiver), one in ways.items():
-        back = ways.get((receiver, sender))
-        if back is not None and 1 - one.value / back.value > one.bound:
-            less = show_share(1 - one.value / back.value)
-            yield (
-                f"{sender} sends {one.shown} to {receiver}, {less} less than the {back.shown} in "
-                "the other direction"
-            )
+    network = [figure for figure in figures if figure.group == "network"]
+    ways = {(figure.sender, figure.receiver): figure for figure in network}
+    for figure in network:
+        back = ways.get((figure.receiver, figure.sender))
+        if back is not None and (less := 1 - figure.value / back.value) > figure.bound:
+            sends = f"{figure.sender} sends {figure.shown} to {figure.receiver}"
+            yield (f"{sends}, {show_share(less)} less than the {back.shown} in the other direction")
 
 
 def _crowded(figures: Sequence[HostFigure]) -> Iterator[str]:
     """What all hosts send at once, relative to their NICs' limits."""
-    sent = [one for one in figures if one.group == "fabric" and one.job == "sent"]
-    promises = [one.promised for one in sent if one.promised is not None]
+    sent = [figure for figure in figures if figure.group == "fabric" and figure.job == "sent"]
+    promises = [figure.promised for figure in sent if figure.promised is not None]
     if sent and len(promises) == len(sent):
-        total, promised = sum(one.value for one in sent), sum(promises)
+        total, promised = sum(figure.value for figure in sent), sum(promises)
         if 1 - total / promised > BOUNDS["network"]:
             passed = f"{show(total, 'bit/s')} of the {show(promised, 'bit/s')} of their NICs"
             hosts, share = all_of(len(sent), "hosts"), show_share(total / promised)
@@ -174,7 +169,10 @@ def baseline_chart(baseline: Baseline) -> Chart:
         finding = upper(odd[0])
     if len(odd) > 1:
         finding += f"; {len(odd) - 1} more {'things are' if len(odd) > 2 else 'thing is'} odd"
-    groups = [(group, [one for one in baseline.figures if one.group == group]) for group in TITLES]
+    groups = [
+        (group, [figure for figure in baseline.figures if figure.group == group])
+        for group in TITLES
+    ]
     return Chart(
         key="baseline",
         title="What hosts can do",
@@ -186,9 +184,9 @@ def baseline_chart(baseline: Baseline) -> Chart:
 
 
 def _panel(group: Group, figures: Sequence[HostFigure]) -> Panel:
-    shown = sorted(sorted(figures, key=lambda one: one.value)[:MAX_BARS], key=figures.index)
+    shown = sorted(sorted(figures, key=lambda figure: figure.value)[:MAX_BARS], key=figures.index)
     left = f" (the lowest {len(shown)} of {len(figures)})" if len(shown) < len(figures) else ""
-    rows = [_row(one, drawn=one in shown) for one in figures]
+    rows = [_row(figure, drawn=figure in shown) for figure in figures]
     names = [row["_name"] for row in rows if row["_name"]]
     end = max(row["_end"] for row in rows)
     bar = layer("bar", "", "isValid(datum._name)", x="value", x2={"datum": 0})
@@ -221,13 +219,14 @@ def _panel(group: Group, figures: Sequence[HostFigure]) -> Panel:
     )
 
 
-def _row(one: HostFigure, *, drawn: bool) -> dict[str, Any]:
-    between = one.group == "network"
-    name = f"{one.sender} to {one.receiver}" if between else f"{one.host}: {one.what}"
-    text = one.shown if one.share is None else f"{one.shown}, {100 * one.share:.0f} %"
+def _row(figure: HostFigure, *, drawn: bool) -> dict[str, Any]:
+    between = figure.group == "network"
+    name = f"{figure.sender} to {figure.receiver}" if between else f"{figure.host}: {figure.what}"
+    share = figure.share_of_promised
+    text = figure.shown if share is None else f"{figure.shown}, {show_share(share)}"
     return {
-        **one.model_dump(),
+        **figure.model_dump(),
         "_name": name if drawn else None,
-        "_end": max(one.value, one.promised or 0),
+        "_end": max(figure.value, figure.promised or 0),
         "_text": text,
     }

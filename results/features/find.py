@@ -255,8 +255,7 @@ def _answer(
         steps=sum(len(search.trials) for search in searches),
         why="; ".join(dict.fromkeys(reasons)),
     )
-    lone = few(rate.repeats)
-    few_repeats = () if lone is None else (lone,)
+    few_repeats = few(rate.repeats)
     if not served and not missed:
         return replace(rate, why=rate.why or "no step at a rate was measured")
     if not served:

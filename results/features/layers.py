@@ -340,8 +340,9 @@ def _beside(row: Row, about: str, layers: Sequence[Row]) -> tuple[str, ...]:
     )
 
 
-_COLUMNS: Final = """
-layout api driver workload operation object_size_bytes level workers
+_OF_STAIR: Final = "layout api driver workload operation object_size_bytes"
+_COLUMNS: Final = f"""
+{_OF_STAIR} level workers
 throughput_ops_s bandwidth_mb_s below share_of_below share_of_disks saturated
 held_by_its_load believable doubt note
 """
@@ -351,8 +352,8 @@ def staircase_csv(stairs: Iterable[Staircase]) -> str:
     """All steps as CSV: empty if a figure is unknown, with the reason as note. Shares are of 1."""
     lines = [
         (
-            *(stair.layout, stair.api, stair.driver, stair.workload, stair.operation),
-            *(stair.object_size_bytes, step.level, step.workers),
+            *(getattr(stair.head, name) for name in _OF_STAIR.split()),
+            *(step.level, step.workers),
             *(step.throughput_ops_s, step.bandwidth_mb_s),
             *(step.below, step.of_below, step.of_disks, step.saturated, bool(step.held)),
             step.believable if step.throughput_ops_s is not None else None,
@@ -397,7 +398,7 @@ def layers_topic(data: RunData) -> Topic | None:
 def _slide(about: str, stairs: Sequence[Staircase], rows: Sequence[Row]) -> Slide:
     tops = {(stair.layout, stair.kind) for stair in stairs}
     own = [row for row in rows if (row.layout, kind_of(row)) in tops]
-    doubted = [doubt for row in own for doubt in (*row.doubts, few(row.repeats)) if doubt]
+    doubted = [doubt for row in own for doubt in (*row.doubts, *few(row.repeats))]
     lines: list[SlideLine] = []
     for level in LEVELS:
         steps = [{step.level: step for step in stair.steps}.get(level) for stair in stairs]

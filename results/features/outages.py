@@ -43,7 +43,7 @@ from weighbridge.results.show.feature import Feature
 from weighbridge.results.show.scales import AxisScale
 from weighbridge.results.show.section import Grid, Part, Section, grid_of
 from weighbridge.results.show.slide import Point, Slide, SlideCard, Topic, bar_chart
-from weighbridge.results.show.table import Cell, Column, Line, Table, columns, line
+from weighbridge.results.show.table import Cell, Line, Table, columns, line
 from weighbridge.results.show.tables import RUN, doubt_texts
 
 STORING: Final = ("storage", "shared")
@@ -133,8 +133,7 @@ class OutageRow:
     @property
     def doubts(self) -> tuple[Doubt, ...]:
         """Why its figures are in doubt, that there are few repeats included."""
-        short = few(self.row.repeats)
-        return self.row.doubts if short is None else (*self.row.doubts, short)
+        return (*self.row.doubts, *few(self.row.repeats))
 
     @property
     def sentence(self) -> str:
@@ -373,14 +372,12 @@ def _curve(curves: Sequence[Sequence[OutageSecond]]) -> tuple[CurveSecond, ...]:
 
 
 _METRICS: Final = tuple(metric for metric in METRICS.values() if metric.of_outage)
-
-
-def _spread_columns(name: str, head: str, about: str, unit: str) -> tuple[Column, ...]:
-    return (
-        Column(name, "number", f"{about} Median over the repeats.", unit, head),
-        Column(f"least_{name}", "number", "The least of all repeats.", unit),
-        Column(f"most_{name}", "number", "The most of all repeats.", unit),
-    )
+_SPREADS: Final = (
+    *((metric.column, metric.unit, metric.about, metric.title) for metric in _METRICS),
+    ("noticed_s", "s", "Until the store or its front said that a part is missing.", "Noticed"),
+    ("clean_s", "s", "From the return until the store had all parts and copies.", "Complete again"),
+)
+"""Columns with the median of repeats, followed by their range: name, unit, meaning and head."""
 
 
 def _line(kind: OutageKind, outage: OutageRow) -> Line:
@@ -425,17 +422,12 @@ returned_s number s | How long starting it took.
 """),
         *(
             column
-            for metric in _METRICS
-            for column in _spread_columns(metric.column, metric.title, metric.about, metric.unit)
-        ),
-        *_spread_columns(
-            "noticed_s", "Noticed", "Until the store or its front said that a part is missing.", "s"
-        ),
-        *_spread_columns(
-            "clean_s",
-            "Complete again",
-            "From the return until the store had all parts and copies.",
-            "s",
+            for name, unit, about, head in _SPREADS
+            for column in columns(f"""
+{name} number {unit} | {about} Median over the repeats. | {head}
+least_{name} number {unit} | The least of all repeats.
+most_{name} number {unit} | The most of all repeats.
+""")
         ),
         *columns("""
 sent_before_mb_s number MB/s | Sent by hosts that keep data, before the fault. | Sent by stores

@@ -158,8 +158,7 @@ class GoodputCurve:
         lost = len(self.points) - len(judged)
         if lost:
             words.append(f"{counted(lost, 'rate')} of {len(self.points)} cannot be judged")
-        short = few(min(point.row.repeats for point in judged))
-        doubts = [short] if short is not None else []
+        doubts = [*few(min(point.row.repeats for point in judged))]
         doubts += [doubt for point in judged for doubt in point.doubts]
         words += [f"provisional: {doubt_words(doubts)}"] if doubts else []
         return "; ".join(words)
@@ -231,7 +230,7 @@ class OverloadKind:
         """The best goodput with its doubts."""
         rows = [best.row for curve in self.curves if (best := curve.best)]
         doubts = [*touching([doubt for row in rows for doubt in row.doubts], "goodput")]
-        doubts += [short for row in rows if (short := few(row.repeats)) is not None]
+        doubts += [doubt for row in rows for doubt in few(row.repeats)]
         return f"{self.best} ({doubt_brief(doubts)})" if doubts else self.best
 
 
@@ -384,9 +383,9 @@ def _slide(kind: OverloadKind) -> Slide:
     for curve in kind.curves:
         points = []
         for point in curve.judged:
-            figure, short = point.row.figure("goodput"), few(point.row.repeats)
+            figure = point.row.figure("goodput")
             points.append(Point(point.offered_per_s, figure.value or 0.0, figure.low, figure.high))
-            doubts = [*point.doubts, *([short] if short else [])]
+            doubts = [*point.doubts, *few(point.row.repeats)]
             caveats += [upper(doubt_brief(doubts))] if doubts else []
         series += [Series(curve.layout, tuple(points), curve.layout)] if points else []
     chart = SlideChart("paths", "goodput, /s", tuple(series), "offered, /s")

@@ -470,8 +470,7 @@ def _series(
 
 
 def _point(run: ComparedRun, row: Row, metric: MetricKey, hosts: Sequence[Doubt]) -> HistoryPoint:
-    lone = few(len(row.used))
-    doubts = touching([*row.doubts, *hosts, *([lone] if lone is not None else [])], metric)
+    doubts = touching([*row.doubts, *hosts, *few(len(row.used))], metric)
     figure = row.figure(metric)
     why = (
         reason(row)

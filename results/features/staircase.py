@@ -35,7 +35,7 @@ from weighbridge.results.judge.run_data import RunData, of_run
 from weighbridge.results.numbers import show_figure
 from weighbridge.results.run import Attested, ResolvedPlan
 from weighbridge.results.run.resolved import BenchedPool
-from weighbridge.suites import Api, DriverName, Operation
+from weighbridge.suites import Operation
 
 # Ceilings: the most that disks, OSDs and network allow a layout's clients, from attestation.
 #
@@ -387,19 +387,19 @@ class LayerStep:
 class Staircase:
     """The steps of one layout for one kind of requests, from the bottom up."""
 
-    layout: str
-    workload: str
-    operation: Operation
-    api: Api
-    driver: DriverName
+    head: Row
+    """One of its rows, which says what it is of."""
     about: str
-    object_size_bytes: float
     steps: tuple[LayerStep, ...]
     daemons: int = 1
 
     @property
+    def layout(self) -> str:
+        return self.head.layout
+
+    @property
     def kind(self) -> Kind:
-        return self.workload, self.operation, self.api, self.driver
+        return kind_of(self.head)
 
     @property
     def top(self) -> LayerStep:
@@ -578,18 +578,7 @@ class _Layout:
             step = self._best() if level == self.top else self._layer(level)
             mix = len(self.workload.operations) > 1
             steps.append(step.noted("a mix: other operations shared it" * mix))
-        head = self.head
-        return Staircase(
-            layout=head.layout,
-            workload=head.workload,
-            operation=head.operation,
-            api=head.api,
-            driver=head.driver,
-            about=about,
-            object_size_bytes=self.query.size_bytes,
-            daemons=self.daemons,
-            steps=self._shared(steps),
-        )
+        return Staircase(self.head, about, self._shared(steps), self.daemons)
 
     def _hardware(self, kind: HardwareKind) -> LayerStep:
         most = ceiling(kind, self.attested, self.structure, self.query)

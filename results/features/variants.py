@@ -288,8 +288,8 @@ class CompleteListing:
 
     @property
     def _doubts(self) -> tuple[str, ...]:
-        doubts = (*self.row.doubts, few(self.row.repeats))
-        return tuple(dict.fromkeys(doubt.what for doubt in doubts if doubt is not None))
+        doubts = (*self.row.doubts, *few(self.row.repeats))
+        return tuple(dict.fromkeys(doubt.what for doubt in doubts))
 
     @property
     def _share(self) -> str:

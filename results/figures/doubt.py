@@ -120,12 +120,12 @@ def beside(shares: Sequence[float | None]) -> Iterator[Doubt]:
         yield Doubt(what="machine not known", grade="mild", words=words)
 
 
-def few(repeats: int) -> Doubt | None:
-    """The doubt about figures of this many repeats; None if there are enough for a claim."""
+def few(repeats: int) -> tuple[Doubt, ...]:
+    """The doubt about figures of this many repeats; none if there are enough for a claim."""
     if repeats >= REPEATS_FOR_A_CLAIM:
-        return None
+        return ()
     words = f"a claim needs {REPEATS_FOR_A_CLAIM} repeats of each side"
-    return Doubt(what="few repeats", grade="mild", words=words)
+    return (Doubt(what="few repeats", grade="mild", words=words),)
 
 
 # What power cuts did to a layout, and what it has on disk when it acknowledges a write, in the few

@@ -216,11 +216,10 @@ def at_workers(
     sides = (baseline, subject)
     base, sub = (figures(row, metric) for row in sides)
     means = [geometric_mean(list(values.values())) if values else None for values in (base, sub)]
-    lone = few(min(len(row.used) for row in sides))
-    coarse = _coarse(metric, *means)
     own = [doubt for row in sides for doubt in _named(row)]
-    also = [doubt for doubt in (lone, coarse) if doubt is not None]
-    doubts = touching([*own, *between, *also], metric.key)
+    own += [*between, *few(min(len(row.used) for row in sides))]
+    coarse = _coarse(metric, *means)
+    doubts = touching(own if coarse is None else [*own, coarse], metric.key)
     effect = _with(
         effect_of(metric, baseline, subject, about),
         workers=subject.workers,
@@ -287,8 +286,7 @@ def over_all(cells: Sequence[Effect], *, paired: bool = False) -> Effect:
     if lacking:
         counts = f"{', '.join(map(str, lacking))} worker{'s' * (lacking != [1])}"
         worries.append(Doubt(what="incomplete", grade="mild", words=f"not comparable at {counts}"))
-    lone = few(min(len(sub), len(base)))
-    worries += [lone] if lone is not None else []
+    worries += few(min(len(sub), len(base)))
     effect = _with(
         effect,
         doubts=touching(worries, metric.key),

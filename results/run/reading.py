@@ -10,7 +10,7 @@ import errno
 import fcntl
 import io
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final, TypeVar
@@ -126,6 +126,17 @@ class StoreError(WeighbridgeError):
         super().__init__(
             f"{path}: {'the disk is full' if full else 'cannot be written'} ({error.strerror})",
             advice=f"{advice} Make room, or choose another folder with --out." if full else advice,
+        )
+
+
+def refuse_existing(paths: Iterable[Path], *, force: bool) -> None:
+    """Raise UsageError if one of these files exists, unless it shall be replaced."""
+    existing = [] if force else [path for path in paths if path.exists()]
+    if existing:
+        more = f" and {len(existing) - 1} more" if len(existing) > 1 else ""
+        raise UsageError(
+            f"{existing[0]}{more}: exists already",
+            advice="It may have been edited: replace it with --force, or choose another place.",
         )
 
 

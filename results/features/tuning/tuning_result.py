@@ -161,8 +161,8 @@ def _within(
             kept = f"counts and {kept} ({listed(doubted)})"
         text = f"{about}: no visit of {side} {kept}."
         return effect.model_copy(update={"verdict": "not comparable", "text": text})
-    measure, lone = ratio(after, before), few(min(len(before), len(after)))
-    effect = effect.model_copy(update={"ratio": measure, "doubts": (lone,) if lone else ()})
+    measure, doubts = ratio(after, before), few(min(len(before), len(after)))
+    effect = effect.model_copy(update={"ratio": measure, "doubts": doubts})
     if min(len(before), len(after)) > 1:
         effect = with_test(effect, welch(after, before))
     (judged,), _ = judge([effect], bounds)

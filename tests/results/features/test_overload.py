@@ -281,7 +281,7 @@ def test_the_csv_has_a_line_per_figure_with_empty_unknowns() -> None:
     text = baseline_csv([disk("store-1", 50 * MB, promised=100 * MB), sent("a", 1e8, None)])
     columns = ("host", "value", "share_of_promised", "request_bytes")
     lines = [tuple(map(one.get, columns)) for one in csv.DictReader(io.StringIO(text))]
-    assert lines == [("store-1", "5e+07", "0.5000", "64000"), ("a", "1e+08", "", "")]
+    assert lines == [("store-1", "50000000.0", "0.5", "64000"), ("a", "100000000.0", "", "")]
 
 
 def test_the_charts_title_names_anomalies_and_it_shows_every_promise() -> None:

@@ -11,6 +11,7 @@ from weighbridge.results.features.staircase import (
     Ceiling,
     CeilingGap,
     CeilingQuery,
+    HardwareKind,
     Staircase,
     ceiling,
     doubts,
@@ -470,37 +471,44 @@ DISKS = [
 ]
 
 
+def said(found: Ceiling | CeilingGap) -> tuple[float, str] | str:
+    """MB/s and how they were found, or why nothing is known."""
+    return found.why if isinstance(found, CeilingGap) else (found.bytes_s / MB, found.how)
+
+
 def rate(found: Ceiling | CeilingGap) -> float:
     assert isinstance(found, Ceiling), found
     return found.bytes_s / MB
 
 
-def test_reads_come_from_all_disks_and_writes_go_to_as_many_as_there_are_replicas() -> None:
-    def of(query: CeilingQuery, **changes: Any) -> float:
-        return rate(ceiling("disk", DISKS, structure_of(**changes), query))
+def of_disks(operation: str, **changes: Any) -> tuple[float, str] | str:
+    return said(ceiling("disk", DISKS, structure_of(**changes), asked(operation)))
 
-    assert of(asked("read")) == 10 + 20
-    assert of(asked("read", in_order=True)) == 100 + 200
-    assert of(asked("write")) == (60 + 120) / 2
-    assert of(asked("write"), replicas=3) == (60 + 120) / 3
+
+def of_each(name: str, operation: str, pick: str, mb_s: float, **more: Any) -> list[Attested]:
+    """The same figure of a disk of each store."""
+    return [disk(host, name, operation, pick, mb_s, **more) for host in CEILING_STORES]
+
+
+def test_reads_come_from_all_disks_and_writes_go_to_as_many_as_there_are_replicas() -> None:
+    in_order = ceiling("disk", DISKS, structure_of(), asked("read", in_order=True))
+    assert rate(in_order) == 100 + 200
+    size = "requests of 64 kB"
+    assert of_disks("read") == (10 + 20, f"2 disks, random {size}")
+    pick = f"2 disks, sequential or random {size}, divided by"
+    assert of_disks("write") == ((60 + 120) / 2, f"{pick} 2 replicas")
+    assert of_disks("write", replicas=3) == ((60 + 120) / 3, f"{pick} 3 replicas")
+    # A journal on the same disk halves writes and not reads.
+    twice = f"{pick} 2 replicas, each written twice (journal and data)"
+    assert of_disks("write", writes=2) == ((60 + 120) / 2 / 2, twice)
+    assert of_disks("read", writes=2) == of_disks("read")
 
 
 def test_for_writes_the_better_of_sequential_and_random_requests_counts() -> None:
-    attested = [
-        disk(host, "wb0", "write", pick, value)
-        for host in CEILING_STORES
-        for pick, value in (("sequential", 40), ("random", 70))
-    ]
-    for figures, wanted in ((attested, 70), (attested[:2] + DISKS[4:], (70 + 120) / 2)):
+    attested = [*of_each("wb0", "write", "sequential", 40), *of_each("wb0", "write", "random", 70)]
+    mixed = [attested[0], attested[2], *DISKS[4:]]
+    for figures, wanted in ((attested, 70), (mixed, (70 + 120) / 2)):
         assert rate(ceiling("disk", figures, structure_of(), asked("write"))) == wanted
-
-
-def test_a_journal_on_the_same_disk_halves_writes_and_not_reads() -> None:
-    twice = ceiling("disk", DISKS, structure_of(writes=2), asked("write"))
-    assert rate(twice) == (60 + 120) / 2 / 2
-    assert isinstance(twice, Ceiling)
-    assert twice.how.endswith("by 2 replicas, each written twice (journal and data)")
-    assert rate(ceiling("disk", DISKS, structure_of(writes=2), asked("read"))) == 30
 
 
 def test_separate_journal_disks_limit_writes_if_they_are_slower() -> None:
@@ -516,24 +524,20 @@ def test_separate_journal_disks_limit_writes_if_they_are_slower() -> None:
 
 
 def test_only_disks_that_hold_objects_count() -> None:
-    databases = [disk(host, "wb0", "read", "random", 1000) for host in CEILING_STORES]
-    objects = [disk(host, "wb1", "read", "random", 10) for host in CEILING_STORES]
+    figures = [*of_each("wb0", "read", "random", 1000), *of_each("wb1", "read", "random", 10)]
     separate = structure_of(disks=dict.fromkeys(CEILING_STORES, (1,)))
-    assert rate(ceiling("disk", [*databases, *objects], separate, asked("read"))) == 20
+    assert rate(ceiling("disk", figures, separate, asked("read"))) == 20
 
 
 def test_the_nearest_measured_size_by_ratio_is_used_and_named() -> None:
-    sizes = ((4096, 1), (4 * 2**20, 50))
     attested = [
-        disk(host, "wb0", "read", "random", value, size=size)
-        for host in CEILING_STORES
-        for size, value in sizes
+        *of_each("wb0", "read", "random", 1, size=4096),
+        *of_each("wb0", "read", "random", 50, size=4 * 2**20),
     ]
-    found = ceiling("disk", attested, structure_of(), asked("read", 64 * MB))
-    assert rate(found) == 100
-    assert isinstance(found, Ceiling)
-    assert found.how == "2 disks, random requests of 4 MiB, the nearest measured to 64 MB"
-    assert rate(ceiling("disk", attested, structure_of(), asked("read", 16_000))) == 2
+    words = "2 disks, random requests of 4 MiB, the nearest measured to 64 MB"
+    for size, wanted in ((64 * MB, (100, words)), (16_000, 2)):
+        found = ceiling("disk", attested, structure_of(), asked("read", size))
+        assert wanted in (said(found), rate(found))
 
 
 def test_the_median_over_deployments_counts() -> None:
@@ -545,30 +549,29 @@ def test_the_median_over_deployments_counts() -> None:
     assert rate(ceiling("disk", [*DISKS, *again], structure_of(), asked("read"))) == 60
 
 
+UNSIZED = [altered(one, operation=None, pick=None, request_bytes=None) for one in DISKS]
+OSDS = [
+    altered(disk(host, "0", "write", "sequential", 30), kind="osd", what="osd.0 write")
+    for host in CEILING_STORES
+]
+
+
 @pytest.mark.parametrize(
-    ("attested", "changes", "why"),
+    ("kind", "attested", "operation", "changes", "why"),
     [
-        ([one for one in DISKS if one.host == "store-1"], {}, "not measured on every disk"),
-        (
-            [altered(one, operation=None, pick=None, request_bytes=None) for one in DISKS],
-            {},
-            "not measured: --layers disk",
-        ),
-        ([], {}, "not measured: --layers disk"),
-        (DISKS, {"disks": {}}, "objects are kept in memory"),
+        ("disk", DISKS[:4], "read", {}, "not measured on every disk that holds objects"),
+        ("disk", UNSIZED, "read", {}, "not measured: --layers disk"),
+        ("disk", [], "read", {}, "not measured: --layers disk"),
+        ("disk", DISKS, "read", {"disks": {}}, "objects are kept in memory, not on disk"),
+        ("osd", OSDS[:1], "write", {}, "not measured on every host of OSDs"),
+        ("osd", OSDS, "read", {}, "the OSDs' own bench only writes"),
     ],
 )
-def test_an_unmeasured_disk_makes_a_gap_with_its_reason_not_a_smaller_sum(
-    attested: list[Attested], changes: dict[str, Any], why: str
+def test_what_is_not_measured_is_a_gap_with_its_reason_not_a_smaller_sum(
+    kind: HardwareKind, attested: list[Attested], operation: str, changes: dict[str, Any], why: str
 ) -> None:
-    found = ceiling("disk", attested, structure_of(**changes), asked("read"))
-    assert isinstance(found, CeilingGap)
-    assert found.why.startswith(why)
-
-
-def test_an_unknown_gateway_has_no_ceilings() -> None:
-    for kind in ("disk", "osd", "network"):
-        assert isinstance(ceiling(kind, DISKS, None, asked("read")), CeilingGap)
+    assert said(ceiling(kind, attested, structure_of(**changes), asked(operation))) == why
+    assert isinstance(ceiling(kind, attested, None, asked(operation)), CeilingGap)
 
 
 def test_the_bound_is_wider_for_figures_without_a_limit() -> None:
@@ -580,31 +583,21 @@ def test_the_bound_is_wider_for_figures_without_a_limit() -> None:
 
 
 def test_the_osds_bench_is_divided_by_the_replicas() -> None:
-    attested = [
-        altered(
-            disk(host, f"{number}", "write", "sequential", 30),
-            kind="osd",
-            what=f"osd.{number} write",
-        )
-        for number, host in enumerate(CEILING_STORES)
-    ]
-    assert rate(ceiling("osd", attested, structure_of(), asked("write"))) == (30 + 30) / 2
-    assert ceiling("osd", attested[:1], structure_of(), asked("write")) == CeilingGap(
-        why="not measured on every host of OSDs"
-    )
-    assert isinstance(ceiling("osd", attested, structure_of(), asked("read")), CeilingGap)
+    assert rate(ceiling("osd", OSDS, structure_of(), asked("write"))) == (30 + 30) / 2
 
 
 def nics(**mb_s: float) -> dict[str, float]:
     return {name.replace("_", "-"): value * MB * 8 for name, value in mb_s.items()}
 
 
-def links(client: float, gateway: float, store: float) -> tuple[list[Attested], dict[str, float]]:
+Links = tuple[list[Attested], dict[str, float]]
+
+
+def links(client: float, gateway: float, store: float) -> Links:
     """All pairs as measured with a NIC of this many MB/s on each host, and the NICs."""
     limits = {"client-1": client, "gateway-1": gateway, **dict.fromkeys(CEILING_STORES, store)}
-    ends = [("client-1", name) for name in ("gateway-1", *CEILING_STORES)] + [
-        ("gateway-1", name) for name in CEILING_STORES
-    ]
+    ends = [("client-1", name) for name in ("gateway-1", *CEILING_STORES)]
+    ends += [("gateway-1", name) for name in CEILING_STORES]
     attested = [
         found
         for one, other in ends
@@ -613,20 +606,39 @@ def links(client: float, gateway: float, store: float) -> tuple[list[Attested], 
     return attested, {name: value * MB * 8 for name, value in limits.items()}
 
 
-def network(
-    hosts: tuple[list[Attested], dict[str, float]], operation: str, **changes: Any
-) -> Ceiling | CeilingGap:
+def network(hosts: Links, operation: str, **changes: Any) -> tuple[float, str] | str:
     attested, limits = hosts
-    return ceiling(
-        "network", attested, structure_of(**changes), replace(asked(operation), nics_bit_s=limits)
-    )
+    query = replace(asked(operation), nics_bit_s=limits)
+    return said(ceiling("network", attested, structure_of(**changes), query))
 
 
-def test_the_network_is_its_narrowest_crossing() -> None:
-    # One client receives at most what its link carries, whatever gateway and stores could send.
-    assert rate(network(links(100, 500, 500), "read")) == 100
-    # Two stores send 40 each.
-    assert rate(network(links(1000, 1000, 40), "read")) == 80
+@pytest.mark.parametrize(
+    ("hosts", "operation", "changes", "wanted"),
+    [
+        # A client receives at most what its link carries, whatever gateway and stores could send.
+        (links(100, 500, 500), "read", {}, (100, "what client-1 receives")),
+        (links(1000, 1000, 40), "read", {}, (80, "what store-1, store-2 send")),
+        # The gateway sends 100 once; two stores can receive 2 x 100, twice what clients write.
+        (links(1000, 100, 100), "write", {}, (100, "what gateway-1 receives")),
+        (
+            links(1000, 100, 100),
+            "write",
+            {"replicas": 3},
+            (pytest.approx(200 / 3), "what store-1, store-2 receive, 3 times"),
+        ),
+        # A gateway that sends each replica sends that many times.
+        (
+            links(1000, 100, 100),
+            "write",
+            {"copied_by": "gateway"},
+            (50, "what gateway-1 sends, 2 times"),
+        ),
+    ],
+)
+def test_the_network_is_its_narrowest_crossing(
+    hosts: Links, operation: str, changes: dict[str, Any], wanted: tuple[float, str]
+) -> None:
+    assert network(hosts, operation, **changes) == wanted
 
 
 def test_the_links_of_all_clients_add_up() -> None:
@@ -636,13 +648,10 @@ def test_the_links_of_all_clients_add_up() -> None:
         asked("read"), clients=("client-1", "client-2"), nics_bit_s={**limits, **nics(client_2=60)}
     )
     found = ceiling("network", attested, structure_of(), both)
-    assert rate(found) == 160
-    assert isinstance(found, Ceiling)
-    assert found.how == "what client-1, client-2 receive"
+    assert said(found) == (160, "what client-1, client-2 receive")
     unknown = replace(both, clients=("client-1", "client-3"))
-    assert ceiling("network", attested, structure_of(), unknown) == CeilingGap(
-        why="not measured: what client-3 receives (--layers network)"
-    )
+    why = "not measured: what client-3 receives (--layers network)"
+    assert said(ceiling("network", attested, structure_of(), unknown)) == why
 
 
 def test_a_gateway_is_not_limited_to_the_links_of_slower_stores() -> None:
@@ -651,59 +660,40 @@ def test_a_gateway_is_not_limited_to_the_links_of_slower_stores() -> None:
     client = both_ways("client-1", "gateway-1", 1000)
     # No store carried more than 40 to it, but its own NIC allows 60: less than both stores send.
     slow = [altered(one, value=30 * MB * 8, promised=40 * MB * 8) for one in client]
-    assert rate(network(([*among_stores, *slow], limits), "read")) == 60
-
-
-def test_a_gateway_that_sends_each_replica_sends_that_many_times() -> None:
-    found = network(links(1000, 100, 100), "write", copied_by="gateway")
-    assert rate(found) == 50
-    assert isinstance(found, Ceiling)
-    assert found.how == "what gateway-1 sends, 2 times"
-
-
-def test_stores_that_forward_replicas_receive_them_all_but_not_from_the_gateway() -> None:
-    # The gateway sends 100 once; two stores can receive 2 x 100, twice what clients write.
-    assert rate(network(links(1000, 100, 100), "write")) == 100
-    assert rate(network(links(1000, 100, 100), "write", replicas=3)) == pytest.approx(200 / 3)
+    assert network(([*among_stores, *slow], limits), "read")[0] == 60
 
 
 def test_a_front_on_its_own_host_adds_a_crossing() -> None:
     attested, limits = links(1000, 500, 500)
     slow = [*both_ways("client-1", "balancer-1", 70), *both_ways("balancer-1", "gateway-1", 70)]
     hosts = ([*attested, *slow], {**limits, **nics(balancer_1=70)})
-    assert rate(network(hosts, "read", entrances=("balancer-1",))) == 70
+    assert network(hosts, "read", entrances=("balancer-1",))[0] == 70
 
 
 def test_the_better_of_a_pair_measured_alone_and_among_others_counts() -> None:
     attested, limits = links(100, 500, 500)
     crowd = [altered(one, value=one.value / 4, what=f"{one.what}, all at once") for one in attested]
-    assert rate(network(([*attested, *crowd], limits), "read")) == 100
+    assert network(([*attested, *crowd], limits), "read")[0] == 100
 
 
 def test_an_unmeasured_link_makes_a_gap_that_names_it() -> None:
     attested, limits = links(100, 500, 500)
     lacking = [one for one in attested if "store-2" not in (one.sender, one.receiver)]
-    assert network((lacking, limits), "read") == CeilingGap(
-        why="not measured: what store-2 sends (--layers network)"
-    )
+    why = "not measured: what store-2 sends (--layers network)"
+    assert network((lacking, limits), "read") == why
 
 
 def test_links_without_limits_are_as_fast_as_measured() -> None:
-    attested, _ = links(100, 500, 500)
-    free = [altered(one, promised=None) for one in attested]
-    found = network((free, {}), "read")
-    assert rate(found) == 100
+    free = [altered(one, promised=None) for one in links(100, 500, 500)[0]]
+    found = ceiling("network", free, structure_of(), asked("read"))
     assert isinstance(found, Ceiling)
-    assert found.bound == FREE_BOUND
+    assert (rate(found), found.bound) == (100, FREE_BOUND)
 
 
 def test_a_host_that_is_gateway_and_store_has_no_crossing_between_them() -> None:
+    alone = ("all-1",)
     one_host = structure_of(
-        entrances=("all-1",),
-        gateways=("all-1",),
-        stores=("all-1",),
-        disks={"all-1": (0,)},
-        replicas=1,
+        entrances=alone, gateways=alone, stores=alone, disks={"all-1": (0,)}, replicas=1
     )
     known = replace(asked("write"), nics_bit_s=nics(client_1=80, all_1=80))
     assert rate(ceiling("network", both_ways("client-1", "all-1", 80), one_host, known)) == 80

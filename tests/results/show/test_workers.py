@@ -14,7 +14,7 @@ from chart_sources import fake_chart_source
 from compared_rows import MILD, times
 from compared_rows import row as row_of
 from fake_run import WORKLOADS, fake_run
-from made_rows import altered, changed, summarize
+from made_rows import altered, changed, made_row, summarize
 from weighbridge.common.structure import Level
 from weighbridge.results.features.layers import ceiling_lines
 from weighbridge.results.features.staircase import LayerStep, Staircase
@@ -220,8 +220,8 @@ def stair(layout: str, top: Level = "gateway", **rates: float) -> Staircase:
         for level, rate in rates.items()
     ]
     steps.append(LayerStep(level=top, name="top", throughput_ops_s=1))
-    kind = ("w", "read", "swift", "locust")
-    return Staircase(layout, *kind, "1 MB reads", object_size_bytes=1e6, steps=tuple(steps))
+    head = made_row(layout=layout, workload="w", valid=True)
+    return Staircase(head, "1 MB reads", tuple(steps))
 
 
 def line(value: float, layer: str = "disks") -> CeilingLine:
