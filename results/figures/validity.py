@@ -29,7 +29,7 @@ The rules, from queueing theory and benchmarking practice:
   with the last, so its tail has fewer workers than stated, and a window of only deletes without a
   warm-up opens before the first request; both are noted. Drivers that wrap other tools have their
   own windows, which they document.
-- Headroom of the driver's network: `results.figures.visit` judges its NIC by what the hosts
+- Headroom of the driver's network: `results.figures.summary` judges its NIC by what the hosts
   used, and `results.figures.steadiness` whether throughput was constant over the window;
   both when results are derived, not when they are measured.
 - Percentiles: p is given from so many samples on that its 95 % interval by order statistics has
