@@ -8,9 +8,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from weighbridge.results.features.compare_runs import RunsVerdict, drift_words
+from weighbridge.results.features.compare_runs import RunsSummary, RunsVerdict
 from weighbridge.results.features.history import History, RunChange, break_words
-from weighbridge.results.features.run_guard import NOT_RECORDED, ComparedRun, Guarded
+from weighbridge.results.features.run_guard import NOT_RECORDED, Guarded
 from weighbridge.results.features.run_series import HistoryPoint, RunSeries
 from weighbridge.results.figures.metrics import METRICS, MetricKey
 from weighbridge.results.judge.comparing import ALWAYS
@@ -34,17 +34,10 @@ _LONGEST: Final = 100
 """Characters of a value before it is cut."""
 
 
-def print_comparison(
-    a: ComparedRun,
-    b: ComparedRun,
-    guarded: Guarded,
-    comparison: Comparison,
-    console: Console,
-    *,
-    earlier: int = 0,
-) -> None:
-    """Print two runs, effects and sentences; `earlier`: how many runs like A were given."""
-    for side, run in (("A", a), ("B", b)):
+def print_comparison(summary: RunsSummary, console: Console) -> None:
+    """Print two runs, effects and sentences."""
+    guarded, comparison = summary.guarded, summary.comparison
+    for side, run in (("A", summary.a), ("B", summary.b)):
         state = "" if run.manifest.state == "done" else f", {run.manifest.state}: incomplete"
         print_line(console, f"{side}  {run.manifest.run_id}, {run.manifest.created_at}{state}")
     same = ", ".join(guarded.same) or "nothing that is known"
@@ -62,7 +55,7 @@ def print_comparison(
     for line in dict.fromkeys((*verdict_words(comparison), *noise_words(comparison.noise))):
         print_line(console, line, "dim")
     print_line(console, "Values are geometric means of the repeats.", "dim")
-    print_line(console, drift_words(a, b, earlier), "dim")
+    print_line(console, summary.drift_words, "dim")
 
 
 def print_verdict(verdict: RunsVerdict, console: Console) -> None:
