@@ -11,8 +11,8 @@ lies beyond the practical bound, as a p-value `TTest.p_beyond(bound)`; all tests
 corrected together by Benjamini and Hochberg, over all metrics and including those over all worker
 counts; a claim has q <= 5 %. Correcting each metric separately, with only the point beyond the
 bound, makes 10 to 14 % of runs claim something if one layout varies by 3 % and the other by 20 %.
-Where the sides rise and fall together from block to block (`results.judge.contrast.together` >= 0.5
-over all cells of the two) they are compared block by block.
+Where the sides rise and fall together from block to block (`results.judge.comparing.correlation` is
+at least 0.5 over all cells of the two) they are compared block by block.
 
 Columns, in per cent: runs of a layout vs itself that claim any difference (target: at most 5); 95 %
 intervals of cells that cover the truth; where one cell differs by what another run said it would

@@ -1,9 +1,7 @@
-"""CPU of `weighbridge --help`: user + system time of the complete process.
+"""CPU and memory of a command, by default `weighbridge --help`: user + system time of all its
+processes, and the most that one of them had in memory.
 
-usage: command_cost.py [--runs N] [--json FILE]
-
-The first run may have to compile modules and is not counted; reported are the median and range of
-the others.
+usage: command_cost.py [--runs N] [--json FILE] [-- report RUN --no-charts]
 """
 
 from __future__ import annotations
@@ -44,13 +42,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("words", nargs="*", help="the command's own words")
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    command = [str(Path(sys.executable).parent / "weighbridge"), "--help"]
+    words = options.words or ["--help"]
+    command = [str(Path(sys.executable).parent / "weighbridge"), *words]
     bare = [sys.executable, "-c", "pass"]
     rows = []
-    for name, argv in (("weighbridge --help", command), ("python -c pass", bare)):
+    for name, argv in ((f"weighbridge {words[0]}", command), ("python -c pass", bare)):
+        # The first run may have to compile modules and is not counted.
         times = [cpu_ms(argv) for _ in range(options.runs + 1)][1:]
         rows.append(CommandCost(name, statistics.median(times), min(times), max(times), len(times)))
     for row in rows:
@@ -58,6 +59,8 @@ def main() -> None:
             f"{row.command:<20} {row.median_ms:7.1f} ms CPU ({row.least_ms:.1f} to "
             f"{row.most_ms:.1f}, n = {row.runs})"
         )
+    peak_mb = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1000
+    print(f"at most {peak_mb:.0f} MB in memory")
     if options.json:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
 

@@ -37,9 +37,8 @@ from benchmarks.simulated_runs import DIRECTION, Array, SimulatedCell, noise_of,
 from weighbridge.conductor.conductor import is_clear
 from weighbridge.conductor.plan import blocks
 from weighbridge.results.figures.summary import Row
-from weighbridge.results.judge.comparing import compare
+from weighbridge.results.judge.comparing import ALWAYS, compare
 from weighbridge.results.judge.comparison import Comparison
-from weighbridge.results.judge.contrast import ALWAYS
 from weighbridge.suites import Bounds, Suite, loader
 
 NAMES: Final = ("A", "B", "A-again")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import io
 import os
+import re
 import socket
 import ssl
 import time
@@ -103,6 +104,15 @@ def exchanged(
 
 
 _NO_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"})
+_TLS_FAULTS: Final = {
+    "UNSUPPORTED_PROTOCOL": "it speaks no TLS 1.2 or 1.3; allow one there",
+    "TLSV1_ALERT_PROTOCOL_VERSION": "it speaks no TLS 1.2 or 1.3; allow one there",
+    "TLSV1_UNRECOGNIZED_NAME": "it serves nothing by this name (TLS' SNI); use a name that it has",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "it wants a client certificate; use a port without one",
+    "SSLV3_ALERT_HANDSHAKE_FAILURE": "it takes no cipher of ours (ECDHE with AES-GCM or ChaCha20), "
+    "or wants a client certificate; allow one there, or use a port without",
+}
+"""By OpenSSL's names."""
 _TLS_ALERT: Final = "\x15\x03"
 _NOT_YET_VALID, _EXPIRED, _OTHER_PURPOSE, _OTHER_NAME, _OTHER_ADDRESS = 9, 10, 26, 62, 64
 """OpenSSL's numbers of what is wrong with a certificate."""
@@ -133,7 +143,8 @@ def _reason(error: Exception) -> str:
     if isinstance(error, ssl.SSLError):
         if error.reason in _NO_TLS:
             return "this port speaks no TLS; use http://, or the port of https"
-        return f"TLS fails: {(error.reason or 'closed in the handshake').replace('_', ' ').lower()}"
+        reason = error.reason or "closed in the handshake"
+        return _TLS_FAULTS.get(reason, f"TLS fails: {reason.replace('_', ' ').lower()}")
     if isinstance(error, socket.gaierror):
         return "its name does not resolve; check the name, and this machine's DNS"
     if isinstance(error, ConnectionRefusedError):
@@ -201,12 +212,20 @@ def _left_s(deadline_s: float) -> float:
 # since a refused one may hold a secret. Python's own messages about URLs do.
 
 
+_HOST: Final = re.compile(
+    r"(?=.{1,253}$)([0-9a-f.]*:[0-9a-f:.]+|[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?)"
+)
+"""A name (RFC 1123 with DNS' lengths, and `_`), or an address without a zone."""
+
+
 def parts_of(url: str) -> SplitResult:
-    """The parts of an ASCII http(s) URL with a host and a valid port or none. Raises ValueError."""
+    """The parts, the scheme in lower case, of an ASCII http(s) URL with a host and a valid port or
+    none. Raises ValueError.
+    """
     try:
         parts = urlsplit(url)
         is_web = parts.scheme in ("http", "https") and parts.port != 0
-        usable = is_web and _is_host(parts.hostname or "")
+        usable = is_web and _HOST.fullmatch(parts.hostname or "")
     except ValueError:
         raise ValueError(
             "not of the form http://HOST[:PORT][/PATH]: its host or port is invalid"
@@ -218,20 +237,12 @@ def parts_of(url: str) -> SplitResult:
     return parts
 
 
-def _is_host(name: str) -> bool:
-    """Whether it is an address, or can be looked up: parts of 1 to 63 letters, 253 in all (RFC 1123
-    with DNS' lengths).
-    """
-    parts = name.removesuffix(".").split(".")
-    return ":" in name or (len(name) <= 253 and all(1 <= len(part) <= 63 for part in parts))
-
-
 def without_query(url: str) -> str:
     """A URL as of `parts_of`, without query or fragment. Raises ValueError."""
-    parts_of(url)
+    parts = parts_of(url)
     if "?" in url or "#" in url:
         raise ValueError("has a query (?) or a fragment (#), which may contain a password")
-    return url
+    return parts.geturl()
 
 
 def storage_url_of(url: str) -> str:

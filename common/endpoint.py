@@ -159,8 +159,7 @@ def base_of(url: str) -> str:
 def refuse_unlike(urls: Sequence[str]) -> None:
     """Raise ValueError when two of several endpoints are the same, or only some use TLS."""
     parts = [urlsplit(url) for url in urls]
-    usual = {"http": 80, "https": 443}
-    places = {(one.hostname, one.port or usual.get(one.scheme)) for one in parts}
+    places = {(one.hostname, one.port or USUAL_PORTS.get(one.scheme)) for one in parts}
     if len(places) != len(parts):
         raise ValueError("an endpoint is listed twice")
     if len({one.scheme for one in parts}) > 1:

@@ -24,7 +24,7 @@ from weighbridge.common.bounded_http import parts_of, storage_url_of
 from weighbridge.common.tool_output import shortened
 
 if TYPE_CHECKING:
-    from weighbridge.common.credential import Keys
+    from weighbridge.common.credential import Answered, Keys
 
 TIMEOUT_S = 60.0
 UNAUTHORIZED: Final = 401
@@ -267,9 +267,8 @@ def _keystone(
         try:
             granted = credential.log_in(asks, endpoint["key"], place.path, send)
         except credential.KeystoneRefuses as refusal:
-            raise WrongAnswer(
-                "auth", refusal.what, HttpAnswer(refusal.answer.status, {}, b"")
-            ) from None
+            what = _redirected(refusal.answer) or refusal.what
+            raise WrongAnswer("auth", what, HttpAnswer(refusal.answer.status, {}, b"")) from None
     return granted.storage_url, granted.token
 
 
@@ -321,7 +320,7 @@ _REGION: Final = re.compile(r"[a-z0-9-]{1,60}")
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
 
 
-def _redirected(answer: HttpAnswer) -> str:
+def _redirected(answer: Answered) -> str:
     """Where a refusal sends elsewhere: the region or the host, and what to do; else ""."""
     region = answer.headers.get("x-amz-bucket-region", "")
     if _REGION.fullmatch(region):

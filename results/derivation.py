@@ -9,8 +9,6 @@ from typing import Final
 
 from weighbridge.common.errors import installed
 from weighbridge.results.features.open_run import open_run
-from weighbridge.results.features.tuning.feature import tuning_page
-from weighbridge.results.features.tuning.tuning_result import tuned
 from weighbridge.results.judge.host_equality import summary, unequal_shares
 from weighbridge.results.judge.reasons import Reason, Remedy, reasons, remedy
 from weighbridge.results.judge.run_data import RunData
@@ -94,24 +92,21 @@ def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
     InvalidMeasurement, or StoreError if it cannot be written.
     """
     data = open_run(run_folder)
-    store, result = data.store, tuned(data)
+    store = data.store
     table = _write_tables(data)
     sections: list[Section] = []
-    for feature in FEATURES.values():
+    for name, feature in FEATURES.items():
         if feature.write is not None:
             feature.write(data)
-        # A tuning has a page of its own.
-        sections += feature.sections(data) if result is None else ()
+        # The rows of a tuning are of settings: other features have nothing to say of them.
+        sections += feature.sections(data) if data.tuning is None or name == "tuning" else ()
     page = store.derived / "report.html" if installed(DRAWING) else None
     derived = Derived(
         data, store.derived, table, page, gallery(data), Answer(data), tuple(sections)
     )
     if page is not None:
         shown, answer = derived.gallery, derived.answered
-        if result is None:
-            text = report(data, answer, shown, sections, derived.reasons, derived.remedy)
-        else:
-            text = tuning_page(data, result, shown)
+        text = report(data, answer, shown, sections, derived.reasons, derived.remedy)
         write_atomically(page, text)
     write_atomically(derived.folder / ANSWER, f"{derived.answer}\n")
     if not pictures:

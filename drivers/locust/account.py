@@ -28,7 +28,7 @@ from weighbridge.common.errors import DriverError
 from weighbridge.drivers.engine._native import shake_hands, signed_headers
 from weighbridge.drivers.protocol import Ring, Setup
 
-TAKES: Final = "it takes TLS 1.2 and 1.3, with keys of RSA, P-256, P-384 and Ed25519"
+TAKES: Final = "it takes TLS 1.2, 1.3, RSA, P-256, P-384, Ed25519, ECDHE with AES-GCM or ChaCha20"
 
 
 class NotServing(DriverError):

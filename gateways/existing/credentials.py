@@ -74,7 +74,7 @@ def settings_of(api: str, name: str, url: str, environment: Mapping[str, str]) -
         if region is not None:
             found["region"] = (region, environment[region])
     authority = AUTHORITIES[api]
-    if environment.get(authority) and url.startswith("https:"):
+    if environment.get(authority) and url.lower().startswith("https:"):
         found["ca_file"] = (authority, environment[authority])
     return LineSettings(given=given, by_variable=found)
 
@@ -97,12 +97,13 @@ def _swift_on_line(
     return {"auth_url": url, "user_env": user, "key_env": key}
 
 
+_APPLICATION: Final = ("application_credential_name", "application_credential_id")
 _ALIKE: Final = (
     ("username", "user_id"),
     ("user_domain_name", "user_domain_id"),
     ("project_name", "project_id"),
     ("project_domain_name", "project_domain_id"),
-    ("application_credential_name", "application_credential_id"),
+    _APPLICATION,
     ("region_name",),
     ("interface",),
 )
@@ -113,12 +114,22 @@ _OLDER: Final[Mapping[str, str]] = {
     "interface": "OS_ENDPOINT_TYPE",
 }
 """By key: the older name of its variable, which counts where the newer one is not set."""
-_KNOWN: Final[Mapping[str, tuple[str, ...]]] = {
-    "OS_AUTH_TYPE": ("password", "v3password", "v3applicationcredential"),
-    "OS_TRUST_ID": (),
-    "OS_SYSTEM_SCOPE": (),
+_BY_PASSWORD: Final = ("password", "v3password")
+_BY_APPLICATION: Final = "v3applicationcredential"
+_NOT_KNOWN: Final = " asks for what is not known here"
+_OFF: Final = ("", "0", "false")
+_UNREAD: Final[Mapping[str, str]] = {
+    "OS_CLOUD": "clouds.yaml is not read here: unset it, and source the cloud's openrc file",
+    "OS_TRUST_ID": "unset it",
+    "OS_SYSTEM_SCOPE": "unset it",
+    "OS_DOMAIN_ID": "a token is for a project: unset it",
+    "OS_DOMAIN_NAME": "a token is for a project: unset it",
+    "OS_INSECURE": "certificates are always checked: unset it, and name its CA in $OS_CACERT",
+    "OS_CERT": "no client certificate is sent: unset it",
+    "OS_STORAGE_URL": "unset it, and give it as `storage_url` in a layout",
+    "OS_OBJECT_STORE_ENDPOINT_OVERRIDE": "unset it, and give it as `storage_url` in a layout",
 }
-"""Variables that change who asks, and for what: with another value they are refused."""
+"""Variables by which OpenStack's tools ask others, for something else, or go elsewhere: refused."""
 
 
 @contextlib.contextmanager
@@ -137,6 +148,10 @@ def keystone_endpoint(
     swift: SwiftAccess, given: KeystoneAccess, environment: Mapping[str, str]
 ) -> Endpoint:
     """The endpoint with its password. Raises UsageError with all variables that are missing."""
+    for name, remedy in _UNREAD.items():
+        here = swift.storage_url is not None and "storage_url" in remedy
+        if not here and environment.get(name + given.suffix, "").lower() not in _OFF:
+            raise UsageError(f"swift: ${name}{given.suffix}{_NOT_KNOWN}: {remedy}")
     keystone = _resolved(given, environment)
     secret_name = KEYSTONE_SECRETS[keystone.by_application] + given.suffix
     secret = environment.get(secret_name, "").removesuffix("\n").removesuffix("\r")
@@ -148,27 +163,24 @@ def keystone_endpoint(
         raise UsageError(f"swift: not set: {', '.join(missing)}")
     with _checked(f"swift: $OS_AUTH_URL{given.suffix}"):
         url = KeystoneAccess(auth_url=url).auth_url or ""
-    storage = swift.storage_urls
+    user = keystone.username or keystone.user_id or keystone.who
+    return _swift_endpoint(swift, (url,), user=user, key=secret, keystone=keystone)
+
+
+def _swift_endpoint(swift: SwiftAccess, urls: tuple[str, ...], **own: Any) -> Endpoint:
+    storage = () if swift.token_env else swift.storage_urls
     return Endpoint(
         api="swift",
-        url=url,
-        user=keystone.username or keystone.user_id or keystone.who,
-        key=SecretStr(secret),
-        keystone=keystone,
+        url=urls[0],
         storage_url=storage[0] if storage else None,
         ca_file=swift.ca_file,
-        others=tuple(base_of(one) for one in storage[1:]),
+        others=tuple(base_of(one) for one in (storage or urls)[1:]),
         addresses=swift.addresses,
+        **own,
     )
 
 
 def _resolved(given: KeystoneAccess, environment: Mapping[str, str]) -> Keystone:
-    for name, known in _KNOWN.items():
-        if environment.get(name + given.suffix, "") not in ("", *known):
-            remedy = " or ".join([*(f"set it to {one}" for one in known), "unset it"])
-            variable = f"${name}{given.suffix}"
-            raise UsageError(f"swift: {variable} asks for what is not known here: {remedy}")
-
     def value(name: str | None) -> str:
         return environment.get(f"{name}{given.suffix}", "")
 
@@ -177,6 +189,19 @@ def _resolved(given: KeystoneAccess, environment: Mapping[str, str]) -> Keystone
         here = {name: str(getattr(given, name)) for name in names}
         there = {name: value(f"OS_{name.upper()}") or value(_OLDER.get(name)) for name in names}
         own |= here if any(here.values()) else there
+    for kind in ("user_domain", "project_domain"):
+        if not own[f"{kind}_name"] and not own[f"{kind}_id"]:
+            own[f"{kind}_name"] = value("OS_DEFAULT_DOMAIN_NAME")
+            own[f"{kind}_id"] = value("OS_DEFAULT_DOMAIN_ID") or value("OS_DEFAULT_DOMAIN")
+    # Without a type OpenStack's tools take the password.
+    kind = value("OS_AUTH_TYPE") or ("password" if value("OS_PASSWORD") else "")
+    if kind not in ("", *_BY_PASSWORD, _BY_APPLICATION):
+        remedy = f"set it to {', '.join(_BY_PASSWORD)} or {_BY_APPLICATION}, or unset it"
+        raise UsageError(f"swift: $OS_AUTH_TYPE{given.suffix}{_NOT_KNOWN}: {remedy}")
+    if kind in _BY_PASSWORD and not given.by_application:
+        own |= dict.fromkeys(_APPLICATION, "")
+    elif kind == _BY_APPLICATION and not any(own[name] for name in _APPLICATION):
+        raise UsageError(f"swift: not set: $OS_APPLICATION_CREDENTIAL_ID{given.suffix}")
     own["interface"] = own["interface"].removesuffix("URL")
     try:
         return Keystone.model_validate(own)
@@ -195,7 +220,8 @@ def _missing(keystone: Keystone, suffix: str) -> Iterator[tuple[str, ...]]:
 
 ADVICE = (
     "Credentials are never read from a layout: set these variables, or name others in the layout, "
-    "or a profile of the AWS files."
+    "or a profile of the AWS files. Those that a container or host gives: "
+    '`eval "$(aws configure export-credentials --format env)"`.'
 )
 
 
@@ -229,11 +255,9 @@ def source(settings: S3 | SwiftAccess) -> str:
             if settings.token_env
             else f"auth v1 with the key of ${settings.key_env}"
         )
-    if settings.credentials == "aws":
-        return "the environment or the AWS files"
-    if settings.credentials == "environment":
-        return "the environment"
-    return settings.credentials.replace("profile", "the AWS files, profile")
+    words = {"aws": "the environment or the AWS files", "environment": "the environment"}
+    usual = settings.credentials.replace("profile", "the AWS files, profile")
+    return words.get(settings.credentials, usual)
 
 
 def _swift(settings: ExistingSettings, environment: Mapping[str, str]) -> Endpoint | None:
@@ -255,29 +279,15 @@ def _swift(settings: ExistingSettings, environment: Mapping[str, str]) -> Endpoi
         urls, user, key = swift.storage_urls or (variable("OS_STORAGE_URL"),), "", ""
     else:
         token = None
-        urls, user, key = (
-            swift.auth_urls or (variable("ST_AUTH"),),
-            swift.user or variable(swift.user_env),
-            variable(swift.key_env),
-        )
+        urls = swift.auth_urls or (variable("ST_AUTH"),)
+        user, key = swift.user or variable(swift.user_env), variable(swift.key_env)
     if missing:
         v3 = "" if swift.token_env else " (of auth v1; Keystone's URL ends with /v3)"
         raise UsageError(f"swift: not set: {', '.join(missing)}{v3}")
     with _checked(f"swift: {'$ST_AUTH' if swift.token_env is None else '$OS_STORAGE_URL'}"):
         # What comes from the environment has not been validated yet.
-        SwiftAccess(storage_url=urls[0], ca_file=swift.ca_file)
-    storage = () if token is not None else swift.storage_urls
-    return Endpoint(
-        api="swift",
-        url=urls[0],
-        user=user,
-        key=SecretStr(key),
-        token=None if token is None else SecretStr(token),
-        storage_url=storage[0] if storage else None,
-        ca_file=swift.ca_file,
-        others=tuple(base_of(url) for url in (storage or urls)[1:]),
-        addresses=swift.addresses,
-    )
+        urls = SwiftAccess(storage_url=urls, ca_file=swift.ca_file).storage_urls
+    return _swift_endpoint(swift, urls, user=user, key=key, token=token)
 
 
 def _s3(settings: ExistingSettings, environment: Mapping[str, str]) -> Endpoint | None:

@@ -222,7 +222,7 @@ def _remedy(seen: Seen) -> str:
             "With `addressing: virtual` every name below the endpoint's host name must resolve "
             "(wildcard DNS)."
         )
-    if "certificate" in seen.fault:
+    if "its certificate" in seen.fault:
         authorities = endpoint.ca_file or "those that this machine trusts (`ca_file` names others)"
         lines.append(f"CA certificates: {authorities}.")
     return "\n".join(lines)

@@ -38,7 +38,7 @@ def _url(value: str) -> str:
         raise ValueError("give a URL such as https://store.example:8443") from None
     if parts.query or parts.fragment:
         raise ValueError("give a URL without ? and #")
-    return value.rstrip("/")
+    return parts.geturl().rstrip("/")
 
 
 _IDENTITY = re.compile(r"(.*?)/(?:v3(?:/auth/tokens)?|v2\.0(?:/tokens)?)/*")
@@ -51,12 +51,6 @@ def identity_url(url: str) -> str | None:
     """
     match = _IDENTITY.fullmatch(url)
     return f"{match[1]}/v3" if match else None
-
-
-def _endpoint(value: str) -> str:
-    if urlsplit(value).path:
-        raise ValueError("give scheme, host and port only: buckets come right after them")
-    return value
 
 
 def _authorities(value: str) -> str:
@@ -88,7 +82,9 @@ def _urls(value: str | tuple[str, ...]) -> str | tuple[str, ...]:
 
 
 def _endpoints(value: str | tuple[str, ...]) -> str | tuple[str, ...]:
-    return _endpoint(value) if isinstance(value, str) else tuple(_endpoint(one) for one in value)
+    if any(urlsplit(url).path for url in _listed(value)):
+        raise ValueError("give scheme, host and port only: buckets come right after them")
+    return value
 
 
 Url = Annotated[str, AfterValidator(_url)]

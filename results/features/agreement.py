@@ -12,12 +12,12 @@ from functools import cached_property
 from typing import Final
 
 from weighbridge.common.csv_text import csv_lines
-from weighbridge.results.figures.metric import show_latency
 from weighbridge.results.figures.metrics import MetricKey
+from weighbridge.results.figures.reading import show_latency
 from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM, Ratio, ratio
 from weighbridge.results.figures.summary import Row
+from weighbridge.results.judge.comparing import comparable, reason
 from weighbridge.results.judge.comparison import kind_of, subjects
-from weighbridge.results.judge.contrast import comparable, reason
 from weighbridge.results.judge.leads import NEAR, Lead, leads
 from weighbridge.results.judge.run_data import RunData
 from weighbridge.results.numbers import UNKNOWN, counted, show_figure, show_ms

@@ -39,7 +39,17 @@ from weighbridge.results.figures.doubt import Doubt, PairDoubt, graves
 from weighbridge.results.figures.metrics import METRICS
 from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM, TTest
 from weighbridge.results.figures.summary import Row
-from weighbridge.results.judge.comparing import floors, judge, with_sentences
+from weighbridge.results.judge.comparing import (
+    ALWAYS,
+    at_workers,
+    comparable,
+    contrasts,
+    floors,
+    judge,
+    reason,
+    with_sentences,
+    with_test,
+)
 from weighbridge.results.judge.comparison import (
     Comparison,
     Effect,
@@ -47,14 +57,6 @@ from weighbridge.results.judge.comparison import (
     Verdict,
     kind_of,
     subjects,
-)
-from weighbridge.results.judge.contrast import (
-    ALWAYS,
-    at_workers,
-    comparable,
-    contrasts,
-    reason,
-    with_test,
 )
 from weighbridge.results.judge.host_equality import host_doubts
 from weighbridge.results.judge.words import verdict_words

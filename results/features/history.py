@@ -12,6 +12,7 @@ found, and its change is written beside it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import Any, Final, Literal
@@ -52,10 +53,10 @@ from weighbridge.results.features.run_series import (
     series_of,
 )
 from weighbridge.results.figures.doubt import Doubt, doubt_brief
-from weighbridge.results.figures.metric import MetricFigure
 from weighbridge.results.figures.metrics import METRICS, MetricKey
+from weighbridge.results.figures.reading import MetricFigure
+from weighbridge.results.judge.comparing import ALWAYS
 from weighbridge.results.judge.comparison import Kind
-from weighbridge.results.judge.contrast import ALWAYS
 from weighbridge.results.numbers import (
     UNKNOWN,
     counted,
@@ -84,6 +85,7 @@ from weighbridge.results.show.chart import (
 )
 from weighbridge.results.show.page import render
 from weighbridge.results.show.scales import AxisScale, nice_top
+from weighbridge.results.show.section import sortable
 from weighbridge.results.show.table import (
     Filled,
     Table,
@@ -576,20 +578,46 @@ def history_tables(history: History) -> tuple[Filled, Filled]:
         for point in series.points
     ]
     changes = [
-        line(one, begun_at=one.begun, doubts=doubt_texts(one.doubts))
+        line(one, begun_at=one.begun, doubts=doubt_texts(one.doubts)).showing(_shown_change(one))
         for layout in history.changes
         for one in layout.changes
     ]
     return Filled(FIGURES, tuple(figures)), Filled(CHANGES, tuple(changes))
 
 
+def _shown_change(one: RunChange) -> dict[str, str]:
+    metric = METRICS[one.metric]
+    passed = f", {one.passing} between left out" if one.passing else ""
+    return {
+        "begun_at": f"{one.begun:%Y-%m-%d}",
+        "layout": one.label,
+        "operation": one.about,
+        "metric": metric.name,
+        "before": f"{show_figure(one.before)} {metric.unit}",
+        "after": f"{show_figure(one.after)} {metric.unit}",
+        "ratio": show_percent(one.ratio),
+        "runs_before": f"{one.runs_before} and {one.runs_after}{passed}",
+        "p": show_p(one.p),
+        "direction": one.standing,
+    }
+
+
 # The page.
 
-CHANGE_HEAD: Final = (
-    *("From", "Run", "Layout", "Requests", "Workers", "Metric", "Before", "After"),
-    *("Change", "Runs", "p", "Verdict"),
-)
-CHANGE_NUMBERS: Final = frozenset({"Workers", "Before", "After", "Change", "p"})
+_CHANGE_HEADS: Final = {
+    "begun_at": "From",
+    "run": "Run",
+    "layout": "Layout",
+    "operation": "Requests",
+    "workers": "Workers",
+    "metric": "Metric",
+    "before": "Before",
+    "after": "After",
+    "ratio": "Change",
+    "runs_before": "Runs",
+    "p": "p",
+    "direction": "Verdict",
+}
 
 
 def history_page(
@@ -601,6 +629,12 @@ def history_page(
     left_out: Sequence[str] = (),
 ) -> str:
     """The page. `gone` runs have no folder any more, `left_out` says what could not be read."""
+    _, changes = history_tables(history)
+    caption = (
+        "Every cell that changed. Before and after are means over the runs on each side, whose "
+        "numbers are in “Runs”. The same data are in changes.csv."
+    )
+    doubted = [place for place, doubts in enumerate(changes.column("doubts")) if doubts]
     return render(
         "history.html.j2",
         charts,
@@ -608,35 +642,12 @@ def history_page(
         history=history,
         version=version,
         drawn=charts,
-        change_head=CHANGE_HEAD,
-        change_numbers=CHANGE_NUMBERS,
-        changes=[
-            (_cells(change), bool(change.doubts))
-            for of_layout in history.changes
-            for change in of_layout.changes
-        ],
+        changes=replace(sortable(caption, changes, _CHANGE_HEADS), bad=doubted),
         breaks=break_words(history.breaks),
         gone=gone,
         left_out=left_out,
         rule=RULE,
         outlier_rule=OUTLIER_RULE,
-    )
-
-
-def _cells(one: RunChange) -> tuple[tuple[str, str], ...]:
-    """The cells of a change below CHANGE_HEAD, each with what it is sorted by."""
-    metric = METRICS[one.metric]
-    runs = f"{one.runs_before} and {one.runs_after}"
-    runs += f", {one.passing} between left out" if one.passing else ""
-    texts = (f"{one.begun:%Y-%m-%d}", one.run, one.label, one.about, str(one.workers), metric.name)
-    return (
-        *((text, text) for text in texts),
-        (f"{show_figure(one.before)} {metric.unit}", f"{one.before:.9g}"),
-        (f"{show_figure(one.after)} {metric.unit}", f"{one.after:.9g}"),
-        (show_percent(one.ratio), f"{one.ratio:.9g}"),
-        (runs, runs),
-        (show_p(one.p), f"{one.p:.9g}"),
-        (one.standing, one.standing),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from statistics import mean, median
 from typing import Any, Final, get_args
@@ -484,14 +484,14 @@ def outage_signs(data: RunData) -> tuple[TrustSign, ...]:
     for sign in trust(
         plan.hardware.kind, plan.measured, rows, data.attested, broken.comparison, unequal=unequal
     ):
-        update: dict[str, str] = {}
+        update: dict[str, Any] = {}
         if sign.title == "Steady":
             update = _steady_before([row for row in rows if row.points])
         elif sign.title == "Errors":
             update = _failures_before(broken.rows, sign)
         # Such a report has hardly any other section.
         update |= {} if sign.section == "hosts" else {"section": "outages"}
-        signs.append(sign.model_copy(update=update))
+        signs.append(replace(sign, **update))
     return tuple(signs)
 
 

@@ -18,8 +18,8 @@ from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.common.quantities import parse_seconds
 from weighbridge.results.figures.doubt import Doubt, beside, graves
-from weighbridge.results.figures.metric import MetricFigure
 from weighbridge.results.figures.metrics import METRICS, Metric
+from weighbridge.results.figures.reading import MetricFigure
 from weighbridge.results.figures.use import full_nics, others, quota_touches
 from weighbridge.results.figures.validity import judge, least_samples
 from weighbridge.results.figures.visit import JudgedStep, read_visit

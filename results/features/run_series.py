@@ -29,11 +29,11 @@ from weighbridge.results.features.run_guard import (
     planned_differences,
 )
 from weighbridge.results.figures.doubt import Doubt, doubt_brief, doubt_words, few, graves, touching
-from weighbridge.results.figures.metric import MetricFigure
 from weighbridge.results.figures.metrics import MetricKey, compared
+from weighbridge.results.figures.reading import MetricFigure
 from weighbridge.results.figures.summary import Row
+from weighbridge.results.judge.comparing import comparable, reason
 from weighbridge.results.judge.comparison import Kind, kind_of, subjects
-from weighbridge.results.judge.contrast import comparable, reason
 from weighbridge.suites import Api, DriverName, Operation
 
 OTAVA: Final = "otava"

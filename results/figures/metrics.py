@@ -18,20 +18,20 @@ from pydantic import AfterValidator, Field
 
 from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
-from weighbridge.results.figures.metric import (
+from weighbridge.results.figures.reading import (
     NOTHING,
     OF_ANY,
     Interval,
     Merge,
     MetricFigure,
     OutageFigures,
+    Reading,
     average,
     geometric_mean,
     largest,
     mean_of_all,
     total,
 )
-from weighbridge.results.figures.reading import Reading
 from weighbridge.suites import TRAITS, Bounds, Workload
 
 Read = Callable[[Reading], MetricFigure | float | None]

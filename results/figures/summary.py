@@ -22,9 +22,9 @@ from typing import Any, Final
 from pydantic import NonNegativeFloat, NonNegativeInt
 
 from weighbridge.results.figures.doubt import Doubt, Grade, beside, graves
-from weighbridge.results.figures.metric import MetricFigure, geometric_mean
 from weighbridge.results.figures.metrics import METRICS, Figures, Metric, MetricKey, compared
 from weighbridge.results.figures.power_mark import PowerMark
+from weighbridge.results.figures.reading import MetricFigure, geometric_mean
 from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM, one_sample
 from weighbridge.results.figures.steadiness import (
     NOT_STEADY,

@@ -15,9 +15,8 @@ from pydantic import NonNegativeFloat, NonNegativeInt
 
 from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.common.record import Record
-from weighbridge.results.figures.metric import OF_ANY, MetricFigure
 from weighbridge.results.figures.metrics import METRICS, Figures
-from weighbridge.results.figures.reading import Reading, before_fault
+from weighbridge.results.figures.reading import OF_ANY, MetricFigure, Reading, before_fault
 from weighbridge.results.figures.steadiness import (
     Steadiness,
     steadiness,

@@ -1,5 +1,14 @@
 """Comparing every layout with the first, metric by metric and cell by cell, with verdicts.
 
+Throughputs are compared by the geometric means of the repeats; so are the repeats' 90th
+percentiles, which are never averaged arithmetically. Over worker counts a ratio is the geometric
+mean of the counts' ratios; its tests use each repeat's geometric mean over the counts, for repeats
+that are complete at every count.
+
+Latencies in bins are unknown within a bin. The sides are then compared pair by pair: one is higher
+if the bins do not touch. The p-value is the largest that the rank test could give for any latencies
+within the bins.
+
 A difference is claimed if all of this holds: no doubt touches either side, so that each has at
 least 5 repeats; the interval, not just the point, clears the practical threshold: Welch's test on
 the logarithms puts the difference beyond it, after Benjamini and Hochberg's correction over all
@@ -16,27 +25,375 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from statistics import fmean
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
-from weighbridge.results.figures.doubt import PairDoubt, graves
+from weighbridge.results.figures.doubt import Doubt, PairDoubt, doubt_words, few, graves, touching
 from weighbridge.results.figures.metrics import METRICS, Metric, compared
+from weighbridge.results.figures.reading import Interval
 from weighbridge.results.figures.statistics import (
     CONFIDENCE,
     FARTHEST,
     LEVEL,
+    Ratio,
+    TTest,
     chi_square_quantile,
+    cliffs_delta,
     corrected,
+    geometric_mean,
     next_level,
     one_sample,
+    rank_p,
+    rank_p_of,
+    ratio,
     t_quantile,
+    welch,
 )
-from weighbridge.results.figures.summary import Row
+from weighbridge.results.figures.steadiness import NOT_STEADY
+from weighbridge.results.figures.summary import NOT_VALID, Row
 from weighbridge.results.figures.visit import Point
-from weighbridge.results.judge.comparison import Comparison, Effect, NoiseFloor, Verdict, kind_of
-from weighbridge.results.judge.contrast import comparable, contrasts, reason
+from weighbridge.results.judge.comparison import (
+    Comparison,
+    Effect,
+    Kind,
+    NoiseFloor,
+    Verdict,
+    kind_of,
+    subjects,
+)
 from weighbridge.results.judge.words import sentence
+from weighbridge.results.numbers import counted
 from weighbridge.results.run.step import UNLIKE
 from weighbridge.suites import Bounds
+
+# Comparing two sides block by block, and when to.
+#
+# Each block measures every layout once, so what the machine did in a block affects both sides of
+# a comparison alike. If that is most of the scatter of repeats, each block is compared by itself
+# (Student's test of the differences), which detects much smaller differences. If it is
+# not, that would halve the degrees of freedom for nothing, and Welch's test of all repeats is
+# better. One rule, fixed beforehand, decides for all cells of two sides: `correlation`
+# within blocks over all cells and metrics, from TOGETHER up. It is a property of the
+# machine, not of a cell; deciding cell by cell would make intervals too narrow, deciding over the
+# run does not: see docs/statistics.md.
+
+
+TOGETHER: Final = 0.5
+"""From this correlation on, the smaller scatter of differences outweighs the lost freedom at 5
+blocks.
+"""
+ALWAYS: Final = ("throughput", "p90")
+"""Metrics that are always compared or reported as not comparable; others only if a side has them.
+"""
+
+
+def comparable(*rows: Row) -> bool:
+    """Whether each of these rows may be ranked and has throughputs to compare."""
+    return all(
+        row.ranked and min((_succeeded(row, point) for point in row.used), default=False)
+        for row in rows
+    )
+
+
+def _succeeded(row: Row, point: Point) -> bool:
+    """Whether anything did: of a step in which something died no throughput is known."""
+    return point.ops_s > 0 if row.fault is None else bool(point.count("samples"))
+
+
+def reason(row: Row) -> str:
+    """Why a row cannot be compared, in brief: only the first line of an error, without advice."""
+    if row.ranked:
+        return "nothing succeeded"
+    if row.valid and row.steady is not False and row.condemned:
+        return doubt_words(row.condemned)
+    notes = [note for note in row.notes if note not in (NOT_VALID, NOT_STEADY)]
+    notes.append(NOT_STEADY if row.valid else NOT_VALID)
+    return notes[0].splitlines()[0]
+
+
+def figures(row: Row, metric: Metric) -> dict[int, float]:
+    """The repeats' figures; empty if one is unknown: the others would be other repeats."""
+    values = {point.repeat: point.value(metric.key) for point in row.used}
+    known = {repeat: value for repeat, value in values.items() if value is not None and value > 0}
+    return known if len(known) == len(values) else {}
+
+
+def correlation(rows: Sequence[Row], baseline: str, subject: str) -> float:
+    """The correlation of two layouts' logarithms from block to block, over all their comparable
+    cells and metrics: -1 to 1. Cells with fewer than 2 blocks do not count; 0 without scatter.
+    """
+    of_subject = {
+        (kind_of(row), row.workers): row
+        for row in rows
+        if row.layout == subject and comparable(row)
+    }
+    both, of_one, of_other = 0.0, 0.0, 0.0
+    for row in rows:
+        other = of_subject.get((kind_of(row), row.workers))
+        if row.layout != baseline or other is None or not comparable(row):
+            continue
+        for metric in compared():
+            base, sub = figures(row, metric), figures(other, metric)
+            blocks = [repeat for repeat in sub if repeat in base]
+            one, two = (_scatter([side[repeat] for repeat in blocks]) for side in (sub, base))
+            both += math.fsum(a * b for a, b in zip(one, two, strict=True))
+            of_one += math.fsum(a * a for a in one)
+            of_other += math.fsum(b * b for b in two)
+    return both / math.sqrt(of_one * of_other) if of_one and of_other else 0.0
+
+
+def _scatter(values: Sequence[float]) -> list[float]:
+    logs = [math.log(value) for value in values]
+    return [log - fmean(logs) for log in logs]
+
+
+def contrasts(
+    rows: Sequence[Row],
+    sides: Sequence[tuple[str, str]],
+    between: Sequence[PairDoubt] = (),
+    *,
+    in_blocks: bool = False,
+) -> list[Effect]:
+    """Effects for each kind of requests, pair of sides (baseline, subject) that has it, and metric:
+    over all worker counts, then at each.
+
+    `between` are doubts about pairs. `in_blocks`: repeats of the same number were measured in one
+    block. If two sides are correlated from block to block, each block is then compared by itself.
+    """
+    # Named as for the baseline.
+    names = subjects(rows[::-1])
+    paired = {pair for pair in sides if in_blocks and correlation(rows, *pair) >= TOGETHER}
+    kinds: dict[Kind, list[Row]] = {}
+    for row in rows:
+        kinds.setdefault(kind_of(row), []).append(row)
+    effects: list[Effect] = []
+    for kind, cells in kinds.items():
+        for pair in sides:
+            base, sub = ({row.workers: row for row in cells if row.layout == name} for name in pair)
+            both = [(row, sub[workers]) for workers, row in base.items() if workers in sub]
+            doubts = [each.doubt for each in between if each.about(*pair)]
+            for metric in compared() if both else ():
+                always = metric.key in ALWAYS and both[0][0].fault is None
+                if always or any(row.value(metric.key) is not None for two in both for row in two):
+                    each = [
+                        at_workers(metric, *two, doubts, paired=pair in paired, about=names[kind])
+                        for two in both
+                    ]
+                    effects += [over_all(each, paired=pair in paired), *each]
+    return effects
+
+
+def effect_of(metric: Metric, baseline: Row, subject: Row, about: str) -> Effect:
+    """Two sides over all worker counts, without results yet."""
+    return Effect(
+        workload=baseline.workload,
+        operation=baseline.operation,
+        api=baseline.api,
+        driver=baseline.driver,
+        about=about,
+        workers=None,
+        metric=metric.key,
+        baseline=baseline.layout,
+        subject=subject.layout,
+        sides=(baseline, subject),
+    )
+
+
+def _with(effect: Effect, **fields: Any) -> Effect:
+    return effect.model_copy(update=fields)
+
+
+def at_workers(
+    metric: Metric,
+    baseline: Row,
+    subject: Row,
+    between: Sequence[Doubt] = (),
+    *,
+    paired: bool = False,
+    about: str = "",
+) -> Effect:
+    """Two sides at one worker count; `between` are doubts about the pair, `about` names requests.
+    `paired`: compare repeats within their blocks.
+    """
+    sides = (baseline, subject)
+    base, sub = (figures(row, metric) for row in sides)
+    means = [geometric_mean(list(values.values())) if values else None for values in (base, sub)]
+    own = [doubt for row in sides for doubt in _named(row)]
+    own += [*between, *few(min(len(row.used) for row in sides))]
+    coarse = _coarse(metric, *means)
+    doubts = touching(own if coarse is None else [*own, coarse], metric.key)
+    effect = _with(
+        effect_of(metric, baseline, subject, about),
+        workers=subject.workers,
+        doubts=doubts,
+        baseline_value=means[0],
+        subject_value=means[1],
+        drift=_drift(baseline.drift or 0.0, subject.drift or 0.0),
+    )
+    lacking = [f"{row.layout}: {reason(row)}" for row in sides if not comparable(row)]
+    if lacking:
+        return _with(effect, reasons="; ".join(lacking))
+    if graves(doubts):
+        return _with(effect, reasons=doubt_words(graves(doubts)))
+    if effect.bins is not None:
+        return _in_bins(effect, metric, baseline, subject, effect.bins)
+    lacking = [f"{row.layout}: too few samples" for row in sides if not figures(row, metric)]
+    if lacking:
+        return _with(effect, reasons="; ".join(lacking))
+    return _tested(effect, sub, base, paired=paired)
+
+
+def _named(row: Row) -> list[Doubt]:
+    """The doubts about a side, with its name; all sides share a machine."""
+    return [
+        doubt
+        if doubt.what == "machine busy"
+        else doubt.model_copy(update={"words": f"{row.layout}: {doubt.words}"})
+        for doubt in row.doubts
+    ]
+
+
+def _drift(one: float, other: float) -> float:
+    """Bound on the error of a ratio whose windows drifted by these shares of their means."""
+    return max((1 + a / 2) / (1 - min(b, 1.0) / 2) for a, b in ((one, other), (other, one)))
+
+
+def _coarse(metric: Metric, one: float | None, other: float | None) -> Doubt | None:
+    """The doubt about figures that their resolution lets neither differ nor be equivalent."""
+    if not metric.resolution or one is None or other is None:
+        return None
+    low, high = sorted((one, other))
+    bound = float(metric.bound)
+    differ = high - metric.resolution >= bound * low
+    alike = high <= bound * (low - metric.resolution)
+    if differ or alike:
+        return None
+    words = f"{metric.name} is known to {metric.resolution:g} {metric.unit} only"
+    return Doubt(what="resolution", grade="grave", words=words, metrics=(metric.key,))
+
+
+def over_all(cells: Sequence[Effect], *, paired: bool = False) -> Effect:
+    """Two sides over all worker counts, from their effects at each count (at least one)."""
+    metric = METRICS[cells[0].metric]
+    usable = [cell for cell in cells if cell.ratio is not None and cell.bins is None]
+    baseline, subject = (usable or cells)[-1].rows
+    effect = effect_of(metric, baseline, subject, cells[0].about)
+    if not usable:
+        doubts = tuple(dict.fromkeys(doubt for cell in cells for doubt in cell.doubts))
+        return _with(effect, reasons=_why_nowhere(cells, baseline, subject), doubts=doubts)
+    ratios = {cell.workers: cell.ratio.value for cell in usable if cell.ratio is not None}
+    base, sub = (_by_repeat([cell.rows[side] for cell in usable], metric) for side in (0, 1))
+    worries = [doubt for cell in usable for doubt in cell.doubts]
+    lacking = [cell.workers for cell in cells if cell.workers not in ratios]
+    if lacking:
+        counts = f"{', '.join(map(str, lacking))} worker{'s' * (lacking != [1])}"
+        worries.append(Doubt(what="incomplete", grade="mild", words=f"not comparable at {counts}"))
+    worries += few(min(len(sub), len(base)))
+    effect = _with(
+        effect,
+        doubts=touching(worries, metric.key),
+        by_count=tuple(ratios.items()),
+        drift=max(cell.drift for cell in usable),
+    )
+    middle = geometric_mean(list(ratios.values()))
+    if not sub or not base:
+        return _with(effect, ratio=Ratio(value=middle, repeats=1))
+    # The value uses all valid repeats, the tests only complete ones: give both the same center.
+    return _tested(effect, sub, base, middle=middle, paired=paired)
+
+
+def _why_nowhere(cells: Sequence[Effect], baseline: Row, subject: Row) -> str:
+    """Why two sides are comparable at no worker count; the rows are those of the last count."""
+    if any(cell.bins is not None for cell in cells):
+        return "reported in bins: compared only at each worker count"
+    lacking = [
+        f"{row.layout} at {counted(row.workers, 'worker')}: {reason(row)}"
+        for row in (baseline, subject)
+        if not comparable(row)
+    ]
+    return "; ".join(lacking) or cells[-1].reasons
+
+
+def _by_repeat(rows: Sequence[Row], metric: Metric) -> dict[int, float]:
+    """The geometric mean over worker counts of each repeat that is complete."""
+    counts = [
+        {
+            point.repeat: value
+            for point in row.used
+            if (value := point.value(metric.key)) is not None
+        }
+        for row in rows
+    ]
+    return {
+        repeat: geometric_mean([values[repeat] for values in counts])
+        for repeat in counts[0]
+        if all(repeat in values for values in counts)
+    }
+
+
+def _tested(
+    effect: Effect,
+    of_subject: Mapping[int, float],
+    of_baseline: Mapping[int, float],
+    *,
+    middle: float | None = None,
+    paired: bool,
+) -> Effect:
+    """The effect with its tests. `middle`: the ratio, if not computed from these values alone."""
+    subject, baseline = list(of_subject.values()), list(of_baseline.values())
+    ranks = {"rank_p": rank_p(subject, baseline), "delta": cliffs_delta(subject, baseline)}
+    effect = _with(effect, **ranks)
+    if min(len(subject), len(baseline)) < 2:
+        single = ratio(subject, baseline)
+        value = single.value if middle is None else middle
+        return _with(effect, ratio=Ratio(value=value, repeats=single.repeats))
+    tested = welch(subject, baseline)
+    if paired and of_subject.keys() == of_baseline.keys():
+        logs = [math.log(value / of_baseline[repeat]) for repeat, value in of_subject.items()]
+        tested = one_sample(logs)
+    if middle is not None:
+        tested = tested.model_copy(update={"difference": math.log(middle)})
+    return with_test(effect, tested)
+
+
+def with_test(effect: Effect, tested: TTest) -> Effect:
+    """The effect with the results of a test."""
+    return _with(effect, ratio=tested.ratio, p=tested.p, tested=tested)
+
+
+def _in_bins(
+    effect: Effect, metric: Metric, baseline: Row, subject: Row, bins: tuple[Interval, Interval]
+) -> Effect:
+    """Two sides whose repeats' percentiles are known as bins."""
+    sub, base = (
+        [within for point in row.used if (within := point.within(metric.key)) is not None]
+        for row in (subject, baseline)
+    )
+    if len(sub) < len(subject.used) or len(base) < len(baseline.used):
+        return _with(effect, reasons="too few samples in a repeat")
+    every, fewest = len(sub) * len(base), min(len(sub), len(base))
+    pairs = [(one, other) for one in sub for other in base if not one.touches(other)]
+    won = sum(one.low_ms > other.low_ms for one, other in pairs)
+    # However the touching pairs turn out, the p-value is at most that of the count closest to half.
+    possible = range(won, won + every - len(pairs) + 1)
+    nearest = min(possible, key=lambda wins: abs(2 * wins - every))
+    p = rank_p_of(nearest, len(sub), len(base)) if fewest >= 2 else None
+    allowed = _allowed(*bins, fewest)
+    if allowed is None:
+        return _with(effect, reasons="beyond the last bin")
+    delta = (2 * won - len(pairs)) / every
+    return _with(effect, ratio=allowed, p=p, rank_p=p, delta=delta)
+
+
+def _allowed(base: Interval, sub: Interval, repeats: int) -> Ratio | None:
+    """The range of the ratio of the medians, at the bins' centers; None without an upper edge."""
+    if base.high_ms is None or sub.high_ms is None:
+        return None
+    middle = (sub.low_ms + sub.high_ms) / (base.low_ms + base.high_ms)
+    if sub.low_ms == 0 or base.low_ms == 0:
+        return Ratio(value=middle, repeats=repeats)
+    low, high = sub.low_ms / base.high_ms, sub.high_ms / base.low_ms
+    return Ratio(value=middle, low=low, high=high, repeats=repeats)
+
 
 # The noise floor of a machine: how far a layout differs from itself, measured twice in every
 # block (an A/A control).

@@ -1,6 +1,6 @@
 """The records of a comparison: a cell for each metric, kind of requests and worker count.
 
-`results.judge.contrast` computes them, from the tables of one or two runs, and
+`results.judge.comparing` computes them, from the tables of one or two runs, and
 `results.judge.comparing` judges them; tables, maps, slides and exports read them.
 """
 
@@ -14,9 +14,9 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, Pos
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.results.figures.doubt import Doubt
-from weighbridge.results.figures.metric import Interval
 from weighbridge.results.figures.metrics import METRICS, WITH_BODIES, MetricKey
 from weighbridge.results.figures.power_mark import PowerMark, marks_of
+from weighbridge.results.figures.reading import Interval
 from weighbridge.results.figures.statistics import Ratio, TTest
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.numbers import show_ratio

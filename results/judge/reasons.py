@@ -19,8 +19,8 @@ from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM
 from weighbridge.results.figures.steadiness import NOT_STEADY
 from weighbridge.results.figures.summary import NOT_VALID, Row
 from weighbridge.results.figures.validity import ASIDES
+from weighbridge.results.judge.comparing import ALWAYS
 from weighbridge.results.judge.comparison import Comparison, Effect, Kind, kind_of, subjects
-from weighbridge.results.judge.contrast import ALWAYS
 from weighbridge.results.numbers import listed, ranged, without_numbers
 from weighbridge.results.run import ResolvedPlan
 from weighbridge.results.run.step import RAN_OUT

@@ -34,8 +34,6 @@ _DOUBTED: Final[Mapping[str, What]] = {
     UNEVEN: "reads uneven",
 }
 """Doubts by the kind of a deployment's event."""
-_DoubtedAt = tuple[What, str, int]
-"""What is in doubt: layout and repeat."""
 
 
 class RunData:
@@ -108,7 +106,7 @@ class RunData:
 
     def in_doubt(self, rows: Iterable[Row]) -> tuple[Row, ...]:
         """The rows with doubts about their deployments."""
-        return with_event_doubts(list(rows), self.events)
+        return with_event_doubts(rows, self.events)
 
     @cached_property
     def layers(self) -> tuple[Row, ...]:
@@ -144,30 +142,26 @@ def of_run(make: Callable[[RunData], _Made]) -> Callable[[RunData], _Made]:
     return once
 
 
-def with_event_doubts(rows: Sequence[Row], events: Sequence[RunEvent]) -> tuple[Row, ...]:
+def with_event_doubts(rows: Iterable[Row], events: Sequence[RunEvent]) -> tuple[Row, ...]:
     """The rows; provisional if most repeats had a deployment in doubt: a busy machine affects all
     rows, storage hosts that do not share reads those of reads.
     """
-    found: dict[_DoubtedAt, RunEvent] = {}
-    for event in events:
-        if event.kind in _DOUBTED and event.layout is not None and event.repeat is not None:
-            found[_DOUBTED[event.kind], event.layout, event.repeat] = event
-    return tuple(_with_event_doubts(row, found) for row in rows)
-
-
-def _with_event_doubts(row: Row, found: Mapping[_DoubtedAt, RunEvent]) -> Row:
-    doubts = list(row.doubts)
-    for what in dict.fromkeys(_DOUBTED.values()):
-        events = [
-            event
-            for one in row.used
-            if (event := found.get((what, row.layout, one.repeat))) is not None
-        ]
-        touched = what != "reads uneven" or row.operation == "read"
-        if touched and 2 * len(events) > len(row.used) and all(one.what != what for one in doubts):
-            before = "before it was measured, " if what == "machine busy" else ""
-            words = f"{before}{events[-1].text}"
-            doubts.append(Doubt(what=what, grade="mild", words=words))
-    return (
-        row if len(doubts) == len(row.doubts) else row.model_copy(update={"doubts": tuple(doubts)})
-    )
+    doubted = {
+        (_DOUBTED[event.kind], event.layout, event.repeat): event.text
+        for event in events
+        if event.kind in _DOUBTED
+    }
+    judged = []
+    for row in rows:
+        doubts = list(row.doubts)
+        for what in dict.fromkeys(_DOUBTED.values()):
+            places = [(what, row.layout, point.repeat) for point in row.used]
+            texts = [doubted[place] for place in places if place in doubted]
+            touched = what != "reads uneven" or row.operation == "read"
+            known = any(doubt.what == what for doubt in doubts)
+            if touched and 2 * len(texts) > len(places) and not known:
+                before = "before it was measured, " if what == "machine busy" else ""
+                doubts.append(Doubt(what=what, grade="mild", words=f"{before}{texts[-1]}"))
+        changed = len(doubts) > len(row.doubts)
+        judged.append(row.model_copy(update={"doubts": tuple(doubts)}) if changed else row)
+    return tuple(judged)

@@ -15,9 +15,9 @@ from types import MappingProxyType
 from typing import Final, get_args
 
 from weighbridge.results.figures.doubt import Doubt, doubt_words, graves
-from weighbridge.results.figures.metric import Interval
 from weighbridge.results.figures.metrics import METRICS
 from weighbridge.results.figures.power_mark import power_brief, power_words, with_losses
+from weighbridge.results.figures.reading import Interval
 from weighbridge.results.figures.service_level import may_rank
 from weighbridge.results.figures.statistics import LEVEL, Ratio
 from weighbridge.results.figures.summary import Row
@@ -345,18 +345,23 @@ def _rows(effect: Effect) -> tuple[Row, Row]:
 
 def limits_of(effect: Effect) -> str:
     """What limited the two sides, at the highest comparable count; empty if unknown for both."""
-    if effect.sides is None:
-        return ""
-    known = {row.layout: words for row in effect.sides if (words := row.limited_by) is not None}
+    known = {row.layout: words for row in effect.sides or () if (words := row.limited_by)}
     if not known:
         return ""
-    at = f"with {counted(effect.sides[0].workers, 'worker')} " if len(effect.by_count) > 1 else ""
-    if set(known.values()) == {NOTHING_SEEN}:
-        return f"{at}no resource was seen at its limit{_only(known, effect)}"
-    by = [f"{words} ({layout})" for layout, words in known.items()]
-    if len(known) == 2 and len(set(known.values())) == 1:
-        return f"{at}both were limited by {next(iter(known.values()))}"
-    return f"{at}limited by {', '.join(by)}"
+    at = _at_workers(effect, effect.rows[0])
+    alike = len(set(known.values())) == 1
+    words = next(iter(known.values()))
+    if alike and words == NOTHING_SEEN:
+        both = len(known) == len({row.layout for row in effect.rows})
+        return f"{at}no resource was seen at its limit{'' if both else f' ({listed([*known])})'}"
+    if alike and len(known) == 2:
+        return f"{at}both were limited by {words}"
+    return f"{at}limited by {', '.join(f'{each} ({layout})' for layout, each in known.items())}"
+
+
+def _at_workers(effect: Effect, row: Row) -> str:
+    """`with 16 workers ` of what holds at that count alone; empty if it is the only one."""
+    return f"with {counted(row.workers, 'worker')} " if len(effect.by_count) > 1 else ""
 
 
 def _places_of(effect: Effect) -> str:
@@ -365,20 +370,13 @@ def _places_of(effect: Effect) -> str:
     relative to those answered at 16 workers: 98 % (rgw-beast), 2 % (swift)`. Empty otherwise, and
     if unknown for one. Disks read ahead, and whole blocks: it may be more than was asked for.
     """
-    if effect.sides is None:
-        return ""
-    known = [(row.layout, row.value("from-disk")) for row in effect.sides]
+    known = [(row.layout, row.value("from-disk")) for row in effect.sides or ()]
     shares = [share for _, share in known if share is not None]
-    if len(shares) < len(known) or max(shares) < MOSTLY or min(shares) > SELDOM:
+    if not shares or len(shares) < len(known) or max(shares) < MOSTLY or min(shares) > SELDOM:
         return ""
-    at = f" with {counted(effect.sides[0].workers, 'worker')}" if len(effect.by_count) > 1 else ""
+    at = f" {_at_workers(effect, effect.rows[0])}".rstrip()
     parts = (f"{share or 0.0:.0f} % ({layout})" for layout, share in known)
     return f"bytes read from the measured disks, relative to those answered{at}: {', '.join(parts)}"
-
-
-def _only(known: Mapping[str, str], effect: Effect) -> str:
-    both = len(known) == len({row.layout for row in effect.rows})
-    return "" if both else f" ({listed(list(known))})"
 
 
 def opening(effect: Effect) -> str:
@@ -443,53 +441,42 @@ def _matter(effect: Effect) -> str:
 
 def _incomparable(effect: Effect) -> str:
     why = f" ({effect.reasons})" if effect.reasons else ""
-    subject = (
-        upper(effect.about)
-        if effect.metric == "throughput"
-        else f"{METRICS[effect.metric].name} of {effect.about}"
-    )
-    workers = effect.workers
-    where = "any number of workers" if workers is None else counted(workers, "worker")
+    subject = f"{METRICS[effect.metric].name} of {effect.about}"
+    subject = upper(effect.about) if effect.metric == "throughput" else subject
+    where = "any number of workers"
+    where = where if effect.workers is None else counted(effect.workers, "worker")
     sides = f"{effect.baseline} and {effect.subject}"
     return f"{subject}: {sides} cannot be compared with {where}{why}."
 
 
 def _throughput(effect: Effect, measure: Ratio, fast: Row, slow: Row) -> str:
     if measure.value < effect.bound:
-        text = (
-            f"{fast.layout} and {slow.layout} {did(effect, 'are', 'were')} within "
-            f"{percent(measure)} of each other{_bounds(measure)} at {effect.about}"
-        )
+        near = f"within {percent(measure)} of each other{_bounds(measure)}"
+        text = f"{fast.layout} and {slow.layout} {did(effect, 'are', 'were')} {near}"
     else:
-        text = (
-            f"{fast.layout} {did(effect, 'is', 'was')} {show_ratio(measure.value)}"
-            f"{_bounds(measure)} as fast as {slow.layout} at {effect.about}"
-        )
-    at = f" with {counted(fast.workers, 'worker')}" if len(effect.by_count) > 1 else ""
+        times = f"{show_ratio(measure.value)}{_bounds(measure)}"
+        text = f"{fast.layout} {did(effect, 'is', 'was')} {times} as fast as {slow.layout}"
     p90s = latencies(fast, slow)
-    return f"{text} {_where(effect, slow)}{f', p90{at} {p90s}' if p90s else ''}"
+    at = f" {_at_workers(effect, fast)}".rstrip()
+    where = f"at {effect.about} {_where(effect, slow)}"
+    return f"{text} {where}{f', p90{at} {p90s}' if p90s else ''}"
 
 
 def _latency(effect: Effect, measure: Ratio, high: Row, low: Row) -> str:
-    name = METRICS[effect.metric].name
+    metric = METRICS[effect.metric]
     # The subject is the higher one where the ratio of it to the baseline is above 1.
     values = (effect.baseline_value, effect.subject_value)
     values = values[::-1] if high.layout == effect.subject else values
     figures = ""
     if effect.workers is not None:
-        unit = METRICS[effect.metric].unit
-        figures = f": {_versus(*values, unit, _lower_bounds(effect.metric, high, low))}"
-    where = _where(effect, low)
+        figures = f" {_versus(*values, metric.unit, _lower_bounds(metric.key, high, low))}"
+    about = f"{metric.name} of {effect.about} {_where(effect, low)}"
     if measure.value < effect.bound:
         near = f"within {percent(measure)} of each other{_bounds(measure)}"
-        return (
-            f"{name} of {effect.about} {where}: {high.layout} and {low.layout} "
-            f"{near}{figures.replace(':', ',')}"
-        )
-    return (
-        f"{high.layout}’s {name} of {effect.about} {where} {did(effect, 'is', 'was')} "
-        f"{show_ratio(measure.value)}{_bounds(measure)} {low.layout}’s{figures}"
-    )
+        return f"{about}: {high.layout} and {low.layout} {near}{figures and f',{figures}'}"
+    times = f"{show_ratio(measure.value)}{_bounds(measure)}"
+    verb = did(effect, "is", "was")
+    return f"{high.layout}’s {about} {verb} {times} {low.layout}’s{figures and f':{figures}'}"
 
 
 def _in_bins(effect: Effect, baseline: Row, subject: Row, bins: tuple[Interval, Interval]) -> str:

@@ -10,7 +10,7 @@ import errno
 import fcntl
 import io
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final, TypeVar
@@ -110,61 +110,10 @@ def why(error: ValidationError) -> str:
         if fault["loc"] and fault["loc"][-1] == "schema_version":
             return (
                 f"written in version {fault['input']!r} of its format; this program knows version "
-                f"{MANIFEST_VERSION}: "
-                "read it with the version that wrote it, or a newer one"
+                f"{MANIFEST_VERSION}: read it with the version that wrote it, or a newer one"
             )
     place = ".".join(str(part) for part in faults[0]["loc"])
     return f"{place}: {faults[0]['msg']}" if place else str(faults[0]["msg"])
-
-
-def append(path: Path, data: bytes) -> None:
-    """Append lines in one synced write after the last complete one. Raises OSError, and leaves what
-    was there.
-    """
-    with _locked(path) as descriptor:
-        length = _length_of_lines(descriptor)
-        os.ftruncate(descriptor, length)
-        try:
-            write_all(descriptor, data)
-            os.fsync(descriptor)
-        except OSError:
-            os.ftruncate(descriptor, length)
-            raise
-
-
-def write_all(descriptor: int, data: bytes) -> None:
-    """Write data completely. Raises OSError."""
-    if os.write(descriptor, data) != len(data):
-        # A short write of a regular file means that its disk, quota or limit ends here.
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[int]:
-    """A file's descriptor under a lock on `.lock`: who may read the run could lock this one."""
-    lock = open_lock(path.with_name(".lock"))
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        descriptor = safe_files.open_descriptor(
-            path.parent, path.name, os.O_RDWR | os.O_APPEND | os.O_CREAT
-        )
-        try:
-            yield descriptor
-        finally:
-            os.close(descriptor)
-    finally:
-        os.close(lock)
-
-
-def _length_of_lines(descriptor: int) -> int:
-    end = os.fstat(descriptor).st_size
-    while end:
-        start = max(0, end - 65536)
-        found = os.pread(descriptor, end - start, start).rfind(b"\n")
-        if found >= 0:
-            return start + found + 1
-        end = start
-    return 0
 
 
 class StoreError(WeighbridgeError):
@@ -177,6 +126,17 @@ class StoreError(WeighbridgeError):
         super().__init__(
             f"{path}: {'the disk is full' if full else 'cannot be written'} ({error.strerror})",
             advice=f"{advice} Make room, or choose another folder with --out." if full else advice,
+        )
+
+
+def refuse_existing(paths: Iterable[Path], *, force: bool) -> None:
+    """Raise UsageError if one of these files exists, unless it shall be replaced."""
+    existing = [] if force else [path for path in paths if path.exists()]
+    if existing:
+        more = f" and {len(existing) - 1} more" if len(existing) > 1 else ""
+        raise UsageError(
+            f"{existing[0]}{more}: exists already",
+            advice="It may have been edited: replace it with --force, or choose another place.",
         )
 
 
@@ -202,8 +162,52 @@ def write_atomically(path: Path, content: str | bytes, *, folder: Path | None = 
 
 
 def append_line(path: Path, line: str) -> None:
-    """Append in one synced write after the last complete line. Raises StoreError."""
+    """Append in one synced write after the last complete line; what was there stays if that fails.
+    Raises StoreError.
+    """
     try:
-        append(path, line.encode() + b"\n")
+        with _locked(path) as descriptor:
+            length = _length_of_lines(descriptor)
+            os.ftruncate(descriptor, length)
+            try:
+                write_all(descriptor, line.encode() + b"\n")
+                os.fsync(descriptor)
+            except OSError:
+                os.ftruncate(descriptor, length)
+                raise
     except OSError as error:
         raise StoreError(path, error) from error
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write data completely. Raises OSError."""
+    if os.write(descriptor, data) != len(data):
+        # A short write of a regular file means that its disk, quota or limit ends here.
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[int]:
+    """A file's descriptor under a lock on `.lock`: who may read the run could lock this one."""
+    lock = open_lock(path.with_name(".lock"))
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
+        descriptor = safe_files.open_descriptor(path.parent, path.name, flags)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+    finally:
+        os.close(lock)
+
+
+def _length_of_lines(descriptor: int) -> int:
+    end = os.fstat(descriptor).st_size
+    while end:
+        start = max(0, end - 65536)
+        found = os.pread(descriptor, end - start, start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0

@@ -58,7 +58,8 @@ class Answer:
 
     @property
     def cards(self) -> tuple[Card, ...]:
-        return tuple(card(lead, self.stores) for lead in self.leads)
+        own = (one for feature in FEATURES.values() for one in feature.cards(self.data))
+        return (*own, *(card(lead, self.stores) for lead in self.leads))
 
 
 def signs(data: RunData) -> tuple[TrustSign, ...]:

@@ -59,6 +59,8 @@ _SYMBOLS: Final = {
     "cross": {"shape": "M-.6,-.6L.6,.6M.6,-.6L-.6,.6", "filled": False},
     "second": {"shape": "stroke", "filled": False},
     "doubted": {"filled": False, "fill": "$background"},
+    "interval": {"clip": True},
+    "band": {"clip": True},
 }
 """What a mark must say itself, since Vega-Lite does not read it from its style."""
 _TYPES: Final = {"detail": {"type": "nominal"}, "order": {"type": "quantitative"}}
@@ -125,12 +127,15 @@ class Panel:
     height: int = 260
     """On a page, in pixels."""
     alt_text: str = ""
+    listed: Sequence[Row] = ()
+    """The rows that a page lists, where there are more than anybody reads."""
 
     @property
     def table(self) -> tuple[tuple[str, ...], ...]:
         """Its rows for readers: a head, and a line for each."""
-        columns = [name for name in columns_of(self.rows) if name not in _NO_COLUMNS]
-        lines = (tuple(_shown(row.get(name)) for name in columns) for row in self.rows)
+        rows = self.listed or self.rows
+        columns = [name for name in columns_of(rows) if name not in _NO_COLUMNS]
+        lines = (tuple(_shown(row.get(name)) for name in columns) for row in rows)
         return (tuple(name.replace("_", " ") for name in columns), *lines)
 
 
@@ -172,7 +177,7 @@ class Chart:
     panels: tuple[Panel, ...]
     layouts: tuple[PlannedLayout, ...] = ()
     section: Literal[
-        "workers", "figures", "certainty", "layers", "study", "resources", "durability"
+        "workers", "figures", "certainty", "layers", "study", "tuning", "resources", "durability"
     ] = "figures"
     """The section of the report that shows it."""
     workload: str = ""

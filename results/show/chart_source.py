@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Literal
 
 from weighbridge.results.figures.doubt import graves, touching
-from weighbridge.results.figures.metric import Interval
 from weighbridge.results.figures.metrics import MetricKey
+from weighbridge.results.figures.reading import Interval
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.comparison import Comparison, Effect, Kind, kind_of, subjects
 from weighbridge.results.judge.leads import Lead, leads

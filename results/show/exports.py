@@ -18,7 +18,7 @@ from weighbridge.common.quantities import utc
 from weighbridge.common.registry import Registry
 from weighbridge.results.judge.run_data import RunData
 from weighbridge.results.run.histogram import DIGITS, HIGHEST_US, Histogram, rank_of
-from weighbridge.results.run.reading import make_folder, write_atomically
+from weighbridge.results.run.reading import make_folder, refuse_existing, write_atomically
 from weighbridge.results.run.step import Measurement, StepKey, StepResult
 from weighbridge.results.show.table import Table, object_schema
 from weighbridge.results.show.tables import HOSTS, RUNS, tables
@@ -384,13 +384,7 @@ def export(
     """
     made = produce(data, to, names)
     paths = _places(made, out, data.store.derived / EXPORTS)
-    existing = [path for path in paths if path.exists()]
-    if existing and not force:
-        more = f" and {len(existing) - 1} more" if len(existing) > 1 else ""
-        raise UsageError(
-            f"{existing[0]}{more}: exists already",
-            advice="Use --force to replace it, or choose another place with --out.",
-        )
+    refuse_existing(paths, force=force)
     # The run's folder may come from anyone; any other place is the user's.
     within = data.store.folder if out is None else None
     if within is not None:

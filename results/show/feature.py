@@ -9,6 +9,7 @@ from typing import Final
 from weighbridge.common.registry import Registry
 from weighbridge.results.judge.run_data import RunData
 from weighbridge.results.judge.trust import TrustSign
+from weighbridge.results.judge.words import Card
 from weighbridge.results.show.chart_source import CeilingLine, ChartKind
 from weighbridge.results.show.section import Section
 from weighbridge.results.show.slide import Topic
@@ -38,6 +39,8 @@ class Feature:
     ceilings: Callable[[RunData], Mapping[str, tuple[CeilingLine, ...]]] | None = None
     """Lines across the chart of throughput, by key of its panel."""
     sections: Callable[[RunData], Iterable[Section]] = _nothing
+    cards: Callable[[RunData], Iterable[Card]] = _nothing
+    """Below its answer."""
     topic: Callable[[RunData], Topic | None] = _no_topic
     """Of the talk: the first topic of all is that of the talk."""
     signs: Callable[[RunData], Iterable[TrustSign]] = _nothing

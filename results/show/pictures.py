@@ -54,17 +54,18 @@ class Picture(Record):
     pdf: bytes
 
 
-def draw(
-    specs: Iterable[Mapping[str, Any]], fonts: str, *, at_most: int | None = None
-) -> tuple[Picture, ...]:
-    """Draw Vega-Lite specs with these fonts, and return the pictures in order.
+Jobs = SimpleQueue[tuple[str, Future[Picture]] | None]
 
-    Specs are taken one by one while others are being drawn. `at_most` limits the processes; by
-    default there are as many as CPUs, up to MOST. All have ended when this returns or raises.
-    Raises RenderingError, and what taking the specs raises.
+
+def draw(specs: Iterable[Mapping[str, Any]]) -> tuple[Picture, ...]:
+    """Draw Vega-Lite specs with the shipped fonts, and return the pictures in order.
+
+    Specs are taken one by one while others are being drawn, by as many processes as there are CPUs,
+    up to MOST. All have ended when this returns or raises. Raises RenderingError, and what taking
+    the specs raises.
     """
-    count = at_most or min(MOST, len(os.sched_getaffinity(0)))
-    jobs: SimpleQueue[tuple[str, Future[Picture]] | None] = SimpleQueue()
+    count = min(MOST, len(os.sched_getaffinity(0)))
+    jobs: Jobs = SimpleQueue()
     futures: list[Future[Picture]] = []
     processes: list[subprocess.Popen[bytes]] = []
     with (
@@ -73,13 +74,13 @@ def draw(
     ):
         try:
             for _ in range(count):
-                _add_process(processes, threads, fonts, log, jobs)
+                _add_process(processes, threads, log, jobs)
             for spec in specs:
                 futures.append(Future())
                 jobs.put((json.dumps(escape_all_controls(spec)), futures[-1]))
             for _ in processes:
                 jobs.put(None)
-            return tuple(one.result() for one in futures)
+            return tuple(future.result() for future in futures)
         except _Ended as error:
             raise RenderingError(
                 f"a process that draws charts ended early{_last_line(log)}"
@@ -100,32 +101,26 @@ class _Ended(Exception):
 def _add_process(
     processes: list[subprocess.Popen[bytes]],
     threads: ThreadPoolExecutor,
-    fonts: str,
     log: IO[bytes],
-    jobs: SimpleQueue[tuple[str, Future[Picture]] | None],
+    jobs: Jobs,
 ) -> None:
     """Start a process and the thread that serves it. Raises RenderingError without room."""
+    folders = os.pathsep.join(path for path in sys.path if path)
     try:
-        processes.append(_start(fonts, log))
-        threads.submit(_serve, processes[-1], jobs)
+        process = subprocess.Popen(
+            [*PYTHON, "-c", _CODE, font_folder()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env={**program_environment(), "PYTHONPATH": folders},
+        )
+        processes.append(process)
+        threads.submit(_serve, process, jobs)
     except (OSError, RuntimeError) as error:  # what Python raises where no thread can be started
         raise RenderingError(f"no process that draws charts can be started: {error}") from error
 
 
-def _start(fonts: str, log: IO[bytes]) -> subprocess.Popen[bytes]:
-    folders = os.pathsep.join(path for path in sys.path if path)
-    return subprocess.Popen(
-        [*PYTHON, "-c", _CODE, fonts],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=log,
-        env={**program_environment(), "PYTHONPATH": folders},
-    )
-
-
-def _serve(
-    process: subprocess.Popen[bytes], jobs: SimpleQueue[tuple[str, Future[Picture]] | None]
-) -> None:
+def _serve(process: subprocess.Popen[bytes], jobs: Jobs) -> None:
     """Send specs to one process, one at a time, and set each future's picture or error."""
     lines = ProgramLines(process, longest_bytes=_LONGEST_ANSWER_BYTES)
     while (job := jobs.get()) is not None:
@@ -174,7 +169,7 @@ def write_charts(
                 names.append(name)
                 yield spec
 
-    pictures = draw(specs(), font_folder()) if charts else ()
+    pictures = draw(specs()) if charts else ()
     contents: dict[str, str | bytes] = {}
     for name, picture in zip(names, pictures, strict=True):
         contents |= {

@@ -14,9 +14,9 @@ from typing import Final
 
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
-from weighbridge.results.figures.metric import MetricFigure
 from weighbridge.results.figures.metrics import METRICS, MetricKey
 from weighbridge.results.figures.power_mark import power_brief
+from weighbridge.results.figures.reading import MetricFigure
 from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM, Ratio
 from weighbridge.results.figures.summary import Row, shown
 from weighbridge.results.figures.use import limit_brief
@@ -69,6 +69,12 @@ def report(
 ) -> str:
     """Render the report. `sections` are those of features; `remedy` would settle what is open."""
     manifest, plan, rows, comparison = data.manifest, data.plan, data.rows, data.comparison
+    tuning = data.tuning
+    if tuning is not None:
+        # Its section has the settings; all else is about the layout without them.
+        base = tuple(one for one in plan.layouts if one.name == tuning.baseline)
+        plan = plan.model_copy(update={"layouts": base})
+        rows = tuple(row for row in rows if row.layout == tuning.baseline)
     layouts = [layout.name for layout in plan.layouts]
     compared = [name for name in layouts if name not in plan.twins]
     table, names = results_grid(rows, reasons), subjects(rows)
@@ -83,6 +89,9 @@ def report(
         manifest=manifest,
         plan=plan,
         plan_yaml=data.store.plan_yaml(),
+        tuning=tuning,
+        seed=plan.suite.seed if tuning is None else tuning.tuning.seed,
+        configs=[one for one in manifest.configs if one.layout in layouts],
         headline=answer.headline or f"{compared[0]}, measured alone",
         caveat=answer.caveat,
         context=answer.context,
@@ -108,16 +117,17 @@ def report(
         spoilt=[
             row
             for row in rows
-            if not row.ranked or row.count("errors") or row.repeats < plan.suite.repeats
+            if tuning is None
+            and (not row.ranked or row.count("errors") or row.repeats < plan.suite.repeats)
         ],
         reasons=reasons,
         remedy=remedy,
-        signs=signs(data),
+        signs=signs(data) if tuning is None else (),
         first=[section for section in sections if not section.folded],
         folded=[section for section in sections if section.folded],
         gallery=gallery,
         claim_repeats=REPEATS_FOR_A_CLAIM,
-        glance=glance(rows, comparison, reasons, tuple(plan.twins)),
+        glance=glance(rows if tuning is None else (), comparison, reasons, tuple(plan.twins)),
         anchor_of=anchor_of,
         general=[sheet for sheet in manifest.sheets if sheet.layout is None],
         unequal=unequal_shares(plan),
@@ -130,7 +140,9 @@ def report(
         comparison=comparison,
         gaps=(*data.gaps, *gallery.left_out),
         turns=[event for event in data.events if event.kind in NOTABLE_EVENTS],
-        effects=effects_grid(comparison, over="repeats", subject="layout"),
+        effects=effects_grid(comparison, over="repeats", subject="layout")
+        if tuning is None
+        else effects_grid(comparison, over="trials", subject="setting"),
     )
 
 

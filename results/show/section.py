@@ -29,7 +29,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Part:
-    """A text, sentences, a chart and tables, in this order."""
+    """A text, sentences, a chart, tables and files, in this order."""
 
     title: str = ""
     text: str = ""
@@ -38,14 +38,19 @@ class Part:
     chart: str = ""
     """The key of a chart in the run's gallery."""
     grids: Sequence[Grid] = ()
+    files: Sequence[tuple[str, str]] = ()
+    """Names and texts of files to copy."""
     foot: str = ""
+    link: str = ""
+    """Where the foot leads to, relative to the page."""
     folded: bool = False
     """Behind its title."""
 
     @property
     def empty(self) -> bool:
         """Whether there is nothing to show but how to read it."""
-        return not (self.sentences or self.chart or any(grid.lines for grid in self.grids))
+        tables = any(grid.lines for grid in self.grids)
+        return not (self.sentences or self.chart or tables or self.files)
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ from weighbridge.results.figures.service_level import (
 from weighbridge.results.figures.summary import Row, shown
 from weighbridge.results.figures.use import limit_brief, saturated
 from weighbridge.results.judge import words
+from weighbridge.results.judge.comparing import ALWAYS, reason
 from weighbridge.results.judge.comparison import Effect, Kind, kind_of, subjects
-from weighbridge.results.judge.contrast import ALWAYS, reason
 from weighbridge.results.judge.host_equality import host_shares, verdict
 from weighbridge.results.judge.leads import is_ahead, overall
 from weighbridge.results.judge.reasons import reasons, remedy

@@ -106,6 +106,12 @@ SECRETIVE_URLS = (
     "http://h/\tplanted",
     "http://h/\x7fplanted",
     "http://h/pl\u00e4nted",
+    *(
+        "http://[::1%25planted]",
+        "http://[::1%planted]",
+        "http://127.0.0.1%00",
+        "http://%6cocalhost",
+    ),
     "ftp://h/planted",
     "planted",
 )
@@ -143,8 +149,8 @@ PLAIN_URLS = (
 
 
 @pytest.mark.parametrize("url", PLAIN_URLS)
-def test_a_url_without_query_is_accepted_unchanged(url: str) -> None:
-    assert without_query(url) == url
+def test_a_url_without_query_is_accepted_with_its_scheme_in_lower_case(url: str) -> None:
+    assert without_query(url) == without_query(url.replace("http", "HTTP")) == url
 
 
 def test_an_ssh_url_is_parsed_with_and_without_user_and_port() -> None:

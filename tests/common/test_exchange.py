@@ -93,7 +93,16 @@ def test_a_storage_url_or_a_token_that_cannot_be_one_is_refused_in_words(
     assert "planted" not in said
 
 
-def test_keystone_may_close_a_connection_after_each_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("status", "where", "words"),
+    [
+        (401, {}, "Keystone refuses the user 'u'"),
+        (307, {"location": "https://k:5/v3"}, "it redirects to https://k:5: give that URL"),
+    ],
+)
+def test_keystone_may_close_a_connection_after_each_answer(
+    monkeypatch: pytest.MonkeyPatch, status: int, where: dict[str, str], words: str
+) -> None:
     class Closing(StubWire):
         def __call__(
             self, method: str, path: str, body: bytes, headers: Mapping[str, str]
@@ -101,13 +110,13 @@ def test_keystone_may_close_a_connection_after_each_answer(monkeypatch: pytest.M
             self.used += 1
             if self.used > 1:
                 raise BrokenPipeError
-            return HttpAnswer(401, {}, b"")
+            return HttpAnswer(status, where, b"")
 
     monkeypatch.setattr(exchange, "Wire", Closing)
     endpoint = {**ENDPOINT, "url": "http://k/v3", "keystone": {"username": "u", "project_id": "p"}}
     with pytest.raises(WrongAnswer) as error, exchanging(endpoint, "b"):
         pass
-    assert error.value.what.startswith("Keystone refuses the user 'u'")
+    assert error.value.what.startswith(words)
 
 
 def test_a_given_token_is_not_renewed(monkeypatch: pytest.MonkeyPatch) -> None:

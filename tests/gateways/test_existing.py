@@ -236,6 +236,9 @@ PORTAL = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n<!DOCTYPE html><title>Hot
 CHUNKS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
+ALERT = b"\x15\x03\x03\x00\x02\x02"
+
+
 @pytest.mark.usefixtures("environment")
 @pytest.mark.parametrize(
     ("answer", "scheme", "words", "advice"),
@@ -291,6 +294,10 @@ CHUNKS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
         (b"SSH-2.0-OpenSSH_9.2\r\n", "http", "what it sends is not HTTP; check the port", ""),
         (b"", "http", "it closed the connection; if this port speaks TLS, use https://", ""),
         (b"HTTP/1.1 400 B\r\n\r\n", "https", "this port speaks no TLS; use http://", ""),
+        (ALERT + b"\x28", "https", "answer: it takes no cipher .*, or wants a client cert", ""),
+        (ALERT + b"\x46", "https", "answer: it speaks no TLS 1.2 or 1.3; allow one there$", ""),
+        (ALERT + b"\x70", "https", "answer: it serves nothing by this name", ""),
+        (ALERT + b"\x74", "https", "answer: it wants a client certificate", ""),
     ],
 )
 def test_an_endpoint_that_cannot_be_used_says_why_in_the_users_terms(

@@ -103,6 +103,7 @@ def test_missing_keys_are_reported_without_asking_the_network(
     with pytest.raises(UsageError) as error:
         endpoint_of({**files, **environment}, text)
     assert words in error.value.message
+    assert ("not set" in words) <= ("aws configure export-credentials" in error.value.advice)
 
 
 @pytest.mark.parametrize("variable", ["AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"])
@@ -305,6 +306,21 @@ def test_an_openrc_file_is_all_that_is_needed() -> None:
     assert "planted" not in repr(endpoint)
 
 
+@pytest.mark.parametrize(
+    ("given", "variable"),
+    [
+        ({"s3": {"url": "HTTP://a:1"}}, "AWS"),
+        ({"swift": {}}, "ST_AUTH"),
+        ({"swift": {"token_env": "ST_KEY"}}, "OS_STORAGE_URL"),
+        ({"swift": {"keystone": {}}}, "OS_AUTH_URL"),
+    ],
+)
+def test_a_scheme_in_capitals_is_accepted(given: dict[str, object], variable: str) -> None:
+    environment = {**RC, **KEYS, variable: "HTTP://a:1"}
+    (endpoint,) = credentials.endpoints(ExistingSettings.model_validate(given), environment)
+    assert endpoint.bases == ("http://a:1",)
+
+
 def test_a_layout_goes_before_the_environment_also_a_name_before_an_id() -> None:
     given = {"auth_url": "https://other.example/identity/v3", "project_name": "mine"}
     endpoint = swift(RC, given)
@@ -329,6 +345,29 @@ def test_an_application_credential_needs_no_user_and_no_project() -> None:
     endpoint = swift(only)
     assert endpoint.keystone == Keystone(application_credential_id="a1")
     assert endpoint.key.get_secret_value() == "s"
+    for kind, key in (("", "planted"), ("password", "planted"), ("v3applicationcredential", "s")):
+        endpoint = swift({**RC, **only, "OS_AUTH_TYPE": kind})
+        assert endpoint.key.get_secret_value() == key
+        assert endpoint.keystone is not None
+        assert endpoint.keystone.by_application == (key == "s")
+
+
+@pytest.mark.parametrize(
+    ("environment", "domain"),
+    [
+        ({"OS_DEFAULT_DOMAIN": "d"}, ("", "d")),
+        ({"OS_DEFAULT_DOMAIN_ID": "d", "OS_DEFAULT_DOMAIN": "e"}, ("", "d")),
+        ({"OS_DEFAULT_DOMAIN_NAME": "D"}, ("D", "")),
+        ({"OS_DEFAULT_DOMAIN_ID": "d", "OS_PROJECT_DOMAIN_NAME": "P"}, ("P", "")),
+    ],
+)
+def test_a_default_domain_is_that_of_user_and_project(
+    environment: dict[str, str], domain: tuple[str, str]
+) -> None:
+    asking = swift({**RC, "OS_PROJECT_DOMAIN_ID": "", **environment}).keystone
+    assert asking is not None
+    assert asking.user_domain_name == "Users"
+    assert (asking.project_domain_name, asking.project_domain_id) == domain
 
 
 @pytest.mark.parametrize(
@@ -354,7 +393,16 @@ def test_an_application_credential_needs_no_user_and_no_project() -> None:
             "",
             "$OS_AUTH_TYPE asks for what is not known here: set",
         ),
-        ({**RC, "OS_TRUST_ID": "t"}, "", "$OS_TRUST_ID asks for what is not known here: unset it"),
+        ({**RC, "OS_AUTH_TYPE": "v3applicationcredential"}, "", "$OS_APPLICATION_CREDENTIAL_ID"),
+        ({"OS_CLOUD": "mine"}, "", "$OS_CLOUD asks for what is not known here: clouds.yaml is not"),
+        *(
+            ({**RC, f"{name}_B": "True"}, "_B", f"${name}_B asks for what is not known here: ")
+            for name in (
+                *("OS_CLOUD", "OS_TRUST_ID", "OS_SYSTEM_SCOPE", "OS_DOMAIN_ID", "OS_DOMAIN_NAME"),
+                *("OS_INSECURE", "OS_CERT", "OS_STORAGE_URL"),
+                "OS_OBJECT_STORE_ENDPOINT_OVERRIDE",
+            )
+        ),
         ({**RC, "OS_AUTH_URL": "keystone"}, "", "$OS_AUTH_URL: give a URL such as"),
         ({**RC, "OS_AUTH_URL": "http://demo:planted@keystone"}, "", "must not be in a URL"),
     ],
@@ -373,7 +421,7 @@ def test_keystone_stands_alone_and_several_endpoints_need_their_storage_urls() -
         with pytest.raises(ValidationError, match="give either `keystone`, or auth v1"):
             swift(RC, **other)
     urls = ["http://a/v1/AUTH_p1", "http://b/v1/AUTH_p1"]
-    endpoint = swift(RC, storage_url=urls)
+    endpoint = swift({**RC, "OS_STORAGE_URL": "http://c", "OS_INSECURE": "0"}, storage_url=urls)
     assert endpoint.bases == ("http://a", "http://b")
     assert [one.storage_url for one in endpoint.each()] == urls
     assert {one.url for one in endpoint.each()} == {endpoint.url}

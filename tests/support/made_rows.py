@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from weighbridge.results.figures.metric import MetricFigure
 from weighbridge.results.figures.metrics import METRICS, Figures
+from weighbridge.results.figures.reading import MetricFigure
 from weighbridge.results.figures.summary import Row, rows_of
 from weighbridge.results.figures.use import StepUse
 from weighbridge.results.figures.visit import Point, visit, workloads_of

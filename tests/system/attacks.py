@@ -53,6 +53,10 @@ ATTACKS: Final = {
         "suites/test_suite.py topologies/test_loader.py "
         "weighbridge/tuning/test_tuning_preparation.py"
     ),
+    "an output replaces a record of a run": (
+        "weighbridge/cli/test_results.py::*among_the_records* "
+        "weighbridge/cli/test_compare_runs.py::*overwrite*"
+    ),
     "an option that names nothing": "weighbridge/test_command.py",
     "packages that nobody pinned": "weighbridge/test_requirements.py topologies/test_images.py",
     "the oldest versions that are allowed": "system/test_lowest_versions.py",
@@ -129,8 +133,16 @@ ATTACKS: Final = {
     "a store accepts a delete and keeps the bucket, or lists without an end": (
         "gateways/test_existing.py::*whatever_was* gateways/test_existing.py::*endless_list*"
     ),
-    "an answer is no HTTP, or a page of something in between": (
+    "an answer is no HTTP, no TLS that is taken, or a page of something in between": (
         "gateways/test_existing.py::*users_terms*"
+    ),
+    "a URL in capitals, with a zone, or percent-encoded": (
+        "common/test_endpoint.py::*url* gateways/test_existing_credentials.py::*capitals*"
+    ),
+    "an openrc file is read by half": (
+        "gateways/test_existing_credentials.py::*application* "
+        "gateways/test_existing_credentials.py::*default_domain* "
+        "gateways/test_existing_credentials.py::*missing*"
     ),
     "a fault of options is shown in a shipped file": ("suites/test_suite.py::*where_it_was_given*"),
     "buckets that a killed run left": (

@@ -135,7 +135,7 @@ def test_with_nothing_but_a_token_the_url_of_swift_is_its_storage() -> None:
 def test_region_and_authorities_come_from_the_variables_of_the_usual_tools(tmp_path: Path) -> None:
     ca, _ = authority(tmp_path, ["localhost"])
     here = {"AWS_REGION": "eu-west-1", "AWS_CA_BUNDLE": str(ca)}
-    secure, plain = of_line(here, s3=("a=https://a.example", "b=http://b.example"))
+    secure, plain = of_line(here, s3=("a=HTTPS://a.example", "b=http://b.example"))
     assert secure.s3 is not None
     assert plain.s3 is not None
     assert (secure.s3.region, secure.s3.ca_file) == ("eu-west-1", str(ca))

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from weighbridge.cli.options import (
-    FOLDER,
+    OUTPUT,
+    OUTPUT_FILE,
     RUN_FOLDER,
     as_json,
     fail_on,
@@ -32,9 +33,7 @@ WRITTEN: Final = ("effects.csv", "differences.csv", "comparison.json")
 
 
 def _summary(name: str, what: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
-    return click.option(
-        name, metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help=f"Write {what}"
-    )
+    return click.option(name, metavar="FILE", type=OUTPUT_FILE, help=f"Write {what}")
 
 
 @click.command("compare-runs")
@@ -59,12 +58,13 @@ def _summary(name: str, what: str) -> Callable[[click.decorators.FC], click.deco
 @fail_on("B is worse than A anywhere (needs two --history)")
 @click.option(
     "--out",
-    type=FOLDER,
+    type=OUTPUT,
     help="Folder for effects.csv, differences.csv, comparison.json and the maps of what changed.",
 )
 @_summary("--html", "a page: the answer, every test, maps of what changed, what differs.")
 @_summary("--markdown", "a summary for a page or a comment of CI.")
 @_summary("--junit", "each comparison as a test, in JUnit's XML: worse fails, open is skipped.")
+@click.option("--force", is_flag=True, help="Replace these three files if they exist.")
 @as_json
 def compare_runs_verb(
     a: Path,
@@ -77,6 +77,7 @@ def compare_runs_verb(
     html: Path | None,
     markdown: Path | None,
     junit: Path | None,
+    force: bool,
     as_json: bool,
 ) -> int:
     """Compare run B with run A: what changed, by how much, and how sure that is.
@@ -98,15 +99,15 @@ def compare_runs_verb(
         runs_verdict,
     )
     from weighbridge.results.features.run_guard import guard, read_compared_run
-    from weighbridge.results.run.reading import make_folder, write_atomically
+    from weighbridge.results.run.reading import make_folder, refuse_existing, write_atomically
     from weighbridge.results.show.pictures import DRAWING
     from weighbridge.results_output import print_document
     from weighbridge.screen.comparison_outcome import print_comparison, print_verdict
     from weighbridge.screen.terminal import console, print_line
 
-    _refuse_targets(
-        {"--html": html, "--markdown": markdown, "--junit": junit}, out, (a, b, *history)
-    )
+    asked = {"--html": html, "--markdown": markdown, "--junit": junit}
+    _refuse_targets(asked, out, (a, b, *history))
+    refuse_existing(filter(None, asked.values()), force=force)
     if html is not None:
         need(DRAWING)
     before, after, facts = read_compared_run(a), read_compared_run(b), list(split(despite))
@@ -231,7 +232,7 @@ RUNS = Path("runs")
 @shown(
     "--out",
     default="history",
-    type=FOLDER,
+    type=OUTPUT,
     help="Folder for the page, the tables, the charts, and the database that keeps the figures.",
 )
 @pictures

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from weighbridge.cli import complete
-from weighbridge.cli.options import as_json, hardware, named
+from weighbridge.cli.options import OUTPUT_FILE, as_json, hardware, named
 from weighbridge.common.errors import UsageError
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def topologies_verb(gateway: str | None, *, as_json: bool) -> None:
 
 @click.command("init")
 @click.argument("kind", type=click.Choice(["suite", "layout", "hardware"]))
-@click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", required=False, type=OUTPUT_FILE)
 @click.option(
     "--of",
     "base",
@@ -114,11 +114,10 @@ def init_verb(kind: str, file: Path | None, base: str | None, force: bool) -> No
     """Write a suite, layout or hardware file to FILE, or print it: valid as it is, with every key
     and what it is for.
     """
-    from weighbridge.results.run.reading import make_folder, write_atomically
+    from weighbridge.results.run.reading import make_folder, refuse_existing, write_atomically
     from weighbridge.starting_file import starting_file
 
-    if file is not None and file.exists() and not force:
-        raise UsageError(f"{file}: exists already", advice="Use --force to replace it.")
+    refuse_existing(() if file is None else (file,), force=force)
     text = starting_file(kind, base, file)
     if file is None:
         click.echo(text, nl=False)
@@ -207,7 +206,7 @@ def render_verb(layout: str, host: str | None, hardware: str | None) -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=OUTPUT_FILE,
     metavar="FILE.yaml",
     help="Write the suite to this new file instead of printing it.",
 )

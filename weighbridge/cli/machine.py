@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import click
 
 from weighbridge.cli import complete
-from weighbridge.cli.options import FOLDER, as_json, hardware, introduce, names_option, shown, split
+from weighbridge.cli.options import OUTPUT, as_json, hardware, introduce, names_option, shown, split
 from weighbridge.common.errors import EXIT_FINE, EXIT_USAGE, UsageError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.argument("hardware", default="auto", shell_complete=complete.hardware)
 @shown("--sizes", default="4KiB,64KB,1MB", metavar="A,B", help="Object sizes to test disks with.")
 @shown(
-    "--out", default="baselines", type=FOLDER, help="Folder in which the baseline's folder is made."
+    "--out", default="baselines", type=OUTPUT, help="Folder in which the baseline's folder is made."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print baseline.json instead of the table.")
 def baseline_verb(hardware: str, sizes: str, out: Path, as_json: bool) -> None:

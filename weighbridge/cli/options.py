@@ -28,7 +28,26 @@ if TYPE_CHECKING:
     from weighbridge.topologies.loader import Planned
 
 RUN_FOLDER = complete.RunFolder()
+
+
+class OutputPath(click.Path):
+    """Where a command writes: not among the records of a run, but for its folder `derived`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = Path(str(super().convert(value, param, ctx)))
+        place = path.absolute().parent.resolve() / path.name
+        for run in (place, *place.parents):
+            if (run / "plan.resolved.json").exists() and not place.is_relative_to(run / "derived"):
+                raise UsageError(
+                    f"{path}: is in the folder of the run {run.name}",
+                    advice="Its records stay as they are: choose a place outside, or in `derived`.",
+                )
+        return path
+
+
 FOLDER = click.Path(file_okay=False, path_type=Path)
+OUTPUT = OutputPath(file_okay=False)
+OUTPUT_FILE = OutputPath(dir_okay=False)
 
 shown = functools.partial(click.option, show_default=True)
 """An option whose default is part of its help."""
@@ -207,7 +226,7 @@ pictures = shown(
     help="Write every chart as PNG, SVG and PDF; the report has them either way.",
 )
 
-out = shown("--out", default="runs", type=FOLDER, help="Folder in which the run's folder is made.")
+out = shown("--out", default="runs", type=OUTPUT, help="Folder in which the run's folder is made.")
 
 _ENDPOINTS = (
     click.Option(

@@ -10,7 +10,10 @@ import click
 
 from weighbridge.cli.options import (
     FOLDER,
+    OUTPUT,
+    OUTPUT_FILE,
     RUN_FOLDER,
+    OutputPath,
     as_json,
     names_option,
     pictures,
@@ -100,7 +103,7 @@ def report_verb(run: Path, *, pictures: bool, as_json: bool) -> None:
 )
 @click.option(
     "--out",
-    type=FOLDER,
+    type=OUTPUT,
     help="Output folder (default: derived/charts in the run's folder; charts/dark with --dark).",
 )
 @click.option("--title", default="", metavar="TEXT", help="The title instead of the finding.")
@@ -147,7 +150,7 @@ def charts_verb(
 @click.argument("run", type=RUN_FOLDER)
 @click.option(
     "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OUTPUT_FILE,
     help="Output file (default: derived/slides.pptx in the run's folder).",
 )
 @click.option("--force", is_flag=True, help="Replace the file of --out even if it exists.")
@@ -156,7 +159,7 @@ def slides_verb(run: Path, out: Path | None, *, force: bool, dark: bool) -> None
     """Make a talk of a RUN folder: at most eight slides with editable charts, and backup slides."""
     need("pptx", "lxml")
     from weighbridge.results.features.open_run import open_run
-    from weighbridge.results.run.reading import write_atomically
+    from weighbridge.results.run.reading import refuse_existing, write_atomically
     from weighbridge.results.show.deck import font_here, powerpoint
     from weighbridge.results.show.scales import DARK, LIGHT
     from weighbridge.results.show.talk import talk
@@ -171,18 +174,15 @@ def slides_verb(run: Path, out: Path | None, *, force: bool, dark: bool) -> None
             f"{path}: there is no folder {path.parent}",
             advice="Make it, or choose another file with --out.",
         )
-    elif path.exists() and not force:
-        raise UsageError(
-            f"{path} already exists",
-            advice="It may have been edited: choose another file, or replace it with --force.",
-        )
+    else:
+        refuse_existing((path,), force=force)
     deck = talk(data)
     write_atomically(path, powerpoint(deck, DARK if dark else LIGHT))
     count, backup = len(deck.slides), len(deck.pages) - len(deck.slides)
     click.echo(f"{path}: {count} slides and {backup} of backup, {font_here()}")
 
 
-STANDARD_OUTPUT: Final = "-"
+STANDARD_OUTPUT: Final = Path("-")
 INFLUX: Final = "influx"
 _INFLUX: Final = "every point, to the InfluxDB that --influx names"
 
@@ -244,6 +244,7 @@ class _Export(_OfTables):
 @click.option(
     "--out",
     metavar="PATH",
+    type=OutputPath(),
     help="A file, or a folder for several; - is standard output (default: derived/exports in the "
     "run's folder).",
 )
@@ -256,7 +257,7 @@ class _Export(_OfTables):
 )
 @_schema("Print the JSON Schema of json.", _json_schema)
 def export_verb(
-    run: Path, form: str, tables: tuple[str, ...], out: str | None, force: bool, influx: str | None
+    run: Path, form: str, tables: tuple[str, ...], out: Path | None, force: bool, influx: str | None
 ) -> None:
     """Write a RUN folder in another FORMAT. What the folder lacks is printed."""
     from weighbridge.results.features.open_run import open_run
@@ -283,9 +284,7 @@ def export_verb(
         click.echo(single(form, produced).content, nl=False)
         remarks = produced.remarks
     else:
-        done = export(
-            open_run(run), form, tables, out=None if out is None else Path(out), force=force
-        )
+        done = export(open_run(run), form, tables, out=out, force=force)
         remarks = done.remarks
         for path in done.paths:
             click.echo(str(path))

@@ -19,7 +19,7 @@ import click
 
 from weighbridge.cli import complete
 from weighbridge.cli.options import (
-    FOLDER,
+    OUTPUT,
     api_option,
     as_json,
     checked,
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--out",
-    type=FOLDER,
+    type=OUTPUT,
     help="Write capabilities.json, capabilities.csv and the logs to this folder.",
 )
 @dry_run("Print what would be started and asked, and about how long it takes; start nothing.")
@@ -265,7 +265,7 @@ def print_matrix(
 )
 @click.option(
     "--out",
-    type=FOLDER,
+    type=OUTPUT,
     required=True,
     help=(
         "Folder for durability.jsonl and logs; an incomplete one with the same settings is "

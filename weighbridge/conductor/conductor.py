@@ -27,8 +27,8 @@ from weighbridge.drivers.rados import RadosCluster, osd_figures
 from weighbridge.gateways.gateway import Say
 from weighbridge.results.features.open_run import open_run
 from weighbridge.results.features.rate_search import judged, read_searches
+from weighbridge.results.judge.comparing import ALWAYS
 from weighbridge.results.judge.comparison import Comparison, Effect
-from weighbridge.results.judge.contrast import ALWAYS
 from weighbridge.results.judge.host_equality import MEDIAN_FROM, host_doubts, odd_layouts
 from weighbridge.results.run.resolved import BUSY, UNEVEN, Sheet
 from weighbridge.results.run.step import StepKey, StepResult

@@ -13,8 +13,8 @@ from weighbridge.results.features.history import History, RunChange, break_words
 from weighbridge.results.features.run_guard import NOT_RECORDED, ComparedRun, Guarded
 from weighbridge.results.features.run_series import HistoryPoint, RunSeries
 from weighbridge.results.figures.metrics import METRICS, MetricKey
+from weighbridge.results.judge.comparing import ALWAYS
 from weighbridge.results.judge.comparison import Comparison, Effect, Kind
-from weighbridge.results.judge.contrast import ALWAYS
 from weighbridge.results.judge.words import verdict_words
 from weighbridge.results.numbers import UNKNOWN, counted, show_figure, show_percent
 from weighbridge.screen.outcome import noise_words

@@ -18,7 +18,7 @@ from weighbridge.conductor.influx_writer import InfluxWriter
 from weighbridge.conductor.step_runner import Display
 from weighbridge.conductor.time_estimate import show_duration
 from weighbridge.drivers.protocol import Progress as DriverProgress
-from weighbridge.results.figures.metric import percentile, summed
+from weighbridge.results.figures.reading import percentile, summed
 from weighbridge.results.figures.validity import enough_samples
 from weighbridge.results.numbers import show_figure, show_ms
 from weighbridge.results.run import Histogram, RunStore, StepKey, StepResult, Tally

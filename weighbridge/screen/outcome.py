@@ -28,8 +28,8 @@ from weighbridge.results.figures.metrics import METRICS, Metric
 from weighbridge.results.figures.power_mark import ACKNOWLEDGED, CUTS_THAT_LOST
 from weighbridge.results.figures.summary import Row, shown
 from weighbridge.results.figures.use import limit_brief, saturated
+from weighbridge.results.judge.comparing import ALWAYS
 from weighbridge.results.judge.comparison import Effect, NoiseFloor, kind_of
-from weighbridge.results.judge.contrast import ALWAYS
 from weighbridge.results.judge.reasons import Reason, marks
 from weighbridge.results.judge.words import verdict_words
 from weighbridge.results.numbers import UNKNOWN, alike_as_one, show_figure

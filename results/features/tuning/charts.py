@@ -206,6 +206,7 @@ def tornados(result: TuningResult) -> tuple[Chart, ...]:
                 f"{_better(metric)}. Orange: worse. Grey, ~: no significant effect.{more}",
                 panels=(replace(panel, rows=[*rows, *map(_change_row, rest)]),),
                 columns=1,
+                section="tuning",
             )
         )
     return tuple(charts)
@@ -325,6 +326,7 @@ def drift_chart(source: ChartSource) -> tuple[Chart, ...]:
         "Dashed: a restart. Each trial is compared with the line beside it.",
         panels=tuple(panels),
         columns=1,
+        section="tuning",
     )
     return (chart,)
 

@@ -1,13 +1,12 @@
-"""Which settings help, for every output: answer, tables, slides and the page."""
+"""Which settings help, for every output: answer, tables, slides and sections."""
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from weighbridge.results.features.tuning.charts import drift_chart, tornado_charts
+from weighbridge.results.features.tuning.charts import drift_chart, tornado_charts, tornados
 from weighbridge.results.features.tuning.setting_table import (
     SettingEntry,
     could_be_shown,
@@ -25,19 +24,16 @@ from weighbridge.results.features.tuning.tuning_result import (
     short_names,
     tuned,
 )
-from weighbridge.results.figures.metrics import METRICS
 from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM, Ratio
 from weighbridge.results.judge.comparison import Effect
-from weighbridge.results.judge.host_equality import sameness
 from weighbridge.results.judge.run_data import RunData
-from weighbridge.results.numbers import UNKNOWN, counted, listed, show_percent, show_ratio, upper
+from weighbridge.results.judge.words import Card
+from weighbridge.results.numbers import UNKNOWN, counted, listed, show_percent, show_ratio
 from weighbridge.results.numbers import percent as percent_of_ratio
 from weighbridge.results.run.reading import write_atomically
 from weighbridge.results.show.chart_source import ChartKind
 from weighbridge.results.show.feature import Feature
-from weighbridge.results.show.gallery import Gallery
-from weighbridge.results.show.page import render
-from weighbridge.results.show.report import NOTABLE_EVENTS, effects_grid
+from weighbridge.results.show.section import Grid, Part, Section, sortable
 from weighbridge.results.show.slide import (
     BETTER,
     INK,
@@ -51,7 +47,7 @@ from weighbridge.results.show.slide import (
     bar_chart,
     table_of,
 )
-from weighbridge.results.show.table import Line, Table, columns, line
+from weighbridge.results.show.table import Filled, Line, Table, columns, line
 from weighbridge.results.show.tables import METRIC_KEYS, RATIO_ENDS, RUN, ratio_cells
 from weighbridge.suites.tuning import Parameter, show_setting
 
@@ -62,6 +58,11 @@ WINNERS: Final = "winner"
 def _answer(data: RunData) -> str:
     result = tuned(data)
     return "" if result is None else result.headline
+
+
+def _cards(data: RunData) -> Iterator[Card]:
+    result = tuned(data)
+    return iter(()) if result is None else cards(result)
 
 
 def _write(data: RunData) -> None:
@@ -93,6 +94,7 @@ def _ledger_line(result: TuningResult, entry: SettingEntry, number: int, called:
     interval = interval_words(effect)
     texts = {
         "ratio": f"{change_figure(effect)}{f' ({interval})' if interval else ''}",
+        "smallest": could_be_shown(effect) or UNKNOWN,
         "scope": result.needs(entry.variant),
         "gateway_cpu": cpu_words(entry.gateway_cpu),
         "storage_cpu": cpu_words(entry.storage_cpu),
@@ -268,7 +270,7 @@ def _topic(data: RunData) -> Topic | None:
             for card in cards(result)
         ),
         slides=tuple(_effects(result)),
-        backup=tuple(_ledger_slides(result)),
+        backup=(_ledger_slide(data, result),) if result.table.entries else (),
         doubts=tuple(doubts),
         meaning=tuple(meaning),
     )
@@ -313,35 +315,27 @@ def _bar(ratio: Ratio, name: str, effect: Effect) -> Point:
     )
 
 
-def _ledger_slides(result: TuningResult) -> Iterator[Slide]:
+def _ledger_slide(data: RunData, result: TuningResult) -> Slide:
     """All settings with their effects and verdicts."""
-    entries = result.by_gain
-    if not entries:
-        return
-    short = short_names([entry.name for entry in entries])
-    lines = []
-    for entry in entries:
-        cells: list[str | SlideCell] = [short[entry.name]]
-        for effect in entry.effects:
-            interval = interval_words(effect)
-            cells.append(f"{change_figure(effect)}{f' ({interval})' if interval else ''}")
-            cells.append(could_be_shown(effect) or UNKNOWN)
-        verdict = f"{SIGNS[entry.verdict]} {entry.verdict}"
-        cells.append(SlideCell(verdict, ink=VERDICT_INKS.get(entry.verdict, INK)))
-        cells += [cpu_words(entry.gateway_cpu), str(entry.trials)]
-        lines.append(cells)
-    head = [part for called in result.called for part in (upper(called), "would be found")]
-    counts = Counter(entry.verdict for entry in entries)
+    counts = Counter(entry.verdict for entry in result.table.entries)
     better, worse = counts["better"] or "None", counts["worse"] or "none"
-    yield Slide(
-        title=f"{better} of {counted(len(entries), 'setting')} better, {worse} worse",
-        table=table_of(("Setting", *head, "Verdict", "Gateway CPU", "Trials"), lines),
+    grid = _tried(data, "", result.by_gain, left_out=("storage_cpu", "scope"))
+    lines = [
+        [
+            SlideCell(cell, ink=VERDICT_INKS.get(cell[2:], INK)) if head == "Verdict" else cell
+            for head, cell in zip(grid.head, line, strict=True)
+        ]
+        for line in grid.lines
+    ]
+    return Slide(
+        title=f"{better} of {counted(counts.total(), 'setting')} better, {worse} worse",
+        table=table_of(grid.head, lines),
         foot="Compared with the baseline beside each trial. ~: not significant. In brackets: 95 % "
-        "interval. Would be found: the smallest effect that so many trials find 8 times in 10.",
+        "interval. Detectable: the smallest effect that so many trials find 8 times in 10.",
     )
 
 
-# The page.
+# The sections of the page.
 
 
 NOTES: Final = 3
@@ -349,64 +343,102 @@ NOTES: Final = 3
 BEST: Final = 5
 """How many better settings get a sentence at the top."""
 
+_TRIED: Final = {
+    "name": "Setting",
+    "objective": "Objective",
+    "ratio": "Change",
+    "smallest": "Detectable",
+    "verdict": "Verdict",
+    "gateway_cpu": "Gateway CPU",
+    "storage_cpu": "Storage CPU",
+    "trials": "Trials",
+    "scope": "Needs",
+}
+_OF_WINNER: Final = (
+    *("Objective", "Alone, in trials", "On fresh deployments", "95 % interval", "Visits"),
+    "Verdict",
+)
+_METHOD: Final = """
+With several objectives, a setting is better if it is better in one and worse in none.
 
-def tuning_page(data: RunData, result: TuningResult, gallery: Gallery) -> str:
-    """Render the page; it links to the confirmation's report relative to the `derived` folder."""
-    manifest, plan, run = data.manifest, data.plan, result.run
-    baseline, charts = result.table.baseline.name, gallery.of("figures")
-    return render(
-        "tuning.html.j2",
-        charts,
-        plan.layouts[:1],
-        manifest=manifest,
-        plan=plan.model_copy(
-            update={"layouts": tuple(one for one in plan.layouts if one.name == baseline)}
-        ),
-        plan_yaml=data.store.plan_yaml(),
-        result=result,
-        run=run,
-        tuning=run.tuning,
-        table=result.table,
-        baseline=baseline,
-        lead=_lead(result),
-        cards=list(cards(result)),
-        sentences=tuple(_sentences(result)),
-        called=result.called,
-        entries=result.by_gain,
-        signs=SIGNS,
-        needs=result.needs,
-        change=change_figure,
-        gain=lambda effect: effect.ratio and METRICS[effect.metric].gain(effect.ratio.value),
-        percent=show_percent,
-        interval=interval_words,
-        detectable=could_be_shown,
-        cpu=cpu_words,
-        tornados=[chart for chart in charts if chart.key.startswith("tornado")],
-        drift=[chart for chart in charts if not chart.key.startswith("tornado")],
-        notes=NOTES,
-        defaults=[one.default_at(run.release) for one in run.tuning.parameters],
-        tried=[_tried(result, one) for one in run.tuning.parameters],
-        setting=show_setting,
-        confirmed=tuple(_confirmed(result)),
-        confirmation_link=_link(data, result),
-        invalid=tuple(_invalid(result)),
-        limits=tuple(_limits(data, baseline)),
-        threshold=run.tuning.threshold,
-        ratio=show_ratio,
-        facts={
-            sheet.title: sheet.facts
-            for sheet in manifest.sheets
-            if sheet.layout in (None, baseline)
-        },
-        differing=tuple(_differing(data, result, baseline)),
-        configs=[one for one in manifest.configs if one.layout == baseline],
-        attested=sameness(data.attested, [baseline]),
-        command=shlex.join(manifest.command),
-        gaps=(*data.gaps, *gallery.left_out),
-        turns=[event for event in data.events if event.kind in NOTABLE_EVENTS],
-        effects=effects_grid(data.comparison, over="trials", subject="setting"),
-        claim_trials=REPEATS_FOR_A_CLAIM,
+A trial is every step of the reduced suite once, with one setting. Before it, only what the setting
+needs was restarted; the deployment, its buckets and its data stayed.
+
+Each trial is compared with the baseline’s trials before and after it in the same round,
+interpolated by time on logarithms. Whatever slows down or speeds up the entire machine affects both
+and cancels out.
+
+A setting is clear, and tried no more, when its entire interval lies beyond what matters or within
+it.
+
+No effect found: these trials found none; one too small for them to find may exist. Too small to
+matter: the interval lies within what matters, or the effect is significant but smaller than that.
+“Detectable” is how large an effect would have been found in 8 of 10 such tunings.
+
+CPU is in CPU seconds per operation of gateway hosts, and of hosts that store data, relative to the
+baseline next to it in time. ~: the interval includes “no change”.
+"""
+
+
+def _sections(data: RunData) -> Iterator[Section]:
+    result = tuned(data)
+    if result is None:
+        return
+    table, baseline = result.table, result.table.baseline.name
+    parts = [Part(text=_lead(result), sentences=list(_findings(result)))]
+    if table.entries:
+        interval = f" (95 % over all {table.looks} looks)" if table.looks > 1 else " (95 %)"
+        caption = (
+            f"Each setting vs the trials of {baseline} next to it in time, by gain: change with "
+            f"its interval{interval}. ~: no difference found. In brackets: not enough trials for "
+            "a claim. The same data are in ledger.csv."
+        )
+        parts.append(Part(grids=[_tried(data, caption, result.by_gain)]))
+    else:
+        parts.append(Part(text="No setting has a trial yet."))
+    parts += [Part(title=chart.title, chart=chart.key) for chart in tornados(result)]
+    yield Section("trials", "Results of the trials", parts)
+    if result.winner is not None:
+        yield from _winner_sections(data, result)
+    none = "Measured change, its interval, and the smallest effect that would have been found."
+    words = result.without_effect_words or "Every setting tried often enough has an effect."
+    parts = [Part(text=words)]
+    if table.without_effect:
+        parts.append(Part(grids=[_tried(data, none, table.without_effect)]))
+    yield Section("no-effect", "No effect found", parts, folded=True)
+    if result.refused:
+        refused = [
+            (entry.name, f"{SIGNS[entry.verdict]} {entry.verdict}", "; ".join(_notes(entry)))
+            for entry in result.refused
+        ]
+        what = "Settings that broke a constraint, or with which the gateway did not work."
+        grid = Grid(what, ("Setting", "Verdict", "Why"), refused, bad=range(len(refused)))
+        yield Section("refused", "Not allowed or failed", [Part(grids=[grid])], folded=True)
+    parameters = Grid(
+        "What each parameter does, from the tuning file and its sources, and what was measured.",
+        ("Parameter", "Default", "Here", "What it does", "Tried"),
+        [_parameter(result, one) for one in result.run.tuning.parameters],
     )
+    title = "The parameters and what is known about them"
+    yield Section("parameters", title, [Part(grids=[parameters])], folded=True)
+    yield Section("drift", "Every trial, in order of time", [Part(chart="drift")], folded=True)
+    yield Section("method", "Method", [Part(sentences=list(_method(result)))], folded=True)
+    left_out = Grid(
+        "Trials that failed, and figures that are not valid. They are part of no difference.",
+        ("Trial", "Setting", "Objective", "Why"),
+        list(_left_out(result)),
+        [0],
+    )
+    words = "" if left_out.lines else "Every trial succeeded, and all their figures count."
+    parts = [Part(text=words), Part(grids=[left_out])]
+    yield Section("left-out", "What does not count", parts, folded=True)
+    differing = Grid(
+        "What differed with each setting, as reported by the daemons.",
+        ("Setting", "Fact", "Baseline", "With it"),
+        list(_differing(data, result)),
+    )
+    if differing.lines:
+        yield Section("differing", "What differed", [Part(grids=[differing])], folded=True)
 
 
 def _lead(result: TuningResult) -> str:
@@ -425,7 +457,7 @@ def _lead(result: TuningResult) -> str:
     )
 
 
-def _sentences(result: TuningResult) -> Iterator[str]:
+def _findings(result: TuningResult) -> Iterator[str]:
     """What helps, the winner, whether it was confirmed, and how the machine drifted."""
     for entry in result.better[:BEST]:
         first, *others = (one.text for one in entry.effects)
@@ -440,15 +472,56 @@ def _sentences(result: TuningResult) -> Iterator[str]:
     yield from result.drift_words
 
 
-def _tried(result: TuningResult, parameter: Parameter) -> list[tuple[SettingEntry, str, str]]:
-    """The settings of a parameter alone, each with its value and changes."""
-    tried = []
-    for entry in result.table.entries:
-        if result.parameters(entry.variant) == [parameter]:
-            changes = [change_words(effect) for effect in entry.effects if effect.ratio is not None]
-            value = show_setting(entry.variant.settings[parameter.key])
-            tried.append((entry, value, "; ".join(changes)))
-    return tried
+def _tried(
+    data: RunData,
+    caption: str,
+    entries: Sequence[SettingEntry],
+    left_out: Sequence[str] = (),
+) -> Grid:
+    """The ledger's lines of these settings, in their order, without the columns left out."""
+    by_name = {entry.variant.name: entry for entry in entries}
+    places = list(by_name)
+    lines = []
+    for one in _ledger(data):
+        entry = by_name.get(str(one.cells["arm"]))
+        if entry is not None:
+            shown = {**one.shown, "verdict": f"{SIGNS[entry.verdict]} {entry.verdict}"}
+            lines.append(one.showing(shown))
+    lines.sort(key=lambda one: places.index(str(one.cells["arm"])))
+    heads = {name: head for name, head in _TRIED.items() if name not in left_out}
+    return sortable(caption, Filled(LEDGER, tuple(lines)), heads)
+
+
+def _winner_sections(data: RunData, result: TuningResult) -> Iterator[Section]:
+    files = [(fragment.name, fragment.text) for fragment in result.to_paste]
+    chosen = Part(
+        text=result.winner_words,
+        sentences=() if files else result.chosen,
+        files=files,
+        foot="The same files are in derived/winner." if files else "",
+    )
+    title = "Settings to paste" if files else "Settings that were chosen"
+    yield Section("winner", title, [chosen])
+    found = result.confirmation
+    good = found is not None and found.confirmed
+    parts = [
+        Part(
+            title="▲ Confirmed" if good else "× Not confirmed",
+            text="A winner is chosen for its figures, which therefore flatter it. Here it was "
+            f"compared with {result.table.baseline.name} again, on fresh deployments and data that "
+            "had no part in the choice.",
+            sentences=[result.confirmation_words],
+        )
+    ]
+    lines = list(_confirmed(result))
+    if found is not None and lines:
+        caption = "Each of its settings alone, and all of them together on fresh deployments."
+        report = found.folder / "derived" / "report.html"
+        link = f"../{report.relative_to(data.store.folder).as_posix()}" if report.exists() else ""
+        foot = "The report of that run" if link else ""
+        grid = Grid(caption, _OF_WINNER, lines, range(1, 5))
+        parts.append(Part(grids=[grid], foot=foot, link=link))
+    yield Section("confirmation", "Confirmation", parts)
 
 
 def _confirmed(result: TuningResult) -> Iterator[tuple[str, ...]]:
@@ -479,14 +552,59 @@ def _confirmed(result: TuningResult) -> Iterator[tuple[str, ...]]:
         yield (called, alone or UNKNOWN, *fresh)
 
 
-def _link(data: RunData, result: TuningResult) -> str:
-    found = result.confirmation
-    if found is None or not (found.folder / "derived" / "report.html").exists():
-        return ""
-    return f"../{found.folder.relative_to(data.store.folder).as_posix()}/derived/report.html"
+def _notes(entry: SettingEntry) -> list[str]:
+    more = len(entry.notes) - NOTES
+    return [*entry.notes[:NOTES], *([f"and {more} more, in ledger.csv"] if more > 0 else [])]
 
 
-def _invalid(result: TuningResult) -> Iterator[tuple[str, ...]]:
+def _parameter(result: TuningResult, one: Parameter) -> tuple[str, ...]:
+    default, settings = one.default_at(result.run.release), result.run.layout_settings
+    does = [one.effect, *([f"Trap: {one.trap}"] if one.trap else [])]
+    does += [f"({one.reference})"] if one.reference else []
+    tried = []
+    for entry in result.table.entries:
+        if result.parameters(entry.variant) == [one]:
+            changes = [change_words(effect) for effect in entry.effects if effect.ratio is not None]
+            said = f" ({'; '.join(changes)})" if changes else ""
+            value = show_setting(entry.variant.settings[one.key])
+            tried.append(f"{value}: {SIGNS[entry.verdict]} {entry.verdict}{said}")
+    return (
+        f"{one.key} ({one.option})" if one.option not in ("", one.key) else one.key,
+        UNKNOWN if default is None else show_setting(default),
+        show_setting(settings[one.key]) if one.key in settings else UNKNOWN,
+        " ".join(does),
+        "; ".join(tried),
+    )
+
+
+def _method(result: TuningResult) -> Iterator[str]:
+    trials, looks, threshold = (
+        result.run.tuning.trials,
+        result.table.looks,
+        result.run.tuning.threshold,
+    )
+    yield f"Objectives: {'; '.join(result.called)}."
+    yield from (" ".join(text.split()) for text in _METHOD.split("\n\n"))
+    yield (
+        f"Each round tries the baseline, up to {trials.baseline_every} settings in an order drawn "
+        "from the seed, the baseline again, and so on to its end. Rounds measured: "
+        f"{result.rounds}."
+    )
+    yield (
+        "Intervals and p are Student’s t of the log ratios over a setting’s trials. A setting is "
+        f"first looked at after {trials.least} trials and after each round up to {trials.most}: "
+        f"{counted(looks, 'look')} at most, so p is multiplied by {looks} and intervals are at "
+        f"{100 - 5 / looks:.3g} %. q is p corrected for all tests of the tuning (Benjamini and "
+        "Hochberg); a difference is significant if q is below 0.05. Fewer than "
+        f"{REPEATS_FOR_A_CLAIM} trials make no claim."
+    )
+    yield (
+        f"What matters: throughput that differs by {show_ratio(threshold.throughput_ratio)} or "
+        f"more, a p90 that differs by {show_ratio(threshold.p90_ratio)} or more."
+    )
+
+
+def _left_out(result: TuningResult) -> Iterator[tuple[str, ...]]:
     names = {one.variant.name: one.name for one in result.table.entries}
     setting = {one.number: names.get(one.arm.name, one.arm.name) for one in result.trials}
     for trial in result.trials:
@@ -497,16 +615,8 @@ def _invalid(result: TuningResult) -> Iterator[tuple[str, ...]]:
             yield str(one.trial + 1), setting[one.trial], result.called[one.objective], one.why
 
 
-def _limits(data: RunData, baseline: str) -> Iterator[tuple[str, str]]:
-    for row in data.rows:
-        if row.layout == baseline and row.saturated:
-            workers = counted(row.workers, "worker")
-            yield f"{row.workload}: {row.operation} at {workers}", row.saturated
-
-
-def _differing(
-    data: RunData, result: TuningResult, baseline: str
-) -> Iterator[tuple[str, str, str, str]]:
+def _differing(data: RunData, result: TuningResult) -> Iterator[tuple[str, str, str, str]]:
+    baseline = result.table.baseline.name
     names = {entry.variant.name: entry.name for entry in result.table.entries}
     before: dict[str, str] = {}
     for sheet in data.manifest.sheets:
@@ -527,6 +637,8 @@ FEATURE: Final = Feature(
         "tornado": ChartKind(tornado_charts, runs=("comparison", "tuning")),
         "drift": ChartKind(drift_chart, runs=("tuning",)),
     },
+    sections=_sections,
+    cards=_cards,
     topic=_topic,
     write=_write,
 )

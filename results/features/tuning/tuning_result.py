@@ -30,9 +30,8 @@ from weighbridge.results.figures.statistics import (
 )
 from weighbridge.results.figures.summary import Row, rows_of
 from weighbridge.results.figures.visit import JudgedStep
-from weighbridge.results.judge.comparing import judge
+from weighbridge.results.judge.comparing import comparable, effect_of, judge, reason, with_test
 from weighbridge.results.judge.comparison import Comparison, Effect, kind_of, subjects
-from weighbridge.results.judge.contrast import comparable, effect_of, reason, with_test
 from weighbridge.results.judge.run_data import RunData, of_run
 from weighbridge.results.judge.words import Card, did, opening, strength
 from weighbridge.results.numbers import (

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM
 from weighbridge.results.figures.summary import Row
+from weighbridge.results.judge.comparing import reason
 from weighbridge.results.judge.comparison import Effect
-from weighbridge.results.judge.contrast import reason
 from weighbridge.results.judge.leads import faster
 from weighbridge.results.judge.words import group_name, headline
 from weighbridge.results.numbers import counted, show_figure, show_ratio, upper

@@ -14,8 +14,8 @@ from itertools import permutations
 from typing import Any, Final, Literal
 
 from weighbridge.results.figures.doubt import graves, touching
-from weighbridge.results.figures.metric import show_latency
 from weighbridge.results.figures.metrics import METRICS, MetricKey
+from weighbridge.results.figures.reading import show_latency
 from weighbridge.results.figures.service_level import may_rank
 from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM
 from weighbridge.results.figures.summary import Row, shown
@@ -255,7 +255,6 @@ def _lines(counts: Sequence[int], scale: AxisScale, metric: MetricKey, *, binned
     joined = "isValid(datum._stretch)"
     interval = f"{joined} && isValid(datum.{low}) && isValid(datum.{high})"
     band = layer("area", "band", interval, y=low, y2=high, detail="_stretch")
-    band["mark"]["clip"] = True
     repeats, *marks = _marks(metric, "y", binned=binned)
     path = layer("line", "path", joined, y=METRICS[metric].column, detail="_stretch")
     return {
@@ -290,7 +289,6 @@ def _marks(metric: MetricKey, along: Literal["x", "y"], *, binned: bool) -> list
     repeats["transform"].append({"flatten": ["each"]})
     whole = f"datum._alone && isValid(datum.{low}) && isValid(datum.{high})"
     interval = layer("rule", "interval", whole, **{along: low, to: high})
-    interval["mark"]["clip"] = True
     layers = [repeats, interval]
     for name in ("", "_max") if binned else ():
         ends = {along: f"_low{name}", to: f"_high{name}"}

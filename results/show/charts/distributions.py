@@ -38,6 +38,8 @@ _ODDS: Final = {**{key: 100 / (100 - percent) for key, percent in PERCENTILES.it
 """Places on the scale of 1 / (1 - p); that of the slowest request stands for all of them."""
 SHARES: Final = tuple(range(1, 100))
 """The percentages drawn; every second one of a single repeat."""
+LISTED: Final = (1, 5, 10, 25, 50, 75, 90, 95, 99)
+"""The percentages that a page lists, of all repeats together."""
 APART: Final = 2.0
 """The least ratio of latencies above and below a gap that separates two groups of requests."""
 BETWEEN: Final = 4
@@ -300,6 +302,7 @@ def _share_panel(kind: KindLatencies) -> Panel:
     ends = [us / 1000 for one in repeats for percent in (1, 99) if (us := one.within_us(percent))]
     x = AxisScale.logarithmic(ends, "ms (log scale)")
     y = AxisScale(high=100.0, ticks=(0.0, 25.0, 50.0, 75.0, 100.0), title="share of requests done")
+    rows = [row for layout in kind.layouts for row in _share_rows(kind, layout)]
     layers = []
     for style in ("uncounted", "unsure", "faint", "path"):
         line = layer("line", style, f"datum._line == '{style}'", order="percent")
@@ -310,7 +313,8 @@ def _share_panel(kind: KindLatencies) -> Panel:
         key=kind.key,
         title=kind.title,
         finding=_share_said(kind),
-        rows=[row for layout in kind.layouts for row in _share_rows(kind, layout)],
+        rows=rows,
+        listed=[row for row in rows if row["repeat"] is None and row["percent"] in LISTED],
         spec={
             "encoding": {
                 "x": {**x.encoding(grid=True), "field": "latency_ms"},

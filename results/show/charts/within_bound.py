@@ -126,7 +126,9 @@ def _finding(drawn: Sequence[BoundPanel]) -> str:
             # Of a layout that may serve more no gap is known.
             rank = (len(data.rates) > 1, not slow.at_least, ratio)
             findings.append((rank, upper(data.finding(f" for {data.about}"))))
-    return max(findings, default=((), "How p90 rises with throughput"))[1]
+    if not findings:
+        return "How p90 rises with throughput"
+    return max(findings, key=lambda pair: pair[0])[1]
 
 
 def _rate(one: Served) -> str:

@@ -21,7 +21,7 @@ from weighbridge.results.features.agreement import (
     causes,
     sentences,
 )
-from weighbridge.results.figures.metric import Interval
+from weighbridge.results.figures.reading import Interval
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.comparing import compare
 from weighbridge.results.judge.comparison import Verdict

@@ -30,7 +30,7 @@ from weighbridge.results.features.overload import (
 from weighbridge.results.features.step_details import endpoint_grid
 from weighbridge.results.features.variants import CompleteListing, complete_listings
 from weighbridge.results.figures.doubt import Doubt
-from weighbridge.results.figures.metric import MetricFigure
+from weighbridge.results.figures.reading import MetricFigure
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.figures.validity import judge
 from weighbridge.results.figures.visit import Point, visit

@@ -21,7 +21,7 @@ from made_up import BEYOND_US, BIN_US, binned
 from sleep_data import SLEEP
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results.figures import statistics as probability
-from weighbridge.results.figures.metric import (
+from weighbridge.results.figures.reading import (
     Interval,
     highest,
     middle,

@@ -21,7 +21,7 @@ from made_rows import (
 )
 from made_up import COLUMNS, fake_measurement
 from weighbridge.results.figures.doubt import Doubt
-from weighbridge.results.figures.metric import MetricFigure
+from weighbridge.results.figures.reading import MetricFigure
 from weighbridge.results.figures.service_level import (
     Served,
     Stop,

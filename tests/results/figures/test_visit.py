@@ -11,8 +11,8 @@ from fake_run import WORKLOADS, fake_run
 from made_rows import altered, present, summarize
 from made_up import fake_measurement
 from weighbridge.results.derivation import derive
-from weighbridge.results.figures.metric import OutageFigures
 from weighbridge.results.figures.reading import (
+    OutageFigures,
     Reading,
     Times,
     bounded,

@@ -11,19 +11,20 @@ import pytest
 from compared_rows import FIVE, GRAVE, MILD, WIDE, cell, row, times
 from made_rows import altered, changed, made_point, made_points, present
 from weighbridge.results.figures.doubt import Doubt, PairDoubt
-from weighbridge.results.figures.metric import MetricFigure
 from weighbridge.results.figures.metrics import METRICS
+from weighbridge.results.figures.reading import MetricFigure
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.figures.use import Resource
-from weighbridge.results.judge.comparing import compare, judge
-from weighbridge.results.judge.comparison import Comparison, Effect, Verdict
-from weighbridge.results.judge.contrast import (
+from weighbridge.results.judge.comparing import (
     TOGETHER,
     at_workers,
+    compare,
     contrasts,
     correlation,
+    judge,
     over_all,
 )
+from weighbridge.results.judge.comparison import Comparison, Effect, Verdict
 from weighbridge.results.run.step import UNLIKE
 from weighbridge.suites import Bounds, Fault
 
@@ -214,7 +215,7 @@ def test_at_most_6_in_100_runs_of_a_layout_vs_itself_make_any_claim(
     repeats: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The rank test decides nothing, and takes most of the time.
-    monkeypatch.setattr("weighbridge.results.judge.contrast.rank_p", lambda _a, _b: 1.0)
+    monkeypatch.setattr("weighbridge.results.judge.comparing.rank_p", lambda _a, _b: 1.0)
     draw, claims = random.Random(2014), 0
     for _ in range(1000):
         # Throughput and p90 with independent noise: together they claim more often than with shared
@@ -475,7 +476,7 @@ def test_intervals_by_the_rule_hold_truth_in_95_of_100_whatever_blocks_do(
     blocks: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The rank test decides nothing, and takes most of the time.
-    monkeypatch.setattr("weighbridge.results.judge.contrast.rank_p", lambda _a, _b: 1.0)
+    monkeypatch.setattr("weighbridge.results.judge.comparing.rank_p", lambda _a, _b: 1.0)
     held = [
         present(effect.ratio).open
         for run in range(150)

@@ -17,6 +17,7 @@ from weighbridge.results.run.step import Second, StepResult
 from weighbridge.results.run.store import RunStore
 from weighbridge.results.show.chart import NOT_COMPARABLE, Chart
 from weighbridge.results.show.charts.distributions import (
+    LISTED,
     SHARES,
     gap,
     percentile_chart,
@@ -226,6 +227,9 @@ def test_two_groups_of_requests_are_distinguished_from_a_wide_spread() -> None:
     assert chart.finding.startswith("64 kB reads on swift form two groups: ")
     medians = [cell for cell in csv.DictReader(io.StringIO(chart.csv)) if not cell["repeat"]]
     assert [int(cell["percent"]) for cell in medians] == list(SHARES)
+    head, *lines = chart.panels[0].table
+    listed = [int(line[head.index("percent")]) for line in lines]
+    assert listed == list(LISTED), "a page lists what can be read"
 
 
 def test_captions_say_how_many_repeats_count() -> None:

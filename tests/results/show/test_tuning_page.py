@@ -195,7 +195,7 @@ def test_pages_of_incomplete_tunings_claim_nothing(tmp_path: Path, rounds: int, 
     some = (*FEW, *KNOBS[-2:])
     run = fake_tuning(tmp_path, FakeCourse(rounds=rounds, state=state, choose=False), knobs=some)  # type: ignore[arg-type]  # as they are
     page = page_of(run)
-    assert f"This tuning is not complete: {state}." in page
+    assert f"This run is not complete: {state}." in page
     verdicts = {one.verdict for one in tuned(run).table.entries}
     assert verdicts <= {"provisional", "failed", "not allowed"}
     assert "fewer than 5 trials" in page if rounds else "No setting has been tried yet" in page

@@ -19,7 +19,7 @@ from weighbridge.common.structure import Level
 from weighbridge.results.features.layers import ceiling_lines
 from weighbridge.results.features.staircase import LayerStep, Staircase
 from weighbridge.results.figures.doubt import Doubt
-from weighbridge.results.figures.metric import MetricFigure
+from weighbridge.results.figures.reading import MetricFigure
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.comparing import compare
 from weighbridge.results.numbers import show_figure

@@ -450,12 +450,14 @@ def test_summaries_that_would_overwrite_each_other_or_a_run_are_refused_before_a
     manifest = (other / "manifest.json").read_text()
     link = tmp_path / "link"
     link.symlink_to(other)
-    same, out = tmp_path / "same", tmp_path / "out"
+    same, out, edited = tmp_path / "same", tmp_path / "out", tmp_path / "edited.html"
+    edited.touch()
     for arguments, fault in (
         (("--junit", same, "--markdown", tmp_path / "x" / ".." / "same"), "--junit .*is also --m"),
-        (("--junit", link / "manifest.json"), "--junit .*is in the folder of the run"),
+        (("--junit", link / "manifest.json"), "manifest.json: is in the folder of the run"),
         (("--html", other / "derived" / "page.html"), "--html .*is in the folder of the run"),
         (("--markdown", out / "effects.csv", "--out", out), "is also effects.csv of --out"),
+        (("--html", edited), "edited.html: exists already"),
     ):
         with pytest.raises(UsageError, match=fault):
             run(0, run_folder, other, *arguments)

@@ -170,6 +170,35 @@ def test_existing_files_are_replaced_only_on_request_and_a_close_format_is_sugge
     assert "did you mean 'csv'" in err
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "slides RUN --force --out RUN/steps.jsonl",
+        "export RUN --to json --force --out LINK/manifest.json",
+        "export RUN --to csv --out RUN",
+        "charts RUN --out RUN/logs",
+        "compare-runs RUN RUN --out RUN/logs",
+        "compare-runs LINK LINK --force --junit RUN/steps.jsonl",
+        "history RUN --out RUN/logs",
+        "init suite --force RUN/plan.yaml",
+        "import-cosbench x --out RUN/new.yaml",
+        "compare --out RUN",
+        "baseline --out RUN",
+        "capabilities rgw-beast --out RUN",
+        "durability rgw-beast --out RUN",
+    ],
+)
+def test_no_output_goes_among_the_records_of_a_run(
+    folder: Path, tmp_path: Path, run_cli: RunCli, words: str
+) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(folder)
+    given = words.replace("RUN", str(folder)).replace("LINK", str(link)).split()
+    _, err = run_cli(2, *given)
+    assert f"is in the folder of the run {folder.name}" in err
+    run_cli(0, "export", folder, "--to", "csv", "--force", "--out", folder / "derived" / "mine.csv")
+
+
 def slides(*arguments: str | Path) -> str:
     words = [str(argument) for argument in arguments]
     return CliRunner().invoke(slides_verb, words, catch_exceptions=False).output
@@ -192,7 +221,7 @@ def test_a_dark_talk_has_a_dark_background(folder: Path, tmp_path: Path) -> None
 def test_an_existing_deck_is_replaced_only_with_force(folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "talk.pptx"
     path.write_text("worked on")
-    with pytest.raises(UsageError, match="already exists"):
+    with pytest.raises(UsageError, match="exists already"):
         slides(folder, "--out", path)
     assert path.read_text() == "worked on"
     slides(folder, "--out", path, "--force")
