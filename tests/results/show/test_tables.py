@@ -110,7 +110,7 @@ def test_a_table_is_read_back_from_parquet_unchanged_with_its_types(
     filled: dict[str, Filled], name: str, tmp_path: Path
 ) -> None:
     one = filled[name]
-    if name not in ("attestation", "events", "kept", "memory"):  # which made-up runs may lack
+    if name not in ("attestation", "events", "kept", "memory", "staircase"):  # may be lacking
         assert one.lines
     names, _, lines = read_parquet(one.parquet, tmp_path)
     assert names == [column.name for column in one.table.columns]
