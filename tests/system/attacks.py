@@ -45,7 +45,9 @@ ATTACKS: Final = {
     "a chart that fails costs the table": (
         "weighbridge/cli/test_results.py results/show/test_chart.py"
     ),
-    "text turns its direction, or is a formula": "results/show/test_tables.py",
+    "text turns its direction, forges a line, or is a formula": (
+        "results/show/test_tables.py results/test_received_folder.py::*line_of_its_own*"
+    ),
     "stray and endless files in COSBench's archive, a key in its logs": (
         "drivers/cosbench/test_archive.py"
     ),

@@ -93,7 +93,7 @@ def capabilities_verb(
     from weighbridge.results.run.reading import write_atomically
     from weighbridge.screen.terminal import console, print_line
 
-    _refuse_json(dry_run=dry_run, as_json=as_json)
+    _refuse_json(as_json=as_json, dry_run=dry_run, listing=listing)
     chosen = _chosen(api, only)
     screen = console(stderr=as_json)
     if listing:
@@ -172,9 +172,10 @@ def _chosen(apis: tuple[str, ...] | None, only: tuple[str, ...] | None) -> tuple
     )
 
 
-def _refuse_json(*, dry_run: bool, as_json: bool) -> None:
-    if dry_run and as_json:
-        raise UsageError("--dry-run prints a table; it has no --json")
+def _refuse_json(*, as_json: bool, dry_run: bool, listing: bool = False) -> None:
+    if as_json and (dry_run or listing):
+        option = "--list" if listing else "--dry-run"
+        raise UsageError(f"{option} prints a table; it has no --json")
 
 
 def _asked(
@@ -309,7 +310,7 @@ def durability_verb(
     from weighbridge.screen.terminal import console, print_line
     from weighbridge.suites import Durability
 
-    _refuse_json(dry_run=dry_run, as_json=as_json)
+    _refuse_json(as_json=as_json, dry_run=dry_run)
     screen = console(stderr=as_json)
     hosts = selection.hardware_named(hardware)
     named = [selection.layout_named(name, hosts) for name in dict.fromkeys(layouts)]

@@ -23,9 +23,8 @@ from weighbridge.results.features.tuning.tuning_result import (
     short_names,
     tuned,
 )
-from weighbridge.results.figures.doubt import doubt_words, graves
+from weighbridge.results.figures.doubt import ACKNOWLEDGED, CUTS_THAT_LOST, doubt_words, graves
 from weighbridge.results.figures.metrics import METRICS, Metric
-from weighbridge.results.figures.power_mark import ACKNOWLEDGED, CUTS_THAT_LOST
 from weighbridge.results.figures.summary import Row, shown
 from weighbridge.results.figures.use import limit_brief, saturated
 from weighbridge.results.judge.comparing import ALWAYS

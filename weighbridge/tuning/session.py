@@ -28,7 +28,7 @@ from weighbridge.results import derive
 from weighbridge.results.derivation import Derived
 from weighbridge.results.features.tuning.setting_table import SettingEntry, SettingTable
 from weighbridge.results.features.tuning.tuning_result import confirmation_folder
-from weighbridge.results.figures.visit import (
+from weighbridge.results.figures.summary import (
     JudgedStep,
     read_visit,
     read_visits,

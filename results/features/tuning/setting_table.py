@@ -34,7 +34,7 @@ from weighbridge.results.figures.statistics import (
     signed_rank_p,
     student_tail,
 )
-from weighbridge.results.figures.visit import JudgedStep, Point
+from weighbridge.results.figures.summary import JudgedStep, Point
 from weighbridge.results.judge.comparison import Effect, Verdict, requests_of
 from weighbridge.results.numbers import counted, show_figure, show_p, show_percent
 from weighbridge.results.run import EntryVerdict, LayoutVariant, StepKey, Trial, TuningRun
