@@ -85,7 +85,7 @@ ATTACKS: Final = {
     "a server's storage URL is no URL": (
         "common/test_exchange.py::*storage_url* drivers/locust/test_client.py::*storage_url*"
     ),
-    "a local user fills the page of a run": "weighbridge/screen/test_live_page.py",
+    "a local user fills the page of a run": "weighbridge/test_live_page.py",
     "an interrupt or a lost terminal is an internal error": (
         "common/test_cleanup.py weighbridge/test_command.py::*imports* "
         "weighbridge/test_command.py::*terminal_that*"

@@ -89,11 +89,11 @@ def compare_runs_verb(
     from weighbridge.documents import ComparedRunsDocument
     from weighbridge.results.features.compare_runs import summarize
     from weighbridge.results.features.run_guard import read_compared_run
+    from weighbridge.results.outcome import print_comparison, print_verdict
     from weighbridge.results.run.reading import make_folder, refuse_existing, write_atomically
     from weighbridge.results.show.pictures import DRAWING
+    from weighbridge.results.show.terminal import console, print_line
     from weighbridge.results_output import print_document
-    from weighbridge.screen.comparison_outcome import print_comparison, print_verdict
-    from weighbridge.screen.terminal import console, print_line
 
     asked = {"--html": html, "--markdown": markdown, "--junit": junit}
     _refuse_targets(asked, out, (a, b, *history))
@@ -251,11 +251,11 @@ def history_verb(
     )
     from weighbridge.results.features.run_guard import refuse_unknown
     from weighbridge.results.features.run_series import OTAVA
+    from weighbridge.results.outcome import print_history, print_verdict
     from weighbridge.results.run.reading import make_folder, write_atomically
     from weighbridge.results.show.pictures import DRAWING
+    from weighbridge.results.show.terminal import console, print_line
     from weighbridge.results_output import draw, print_document
-    from weighbridge.screen.comparison_outcome import print_history, print_verdict
-    from weighbridge.screen.terminal import console, print_line
 
     need(OTAVA, "duckdb", DRAWING)
     facts, program = split(despite), version("weighbridge")

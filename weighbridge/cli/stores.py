@@ -91,7 +91,7 @@ def capabilities_verb(
     from weighbridge.conductor.interruption import interruptible
     from weighbridge.gateways.capabilities.matrix import CapabilityMatrix, matrix_csv
     from weighbridge.results.run.reading import write_atomically
-    from weighbridge.screen.terminal import console, print_line
+    from weighbridge.results.show.terminal import console, print_line
 
     _refuse_json(as_json=as_json, dry_run=dry_run, listing=listing)
     chosen = _chosen(api, only)
@@ -209,7 +209,7 @@ def _print_asking(
 
 def print_list(capabilities: tuple[Capability, ...], screen: Console) -> None:
     """Print what is asked."""
-    from weighbridge.screen.terminal import print_table
+    from weighbridge.results.show.terminal import print_table
 
     rows = [(one.key, one.group, one.title, one.asks) for one in capabilities]
     print_table(screen, ("key", "group", "capability", "asks"), rows)
@@ -220,7 +220,7 @@ def print_matrix(
 ) -> None:
     """Print the table, its footnotes, what has died and what is left."""
     from weighbridge.gateways.capabilities.matrix import LEGEND, cell, footnotes
-    from weighbridge.screen.terminal import print_line, print_table
+    from weighbridge.results.show.terminal import print_line, print_table
 
     names = [one.layout for one in matrix.layouts]
     for api in dict.fromkeys(one.api for one in capabilities):
@@ -302,12 +302,12 @@ def durability_verb(
     from weighbridge.conductor.plan import refuse_same_names
     from weighbridge.documents import DurabilityDocument
     from weighbridge.results.features.durability import durability_of, durability_section
+    from weighbridge.results.outcome import print_section
     from weighbridge.results.run.durability import read_cuts
     from weighbridge.results.run.store import lock_run_folder
+    from weighbridge.results.show.terminal import console, print_line
     from weighbridge.results_output import print_document
     from weighbridge.run import alone
-    from weighbridge.screen.outcome import print_section
-    from weighbridge.screen.terminal import console, print_line
     from weighbridge.suites import Durability
 
     _refuse_json(as_json=as_json, dry_run=dry_run)

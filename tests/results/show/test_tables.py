@@ -45,7 +45,7 @@ from weighbridge.results.show.table import (
     line,
 )
 from weighbridge.results.show.tables import EFFECTS, SUMMARY, tables
-from weighbridge.screen.terminal import InertConsole
+from weighbridge.results.show.terminal import InertConsole
 
 HOSTILE = '"; DROP TABLE steps; --\n\x00|&\\end{table}\t∞'
 
