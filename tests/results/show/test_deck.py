@@ -133,24 +133,21 @@ def test_whiskers_reach_the_ends_of_intervals_within_the_axis(shown: Any, planne
     assert checked > 4
 
 
-def test_every_chart_has_an_alternative_text_and_ids_that_the_standard_allows(shown: Any) -> None:
-    for slide in shown.slides:
-        for shape in slide.shapes:
-            if shape.has_chart:
-                about = shape.element.nvGraphicFramePr.cNvPr.get("descr")
-                assert about.startswith(slide.shapes.title.text)
-                ids = [one.get("val") for one in shape.chart.element.iter(f"{CHART}axId")]
-                assert ids
-                assert not any(one.startswith("-") for one in ids)
-
-
-def test_nothing_reaches_beyond_the_slide_and_nothing_overlaps(shown: Any) -> None:
+def test_nothing_overlaps_and_charts_have_texts_and_ids_that_the_standard_allows(
+    shown: Any,
+) -> None:
     for slide in shown.slides:
         spots = []
         for shape in slide.shapes:
             assert min(shape.left, shape.top) >= 0
             assert shape.left + shape.width <= shown.slide_width
             assert shape.top + shape.height <= shown.slide_height
+            if shape.has_chart:
+                about = shape.element.nvGraphicFramePr.cNvPr.get("descr")
+                assert about.startswith(slide.shapes.title.text)
+                ids = [one.get("val") for one in shape.chart.element.iter(f"{CHART}axId")]
+                assert ids
+                assert not any(one.startswith("-") for one in ids)
             if shape.has_chart or shape.has_table or shape.text_frame.text:
                 spots.append(shape)
         for one, other in combinations(spots, 2):

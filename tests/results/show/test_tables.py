@@ -276,7 +276,7 @@ def test_a_run_of_bins_has_intervals_for_figures_and_nothing_for_hgrm(tmp_path: 
         produce(open_run(binned.folder), "hgrm")
 
 
-def test_times_are_in_utc_and_invalid_ones_are_refused() -> None:
+def test_times_are_in_utc_and_a_cell_that_nothing_has_is_an_error_unless_unknown() -> None:
     (at,) = columns("at time | When.")
     noon = datetime(2014, 11, 4, 12)  # noqa: DTZ001 - in UTC
     for text in ("2014-11-04T13:00:00+01:00", "2014-11-04T12:00:00Z"):
@@ -284,9 +284,6 @@ def test_times_are_in_utc_and_invalid_ones_are_refused() -> None:
     assert line(at=None).cell(at) is None
     with pytest.raises(InvalidMeasurement, match="not a time"):
         line(at="yesterday").cell(at)
-
-
-def test_a_cell_that_nothing_has_is_an_error_unless_a_source_is_unknown() -> None:
     (name,) = columns("name text | A name.")
     with pytest.raises(AttributeError, match="name"):
         line(object()).cell(name)

@@ -45,11 +45,6 @@ def deck(compared: RunData) -> Deck:
     return talk(compared)
 
 
-@pytest.fixture(scope="module")
-def tuned(tuned_run: RunStore) -> RunData:
-    return open_run(tuned_run.folder)
-
-
 def with_rows(data: RunData, rows: object) -> Deck:
     other = open_run(data.store.folder)
     other.__dict__["rows"] = tuple(rows)  # type: ignore[arg-type]
@@ -314,10 +309,10 @@ def test_layers_are_a_table_where_a_run_has_them(tmp_path: Path) -> None:
     assert "% of" in page.title
 
 
-def test_bars_of_a_tuning_are_its_effects_and_the_ledger_has_all(tuned: RunData) -> None:
-    deck = talk(tuned)
+def test_bars_of_a_tuning_are_its_effects_and_the_ledger_has_all(tuned_data: RunData) -> None:
+    deck = talk(tuned_data)
     (bars,) = slide(deck, "changes the throughput").charts[0].series
-    result = present(tuning_result.tuned(tuned))
+    result = present(tuning_result.tuned(tuned_data))
     ratios = [entry.effects[0].ratio for entry in result.table.entries]
     ordered = sorted((one for one in ratios if one is not None), key=lambda one: -one.either_way)
     assert [bar.y for bar in bars.points] == pytest.approx(
