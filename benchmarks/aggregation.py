@@ -37,9 +37,8 @@ from pathlib import Path
 
 from weighbridge.drivers.engine._native import added_histograms
 from weighbridge.results import derive
-from weighbridge.results.figures.summary import rows_of
+from weighbridge.results.figures.summary import read_visits, rows_of
 from weighbridge.results.figures.validity import judge
-from weighbridge.results.figures.visit import read_visits
 from weighbridge.results.run.histogram import Histogram
 from weighbridge.results.run.resolved import ResolvedPlan
 from weighbridge.results.run.step import Load, Measurement, Second, StepKey, StepResult, Tally

@@ -9,8 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from weighbridge.results.figures.summary import Row
-from weighbridge.results.figures.visit import Point
+from weighbridge.results.figures.summary import Point, Row
 from weighbridge.suites import Operation
 
 Array = np.ndarray

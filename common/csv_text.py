@@ -1,5 +1,6 @@
 """CSV (RFC 4180, UTF-8) with all digits, `true` and `false`, times as ISO 8601 in UTC, lists as
-JSON, empty cells for unknowns; no spreadsheet takes text for a formula (OWASP, "CSV Injection").
+JSON, empty cells for unknowns; no spreadsheet takes text for a formula (OWASP, "CSV Injection"),
+and control characters and marks that reverse text are escaped as on a terminal.
 
 Text gets a leading apostrophe if it begins with `=`, `+`, `-`, `@` (or their full-width forms,
 which spreadsheets in East Asia also obey), a tab or a line end, also after apostrophes, blanks and
@@ -17,6 +18,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
+from weighbridge.common.escaping import escape_controls
+
 _OBEYED: Final = re.compile(
     r"'*[\s\x00-\x1f\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]|'*[\t\r\n]"
 )
@@ -25,7 +28,8 @@ _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 def formula_safe(text: str) -> str:
     """The text as it goes into a cell."""
-    return f"'{text}" if _OBEYED.match(text) and not _NUMBER.fullmatch(text) else text
+    quote = "'" if _OBEYED.match(text) and not _NUMBER.fullmatch(text) else ""
+    return quote + escape_controls(text)
 
 
 def csv_cell(value: object) -> str:
@@ -33,7 +37,7 @@ def csv_cell(value: object) -> str:
     if value is None or value == ():
         return ""
     if isinstance(value, bool | tuple):
-        return json.dumps(value, ensure_ascii=False)
+        return escape_controls(json.dumps(value, ensure_ascii=False))
     if isinstance(value, datetime):
         return show_time(value)
     return repr(value) if isinstance(value, float) else formula_safe(str(value))

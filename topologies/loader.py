@@ -359,7 +359,7 @@ def _checked(document: Document, hardware: Hardware | None, faults: list[Fault])
     if kind is not None:
         release = given.get("release")
         if isinstance(release, str) and release not in kind.releases:
-            hint = did_you_mean(release, list(kind.releases))
+            hint = did_you_mean(release, list(kind.releases), known=False)
             message = f"no release {release!r} of {kind.kind}{hint}"
             message += f"; known: {', '.join(kind.releases)}"
             faults.append(document.fault_at(("release",), message))

@@ -19,7 +19,7 @@ from weighbridge.conductor.time_estimate import (
 )
 from weighbridge.gateways.sizing import Sized
 from weighbridge.results.numbers import UNKNOWN, counted
-from weighbridge.screen.terminal import print_line, print_table
+from weighbridge.results.show.terminal import print_line, print_table
 from weighbridge.selection import size_remark
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned

@@ -12,10 +12,10 @@ from weighbridge.common.record import JsonDocument
 from weighbridge.documents import run_document
 from weighbridge.gateways.gateway import Say
 from weighbridge.results.derivation import Derived
+from weighbridge.results.outcome import print_outcome
 from weighbridge.results.show.chart import Chart
 from weighbridge.results.show.pictures import write_charts
-from weighbridge.screen.outcome import print_outcome
-from weighbridge.screen.terminal import print_line
+from weighbridge.results.show.terminal import print_line
 
 
 def show_results(

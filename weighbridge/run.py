@@ -30,7 +30,9 @@ from weighbridge.conductor.profiling import Profiler, able
 from weighbridge.conductor.quiet import QuietMachine, background_load
 from weighbridge.conductor.step_runner import complete_steps
 from weighbridge.conductor.time_estimate import TimeAllowance, TimeEstimate, show_duration
+from weighbridge.display import display_for, sending
 from weighbridge.environment import patience_s, require
+from weighbridge.live_page import watching
 from weighbridge.results import derive
 from weighbridge.results.derivation import Derived
 from weighbridge.results.features.open_run import open_run
@@ -40,10 +42,8 @@ from weighbridge.results.run.resolved import Sheet, State
 from weighbridge.results.run.step import Pass, StepResult
 from weighbridge.results.run.store import RunStore, lock_run_folder
 from weighbridge.results.show.influx import InfluxServer
+from weighbridge.results.show.terminal import print_line
 from weighbridge.resumption import ResumableRun
-from weighbridge.screen.display import display_for, sending
-from weighbridge.screen.live_page import watching
-from weighbridge.screen.terminal import print_line
 from weighbridge.topologies.deployment import StateFolders
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned

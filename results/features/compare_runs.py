@@ -105,7 +105,7 @@ def match(a: ComparedRun, b: ComparedRun, asked: Sequence[str] = ()) -> tuple[tu
     return pairs
 
 
-def check_history(
+def _check_history(
     a: ComparedRun,
     b: ComparedRun,
     history: Sequence[ComparedRun],
@@ -148,6 +148,40 @@ def check_history(
             )
 
 
+def summarize(
+    a: ComparedRun,
+    b: ComparedRun,
+    history: Sequence[ComparedRun] = (),
+    *,
+    layouts: Sequence[str] = (),
+    despite: Sequence[str] = (),
+    fail_on_regression: bool = False,
+) -> RunsSummary:
+    """Compare B with A: pairs of `layouts` (`match`), `despite` differences in guard facts, with
+    earlier runs of the same thing as A. Raises UsageError where they cannot be compared.
+    """
+    pairs = match(a, b, layouts)
+    guarded = guard(a, b, pairs, despite)
+    _check_history(a, b, history, pairs, despite)
+    comparison = compare_runs(a, b, pairs, guarded, history)
+    missing = _missing(a, b, pairs, chosen=bool(layouts))
+    verdict = RunsVerdict(exit_code=EXIT_FINE)
+    if all(effect.ratio is None for effect in comparison.effects):
+        verdict = RunsVerdict(exit_code=EXIT_INVALID, answer="Nothing could be compared.")
+    elif fail_on_regression:
+        verdict = _verdict(comparison, a, len(history), missing)
+    return RunsSummary(
+        a=a,
+        b=b,
+        guarded=guarded,
+        comparison=comparison,
+        lost=(*_lost(a, b, pairs), *(cell.text for cell in missing)),
+        missing=missing,
+        verdict=verdict,
+        earlier=len(history),
+    )
+
+
 def compare_runs(
     a: ComparedRun,
     b: ComparedRun,
@@ -158,7 +192,7 @@ def compare_runs(
     """Compare each layout of B with its counterpart in A, in everything both measured.
 
     Thresholds are those of A's suite. `history` are earlier runs of the same thing as A
-    (`check_history`), whose scatter is part of every interval; without enough of them verdicts are
+    (checked), whose scatter is part of every interval; without enough of them verdicts are
     provisional. Layouts are named with their run in brackets. The noise floor is the larger one of
     the runs that had an A/A control.
     """
@@ -244,7 +278,7 @@ def regressions(comparison: Comparison) -> tuple[Effect, ...]:
     return tuple(one for one in comparison.effects if one.verdict == "worse")
 
 
-def lost(a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+def _lost(a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     """Cells comparable in A and measured in B that cannot be compared there, and why."""
     of_b = {_cell(row): row for row in b.rows}
     texts = []
@@ -277,7 +311,7 @@ class MissingCell:
         return f"{self.layout}, {self.about} of {self.workload}, {at}: B has no result of it"
 
 
-def missing(
+def _missing(
     a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]], *, chosen: bool
 ) -> tuple[MissingCell, ...]:
     """Cells comparable in A of which B has no row, of the compared layouts if those were chosen."""
@@ -365,29 +399,21 @@ class RunsSummary:
         words = verdict_words(self.comparison)
         return self.verdict.answer or next(iter(words), "Nothing could be compared.")
 
+    @property
+    def drift_words(self) -> str:
+        """What it means that the runs were not interleaved."""
+        if self.a.manifest.run_id == self.b.manifest.run_id:
+            return "A and B are the same run: a layout compared with itself there cannot differ."
+        if self.earlier + 1 < RUNS:
+            return f"{DRIFT}; two earlier runs of A (--history) are needed to tell how much."
+        runs = f"A and {self.earlier} earlier runs of the same thing"
+        return f"{DRIFT}; intervals include it, from {runs}."
 
-def drift_words(a: ComparedRun, b: ComparedRun, earlier: int) -> str:
-    """What it means that two runs were not interleaved, with so many earlier runs known."""
-    if a.manifest.run_id == b.manifest.run_id:
-        return "A and B are the same run: a layout compared with itself there cannot differ."
-    if earlier + 1 < RUNS:
-        return f"{DRIFT}; two earlier runs of A (--history) are needed to tell how much."
-    return f"{DRIFT}; intervals include it, from A and {earlier} earlier runs of the same thing."
 
-
-def runs_verdict(
-    comparison: Comparison,
-    a: ComparedRun,
-    earlier: int,
-    *,
-    fail_on_regression: bool,
-    gone: Sequence[MissingCell] = (),
+def _verdict(
+    comparison: Comparison, a: ComparedRun, earlier: int, gone: Sequence[MissingCell]
 ) -> RunsVerdict:
-    """The verdict on B and A, with so many earlier runs; `gone`: cells of which B has no result."""
-    if all(effect.ratio is None for effect in comparison.effects):
-        return RunsVerdict(exit_code=EXIT_INVALID, answer="Nothing could be compared.")
-    if not fail_on_regression:
-        return RunsVerdict(exit_code=EXIT_FINE)
+    """Whether B is worse than A, with so many earlier runs; `gone`: of which B has no result."""
     if earlier + 1 < RUNS:
         times = "once" if earlier + 2 == RUNS else "twice"
         again = f": {shlex.join(a.manifest.command)}" if a.manifest.command else "."
@@ -451,7 +477,7 @@ def runs_markdown(summary: RunsSummary) -> str:
         f"B: {b.run_id}, {b.created_at}, {b.state}",
         *(f"comparable in A and not in B: {text}" for text in summary.lost),
         *(f"compared despite a difference: {one.text}" for one in summary.guarded.unlike),
-        drift_words(summary.a, summary.b, summary.earlier),
+        summary.drift_words,
     ]
     lines += [*(f"- {escape(text)}" for text in points), ""]
     if summary.guarded.differs:
@@ -539,7 +565,6 @@ def runs_page(summary: RunsSummary, maps: Sequence[Chart]) -> str:
         "runs.html.j2",
         maps,
         summary=summary,
-        drift_words=drift_words(summary.a, summary.b, summary.earlier),
         manifest=summary.b.manifest,
         headline=summary.headline,
         counts=verdict_words(comparison),

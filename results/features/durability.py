@@ -15,7 +15,7 @@ from typing import Any, Final
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.common.structure import Answers
-from weighbridge.results.figures.power_mark import (
+from weighbridge.results.figures.doubt import (
     UNSYNCED,
     Judgement,
     PowerMark,

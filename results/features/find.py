@@ -13,8 +13,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from weighbridge.results.features.rate_search import RateSearch, Searches
-from weighbridge.results.figures.doubt import Doubt, PairDoubt, few, graves
-from weighbridge.results.figures.power_mark import PowerMark, marks_of, power_words
+from weighbridge.results.figures.doubt import (
+    Doubt,
+    PairDoubt,
+    PowerMark,
+    few,
+    graves,
+    marks_of,
+    power_words,
+)
 from weighbridge.results.figures.statistics import geometric_mean, one_sample
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.comparison import requests_of

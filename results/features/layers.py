@@ -15,7 +15,6 @@ from itertools import groupby
 from statistics import median_low
 from typing import Any, Final
 
-from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.structure import Level
 from weighbridge.results.features.staircase import (
     HARDWARE,
@@ -51,7 +50,7 @@ from weighbridge.results.show.chart import (
 from weighbridge.results.show.chart_source import CeilingLine, ChartKind, ChartSource
 from weighbridge.results.show.feature import Feature
 from weighbridge.results.show.scales import AxisScale, names_encoding
-from weighbridge.results.show.section import Grid, Part, Section
+from weighbridge.results.show.section import Grid, Part, Section, grid_of
 from weighbridge.results.show.slide import (
     BAD,
     INK,
@@ -62,7 +61,8 @@ from weighbridge.results.show.slide import (
     Topic,
     table_of,
 )
-from weighbridge.results.show.tables import rows_table
+from weighbridge.results.show.table import Filled, Line, Table, columns, line
+from weighbridge.results.show.tables import RUN, rows_table
 
 DRAWN: Final[tuple[Level, ...]] = ("disk", "network", "rados", "object-server")
 """Layers whose ceilings are drawn across the chart of throughput."""
@@ -246,9 +246,60 @@ def _reference(stair: Staircase) -> LayerStep | None:
     return min(below, key=lambda step: step.throughput_ops_s or 0.0, default=None)
 
 
-_HEAD: Final = (
-    *("Requests", "Layout", "Layer", "op/s", "MB/s", "Of the layer below", "Of its disks"),
-    *("Saturated", "Notes"),
+def staircase_lines(stair: Staircase) -> Iterator[Line]:
+    """A line for each layer, from the bottom up."""
+    for step in stair.steps:
+        below = None if step.below is None else f"{percent(step.of_below)} of {INSIDE[step.below]}"
+        at = "" if step.workers is None else f"at {counted(step.workers, 'worker')}"
+        doubt = None if step.doubt is None else str(step.doubt)
+        yield line(
+            step,
+            stair.head,
+            about=stair.about,
+            share_of_below=step.of_below,
+            share_of_disks=step.of_disks,
+            held_by_its_load=bool(step.held),
+            believable=step.believable if step.throughput_ops_s is not None else None,
+            doubt=doubt,
+        ).showing(
+            {
+                "about": upper(stair.about),
+                "level": step.name,
+                "throughput_ops_s": _at_least(step, step.throughput_ops_s),
+                "bandwidth_mb_s": _at_least(step, step.bandwidth_mb_s),
+                "below": below or UNKNOWN,
+                "share_of_disks": percent(step.of_disks) or UNKNOWN,
+                "note": "; ".join(part for part in (doubt, at, step.note) if part),
+            }
+        )
+
+
+STAIRCASE: Final = Table(
+    "staircase",
+    "A line for each layer of a layout and workload: what it can do for clients.",
+    columns(f"""
+{RUN}
+about text | Requests in words. | Requests
+layout text | The layout. | Layout
+api text | The API of the requests.
+driver text | What made them.
+workload text | The workload.
+operation text | The operation on objects.
+object_size_bytes number B | Mean size of an object.
+level text | The layer. | Layer
+workers integer | Workers of a layer that was replayed.
+throughput_ops_s number op/s | What it can do, after replication; unknown: a gap. | Throughput
+bandwidth_mb_s number MB/s | Bytes of objects in that. | Bandwidth
+below text | The layer that it is a share of. | Of the layer below
+share_of_below number | Its share of that layer, of 1.
+share_of_disks number | Its share of the disks, of 1. | Of its disks
+saturated text | What was used up. | Saturated
+held_by_its_load boolean | Whether its load generator ran out of CPU: it can do at least this.
+believable boolean | Whether no layer below it can explain less; unknown: a gap.
+doubt text | A remark on the figure.
+note text | How it was obtained, or why it is unknown. | Notes
+"""),
+    lambda data: [each for stair in stairs_of(data) or () for each in staircase_lines(stair)],
 )
 _BESIDE_HEAD: Final = (
     *("Requests", "Layout", "Interface", "Driver", "Workers", "op/s", "MB/s", "Of RADOS"),
@@ -265,17 +316,17 @@ def layer_sections(data: RunData) -> Iterator[Section]:
     # What uses the same store beside the gateways.
     aside = [row for row in data.layers if row.layer in ("rbd", "cephfs")]
     names = subjects(aside)
-    steps = [(stair, step) for stair in stairs for step in reversed(stair.steps)]
     known = any(stair.known for stair in own_stairs(data))
-    data_grid = Grid(
+    # From the clients down, as one looks for what is lost.
+    lines = [each for stair in stairs for each in reversed(list(staircase_lines(stair)))]
+    steps = [step for stair in stairs for step in reversed(stair.steps)]
+    data_grid = grid_of(
         "What each layer can do for clients, after replication: disk writes divided by "
         "the number of replicas, reads counted once. Disks and network as attested, at "
         "the request size nearest to an object’s size; what no host limit explains is "
         "noted. Also in staircase.csv.",
-        _HEAD,
-        [_line(stair, step) for stair, step in steps],
-        (3, 4, 6),
-        [number for number, (_, step) in enumerate(steps) if not step.believable],
+        Filled(STAIRCASE, tuple(lines)),
+        bad=[number for number, step in enumerate(steps) if not step.believable],
     )
     beside_grid = Grid(
         "What RBD and CephFS did with requests of the same size on the gateway’s own "
@@ -298,23 +349,6 @@ def layer_sections(data: RunData) -> Iterator[Section]:
     sentences = (*(stair.words for stair in stairs if stair.known), *remarks, *lacking)
     title = "Where throughput is lost: from the disks to the clients"
     yield Section("staircase", title, parts, sentences)
-
-
-def _line(stair: Staircase, step: LayerStep) -> tuple[str, ...]:
-    below = UNKNOWN if step.below is None else f"{percent(step.of_below)} of {INSIDE[step.below]}"
-    at = "" if step.workers is None else f"at {counted(step.workers, 'worker')}"
-    doubt = "" if step.doubt is None else str(step.doubt)
-    return (
-        upper(stair.about),
-        stair.layout,
-        step.name,
-        _at_least(step, step.throughput_ops_s),
-        _at_least(step, step.bandwidth_mb_s),
-        below,
-        percent(step.of_disks) or UNKNOWN,
-        step.saturated or UNKNOWN,
-        "; ".join(part for part in (doubt, at, step.note) if part),
-    )
 
 
 def _beside(row: Row, about: str, layers: Sequence[Row]) -> tuple[str, ...]:
@@ -340,40 +374,11 @@ def _beside(row: Row, about: str, layers: Sequence[Row]) -> tuple[str, ...]:
     )
 
 
-_OF_STAIR: Final = "layout api driver workload operation object_size_bytes"
-_COLUMNS: Final = f"""
-{_OF_STAIR} level workers
-throughput_ops_s bandwidth_mb_s below share_of_below share_of_disks saturated
-held_by_its_load believable doubt note
-"""
-
-
-def staircase_csv(stairs: Iterable[Staircase]) -> str:
-    """All steps as CSV: empty if a figure is unknown, with the reason as note. Shares are of 1."""
-    lines = [
-        (
-            *(getattr(stair.head, name) for name in _OF_STAIR.split()),
-            *(step.level, step.workers),
-            *(step.throughput_ops_s, step.bandwidth_mb_s),
-            *(step.below, step.of_below, step.of_disks, step.saturated, bool(step.held)),
-            step.believable if step.throughput_ops_s is not None else None,
-            None if step.doubt is None else str(step.doubt),
-            step.note,
-        )
-        for stair in stairs
-        for step in stair.steps
-    ]
-    return csv_lines(_COLUMNS.split(), lines)
-
-
 def write_layers(data: RunData) -> None:
-    """Write `staircase.csv` and, if layers were replayed, `layers.csv`. Raises StoreError."""
-    stairs = stairs_of(data)
-    if stairs is not None:
-        write_atomically(data.store.derived / "staircase.csv", staircase_csv(stairs))
-        if data.layers:
-            table = rows_table(data.layers, data.manifest.run_id)
-            write_atomically(data.store.derived / "layers.csv", table.csv)
+    """Write `layers.csv` if layers were replayed. Raises StoreError."""
+    if data.plan.suite.layers and data.layers:
+        table = rows_table(data.layers, data.manifest.run_id)
+        write_atomically(data.store.derived / "layers.csv", table.csv)
 
 
 LEVELS: Final[tuple[Level, ...]] = (
@@ -445,6 +450,7 @@ def _cell(step: LayerStep | None) -> SlideCell:
 
 
 FEATURE: Final = Feature(
+    tables=(STAIRCASE,),
     charts={"efficiency-staircase": ChartKind(staircase_chart)},
     ceilings=lambda data: ceiling_lines(own_stairs(data)),
     sections=layer_sections,

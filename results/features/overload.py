@@ -15,9 +15,16 @@ from itertools import groupby
 from typing import Any, Final
 
 from weighbridge.results.figures import metrics
-from weighbridge.results.figures.doubt import Doubt, doubt_brief, doubt_words, few, touching
+from weighbridge.results.figures.doubt import (
+    Doubt,
+    doubt_brief,
+    doubt_words,
+    few,
+    marks_of,
+    power_words,
+    touching,
+)
 from weighbridge.results.figures.metrics import METRICS
-from weighbridge.results.figures.power_mark import marks_of, power_words
 from weighbridge.results.figures.service_level import may_rank
 from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM, Ratio, one_sample
 from weighbridge.results.figures.summary import Row

@@ -20,9 +20,9 @@ from weighbridge.common.quantities import parse_seconds
 from weighbridge.results.figures.doubt import Doubt, beside, graves
 from weighbridge.results.figures.metrics import METRICS, Metric
 from weighbridge.results.figures.reading import MetricFigure
+from weighbridge.results.figures.summary import JudgedStep, read_visit
 from weighbridge.results.figures.use import full_nics, others, quota_touches
 from weighbridge.results.figures.validity import judge, least_samples
-from weighbridge.results.figures.visit import JudgedStep, read_visit
 from weighbridge.results.numbers import listed, show_ms
 from weighbridge.results.run import LatencyBound, RunStore, StepKey, StepResult
 from weighbridge.suites import Bounds, Suite, Workload

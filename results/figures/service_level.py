@@ -14,8 +14,7 @@ from statistics import median
 from typing import Final
 
 from weighbridge.results.figures.doubt import graves, touching
-from weighbridge.results.figures.summary import Row
-from weighbridge.results.figures.visit import Point
+from weighbridge.results.figures.summary import Point, Row
 from weighbridge.results.numbers import show_figure
 
 _NICE: Final = (1, 2, 5)

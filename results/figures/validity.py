@@ -29,7 +29,7 @@ The rules, from queueing theory and benchmarking practice:
   with the last, so its tail has fewer workers than stated, and a window of only deletes without a
   warm-up opens before the first request; both are noted. Drivers that wrap other tools have their
   own windows, which they document.
-- Headroom of the driver's network: `results.figures.visit` judges its NIC by what the hosts
+- Headroom of the driver's network: `results.figures.summary` judges its NIC by what the hosts
   used, and `results.figures.steadiness` whether throughput was constant over the window;
   both when results are derived, not when they are measured.
 - Percentiles: p is given from so many samples on that its 95 % interval by order statistics has
@@ -110,8 +110,8 @@ def judge(
     notes: list[str] = []
     done = measurement.done
     failed = sum(tally.failed for tally in measurement.complete)
+    cause = next((f"{note}: " for note in measurement.notes if RAN_OUT in note), "")
     if done + failed == 0:
-        cause = next((f"{note}: " for note in measurement.notes if RAN_OUT in note), "")
         faults.append(f"{cause}nothing was done inside the window")
     unserved += [_lone(tally) for tally in measurement.complete if tally.failed and not tally.count]
     if done and failed:
@@ -154,7 +154,8 @@ def judge(
         miss, bound = little
         text = f"throughput x mean latency makes {1 + miss:.0%} of the workers (Little's law)"
         if abs(miss) > LITTLE_REFUSED + bound:
-            faults.append(f"{text}: samples were lost or the driver was the bottleneck")
+            lost = "" if cause else ": samples were lost or the driver was the bottleneck"
+            faults.append(f"{cause}{text}{lost}")
         elif abs(miss) > LITTLE_NOTED + bound:
             notes.append(text)
     if measurement.load is None:

@@ -49,8 +49,7 @@ from weighbridge.results.figures.statistics import (
     welch,
 )
 from weighbridge.results.figures.steadiness import NOT_STEADY
-from weighbridge.results.figures.summary import NOT_VALID, Row
-from weighbridge.results.figures.visit import Point
+from weighbridge.results.figures.summary import NOT_VALID, Point, Row
 from weighbridge.results.judge.comparison import (
     Comparison,
     Effect,

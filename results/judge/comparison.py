@@ -13,9 +13,8 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, Pos
 
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
-from weighbridge.results.figures.doubt import Doubt
+from weighbridge.results.figures.doubt import Doubt, PowerMark, marks_of
 from weighbridge.results.figures.metrics import METRICS, WITH_BODIES, MetricKey
-from weighbridge.results.figures.power_mark import PowerMark, marks_of
 from weighbridge.results.figures.reading import Interval
 from weighbridge.results.figures.statistics import Ratio, TTest
 from weighbridge.results.figures.summary import Row

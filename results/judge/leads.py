@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Final, Literal
 
-from weighbridge.results.figures.doubt import Doubt
-from weighbridge.results.figures.power_mark import PowerMark
+from weighbridge.results.figures.doubt import Doubt, PowerMark
 from weighbridge.results.figures.statistics import Ratio
 from weighbridge.results.judge.comparison import Comparison, Effect, Kind, kind_of
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from weighbridge.results.figures.doubt import Doubt, PairDoubt, What
-from weighbridge.results.figures.summary import Row, rows_of
-from weighbridge.results.figures.visit import JudgedStep, read_visits
+from weighbridge.results.figures.summary import JudgedStep, Row, read_visits, rows_of
 from weighbridge.results.judge.comparing import compare
 from weighbridge.results.judge.comparison import Comparison
 from weighbridge.results.judge.host_equality import host_doubts

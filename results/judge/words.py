@@ -14,9 +14,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, get_args
 
-from weighbridge.results.figures.doubt import Doubt, doubt_words, graves
+from weighbridge.results.figures.doubt import (
+    Doubt,
+    doubt_words,
+    graves,
+    power_brief,
+    power_words,
+    with_losses,
+)
 from weighbridge.results.figures.metrics import METRICS
-from weighbridge.results.figures.power_mark import power_brief, power_words, with_losses
 from weighbridge.results.figures.reading import Interval
 from weighbridge.results.figures.service_level import may_rank
 from weighbridge.results.figures.statistics import LEVEL, Ratio

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import ConfigDict, Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, NonNegativeInt, PositiveInt, model_validator
 
+from weighbridge.common.escaping import escape_controls
 from weighbridge.common.quantities import CpuList
 from weighbridge.common.record import Record
 from weighbridge.common.structure import Redundancy, Structure
@@ -21,15 +22,18 @@ MANIFEST_VERSION: Final = 1
 """1: the first. The version of the run folder."""
 
 
+Line = Annotated[str, AfterValidator(lambda text: escape_controls(text).replace("\n", "\\n"))]
+"""A text in one line: a folder may come from anybody, and a line end in a name would forge one."""
+
 State = Literal["running", "done", "failed", "interrupted"]
 
 
 class Sheet(Record):
     """Facts under one title, in order: `machine`, `driver`, and those of layouts (`layout`)."""
 
-    title: str
-    layout: str | None = None
-    facts: dict[str, str] = Field(default_factory=dict)
+    title: Line
+    layout: Line | None = None
+    facts: dict[Line, Line] = Field(default_factory=dict)
 
 
 class ConfigFile(Record):
@@ -45,16 +49,16 @@ class Manifest(Record):
     """What is known of a run apart from its steps. Times are UTC, ISO 8601, for people."""
 
     schema_version: Literal[1] = MANIFEST_VERSION
-    run_id: str
-    suite: str
+    run_id: Line
+    suite: Line
     state: State
-    created_at: str
-    ended_at: str | None = None
+    created_at: Line
+    ended_at: Line | None = None
     error: str = ""
     """Why it failed, in words; empty if it did not."""
-    command: tuple[str, ...] = ()
+    command: tuple[Line, ...] = ()
     """The command line that repeats the run."""
-    weighbridge_version: str = ""
+    weighbridge_version: Line = ""
     sheets: tuple[Sheet, ...] = ()
     configs: tuple[ConfigFile, ...] = ()
 
@@ -70,10 +74,10 @@ UNEVEN: Final = "uneven"
 class RunEvent(Record):
     """One line of `events.jsonl`: what the conductor did, and when."""
 
-    at: str
-    kind: str
+    at: Line
+    kind: Line
     text: str
-    layout: str | None = None
+    layout: Line | None = None
     repeat: int | None = None
     """Which deployment of the layout, from 0, where it matters."""
     share: float | None = None
@@ -154,9 +158,9 @@ class PlannedLayout(_Part):
     """A planned layout."""
 
     name: Slug
-    about: str = ""
-    gateway: str
-    release: str = ""
+    about: Line = ""
+    gateway: Line
+    release: Line = ""
     place: dict[str, Any] = Field(default_factory=dict)
     """Which hosts each service runs on, as in the layout file."""
     settings: dict[str, Any] = Field(default_factory=dict)
@@ -219,10 +223,10 @@ class PlannedHost(_Part):
 class PlannedHardware(_Part):
     """The hardware file of the run."""
 
-    name: str
-    about: str = ""
-    kind: str = ""
-    clients: tuple[str, ...] = ()
+    name: Line
+    about: Line = ""
+    kind: Line = ""
+    clients: tuple[Line, ...] = ()
     cpu_period: float | None = None
     """Period of the hosts' CPU quotas in seconds; None: the kernel's own."""
     hosts: dict[str, PlannedHost] = Field(default_factory=dict)

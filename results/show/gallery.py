@@ -9,7 +9,7 @@ from typing import Final
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import UsageError
 from weighbridge.common.registry import Registry
-from weighbridge.results.figures.power_mark import marks_of, power_words
+from weighbridge.results.figures.doubt import marks_of, power_words
 from weighbridge.results.judge.run_data import RunData
 from weighbridge.results.show.chart import Chart
 from weighbridge.results.show.chart_source import ChartKind, ChartSource, source_of

@@ -54,8 +54,8 @@ from weighbridge.common.errors import InvalidMeasurement, TargetError, UsageErro
 from weighbridge.common.quantities import utc
 from weighbridge.common.record import Record
 from weighbridge.results.figures.metrics import METRICS, by_column
+from weighbridge.results.figures.summary import Point, visit, workloads_of
 from weighbridge.results.figures.use import StepUse, step_use
-from weighbridge.results.figures.visit import Point, visit, workloads_of
 from weighbridge.results.run import (
     HostLimits,
     HostSecond,

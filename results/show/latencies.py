@@ -18,9 +18,8 @@ from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results.figures.doubt import doubt_words
 from weighbridge.results.figures.reading import CLOSE, product_limit
 from weighbridge.results.figures.statistics import geometric_mean
-from weighbridge.results.figures.summary import Row
+from weighbridge.results.figures.summary import Point, Row
 from weighbridge.results.figures.validity import least_samples
-from weighbridge.results.figures.visit import Point
 from weighbridge.results.judge.comparison import Kind
 from weighbridge.results.numbers import counted, upper
 from weighbridge.results.run.histogram import Histogram

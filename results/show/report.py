@@ -14,8 +14,8 @@ from typing import Final
 
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
+from weighbridge.results.figures.doubt import power_brief
 from weighbridge.results.figures.metrics import METRICS, MetricKey
-from weighbridge.results.figures.power_mark import power_brief
 from weighbridge.results.figures.reading import MetricFigure
 from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM, Ratio
 from weighbridge.results.figures.summary import Row, shown

@@ -68,9 +68,10 @@ class AxisScale(Record):
             return self.low * math.exp(share * math.log(self.high / self.low))
         return self.low + share * (self.high - self.low)
 
-    def encoding(self, **axis: Any) -> dict[str, Any]:
-        """A Vega-Lite encoding with this scale; layers add the field."""
+    def encoding(self, field: str = "", **axis: Any) -> dict[str, Any]:
+        """A Vega-Lite encoding of a field with this scale; without one layers add it."""
         return {
+            **({"field": field} if field else {}),
             "type": "quantitative",
             "title": self.title or None,
             "scale": {
@@ -85,10 +86,11 @@ class AxisScale(Record):
         }
 
 
-def names_encoding(names: Sequence[str], **axis: Any) -> dict[str, Any]:
-    """A Vega-Lite encoding of names in this order; layers add the field."""
+def names_encoding(names: Sequence[str], field: str = "", **axis: Any) -> dict[str, Any]:
+    """A Vega-Lite encoding of a field of names in this order; without one layers add it."""
     scale = {"domain": list(names), "paddingInner": 0.06, "paddingOuter": 0.03}
     return {
+        **({"field": field} if field else {}),
         "type": "nominal",
         "title": None,
         "sort": list(names),

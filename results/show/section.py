@@ -69,9 +69,9 @@ class Section:
     """Whether the run was made for it: a terminal prints it before the table of results."""
 
 
-def grid_of(caption: str, table: Filled) -> Grid:
-    """A table with its columns that are for people."""
-    return Grid(caption, [head.title for head in table.heads], table.texts, table.numbers)
+def grid_of(caption: str, table: Filled, bad: Collection[int] = ()) -> Grid:
+    """A table with its columns that are for people; `bad`: lines that cannot be compared."""
+    return Grid(caption, [head.title for head in table.heads], table.texts, table.numbers, bad)
 
 
 def sortable(caption: str, table: Filled, heads: Mapping[str, str]) -> Grid:

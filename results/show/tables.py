@@ -10,9 +10,8 @@ from types import MappingProxyType
 from typing import Final
 
 from weighbridge.common.errors import InvalidMeasurement, UsageError
-from weighbridge.results.figures.doubt import Doubt, doubt_brief, doubt_text
+from weighbridge.results.figures.doubt import Doubt, doubt_brief, doubt_text, marks_of, power_words
 from weighbridge.results.figures.metrics import METRICS, Figures, by_column, compared
-from weighbridge.results.figures.power_mark import marks_of, power_words
 from weighbridge.results.figures.statistics import Ratio
 from weighbridge.results.figures.steadiness import NOT_STEADY
 from weighbridge.results.figures.summary import NOT_VALID, Row, shown

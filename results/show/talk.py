@@ -12,9 +12,14 @@ from dataclasses import replace
 from typing import Final
 
 from weighbridge.common.quantities import show_bytes
-from weighbridge.results.figures.doubt import doubt_words, touching
+from weighbridge.results.figures.doubt import (
+    doubt_words,
+    marks_of,
+    power_brief,
+    touching,
+    with_losses,
+)
 from weighbridge.results.figures.metrics import METRICS, MetricKey
-from weighbridge.results.figures.power_mark import marks_of, power_brief, with_losses
 from weighbridge.results.figures.service_level import (
     default_bound_ms,
     may_rank,

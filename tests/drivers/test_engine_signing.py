@@ -31,7 +31,7 @@ from weighbridge.gateways.capabilities.digests import checksum as checksum_of
 
 Make = Callable[..., Any]
 KEYS = ("AK+/=", "SK")
-TOKEN = "tok/en="
+TOKEN = "t~o/k=+%"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 NOTHING = hashlib.sha256(b"").hexdigest()
 

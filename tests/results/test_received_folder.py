@@ -1,5 +1,6 @@
 """A received run folder: whatever is in it, nothing outside is read or changed or hangs."""
 
+import json
 import os
 import re
 import signal
@@ -231,6 +232,30 @@ def test_nothing_is_appended_through_a_link(store: RunStore, secret: Path) -> No
     with pytest.raises(StoreError, match=r"events\.jsonl: cannot be written \(is a link"):
         store.event("up", "x")
     assert untouched(secret)
+
+
+FORGED = "FORGED: a is faster\u202e"
+
+
+def test_no_name_in_a_received_folder_begins_a_line_of_its_own(store: RunStore) -> None:
+    manifest = store.folder / "manifest.json"
+    for name in ("suite", "run_id", "weighbridge_version"):
+        told = json.loads(manifest.read_text())
+        manifest.write_text(json.dumps({**told, name: f"{told[name]}\n{FORGED}"}))
+    plan = store.folder / "plan.resolved.json"
+    told = json.loads(plan.read_text())
+    told["hardware"]["name"] = told["layouts"][0]["release"] = f"x\n{FORGED}"
+    plan.write_text(json.dumps(told))
+    for words in (
+        ("runs", store.folder.parent),
+        ("report", "--no-charts", store.folder),
+        ("export", store.folder, "--to", "csv", "--out", "-"),
+        ("sql", "select distinct run from summary", store.folder),
+        ("compare-runs", store.folder, store.folder),
+    ):
+        said = command_line.run(*map(str, words), env=os.environ).stdout
+        assert "FORGED" in said or words[0] in ("report", "compare-runs"), said
+        assert not re.search(r"^\W*FORGED|\u202e", said, re.MULTILINE), said
 
 
 @pytest.mark.long

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from made_rows import made_point
-from weighbridge.results.figures.visit import JudgedStep, Point
+from weighbridge.results.figures.summary import JudgedStep, Point
 from weighbridge.results.run.step import StepKey
 from weighbridge.results.run.trial import LayoutVariant, Trial, TuningRun
 from weighbridge.suites import Bounds, Objects, Workload

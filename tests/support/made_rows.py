@@ -12,9 +12,8 @@ from pydantic import BaseModel
 
 from weighbridge.results.figures.metrics import METRICS, Figures
 from weighbridge.results.figures.reading import MetricFigure
-from weighbridge.results.figures.summary import Row, rows_of
+from weighbridge.results.figures.summary import Point, Row, rows_of, visit, workloads_of
 from weighbridge.results.figures.use import StepUse
-from weighbridge.results.figures.visit import Point, visit, workloads_of
 from weighbridge.results.run.resolved import ResolvedPlan
 from weighbridge.results.run.step import Measurement, StepKey, StepResult
 from weighbridge.results.show.tables import rows_table

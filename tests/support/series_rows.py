@@ -10,8 +10,7 @@ import numpy as np
 from fake_layers import hardware
 from weighbridge.results.features.run_guard import ComparedRun
 from weighbridge.results.figures.doubt import Doubt
-from weighbridge.results.figures.summary import Row
-from weighbridge.results.figures.visit import Point
+from weighbridge.results.figures.summary import Point, Row
 from weighbridge.results.run.resolved import Manifest, PlannedLayout, ResolvedPlan
 from weighbridge.suites import Objects, Suite, Workload
 

@@ -45,7 +45,9 @@ ATTACKS: Final = {
     "a chart that fails costs the table": (
         "weighbridge/cli/test_results.py results/show/test_chart.py"
     ),
-    "text turns its direction, or is a formula": "results/show/test_tables.py",
+    "text turns its direction, forges a line, or is a formula": (
+        "results/show/test_tables.py results/test_received_folder.py::*line_of_its_own*"
+    ),
     "stray and endless files in COSBench's archive, a key in its logs": (
         "drivers/cosbench/test_archive.py"
     ),
@@ -83,7 +85,7 @@ ATTACKS: Final = {
     "a server's storage URL is no URL": (
         "common/test_exchange.py::*storage_url* drivers/locust/test_client.py::*storage_url*"
     ),
-    "a local user fills the page of a run": "weighbridge/screen/test_live_page.py",
+    "a local user fills the page of a run": "weighbridge/test_live_page.py",
     "an interrupt or a lost terminal is an internal error": (
         "common/test_cleanup.py weighbridge/test_command.py::*imports* "
         "weighbridge/test_command.py::*terminal_that*"

@@ -78,6 +78,7 @@ def test_faults_of_a_layout_are_reported_at_their_lines_with_the_closest_known_n
     for old, new, *faults in (
         ('"null"', "nul", "3:10: no gateway 'nul' (did you mean 'null'?)"),
         ("engine", "engin", "4:10: no release 'engin' of null (did you mean 'engine'?)"),
+        ("engine", "nosuch", "4:10: no release 'nosuch' of null; known: engine"),
         ("gateway-1", "gatway-1", "6:11: hardware 'small' has no host 'gatway-1' (did you mean"),
         (
             "target: gateway-1",

@@ -261,7 +261,7 @@ def test_a_file_that_may_not_be_used_and_a_full_disk_are_reported_with_exit_code
     says: str,
 ) -> None:
     error = OSError(number, os.strerror(number), "/x/y")
-    monkeypatch.setattr("weighbridge.screen.deployments.print_running", failing(error))
+    monkeypatch.setattr("weighbridge.running.print_running", failing(error))
     _, said = run_cli(3, "status")
     assert f"/x/y: {says.format(why=os.strerror(number))}" in said
 
@@ -391,7 +391,7 @@ def test_what_nobody_foresaw_is_one_line_a_file_with_details_and_exit_code_5(
     error: Exception,
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr("weighbridge.screen.deployments.print_running", failing(error))
+    monkeypatch.setattr("weighbridge.running.print_running", failing(error))
     _, said = run_cli(5, "status")
     (details,) = tmp_path.glob("weighbridge-*.txt")
     assert said.startswith("weighbridge: internal error in test_command.py:")
@@ -406,7 +406,7 @@ def test_an_internal_error_is_reported_even_if_its_details_cannot_be_kept(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
     monkeypatch.setattr(
-        "weighbridge.screen.deployments.print_running", failing(ZeroDivisionError("by nothing"))
+        "weighbridge.running.print_running", failing(ZeroDivisionError("by nothing"))
     )
     _, said = run_cli(5, "status")
     assert "ZeroDivisionError: by nothing; its details could not be written: No such file" in said

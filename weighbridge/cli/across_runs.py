@@ -25,8 +25,6 @@ from weighbridge.common.errors import EXIT_FINE, UsageError, need
 
 if TYPE_CHECKING:
     from weighbridge.results.features.compare_runs import RunsSummary
-    from weighbridge.results.features.run_guard import Guarded
-    from weighbridge.results.judge.comparison import Comparison
 
 
 WRITTEN: Final = ("effects.csv", "differences.csv", "comparison.json")
@@ -89,56 +87,35 @@ def compare_runs_verb(
     compared, or if a throughput or a p90 of A could not be judged in B.
     """
     from weighbridge.documents import ComparedRunsDocument
-    from weighbridge.results.features.compare_runs import (
-        RunsSummary,
-        check_history,
-        compare_runs,
-        lost,
-        match,
-        missing,
-        runs_verdict,
-    )
-    from weighbridge.results.features.run_guard import guard, read_compared_run
+    from weighbridge.results.features.compare_runs import summarize
+    from weighbridge.results.features.run_guard import read_compared_run
+    from weighbridge.results.outcome import print_comparison, print_verdict
     from weighbridge.results.run.reading import make_folder, refuse_existing, write_atomically
     from weighbridge.results.show.pictures import DRAWING
+    from weighbridge.results.show.terminal import console, print_line
     from weighbridge.results_output import print_document
-    from weighbridge.screen.comparison_outcome import print_comparison, print_verdict
-    from weighbridge.screen.terminal import console, print_line
 
     asked = {"--html": html, "--markdown": markdown, "--junit": junit}
     _refuse_targets(asked, out, (a, b, *history))
     refuse_existing(filter(None, asked.values()), force=force)
     if html is not None:
         need(DRAWING)
-    before, after, facts = read_compared_run(a), read_compared_run(b), list(split(despite))
-    pairs = match(before, after, list(split(layouts)))
-    guarded = guard(before, after, pairs, facts)
-    earlier = [read_compared_run(folder) for folder in history]
-    check_history(before, after, earlier, pairs, facts)
-    comparison = compare_runs(before, after, pairs, guarded, earlier)
+    summary = summarize(
+        read_compared_run(a),
+        read_compared_run(b),
+        [read_compared_run(folder) for folder in history],
+        layouts=list(split(layouts)),
+        despite=list(split(despite)),
+        fail_on_regression=fail_on is not None,
+    )
     screen = console(stderr=as_json)
-    print_comparison(before, after, guarded, comparison, screen, earlier=len(earlier))
+    print_comparison(summary, screen)
     if out is not None:
-        for path in _write(comparison, guarded, after.manifest.run_id, out):
+        for path in _write(summary, out):
             print_line(screen, str(path))
-    absent = missing(before, after, pairs, chosen=layouts is not None)
-    gone = (*lost(before, after, pairs), *(one.text for one in absent))
-    for text in gone:
+    for text in summary.lost:
         print_line(screen, f"comparable in A and not in B: {text}", "yellow")
-    verdict = runs_verdict(
-        comparison, before, len(earlier), fail_on_regression=fail_on is not None, gone=absent
-    )
-    print_verdict(verdict, screen)
-    summary = RunsSummary(
-        a=before,
-        b=after,
-        guarded=guarded,
-        comparison=comparison,
-        lost=gone,
-        missing=absent,
-        verdict=verdict,
-        earlier=len(earlier),
-    )
+    print_verdict(summary.verdict, screen)
     for file, content in _summaries(summary, html, markdown, junit):
         make_folder(file.parent)
         write_atomically(file, content)
@@ -146,15 +123,15 @@ def compare_runs_verb(
     if as_json:
         print_document(
             ComparedRunsDocument(
-                exit_code=verdict.exit_code,
-                a=before.manifest.run_id,
-                b=after.manifest.run_id,
-                guarded=guarded,
-                comparison=comparison,
-                lost=gone,
+                exit_code=summary.verdict.exit_code,
+                a=summary.a.manifest.run_id,
+                b=summary.b.manifest.run_id,
+                guarded=summary.guarded,
+                comparison=summary.comparison,
+                lost=summary.lost,
             )
         )
-    return verdict.exit_code
+    return summary.verdict.exit_code
 
 
 def _refuse_targets(
@@ -197,7 +174,7 @@ def _summaries(
         yield junit, junit_xml(summary)
 
 
-def _write(comparison: Comparison, guarded: Guarded, run: str, out: Path) -> tuple[Path, ...]:
+def _write(summary: RunsSummary, out: Path) -> tuple[Path, ...]:
     from weighbridge.results.features.compare_runs import runs_effects
     from weighbridge.results.features.run_guard import differences_csv
     from weighbridge.results.run.reading import make_folder, write_atomically
@@ -205,9 +182,10 @@ def _write(comparison: Comparison, guarded: Guarded, run: str, out: Path) -> tup
     from weighbridge.results_output import draw
 
     make_folder(out)
+    comparison = summary.comparison
     contents = (
-        runs_effects(comparison, run).csv,
-        differences_csv(guarded),
+        runs_effects(comparison, summary.b.manifest.run_id).csv,
+        differences_csv(summary.guarded),
         comparison.model_dump_json(indent=2) + "\n",
     )
     texts = dict(zip(WRITTEN, contents, strict=True))
@@ -273,11 +251,11 @@ def history_verb(
     )
     from weighbridge.results.features.run_guard import refuse_unknown
     from weighbridge.results.features.run_series import OTAVA
+    from weighbridge.results.outcome import print_history, print_verdict
     from weighbridge.results.run.reading import make_folder, write_atomically
     from weighbridge.results.show.pictures import DRAWING
+    from weighbridge.results.show.terminal import console, print_line
     from weighbridge.results_output import draw, print_document
-    from weighbridge.screen.comparison_outcome import print_history, print_verdict
-    from weighbridge.screen.terminal import console, print_line
 
     need(OTAVA, "duckdb", DRAWING)
     facts, program = split(despite), version("weighbridge")

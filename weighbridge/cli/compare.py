@@ -176,9 +176,9 @@ def compare_verb(
     from weighbridge.environment import place
     from weighbridge.plan_outline import outline, print_plan
     from weighbridge.results.run.profile import choose
+    from weighbridge.results.show.terminal import console, print_line
     from weighbridge.results_output import print_document, show_results
     from weighbridge.run import Doing, run
-    from weighbridge.screen.terminal import console, print_line
 
     if budget is not None and repeats is not None:
         raise UsageError(
@@ -297,10 +297,10 @@ def resume_verb(
     """
     from weighbridge.environment import place
     from weighbridge.results.run.trial import TuningStore
+    from weighbridge.results.show.terminal import console
     from weighbridge.results_output import show_results
     from weighbridge.run import Doing
     from weighbridge.run import resume as resume_run
-    from weighbridge.screen.terminal import console
 
     doing = Doing(place(), console(stderr=as_json), pictures=pictures, own=own)
     if TuningStore(run).run() is not None:
@@ -383,9 +383,9 @@ def study_verb(
     from weighbridge.prepared_study import prepare
     from weighbridge.results.features.study import FILE, StudyRun
     from weighbridge.results.run.reading import write_atomically
+    from weighbridge.results.show.terminal import console, print_line
     from weighbridge.results_output import print_document, show_results
     from weighbridge.run import Doing, run
-    from weighbridge.screen.terminal import console, print_line
 
     if listed and as_json:
         raise click.UsageError("--list prints a table; it has no --json")
@@ -430,7 +430,7 @@ def study_verb(
 def print_studies(screen: Console) -> None:
     """Print the studies that ship: what each compares, its source, and how long it takes."""
     from weighbridge.prepared_study import prepare
-    from weighbridge.screen.terminal import print_line, print_table
+    from weighbridge.results.show.terminal import print_line, print_table
     from weighbridge.suites.studies import loader
 
     rows = []
@@ -451,7 +451,7 @@ def print_studies(screen: Console) -> None:
 def print_study(prepared: PreparedStudy, screen: Console) -> None:
     """Print what a study would do."""
     from weighbridge.results.features.study import parameter_table
-    from weighbridge.screen.terminal import print_line, print_table
+    from weighbridge.results.show.terminal import print_line, print_table
 
     study = prepared.study
     print_line(screen, f"{study.name}: {study.about}\nafter {study.source}")
@@ -550,8 +550,8 @@ def tune_verb(
     run.
     """
     from weighbridge.environment import place
+    from weighbridge.results.show.terminal import console, print_line
     from weighbridge.run import Doing
-    from weighbridge.screen.terminal import console, print_line
     from weighbridge.tuning import session
     from weighbridge.tuning.preparation import Changes, prepare, read
 
@@ -602,7 +602,7 @@ def resume_tuning(
 
 def print_tunings(screen: Console) -> None:
     """Print the tunings that ship: what each tries, on which layout, how."""
-    from weighbridge.screen.terminal import print_table
+    from weighbridge.results.show.terminal import print_table
     from weighbridge.suites.tuning import loader
 
     rows = []
@@ -619,7 +619,7 @@ def print_tunings(screen: Console) -> None:
 def print_settings(prepared: PreparedTuning, screen: Console, *, attest: bool) -> None:
     """What a tuning would try, and the time. Raises UsageError if its budget is too short."""
     from weighbridge.conductor.time_estimate import TimeAllowance
-    from weighbridge.screen.terminal import print_line, print_table
+    from weighbridge.results.show.terminal import print_line, print_table
     from weighbridge.suites.tuning import show_setting
     from weighbridge.tuning.course import Course
     from weighbridge.tuning.session import sentences

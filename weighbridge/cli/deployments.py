@@ -56,8 +56,8 @@ def up_verb(layout: str, hardware: str | None) -> None:
     """
     from weighbridge import selection
     from weighbridge.conductor.interruption import interruptible
-    from weighbridge.screen.deployments import print_running
-    from weighbridge.screen.terminal import console, print_line
+    from weighbridge.results.show.terminal import console, print_line
+    from weighbridge.running import print_running
     from weighbridge.topologies.deployment import deploy
 
     hosts = selection.hardware_named(hardware)
@@ -85,8 +85,8 @@ def up_verb(layout: str, hardware: str | None) -> None:
 def status_verb(hardware: str | None, *, as_json: bool) -> int:
     """Show running deployments: what has died, hosts, endpoints and credentials."""
     from weighbridge.environment import place
-    from weighbridge.screen.deployments import print_running
-    from weighbridge.screen.terminal import console
+    from weighbridge.results.show.terminal import console
+    from weighbridge.running import print_running
 
     hosts = ssh_hardware(hardware)
     if as_json:
@@ -107,8 +107,8 @@ def show_real(hardware: Hardware) -> None:
     answer, after the others.
     """
     from weighbridge.environment import place
-    from weighbridge.screen.deployments import dead_there, describe
-    from weighbridge.screen.terminal import console, print_line
+    from weighbridge.results.show.terminal import console, print_line
+    from weighbridge.running import dead_there, describe
     from weighbridge.topologies.deployment import running_deployments
     from weighbridge.topologies.ssh import leftovers
 
@@ -147,7 +147,7 @@ def status_here() -> StatusDocument:
     """What is running on this machine. Raises TargetError if that cannot be found out."""
     from weighbridge.documents import DeadDaemon, RunningDeployment, StatusDocument
     from weighbridge.environment import place
-    from weighbridge.screen.deployments import dead_of_lab
+    from weighbridge.running import dead_of_lab
     from weighbridge.topologies.deployment import running_deployments
 
     return StatusDocument(
@@ -314,7 +314,7 @@ def down(label: str | None, *, everything: bool) -> None:
     others, if one is in use.
     """
     from weighbridge.environment import place
-    from weighbridge.screen.terminal import console, print_line
+    from weighbridge.results.show.terminal import console, print_line
     from weighbridge.topologies.lab import ending
 
     screen = console()
@@ -350,7 +350,7 @@ def down_real(label: str | None, hardware: Hardware, *, everything: bool) -> Non
     """
     from weighbridge.conductor.interruption import interruptible
     from weighbridge.environment import place
-    from weighbridge.screen.terminal import console, print_line
+    from weighbridge.results.show.terminal import console, print_line
     from weighbridge.topologies.hosts import remove_folder
     from weighbridge.topologies.ssh import leftovers
 
@@ -466,7 +466,7 @@ def clean_verb(
     """List what killed runs left on gateways that already run; --delete deletes it."""
     from weighbridge import selection
     from weighbridge.gateways.existing import credentials
-    from weighbridge.screen.terminal import console, print_line
+    from weighbridge.results.show.terminal import console, print_line
 
     if not layouts and not line.given:
         raise UsageError(

@@ -47,8 +47,8 @@ def topologies_verb(gateway: str | None, *, as_json: bool) -> None:
     from weighbridge.common.document import Document, did_you_mean
     from weighbridge.documents import ParameterOfGateway, ShippedLayout, TopologiesDocument
     from weighbridge.gateways.gateway import STORES
+    from weighbridge.results.show.terminal import console, print_line, print_table
     from weighbridge.results_output import print_document
-    from weighbridge.screen.terminal import console, print_line, print_table
     from weighbridge.topologies.loader import Layout, shipped_layouts
     from weighbridge.topologies.parameters import parameters
 
@@ -132,8 +132,8 @@ def init_verb(kind: str, file: Path | None, base: str | None, force: bool) -> No
 def suites_verb(*, as_json: bool) -> None:
     """List the suites that ship: what each replays, over which APIs, and in how many steps."""
     from weighbridge.documents import shipped_suites
+    from weighbridge.results.show.terminal import console, print_table
     from weighbridge.results_output import print_document
-    from weighbridge.screen.terminal import console, print_table
 
     found = shipped_suites()
     if as_json:
@@ -153,8 +153,8 @@ def suites_verb(*, as_json: bool) -> None:
 def hardware_verb(*, as_json: bool) -> None:
     """List the hardware files that ship: the hosts of each, and what they are for."""
     from weighbridge.documents import shipped_hardware_files
+    from weighbridge.results.show.terminal import console, print_table
     from weighbridge.results_output import print_document
-    from weighbridge.screen.terminal import console, print_table
 
     found = shipped_hardware_files()
     if as_json:

@@ -51,8 +51,8 @@ def baseline_verb(hardware: str, sizes: str, out: Path, as_json: bool) -> None:
         baseline_csv,
     )
     from weighbridge.results.run.reading import make_folder, write_atomically
+    from weighbridge.results.show.terminal import console, print_line
     from weighbridge.results_output import draw
-    from weighbridge.screen.terminal import console, print_line
     from weighbridge.topologies.attestation import tools_of
     from weighbridge.topologies.baseline import bare, measure, refuse
 
@@ -121,7 +121,7 @@ def print_baseline(baseline: Baseline, screen: Console) -> None:
 
     from weighbridge.results.features.baseline import TITLES, oddities
     from weighbridge.results.numbers import UNKNOWN
-    from weighbridge.screen.terminal import new_table, print_line
+    from weighbridge.results.show.terminal import new_table, print_line
 
     numbers = ("promised", "found", "of it")
     for group, title in TITLES.items():
@@ -160,8 +160,8 @@ def images_verb(names: tuple[str, ...], *, refresh: bool, as_json: bool) -> None
     from weighbridge.common.document import did_you_mean
     from weighbridge.documents import ImagesDocument, LabImage
     from weighbridge.environment import place
+    from weighbridge.results.show.terminal import console, print_line
     from weighbridge.results_output import print_document
-    from weighbridge.screen.terminal import console, print_line
     from weighbridge.topologies.images import built_on, find, packages_sum
     from weighbridge.topologies.images import refresh as rebuild
 
@@ -247,7 +247,7 @@ def doctor_verb(hardware: str | None, layouts: str | None, *, as_json: bool) -> 
 def check_this_machine(hosts: Hardware, *, as_json: bool) -> int:
     """Print what this machine has and lacks; returns the exit code."""
     from weighbridge.environment import optional_tools, place, requirements
-    from weighbridge.screen.terminal import console
+    from weighbridge.results.show.terminal import console
 
     screen = console(stderr=as_json)
     introduce(hosts, screen)
@@ -268,7 +268,7 @@ def check_real_hosts(hosts: Hardware, layouts: tuple[str, ...], *, as_json: bool
     """What this machine and real hosts have and lack; the exit code. Raises UsageError."""
     from weighbridge import selection
     from weighbridge.conductor.interruption import interruptible
-    from weighbridge.screen.terminal import console, print_line
+    from weighbridge.results.show.terminal import console, print_line
     from weighbridge.topologies.ssh import requirements
 
     screen = console(stderr=as_json)

@@ -155,7 +155,7 @@ def ssh_hardware(name: str | None) -> Hardware | None:
 def introduce(hardware: Hardware, screen: Console) -> None:
     """Print what hardware is; for `auto` this says what was made of this machine."""
     if hardware.about:
-        from weighbridge.screen.terminal import print_line
+        from weighbridge.results.show.terminal import print_line
 
         print_line(screen, f"{hardware.name}: {hardware.about}", "dim")
 

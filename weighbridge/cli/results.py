@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 def runs_verb(folder: Path, *, as_json: bool) -> None:
     """List the runs in FOLDER (default: runs): date, suite, layouts, state and answer."""
     from weighbridge.documents import runs_below
+    from weighbridge.results.show.terminal import console, print_line
     from weighbridge.results_output import print_document
-    from weighbridge.screen.terminal import console, print_line
 
     found = runs_below(folder)
     if as_json:
@@ -83,8 +83,8 @@ def report_verb(run: Path, *, pictures: bool, as_json: bool) -> None:
     from weighbridge.results import derive
     from weighbridge.results.run.store import RunStore, gaps
     from weighbridge.results.show.pictures import DRAWING
+    from weighbridge.results.show.terminal import console
     from weighbridge.results_output import show_results
-    from weighbridge.screen.terminal import console
 
     need(DRAWING)
     derived, screen = derive(run, pictures=False), console(stderr=as_json)
@@ -361,8 +361,7 @@ def sql_verb(query: str, runs: tuple[Path, ...], form: str) -> None:
     change nothing and reach no file.
     """
     from weighbridge.results.features.open_run import read_runs
-    from weighbridge.results.show.query import ask
-    from weighbridge.screen.answer import ANSWERS
+    from weighbridge.results.show.query import ANSWERS, ask
 
     found, left_out = read_runs(runs or _all_runs())
     for sentence in left_out:

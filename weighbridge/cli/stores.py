@@ -91,9 +91,9 @@ def capabilities_verb(
     from weighbridge.conductor.interruption import interruptible
     from weighbridge.gateways.capabilities.matrix import CapabilityMatrix, matrix_csv
     from weighbridge.results.run.reading import write_atomically
-    from weighbridge.screen.terminal import console, print_line
+    from weighbridge.results.show.terminal import console, print_line
 
-    _refuse_json(dry_run=dry_run, as_json=as_json)
+    _refuse_json(as_json=as_json, dry_run=dry_run, listing=listing)
     chosen = _chosen(api, only)
     screen = console(stderr=as_json)
     if listing:
@@ -172,9 +172,10 @@ def _chosen(apis: tuple[str, ...] | None, only: tuple[str, ...] | None) -> tuple
     )
 
 
-def _refuse_json(*, dry_run: bool, as_json: bool) -> None:
-    if dry_run and as_json:
-        raise UsageError("--dry-run prints a table; it has no --json")
+def _refuse_json(*, as_json: bool, dry_run: bool, listing: bool = False) -> None:
+    if as_json and (dry_run or listing):
+        option = "--list" if listing else "--dry-run"
+        raise UsageError(f"{option} prints a table; it has no --json")
 
 
 def _asked(
@@ -208,7 +209,7 @@ def _print_asking(
 
 def print_list(capabilities: tuple[Capability, ...], screen: Console) -> None:
     """Print what is asked."""
-    from weighbridge.screen.terminal import print_table
+    from weighbridge.results.show.terminal import print_table
 
     rows = [(one.key, one.group, one.title, one.asks) for one in capabilities]
     print_table(screen, ("key", "group", "capability", "asks"), rows)
@@ -219,7 +220,7 @@ def print_matrix(
 ) -> None:
     """Print the table, its footnotes, what has died and what is left."""
     from weighbridge.gateways.capabilities.matrix import LEGEND, cell, footnotes
-    from weighbridge.screen.terminal import print_line, print_table
+    from weighbridge.results.show.terminal import print_line, print_table
 
     names = [one.layout for one in matrix.layouts]
     for api in dict.fromkeys(one.api for one in capabilities):
@@ -301,15 +302,15 @@ def durability_verb(
     from weighbridge.conductor.plan import refuse_same_names
     from weighbridge.documents import DurabilityDocument
     from weighbridge.results.features.durability import durability_of, durability_section
+    from weighbridge.results.outcome import print_section
     from weighbridge.results.run.durability import read_cuts
     from weighbridge.results.run.store import lock_run_folder
+    from weighbridge.results.show.terminal import console, print_line
     from weighbridge.results_output import print_document
     from weighbridge.run import alone
-    from weighbridge.screen.outcome import print_section
-    from weighbridge.screen.terminal import console, print_line
     from weighbridge.suites import Durability
 
-    _refuse_json(dry_run=dry_run, as_json=as_json)
+    _refuse_json(as_json=as_json, dry_run=dry_run)
     screen = console(stderr=as_json)
     hosts = selection.hardware_named(hardware)
     named = [selection.layout_named(name, hosts) for name in dict.fromkeys(layouts)]

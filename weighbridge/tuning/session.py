@@ -22,13 +22,14 @@ from weighbridge.conductor.passes import passes_of
 from weighbridge.conductor.plan import make_plan
 from weighbridge.conductor.step_runner import StepRunner
 from weighbridge.conductor.time_estimate import TimeAllowance, show_duration
+from weighbridge.display import display_for
 from weighbridge.environment import require
 from weighbridge.gateways.fragments import fragments, without_addresses
 from weighbridge.results import derive
 from weighbridge.results.derivation import Derived
 from weighbridge.results.features.tuning.setting_table import SettingEntry, SettingTable
 from weighbridge.results.features.tuning.tuning_result import confirmation_folder
-from weighbridge.results.figures.visit import (
+from weighbridge.results.figures.summary import (
     JudgedStep,
     read_visit,
     read_visits,
@@ -40,7 +41,6 @@ from weighbridge.results.run.store import RunStore, lock_run_folder
 from weighbridge.results.run.trial import CONFIRMATION, Fragment, TuningStore, Winner
 from weighbridge.results_output import draw_run
 from weighbridge.run import Doing, alone
-from weighbridge.screen.display import display_for
 from weighbridge.suites.tuning import Tuning
 from weighbridge.topologies.loader import LONGEST_NAME
 from weighbridge.topologies.preflight import preflight_all

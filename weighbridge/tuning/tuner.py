@@ -16,7 +16,7 @@ from weighbridge.conductor.conductor import BUDGET
 from weighbridge.conductor.step_runner import Display
 from weighbridge.conductor.time_estimate import show_duration
 from weighbridge.results.features.tuning.setting_table import SettingTable, setting_table
-from weighbridge.results.figures.visit import JudgedStep
+from weighbridge.results.figures.summary import JudgedStep
 from weighbridge.results.run.step import StepKey
 from weighbridge.results.run.store import RunStore
 from weighbridge.results.run.trial import Trial, TuningStore

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from weighbridge.results.features.tuning.charts import drift_chart, tornado_charts, tornados
@@ -28,7 +28,7 @@ from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM, Ratio
 from weighbridge.results.judge.comparison import Effect
 from weighbridge.results.judge.run_data import RunData
 from weighbridge.results.judge.words import Card
-from weighbridge.results.numbers import UNKNOWN, counted, listed, show_percent, show_ratio
+from weighbridge.results.numbers import UNKNOWN, counted, listed, show_percent, show_ratio, upper
 from weighbridge.results.numbers import percent as percent_of_ratio
 from weighbridge.results.run.reading import write_atomically
 from weighbridge.results.show.chart_source import ChartKind
@@ -270,7 +270,7 @@ def _topic(data: RunData) -> Topic | None:
             for card in cards(result)
         ),
         slides=tuple(_effects(result)),
-        backup=(_ledger_slide(data, result),) if result.table.entries else (),
+        backup=tuple(_ledger_slides(data, result)),
         doubts=tuple(doubts),
         meaning=tuple(meaning),
     )
@@ -315,24 +315,27 @@ def _bar(ratio: Ratio, name: str, effect: Effect) -> Point:
     )
 
 
-def _ledger_slide(data: RunData, result: TuningResult) -> Slide:
-    """All settings with their effects and verdicts."""
+def _ledger_slides(data: RunData, result: TuningResult) -> Iterator[Slide]:
+    """All settings with their effects and verdicts, by objective."""
     counts = Counter(entry.verdict for entry in result.table.entries)
     better, worse = counts["better"] or "None", counts["worse"] or "none"
-    grid = _tried(data, "", result.by_gain, left_out=("storage_cpu", "scope"))
-    lines = [
-        [
-            SlideCell(cell, ink=VERDICT_INKS.get(cell[2:], INK)) if head == "Verdict" else cell
-            for head, cell in zip(grid.head, line, strict=True)
+    settings = counted(counts.total(), "setting")
+    for called in result.called if counts else ():
+        grid = _tried(data, "", called, result.by_gain, left_out=_NOT_OF_EFFECTS)
+        lines = [
+            [
+                SlideCell(cell, ink=VERDICT_INKS.get(cell[2:], INK)) if head == "Verdict" else cell
+                for head, cell in zip(grid.head, line, strict=True)
+            ]
+            for line in grid.lines
         ]
-        for line in grid.lines
-    ]
-    return Slide(
-        title=f"{better} of {counted(counts.total(), 'setting')} better, {worse} worse",
-        table=table_of(grid.head, lines),
-        foot="Compared with the baseline beside each trial. ~: not significant. In brackets: 95 % "
-        "interval. Detectable: the smallest effect that so many trials find 8 times in 10.",
-    )
+        yield Slide(
+            title=f"{better} of {settings} better, {worse} worse: {called}",
+            table=table_of(grid.head, lines),
+            foot="Compared with the baseline beside each trial. ~: not significant. In brackets: "
+            "95 % interval. Detectable: the smallest effect that so many trials find 8 times in "
+            "10.",
+        )
 
 
 # The sections of the page.
@@ -345,7 +348,6 @@ BEST: Final = 5
 
 _TRIED: Final = {
     "name": "Setting",
-    "objective": "Objective",
     "ratio": "Change",
     "smallest": "Detectable",
     "verdict": "Verdict",
@@ -354,6 +356,8 @@ _TRIED: Final = {
     "trials": "Trials",
     "scope": "Needs",
 }
+_NOT_OF_EFFECTS: Final = frozenset({"storage_cpu", "scope"})
+"""Columns that a slide, and a table of settings without effect, have no room for."""
 _OF_WINNER: Final = (
     *("Objective", "Alone, in trials", "On fresh deployments", "95 % interval", "Visits"),
     "Verdict",
@@ -386,25 +390,28 @@ def _sections(data: RunData) -> Iterator[Section]:
         return
     table, baseline = result.table, result.table.baseline.name
     parts = [Part(text=_lead(result), sentences=list(_findings(result)))]
-    if table.entries:
-        interval = f" (95 % over all {table.looks} looks)" if table.looks > 1 else " (95 %)"
-        caption = (
-            f"Each setting vs the trials of {baseline} next to it in time, by gain: change with "
-            f"its interval{interval}. ~: no difference found. In brackets: not enough trials for "
-            "a claim. The same data are in ledger.csv."
-        )
-        parts.append(Part(grids=[_tried(data, caption, result.by_gain)]))
-    else:
+    interval = f" (95 % over all {table.looks} looks)" if table.looks > 1 else " (95 %)"
+    caption = (
+        f"Each setting vs the trials of {baseline} next to it in time, by gain: change with its "
+        f"interval{interval}. ~: no difference found. In brackets: not enough trials for a claim. "
+        "The same data are in ledger.csv."
+    )
+    charts = {chart.panels[0].key: chart.key for chart in tornados(result)}
+    for number, called in enumerate(result.called if table.entries else (), start=1):
+        chart = charts.get(f"objective-{number}", "")
+        grid = _tried(data, caption, called, result.by_gain)
+        parts.append(Part(title=upper(called), chart=chart, grids=[grid]))
+    if not table.entries:
         parts.append(Part(text="No setting has a trial yet."))
-    parts += [Part(title=chart.title, chart=chart.key) for chart in tornados(result)]
     yield Section("trials", "Results of the trials", parts)
     if result.winner is not None:
         yield from _winner_sections(data, result)
     none = "Measured change, its interval, and the smallest effect that would have been found."
     words = result.without_effect_words or "Every setting tried often enough has an effect."
     parts = [Part(text=words)]
-    if table.without_effect:
-        parts.append(Part(grids=[_tried(data, none, table.without_effect)]))
+    for called in result.called if table.without_effect else ():
+        grid = _tried(data, none, called, table.without_effect, left_out=_NOT_OF_EFFECTS)
+        parts.append(Part(title=upper(called), grids=[grid]))
     yield Section("no-effect", "No effect found", parts, folded=True)
     if result.refused:
         refused = [
@@ -475,19 +482,17 @@ def _findings(result: TuningResult) -> Iterator[str]:
 def _tried(
     data: RunData,
     caption: str,
+    called: str,
     entries: Sequence[SettingEntry],
-    left_out: Sequence[str] = (),
+    left_out: Collection[str] = (),
 ) -> Grid:
-    """The ledger's lines of these settings, in their order, without the columns left out."""
-    by_name = {entry.variant.name: entry for entry in entries}
-    places = list(by_name)
+    """The ledger's lines of these settings and one objective, without the columns left out."""
+    ledger = {one.cells["arm"]: one for one in _ledger(data) if one.cells["objective"] == called}
     lines = []
-    for one in _ledger(data):
-        entry = by_name.get(str(one.cells["arm"]))
-        if entry is not None:
-            shown = {**one.shown, "verdict": f"{SIGNS[entry.verdict]} {entry.verdict}"}
-            lines.append(one.showing(shown))
-    lines.sort(key=lambda one: places.index(str(one.cells["arm"])))
+    for entry in entries:
+        one = ledger[entry.variant.name]
+        verdict = f"{SIGNS[entry.verdict]} {entry.verdict}"
+        lines.append(one.showing({**one.shown, "verdict": verdict}))
     heads = {name: head for name, head in _TRIED.items() if name not in left_out}
     return sortable(caption, Filled(LEDGER, tuple(lines)), heads)
 

@@ -20,7 +20,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from statistics import median
 from typing import Final
 
@@ -35,7 +34,7 @@ from weighbridge.results.figures.statistics import (
     signed_rank_p,
     student_tail,
 )
-from weighbridge.results.figures.visit import JudgedStep, Point
+from weighbridge.results.figures.summary import JudgedStep, Point
 from weighbridge.results.judge.comparison import Effect, Verdict, requests_of
 from weighbridge.results.numbers import counted, show_figure, show_p, show_percent
 from weighbridge.results.run import EntryVerdict, LayoutVariant, StepKey, Trial, TuningRun
@@ -87,10 +86,8 @@ class SettingEntry:
     """Whether each interval is beyond its threshold, or within it: more trials add nothing."""
     gain: float | None
     """The geometric mean over the objectives: 1.1 is 10 % better. None: unknown."""
-    gain_low: float | None = None
     gain_high: float | None = None
-    """Its running 95 % interval as of one look, to prune proposals; None with fewer than 2 trials.
-    """
+    """The upper end of its 95 % interval as of one look, to prune proposals; None for one trial."""
     gateway_cpu: Ratio | None = None
     storage_cpu: Ratio | None = None
     """CPU s per 1000 operations over the baseline's, over the objectives; None: not recorded."""
@@ -103,7 +100,6 @@ class SettingTable:
     """The table of trials: variants, better ones first, then by gain; and the baseline's drift."""
 
     baseline: LayoutVariant
-    objectives: tuple[Objective, ...]
     entries: tuple[SettingEntry, ...]
     readings: tuple[Reading, ...]
     drift: tuple[Drift, ...]
@@ -153,7 +149,6 @@ def setting_table(run: TuningRun, trials: Sequence[Trial], visits: JudgedSteps) 
     baselines = [trial.arm for trial in trials if trial.arm.is_baseline]
     return SettingTable(
         baseline=next(iter(baselines), LayoutVariant(name=run.baseline)),
-        objectives=run.objectives,
         entries=tuple(entries),
         readings=readings,
         drift=_drifts(run, trials, readings),
@@ -485,7 +480,6 @@ def _entry(
         verdict=verdict,
         clear=all(_is_clear(effect, run.tuning.threshold) for effect in effects),
         gain=None if interval is None else interval.value,
-        gain_low=None if interval is None else interval.low,
         gain_high=None if interval is None else interval.high,
         notes=tuple(dict.fromkeys(notes)),
     )
@@ -696,8 +690,6 @@ class Drift:
     """The longest time in one deployment from the start of its first trial to that of its last."""
     p: float | None = None
     """The probability of such a line by chance, if trials scatter independently."""
-    spread: float | None = None
-    """Standard deviation of its logarithms: the relative scatter of equal trials."""
     range: float | None = None
     """Its highest trial over its lowest."""
 
@@ -708,8 +700,7 @@ def _drifts(
     """The baseline's drift for each objective of a run.
 
     The least-squares line has one slope and, for each deployment, its own height; its p is
-    Student's. The spread is that of neighbours, which a slow drift hardly affects (J. von Neumann
-    and others, Annals of Mathematical Statistics 12, 1941).
+    Student's.
     """
     baselines = {trial.number: trial for trial in trials if trial.arm.is_baseline}
     drifts = []
@@ -733,11 +724,6 @@ def _drift(number: int, logs: Sequence[tuple[Trial, float]]) -> Drift:
     by_deployment: dict[int, list[tuple[float, float]]] = {}
     for trial, log in logs:
         by_deployment.setdefault(trial.deployment, []).append((trial.started_s, log))
-    steps = [
-        after - before
-        for each in by_deployment.values()
-        for (_, before), (_, after) in pairwise(each)
-    ]
     heights = [log for _, log in logs]
     slope, p = _line(list(by_deployment.values()))
     hourly = None if slope is None else max(-_FARTHEST, min(slope * HOUR_S, _FARTHEST))
@@ -748,7 +734,6 @@ def _drift(number: int, logs: Sequence[tuple[Trial, float]]) -> Drift:
         per_hour=None if hourly is None else math.exp(hourly),
         span_s=max(max(at)[0] - min(at)[0] for at in by_deployment.values()),
         p=p,
-        spread=math.sqrt(math.fsum(step**2 for step in steps) / len(steps) / 2) if steps else None,
         range=math.exp(min(max(heights) - min(heights), _FARTHEST)),
     )
 

@@ -18,9 +18,8 @@ from weighbridge.results.features.tuning.setting_table import (
     objective_words,
     setting_table,
 )
-from weighbridge.results.figures.doubt import few
+from weighbridge.results.figures.doubt import PowerMark, few, not_tried
 from weighbridge.results.figures.metrics import METRICS
-from weighbridge.results.figures.power_mark import PowerMark, not_tried
 from weighbridge.results.figures.statistics import (
     REPEATS_FOR_A_CLAIM,
     Ratio,
@@ -28,8 +27,7 @@ from weighbridge.results.figures.statistics import (
     ratio,
     welch,
 )
-from weighbridge.results.figures.summary import Row, rows_of
-from weighbridge.results.figures.visit import JudgedStep
+from weighbridge.results.figures.summary import JudgedStep, Row, rows_of
 from weighbridge.results.judge.comparing import comparable, effect_of, judge, reason, with_test
 from weighbridge.results.judge.comparison import Comparison, Effect, kind_of, subjects
 from weighbridge.results.judge.run_data import RunData, of_run

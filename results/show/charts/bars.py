@@ -129,7 +129,7 @@ def bar_panel(rows: Sequence[dict[str, Any]], column: str, **about: Any) -> Pane
         spec={
             "encoding": {
                 "x": {"type": "quantitative", "scale": scale, "axis": None},
-                "y": {**names_encoding([row["layout"] for row in rows]), "field": "layout"},
+                "y": names_encoding([row["layout"] for row in rows], "layout"),
                 "color": COLOUR,
             },
             "layer": [
@@ -245,7 +245,7 @@ def intervals_spec(
     return {
         "encoding": {
             "x": {"type": "quantitative", "scale": scale, "axis": axis, "title": title},
-            "y": {**names_encoding(list(dict.fromkeys(names))), "field": "_y"},
+            "y": names_encoding(list(dict.fromkeys(names)), "_y"),
         },
         "layer": [
             layer("rule", "zero", x={"datum": 1}, color=MUTED, **FULL_HEIGHT),

@@ -79,20 +79,12 @@ def throughput_by_workers(source: ChartSource) -> tuple[Chart, ...]:
 
 def latency_by_workers(source: ChartSource) -> tuple[Chart, ...]:
     """The chart of p90 and the slowest requests."""
-    rows = source.by_workers
-    parts = [
-        "Points: p90, with its 95 % interval over the repeats (dots). Dash: the slowest request.",
-        *_standing_words(source, "p90"),
-    ]
-    if any(row.within(metric) is not None for row in rows for metric in ("p90", "max")):
-        parts.append("Bars: the bin that holds the latency.")
-    return _charts(
+    return _latency_charts(
         source,
         "p90",
+        "Points: p90, with its 95 % interval over the repeats (dots). Dash: the slowest request.",
         key="latency-by-workers",
         title="Latency by workers: p90 and max",
-        finding=_latency_finding(source, "p90", "p90 and the slowest request by worker count"),
-        caption=" ".join(parts),
     )
 
 
@@ -100,19 +92,25 @@ def first_byte_by_workers(source: ChartSource) -> tuple[Chart, ...]:
     """The chart of the time to first byte, of runs whose driver times it."""
     if not any(row.value("first-byte-p50") is not None for row in source.by_workers):
         return ()
-    points = "Points: p90 with its 95 % interval. Dash: the median."
-    parts = [
-        f"From the start of a read or listing to the first byte of its answer. {points}",
-        *_standing_words(source, "first-byte"),
-    ]
-    return _charts(
+    return _latency_charts(
         source,
         "first-byte",
+        "From the start of a read or listing to the first byte of its answer. Points: p90 with its "
+        "95 % interval. Dash: the median.",
         key="first-byte-by-workers",
         title="Time to first byte by workers: p50 and p90",
-        finding=_latency_finding(source, "first-byte", "Time to first byte by worker count"),
-        caption=" ".join(parts),
     )
+
+
+def _latency_charts(
+    source: ChartSource, metric: MetricKey, marks: str, **about: Any
+) -> tuple[Chart, ...]:
+    parts = [marks, *_standing_words(source, metric)]
+    keys = (metric, SECOND[metric])
+    if any(row.within(key) is not None for row in source.by_workers for key in keys):
+        parts.append("Bars: the bin that holds the latency.")
+    finding = _latency_finding(source, metric) or about["title"]
+    return _charts(source, metric, finding=finding, caption=" ".join(parts), **about)
 
 
 def _charts(source: ChartSource, metric: MetricKey, **about: Any) -> tuple[Chart, ...]:
@@ -259,7 +257,7 @@ def _lines(counts: Sequence[int], scale: AxisScale, metric: MetricKey, *, binned
     path = layer("line", "path", joined, y=METRICS[metric].column, detail="_stretch")
     return {
         "encoding": {
-            "x": {**AxisScale.workers(counts).encoding(), "field": "workers"},
+            "x": AxisScale.workers(counts).encoding("workers"),
             "y": scale.encoding(),
             "color": COLOUR,
         },
@@ -274,7 +272,7 @@ def _dots(layouts: Sequence[str], scale: AxisScale, metric: MetricKey, *, binned
     return {
         "encoding": {
             "x": scale.encoding(grid=True),
-            "y": {**names_encoding(layouts), "field": "layout"},
+            "y": names_encoding(layouts, "layout"),
             "color": COLOUR,
         },
         "layer": [*_marks(metric, "x", binned=binned), words],
@@ -308,9 +306,9 @@ def _marks(metric: MetricKey, along: Literal["x", "y"], *, binned: bool) -> list
 # ---- findings of latencies
 
 
-def _latency_finding(source: ChartSource, metric: MetricKey, without: str) -> str:
+def _latency_finding(source: ChartSource, metric: MetricKey) -> str:
     """The largest gap between two latencies at one worker count, of layouts that are comparable;
-    `without` any.
+    empty without any.
     """
     apart = {
         (kind_of(effect), effect.workers, layout, other)
@@ -324,7 +322,7 @@ def _latency_finding(source: ChartSource, metric: MetricKey, without: str) -> st
         if (kind_of(low), low.workers, low.layout, high.layout) not in apart
     ]
     if not pairs:
-        return without
+        return ""
     _, low, high = max(pairs, key=lambda pair: pair[0])
     if _touch(low, high, metric):
         return "No two p90s can be distinguished: their bins touch"

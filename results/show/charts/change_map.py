@@ -159,9 +159,9 @@ def _tone(effect: Effect) -> float | None:
 
 
 def _cells(names: Sequence[str], columns: Sequence[str]) -> Spec:
-    across = {**names_encoding(columns, orient="top", labelAngle=0), "field": "_x"}
+    across = names_encoding(columns, "_x", orient="top", labelAngle=0)
     return {
-        "encoding": {"x": across, "y": {**names_encoding(names), "field": "_y"}},
+        "encoding": {"x": across, "y": names_encoding(names, "_y")},
         "layer": cell_layers("isValid(datum._x)"),
     }
 

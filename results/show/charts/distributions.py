@@ -100,7 +100,7 @@ def _percentile_panel(source: ChartSource, rows: Sequence[Row], key: str, title:
         rows=lines,
         spec={
             "encoding": {
-                "x": {**x.encoding(labelExpr=label, labelOverlap=False), "field": "_odds"},
+                "x": x.encoding("_odds", labelExpr=label, labelOverlap=False),
                 "y": y.encoding(),
                 "color": COLOUR,
             },
@@ -317,8 +317,8 @@ def _share_panel(kind: KindLatencies) -> Panel:
         listed=[row for row in rows if row["repeat"] is None and row["percent"] in LISTED],
         spec={
             "encoding": {
-                "x": {**x.encoding(grid=True), "field": "latency_ms"},
-                "y": {**y.encoding(labelExpr="datum.value + ' %'"), "field": "percent"},
+                "x": x.encoding("latency_ms", grid=True),
+                "y": y.encoding("percent", labelExpr="datum.value + ' %'"),
                 "color": COLOUR,
                 "detail": {"field": "repeat", "type": "nominal"},
             },

@@ -89,7 +89,7 @@ def _panel(rows: Sequence[dict[str, Any]], key: str, title: str) -> Panel:
         spec={
             "encoding": {
                 "x": x.encoding(grid=True, labelExpr="datum.value + ' %'"),
-                "y": {**names_encoding(names), "field": "drawn_as"},
+                "y": names_encoding(names, "drawn_as"),
                 "yOffset": {"field": "layout", "type": "nominal", "scale": beside},
                 "color": COLOUR,
             },

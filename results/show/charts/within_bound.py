@@ -187,7 +187,7 @@ def _panel(data: BoundPanel, source: ChartSource) -> Panel:
         rows=rows,
         spec={
             "encoding": {
-                "x": {**x.encoding(), "field": "throughput_ops_s"},
+                "x": x.encoding("throughput_ops_s"),
                 "y": y.encoding(),
                 "color": COLOUR,
             },

@@ -32,7 +32,7 @@ from weighbridge.results.features.run_guard import (
     planned_differences,
     read_compared_run,
 )
-from weighbridge.results.figures.power_mark import power_brief, power_words, with_losses
+from weighbridge.results.figures.doubt import power_brief, power_words, with_losses
 from weighbridge.results.figures.statistics import TTest, welch
 from weighbridge.results.run import LatencyBound
 from weighbridge.results.run.durability import CutDisk, Finding, PowerCut

@@ -31,9 +31,8 @@ from weighbridge.results.features.step_details import endpoint_grid
 from weighbridge.results.features.variants import CompleteListing, complete_listings
 from weighbridge.results.figures.doubt import Doubt
 from weighbridge.results.figures.reading import MetricFigure
-from weighbridge.results.figures.summary import Row
+from weighbridge.results.figures.summary import Point, Row, visit
 from weighbridge.results.figures.validity import judge
-from weighbridge.results.figures.visit import Point, visit
 from weighbridge.results.judge.run_data import RunData
 from weighbridge.results.run.histogram import Histogram
 from weighbridge.results.run.step import EndpointTally, Measurement, StepKey, StepResult

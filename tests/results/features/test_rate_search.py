@@ -26,8 +26,8 @@ from weighbridge.results.features.rate_search import (
 )
 from weighbridge.results.figures.doubt import Doubt, PairDoubt
 from weighbridge.results.figures.metrics import METRICS
+from weighbridge.results.figures.summary import visit
 from weighbridge.results.figures.use import StepUse
-from weighbridge.results.figures.visit import visit
 from weighbridge.results.run import (
     LatencyBound,
     PlannedLayout,

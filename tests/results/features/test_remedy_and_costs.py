@@ -15,8 +15,8 @@ from weighbridge.results.features.compare_runs import runs_effects
 from weighbridge.results.features.variants import Way, factor_section, variant_groups, ways_of
 from weighbridge.results.figures.doubt import Doubt, What
 from weighbridge.results.figures.statistics import Ratio
+from weighbridge.results.figures.summary import JudgedStep, Point
 from weighbridge.results.figures.use import StepUse
-from weighbridge.results.figures.visit import JudgedStep, Point
 from weighbridge.results.judge.comparing import compare
 from weighbridge.results.judge.comparison import Comparison, Verdict
 from weighbridge.results.judge.reasons import remedy

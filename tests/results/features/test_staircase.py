@@ -6,7 +6,12 @@ import pytest
 
 from made_rows import altered, made_row, made_workload, present
 from weighbridge.common.structure import Redundancy, Structure
-from weighbridge.results.features.layers import ceiling_lines, finding, staircase_csv
+from weighbridge.results.features.layers import (
+    STAIRCASE,
+    ceiling_lines,
+    finding,
+    staircase_lines,
+)
 from weighbridge.results.features.staircase import (
     Ceiling,
     CeilingGap,
@@ -30,6 +35,7 @@ from weighbridge.results.run.resolved import (
     ResolvedPlan,
 )
 from weighbridge.results.run.telemetry import Attested
+from weighbridge.results.show.table import Filled
 from weighbridge.suites import Suite
 
 MB = 10**6
@@ -328,7 +334,8 @@ def test_a_suite_about_rados_itself_has_rados_on_top() -> None:
 
 def test_the_csv_has_a_line_per_step_with_empty_gaps() -> None:
     stair = only(plan(layers=("disk",)), [row(60)], [], hosts())
-    lines = {line["level"]: line for line in csv.DictReader(staircase_csv([stair]).splitlines())}
+    filled = Filled(STAIRCASE, tuple(each.of_run("r") for each in staircase_lines(stair)))
+    lines = {line["level"]: line for line in csv.DictReader(filled.csv.splitlines())}
     assert list(lines) == ["disk", "network", "rados", "gateway"]
     top = lines["gateway"]
     assert (top["throughput_ops_s"], top["share_of_below"], top["below"]) == ("60.0", "0.2", "disk")

@@ -31,9 +31,8 @@ from weighbridge.results.figures.service_level import (
     served,
     stretches,
 )
-from weighbridge.results.figures.summary import Row, show_spread, shown
+from weighbridge.results.figures.summary import Row, read_visits, show_spread, shown
 from weighbridge.results.figures.use import Resource, StepUse
-from weighbridge.results.figures.visit import read_visits
 from weighbridge.results.run.histogram import Histogram
 from weighbridge.results.run.resolved import ResolvedPlan
 from weighbridge.results.run.step import Measurement, Pass, StepKey, StepResult

@@ -119,6 +119,10 @@ def test_littles_law_is_noted_beyond_5_and_refused_beyond_20_percent(
     verdict = judge(slowed(fake_measurement(), factor), Bounds())
     assert verdict.valid is valid
     assert any("Little" in note for note in verdict.notes) is noted
+    early = altered(slowed(fake_measurement(), factor), notes=(f"{RAN_OUT} after 0.02 s",))
+    said = " ".join(judge(early, Bounds()).notes)
+    assert valid or f"{RAN_OUT} after 0.02 s: throughput x mean latency makes" in said
+    assert "samples were lost" not in said
 
 
 def test_littles_law_is_not_applied_at_a_rate_or_with_unknown_times_of_failures() -> None:

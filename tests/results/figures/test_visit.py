@@ -20,9 +20,8 @@ from weighbridge.results.figures.reading import (
     order_statistic_interval,
     series,
 )
-from weighbridge.results.figures.summary import rows_of
+from weighbridge.results.figures.summary import JudgedStep, read_visits, rows_of, visit
 from weighbridge.results.figures.use import Resource, StepUse
-from weighbridge.results.figures.visit import JudgedStep, read_visits, visit
 from weighbridge.results.run import Second
 from weighbridge.results.run.histogram import Histogram, band_of
 from weighbridge.results.run.step import Measurement, StepKey, StepResult
@@ -188,6 +187,10 @@ def test_requests_in_flight_make_maximum_and_percentiles_lower_bounds(runs: Path
     ]
     words = "requests not seen to end took at least as long, so it may be higher"
     assert words in [one.words for one in row.doubts]
+    two = plan.model_copy(update={"suite": altered(plan.suite, repeats=2)})
+    (both,) = summarize(two, [step_of(complete), step_of(stalled(4, 500_000), repeat=1)])
+    ends = [both.figure(key) for key in ("p90", "max")]
+    assert [(end.low is None, end.high is None) for end in ends] == [(False, False), (False, True)]
 
 
 def stalling(share: float) -> Measurement:

@@ -10,8 +10,7 @@ from compared_rows import GRAVE, MILD, WIDE, cell, row, times
 from fake_run import short_run
 from made_rows import altered, made_points, made_row, present, summarize
 from weighbridge.results.features.open_run import open_run
-from weighbridge.results.figures.doubt import Doubt, PairDoubt
-from weighbridge.results.figures.power_mark import PowerMark
+from weighbridge.results.figures.doubt import Doubt, PairDoubt, PowerMark
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.comparing import NO_CONTROLS, compare
 from weighbridge.results.judge.comparison import Effect

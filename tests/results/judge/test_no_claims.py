@@ -33,13 +33,13 @@ from weighbridge.results.features.outages import (
 from weighbridge.results.figures.doubt import Doubt, PairDoubt
 from weighbridge.results.judge.run_data import RunData
 from weighbridge.results.judge.trust import TrustSign
+from weighbridge.results.outcome import print_outcome
 from weighbridge.results.run.durability import Seen, read_outages, record_outage
 from weighbridge.results.run.store import RunStore
 from weighbridge.results.run.telemetry import Attested
 from weighbridge.results.show.deck import Deck
 from weighbridge.results.show.exports import produce
 from weighbridge.results.show.gallery import gallery
-from weighbridge.screen.outcome import print_outcome
 
 CLAIMS = re.compile(
     r"\b(leads|led|faster than|slower than|wins|beats|same hosts|are valid|is faster|is slower)\b"

@@ -204,6 +204,9 @@ def test_the_noise_floor_of_the_test_bed_is_in_the_caption() -> None:
         (1.0, "0 %"),
         (3.2, "3.2×"),
         (120.4, "120×"),
+        (0.004, "−99.6 %"),
+        (0.0003, "−99.970 %"),
+        (0.006, "−99 %"),
     ],
 )
 def test_a_change_is_shown_in_per_cent_or_as_a_multiple(ratio: float, words: str) -> None:

@@ -42,7 +42,7 @@ ROWS = [
 
 
 def panel(key: str = "reads", *, ends: tuple[End, ...] = ()) -> Panel:
-    workers = {**AxisScale.workers([1, 4]).encoding(), "field": "workers"}
+    workers = AxisScale.workers([1, 4]).encoding("workers")
     line = layer("line", "path", y="ops_s")
     spec = {
         "encoding": {"x": workers, "y": TEN.encoding(), "color": COLOUR},

@@ -211,7 +211,6 @@ def test_a_chart_of_another_package_is_in_the_report_and_is_drawn_with_its_data(
     }
     page = derived.report.read_text()
     assert 'id="errors-by-workers"' in page
-    assert 'id="errors-by-workers"' in page
     assert "made the most errors" in page
 
 

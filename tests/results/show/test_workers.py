@@ -81,10 +81,7 @@ def test_a_panel_of_latency_omits_what_is_not_comparable_and_marks_lower_bounds(
         return chart.panels[0].finding, chart.finding
 
     assert f"p90 at {most} worker" in said()[0]
-    assert said(doubts=(HELD,)) == (
-        "no p90 to compare",
-        "p90 and the slowest request by worker count",
-    )
+    assert said(doubts=(HELD,)) == ("no p90 to compare", "Latency by workers: p90 and max")
     panel, headline = said(p90_ms=5000.0, at_least=("p90",))
     assert "≥ 5,000 ms on swift" in panel
     assert "≥ 5,000 ms on swift" in headline

@@ -25,10 +25,10 @@ from weighbridge.cli.compare import compare_verb, resume_verb, study_verb
 from weighbridge.common.errors import UsageError
 from weighbridge.common.registry import Registry
 from weighbridge.conductor.interruption import Interrupted
+from weighbridge.display import PlainDisplay
 from weighbridge.results.run.store import RunStore
 from weighbridge.results.run.trial import Trial, TuningStore
 from weighbridge.results.show.influx import InfluxServer, RunPoints
-from weighbridge.screen.display import PlainDisplay
 from weighbridge.suites.tuning import loader as tunings
 from weighbridge.topologies import loader
 

@@ -19,7 +19,7 @@ from weighbridge.common.endpoint import Endpoint, ObjectApi
 from weighbridge.common.errors import TargetError
 from weighbridge.documents import StatusDocument
 from weighbridge.environment import place
-from weighbridge.screen.deployments import dead_here, describe
+from weighbridge.running import dead_here, describe
 from weighbridge.selection import fitting
 from weighbridge.topologies.deployment import RECORD, DeploymentRecord
 from weighbridge.topologies.hosts import CONDUCTOR, own_folder

@@ -133,6 +133,7 @@ def test_a_dry_run_says_what_would_be_asked_and_starts_nothing(
     ("words", "why"),
     [
         (["rgw-beast", "--dry-run", "--json"], "it has no --json"),
+        (["--list", "--json"], "--list prints a table; it has no --json"),
         (["rgw-beast", "--only", "s3-copyy"], "s3-copy"),
         (["rgw-beast", "--api", "s4"], "s3"),
         ([], "name at least one layout"),

@@ -240,7 +240,7 @@ def test_a_command_that_a_signal_ends_says_that_all_is_ended_only_if_nothing_is_
             error.add_note(note)
         raise error
 
-    monkeypatch.setattr("weighbridge.screen.deployments.print_running", ended)
+    monkeypatch.setattr("weighbridge.running.print_running", ended)
     _, printed = run_cli(143, "status")
     assert printed == f"weighbridge: ended by SIGTERM; {said}\n"
 

@@ -11,12 +11,12 @@ from fake_run import WORKLOADS, fake_run
 from stub_run import Seen
 from tests.weighbridge.sent_runs import Sending, measured, until
 from weighbridge.conductor import influx_writer
+from weighbridge.display import InfluxDisplay
 from weighbridge.drivers.protocol import Progress
 from weighbridge.results.run.step import StepResult
 from weighbridge.results.run.store import RunStore
 from weighbridge.results.show import influx as influx_server
 from weighbridge.results.show.influx import InfluxServer, RunPoints, send_run
-from weighbridge.screen.display import InfluxDisplay
 
 SMALL = (WORKLOADS[0].model_copy(update={"workers": (1, 4, 16), "runtime": 3.0}),)
 

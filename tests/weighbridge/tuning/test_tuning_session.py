@@ -16,10 +16,10 @@ from stub_tuning import TunableGateway, TuningFixture
 from tests.weighbridge.tuning.tunings import SEARCH, done, entry, outcomes, trials, values
 from weighbridge.common.errors import ServiceFailed, UsageError
 from weighbridge.conductor.interruption import Interrupted
+from weighbridge.display import PlainDisplay
 from weighbridge.gateways.gateway import Gateway
 from weighbridge.results.run.store import RunStore
 from weighbridge.results.run.trial import CONFIRMATION, TuningStore
-from weighbridge.screen.display import PlainDisplay
 from weighbridge.tuning import session
 from weighbridge.tuning.course import Course
 from weighbridge.tuning.trial_deployment import TrialDeployment

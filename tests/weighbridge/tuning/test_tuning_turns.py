@@ -42,7 +42,6 @@ def judged(
         )
         return SettingTable(
             baseline=BASELINE,
-            objectives=(),
             entries=entries,
             readings=(),
             drift=(),

@@ -25,10 +25,10 @@ from typing import Any, Final, Literal
 from weighbridge.common.errors import WeighbridgeError
 from weighbridge.common.record import Record
 from weighbridge.conductor.step_runner import Display
+from weighbridge.display import Steps, TimeLeft, step_name
 from weighbridge.drivers.protocol import Progress
 from weighbridge.results import derive
 from weighbridge.results.run import StepKey, StepResult
-from weighbridge.screen.display import Steps, TimeLeft, step_name
 
 LINES: Final = 100
 """How many of the last events the page shows."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from weighbridge.common.endpoint import Endpoint
-from weighbridge.screen.terminal import print_line
+from weighbridge.results.show.terminal import print_line
 from weighbridge.topologies.deployment import DeploymentRecord, StateFolders, running_deployments
 from weighbridge.topologies.hardware import HOSTS
 

@@ -11,10 +11,10 @@ from made_rows import present
 from made_up import fake_measurement
 from stub_run import Run
 from weighbridge.conductor.time_estimate import TimeEstimate
+from weighbridge.display import LiveDisplay, PlainDisplay, display_for
 from weighbridge.drivers.protocol import Progress
 from weighbridge.results.run.step import StepKey, StepResult
-from weighbridge.screen.display import LiveDisplay, PlainDisplay, display_for
-from weighbridge.screen.terminal import InertConsole, new_table, print_grid, print_line
+from weighbridge.results.show.terminal import InertConsole, new_table, print_grid, print_line
 
 TEXT = (
     "• rgw-beast serves 3.0× swift’s 64 kB reads at 16 workers; the noise floor is 1.2×, by a path "

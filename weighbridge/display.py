@@ -24,7 +24,7 @@ from weighbridge.results.numbers import show_figure, show_ms
 from weighbridge.results.run import Histogram, RunStore, StepKey, StepResult, Tally
 from weighbridge.results.run.step import driver_label
 from weighbridge.results.show.influx import InfluxServer
-from weighbridge.screen.terminal import print_line
+from weighbridge.results.show.terminal import print_line
 from weighbridge.suites import DEFAULT_DRIVER
 
 

@@ -21,12 +21,12 @@ import pytest
 from made_up import fake_measurement
 from stub_run import Run, Seen
 from tests.weighbridge.sent_runs import until
+from weighbridge import live_page
 from weighbridge.conductor.interruption import Interrupted, interruptible
 from weighbridge.conductor.time_estimate import TimeEstimate
 from weighbridge.drivers.protocol import Progress
+from weighbridge.live_page import watching
 from weighbridge.results.run.step import StepKey, StepResult
-from weighbridge.screen import live_page
-from weighbridge.screen.live_page import watching
 
 KEY = StepKey(layout="rgw-a", api="swift", workload="small", workers=4, repeat=0)
 GOOD = StepResult(key=KEY, measurement=fake_measurement(workload="small"), valid=True, order=0)

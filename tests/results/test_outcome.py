@@ -23,12 +23,11 @@ from weighbridge.results.derivation import Derived
 from weighbridge.results.features.durability import durability_of, durability_section
 from weighbridge.results.features.tuning.tuning_result import setting_results
 from weighbridge.results.figures.summary import Row
+from weighbridge.results.outcome import print_outcome, print_section
 from weighbridge.results.run.durability import PowerCut
 from weighbridge.results.run.store import RunStore
-from weighbridge.results.show.query import QueryResult
-from weighbridge.screen.answer import answer_csv, answer_json, answer_text
-from weighbridge.screen.outcome import print_outcome, print_section
-from weighbridge.screen.terminal import InertConsole
+from weighbridge.results.show.query import QueryResult, answer_csv, answer_json, answer_text
+from weighbridge.results.show.terminal import InertConsole
 
 SMALL = WORKLOADS[0].model_copy(update={"workers": (1, 32), "runtime": 2.0})
 

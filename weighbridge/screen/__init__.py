@@ -1,1 +1,0 @@
-"""What a user sees on a terminal, during a run and afterwards."""
