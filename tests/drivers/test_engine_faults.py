@@ -343,14 +343,13 @@ def listing_at(served: Served) -> list[str]:
     return list(Account(target, 5).objects("b"))
 
 
-def test_a_list_with_entities_is_refused_by_all_readers_of_lists(scripted: Make) -> None:
+def test_a_list_with_entities_or_endlessly_nested_is_refused_by_its_readers(
+    scripted: Make,
+) -> None:
     with pytest.raises(DriverError, match="a document type or an entity"):
         listing_at(scripted(always(succeeded(ENTITY))))
     with pytest.raises(WrongAnswer, match="a document type or an entity"):
         listed(HttpAnswer(200, {}, ENTITY), "s3")
-
-
-def test_an_endlessly_nested_list_cannot_be_read() -> None:
     with pytest.raises(WrongAnswer, match="cannot be read"):
         listed(HttpAnswer(200, {}, DEEP), "swift")
 
@@ -361,8 +360,9 @@ def test_an_endlessly_nested_list_cannot_be_read() -> None:
         (succeeded(LONG), "an answer of 1001 bytes: more than 1000 are not read"),
         (b"HTTP/1.1 200 OK\r\n\r\n" + LONG, "an answer of more than 1000 bytes"),
         (succeeded(LONG + b"x")[:-1], "1002 bytes"),
+        (succeeded(b"<ListBucketResult/>")[:-1], "what it sends ends early"),
     ],
-    ids=["complete", "without length", "cut off"],
+    ids=["complete", "without length", "cut off", "short and cut off"],
 )
 def test_an_answer_is_read_to_its_end_but_not_beyond_the_limit(
     scripted: Make, monkeypatch: pytest.MonkeyPatch, sent: bytes, why: str
@@ -370,8 +370,3 @@ def test_an_answer_is_read_to_its_end_but_not_beyond_the_limit(
     monkeypatch.setattr(account, "LARGEST_ANSWER_BYTES", 1000)
     with pytest.raises(DriverError, match=why):
         listing_at(scripted(always(sent, keep=False)))
-
-
-def test_an_answer_that_is_cut_off_is_never_taken_for_a_complete_one(scripted: Make) -> None:
-    with pytest.raises(DriverError, match="what it sends ends early"):
-        listing_at(scripted(always(succeeded(b"<ListBucketResult/>")[:-1], keep=False)))

@@ -46,19 +46,13 @@ def keys_of(endpoint: Endpoint) -> tuple[str, str, str | None]:
 def test_s3_keys_come_from_the_environment_or_the_aws_files_as_the_layout_says(
     tmp_path: Path,
 ) -> None:
+    mine = "[profile 'my site']\naws_access_key_id = SA\naws_secret_access_key = SS\n"
+    files = profile_files(tmp_path, mine)
     (tmp_path / "credentials").write_text(
         "[default]\naws_access_key_id = DA\naws_secret_access_key = DS\n"
         "[lab]\naws_access_key_id = LA\naws_secret_access_key = LS\naws_session_token = LT\n"
     )
-    (tmp_path / "config").write_text(
-        "[profile 'my site']\naws_access_key_id = SA\naws_secret_access_key = SS\n"
-    )
-    (tmp_path / "credentials").chmod(0o600)
     (tmp_path / "config").chmod(0o400)
-    files = {
-        "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "credentials"),
-        "AWS_CONFIG_FILE": str(tmp_path / "config"),
-    }
     keys = {"AWS_ACCESS_KEY_ID": "EA", "AWS_SECRET_ACCESS_KEY": "ES", "AWS_SESSION_TOKEN": "ET"}
     assert keys_of(endpoint_of({**files, **keys}, "environment")) == ("EA", "ES", "ET")
     assert keys_of(endpoint_of({**files, **keys}, "aws")) == ("EA", "ES", "ET")
@@ -74,7 +68,7 @@ def test_a_key_file_that_others_may_read_is_refused_with_advice(tmp_path: Path, 
     path = tmp_path / "its credentials"
     path.write_text("[default]\naws_access_key_id = DA\naws_secret_access_key = planted\n")
     path.chmod(mode)
-    files = {"AWS_SHARED_CREDENTIALS_FILE": str(path), "AWS_CONFIG_FILE": "/nowhere/d"}
+    files = {**NOWHERE, "AWS_SHARED_CREDENTIALS_FILE": str(path)}
     with pytest.raises(UsageError) as error:
         endpoint_of(files, "aws")
     assert f"others may read it (mode {mode:04o}): run chmod 600 '{path}'" in error.value.message
@@ -99,21 +93,22 @@ def test_missing_keys_are_reported_without_asking_the_network(
         raise AssertionError("the network was used")
 
     monkeypatch.setattr(socket.socket, "connect", asked)
-    files = {"AWS_SHARED_CREDENTIALS_FILE": "/nowhere/c", "AWS_CONFIG_FILE": "/nowhere/d"}
     with pytest.raises(UsageError) as error:
-        endpoint_of({**files, **environment}, text)
+        endpoint_of({**NOWHERE, **environment}, text)
     assert words in error.value.message
     assert ("not set" in words) <= ("aws configure export-credentials" in error.value.advice)
 
 
-@pytest.mark.parametrize("variable", ["AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"])
+NOWHERE = {"AWS_SHARED_CREDENTIALS_FILE": "/nowhere/c", "AWS_CONFIG_FILE": "/nowhere/d"}
+
+
+@pytest.mark.parametrize("variable", NOWHERE)
 def test_a_file_of_keys_that_is_a_pipe_is_refused_and_not_waited_for(
     tmp_path: Path, variable: str
 ) -> None:
     os.mkfifo(pipe := tmp_path / "pipe")
-    files = {"AWS_SHARED_CREDENTIALS_FILE": "/nowhere/c", "AWS_CONFIG_FILE": "/nowhere/d"}
     with pytest.raises(UsageError, match=f"s3: {pipe}: is a pipe, not a regular file"):
-        endpoint_of({**files, variable: str(pipe)}, "aws")
+        endpoint_of({**NOWHERE, variable: str(pipe)}, "aws")
 
 
 @pytest.mark.parametrize(
@@ -128,9 +123,8 @@ def test_a_file_that_the_aws_tools_cannot_read_is_named_with_its_line(
     tmp_path: Path, text: str, words: str
 ) -> None:
     (tmp_path / "c").write_text(text, encoding="utf-8")
-    files = {"AWS_SHARED_CREDENTIALS_FILE": "/nowhere/c", "AWS_CONFIG_FILE": str(tmp_path / "c")}
     with pytest.raises(UsageError, match=words) as error:
-        endpoint_of(files, "aws")
+        endpoint_of({**NOWHERE, "AWS_CONFIG_FILE": str(tmp_path / "c")}, "aws")
     assert f"{tmp_path}/c" in error.value.message
     assert "planted" not in error.value.message
 
@@ -145,15 +139,13 @@ def test_all_missing_credentials_are_reported_at_once() -> None:
         "swift: not set: $ST_AUTH, $ST_USER, $ST_KEY (of auth v1; Keystone's URL ends with /v3)",
         "s3: not set: $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY",
     ]
-    with pytest.raises(UsageError, match=r"swift: not set: \$OS_STORAGE_URL"):
-        credentials.endpoints(
-            ExistingSettings.model_validate({"swift": {"token_env": "T"}}), {"T": "t"}
-        )
-    with pytest.raises(UsageError, match=r"swift: \$ST_AUTH: give a URL such as"):
-        credentials.endpoints(
-            ExistingSettings.model_validate({"swift": {}}),
-            {"ST_AUTH": "store", "ST_USER": "u", "ST_KEY": "k"},
-        )
+    for swift, environment, words in (
+        ({"token_env": "T"}, {"T": "t"}, r"swift: not set: \$OS_STORAGE_URL"),
+        ({}, {**KEYS, "ST_AUTH": "store"}, r"swift: \$ST_AUTH: give a URL such as"),
+    ):
+        given = ExistingSettings.model_validate({"swift": swift})
+        with pytest.raises(UsageError, match=words):
+            credentials.endpoints(given, environment)
 
 
 @pytest.mark.parametrize(
@@ -215,10 +207,8 @@ def test_several_endpoints_have_the_same_keys() -> None:
         endpoints={"spread": "round-robin", "drop_dead": True},
     )
     assert [one.url for one in s3.each()] == ["http://a:8000", "http://b:8000"]
-    assert [one.url for one in swift.each()] == [
-        "http://a:8080/auth/v1.0",
-        "http://b:8081/auth/v1.0",
-    ]
+    urls = ["http://a:8080/auth/v1.0", "http://b:8081/auth/v1.0"]
+    assert [one.url for one in swift.each()] == urls
     for one in (swift, s3):
         assert (one.spreading.spread, one.spreading.drop_dead) == ("round-robin", True)
         assert len({each.key.get_secret_value() for each in one.each()}) == 1
@@ -288,10 +278,8 @@ def swift(environment: dict[str, str], keystone: object = None, **more: object) 
 
 def test_an_openrc_file_is_all_that_is_needed() -> None:
     endpoint = swift(RC)
-    assert (endpoint.url, endpoint.key.get_secret_value()) == (
-        "http://keystone.example:5000/v3",
-        "planted",
-    )
+    assert endpoint.url == "http://keystone.example:5000/v3"
+    assert endpoint.key.get_secret_value() == "planted"
     assert endpoint.keystone == Keystone(
         username="demo",
         user_domain_name="Users",
@@ -330,10 +318,13 @@ def test_a_layout_goes_before_the_environment_also_a_name_before_an_id() -> None
     assert endpoint.keystone.username == "demo"
 
 
-def test_every_key_of_keystone_may_come_from_the_environment() -> None:
-    assert sorted(name for names in credentials._ALIKE for name in names) == sorted(
-        Keystone.model_fields
-    )
+@pytest.mark.parametrize("name", Keystone.model_fields)
+def test_every_key_of_keystone_may_come_from_the_environment(name: str) -> None:
+    value = "admin" if name == "interface" else "given"
+    kind = "v3applicationcredential" if name.startswith("application") else "v3password"
+    more = {"OS_AUTH_TYPE": kind, "OS_APPLICATION_CREDENTIAL_SECRET": "s"}
+    asking = swift({**RC, **more, f"OS_{name.upper()}": value}).keystone
+    assert getattr(asking, name) == value
 
 
 def test_an_application_credential_needs_no_user_and_no_project() -> None:
@@ -376,10 +367,7 @@ def test_a_default_domain_is_that_of_user_and_project(
         (
             {},
             "",
-            (
-                "swift: not set: $OS_AUTH_URL, $OS_USERNAME or $OS_USER_ID, $OS_PROJECT_NAME or "
-                "$OS_PROJECT_ID, $OS_PASSWORD"
-            ),
+            "$OS_AUTH_URL, $OS_USERNAME or $OS_USER_ID, $OS_PROJECT_NAME or $OS_PROJECT_ID, $",
         ),
         (RC, "_B", "$OS_AUTH_URL_B, $OS_USERNAME_B or $OS_USER_ID_B"),
         (
@@ -388,11 +376,7 @@ def test_a_default_domain_is_that_of_user_and_project(
             "not set: $OS_USERNAME or $OS_USER_ID, $OS_APPLICATION_CREDENTIAL_SECRET",
         ),
         ({**RC, "OS_INTERFACE": "outer"}, "", "$OS_INTERFACE: set it to public, internal or admin"),
-        (
-            {**RC, "OS_AUTH_TYPE": "v3token"},
-            "",
-            "$OS_AUTH_TYPE asks for what is not known here: set",
-        ),
+        ({**RC, "OS_AUTH_TYPE": "v3token"}, "", "$OS_AUTH_TYPE asks for what is not known here"),
         ({**RC, "OS_AUTH_TYPE": "v3applicationcredential"}, "", "$OS_APPLICATION_CREDENTIAL_ID"),
         ({"OS_CLOUD": "mine"}, "", "$OS_CLOUD asks for what is not known here: clouds.yaml is not"),
         *(
@@ -439,6 +423,7 @@ def test_a_url_of_version_3_on_the_command_line_is_keystones() -> None:
 RC_SECRET = {"OS_PASSWORD": "planted"}
 ROOT = "http://keystone.example:5000"
 V1 = "http://store.example/auth/v1.0"
+VIRTUAL = "s3 =\n  addressing_style = virtual"
 
 
 @pytest.mark.parametrize(
@@ -476,14 +461,10 @@ def test_every_url_that_people_have_of_keystone_is_known(
         ("region = eu-lab-7", {}, ("eu-lab-7", "path")),
         ("region = eu-lab-7", {"region": "own"}, ("own", "path")),
         ("", {}, ("us-east-1", "path")),
-        ("s3 =\n  addressing_style = virtual", {}, ("us-east-1", "virtual")),
+        (VIRTUAL, {}, ("us-east-1", "virtual")),
         ("s3 =\n  addressing_style = auto", {}, ("us-east-1", "path")),
-        ("s3 =\n  addressing_style = virtual", {"addressing": "path"}, ("us-east-1", "path")),
-        (
-            "s3 =\n  addressing_style = virtual",
-            {"url": "http://192.0.2.1"},
-            ("us-east-1", "path"),
-        ),
+        (VIRTUAL, {"addressing": "path"}, ("us-east-1", "path")),
+        (VIRTUAL, {"url": "http://192.0.2.1"}, ("us-east-1", "path")),
         ("s3 = nonsense", {}, ("us-east-1", "path")),
     ],
 )
@@ -539,10 +520,18 @@ def test_a_profiles_program_gives_keys_and_gives_them_again(tmp_path: Path) -> N
     assert "planted" not in repr((endpoint, again))
 
 
-def test_keys_of_a_program_that_never_end_are_read_once(tmp_path: Path) -> None:
-    endpoint = endpoint_of(by_program(tmp_path, 0))
+def test_keys_of_a_program_that_never_end_are_read_once_and_not_if_a_file_has_some(
+    tmp_path: Path,
+) -> None:
+    environment = by_program(tmp_path, 0)
+    endpoint = endpoint_of(environment)
     assert (endpoint.keys_end_at, endpoint.key_source) == (None, None)
     assert credentials.with_new_keys(endpoint) is endpoint
+    assert given(tmp_path) == 1
+    path = tmp_path / "credentials"
+    path.write_text("[lab]\naws_access_key_id = FA\naws_secret_access_key = FS\n")
+    path.chmod(0o600)
+    assert keys_of(endpoint_of(environment)) == ("FA", "FS", None)
     assert given(tmp_path) == 1
 
 
@@ -555,17 +544,6 @@ def test_a_profiles_role_is_assumed_with_the_keys_of_its_source(tmp_path: Path) 
         (tmp_path / "credentials").chmod(0o644)
         with pytest.raises(UsageError, match=r"others may read it \(mode 0644\)"):
             endpoint_of(environment)
-
-
-def test_keys_in_the_credentials_file_go_before_a_program_as_with_the_aws_tools(
-    tmp_path: Path,
-) -> None:
-    environment = by_program(tmp_path, 3600)
-    path = tmp_path / "credentials"
-    path.write_text("[lab]\naws_access_key_id = FA\naws_secret_access_key = FS\n")
-    path.chmod(0o600)
-    assert keys_of(endpoint_of(environment)) == ("FA", "FS", None)
-    assert given(tmp_path) == 0
 
 
 def test_a_program_that_fails_is_an_error_that_says_so(tmp_path: Path) -> None:
@@ -601,16 +579,8 @@ PROGRAM = "credential_process = printf %s "
         ),
         ("credential_process = /none --x", b"", "/none: No such file or directory$"),
         ("role_arn = r\nweb_identity_token_file = /dev/null", b"", "/dev/null: is a device, not a"),
-        (
-            f"{ROLE}mfa_serial = m",
-            b"",
-            "it has mfa_serial.*export-credentials --format env --profi",
-        ),
-        (
-            "sso_session = mine",
-            b"",
-            "but a login .sso_session.: export its keys, `aws configure ex",
-        ),
+        (f"{ROLE}mfa_serial = m", b"", "it has mfa_serial.*export-credentials --format env"),
+        ("sso_session = mine", b"", "but a login .sso_session.: export its keys, `aws conf"),
         ("credential_process = sleep 100", b"", "its credential_process gave no complete answer"),
         (ROLE, b"", r"(127\.0\.0\.1:\d+/|its role_arn) gave no complete answer within 3 s"),
         (ROLE, b"<html/>", r"127\.0\.0\.1:\d+/ gave what cannot be read as keys"),

@@ -57,11 +57,6 @@ def beginning(lines: list[str], *words: str) -> list[str]:
     return [line for line in lines if line.split()[: len(words)] == [*words]]
 
 
-def test_a_wide_terminal_shows_what_limited_each_step(derived: Derived) -> None:
-    (line,) = beginning(printed(derived, 140), "small-read", "rgw-beast", "32")
-    assert "gateway-1 CPU" in line
-
-
 @pytest.mark.parametrize("width", [80, 100])
 def test_a_narrow_terminal_says_what_it_leaves_out_and_cuts_no_names(
     derived: Derived, width: int
@@ -75,18 +70,16 @@ def test_a_narrow_terminal_says_what_it_leaves_out_and_cuts_no_names(
 
 
 def test_the_driver_has_a_column_only_where_there_are_two(derived: Derived, both: Derived) -> None:
-    assert not [line for line in printed(derived, 140) if "driver" in line.split()]
+    lines = printed(derived, 140)
+    assert not [line for line in lines if "driver" in line.split()]
+    (line,) = beginning(lines, "small-read", "rgw-beast", "32")
+    assert "gateway-1 CPU" in line  # what limited it, on a wide terminal
     lines = printed(both, 150)
     assert [line.split()[:3] for line in lines if line.startswith("workload")] == [
         ["workload", "driver", "layout"]
     ]
     assert len(beginning(lines, "small-read", "COSBench", "swift", "32")) == 1
-
-
-def test_bins_are_shown_as_intervals_and_how_far_two_drivers_agree_in_a_sentence(
-    both: Derived,
-) -> None:
-    lines = printed(both, 150)
+    # Bins are shown as intervals, and how far two drivers agree in a sentence.
     (line,) = beginning(lines, "small-read", "COSBench", "rgw-beast", "1")
     assert "(0, 10]" in line
     agree = "• Locust and COSBench agree within the bins in "
@@ -113,16 +106,10 @@ def with_rows(derived: Derived, *rows: Row) -> Derived:
 
 
 def test_the_reason_for_an_invalid_step_leaves_out_remarks_on_its_driver(derived: Derived) -> None:
-    notes = (
-        "not valid",
-        "the driver used 87% of its CPU limit",
-        "the driver's CPU is not known",
-        "means are 0.5 ms low",
-    )
+    remark, full = "means are 0.5 ms low", "the driver used 87% of its CPU limit"
+    notes = ("not valid", full, "the driver's CPU is not known", remark)
     first = derived.data.rows[0]
-    points = tuple(
-        point.model_copy(update={"remarks": ("means are 0.5 ms low",)}) for point in first.points
-    )
+    points = tuple(point.model_copy(update={"remarks": (remark,)}) for point in first.points)
     spoilt = first.model_copy(update={"valid": False, "notes": notes, "points": points})
     why = {"valid": False, "notes": ("no COSBench there\nName its folder.",)}
     lost = first.model_copy(update={**why, "points": (), "workers": 9})
@@ -130,7 +117,7 @@ def test_the_reason_for_an_invalid_step_leaves_out_remarks_on_its_driver(derived
     assert [line for line in printed(changed, 200) if " not valid: " in line] == [
         f"{mark}  not valid: {words} ({where})"
         for mark, words, where in (
-            ("a", "the driver used 87% of its CPU limit", "rgw-beast: 1 MB reads at 1 worker"),
+            ("a", full, "rgw-beast: 1 MB reads at 1 worker"),
             ("b", "no COSBench there", "rgw-beast: 1 MB reads at 9 workers"),
         )
     ]
@@ -243,8 +230,9 @@ def test_a_sentence_for_each_layout_follows_and_why_a_store_did_not_serve() -> N
 
 @pytest.mark.parametrize("width", [80, 100, 150])
 def test_the_outcome_of_a_run_has_the_cuts_that_lost_beside_each_write(
-    with_cuts: Derived, width: int
+    with_cuts: Derived, derived: Derived, width: int
 ) -> None:
+    assert "cuts" not in "\n".join(printed(derived, 150))
     shown = printed(with_cuts, width)
     lines = [line for line in shown if line.startswith(" write") or "-write" in line]
     assert [line for line in lines if "swift" in line and "3 of 20" in line]
@@ -255,11 +243,6 @@ def test_the_outcome_of_a_run_has_the_cuts_that_lost_beside_each_write(
     text = "\n".join(shown)
     assert "not durable: lost acknowledged writes in 3 of 20 power cuts" in text
     assert "What survives a power cut" in text
-
-
-def test_the_outcome_of_a_run_without_power_cuts_has_no_such_column(tmp_path: Path) -> None:
-    made = derived_run(tmp_path, workloads=[WRITES], repeats=1, telemetry=False)
-    assert "cuts" not in "\n".join(printed(made, 150))
 
 
 ANSWER = QueryResult(
@@ -293,12 +276,9 @@ def test_an_answer_for_programs_is_exact_with_null_for_missing_numbers() -> None
     )
 
 
-def test_json_with_two_columns_of_the_same_name_is_refused() -> None:
+def test_an_empty_answer_says_so_and_json_with_two_columns_of_one_name_is_refused() -> None:
     with pytest.raises(UsageError, match="two columns are named a"):
         answer_json(QueryResult(columns=("a", "b", "a"), lines=((1, 2, 3),)))
-
-
-def test_an_empty_answer_says_so() -> None:
     answer = QueryResult(columns=("layout",), lines=())
     assert answer_text(answer) == "layout\n------\n(0 lines)\n"
     assert answer_json(answer) == "[]\n"
@@ -334,24 +314,20 @@ def test_winner_confirmation_and_settings_without_effect_are_sentences(tuned: De
     assert "~ radosgw.gc.processor_period 3600 → 600: " in text
     assert "the baseline fell by" in text
     assert str(tuned.folder / "winner" / "ceph.conf") in text
-
-
-def test_a_wide_terminal_shows_intervals_and_restarts(tuned: Derived) -> None:
-    text = "\n".join(printed(tuned, 180))
+    text = "\n".join(printed(tuned, 180))  # of a wide terminal
     assert "new buckets" in text
     assert "radosgw.index_shards 11 → 1 " in text
     assert " to +" in text
 
 
-def test_one_objective_has_its_interval_on_any_terminal(tmp_path: Path) -> None:
+def test_one_objective_has_its_interval_and_a_tuning_cut_off_chose_nothing(
+    tmp_path: Path,
+) -> None:
     course = FakeCourse(rounds=5, choose=False)
     one = fake_tuning(tmp_path, course, objectives=OBJECTIVES[:1], workloads=STEPS[:1])
     text = "\n".join(printed(derive(one.folder, pictures=False), 100))
     assert "(+" in text
     assert max(map(len, text[: text.index("failed: ")].splitlines()[1:])) <= 100
-
-
-def test_a_tuning_that_was_cut_off_chose_nothing_yet(tmp_path: Path) -> None:
     cut = fake_tuning(tmp_path, FakeCourse(rounds=1, state="interrupted", choose=False))
     shown = "\n".join(printed(derive(cut.folder, pictures=False), 100))
     assert "No setting has been chosen yet." in shown

@@ -11,7 +11,9 @@ import termios
 import threading
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -45,21 +47,21 @@ def fetch(url: str, host: str | None = None, data: bytes | None = None) -> tuple
         return error.code, error.read().decode()
 
 
-def address(seen: Seen) -> str:
-    (line,) = (one for one in seen.said if one.startswith("watch at "))
-    return line.removeprefix("watch at ")
-
-
-def begun(run: Run) -> Path:
-    store = run.store()
-    store.append(GOOD)
-    return store.folder
+@contextlib.contextmanager
+def page_of(run: Run, folder: Path | None = None) -> Iterator[tuple[Any, Seen, str]]:
+    """Of a run that has begun: its display, what is said of it, and the page's address."""
+    plan, seen = run.plan(), Seen()
+    if folder is None:
+        store = run.store()
+        store.append(GOOD)
+        folder = store.folder
+    with watching(seen, folder, plan, TimeEstimate.of(plan), wanted=True) as display:
+        (line,) = (one for one in seen.said if one.startswith("watch at "))
+        yield display, seen, line.removeprefix("watch at ")
 
 
 def test_the_page_shows_what_is_measured_and_the_report_as_far_as_it_is(run: Run) -> None:
-    plan, seen, folder = run.plan(), Seen(), begun(run)
-    with watching(seen, folder, plan, TimeEstimate.of(plan), wanted=True) as display:
-        at = address(seen)
+    with page_of(run) as (display, seen, at):
         assert fetch(f"{at}report") == (200, "")
         display.begins(KEY, 1)
         display.progress(LOAD)
@@ -81,9 +83,7 @@ def test_the_page_shows_what_is_measured_and_the_report_as_far_as_it_is(run: Run
 
 
 def test_only_who_knows_the_token_and_the_address_gets_an_answer(run: Run) -> None:
-    plan, seen, folder = run.plan(), Seen(), begun(run)
-    with watching(seen, folder, plan, TimeEstimate.of(plan), wanted=True):
-        at = address(seen)
+    with page_of(run) as (_, _, at):
         base = at.rstrip("/").rpartition("/")[0]
         assert fetch(f"{at}now")[0] == 200
         wrong = (f"{base}/", f"{base}/now", f"{base}/{'x' * 22}/now", f"{at}/now", f"{at}../now")
@@ -94,11 +94,9 @@ def test_only_who_knows_the_token_and_the_address_gets_an_answer(run: Run) -> No
 
 
 def test_its_button_stops_the_run_as_an_interrupt_does(run: Run) -> None:
-    plan, seen, folder = run.plan(), Seen(), begun(run)
-
     def pressed() -> None:
-        with interruptible(), watching(seen, folder, plan, TimeEstimate.of(plan), wanted=True):
-            pressing = threading.Thread(target=fetch, args=(f"{address(seen)}stop", None, b""))
+        with interruptible(), page_of(run) as (_, _, at):
+            pressing = threading.Thread(target=fetch, args=(f"{at}stop", None, b""))
             pressing.start()
             try:
                 threading.Event().wait(60)  # the signal ends this
@@ -111,12 +109,9 @@ def test_its_button_stops_the_run_as_an_interrupt_does(run: Run) -> None:
 
 
 def test_its_button_stops_the_run_also_if_the_page_goes_away_at_once(run: Run) -> None:
-    plan, folder = run.plan(), begun(run)
-
     def pressed() -> None:
-        seen = Seen()
-        with interruptible(), watching(seen, folder, plan, TimeEstimate.of(plan), wanted=True):
-            at = urlsplit(address(seen))
+        with interruptible(), page_of(run) as (_, _, address):
+            at = urlsplit(address)
             with socket.create_connection((at.hostname, at.port)) as page:
                 page.sendall(f"POST {at.path}stop HTTP/1.1\r\nHost: {at.netloc}\r\n\r\n".encode())
                 # It is reset, not closed, when what was answered is not read.
@@ -138,9 +133,8 @@ def taken(connection: socket.socket) -> None:
 def test_pages_that_go_away_are_no_events_and_leave_nothing_on_the_terminal(
     run: Run, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    plan, seen, folder = run.plan(), Seen(), begun(run)
-    with watching(seen, folder, plan, TimeEstimate.of(plan), wanted=True):
-        at = urlsplit(address(seen))
+    with page_of(run) as (_, seen, address):
+        at = urlsplit(address)
         host = f"Host: {at.netloc}\r\n\r\n"
         own, odd = f"GET {at.path} HTTP/1.1\r\n", "GET //[ HTTP/1.1\r\n"
         for text in (own, own + host, odd, odd + host, "\x16\x03\x01", ""):
@@ -148,7 +142,7 @@ def test_pages_that_go_away_are_no_events_and_leave_nothing_on_the_terminal(
                 with socket.create_connection((at.hostname, at.port)) as page:
                     page.sendall(text.encode("latin-1"))
                     page.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        assert fetch(f"{address(seen)}now")[0] == 200
+        assert fetch(f"{address}now")[0] == 200
         until(lambda: not handlers())
     assert len(seen.said) == 1
     assert capfd.readouterr() == ("", "")
@@ -159,23 +153,18 @@ def handlers() -> list[str]:
 
 
 def test_connections_of_others_take_few_threads_and_keep_nobody_from_the_page(run: Run) -> None:
-    plan, seen, folder = run.plan(), Seen(), begun(run)
-    with (
-        watching(seen, folder, plan, TimeEstimate.of(plan), wanted=True),
-        contextlib.ExitStack() as others,
-    ):
-        at = urlsplit(address(seen))
+    with page_of(run) as (_, _, address), contextlib.ExitStack() as others:
+        at = urlsplit(address)
         for _ in range(4 * live_page.MAX_OPEN):
             others.enter_context(socket.create_connection((at.hostname, at.port)))
-        assert fetch(f"{address(seen)}now")[0] == 200
+        assert fetch(f"{address}now")[0] == 200
         until(lambda: len(handlers()) <= live_page.MAX_OPEN)
 
 
 def test_a_run_without_a_report_yet_says_why_and_goes_on(run: Run, tmp_path: Path) -> None:
-    plan, seen = run.plan(), Seen()
-    with watching(seen, tmp_path / "no-run", plan, TimeEstimate.of(plan), wanted=True) as display:
+    with page_of(run, tmp_path / "no-run") as (display, _, at):
         display.ended(GOOD)
-        now = json.loads(fetch(f"{address(seen)}now")[1])
+        now = json.loads(fetch(f"{at}now")[1])
         assert now["doing"].startswith("no report yet: ")
         assert now["report"] == 0
 

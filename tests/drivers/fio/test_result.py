@@ -35,6 +35,8 @@ def test_figures_of_rbd_are_exact_except_for_the_bins() -> None:
     for percent in (50, 90, 99):
         expected_us = latencies["percentile"][f"{percent:.6f}"] / 1000
         assert kept.percentile_us(percent) == pytest.approx(expected_us, rel=0.02)
+    undone, _ = tally_of(text, "write", 65536)
+    assert (undone.count, undone.latency, undone.max_us) == (0, None, None)
 
 
 def test_jobs_reported_as_a_group_are_one_tally_that_obeys_littles_law() -> None:
@@ -45,30 +47,12 @@ def test_jobs_reported_as_a_group_are_one_tally_that_obeys_littles_law() -> None
     assert tally.sum_us / 1e6 / window_s == pytest.approx(8, rel=0.02)
 
 
-def test_an_operation_that_was_not_done_has_no_latency() -> None:
-    text, _ = recorded("fio-rbd-3.33")
-    tally, _ = tally_of(text, "write", 65536)
-    assert (tally.count, tally.latency, tally.max_us) == (0, None, None)
-
-
-def test_warnings_before_the_result_are_skipped() -> None:
+def test_warnings_are_skipped_and_an_error_of_a_job_fails_whatever_was_counted() -> None:
     text, _ = recorded("fio-rbd-3.33")
     warned = "note: both iodepth >= 1 and synchronous I/O engine\n" + text
     assert tally_of(warned, "read", 65536) == tally_of(text, "read", 65536)
-
-
-def test_an_error_of_a_job_fails_whatever_was_counted() -> None:
-    text, _ = recorded("fio-rbd-3.33")
     with pytest.raises(DriverError, match=r"fio: error 22: .*no such pool"):
         tally_of("rbd: no such pool\n" + text.replace('"error" : 0', '"error" : 22'), "read", 65536)
-
-
-def test_bins_with_another_sum_than_the_total_are_an_error() -> None:
-    text, job = recorded("fio-rbd-3.33")
-    count = job["read"]["lat_ns"]["N"]
-    match = f"bins have {count} requests, its total is {count + 1}"
-    with pytest.raises(DriverError, match=match):
-        tally_of(text.replace(f'"N" : {count}', f'"N" : {count + 1}'), "read", 65536)
 
 
 @pytest.mark.parametrize(
@@ -108,20 +92,18 @@ def test_any_output_of_fio_is_a_tally_or_a_driver_error(dice: Dice) -> None:
 
 
 @pytest.mark.parametrize(
-    "latencies",
+    ("latencies", "runtime", "words"),
     [
-        {"N": 9, "min": 1, "max": 2, "mean": 1, "bins": {"1000": 10, "2000": -1}},
-        {"N": 1, "min": 1, "max": 1, "mean": float("inf"), "bins": {"1000": 1}},
-        {"N": 1, "min": 10**16, "max": 10**16, "mean": 1, "bins": {"1000": 1}},
+        ({"max": 2, "bins": {"1000": 10, "2000": -1}}, 3002, "fio: "),
+        ({"N": 1, "mean": float("inf"), "bins": {"1000": 1}}, 3002, "fio: "),
+        ({"N": 1, "min": 10**16, "max": 10**16, "bins": {"1000": 1}}, 3002, "fio: "),
+        ({"bins": {"1000": 8}}, 3002, "bins have 8 requests, its total is 9"),
+        ({"bins": {"1000": 9}}, 0, r"9 requests in a window of 0\.0 s"),
     ],
 )
-def test_impossible_bins_and_latencies_are_errors(latencies: dict[str, object]) -> None:
-    job = {"error": 0, "read": {"runtime": 3002, "lat_ns": latencies}}
-    with pytest.raises(DriverError, match="fio: "):
-        tally_of(json.dumps({"jobs": [job]}), "read", 65536)
-
-
-def test_a_window_without_length_is_an_error() -> None:
-    job = {"error": 0, "read": {**SIDE, "runtime": 0}}
-    with pytest.raises(DriverError, match=r"9 requests in a window of 0\.0 s"):
-        tally_of(json.dumps({"jobs": [job]}), "read", 65536)
+def test_impossible_bins_latencies_and_windows_are_errors(
+    latencies: dict[str, object], runtime: int, words: str
+) -> None:
+    side = {"lat_ns": {"N": 9, "min": 1, "max": 1, "mean": 1, **latencies}, "runtime": runtime}
+    with pytest.raises(DriverError, match=words):
+        tally_of(json.dumps({"jobs": [{"error": 0, "read": side}]}), "read", 65536)

@@ -86,15 +86,9 @@ def test_a_token_whose_end_is_known_is_kept_until_then(monkeypatch: pytest.Monke
     with pytest.raises(DriverError, match="503"):
         auth.account.renew()
     auth.fails = False
-    assert (auth.account.renew(), auth.account.token) == ("", "t2")
-
-
-def test_a_token_ages_while_its_answer_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server may have issued it as soon as it was asked."""
-    auth = Auth(monkeypatch, keystone=KEYSTONE)
     auth.takes_s = 0.5
-    auth.account.renew()
-    assert auth.account.left_s == 99.5
+    assert (auth.account.renew(), auth.account.token) == ("", "t2")
+    assert auth.account.left_s == 99.5  # it may have been issued as soon as it was asked for
 
 
 def test_a_token_that_was_refused_is_not_kept_and_a_first_one_not_done_without(
@@ -182,14 +176,9 @@ def test_an_endpoint_that_hangs_leaves_the_others_time_to_answer(
     null: Callable[..., Null],
 ) -> None:
     with dripping() as port:
-        target = Endpoint(
-            api="swift",
-            url=f"http://127.0.0.1:{port}/auth/v1.0",
-            user="bench",
-            key=SecretStr("a-secret-key"),
-            others=(null().url,),
-        )
-        account = Account(target, 2.0)
+        target = {"api": "swift", "url": f"http://127.0.0.1:{port}/auth/v1.0", "user": "bench"}
+        given = {**target, "key": "a-secret-key", "others": (null().url,)}
+        account = Account(Endpoint.model_validate(given), 2.0)
         account.authenticate()
     assert account.token
 
@@ -220,12 +209,9 @@ def test_a_step_begins_with_new_keys_and_takes_others_before_they_end(
     assert port is not None
     with relayed(port, seen) as relay:
         target = Endpoint(
-            api="s3",
-            url=f"http://127.0.0.1:{relay}",
-            user="ENDED",
-            key=SecretStr("old"),
-            key_source=source,
+            api="s3", url=f"http://127.0.0.1:{relay}", user="ENDED", key=SecretStr("old")
         )
+        target = target.model_copy(update={"key_source": source})
         status, events = answered(
             setup_for(target, users=users),
             Prepare(workload=one),
@@ -333,13 +319,12 @@ def test_a_good_token_is_asked_for_less_and_less_often_until_it_ends(trial: Tria
     assert trial.look(after_s=1) == (10, 1)
 
 
-def test_a_group_that_began_without_a_new_token_says_so(trial: Trial) -> None:
+def test_what_cannot_be_renewed_is_not_asked_for_and_a_group_that_began_so_says_it(
+    trial: Trial,
+) -> None:
     begun = Renewal(trial.account, trial.group, "no database")  # type: ignore[arg-type]
     assert begun.note == "once: no database"
     assert trial.renewal.note == ""
-
-
-def test_what_cannot_be_renewed_is_not_asked_for(trial: Trial) -> None:
     trial.account.renewable, trial.account.expires = False, True
     assert trial.look(refused=5) == (0, 0)
 

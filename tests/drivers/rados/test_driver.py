@@ -47,13 +47,8 @@ def workload(operation: str = "read", count: int = 7, **changed: object) -> Work
 @pytest.fixture
 def driver(machine: StubMachine, cluster: RadosCluster, tmp_path: Path) -> RadosBench:
     machine.script("rados", RADOS)
-    return RadosBench(
-        cluster,
-        prefix="wb-1",
-        log=tmp_path / "log",
-        settings=Settings(instances=2, pg_num=16),
-        cpus=2.0,
-    )
+    settings, log = Settings(instances=2, pg_num=16), tmp_path / "log"
+    return RadosBench(cluster, prefix="wb-1", log=log, settings=settings, cpus=2.0)
 
 
 def test_reads_are_of_prepared_objects_and_each_instance_has_its_own_pool(
@@ -149,22 +144,16 @@ def test_an_instance_that_fails_fails_the_step_with_its_output_and_leaves_no_poo
     assert machine.pools == {}
 
 
-def test_fewer_objects_than_requested_fail_the_preparation(
-    driver: RadosBench, machine: StubMachine
+@pytest.mark.parametrize(
+    ("replicas", "words"),
+    [(3, "wrote 40 objects into wb-1-rados-0 instead of 4"), (2, "has 2 replicas, the layout 3")],
+)
+def test_fewer_objects_than_requested_and_pools_with_other_replicas_are_not_measured(
+    driver: RadosBench, machine: StubMachine, replicas: int, words: str
 ) -> None:
     machine.script("rados", f"cat {ANSWERS}/write-40-objects.json")
-    with (
-        driver,
-        pytest.raises(DriverFailure, match="wrote 40 objects into wb-1-rados-0 instead of 4"),
-    ):
-        driver.prepare(Prepare(workload=workload()))
-
-
-def test_pools_with_other_replicas_than_the_layout_are_not_measured(
-    driver: RadosBench, machine: StubMachine
-) -> None:
-    machine.size = 2
-    with driver, pytest.raises(DriverFailure, match="has 2 replicas, the layout 3"):
+    machine.size = replicas
+    with driver, pytest.raises(DriverFailure, match=words):
         driver.prepare(Prepare(workload=workload()))
     assert machine.pools == {}
 
@@ -209,9 +198,7 @@ def test_several_in_parallel_add_up_and_share_the_longest_window() -> None:
     tally, window_s = combined([first, second, nothing], "read")
     assert (tally.count, tally.bytes, window_s) == (400, 4000, 4.0)
     assert (tally.min_us, tally.max_us, tally.sum_us) == (1000, 30000, 7_000_000)
-
-
-def test_without_operations_there_is_no_latency() -> None:
+    # Without operations there is no latency.
     text = printed("ceph-16", "rand")
     text = text.replace('"total_reads_made":"', '"total_reads_made":"0","other":"')
     tally, _ = combined([RadosBenchResult.of("rand", text)], "read")
@@ -269,7 +256,7 @@ def rbd_driver(machine: StubMachine, cluster: RadosCluster, tmp_path: Path) -> R
     return RbdBench(cluster, prefix="wb-1", log=tmp_path / "log", pg_num=16, cpus=1.0)
 
 
-@pytest.mark.parametrize("release", ["ceph-14", "ceph-16", "ceph-18"])
+@pytest.mark.parametrize("release", RELEASES)
 def test_operations_are_read_from_the_lines_that_each_release_prints_every_second(
     release: str,
 ) -> None:
@@ -282,26 +269,19 @@ def test_operations_are_read_from_the_lines_that_each_release_prints_every_secon
 
 
 def test_the_window_is_from_the_first_line_after_the_warm_up_for_at_least_the_runtime() -> None:
-    marked = [
-        BlockProgress(1.1, 10),
-        BlockProgress(2.1, 30),
-        BlockProgress(3.0, 50),
-        BlockProgress(4.2, 80),
-        BlockProgress(5.2, 100),
-    ]
+    counts = {1.1: 10, 2.1: 30, 3.0: 50, 4.2: 80, 5.2: 100}
+    marked = [BlockProgress(at_s, count) for at_s, count in counts.items()]
     assert window(marked, 2.0, 2.0) == (BlockProgress(2.1, 30), BlockProgress(4.2, 80))
     assert window(marked[:3], 2.0, 2.0) is None
     assert window([], 0.0, 1.0) is None
-
-
-def test_an_image_is_complete_objects_and_has_room_for_all_of_the_workload() -> None:
-    assert image_of(rbd_workload(), "pool").size_bytes == 2 * 16 * 2**20
 
 
 def test_a_step_counts_between_two_lines_and_has_no_latency(
     rbd_driver: RbdBench, machine: StubMachine
 ) -> None:
     heard: list[Progress] = []
+    # Complete objects with room for all of the workload.
+    assert image_of(rbd_workload(), "pool").size_bytes == 2 * 16 * 2**20
     with rbd_driver:
         rbd_driver.prepare(Prepare(workload=rbd_workload()))
         assert machine.pools == {"wb-1-rbd": 16}
@@ -347,10 +327,8 @@ def answering(machine: StubMachine) -> StubMachine:
         machine.answers |= {
             f"tell {name} config get {option}": {option: value} for option, value in LIMITS.items()
         }
-        machine.answers[f"tell {name} bench"] = {
-            "bytes_written": 1,
-            "bytes_per_sec": 1e6 if name == "osd.0" else 2e6,
-        }
+        rate = 1e6 if name == "osd.0" else 2e6
+        machine.answers[f"tell {name} bench"] = {"bytes_written": 1, "bytes_per_sec": rate}
     return machine
 
 
@@ -364,13 +342,16 @@ def test_every_osd_is_benchmarked_at_every_size_within_its_limits(
     assert "ceph tell osd.1 bench 12288000 4096 --format json" in answering.asked
 
 
-def test_a_limit_that_is_answered_without_its_name_is_read(
+def test_a_limit_without_its_name_is_read_and_an_answer_without_a_figure_an_error(
     answering: StubMachine, cluster: RadosCluster
 ) -> None:
     answering.answers |= {
         f"tell osd.0 config get {option}": int(value) for option, value in LIMITS.items()
     }
     assert osd_figures(cluster, {0: "store-1"}, [4096])[0].bytes_per_s == 1e6
+    answering.answers["tell osd.0 bench"] = {"bytes_written": 1}
+    with pytest.raises(TargetError, match=r"osd\.0 on store-1: .* in the answer to bench"):
+        osd_figures(cluster, {0: "store-1"}, [4096])
 
 
 @pytest.mark.parametrize(
@@ -387,11 +368,3 @@ def test_an_osd_gets_a_multiple_of_the_request_size_within_its_limits_and_ours(
     size: int, total: int
 ) -> None:
     assert total_bytes(size, {name: int(value) for name, value in LIMITS.items()}) == total
-
-
-def test_an_answer_without_a_figure_is_an_error(
-    answering: StubMachine, cluster: RadosCluster
-) -> None:
-    answering.answers["tell osd.0 bench"] = {"bytes_written": 1}
-    with pytest.raises(TargetError, match=r"osd\.0 on store-1: .* in the answer to bench"):
-        osd_figures(cluster, {0: "store-1"}, [4096])

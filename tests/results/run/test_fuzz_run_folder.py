@@ -226,15 +226,7 @@ def test_any_holders_file_is_read(dice: Dice, folders: Folders) -> None:
 
 def all_of(folder: Path) -> RunData:
     data = open_run(folder)
-    for part in [
-        "plan",
-        "rows",
-        "layers",
-        "comparison",
-        "attested",
-        "events",
-        "gaps",
-    ]:
+    for part in ("plan", "rows", "layers", "comparison", "attested", "events", "gaps"):
         getattr(data, part)
     for feature in FEATURES.values():
         feature.answer(data)

@@ -20,7 +20,6 @@ from weighbridge.results.run.profile import (
     PYTHON,
     Profile,
     ProfiledProgram,
-    Stack,
     choose,
     disk_csv,
     fold,
@@ -42,18 +41,21 @@ PROXY = {5: ProfiledProgram(kind="gateway", host="gateway-1", name="swift-proxy-
 SUITE = plan_of(made_workload(1, name="small-read", workers=(1, 16))).suite
 
 
-def recorded() -> tuple[Stack, ...]:
-    return fold((DATA / "script-6.1-ceph-16.txt").read_text(), PROGRAMS)
-
-
 def test_each_sample_of_a_program_is_in_one_stack_from_its_root_to_its_leaf() -> None:
-    stacks = recorded()
+    stacks = fold((DATA / "script-6.1-ceph-16.txt").read_text(), PROGRAMS)
     assert sum(stack.samples for stack in stacks) == 30
     deepest = max(stacks, key=lambda stack: len(stack.frames)).frames
     assert deepest[:5] == ("storage", "ceph-osd", "bstore_kv_sync", "clone3", "start_thread")
     assert deepest[5] == "BlueStore::KVSyncThread::entry"
     assert "sync_file_range" in deepest
     assert deepest[-1] == "_raw_spin_unlock_irqrestore_[k]"
+    # Threads that differ by a number are one.
+    threads = {stack.frames[2] for stack in stacks}
+    assert "msgr-worker" in threads
+    assert not [name for name in threads if name[-1].isdigit()]
+    parts = [line.rpartition(" ") for line in folded(stacks).splitlines()]
+    assert [tuple(frames.split(";")) for frames, _, _ in parts] == [one.frames for one in stacks]
+    assert [int(samples) for _, _, samples in parts] == [one.samples for one in stacks]
 
 
 def test_other_processes_are_left_out() -> None:
@@ -62,12 +64,6 @@ def test_other_processes_are_left_out() -> None:
     assert {stack.frames[0] for stack in only} == {"gateway"}
     assert 0 < sum(stack.samples for stack in only) < 30
     assert fold("", PROGRAMS) == ()
-
-
-def test_threads_that_differ_by_a_number_are_one() -> None:
-    threads = {stack.frames[2] for stack in recorded()}
-    assert "msgr-worker" in threads
-    assert not [name for name in threads if name[-1].isdigit()]
 
 
 def test_adjacent_frames_of_the_python_interpreter_are_one() -> None:
@@ -93,13 +89,6 @@ def test_parameters_are_dropped_and_unnamed_frames_are_named_by_their_file() -> 
     (stack,) = fold(script, PROXY)
     assert stack.frames[-2:] == ("f", "[libssl.so.3]")
     assert unresolved([stack]) == 1
-
-
-def test_folded_stacks_have_a_line_each_with_their_count() -> None:
-    stacks = recorded()
-    parts = [line.rpartition(" ") for line in folded(stacks).splitlines()]
-    assert [tuple(frames.split(";")) for frames, _, _ in parts] == [one.frames for one in stacks]
-    assert [int(samples) for _, _, samples in parts] == [one.samples for one in stacks]
 
 
 EVENTS = """\
@@ -223,11 +212,6 @@ def test_an_encoded_histogram_is_decoded_unchanged(values: list[int]) -> None:
     assert again.count == len(values)
 
 
-def test_a_latency_that_cannot_be_counted_is_an_error_and_not_dropped() -> None:
-    with pytest.raises(InvalidMeasurement, match="outside"):
-        Histogram.of([5, 2**40])
-
-
 def test_malformed_torn_and_foreign_histograms_are_refused() -> None:
     for text in ("", "xx", "HISTFAAA", "AAAA" * 40):
         with pytest.raises(InvalidMeasurement, match="cannot be decoded"):
@@ -240,7 +224,9 @@ def test_malformed_torn_and_foreign_histograms_are_refused() -> None:
         Histogram.decode(other.encode().decode())
 
 
-def test_an_impossible_percentage_and_one_of_an_empty_histogram_are_refused() -> None:
+def test_latencies_that_cannot_be_counted_and_impossible_percentages_are_refused() -> None:
+    with pytest.raises(InvalidMeasurement, match="outside"):
+        Histogram.of([5, 2**40])
     for percent in (0, -1, 100.1):
         with pytest.raises(ValueError, match="percentage"):
             Histogram.of([1]).percentile_us(percent)
@@ -272,7 +258,10 @@ def test_the_largest_possible_histogram_is_read() -> None:
 
 @pytest.mark.parametrize(
     ("latency_us", "band"),
-    [(0, 0), (1, 0), (2, 4), (3, 6), (4, 8), (5, 9), (7, 11), (8, 12), (1000, 39), (1024, 40)],
+    [
+        *((0, 0), (1, 0), (2, 4), (3, 6), (4, 8), (5, 9), (7, 11), (8, 12), (1000, 39), (1024, 40)),
+        (2**40, BANDS - 1),
+    ],
 )
 def test_a_latency_is_in_the_same_band_as_in_the_engine(latency_us: int, band: int) -> None:
     assert band_of(latency_us) == band
@@ -282,7 +271,3 @@ def test_every_latency_lies_between_the_edges_of_its_band() -> None:
     for latency_us in [*range(1, 5000), 10**6, 3_600_000_000]:
         band = band_of(latency_us)
         assert low_us(band) <= latency_us < low_us(band + 1)
-
-
-def test_a_latency_beyond_the_last_band_counts_in_it() -> None:
-    assert band_of(2**40) == BANDS - 1

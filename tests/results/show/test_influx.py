@@ -8,7 +8,6 @@ from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -222,14 +221,19 @@ def test_a_second_in_which_nothing_succeeded_has_counts_and_no_latency(store: Ru
     assert fields == {"ops": "0i", "bytes": "0i", "errors": "9i"}
 
 
-def test_samples_without_a_window_have_no_point(tmp_path: Path) -> None:
-    copy = fake_run(tmp_path, layouts=("rgw-beast",), workloads=SMALL, repeats=1)
-    step = copy.steps()[0]
+def test_samples_without_a_window_and_a_run_without_telemetry_have_no_points_of_hosts(
+    tmp_path: Path,
+) -> None:
+    workload = altered(SMALL[0], workers=(1,))
+    copy = fake_run(tmp_path, layouts=("rgw-beast",), workloads=[workload], repeats=1)
+    (step,) = copy.steps()
     telemetry = present(copy.telemetry(step.key))
     with copy.record_telemetry(telemetry.head) as file:
         file.write(altered(one, phase="unplaced") for one in telemetry.hosts)
-    names = {split(line)[0] for line in RunPoints(copy).step(step)}
-    assert names == {"weighbridge_second", "weighbridge_step"}
+    names = {split(line)[0] for line in lines(copy)}
+    assert names == {"weighbridge_run", "weighbridge_second", "weighbridge_step"}
+    (copy.folder / "telemetry" / f"{step.key.file_name}.jsonl").unlink()
+    assert {split(line)[0] for line in lines(copy)} == names
 
 
 def test_live_rates_have_the_tags_of_their_step(store: RunStore) -> None:
@@ -246,12 +250,6 @@ def test_an_invalid_time_is_an_error(store: RunStore) -> None:
     odd = altered(step, measurement=altered(measured, started_at="yesterday"))
     with pytest.raises(InvalidMeasurement, match="'yesterday' is not a time"):
         list(RunPoints(store).step(odd))
-
-
-def test_a_run_without_telemetry_has_no_points_of_hosts(tmp_path: Path) -> None:
-    bare = fake_run(tmp_path, layouts=("swift",), workloads=SMALL, repeats=1, telemetry=False)
-    wanted = {"weighbridge_run", "weighbridge_second", "weighbridge_step"}
-    assert {split(line)[0] for line in lines(bare)} == wanted
 
 
 AT_MS = 1415102400000
@@ -293,7 +291,9 @@ def test_every_tag_is_read_back_as_it_was(text: str) -> None:
 
 
 @pytest.fixture
-def sent_store(tmp_path: Path) -> RunStore:
+def sent_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunStore:
+    """A run of one step with points, which are sent in batches of seven."""
+    monkeypatch.setattr(influx_server, "BATCH", 7)
     failed = StepFaults(failed=(("swift", "small-read", 4),))
     return fake_run(tmp_path, layouts=("swift",), workloads=SMALL, repeats=1, spoilt=failed)
 
@@ -307,7 +307,7 @@ def server(influx: FakeInflux) -> InfluxServer:
     return InfluxServer(url=influx.url)
 
 
-def test_every_point_is_sent_once_and_steps_without_a_measurement_are_counted(
+def test_every_point_is_sent_once_in_batches_and_steps_without_a_measurement_are_counted(
     sent_store: RunStore, sent_lines: list[str]
 ) -> None:
     with FakeInflux() as influx:
@@ -315,14 +315,6 @@ def test_every_point_is_sent_once_and_steps_without_a_measurement_are_counted(
     assert influx.taken == sent_lines
     assert (sent.points, sent.steps, sent.unplaced) == (len(sent_lines), 1, 1)
     assert "1 steps without a measurement" in sent.words
-
-
-def test_a_run_is_sent_in_batches(
-    sent_store: RunStore, sent_lines: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(influx_server, "BATCH", 7)
-    with FakeInflux() as influx:
-        send_run(sent_store, server(influx))
     assert [line for write in influx.writes for line in write.lines] == sent_lines
     assert {len(write.lines) for write in influx.writes[:-1]} == {7}
 
@@ -337,9 +329,8 @@ def test_a_server_that_is_away_is_tried_again(sent_store: RunStore, sent_lines: 
 
 @pytest.mark.parametrize("asked", [(), (("Retry-After", "86400"),)])
 def test_a_server_that_stays_away_is_an_error_with_the_number_of_points_sent(
-    sent_store: RunStore, monkeypatch: pytest.MonkeyPatch, asked: tuple[tuple[str, str], ...]
+    sent_store: RunStore, asked: tuple[tuple[str, str], ...]
 ) -> None:
-    monkeypatch.setattr(influx_server, "BATCH", 7)
     away = InfluxReply(503, '{"message":"busy"}', asked)
     with (
         FakeInflux(InfluxReply(), otherwise=away) as influx,
@@ -352,8 +343,7 @@ def test_a_server_that_stays_away_is_an_error_with_the_number_of_points_sent(
     }
 
 
-def test_refusals_are_errors_at_once(sent_store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(influx_server, "BATCH", 7)
+def test_refusals_are_errors_at_once(sent_store: RunStore) -> None:
     with (
         FakeInflux(InfluxReply(401, '{"error":"authorization failed"}')) as influx,
         pytest.raises(WriteRefused, match="authorization failed"),
@@ -363,9 +353,8 @@ def test_refusals_are_errors_at_once(sent_store: RunStore, monkeypatch: pytest.M
 
 
 def test_refused_lines_do_not_block_others_and_are_an_error(
-    sent_store: RunStore, sent_lines: list[str], monkeypatch: pytest.MonkeyPatch
+    sent_store: RunStore, sent_lines: list[str]
 ) -> None:
-    monkeypatch.setattr(influx_server, "BATCH", 7)
     conflict = InfluxReply(400, '{"error":"partial write: field type conflict"}')
     with (
         FakeInflux(InfluxReply(), conflict) as influx,
@@ -452,9 +441,6 @@ def test_a_write_is_one_request_in_milliseconds_with_bucket_organization_and_tok
     assert write.query == {"bucket": "weights", "org": "lab", "precision": "ms"}
     assert write.token == f"Token {TOKEN}"
     assert write.lines == LINES
-
-
-def test_with_an_empty_token_no_header_is_sent() -> None:
     with FakeInflux() as influx:
         sent(influx.url, token="")
     assert influx.writes[0].token is None
@@ -502,17 +488,14 @@ def test_a_refusal_is_an_error_with_its_reason(status: int, batch: bool, advice:
     assert advice in error.advice
 
 
-def test_an_answer_with_another_status_is_no_success() -> None:
-    error = lost(InfluxReply(200, "<html>welcome</html>"))
-    assert isinstance(error, WriteRefused)
-    assert "answered 200" in error.message
-
-
-@pytest.mark.parametrize("status", [301, 302, 307, 308])
-def test_a_redirect_is_not_followed(status: int) -> None:
+@pytest.mark.parametrize("status", [200, 301, 302, 307, 308])
+def test_an_answer_with_another_status_is_no_success_and_no_redirect_is_followed(
+    status: int,
+) -> None:
     with FakeInflux() as elsewhere:
         place = f"{elsewhere.url}/api/v2/write"
         error = lost(InfluxReply(status, fields=(("Location", place),)))
+    assert isinstance(error, WriteRefused)
     assert f"answered {status}" in error.message
     assert not elsewhere.writes
 
@@ -530,16 +513,16 @@ def test_an_error_whose_body_is_no_text_keeps_its_status(body: Callable[[], byte
     assert error.message.endswith("answered 401: Unauthorized")
 
 
-SPELT = (
-    lambda token: token,
-    lambda token: quote(token, safe=""),
-    lambda token: b64encode(f"u:{token}".encode()).decode(),
-    lambda token: token.replace("/", "\\u002f"),
-    lambda token: token.replace("/", "&#47;"),
+@pytest.mark.parametrize(
+    "spelt",
+    [
+        lambda token: token,
+        lambda token: quote(token, safe=""),
+        lambda token: b64encode(f"u:{token}".encode()).decode(),
+        lambda token: token.replace("/", "\\u002f"),
+        lambda token: token.replace("/", "&#47;"),
+    ],
 )
-
-
-@pytest.mark.parametrize("spelt", SPELT)
 def test_a_token_is_hidden_however_a_server_repeats_it(spelt: Callable[[str], str]) -> None:
     token = "aB3/cD4/eF5gH6iJ7kL8mN9oP0"
     with FakeInflux(otherwise=InfluxReply(401, f"x {spelt(token)}")) as influx:
@@ -596,11 +579,11 @@ def test_a_token_is_in_no_error_no_text_and_no_log(
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("influx.example:8086", "not of the form http://"),
-        ("ftp://influx.example", "not of the form http://"),
-        ("http://", "not of the form http://"),
-        ("http://h:port", "its host or port is invalid"),
-        ("http://h:99999", "its host or port is invalid"),
+        *(
+            (url, "not of the form http://")
+            for url in ("influx.example:8086", "ftp://influx.example", "http://")
+        ),
+        *((url, "its host or port is invalid") for url in ("http://h:port", "http://h:99999")),
         ("http://h/?buckt=b", "did you mean 'bucket'"),
         ("http://h/?bucket=", "empty bucket"),
         ("http://user:planted-secret@h", "user or a password"),
@@ -626,25 +609,36 @@ def test_a_server_has_the_option_that_it_was_parsed_from() -> None:
         assert InfluxServer.parse(server.option, ENVIRONMENT) == server
 
 
+def token_of(**environment: str) -> str:
+    return InfluxServer.parse("http://h", environment).token.get_secret_value()
+
+
 def test_a_missing_token_is_an_error_and_an_empty_one_is_not() -> None:
     with pytest.raises(UsageError, match=r"\$WEIGHBRIDGE_INFLUX_TOKEN is not set"):
-        InfluxServer.parse("http://h", {})
-    assert not InfluxServer.parse(
-        "http://h", {"WEIGHBRIDGE_INFLUX_TOKEN": ""}
-    ).token.get_secret_value()
-    assert InfluxServer.parse("http://h", {"INFLUX_TOKEN": "t"}).token.get_secret_value() == "t"
+        token_of()
+    assert token_of(WEIGHBRIDGE_INFLUX_TOKEN="") == ""
+    assert token_of(INFLUX_TOKEN="t") == "t"
 
 
-def test_a_token_is_read_from_a_file_that_only_its_owner_may_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "mode", "words"),
+    [
+        ("planted-secret\n", 0o640, "others may read it"),
+        *((text, 0o600, "token") for text in ("", "two words\n", "caf\u00e9")),
+    ],
+)
+def test_a_token_is_read_from_a_file_that_only_its_owner_may_read(
+    tmp_path: Path, text: str, mode: int, words: str
+) -> None:
     path = tmp_path / "token"
-    path.write_text("planted-secret\n")
-    environment: dict[str, Any] = {"WEIGHBRIDGE_INFLUX_TOKEN_FILE": str(path)}
-    path.chmod(0o640)
-    with pytest.raises(UsageError, match="others may read it") as at:
-        InfluxServer.parse("http://h", environment)
+    path.write_text(text)
+    path.chmod(mode)
+    with pytest.raises(UsageError, match=words) as at:
+        token_of(WEIGHBRIDGE_INFLUX_TOKEN_FILE=str(path))
     assert "planted-secret" not in str(at.value)
+    path.write_text("planted-secret\n")
     path.chmod(0o600)
-    assert InfluxServer.parse("http://h", environment).token.get_secret_value() == "planted-secret"
+    assert token_of(WEIGHBRIDGE_INFLUX_TOKEN_FILE=str(path)) == "planted-secret"
 
 
 def test_a_token_or_authorities_that_never_end_are_refused_and_not_waited_for(
@@ -656,16 +650,7 @@ def test_a_token_or_authorities_that_never_end_are_refused_and_not_waited_for(
     os.truncate(sparse, 2**33)
     for path, words in ((pipe, "is a pipe"), (sparse, "is larger than")):
         with pytest.raises(UsageError, match=words):
-            InfluxServer.parse("http://h", {"WEIGHBRIDGE_INFLUX_TOKEN_FILE": str(path)})
+            token_of(WEIGHBRIDGE_INFLUX_TOKEN_FILE=str(path))
         monkeypatch.setenv("SSL_CERT_FILE", str(path))
         with pytest.raises(UsageError, match=rf"SSL_CERT_FILE: .*{words}"):
             InfluxServer.parse("https://h", ENVIRONMENT)
-
-
-@pytest.mark.parametrize("text", ["", "two words\n", "caf\u00e9"])
-def test_a_file_without_a_token_is_an_error(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "token"
-    path.touch(0o600)
-    path.write_text(text)
-    with pytest.raises(UsageError, match="token"):
-        InfluxServer.parse("http://h", {"WEIGHBRIDGE_INFLUX_TOKEN_FILE": str(path)})

@@ -149,7 +149,7 @@ def test_the_summary_has_the_rows_of_the_report_unrounded(
     assert list(report[0]) == [column.name for column in summary.table.columns]
 
 
-def test_steps_have_a_line_for_every_repeat_also_without_a_measurement(
+def test_steps_have_a_line_for_every_repeat_also_without_a_measurement_and_add_up_seconds(
     data: RunData, filled: dict[str, Filled]
 ) -> None:
     steps = filled["steps"]
@@ -163,13 +163,8 @@ def test_steps_have_a_line_for_every_repeat_also_without_a_measurement(
     erring = [cell for cell in steps.column("error_classes") if cell]
     assert erring == [("http-503: 40", "timeout: 3")]
     assert sorted(steps.column("visit")) == list(range(1, len(steps.lines) + 1))
-
-
-def test_seconds_add_up_to_their_steps(filled: dict[str, Filled]) -> None:
     counted = sum(int(str(count)) for count in filled["seconds"].column("operations"))
-    assert counted == sum(
-        int(str(count)) for count in filled["steps"].column("samples") if count is not None
-    )
+    assert counted == sum(int(str(count)) for count in steps.column("samples") if count)
 
 
 def test_a_second_in_which_nothing_succeeded_has_no_latency(small: Path) -> None:
@@ -184,12 +179,10 @@ def test_a_second_in_which_nothing_succeeded_has_no_latency(small: Path) -> None
 
 
 def test_effects_are_those_of_the_comparison(data: RunData, filled: dict[str, Filled]) -> None:
-    assert filled["effects"].column("text") == tuple(
-        effect.text for effect in present(data.comparison).effects
-    )
-    assert filled["effects"].column("ratio") == tuple(
-        effect.ratio.value if effect.ratio else None for effect in present(data.comparison).effects
-    )
+    effects = present(data.comparison).effects
+    assert filled["effects"].column("text") == tuple(one.text for one in effects)
+    ratios = tuple(one.ratio.value if one.ratio else None for one in effects)
+    assert filled["effects"].column("ratio") == ratios
     assert None in filled["effects"].column("workers")
 
 
@@ -283,7 +276,7 @@ def test_a_run_of_bins_has_intervals_for_figures_and_nothing_for_hgrm(tmp_path: 
         produce(open_run(binned.folder), "hgrm")
 
 
-def test_times_are_in_utc_and_invalid_ones_are_refused() -> None:
+def test_times_are_in_utc_and_a_cell_that_nothing_has_is_an_error_unless_unknown() -> None:
     (at,) = columns("at time | When.")
     noon = datetime(2014, 11, 4, 12)  # noqa: DTZ001 - in UTC
     for text in ("2014-11-04T13:00:00+01:00", "2014-11-04T12:00:00Z"):
@@ -291,9 +284,6 @@ def test_times_are_in_utc_and_invalid_ones_are_refused() -> None:
     assert line(at=None).cell(at) is None
     with pytest.raises(InvalidMeasurement, match="not a time"):
         line(at="yesterday").cell(at)
-
-
-def test_a_cell_that_nothing_has_is_an_error_unless_a_source_is_unknown() -> None:
     (name,) = columns("name text | A name.")
     with pytest.raises(AttributeError, match="name"):
         line(object()).cell(name)
@@ -416,11 +406,9 @@ def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
     write_atomically(
         made.folder / "steps.jsonl", "".join(f"{one.model_dump_json()}\n" for one in spoilt)
     )
+    facts = {REASON: REASON}
     made.add_facts(
-        [
-            Sheet(title=REASON, facts={REASON: REASON}),
-            Sheet(title=REASON, layout="swift", facts={REASON: REASON}),
-        ],
+        [Sheet(title=REASON, facts=facts), Sheet(title=REASON, layout="swift", facts=facts)],
         [ConfigFile(layout="swift", host="gateway-1", path=f"/etc/{REASON}", text=REASON)],
     )
     made.event("telemetry", REASON, layout="swift")
@@ -433,33 +421,21 @@ def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
 def test_a_report_shows_hostile_names_only_as_text(hostile_run: RunStore) -> None:
     text = derive(hostile_run.folder, pictures=False).report.read_text()
     page = WebPage(text)
-    assert not OBEYED & set(text), (
-        "neither what a terminal obeys nor what turns the order of letters"
-    )
+    assert not OBEYED & set(text)
     assert "\\u202e" in "".join(page.words), "shown by its number"
-    assert [tag for tag, _ in page.elements].count("script") == 3, (
-        "the data, the library, and the program of the page"
-    )
-    assert not [attrs for _, attrs in page.elements for name in attrs if name.startswith("on")]
-    assert not [
-        attrs
-        for tag, attrs in page.elements
-        if tag in ("img", "iframe", "object", "base", "link", "form")
-    ]
-    assert not [
-        value
-        for _, attrs in page.elements
-        for value in attrs.values()
-        if value and value.strip().startswith("javascript:")
-    ]
+    # The data, the library, and the program of the page.
+    assert len(page.all("script")) == 3
+    assert not {tag for tag, _ in page.elements} & {
+        *("img", "iframe", "object", "base", "link", "form")
+    }
+    for _, attrs in page.elements:
+        assert not [name for name in attrs if name.startswith("on")]
+        assert not [
+            value for value in attrs.values() if value and value.strip().startswith("javascript:")
+        ]
     assert "document.title='owned'" in "".join(page.words), "shown as text"
     assert "{{ 7*7 }}" in text
-    policy = next(
-        attrs["content"]
-        for tag, attrs in page.elements
-        if attrs.get("http-equiv") == "Content-Security-Policy"
-    )
-    assert policy is not None
+    (policy,) = (attrs["content"] or "" for attrs in page.all("meta") if "http-equiv" in attrs)
     assert "'unsafe-inline'" not in policy.split("script-src")[1].split(";")[0]
     assert "unsafe-eval" not in policy
 
