@@ -110,7 +110,7 @@ _TLS_FAULTS: Final = {
     "TLSV1_UNRECOGNIZED_NAME": "it serves nothing by this name (TLS' SNI); use a name that it has",
     "TLSV13_ALERT_CERTIFICATE_REQUIRED": "it wants a client certificate; use a port without one",
     "SSLV3_ALERT_HANDSHAKE_FAILURE": "it takes no cipher of ours (ECDHE with AES-GCM or ChaCha20), "
-    "or wants a client certificate; allow one there, or use a port without",
+    "or wants a client certificate; allow such a cipher, or use a port that asks for none",
 }
 """By OpenSSL's names."""
 _TLS_ALERT: Final = "\x15\x03"

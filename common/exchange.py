@@ -137,11 +137,8 @@ def _s3(endpoint: Mapping[str, Any], wire: Callable[..., Wire], bucket: str) -> 
     from botocore.awsrequest import AWSRequest  # noqa: PLC0415
     from botocore.credentials import Credentials  # noqa: PLC0415
 
-    signer = S3SigV4Auth(
-        Credentials(endpoint["user"], endpoint["key"], endpoint.get("token")),
-        "s3",
-        endpoint["region"],
-    )
+    keys = Credentials(endpoint["user"], endpoint["key"], endpoint.get("token"))
+    signer = S3SigV4Auth(keys, "s3", endpoint["region"])
     renewed = _renewed(endpoint) if endpoint.get("key_source") else None
     place = urlsplit(endpoint["url"])
     before = f"{bucket}." if endpoint.get("addressing") == "virtual" else ""
@@ -157,8 +154,8 @@ def _s3(endpoint: Mapping[str, Any], wire: Callable[..., Wire], bucket: str) -> 
         # The body's digest is part of the signature, so that the gateway checks the body as well.
         request.context["payload_signing_enabled"] = True
         if renewed is not None:
-            keys = renewed()
-            signer.credentials = Credentials(keys.access, keys.secret, keys.token or None)
+            new = renewed()
+            signer.credentials = Credentials(new.access, new.secret, new.token or None)
         signer.add_auth(request)
         return send(method, path, body, dict(request.headers.items()))
 
@@ -229,13 +226,9 @@ def log_in(endpoint: Mapping[str, Any], wire: Callable[..., Wire]) -> tuple[Spli
 
 def _auth_v1(endpoint: Mapping[str, Any], place: SplitResult, send: Wire) -> tuple[str, str]:
     path = place.path + (f"?{place.query}" if place.query else "")
+    keys = {"X-Auth-User": endpoint["user"], "X-Auth-Key": endpoint["key"]}
     with answered("auth"):
-        answer = send(
-            "GET",
-            path or "/",
-            b"",
-            {"X-Auth-User": endpoint["user"], "X-Auth-Key": endpoint["key"]},
-        )
+        answer = send("GET", path or "/", b"", keys)
     if answer.status in _VERSIONS and b'"versions"' in answer.body:
         raise WrongAnswer("auth", IS_KEYSTONE, None)
     expect("auth", (200, 204), answer)
@@ -281,11 +274,8 @@ def answered(operation: str) -> Iterator[None]:
         raise WrongAnswer(operation, bounded_http.in_words(error), None) from error
     except ValueError:
         # http.client's message repeats the invalid field, which may be a key or a token.
-        raise WrongAnswer(
-            operation,
-            "not sent: its URL or a field of the request has characters that HTTP does not allow",
-            None,
-        ) from None
+        what = "not sent: its URL or a field of the request has characters that HTTP does not allow"
+        raise WrongAnswer(operation, what, None) from None
 
 
 def ask(

@@ -106,10 +106,7 @@ def describe(record: DeploymentRecord) -> list[str]:
     client, *others = record.clients
     what = f"layout {record.layout} on hardware {record.hardware}"
     addresses = (f"{name} {address}" for name, address in record.hosts.items())
-    lines = [
-        f"{record.label}: {what}, since {record.since}",
-        f"  hosts: {', '.join(addresses)}",
-    ]
+    lines = [f"{record.label}: {what}, since {record.since}", f"  hosts: {', '.join(addresses)}"]
     if HOSTS[record.kind].by_ssh:
         lines.append(
             "  to see its files on a host, such as its configuration: weighbridge exec --hardware "

@@ -120,14 +120,10 @@ _NOT_KNOWN: Final = " asks for what is not known here"
 _OFF: Final = ("", "0", "false")
 _UNREAD: Final[Mapping[str, str]] = {
     "OS_CLOUD": "clouds.yaml is not read here: unset it, and source the cloud's openrc file",
-    "OS_TRUST_ID": "unset it",
-    "OS_SYSTEM_SCOPE": "unset it",
-    "OS_DOMAIN_ID": "a token is for a project: unset it",
-    "OS_DOMAIN_NAME": "a token is for a project: unset it",
+    "OS_TRUST_ID OS_SYSTEM_SCOPE OS_DOMAIN_ID OS_DOMAIN_NAME": "unset it: a token is for a project",
     "OS_INSECURE": "certificates are always checked: unset it, and name its CA in $OS_CACERT",
-    "OS_CERT": "no client certificate is sent: unset it",
-    "OS_STORAGE_URL": "unset it, and give it as `storage_url` in a layout",
-    "OS_OBJECT_STORE_ENDPOINT_OVERRIDE": "unset it, and give it as `storage_url` in a layout",
+    "OS_CERT OS_KEY": "no client certificate is sent: unset it",
+    "OS_STORAGE_URL OS_OBJECT_STORE_ENDPOINT_OVERRIDE": "unset it, and give `storage_url` (layout)",
 }
 """Variables by which OpenStack's tools ask others, for something else, or go elsewhere: refused."""
 
@@ -148,10 +144,11 @@ def keystone_endpoint(
     swift: SwiftAccess, given: KeystoneAccess, environment: Mapping[str, str]
 ) -> Endpoint:
     """The endpoint with its password. Raises UsageError with all variables that are missing."""
-    for name, remedy in _UNREAD.items():
+    for names, remedy in _UNREAD.items():
         here = swift.storage_url is not None and "storage_url" in remedy
-        if not here and environment.get(name + given.suffix, "").lower() not in _OFF:
-            raise UsageError(f"swift: ${name}{given.suffix}{_NOT_KNOWN}: {remedy}")
+        for name in () if here else names.split():
+            if environment.get(name + given.suffix, "").lower() not in _OFF:
+                raise UsageError(f"swift: ${name}{given.suffix}{_NOT_KNOWN}: {remedy}")
     keystone = _resolved(given, environment)
     secret_name = KEYSTONE_SECRETS[keystone.by_application] + given.suffix
     secret = environment.get(secret_name, "").removesuffix("\n").removesuffix("\r")

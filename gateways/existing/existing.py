@@ -195,11 +195,9 @@ def facts(
         if part is not None:
             found[f"{endpoint.api}: credentials"] = f"from {source(part)}"
         if endpoint.api == "s3":
-            found["s3: addressing"] = (
-                "virtual hosts (bucket.host)"
-                if endpoint.addressing == "virtual"
-                else "path style (host/bucket)"
-            )
+            virtual = endpoint.addressing == "virtual"
+            words = "virtual hosts (bucket.host)" if virtual else "path style (host/bucket)"
+            found["s3: addressing"] = words
     return found
 
 
@@ -263,11 +261,8 @@ class Existing(Gateway):
         self.pool = settings.ceph
 
     def apis(self) -> tuple[ObjectApi, ...]:
-        both: tuple[tuple[ObjectApi, object], ...] = (
-            ("swift", self.settings.swift),
-            ("s3", self.settings.s3),
-        )
-        return tuple(api for api, part in both if part is not None)
+        given: Mapping[ObjectApi, object] = {"swift": self.settings.swift, "s3": self.settings.s3}
+        return tuple(api for api, part in given.items() if part is not None)
 
     @property
     def own_ca(self) -> bool:
@@ -303,10 +298,8 @@ class Existing(Gateway):
         found = facts(self.settings, endpoints, seen)
         answering = tuple(one.endpoint for one in seen if not one.fault)
         checks = self._verified(client, answering, say)
-        found["verified"] = (
-            f"{checks} operations over {' and '.join(one.api for one in endpoints)}, reads byte "
-            "for byte"
-        )
+        apis = " and ".join(one.api for one in endpoints)
+        found["verified"] = f"{checks} operations over {apis}, reads byte for byte"
         return RunningExisting(client, endpoints, found, self.pool)
 
     def _verified(self, client: Host, endpoints: tuple[Endpoint, ...], say: Say) -> int:

@@ -28,13 +28,7 @@ from weighbridge.drivers.survival import (
 )
 from weighbridge.gateways import verify
 from weighbridge.results.run.durability import CUTS_FILE as CUTS
-from weighbridge.results.run.durability import (
-    FINDINGS,
-    Example,
-    PowerCut,
-    read_cuts,
-    record_cut,
-)
+from weighbridge.results.run.durability import FINDINGS, Example, PowerCut, read_cuts, record_cut
 from weighbridge.results.run.reading import read_record, write_atomically
 from weighbridge.suites import Durability
 from weighbridge.topologies.deployment import Deployment, StateFolders, deploy
@@ -139,12 +133,7 @@ class DurabilityPass:
         """
         logs = self._folder / "logs" / f"durability-{self._name}"
         with deploy(
-            self._planned,
-            self._hardware,
-            self._place,
-            self._say,
-            logs=logs,
-            cuts=True,
+            self._planned, self._hardware, self._place, self._say, logs=logs, cuts=True
         ) as deployment:
             apis = self._wanted.api
             endpoints = tuple(

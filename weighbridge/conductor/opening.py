@@ -88,10 +88,7 @@ def _cluster(deployment: Deployment) -> ClusterSite | None:
     if below is None:
         return None
     return ClusterSite(
-        below.host,
-        below.mon,
-        below.replicas,
-        deployment.hardware.hosts[below.host.name].most_cpus,
+        below.host, below.mon, below.replicas, deployment.hardware.hosts[below.host.name].most_cpus
     )
 
 

@@ -286,10 +286,7 @@ def limits_of(
     )
     observed = (
         HostLimits(
-            host=name,
-            tier=one.tier,
-            cores=hosts[name],
-            disks=tuple(DiskLimit() for _ in one.disks),
+            host=name, tier=one.tier, cores=hosts[name], disks=tuple(DiskLimit() for _ in one.disks)
         )
         for name, one in hardware.observed.items()
         if name in hosts

@@ -50,6 +50,8 @@ def test_every_view_has_the_columns_that_are_described(
 ) -> None:
     more = [tuned_data] if name in ("ledger", "trials") else []
     more += [open_run(outage_run(tmp_path).folder)] if name == "outages" else []
+    layers = {"workloads": [SMALL], "repeats": 1, "layers": ("disk",)}
+    more += [open_run(fake_run(tmp_path, **layers).folder)] if name == "staircase" else []
     answer = ask(f"select * from {name}", (*two, *more))
     assert answer.columns == tuple(column.name for column in tables()[name].columns)
     assert answer.lines
