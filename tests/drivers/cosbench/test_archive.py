@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from base64 import b64encode
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from urllib.parse import quote
@@ -293,9 +294,7 @@ def test_a_histogram_with_another_count_than_the_summary_is_not_used(mixed: Work
 def test_what_cosbench_does_differently_is_noted(mixed: Workload) -> None:
     stepped = archived("jdk8/w35-mock-stepped", "FINISHED")
     load = Load(cpu_s=1.0, cpu_limit=2.0, window_s=12.0)
-    context = StepContext(
-        api="swift", started_at="2026-11-21T00:40:00Z", load=load, started_by_us=True, drivers=2
-    )
+    context = replace(CONTEXT, load=load, drivers=2)
     ours = measurement_of(stepped, "s4-main-w2", Step(workload=mixed, workers=2), context)
     assert ours.load == load
     assert not any("date -s" in note for note in ours.notes)

@@ -155,6 +155,14 @@ def test_the_slides_of_a_run_open(folder: Path, run_cli: RunCli, tmp_path: Path)
     assert len(Presentation(io.BytesIO((tmp_path / "talk.pptx").read_bytes())).slides) > 3
 
 
+def test_existing_files_are_replaced_only_on_request(folder: Path, run_cli: RunCli) -> None:
+    file = f"{folder}/derived/exports/summary.csv"
+    assert run_cli(0, "export", folder, "--to", "csv") == (f"{file}\n", "")
+    assert "exists already" in run_cli(2, "export", folder, "--to", "csv")[1]
+    run_cli(0, "export", folder, "--to", "csv", "--force")
+    assert "did you mean 'csv'" in run_cli(2, "export", folder, "--to", "cvs")[1]
+
+
 @pytest.mark.parametrize(
     "words",
     [
