@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 from typing import Final
 
 from rich.console import Console
@@ -19,15 +20,7 @@ from weighbridge.results.features.history import History, RunChange, break_words
 from weighbridge.results.features.run_guard import NOT_RECORDED, Guarded
 from weighbridge.results.features.run_series import HistoryPoint, RunSeries
 from weighbridge.results.features.tuning.feature import WINNERS
-from weighbridge.results.features.tuning.setting_table import could_be_shown, interval_words
-from weighbridge.results.features.tuning.tuning_result import (
-    SIGNS,
-    TuningResult,
-    change_figure,
-    cpu_words,
-    short_names,
-    tuned,
-)
+from weighbridge.results.features.tuning.tuning_result import confirmation_folder
 from weighbridge.results.figures.doubt import ACKNOWLEDGED, CUTS_THAT_LOST, doubt_words, graves
 from weighbridge.results.figures.metrics import METRICS, Metric, MetricKey
 from weighbridge.results.figures.summary import Row, shown
@@ -38,6 +31,7 @@ from weighbridge.results.judge.reasons import Reason, marks
 from weighbridge.results.judge.words import verdict_words
 from weighbridge.results.numbers import UNKNOWN, alike_as_one, counted, show_figure, show_percent
 from weighbridge.results.run.step import driver_label
+from weighbridge.results.run.trial import CONFIRMATION
 from weighbridge.results.show.pictures import DRAWING
 from weighbridge.results.show.section import Section
 from weighbridge.results.show.terminal import new_table, print_grid, print_line
@@ -57,47 +51,6 @@ def print_section(section: Section, console: Console, answer: str = "") -> None:
             print_line(console, f"• {sentence}")
 
 
-_SETTING_STYLES: Final = {
-    "better": "bold blue",
-    "worse": "dark_orange",
-    "trade-off": "dark_orange",
-    "not allowed": "red",
-    "failed": "red",
-}
-WIDE: Final = 130
-"""Columns for the table with intervals of two objectives and what each setting restarts."""
-_LISTED: Final = 12
-
-
-def print_tuning(result: TuningResult, derived: Derived, console: Console) -> None:
-    """Print the table of trials and its sentences."""
-    print_line(console, derived.answer, "bold")
-    if result.table.entries:
-        console.print(_table(result, console.width))
-    for entry in result.refused:
-        for note in entry.notes[:1]:
-            print_line(console, f"{entry.verdict}: {entry.name}: {note}", "yellow")
-    winner = result.winner
-    print_line(console, result.winner_words if winner is None else f"▲ {result.winner_words}")
-    if winner is not None:
-        good = result.confirmation is not None and result.confirmation.confirmed
-        print_line(
-            console, f"{'▲' if good else '×'} {result.confirmation_words}", "" if good else "yellow"
-        )
-    _print_without_effect(result, console)
-    for words in result.drift_words:
-        print_line(console, f"  {words}", "dim")
-    for sentence in derived.hosts:
-        print_line(console, f"  {sentence.rstrip('.')}.", "dim")
-    print_line(console, f"\nledger  {derived.folder / 'ledger.csv'}")
-    if result.to_paste:
-        files = (str(derived.folder / WINNERS / one.name) for one in result.to_paste)
-        print_line(console, f"winner  {', '.join(files)}")
-    if result.confirmation is not None:
-        print_line(console, f"confirmation  {result.confirmation.folder}")
-    print_report_place(derived, console)
-
-
 def print_report_place(derived: Derived, console: Console) -> None:
     """Print where the report is, or what makes one."""
     if derived.report is not None:
@@ -106,68 +59,6 @@ def print_report_place(derived: Derived, console: Console) -> None:
         return
     print_line(console, f"report  {missing(DRAWING)}")
     print_line(console, f"        and then weighbridge report {derived.folder.parent}")
-
-
-def _print_without_effect(result: TuningResult, console: Console) -> None:
-    """Settings for which no effect that matters was found, and what would have been found."""
-    none = result.table.without_effect
-    if not none:
-        return
-    print_line(console, result.without_effect_words)
-    for entry in none[:_LISTED]:
-        least = " and ".join(could_be_shown(one) or "unknown" for one in entry.effects)
-        print_line(
-            console,
-            f"  ~ {entry.name}: {entry.verdict} (an effect of {least} would have been found)",
-            "dim",
-        )
-    if len(none) > _LISTED:
-        print_line(console, f"  ~ and {len(none) - _LISTED} more, in the report", "dim")
-
-
-def _table(result: TuningResult, width: int) -> Table:
-    entries, wide = result.by_gain, width >= WIDE
-    short = short_names([entry.name for entry in entries])
-    intervals = len(result.called) == 1 or wide
-    table = new_table(show_edge=False)
-    table.add_column("setting", overflow="fold", min_width=20)
-    table.add_column("n", justify="right", no_wrap=True)
-    for called in result.called:
-        table.add_column(_head(called), justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    cpus = [ratio for entry in entries for ratio in (entry.gateway_cpu, entry.storage_cpu)]
-    recorded = any(ratio is not None for ratio in cpus)
-    for title in ("gw CPU", "st CPU") if recorded else ():
-        table.add_column(title, justify="right", no_wrap=True)
-    if wide:
-        table.add_column("restarts", no_wrap=True)
-    for entry in entries:
-        style = _SETTING_STYLES.get(entry.verdict, "dim")
-        cpu = (cpu_words(entry.gateway_cpu), cpu_words(entry.storage_cpu))
-        table.add_row(
-            escape(entry.name if wide else short[entry.name]),
-            str(entry.trials),
-            *(_change_text(effect, intervals=intervals) for effect in entry.effects),
-            f"[{style}]{SIGNS[entry.verdict]} {entry.verdict}[/]",
-            *(cpu if recorded else ()),
-            *([result.needs(entry.variant)] if wide else []),
-        )
-    return table
-
-
-def _head(called: str) -> str:
-    """`throughput of 64 kB reads at 16 workers` in three short lines."""
-    what, _, rest = called.partition(" of ")
-    for word in (" at ", " with "):
-        rest = rest.replace(word, f"\n{word.strip()} ")
-    return escape(f"{what}\n{rest}")
-
-
-def _change_text(effect: Effect, *, intervals: bool) -> str:
-    interval = interval_words(effect).replace(" %", "") if intervals else ""
-    style = _SETTING_STYLES.get(effect.verdict, "")
-    change = escape(change_figure(effect))
-    return f"{f'[{style}]{change}[/]' if style else change}{f' ({interval})' if interval else ''}"
 
 
 BOTH: Final = 100
@@ -184,18 +75,13 @@ _WORDS: Final = (LIMITED_BY, CUTS_THAT_LOST)
 
 
 def print_outcome(derived: Derived, console: Console) -> None:
-    """Print the answer, then table, findings and files, or the results of a tuning.
+    """Print the answer, then table, findings and files.
 
     Lines that are not ranked are dim. What is in doubt has a letter, which is explained once below
     the table. What the hosts used is printed if telemetry was recorded. A terminal has no room for
     all columns: size, p99, mean, samples and repeats are in summary.csv and in the report.
     """
-    data, answer = derived.data, derived.answered
-    result = tuned(data)
-    if result is not None:
-        print_tuning(result, derived, console)
-        return
-    rows, comparison = data.rows, data.comparison
+    answer = derived.answered
     if derived.answer:
         print_line(console, derived.answer, "bold")
         print_line(console, f"{answer.context}.")
@@ -204,17 +90,8 @@ def print_outcome(derived: Derived, console: Console) -> None:
     for section in derived.sections:
         if section.first:
             print_section(section, console, derived.answer)
-    if rows:
-        _print_rows(rows, _RowTable(derived.reasons, _unit(rows)), console)
-        console.print()
-    for reason in derived.reasons:
-        print_line(console, f"{reason.mark}  {reason.text}", "yellow")
-    for lead in answer.leads:
-        if lead.effect is not None:
-            print_line(console, f"• {_brief(lead.effect, derived.reasons)}")
-    noise = noise_words(comparison.noise)
-    for line in (*verdict_words(comparison), *noise, *comparison.unused):
-        print_line(console, line, "dim")
+    if derived.data.tuning is None:
+        _print_comparison(derived, console)
     for section in derived.sections:
         if section.sentences and not section.first:
             print_section(section, console, derived.answer)
@@ -223,8 +100,38 @@ def print_outcome(derived: Derived, console: Console) -> None:
     if derived.remedy is not None:
         command = f":\n  {derived.remedy.command}" if derived.remedy.command else ""
         print_line(console, f"\n{derived.remedy.says}{command}")
-    print_line(console, f"\ntable   {derived.summary}")
+    print_line(console, "")
+    for what, path in _files(derived):
+        print_line(console, f"{what:<7} {path}")
     print_report_place(derived, console)
+
+
+def _print_comparison(derived: Derived, console: Console) -> None:
+    rows, comparison = derived.data.rows, derived.data.comparison
+    if rows:
+        _print_rows(rows, _RowTable(derived.reasons, _unit(rows)), console)
+        console.print()
+    for reason in derived.reasons:
+        print_line(console, f"{reason.mark}  {reason.text}", "yellow")
+    for lead in derived.answered.leads:
+        if lead.effect is not None:
+            print_line(console, f"• {_brief(lead.effect, derived.reasons)}")
+    noise = noise_words(comparison.noise)
+    for line in (*verdict_words(comparison), *noise, *comparison.unused):
+        print_line(console, line, "dim")
+
+
+def _files(derived: Derived) -> Iterator[tuple[str, Path]]:
+    """The table, or of a tuning its ledger, the files of its winner, and its confirmation."""
+    if derived.data.tuning is None:
+        yield "table", derived.summary
+        return
+    yield "ledger", derived.folder / "ledger.csv"
+    for path in sorted((derived.folder / WINNERS).glob("*")):
+        yield "winner", path
+    confirmation = confirmation_folder(derived.data.store.folder / CONFIRMATION)
+    if confirmation is not None:
+        yield "confirmation", confirmation
 
 
 def noise_words(floors: Sequence[NoiseFloor]) -> tuple[str, ...]:

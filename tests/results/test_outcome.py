@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
@@ -297,8 +298,7 @@ def tuned(run: RunStore) -> Derived:
 @pytest.mark.long
 def test_the_table_of_trials_fits_a_terminal_of_100_columns(tuned: Derived) -> None:
     text = "\n".join(printed(tuned, 100))
-    table = text[: text.index("failed: ")].splitlines()[1:]
-    assert max(map(len, table)) <= 100
+    assert max(map(len, text[: text.index("• ")].splitlines()[1:])) <= 100
     assert "…" not in text
     for entry in present(setting_results(tuned.data)).entries:
         assert entry.verdict in text
@@ -306,18 +306,14 @@ def test_the_table_of_trials_fits_a_terminal_of_100_columns(tuned: Derived) -> N
 
 def test_winner_confirmation_and_settings_without_effect_are_sentences(tuned: Derived) -> None:
     text = "\n".join(printed(tuned, 100))
-    assert "▲ Chosen: radosgw.max_concurrent_requests 1024 → 64." in text
-    assert "▲ Confirmed on fresh deployments: " in text
+    assert "• Chosen: radosgw.max_concurrent_requests 1024 → 64." in text
+    assert "• Confirmed on fresh deployments: " in text
     assert (
         "Of 17 settings: no effect was found for 8; the effect of 1 is too small to matter." in text
     )
-    assert "~ radosgw.gc.processor_period 3600 → 600: " in text
+    assert re.search(r"processor_period 3600 → 600 .* ~ not significant ", text)
     assert "the baseline fell by" in text
     assert str(tuned.folder / "winner" / "ceph.conf") in text
-    text = "\n".join(printed(tuned, 180))  # of a wide terminal
-    assert "new buckets" in text
-    assert "radosgw.index_shards 11 → 1 " in text
-    assert " to +" in text
 
 
 def test_one_objective_has_its_interval_and_a_tuning_cut_off_chose_nothing(
@@ -327,7 +323,7 @@ def test_one_objective_has_its_interval_and_a_tuning_cut_off_chose_nothing(
     one = fake_tuning(tmp_path, course, objectives=OBJECTIVES[:1], workloads=STEPS[:1])
     text = "\n".join(printed(derive(one.folder, pictures=False), 100))
     assert "(+" in text
-    assert max(map(len, text[: text.index("failed: ")].splitlines()[1:])) <= 100
+    assert max(map(len, text[: text.index("• ")].splitlines()[1:])) <= 100
     cut = fake_tuning(tmp_path, FakeCourse(rounds=1, state="interrupted", choose=False))
     shown = "\n".join(printed(derive(cut.folder, pictures=False), 100))
     assert "No setting has been chosen yet." in shown

@@ -403,7 +403,11 @@ def _sections(data: RunData) -> Iterator[Section]:
         parts.append(Part(title=upper(called), chart=chart, grids=[grid]))
     if not table.entries:
         parts.append(Part(text="No setting has a trial yet."))
-    yield Section("trials", "Results of the trials", parts)
+    said = [
+        *_findings(result),
+        *(f"{entry.name}: {entry.notes[0]}." for entry in result.refused if entry.notes),
+    ]
+    yield Section("trials", "Results of the trials", parts, said, [_brief(result)], first=True)
     if result.winner is not None:
         yield from _winner_sections(data, result)
     none = "Measured change, its interval, and the smallest effect that would have been found."
@@ -477,6 +481,22 @@ def _findings(result: TuningResult) -> Iterator[str]:
     if result.without_effect_words:
         yield result.without_effect_words
     yield from result.drift_words
+
+
+def _brief(result: TuningResult) -> Grid:
+    """The settings as a terminal has them, with intervals where there is one objective."""
+    short = short_names([entry.name for entry in result.by_gain])
+    lines = []
+    for entry in result.by_gain:
+        changes = list(map(change_figure, entry.effects))
+        if len(changes) == 1 and (interval := interval_words(entry.effects[0])):
+            changes = [f"{changes[0]} ({interval})"]
+        verdict = f"{SIGNS[entry.verdict]} {entry.verdict}"
+        cpu = cpu_words(entry.gateway_cpu)
+        lines.append((short[entry.name], *changes, verdict, cpu, str(entry.trials)))
+    head = ("setting", *result.called, "verdict", "gateway CPU", "trials")
+    numbers = {*range(1, 1 + len(result.called)), len(head) - 2, len(head) - 1}
+    return Grid("", head, lines, numbers)
 
 
 def _tried(
