@@ -364,11 +364,8 @@ def test_a_default_domain_is_that_of_user_and_project(
 @pytest.mark.parametrize(
     ("environment", "suffix", "words"),
     [
-        (
-            {},
-            "",
-            "$OS_AUTH_URL, $OS_USERNAME or $OS_USER_ID, $OS_PROJECT_NAME or $OS_PROJECT_ID, $",
-        ),
+        ({}, "", "swift: not set: $OS_AUTH_URL, $OS_USERNAME or $OS_USER_ID, $OS_PROJECT_NAME or"),
+        ({}, "", " or $OS_USER_ID, $OS_PROJECT_NAME or $OS_PROJECT_ID, $OS_PASSWORD"),
         (RC, "_B", "$OS_AUTH_URL_B, $OS_USERNAME_B or $OS_USER_ID_B"),
         (
             {"OS_APPLICATION_CREDENTIAL_NAME": "weigh", "OS_AUTH_URL": "http://k"},
