@@ -95,11 +95,11 @@ def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
     store = data.store
     table = _write_tables(data)
     sections: list[Section] = []
-    for name, feature in FEATURES.items():
+    for feature in FEATURES.values():
         if feature.write is not None:
             feature.write(data)
-        # The rows of a tuning are of settings: other features have nothing to say of them.
-        sections += feature.sections(data) if data.tuning is None or name == "tuning" else ()
+        # The rows of a tuning are of settings: only what it was made for says something of them.
+        sections += feature.sections(data) if data.tuning is None or feature.answer(data) else ()
     page = store.derived / "report.html" if installed(DRAWING) else None
     derived = Derived(
         data, store.derived, table, page, gallery(data), Answer(data), tuple(sections)

@@ -403,7 +403,7 @@ class RunDocument(JsonDocument):
     remedy: Remedy | None = None
     """What would settle what is open, and the command for it."""
     sentences: tuple[str, ...] = ()
-    """What else can be said: rates within a bound, outages, overload, layers, drivers, hosts."""
+    """What else can be said: what each feature says (rates, outages, power cuts ...), and hosts."""
     durability: tuple[LayoutDurability, ...] = ()
     gaps: tuple[str, ...] = ()
     tables: dict[str, JsonTable]

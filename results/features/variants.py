@@ -16,7 +16,6 @@ from weighbridge.results.judge.run_data import RunData
 from weighbridge.results.numbers import UNKNOWN, counted, show_figure
 from weighbridge.results.run.step import StepKey
 from weighbridge.results.show.feature import Feature
-from weighbridge.results.show.report import ratio_cell, ratio_times
 from weighbridge.results.show.section import Grid, Part, Section
 from weighbridge.suites import Factor, Suite, Workload, remaining
 from weighbridge.suites.factors import FACTORS
@@ -70,7 +69,7 @@ class Way:
     def sentence(self) -> str:
         """How much CPU it uses beside the first way; empty if neither ratio is known."""
         costs = [
-            f"{side} CPU for an operation is {ratio_times(cost)}"
+            f"{side} CPU for an operation is {_ratio_times(cost)}"
             for side, cost in (("client", self.client), ("gateway", self.gateway))
             if cost is not None
         ]
@@ -99,7 +98,7 @@ class Way:
     def _ratio(self, cost: Ratio | None) -> str:
         if self.first is None:
             return "1"
-        return UNKNOWN if cost is None else ratio_cell(cost)
+        return UNKNOWN if cost is None else _ratio_cell(cost)
 
 
 def _mean(values: Sequence[float]) -> str:
@@ -267,7 +266,7 @@ class CompleteListing:
             f"takes {self._time('p50')} s{p90}, {show_figure(self.pages_per_s)} pages/s"
         )
         if self.beside is not None:
-            text += f"; a name takes {ratio_times(self.beside)} what it took before"
+            text += f"; a name takes {_ratio_times(self.beside)} what it took before"
         # What each doubt is about stands in the table of results.
         reasons = ", ".join(self._doubts)
         if not row.ranked:
@@ -282,7 +281,7 @@ class CompleteListing:
             *(self._share, show_figure(self.pages_per_s)),
             *(self._time("p50"), self._time("p90")),
             UNKNOWN if not self.names else self._time("p50", 1000 / self.names),
-            UNKNOWN if self.beside is None else ratio_cell(self.beside),
+            UNKNOWN if self.beside is None else _ratio_cell(self.beside),
             _verdict(ranked=self.row.ranked, doubted=bool(self._doubts)),
         )
 
@@ -360,6 +359,23 @@ def variant_sections(data: RunData) -> Iterator[Section]:
             grids=(Grid("Complete listings", _LISTING_HEAD, lines, range(2, 10)),),
         )
         yield Section("listing", "Complete listings", (part,))
+
+
+def _ratio_cell(ratio: Ratio) -> str:
+    """A factor with its interval, which is unknown after one repeat."""
+    if ratio.low is None or ratio.high is None:
+        return f"{ratio.value:.2f}×"
+    return f"{ratio.value:.2f}× ({ratio.low:.2f} to {ratio.high:.2f})"
+
+
+def _ratio_times(ratio: Ratio) -> str:
+    """`1.50 times (1.40 to 1.61)`, with what keeps it from being a claim."""
+    if ratio.low is None or ratio.high is None:
+        return f"{ratio.value:.2f} times (one repeat: no interval)"
+    if not ratio.shown:
+        return f"{ratio.value:.2f} times (not significant, {ratio.low:.2f} to {ratio.high:.2f})"
+    few = "" if ratio.claim else f"; {ratio.repeats} repeats are too few for a claim"
+    return f"{ratio.value:.2f} times ({ratio.low:.2f} to {ratio.high:.2f}{few})"
 
 
 FEATURE: Final = Feature(sections=variant_sections)

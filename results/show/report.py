@@ -1,14 +1,11 @@
-"""What each layout did, in absolute figures: one line for each kind of requests and layout.
-
-It stands beside the ratios of the cards. Every line leads to its line in the table of results.
-"""
+"""The report of a run: what its page shows of the answer, of features, and of what it rests on."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final
 
@@ -17,7 +14,7 @@ from weighbridge.common.record import Record
 from weighbridge.results.figures.doubt import power_brief
 from weighbridge.results.figures.metrics import METRICS, MetricKey
 from weighbridge.results.figures.reading import MetricFigure
-from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM, Ratio
+from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM
 from weighbridge.results.figures.summary import Row, shown
 from weighbridge.results.figures.use import limit_brief
 from weighbridge.results.judge.comparison import Comparison, Effect, Kind, kind_of, subjects
@@ -164,7 +161,7 @@ _COLUMNS: Final = {
     "valid": "Valid",
     "doubts": "In doubt",
 }
-_IF_ANY: Final = ("api", "driver", "power_cuts")
+_IF_SEVERAL: Final = ("api", "driver")
 """Columns that are left out where all lines have the same in them."""
 
 
@@ -184,11 +181,10 @@ def results_grid(rows: Sequence[Row], reasons: Sequence[Reason] = ()) -> Grid:
         cells = {**line.cells, **ends, "doubts": letters}
         lines.append(replace(line, cells=cells, shown=texts))
     table = Filled(SUMMARY, tuple(lines))
-    heads = {
-        name: head
-        for name, head in _COLUMNS.items()
-        if name not in _IF_ANY or len(set(table.column(name))) > 1
-    }
+    left_out = {name for name in _IF_SEVERAL if len(set(table.column(name))) == 1}
+    if all(row.power is None for row in rows):
+        left_out.add("power_cuts")
+    heads = {name: head for name, head in _COLUMNS.items() if name not in left_out}
     return sortable(
         "One line per layout, workload, operation and worker count; summary.csv has the same "
         "figures.",
@@ -302,31 +298,32 @@ def _unsampled(events: Sequence[RunEvent]) -> tuple[str, ...]:
 _METRICS: Final[tuple[MetricKey, ...]] = ("throughput", "bandwidth", "p90", "max", "first-byte")
 
 
-class GlanceLine(Record):
-    """One layout at the most workers of one kind of requests."""
+@dataclass(frozen=True)
+class GlanceLine:
+    """One layout at the most workers of a workload."""
 
+    row: Row
     about: str
-    workers: int
-    layout: str
-    cells: tuple[str, ...]
     ratio: str
     """Its throughput relative to the first layout's; in brackets what claims nothing."""
-    limited_by: str
     marks: str
     anchor: str
     """Where its line is in the table of results."""
-    ranked: bool
-    provisional: bool
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        return tuple(shown(self.row, key, spread=False) for key in _METRICS)
 
 
-class Glance(Record):
+@dataclass(frozen=True)
+class Glance:
     """The lines, the titles and units of their figures, and the layout of the ratios."""
 
     head: tuple[tuple[str, str], ...]
     lines: tuple[GlanceLine, ...]
     baseline: str
     anchors: dict[str, str]
-    """Where the first line of each kind of requests is in the table of results."""
+    """Where the first line of each workload is in the table of results."""
 
 
 def anchor_of(number: int) -> str:
@@ -389,32 +386,4 @@ def _line(
     elif effect is not None and effect.ratio is not None:
         ratio = show_ratio(effect.ratio.value)
         ratio = ratio if effect.verdict in ("better", "worse") else f"({ratio})"
-    return GlanceLine(
-        about=about,
-        workers=row.workers,
-        layout=row.layout,
-        cells=tuple(shown(row, key, spread=False) for key in _METRICS),
-        ratio=ratio,
-        limited_by=row.limited_by or UNKNOWN,
-        marks=marks(row, found),
-        anchor=anchor_of(number),
-        ranked=row.ranked,
-        provisional=row.provisional,
-    )
-
-
-def ratio_cell(known: Ratio) -> str:
-    """A factor with its interval, which is unknown after one repeat."""
-    if known.low is None or known.high is None:
-        return f"{known.value:.2f}×"
-    return f"{known.value:.2f}× ({known.low:.2f} to {known.high:.2f})"
-
-
-def ratio_times(known: Ratio) -> str:
-    """`1.50 times (1.40 to 1.61)`, with what keeps it from being a claim."""
-    if known.low is None or known.high is None:
-        return f"{known.value:.2f} times (one repeat: no interval)"
-    if not known.shown:
-        return f"{known.value:.2f} times (not significant, {known.low:.2f} to {known.high:.2f})"
-    few = "" if known.claim else f"; {known.repeats} repeats are too few for a claim"
-    return f"{known.value:.2f} times ({known.low:.2f} to {known.high:.2f}{few})"
+    return GlanceLine(row, about, ratio, marks(row, found), anchor_of(number))

@@ -18,7 +18,7 @@ class Grid:
     numbers: Collection[int] = ()
     """The columns that hold numbers, from 0."""
     bad: Collection[int] = ()
-    """The lines that cannot be compared, from 0."""
+    """The lines that cannot be compared, or claim nothing, from 0."""
     labels: int = 1
     """The first columns, which a terminal repeats where the table does not fit it."""
     abouts: Sequence[str] = ()

@@ -119,6 +119,8 @@ def test_the_table_of_results_has_words_beside_the_layout_of_each_write(derived:
         lost = line[place].startswith("lost acknowledged")
         assert lost == (row.layout == "swift" and row.operation == "write")
         assert (line[place] != "–") == (row.operation == "write")
+    alike = [row for row in derived.data.rows if row.power and row.layout == "swift"]
+    assert "Power cuts" in results_grid(alike).head, "also where all lines have the same"
     tests = effects_grid(derived.data.comparison, over="repeats", subject="layout").lines
     writes = [line for line in tests if "writes" in line[0]]
     assert writes
