@@ -1,11 +1,9 @@
-"""CSV (RFC 4180, UTF-8) with all digits, `true` and `false`, times as ISO 8601 in UTC, lists as
-JSON, empty cells for unknowns; no spreadsheet takes text for a formula (OWASP, "CSV Injection"),
-and control characters and marks that reverse text are escaped as on a terminal.
+"""CSV (RFC 4180, UTF-8): all digits, `true`, `false`, times in UTC (ISO 8601), lists as JSON, empty
+cells for unknowns; text is no formula (OWASP, "CSV Injection"), and its controls are escaped.
 
 Text gets a leading apostrophe if it begins with `=`, `+`, `-`, `@` (or their full-width forms,
 which spreadsheets in East Asia also obey), a tab or a line end, also after apostrophes, blanks and
-invisible characters, which some spreadsheets drop. Numbers stay numbers, also in text (`-1.5`,
-`+3e9`), so that programs can read them.
+invisible characters, which some spreadsheets drop. Numbers stay numbers, also in text (`-1.5`).
 """
 
 from __future__ import annotations
@@ -36,19 +34,21 @@ def csv_cell(value: object) -> str:
     """A value as a cell of a CSV file."""
     if value is None or value == ():
         return ""
-    if isinstance(value, bool | tuple):
-        return escape_controls(json.dumps(value, ensure_ascii=False))
+    if isinstance(value, bool | tuple | list | dict):
+        text = json.dumps(value, ensure_ascii=False)
+        return text if escape_controls(text) == text else json.dumps(value)
     if isinstance(value, datetime):
         return show_time(value)
     return repr(value) if isinstance(value, float) else formula_safe(str(value))
 
 
-def csv_lines(head: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+def csv_lines(head: Sequence[str], lines: Iterable[Iterable[object]]) -> str:
     """A CSV file with a header and rows; cells by `csv_cell`."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(head)
-    writer.writerows([csv_cell(cell) for cell in line] for line in lines)
+    for line in lines:
+        writer.writerow(map(csv_cell, line))
     return out.getvalue()
 
 

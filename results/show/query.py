@@ -6,8 +6,6 @@ nothing (results.show.table).
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import re
@@ -158,18 +156,8 @@ def answer_text(answer: QueryResult) -> str:
 
 def answer_csv(answer: QueryResult) -> str:
     """CSV with a header; empty cells are NULL."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([csv_text.formula_safe(name) for name in answer.columns])
-    for line in answer.lines:
-        writer.writerow([_cell(_plain(value)) for value in line])
-    return out.getvalue()
-
-
-def _cell(value: object) -> object:
-    if isinstance(value, (bool, list, dict)):
-        return json.dumps(value, ensure_ascii=False)
-    return csv_text.formula_safe(value) if isinstance(value, str) else value
+    head = [csv_text.formula_safe(name) for name in answer.columns]
+    return csv_text.csv_lines(head, (map(_plain, line) for line in answer.lines))
 
 
 def answer_json(answer: QueryResult) -> str:

@@ -47,7 +47,7 @@ from weighbridge.results.show.table import (
 from weighbridge.results.show.tables import EFFECTS, SUMMARY, tables
 from weighbridge.results.show.terminal import InertConsole
 
-HOSTILE = '"; DROP TABLE steps; --\n\x00|&\\end{table}\t∞'
+HOSTILE = '"; DROP TABLE steps; --\n\x00|&\\end{table}\t∞\x85'
 
 
 @pytest.fixture(scope="module")
