@@ -455,8 +455,14 @@ def _incomparable(effect: Effect) -> str:
     return f"{subject}: {sides} cannot be compared with {where}{why}."
 
 
+def _near(effect: Effect, measure: Ratio) -> bool:
+    """Whether two are near each other: what is measured, and also its interval if there is one."""
+    low, high = measure.low or 1.0, measure.high or 1.0
+    return max(measure.value, high, 1 / low) < effect.bound
+
+
 def _throughput(effect: Effect, measure: Ratio, fast: Row, slow: Row) -> str:
-    if measure.value < effect.bound:
+    if _near(effect, measure):
         near = f"within {percent(measure)} of each other{_bounds(measure)}"
         text = f"{fast.layout} and {slow.layout} {did(effect, 'are', 'were')} {near}"
     else:
@@ -477,7 +483,7 @@ def _latency(effect: Effect, measure: Ratio, high: Row, low: Row) -> str:
     if effect.workers is not None:
         figures = f" {_versus(*values, metric.unit, _lower_bounds(metric.key, high, low))}"
     about = f"{metric.name} of {effect.about} {_where(effect, low)}"
-    if measure.value < effect.bound:
+    if _near(effect, measure):
         near = f"within {percent(measure)} of each other{_bounds(measure)}"
         return f"{about}: {high.layout} and {low.layout} {near}{figures and f',{figures}'}"
     times = f"{show_ratio(measure.value)}{_bounds(measure)}"

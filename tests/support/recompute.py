@@ -2,10 +2,8 @@
 
     python tests/support/recompute.py RUN...
 
-The computation imports nothing of `weighbridge`: it reads `steps.jsonl`, and the CSV files in
-`derived/`. Which repeats count, and whether cells are compared block by block, it takes from them;
-every figure, interval and ratio of throughput and p90 is computed again. It prints what differs;
-exit code 1.
+It imports nothing of `weighbridge`. Which repeats count, and whether cells are compared block by
+block, it takes from `derived/`; every figure, interval and ratio is computed again.
 """
 
 import csv

@@ -40,6 +40,7 @@ ABOVE = Doubt(what="above its ceiling", grade="grave", words="more than the disk
         (row("b", rates=times(1.05)), "not significant", "too small to matter"),
         (row("b", rates=times(1.07)), "better", "too small to matter"),
         (row("b", rates=times(1.1, WIDE)), "not significant", "not significant"),
+        (row("b", rates=times(1.01, WIDE)), "not significant", "not significant"),
         (row("b", rates=times(2.0)[:4]), "provisional", "provisional"),
         (row("b", rates=()), "not comparable", "not comparable"),
         (row("b", rates=times(2.0), valid=False), "not comparable", "not comparable"),
@@ -55,6 +56,7 @@ def test_every_verdict_is_that_documented(subject: Row, verdict: Verdict, of_p90
     assert cell(found, workers=None).verdict == verdict
     assert cell(found, "p90", None).verdict == of_p90
     assert (cell(found).ratio is None) == (verdict == "not comparable")
+    assert (" of each other" in cell(found).text) == (verdict == "too small to matter")
 
 
 def test_practical_thresholds_are_the_suites() -> None:
