@@ -346,12 +346,6 @@ class TTest(Record):
         apart = _seen_again(round(self.freedom, 1), known) * self.error if self.error else 0.0
         return math.exp(min(_log_bound(bound) + apart, FARTHEST))
 
-    def smallest_seen(self, level: float = LEVEL) -> float:
-        """The smallest ratio above 1 found 8 times in 10 at this level if the error is exact, by
-        the noncentral t. Raises ValueError unless 0 < level <= 1.
-        """
-        return math.exp(min(_beyond_chance(self.freedom, _level(level)) * self.error, FARTHEST))
-
 
 def one_sample(logs: Sequence[float]) -> TTest:
     """Student's test (Biometrika 6, 1908) of the logarithms of independent ratios, of a trial to
@@ -361,13 +355,6 @@ def one_sample(logs: Sequence[float]) -> TTest:
         raise ValueError("one value has no spread")
     error = math.sqrt(_variance(logs) / len(logs))
     return TTest(difference=fmean(logs), error=error, freedom=len(logs) - 1, repeats=len(logs))
-
-
-@lru_cache(maxsize=1024)
-def _beyond_chance(freedom: float, level: float) -> float:
-    """How many standard errors from 0 a mean must be for a two-sided t test to have POWER."""
-    reach = t_quantile(1 - level / 2, freedom)
-    return _least(lambda apart: noncentral_student(freedom, apart, reach))
 
 
 @lru_cache(maxsize=1024)
@@ -398,8 +385,9 @@ def _student(freedom: float, t: float) -> float:
 
 @lru_cache(maxsize=64)
 def _quantiles_of_beta(shape: float) -> tuple[float, ...]:
-    """64 values that stand for a beta distribution with both parameters equal."""
-    return tuple(beta_quantile(shape, shape, (number + 0.5) / 64) for number in range(64))
+    """64 values that stand for a beta distribution with both parameters equal: symmetrical."""
+    low = [beta_quantile(shape, shape, (number + 0.5) / 64) for number in range(32)]
+    return (*low, *(1 - share for share in reversed(low)))
 
 
 def _level(level: float) -> float:
@@ -498,10 +486,10 @@ def _planned(repeats: int, level: float) -> float:
 
 def _least(missed: Callable[[float], float]) -> float:
     """Where the decreasing probability `missed` is at most 1 - POWER."""
-    high = 4.0
+    low, high = 0.0, 4.0
     while missed(high) > 1 - POWER:
-        high *= 2
-    return root(lambda apart: missed(apart) - (1 - POWER), 0.0, high)
+        low, high = high, 2 * high
+    return root(lambda apart: missed(apart) - (1 - POWER), low, high)
 
 
 def corrected(p_values: Sequence[float]) -> tuple[float, ...]:

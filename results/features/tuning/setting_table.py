@@ -370,7 +370,7 @@ def _effect(run: TuningRun, pairs: _Pairs, q: float | None, significant: int, te
         ratio = test.ratio_at(1 - LEVEL / looks)
         # What it takes to be significant beside the others: Benjamini and Hochberg's next level.
         rank = significant if q is not None and q <= LEVEL else min(significant + 1, tests)
-        smallest = test.smallest_seen(LEVEL * rank / tests / looks)
+        smallest = test.smallest(LEVEL * rank / tests / looks)
     lacking = Counter(pairs.lacking or pairs.failed).most_common(1)
     effect = Effect(
         workload=objective.workload,
