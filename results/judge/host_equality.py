@@ -92,6 +92,16 @@ class ComparedFigure(Record):
             return f"{self.what} to {self.host}"
         return self.what.replace("to", f"from {self.host} to", 1)
 
+    def cell(self, layout: str) -> str:
+        """What hosts did under a layout, with its range over the repeats."""
+        return _range([each.value for each in self.found if each.layout == layout], self.unit)
+
+    @property
+    def promises(self) -> str:
+        """What was promised, as text."""
+        known = [each.promised for each in self.found if each.promised is not None]
+        return _range(known, self.unit)
+
     def by_layout(self, value: Callable[[Attested], float]) -> dict[str, list[float]]:
         """For each layout the median over its deployments; of fewer than MEDIAN_FROM, each of them:
         no median leaves one out.
@@ -119,12 +129,6 @@ def compare(attested: Sequence[Attested]) -> tuple[ComparedFigure, ...]:
         ComparedFigure(host=host, kind=of[0].kind, what=what, unit=of[0].unit, found=tuple(of))
         for (host, what), of in groups.items()
     )
-
-
-def beyond_bound(attested: Sequence[Attested]) -> tuple[int, int]:
-    """How many figures differ beyond their bound, and of how many that were measured twice."""
-    twice = [figure for figure in compare(attested) if figure.apart is not None]
-    return sum(figure.differs for figure in twice), len(twice)
 
 
 # Doubts about pairs of layouts.
@@ -217,23 +221,12 @@ def odd_layouts(attested: Sequence[Attested]) -> frozenset[str]:
 # In words.
 
 
-class AttestedLine(Record):
-    """One figure of one host in the report's table: a cell for each layout, as text."""
-
-    host: str
-    what: str
-    promised: str
-    cells: tuple[str, ...]
-    apart: str
-    beyond: bool
-
-
 class Sameness(Record):
     """Whether all layouts had equal hosts, for the report."""
 
     verdict: str
     warnings: tuple[str, ...]
-    lines: tuple[AttestedLine, ...]
+    figures: tuple[ComparedFigure, ...]
     bounds: dict[str, str]
     """Differences up to which figures count as equal, by kind, as text."""
 
@@ -250,7 +243,7 @@ def sameness(
     return Sameness(
         verdict=verdict(attested, own),
         warnings=warnings(attested),
-        lines=lines(attested, layouts),
+        figures=compare(attested),
         bounds=bounds,
     )
 
@@ -312,27 +305,6 @@ def summary(attested: Sequence[Attested], layouts: Sequence[str] = ()) -> tuple[
     left = len(found) - MAX_WARNINGS
     rest = (f"and {left} more: see the report",) if left > 0 else ()
     return (verdict(attested, layouts), *found[:MAX_WARNINGS], *rest)
-
-
-def lines(attested: Sequence[Attested], layouts: Sequence[str]) -> tuple[AttestedLine, ...]:
-    """The table: a line for each figure of each host, a cell for each layout with its range."""
-    made = []
-    for figure in compare(attested):
-        promised = [each.promised for each in figure.found if each.promised is not None]
-        cells = (
-            [each.value for each in figure.found if each.layout == layout] for layout in layouts
-        )
-        made.append(
-            AttestedLine(
-                host=figure.host,
-                what=figure.what,
-                promised=_range(promised, figure.unit),
-                cells=tuple(_range(values, figure.unit) for values in cells),
-                apart=UNKNOWN if figure.apart is None else show_share(figure.apart),
-                beyond=figure.differs or figure.lacks,
-            )
-        )
-    return tuple(made)
 
 
 def show(value: float, unit: Unit) -> str:

@@ -15,7 +15,7 @@ from weighbridge.results.figures.summary import Row
 from weighbridge.results.figures.use import highest
 from weighbridge.results.figures.validity import DRIVER_CPU_SHARE
 from weighbridge.results.judge.comparison import Comparison
-from weighbridge.results.judge.host_equality import beyond_bound, compare, host_doubts
+from weighbridge.results.judge.host_equality import compare, host_doubts
 from weighbridge.results.numbers import counted, show_ratio, show_share
 from weighbridge.results.run import Attested
 
@@ -53,21 +53,26 @@ def trust(
         return ()
     state, words = steadiness_words([row.steady for row in measured], blind="doubt")
     return (
-        hosts_sign(attested, layouts, unequal=unequal),
-        machine_sign(hardware_kind, measured),
+        _hosts_sign(attested, layouts, unequal=unequal),
+        _machine_sign(hardware_kind, measured),
         TrustSign("Steady", state, words, "results: throughput over each window", "faults"),
-        driver_sign(measured),
-        repeats_sign(measured, comparison is not None and bool(comparison.effects)),
-        *control_signs(comparison),
-        failures_sign(rows),
+        _driver_sign(measured),
+        _repeats_sign(measured, comparison is not None and bool(comparison.effects)),
+        *_control_signs(comparison),
+        _failures_sign(rows),
     )
 
 
-def hosts_sign(attested: Sequence[Attested], layouts: Sequence[str], *, unequal: bool) -> TrustSign:
-    """Whether hosts could do the same."""
-    beyond, twice = beyond_bound(attested)
+def _hosts_sign(
+    attested: Sequence[Attested], layouts: Sequence[str], *, unequal: bool
+) -> TrustSign:
+    compared = compare(attested)
+    twice, beyond, short = (
+        sum(figure.apart is not None for figure in compared),
+        sum(figure.differs for figure in compared),
+        sum(figure.lacks for figure in compared),
+    )
     deployments = len({(figure.layout, figure.repeat) for figure in attested})
-    short = sum(figure.lacks for figure in compare(attested))
     doubts = host_doubts(attested, layouts)
     figures = counted(twice, "figure")
     state: SignState = "good"
@@ -87,8 +92,7 @@ def hosts_sign(attested: Sequence[Attested], layouts: Sequence[str], *, unequal:
     return TrustSign("Hosts", state, words, detail, "hosts")
 
 
-def machine_sign(hardware_kind: str, rows: Sequence[Row]) -> TrustSign:
-    """Whether other programs took CPU of the machine."""
+def _machine_sign(hardware_kind: str, rows: Sequence[Row]) -> TrustSign:
     busy = [[doubt for doubt in row.doubts if doubt.what == "machine busy"] for row in rows]
     touched = sum(map(bool, busy))
     blind = any(doubt.what == "machine not known" for row in rows for doubt in row.doubts)
@@ -115,7 +119,7 @@ def steadiness_words(verdicts: Sequence[bool | None], *, blind: SignState) -> tu
     return "good", "yes"
 
 
-def driver_sign(rows: Sequence[Row]) -> TrustSign:
+def _driver_sign(rows: Sequence[Row]) -> TrustSign:
     """By the medians over the repeats; a repeat at a bound is not valid by itself."""
     shares, nics = (
         [share for row in rows if (share := highest(row.resources, what, ("client",))) is not None]
@@ -137,8 +141,7 @@ def driver_sign(rows: Sequence[Row]) -> TrustSign:
     return TrustSign("Load generator", state, words, detail, "limits")
 
 
-def repeats_sign(rows: Sequence[Row], compared: bool = False) -> TrustSign:
-    """Whether there are as many as a claim needs."""
+def _repeats_sign(rows: Sequence[Row], compared: bool = False) -> TrustSign:
     counts = [row.repeats for row in rows]
     fewest, most = min(counts), max(counts)
     short = sum(count < REPEATS_FOR_A_CLAIM for count in counts)
@@ -149,7 +152,7 @@ def repeats_sign(rows: Sequence[Row], compared: bool = False) -> TrustSign:
     return TrustSign("Repeats", "doubt" if short else "good", words, detail, section)
 
 
-def control_signs(comparison: Comparison | None) -> tuple[TrustSign, ...]:
+def _control_signs(comparison: Comparison | None) -> tuple[TrustSign, ...]:
     """Whether a layout differs from itself; empty where nothing is compared."""
     if comparison is None or not comparison.effects:
         return ()
@@ -172,7 +175,7 @@ def control_signs(comparison: Comparison | None) -> tuple[TrustSign, ...]:
     return (TrustSign("A/A control", state, words, "; ".join(parts), "certainty"),)
 
 
-def failures_sign(rows: Sequence[Row]) -> TrustSign:
+def _failures_sign(rows: Sequence[Row]) -> TrustSign:
     """Of all rows: one without a measurement is not valid, and a repeat left out is a doubt."""
     spoilt, out = sum(not row.valid for row in rows), rows_left_out(rows)
     known = [count for row in rows if (count := row.count("errors")) is not None]

@@ -5,8 +5,8 @@ import pytest
 
 from weighbridge.results.figures.doubt import PairDoubt
 from weighbridge.results.judge.host_equality import (
+    compare,
     host_doubts,
-    lines,
     sameness,
     show,
     summary,
@@ -80,7 +80,7 @@ def test_what_differs_or_misses_its_promise_is_reported_with_both_figures_and_th
 def test_hosts_that_are_equal_within_the_bounds_are_called_so() -> None:
     close = verdict(pair(200e6, 182e6))
     assert close.startswith("The hosts were equal within the bounds in both deployments")
-    assert lines(pair(100.0, 66.0, **FREE), ("rgw-beast", "swift"))[0].promised == "–"
+    assert compare(pair(100.0, 66.0, **FREE))[0].promises == "–"
 
 
 def test_a_network_figure_names_both_hosts() -> None:
@@ -138,7 +138,7 @@ def test_the_terminal_shows_the_verdict_and_the_worst_first() -> None:
 
 def test_without_two_deployments_that_were_attested_nothing_is_compared() -> None:
     assert summary(()) == ("The hosts were not attested",)
-    assert lines((), ("a", "b")) == ()
+    assert sameness((), ("a", "b")).figures == ()
     assert verdict([figure("swift", 100)]).startswith("Only one deployment was attested")
 
 
@@ -148,12 +148,14 @@ def test_the_table_has_a_cell_for_each_layout_with_the_range_over_its_repeats() 
         figure("swift", 198e6, repeat=1),
         figure("swift", 5e9, what="network to client-1", kind="network", unit="bit/s"),
     ]
-    disk, network = lines(of, ("rgw-beast", "swift"))
+    disk, network = sameness(of, ("rgw-beast", "swift")).figures
     assert (disk.host, disk.what) == ("store-2", "disk wb0 write")
-    assert (disk.promised, disk.apart, disk.beyond) == ("1.00 B/s", "28 %", True)
-    assert disk.cells == ("197 MB/s", "142 to 198 MB/s")
-    assert network.cells == ("–", "5.00 Gbit/s")
-    assert not network.beyond
+    assert (disk.promises, disk.differs) == ("1.00 B/s", True)
+    assert disk.apart == pytest.approx(0.28, abs=0.005)
+    cells = [[each.cell(layout) for layout in ("rgw-beast", "swift")] for each in (disk, network)]
+    assert cells == [["197 MB/s", "142 to 198 MB/s"], ["–", "5.00 Gbit/s"]]
+    assert not network.differs
+    assert not network.lacks
 
 
 @pytest.mark.parametrize(
