@@ -2,13 +2,11 @@
 
 Each has its own folder below `profile/` of the run folder: `profile.json`, `stacks.folded` (one
 stack a line from root to leaf, separated by semicolons, and a count, as Brendan Gregg's tools have
-it), and `disk.csv`.
+it).
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 import math
 import re
@@ -174,24 +172,6 @@ def _summary(times_ms: Sequence[float]) -> Times | None:
 
 def _rank(ordered: Sequence[Number], share: float) -> Number:
     return ordered[max(0, math.ceil(len(ordered) * share) - 1)]
-
-
-def disk_csv(trace: DiskTrace) -> str:
-    """One line per direction; unknown values are empty."""
-    plain = [name for name in DiskRequests.model_fields if name not in ("way", "q2c", "d2c")]
-    times = [f"{kind}_{name}" for kind in ("q2c", "d2c") for name in Times.model_fields]
-    columns = ["host", "disk", "seconds", "way", *plain, *times]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    for requests in trace.ways:
-        row = {"host": trace.host, "disk": trace.disk, "seconds": f"{trace.seconds:.2f}"}
-        row |= {name: getattr(requests, name) for name in ("way", *plain)}
-        for kind, latencies in (("q2c", requests.q2c), ("d2c", requests.d2c)):
-            if latencies is not None:
-                row |= {f"{kind}_{name}": f"{value:.4f}" for name, value in latencies}
-        writer.writerow(row)
-    return text.getvalue()
 
 
 Kind = Literal["gateway", "storage"]

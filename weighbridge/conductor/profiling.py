@@ -29,7 +29,6 @@ from weighbridge.results.run.profile import (
     Profile,
     ProfiledProgram,
     Stack,
-    disk_csv,
     fold,
     folded,
     parse,
@@ -424,8 +423,6 @@ class _StepProfile:
         )
         if stacks:
             write_atomically(self.folder / "stacks.folded", folded(stacks))
-        if disk is not None:
-            write_atomically(self.folder / "disk.csv", disk_csv(disk))
         write_atomically(self.folder / "profile.json", profile.model_dump_json(indent=1) + "\n")
         self._tidy()
         summary = (

@@ -21,7 +21,6 @@ from weighbridge.results.run.profile import (
     Profile,
     ProfiledProgram,
     choose,
-    disk_csv,
     fold,
     folded,
     parse,
@@ -130,7 +129,13 @@ def test_recorded_block_events_are_counted() -> None:
     flushes = sum(" FF " in line for line in lines)
     assert trace.flushes == flushes
     assert sum(one.requests for one in trace.ways) == len(lines) - flushes
-    assert "store-1,wb0,2.00,read,2,65536,4096,4096,61440,1,10375168,13.5130" in disk_csv(trace)
+    (read,) = (one for one in trace.ways if one.way == "read")
+    assert (read.requests, read.bytes, read.seeks) == (2, 65536, 1)
+    assert (read.smallest_bytes, read.median_bytes, read.largest_bytes) == (4096, 4096, 61440)
+    assert (read.median_seek_bytes, present(read.q2c).mean_ms) == (
+        10375168,
+        pytest.approx(13.513, abs=5e-5),
+    )
 
 
 @pytest.mark.parametrize(
