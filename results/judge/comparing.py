@@ -21,7 +21,7 @@ drivers; a layout's A/A control is compared with that layout alone, for the nois
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from statistics import fmean
 from types import MappingProxyType
@@ -120,24 +120,25 @@ def correlation(rows: Sequence[Row], baseline: str, subject: str) -> float:
     """The correlation of two layouts' logarithms from block to block, over all their comparable
     cells and metrics: -1 to 1. Cells with fewer than 2 blocks do not count; 0 without scatter.
     """
-    of_subject = {
-        (kind_of(row), row.workers): row
-        for row in rows
-        if row.layout == subject and comparable(row)
-    }
     both, of_one, of_other = 0.0, 0.0, 0.0
-    for row in rows:
-        other = of_subject.get((kind_of(row), row.workers))
-        if row.layout != baseline or other is None or not comparable(row):
-            continue
-        for metric in compared():
-            base, sub = figures(row, metric), figures(other, metric)
-            blocks = [repeat for repeat in sub if repeat in base]
-            one, two = (_scatter([side[repeat] for repeat in blocks]) for side in (sub, base))
-            both += math.fsum(a * b for a, b in zip(one, two, strict=True))
-            of_one += math.fsum(a * a for a in one)
-            of_other += math.fsum(b * b for b in two)
+    for base, sub in _pairs(rows, baseline, subject):
+        for metric in compared() if comparable(base, sub) else ():
+            a, b = figures(sub, metric), figures(base, metric)
+            blocks = [repeat for repeat in a if repeat in b]
+            one, two = (_scatter([side[repeat] for repeat in blocks]) for side in (a, b))
+            both += math.fsum(x * y for x, y in zip(one, two, strict=True))
+            of_one += math.fsum(x * x for x in one)
+            of_other += math.fsum(y * y for y in two)
     return both / math.sqrt(of_one * of_other) if of_one and of_other else 0.0
+
+
+def _pairs(rows: Iterable[Row], baseline: str, subject: str) -> list[tuple[Row, Row]]:
+    """The rows of two layouts that are of the same requests and worker count."""
+    sides = [
+        {(kind_of(row), row.workers): row for row in rows if row.layout == layout}
+        for layout in (baseline, subject)
+    ]
+    return [(row, sides[1][place]) for place, row in sides[0].items() if place in sides[1]]
 
 
 def _scatter(values: Sequence[float]) -> list[float]:
@@ -151,9 +152,10 @@ def contrasts(
     between: Sequence[PairDoubt] = (),
     *,
     in_blocks: bool = False,
+    metrics: Sequence[Metric] = (),
 ) -> list[Effect]:
-    """Effects for each kind of requests, pair of sides (baseline, subject) that has it, and metric:
-    over all worker counts, then at each.
+    """Effects for each kind of requests, pair of sides (baseline, subject) that has it, and metric
+    (all that are compared if none are named): over all worker counts, then at each.
 
     `between` are doubts about pairs. `in_blocks`: repeats of the same number were measured in one
     block. If two sides are correlated from block to block, each block is then compared by itself.
@@ -167,10 +169,9 @@ def contrasts(
     effects: list[Effect] = []
     for kind, cells in kinds.items():
         for pair in sides:
-            base, sub = ({row.workers: row for row in cells if row.layout == name} for name in pair)
-            both = [(row, sub[workers]) for workers, row in base.items() if workers in sub]
+            both = _pairs(cells, *pair)
             doubts = [each.doubt for each in between if each.about(*pair)]
-            for metric in compared() if both else ():
+            for metric in (metrics or compared()) if both else ():
                 always = metric.key in ALWAYS and both[0][0].fault is None
                 if always or any(row.value(metric.key) is not None for two in both for row in two):
                     each = [
@@ -314,18 +315,13 @@ def _why_nowhere(cells: Sequence[Effect], baseline: Row, subject: Row) -> str:
 
 def _by_repeat(rows: Sequence[Row], metric: Metric) -> dict[int, float]:
     """The geometric mean over worker counts of each repeat that is complete."""
-    counts = [
-        {
-            point.repeat: value
-            for point in row.used
-            if (value := point.value(metric.key)) is not None
-        }
-        for row in rows
-    ]
+    values: dict[int, list[float]] = {}
+    for row in rows:
+        for point in row.used:
+            if (value := point.value(metric.key)) is not None:
+                values.setdefault(point.repeat, []).append(value)
     return {
-        repeat: geometric_mean([values[repeat] for values in counts])
-        for repeat in counts[0]
-        if all(repeat in values for values in counts)
+        repeat: geometric_mean(known) for repeat, known in values.items() if len(known) == len(rows)
     }
 
 
@@ -430,8 +426,9 @@ def compare(
     noise = floors(rows, controls)
     pairs = [(first, other) for other in others]
     effects = contrasts(own, pairs, between, in_blocks=True)
-    rivals = contrasts(own, list(combinations(others, 2)), between, in_blocks=True)
-    rivals = [one for one in rivals if one.workers is None and one.metric == "throughput"]
+    others_pairs, throughput = list(combinations(others, 2)), (METRICS["throughput"],)
+    rivals = contrasts(own, others_pairs, between, in_blocks=True, metrics=throughput)
+    rivals = [effect for effect in rivals if effect.workers is None]
     judged, tests = judge([*effects, *rivals], bounds or Bounds(), noise)
     judged = with_sentences(judged)
     return Comparison(
@@ -449,14 +446,7 @@ def floors(rows: Sequence[Row], controls: Mapping[str, str]) -> tuple[NoiseFloor
     """The noise floor of each metric by each A/A control; none if no cell is comparable."""
     found: list[NoiseFloor] = []
     for control, layout in controls.items():
-        again = {(kind_of(row), row.workers): row for row in rows if row.layout == control}
-        cells = [
-            (row, other)
-            for row in rows
-            if row.layout == layout
-            and (other := again.get((kind_of(row), row.workers))) is not None
-            and comparable(row, other)
-        ]
+        cells = [pair for pair in _pairs(rows, layout, control) if comparable(*pair)]
         for metric in compared():
             pairs = [_logs(metric, *cell) for cell in cells]
             known = [logs for logs in pairs if len(logs) >= 2]
@@ -555,13 +545,10 @@ def judge(
         p_values: dict[int, float] = {}
         for number in family:
             effect = effects[number]
-            bound = METRICS[effect.metric].bound_of(bounds)
-            floor = [one.ratio for one in noise if one.metric == effect.metric]
+            bound, tested = METRICS[effect.metric].bound_of(bounds), effect.tested
             # Of latencies in bins no floor is known.
-            floor = floor if effect.bins is None else []
-            fields = {"bound": bound, "noise": max(floor, default=None)}
-            judged[number] = effect.model_copy(update=fields)
-            tested = effect.tested
+            floor = [one.ratio for one in noise if one.metric == effect.metric and not effect.bins]
+            judged[number] = _with(effect, bound=bound, noise=max(floor, default=None))
             p = effect.p if tested is None else tested.p_beyond(bound * effect.drift)
             if p is not None:
                 p_values[number] = p
@@ -569,12 +556,11 @@ def judge(
         q_of = dict(zip(p_values, corrected(list(p_values.values())), strict=True))
         level = next_level(tests, sum(q <= LEVEL for q in q_of.values())) if tests else LEVEL
         for number in family:
-            effect = judged[number]
-            fields = {"q": q_of.get(number), "tests": tests}
+            effect = _with(judged[number], q=q_of.get(number), tests=tests)
             if effect.tested is not None:
-                fields["smallest"] = effect.tested.smallest(level, effect.bound * effect.drift)
-            effect = effect.model_copy(update=fields)
-            judged[number] = effect.model_copy(update={"verdict": verdict(effect)})
+                smallest = effect.tested.smallest(level, effect.bound * effect.drift)
+                effect = _with(effect, smallest=smallest)
+            judged[number] = _with(effect, verdict=verdict(effect))
     return tuple(judged), tests
 
 
@@ -597,8 +583,5 @@ def verdict(effect: Effect) -> Verdict:
     if bins is not None or ratio.low is None or ratio.high is None:
         return "not significant"
     within = effect.bound / effect.drift
-    return (
-        "too small to matter"
-        if 1 / within < ratio.low and ratio.high < within
-        else ("not significant")
-    )
+    alike = 1 / within < ratio.low and ratio.high < within
+    return "too small to matter" if alike else "not significant"

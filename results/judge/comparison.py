@@ -40,20 +40,13 @@ class OfAKind(Protocol):
     """A row, an effect or a finding: about one kind of requests."""
 
     @property
-    def workload(self) -> str:
-        """Name of the workload."""
-
+    def workload(self) -> str: ...
     @property
-    def operation(self) -> Operation:
-        """What the requests do."""
-
+    def operation(self) -> Operation: ...
     @property
-    def api(self) -> Api:
-        """Their API."""
-
+    def api(self) -> Api: ...
     @property
-    def driver(self) -> DriverName:
-        """What made them."""
+    def driver(self) -> DriverName: ...
 
 
 def kind_of(one: OfAKind) -> Kind:
@@ -63,11 +56,13 @@ def kind_of(one: OfAKind) -> Kind:
 
 def subjects(rows: Sequence[Row]) -> dict[Kind, str]:
     """The name of each kind of requests: `1 MB reads`; with API, driver, workload if needed."""
-    apis, drivers = (
-        len({row.api for row in rows}) > 1,
-        len({(row.api, row.driver) for row in rows}) > len({row.api for row in rows}),
-    )
-    names = {kind_of(row): _subject(row, api=apis, driver=drivers) for row in rows}
+    apis, ways = ({row.api for row in rows}, {(row.api, row.driver) for row in rows})
+    names: dict[Kind, str] = {}
+    for row in rows:
+        name = requests_of(row.operation, row.object_size_bytes)
+        name += f" over {API_NAMES[row.api]}" if len(apis) > 1 else ""
+        name += f" by {driver_label(row.driver)}" if len(ways) > len(apis) else ""
+        names[kind_of(row)] = name
     called = list(names.values())
     return {
         kind: f"{name} of {kind[0]}" if called.count(name) > 1 else name
@@ -81,12 +76,6 @@ def requests_of(operation: Operation, object_size_bytes: float | None) -> str:
     if operation in WITH_BODIES and object_size_bytes is not None:
         return f"{show_bytes(object_size_bytes)} {noun}"
     return noun
-
-
-def _subject(row: Row, *, api: bool, driver: bool) -> str:
-    noun = requests_of(row.operation, row.object_size_bytes)
-    noun = f"{noun} over {API_NAMES[row.api]}" if api else noun
-    return f"{noun} by {driver_label(row.driver)}" if driver else noun
 
 
 Verdict = Literal[
