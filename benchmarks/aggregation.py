@@ -218,7 +218,7 @@ def tabulate(folder: Path) -> None:
     """The table of all steps, as CSV."""
     run = run_in(folder)
     plan = run.plan()
-    rows = rows_of(plan, read_visits(run, plan))
+    rows = rows_of(plan, read_visits(run, plan, run.steps()))
     (folder / "summary.csv").write_text(rows_table(rows, folder.name).csv)
 
 

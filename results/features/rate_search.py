@@ -356,14 +356,14 @@ def read_searches(store: RunStore, suite: Suite, bound: LatencyBound | None) -> 
     if bound is None:
         return None
     searches = Searches(bound, suite)
-    for step in store.each_step():
+    for step in store.steps():
         searches.add(step, judged(store, step))
     return searches
 
 
 def judged(store: RunStore, step: StepResult) -> JudgedStep:
     """A step as a search judges it."""
-    return read_visit(store, step, {}, closed_loop=step.key.rate_per_s is None)
+    return read_visit(store, step, {})
 
 
 def _key_at(key: StepKey, search: RateSearch, rate_per_s: float) -> StepKey:

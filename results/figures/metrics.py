@@ -24,7 +24,6 @@ from weighbridge.results.figures.reading import (
     Interval,
     Merge,
     MetricFigure,
-    OutageFigures,
     Reading,
     average,
     geometric_mean,
@@ -111,11 +110,6 @@ class Metric:
     def spread_columns(self) -> tuple[str, str]:
         """Column names of its 95 % interval over repeats: `p90_over_repeats_low_ms`."""
         return self._column("over_repeats_low"), self._column("over_repeats_high")
-
-    @property
-    def is_compared(self) -> bool:
-        """Whether differences are judged."""
-        return self.better is not None
 
     def is_of(self, workload: Workload) -> bool:
         """Whether steps of a workload have it."""
@@ -237,21 +231,14 @@ def _failures(reading: Reading, classes: tuple[str, ...]) -> int:
     return sum(reading.tally.errors.get(name, 0) for name in classes)
 
 
-def _of_outage(
-    key: str,
-    name: str,
-    unit: str,
-    about: str,
-    read: Callable[[OutageFigures], MetricFigure | float | None],
-    **more: Any,
-) -> Metric:
+def _of_outage(key: str, name: str, unit: str, about: str, **more: Any) -> Metric:
     """A figure of a fault: shown and not compared, as it may be 0, or is coarse, if not said."""
     known: dict[str, Any] = {"group": "count", "merge": average, "over_repeats": _AVERAGE}
     return _metric(
         key,
         unit,
         f"{about} Of workloads with `fault`.",
-        lambda reading: None if reading.outage is None else read(reading.outage),
+        lambda reading: None if reading.outage is None else reading.outage.by_metric.get(key),
         name=name,
         of_outage=True,
         page=False,
@@ -267,12 +254,6 @@ _TIME: Final[Mapping[str, Any]] = {
     "bound": 1.25,
 }
 """Of a time after a fault, which is compared."""
-
-
-def _until(reached_s: float | None, within_s: float) -> MetricFigure:
-    if reached_s is None:
-        return MetricFigure(value=within_s, at_least=True)
-    return MetricFigure(value=reached_s)
 
 
 def _mean(reading: Reading) -> MetricFigure | None:
@@ -457,7 +438,6 @@ _OWN: Final = (
         "longest stall",
         "s",
         "The longest time in which a worker got no success, over all its tries.",
-        lambda outage: None if outage.stall_us is None else outage.stall_us / 1e6,
         **_TIME,
     ),
     _of_outage(
@@ -466,7 +446,6 @@ _OWN: Final = (
         "s",
         "From the fault to the first of five seconds without errors and with half of the rate "
         "before the fault, looked for until what died comes back.",
-        lambda outage: _until(outage.detect_s, outage.detect_within_s),
         resolution=WHOLE_SECOND,
         **_TIME,
     ),
@@ -475,7 +454,6 @@ _OWN: Final = (
         "time to 90 %",
         "s",
         "From the fault to the first of five seconds with 90 % of the rate before the fault.",
-        lambda outage: _until(outage.recover_s, outage.recover_within_s),
         resolution=WHOLE_SECOND,
         **_TIME,
     ),
@@ -484,14 +462,12 @@ _OWN: Final = (
         "rate before",
         "op/s",
         "Median of the seconds of the window before the fault.",
-        lambda outage: outage.before_ops_s,
     ),
     _of_outage(
         "unanswered",
         "seconds without an answer",
         "s",
         "Complete seconds after the fault in which nothing succeeded.",
-        lambda outage: float(outage.unanswered_s),
     ),
     _of_outage(
         "missed",
@@ -499,7 +475,6 @@ _OWN: Final = (
         "s",
         "Work missed from the fault to the end of the window, in seconds at the rate before the "
         "fault.",
-        lambda outage: outage.missed_s,
     ),
     _of_outage(
         "away-p99",
@@ -507,14 +482,12 @@ _OWN: Final = (
         "ms",
         "99 % of what succeeded between the fault and the return took at most this long, from "
         "bands that are 19 to 25 % wide.",
-        lambda outage: outage.away_p99_ms,
     ),
     _of_outage(
         "away-max",
         "max while away",
         "ms",
         "The slowest success between the fault and the return.",
-        lambda outage: outage.away_max_ms,
         merge=largest,
         over_repeats="The largest.",
     ),
@@ -523,7 +496,6 @@ _OWN: Final = (
         "lowest rate after the return",
         "%",
         "Mean of five seconds, in % of the rate before the fault.",
-        lambda outage: None if outage.lowest_back is None else 100 * outage.lowest_back,
     ),
 )
 
@@ -535,7 +507,7 @@ METRICS: Final[Registry[Metric]] = Registry(
 
 def compared() -> tuple[Metric, ...]:
     """The metrics whose differences are judged, in order."""
-    return tuple(one for one in METRICS.values() if one.is_compared)
+    return tuple(one for one in METRICS.values() if one.better)
 
 
 MetricKey = Annotated[str, AfterValidator(METRICS.known)]
@@ -576,6 +548,6 @@ def by_column(one: Figures, *, intervals: bool = True) -> dict[str, float | None
             edges = figure.within
             ends = (None, None) if edges is None else (edges.low_ms, edges.high_ms)
             columns |= zip(metric.bin_columns, ends, strict=True)
-        if metric.is_compared and intervals:
+        if metric.better and intervals:
             columns |= zip(metric.spread_columns, (figure.low, figure.high), strict=True)
     return columns

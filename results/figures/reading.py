@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from pydantic import NonNegativeFloat, NonNegativeInt, model_validator
 from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.common.record import Record
 from weighbridge.results.figures import statistics
-from weighbridge.results.figures.statistics import binomial_quantile
+from weighbridge.results.figures.statistics import CONFIDENCE, binomial_quantile
 from weighbridge.results.figures.use import StepUse
 from weighbridge.results.figures.validity import enough_samples
 from weighbridge.results.numbers import show_ms
@@ -103,17 +103,8 @@ def summed(found: Sequence[Bins]) -> Bins:
     )
 
 
-def middle(bins: Sequence[Interval]) -> Interval:
-    """The interval of the median of latencies in these bins. Raises StatisticsError if empty."""
-    return _of_edges(median, bins)
-
-
-def highest(bins: Sequence[Interval]) -> Interval:
-    """The interval of the maximum of latencies in these bins. Raises ValueError if empty."""
-    return _of_edges(max, bins)
-
-
 def _of_edges(pick: Callable[[Iterable[float]], float], bins: Sequence[Interval]) -> Interval:
+    """The interval of the median, or of the maximum, of latencies in these bins."""
     high_ms = pick(each.top_ms for each in bins)
     low_ms = pick(each.low_ms for each in bins)
     return Interval(low_ms=low_ms, high_ms=None if math.isinf(high_ms) else high_ms)
@@ -172,7 +163,7 @@ Merge = Callable[[Sequence[MetricFigure]], MetricFigure]
 def _merged(
     figures: Sequence[MetricFigure],
     of_values: Callable[[Sequence[float]], float],
-    of_bins: Callable[[Sequence[Interval]], Interval] | None = None,
+    of_edges: Callable[[Iterable[float]], float] | None = None,
     *,
     of_some: bool = False,
 ) -> MetricFigure:
@@ -181,8 +172,8 @@ def _merged(
     bins = [figure.within for figure in figures if figure.within is not None]
     if values and (of_some or len(values) == len(figures)):
         return MetricFigure(value=of_values(values))
-    if of_bins is not None and bins and (of_some or len(bins) == len(figures)):
-        return MetricFigure(within=of_bins(bins))
+    if of_edges is not None and bins and (of_some or len(bins) == len(figures)):
+        return MetricFigure(within=_of_edges(of_edges, bins))
     return NOTHING
 
 
@@ -191,7 +182,7 @@ def geometric_mean(figures: Sequence[MetricFigure]) -> MetricFigure:
     return _merged(
         figures,
         lambda values: statistics.geometric_mean(values) if min(values) > 0 else 0.0,
-        middle,
+        median,
     )
 
 
@@ -202,7 +193,7 @@ def average(figures: Sequence[MetricFigure]) -> MetricFigure:
 
 def largest(figures: Sequence[MetricFigure]) -> MetricFigure:
     """The largest known value, or its bin."""
-    return _merged(figures, max, highest, of_some=True)
+    return _merged(figures, max, max, of_some=True)
 
 
 def total(figures: Sequence[MetricFigure]) -> MetricFigure:
@@ -280,29 +271,23 @@ def product_limit(
 
 
 def order_statistic_interval(
-    histogram: Histogram,
-    percent: float,
-    confidence: float = 0.95,
-    in_flight: Histogram | None = None,
+    histogram: Histogram, percent: float, in_flight: Histogram | None = None
 ) -> tuple[float, float | None]:
-    """The interval in ms that holds a percentile with `confidence` for any distribution: two of the
-    ordered samples.
+    """The 95 % interval in ms of a percentile for any distribution: two of the ordered samples.
 
     The number of samples below it is binomial, so its ends are the ranks l and u with P(B < l) and
     P(B >= u) of at most half the rest each (H. A. David and H. N. Nagaraja, Order Statistics, 2003,
     section 7.1). High is None if u is beyond the largest sample, low is 0 if l is below the
     smallest. `in_flight` are ages of requests not seen to end: their latencies are at least that,
     so they count for the lower end, and nothing above the largest latency is known for the upper.
-    Raises ValueError outside 0 < percent < 100 and 0 < confidence < 1, and without samples.
+    Raises ValueError outside 0 < percent < 100, and without samples.
     """
-    if not 0 < percent < 100 or not 0 < confidence < 1:
-        raise ValueError(
-            f"no interval of the {percent:g}th percentile with a confidence of {confidence:g}"
-        )
+    if not 0 < percent < 100:
+        raise ValueError(f"no interval of the {percent:g}th percentile")
     at_least = histogram if in_flight is None else Histogram.merged((histogram, in_flight))
     if not at_least.count:
         raise ValueError("no samples have no interval")
-    tail = (1 - confidence) / 2
+    tail = (1 - CONFIDENCE) / 2
     low = binomial_quantile(at_least.count, percent / 100, tail)
     high = binomial_quantile(at_least.count, percent / 100, 1 - tail) + 1
     low_ms = at_least.at_rank_us(low) / 1000 if low else 0.0
@@ -325,30 +310,12 @@ BACK: Final = 0.9
 
 
 class OutageFigures(Record):
-    """Figures of a fault in seconds since it; at most 1 s: no complete second was below."""
-
-    before_ops_s: NonNegativeFloat
-    """The median of the complete seconds before the fault."""
-    detect_s: NonNegativeFloat | None
-    """Until the first of SPAN_S seconds without an error and with SERVES of the rate before, which
-    end before it comes back; None: not within that time.
+    """What a fault did to one operation. Times are seconds since it, read from complete seconds of
+    the window: at most 1 s means that no complete second was below.
     """
-    detect_within_s: NonNegativeFloat
-    """How long that was looked for."""
-    recover_s: NonNegativeFloat | None
-    """Until the first of SPAN_S seconds with BACK of the rate before; None: not in the window."""
-    recover_within_s: NonNegativeFloat
-    stall_us: NonNegativeInt | None = None
-    """The longest time that a worker got no success, in any operation; None if unknown."""
-    unanswered_s: NonNegativeInt
-    """Complete seconds after the fault in which nothing succeeded."""
-    missed_s: NonNegativeFloat
-    """What was not done from the fault to the end, in seconds of the rate before."""
-    away_p99_ms: NonNegativeFloat | None
-    away_max_ms: NonNegativeFloat | None
-    """Of what succeeded between the fault and the return, or the end."""
-    lowest_back: NonNegativeFloat | None
-    """The lowest rate of SPAN_S seconds after the return, as a share of the one before."""
+
+    by_metric: Mapping[str, MetricFigure]
+    """In the units of metrics, which say what each is; unknown ones are absent."""
     errors: dict[str, NonNegativeInt]
     """From the fault on, by class; `unknown` where the driver does not say."""
 
@@ -459,20 +426,26 @@ def figures(measurement: Measurement, operation: Operation, times: Times) -> Out
         if second.second >= math.floor(times.fault_s):
             errors.update(second.failures or ({"unknown": second.errors} if second.errors else {}))
     missed = rate * (end_s - first) - sum(second.count for second in after)
-    return OutageFigures(
-        before_ops_s=rate,
-        detect_s=None if detected is None else detected - times.fault_s,
-        detect_within_s=max(0.0, away_end_s - times.fault_s),
-        recover_s=None if recovered is None else recovered - times.fault_s,
-        recover_within_s=end_s - times.fault_s,
-        stall_us=measurement.stall_us,
-        unanswered_s=sum(not second.count for second in after),
-        missed_s=max(0.0, missed / rate),
-        away_p99_ms=_p99_ms(away),
-        away_max_ms=max((second.max_us / 1000 for second in away if second.count), default=None),
-        lowest_back=min(returned, default=None),
-        errors=dict(errors),
-    )
+    known = {
+        "rate-before": rate,
+        "detect": _until(detected, times.fault_s, away_end_s),
+        "recover": _until(recovered, times.fault_s, end_s),
+        "stall": None if measurement.stall_us is None else measurement.stall_us / 1e6,
+        "unanswered": float(sum(not second.count for second in after)),
+        "missed": max(0.0, missed / rate),
+        "away-p99": _p99_ms(away),
+        "away-max": max((second.max_us / 1000 for second in away if second.count), default=None),
+        "lowest-back": 100 * min(returned) if returned else None,
+    }
+    by_metric = {key: value for key, value in known.items() if value is not None}
+    return OutageFigures.model_validate({"by_metric": by_metric, "errors": errors})
+
+
+def _until(second: int | None, fault_s: float, end_s: float) -> MetricFigure:
+    """The time from the fault to a second; without one at least as long as was looked for it."""
+    if second is None:
+        return MetricFigure(value=max(0.0, end_s - fault_s), at_least=True)
+    return MetricFigure(value=second - fault_s)
 
 
 MOVED: Final = 1.05

@@ -20,7 +20,7 @@ unreadable histogram spoils only its own step: none of its figures is ranked, an
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final
 
@@ -131,22 +131,13 @@ class JudgedStep(Record):
         return self.valid and self.steady is not False
 
 
-def read_visits(store: RunStore, plan: ResolvedPlan) -> dict[StepKey, JudgedStep]:
-    """All steps of a run folder with what the hosts used, read one by one; the last result of each.
-
-    Unreadable telemetry is a gap of its step. Raises InvalidMeasurement with file:line on an
-    unreadable line of `steps.jsonl`, and UsageError if the file is unreadable.
-    """
+def read_visits(
+    store: RunStore, plan: ResolvedPlan, steps: Iterable[StepResult]
+) -> dict[StepKey, JudgedStep]:
+    """The steps of a run folder with what the hosts used; the last result of each."""
     workloads, outages = workloads_of(plan), read_outages(store.folder)
     return {
-        step.key: read_visit(
-            store,
-            step,
-            workloads,
-            place=f"steps.jsonl:{number}",
-            outage=outages.get(step.key),
-        )
-        for number, step in enumerate(store.each_step(), start=1)
+        step.key: read_visit(store, step, workloads, outage=outages.get(step.key)) for step in steps
     }
 
 
@@ -154,13 +145,10 @@ def read_visit(
     store: RunStore,
     step: StepResult,
     workloads: Mapping[str, Workload],
-    *,
-    closed_loop: bool | None = None,
-    place: str = "steps.jsonl",
     outage: Outage | None = None,
 ) -> JudgedStep:
-    """One step with what the hosts used. `workloads` are the suite's by name; they say whether it
-    is a closed loop, unless the caller knows. `outage` is what died in it.
+    """One step with what the hosts used; unreadable telemetry is a gap of it. `workloads` are the
+    suite's by name. `outage` is what died in it.
     """
     use, gaps = None, []
     try:
@@ -170,17 +158,7 @@ def read_visit(
     except (InvalidMeasurement, UsageError) as error:
         gaps.append(f"what the hosts used is not known: {error}")
     workload = workloads.get(step.key.workload)
-    if closed_loop is None:
-        closed_loop = workload is not None and workload.rate_per_s is None
-    return visit(
-        step,
-        use,
-        closed_loop=closed_loop,
-        workload=workload,
-        place=place,
-        gaps=gaps,
-        outage=outage,
-    )
+    return visit(step, use, workload=workload, gaps=gaps, outage=outage)
 
 
 def workloads_of(plan: ResolvedPlan) -> dict[str, Workload]:
@@ -192,34 +170,35 @@ def visit(
     step: StepResult,
     use: StepUse | None = None,
     *,
-    closed_loop: bool = True,
     workload: Workload | None = None,
-    place: str = "steps.jsonl",
     gaps: Sequence[str] = (),
     outage: Outage | None = None,
 ) -> JudgedStep:
-    """What is kept of a step. `closed_loop`: its workload has no rate (a step of a search has).
+    """What is kept of a step.
 
-    `workload`: the suite's; without one nothing is known of goodput.
-    `place`: where the step was read from, for notes. `gaps`: what could not be read with it.
+    `workload`: the suite's; without one nothing is known of goodput, and only the rate of a search.
+    `gaps`: what could not be read with it.
     `outage`: what died in it, if its workload has a fault; its rate is then not expected to be
     steady, and is not judged.
     """
     measurement = step.measurement
-    closed_loop = closed_loop and step.key.rate_per_s is None
+    closed_loop = step.key.rate_per_s is None
+    if workload is not None and workload.rate_per_s is not None:
+        closed_loop = False
     if measurement is None:
         return JudgedStep(key=step.key, valid=False, notes=step.notes, use=use, points={})
     readings = [Reading(tally, measurement, use, workload, outage) for tally in measurement.tallies]
     full = () if use is None else full_nics(use.resources)
     faults = [
         *(
-            f"{place}: latencies of {reading.tally.operation}: {reading.fault}"
+            f"latencies of {reading.tally.operation}: {reading.fault}"
             for reading in readings
             if reading.fault
         ),
         *(nic.words for nic in full),
     ]
     fault = None if workload is None else workload.fault
+    verdict = Steadiness(steady=None)
     before: bool | None = None
     move: float | None = None
     grain, shape = 0.0, tuple[float, ...]()
@@ -227,13 +206,9 @@ def visit(
         verdict = Steadiness(steady=True)
         until = before_fault(measurement, fault, outage)
         before = None if faults else steadiness(until, closed_loop=closed_loop).steady
-    elif faults:
-        verdict = Steadiness(steady=None)
-    else:
+    elif not faults:
         move = window_move(measurement, closed_loop=closed_loop)
-        verdict = Steadiness(steady=None)
-        if step.valid:
-            verdict = steadiness(measurement, closed_loop=closed_loop)
+        verdict = steadiness(measurement, closed_loop=closed_loop) if step.valid else verdict
     if move is not None:
         grain = window_grain(measurement) if closed_loop else 0.0
         shape = window_shape(measurement, closed_loop=closed_loop)
@@ -518,7 +493,7 @@ def _interval(metric: Metric, figures: Sequence[MetricFigure]) -> tuple[float | 
     if len(figures) == 1:
         return figures[0].low, figures[0].high
     values = [figure.value for figure in figures if figure.value is not None and figure.value > 0]
-    if not metric.is_compared or len(values) < len(figures) or len(values) < 2:
+    if not metric.better or len(values) < len(figures) or len(values) < 2:
         return None, None
     ratio = one_sample([math.log(value) for value in values]).ratio
     # A lower bound has no upper end.

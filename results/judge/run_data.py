@@ -68,7 +68,7 @@ class RunData:
     @cached_property
     def visits(self) -> dict[StepKey, JudgedStep]:
         """Each step reduced to its figures, its use of the hosts, and its verdicts."""
-        return read_visits(self.store, self.plan)
+        return read_visits(self.store, self.plan, self.steps.values())
 
     @cached_property
     def tuning(self) -> TuningRun | None:

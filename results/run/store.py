@@ -194,12 +194,8 @@ class RunStore:
         """All results as appended, those of a repeated step included. A torn last line is dropped.
         Raises InvalidMeasurement with file:line on others.
         """
-        return tuple(self.each_step())
-
-    def each_step(self) -> Iterator[StepResult]:
-        """The same as an iterator, for runs of thousands of steps. Raises as `steps` does."""
         path, advice = self.folder / "steps.jsonl", "Remove the line to go on without its step."
-        return read_lines(path, StepResult.model_validate_json, advice=advice)
+        return tuple(read_lines(path, StepResult.model_validate_json, advice=advice))
 
     def latest(self) -> dict[StepKey, StepResult]:
         """The latest result of each step, in the order the steps were first appended."""

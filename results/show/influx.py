@@ -133,8 +133,7 @@ class RunPoints:
         telemetry = self._store.telemetry(step.key)
         use = None if telemetry is None else step_use(telemetry, measured.window_s)
         workload = self._workloads.get(step.key.workload)
-        closed_loop = workload is None or workload.rate_per_s is None
-        found = visit(step, use, closed_loop=closed_loop, workload=workload)
+        found = visit(step, use, workload=workload)
         ended_ms = began_ms + round(measured.window_s * 1000)
         for tally in measured.tallies:
             figures = _step(tally, found.points[tally.operation], use, measured.window_s)

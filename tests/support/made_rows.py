@@ -82,9 +82,7 @@ def summarize(
     workloads, judged = workloads_of(plan), {}
     for step in steps:
         workload = workloads.get(step.key.workload)
-        closed_loop = workload is not None and workload.rate_per_s is None
-        use = uses.get(step.key)
-        judged[step.key] = visit(step, use, closed_loop=closed_loop, workload=workload)
+        judged[step.key] = visit(step, uses.get(step.key), workload=workload)
     return rows_of(plan, judged)
 
 

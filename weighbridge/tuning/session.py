@@ -334,7 +334,7 @@ def _run_trials(
 ) -> SettingTable:
     book, plan = TuningStore(store.folder), store.plan()
     workloads = workloads_of(plan)
-    visits: dict[StepKey, JudgedStep] = read_visits(store, plan)
+    visits: dict[StepKey, JudgedStep] = read_visits(store, plan, store.steps())
     before = book.trials()
     course = Course(prepared, attest=attest, allowance=allowance, made=len(before))
 

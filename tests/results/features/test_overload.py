@@ -57,7 +57,7 @@ def point_of(measurement: Measurement, workload: Workload) -> Point:
     key = StepKey(layout="swift", api="swift", workload=workload.name, workers=4, repeat=0)
     measurement = altered(measurement, workload=workload.name)
     step = StepResult(key=key, measurement=measurement, valid=True, order=0)
-    return visit(step, closed_loop=False, workload=workload).points["read"]
+    return visit(step, workload=workload).points["read"]
 
 
 def test_goodput_counts_what_succeeded_within_the_bound_and_shares_are_of_what_was_due() -> None:

@@ -404,7 +404,7 @@ def test_growing_latencies_count_only_at_a_rate(tmp_path: Path, rate_per_s: floa
     run.append(
         StepResult(key=key, measurement=altered(complete, seconds=growing), valid=True, order=1)
     )
-    by_folder = read_visits(run, run.plan())[key]
+    by_folder = read_visits(run, run.plan(), run.steps())[key]
     (by_steps,) = summarize(run.plan(), run.steps())
     assert by_folder.steady is by_steps.steady
     assert (by_folder.steady is False) is (rate_per_s is not None), by_folder.notes
