@@ -82,7 +82,7 @@ def alike_as_one(texts: Iterable[str]) -> tuple[str, ...]:
 def ranged(texts: Sequence[str]) -> str:
     """One text for texts that differ in numbers alone, with each range, or the largest limit."""
     found = [
-        sorted(set(numbers), key=_value)
+        sorted(set(numbers), key=lambda number: float(number.replace(",", "")))
         for numbers in zip(*(_NUMBER.findall(text) for text in texts), strict=True)
     ]
     words = without_numbers(texts[0]).split("\0")
@@ -92,10 +92,6 @@ def ranged(texts: Sequence[str]) -> str:
     ]
     parts = zip_longest(words, numbers, fillvalue="")
     return "".join(part for pair in parts for part in pair)
-
-
-def _value(number: str) -> float:
-    return float(number.replace(",", ""))
 
 
 # Ratios as changes in per cent.

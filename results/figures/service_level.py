@@ -14,7 +14,7 @@ from statistics import median
 from typing import Final
 
 from weighbridge.results.figures.doubt import graves, touching
-from weighbridge.results.figures.summary import Point, Row
+from weighbridge.results.figures.summary import Row
 from weighbridge.results.numbers import show_figure
 
 _NICE: Final = (1, 2, 5)
@@ -157,11 +157,11 @@ def served(layout: str, cells: Sequence[Row], bound_ms: float) -> Served:
     repeats = sorted({point.repeat for row in rows for point in row.used})
     own = []
     for repeat in repeats:
-        points = [_of_repeat(row, repeat) for row in rows]
-        loads = [
-            (0.0, None) if point is None else _load(row, point.ops_s, point.value("p90"))
-            for row, point in zip(rows, points, strict=True)
-        ]
+        loads = []
+        for row in rows:
+            point = next((one for one in row.used if one.repeat == repeat), None)
+            ops_s = None if point is None else point.ops_s
+            loads.append(_load(row, ops_s, None if point is None else point.value("p90")))
         most = most_within(loads, bound_ms)
         own += [] if most is None else [most[0]]
     spread = len(own) == len(repeats) > 1
@@ -177,10 +177,6 @@ def served(layout: str, cells: Sequence[Row], bound_ms: float) -> Served:
 
 def _load(row: Row, ops_s: float | None, p90_ms: float | None) -> tuple[float, float | None]:
     return ops_s or 0.0, p90_ms if may_rank(row, "p90") else None
-
-
-def _of_repeat(row: Row, repeat: int) -> Point | None:
-    return next((point for point in row.used if point.repeat == repeat), None)
 
 
 def default_bound_ms(paths: Sequence[Sequence[Stop]]) -> float | None:

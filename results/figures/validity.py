@@ -45,6 +45,7 @@ from functools import cache
 from typing import Final
 
 from weighbridge.common.record import Record
+from weighbridge.results.figures.statistics import CONFIDENCE
 from weighbridge.results.run import Histogram, Measurement, Tally
 from weighbridge.results.run.step import RAN_OUT, tool_label, traits_of
 from weighbridge.suites import TRAITS, Bounds, Operation
@@ -75,7 +76,7 @@ class Verdict(Record):
 
 
 @cache
-def least_samples(percent: float, confidence: float = 0.95) -> int:
+def least_samples(percent: float) -> int:
     """The fewest samples for which a percentile is given: its interval by order statistics has both
     ends; 36 for p90. Raises ValueError outside 0 < percent < 100.
 
@@ -83,7 +84,7 @@ def least_samples(percent: float, confidence: float = 0.95) -> int:
     so may all be above (H. A. David and H. N. Nagaraja, Order Statistics, 2003, section 7.1).
     """
     share = percent / 100
-    tail = math.log((1 - confidence) / 2)
+    tail = math.log((1 - CONFIDENCE) / 2)
     return math.ceil(max(tail / math.log(share), tail / math.log1p(-share)))
 
 
@@ -113,7 +114,11 @@ def judge(
     cause = next((f"{note}: " for note in measurement.notes if RAN_OUT in note), "")
     if done + failed == 0:
         faults.append(f"{cause}nothing was done inside the window")
-    unserved += [_lone(tally) for tally in measurement.complete if tally.failed and not tally.count]
+    unserved += [
+        f"no {tally.operation} succeeded ({error_words((tally,))})"
+        for tally in measurement.complete
+        if tally.failed and not tally.count
+    ]
     if done and failed:
         share = failed / (done + failed)
         text = f"{share:.2%} of operations failed ({error_words(measurement.complete)})"
@@ -216,10 +221,6 @@ def class_words(classes: Mapping[str, int]) -> str:
         f"{name}: {count}"
         for name, count in sorted(classes.items(), key=lambda item: (-item[1], item[0]))
     )
-
-
-def _lone(tally: Tally) -> str:
-    return f"no {tally.operation} succeeded ({error_words((tally,))})"
 
 
 def _called(operation: Operation) -> str:

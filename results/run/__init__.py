@@ -40,7 +40,6 @@ from weighbridge.results.run.telemetry import (
     Unit,
 )
 from weighbridge.results.run.trial import (
-    CONFIRMATION,
     EntryVerdict,
     Fragment,
     LayoutVariant,
@@ -52,7 +51,6 @@ from weighbridge.results.run.trial import (
 
 __all__ = [
     "BUSY",
-    "CONFIRMATION",
     "UNEVEN",
     "Attested",
     "Bins",

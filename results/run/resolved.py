@@ -301,21 +301,6 @@ class ResolvedPlan(_Part):
         """Names of the layouts in order, without A/A controls."""
         return tuple(layout.name for layout in self.layouts if layout.name not in self.twins)
 
-    @property
-    def balanced(self) -> bool:
-        """Whether each of several layouts has each place in a block equally often (+-1)."""
-        blocks: dict[int, list[str]] = {}
-        for one in self.visits:
-            blocks.setdefault(one.repeat, []).append(one.layout)
-        names = {one.layout for one in self.visits}
-        if len(names) < 2 or len(blocks) < 2:
-            return False
-        for at_place in zip(*blocks.values(), strict=False):
-            counts = [at_place.count(name) for name in names]
-            if max(counts) - min(counts) > 1:
-                return False
-        return True
-
     def passes_of(self, layout: str) -> tuple[Pass, ...]:
         if layout in self.passes:
             return self.passes[layout]
