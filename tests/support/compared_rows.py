@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from made_rows import changed, made_points, made_row
+from made_rows import made_point, made_row
 from weighbridge.results.figures.doubt import Doubt
 from weighbridge.results.figures.statistics import Ratio
 from weighbridge.results.figures.summary import Row
@@ -28,7 +28,8 @@ def row(
     """A row with these repeats; latencies follow from the rates unless given."""
     latencies = [1000 / rate for rate in rates] if p90s is None else list(p90s)
     points = tuple(
-        changed(point, p90_ms=p90) for point, p90 in zip(made_points(rates), latencies, strict=True)
+        made_point(repeat=repeat, valid=True, throughput_ops_s=rate, p90_ms=p90)
+        for repeat, (rate, p90) in enumerate(zip(rates, latencies, strict=True))
     )
     given = {
         "layout": layout,
