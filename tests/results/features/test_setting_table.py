@@ -374,7 +374,7 @@ def test_an_effect_is_one_sentence_with_interval_and_trials(
 def test_without_an_effect_the_sentence_says_what_could_have_been_found() -> None:
     found = text(1.0, scatter=0.05)
     assert "no effect on the throughput of 64 kB reads at 16 workers found (could have " in found
-    assert found.endswith("found 10 %): −5 % to +10 %, n = 6")
+    assert found.endswith("found 12 %): −5 % to +10 %, n = 6")
 
 
 def test_huge_spreads_have_short_numbers() -> None:
