@@ -55,7 +55,10 @@ def test_a_layout_keeps_if_nothing_was_lost_and_its_control_lost_something() -> 
     assert found.mark.brief == "0 of 20"
     assert not found.mark.loss
     assert "At most 14 % of such cuts lose anything (95 %)." in found.sentence
-    assert "0 of 41,200 objects, and 0 of 200 deletions (at most 2,060 objects" in found.sentence
+    assert (
+        "0 of 41,200 acknowledged objects in 20 power cuts under load, and 0 of 200 del"
+        in found.sentence
+    )
     assert "Its control, whose syncs keep nothing, lost writes in 2 of 2 cuts." in found.sentence
 
 
