@@ -150,14 +150,10 @@ class CutSeries(Record):
         """`3 of 20 cuts`."""
         return f"{cuts} of {counted(self.made, noun)}"
 
-    def words(self, findings: Sequence[Finding], *, in_cuts: bool = False) -> tuple[str, ...]:
-        """`3 lost`, or `3 lost in 2 of 20 cuts`, for each of the findings that there is."""
-        return tuple(
-            f"{objects:,} {FINDING_WORDS[finding]}"
-            + f" in {self.among(self.cuts_with(finding))}" * in_cuts
-            for finding in findings
-            if (objects := self.count(finding))
-        )
+    def words(self, findings: Sequence[Finding]) -> tuple[str, ...]:
+        """`3 lost`, for each of the findings that there is."""
+        counts = [(self.count(finding), FINDING_WORDS[finding]) for finding in findings]
+        return tuple(f"{objects:,} {words}" for objects, words in counts if objects)
 
 
 class LayoutDurability(Record):
@@ -250,32 +246,23 @@ class LayoutDurability(Record):
 
     @property
     def sentence(self) -> str:
-        """The headline, and all else that the cuts show."""
-        store, control = self.store, self.control
+        """The headline, and how sure it is; the table has the rest."""
+        store = self.store
         lost = f"{listed(store.words(LOSSES) or ['none lost'])}, of {store.acknowledged:,} "
         lost += f"acknowledged objects and {store.deleted:,} deletions"
         most = f"at most {store.most_acknowledged:,} objects at one cut"
         if self.why:
             text = f"{self.headline}."
-            text += f" In {counted(store.made, 'cut')}: {lost}." if store.served else ""
-        elif self.loss:
-            text = f"{self.headline} under load: {lost} ({most}). Of such cuts, "
-            text += f"{self.share_words} lose something (95 %)."
-        else:
-            text = f"{self.headline} under load, and 0 of {store.deleted:,} deletions ({most}). "
-            text += f"At most {self.share_words} of such cuts lose anything (95 %)."
-        texts = [text]
-        if wrong := store.words(LISTINGS, in_cuts=True):
-            texts.append(f"Listings: {listed(wrong)}.")
-        if store.served < store.made:
-            texts.append(f"It did not serve after {store.among(store.made - store.served)}.")
-        if store.served:
-            middle, longest = (show_figure(time, 2) for time in store.serves_s)
-            texts.append(f"It served again after {middle} s (median; {longest} s at most).")
-        if control.made:
-            among = control.among(control.seen_to_lose)
-            texts.append(f"Its control, whose syncs keep nothing, lost writes in {among}.")
-        return " ".join(texts)
+            return text + f" In {counted(store.made, 'cut')}: {lost}." * bool(store.served)
+        if self.loss:
+            return (
+                f"{self.headline} under load: {lost} ({most}). Of such cuts, {self.share_words} "
+                "lose something (95 %)."
+            )
+        return (
+            f"{self.headline} under load, and 0 of {store.deleted:,} deletions ({most}). At most "
+            f"{self.share_words} of such cuts lose anything (95 %)."
+        )
 
 
 def durability_of(

@@ -127,42 +127,17 @@ class OutageRow:
         return Spread.of([figure.value for figure in each], at_least=at_least)
 
     @property
-    def error_words(self) -> str:
-        return class_words(dict(self.errors)) or "none"
-
-    @property
     def doubts(self) -> tuple[Doubt, ...]:
         """Why its figures are in doubt, that there are few repeats included."""
         return (*self.row.doubts, *few(self.row.repeats))
 
     @property
-    def sentence(self) -> str:
-        """What was seen, without a ranking."""
+    def caveat(self) -> str:
+        """Its doubts in brief, or why nothing was seen."""
         if not self.row.used:
-            return f"{self.layout}: {'; '.join(self.row.notes) or 'not measured'}."
-        recover, stall, missed = map(self.spread, ("recover", "stall", "missed"))
-        what = "; ".join(self.what) if len(self.what) < 3 else _fault_words(self.row)
-        back = "unknown" if recover is None else f"after {recover.words} s"
-        text = f"{self.layout} ({what}): back at 90 % of its rate"
-        if recover is not None and recover.most <= 1 and not recover.at_least:
-            # No complete second was below.
-            words = [f"{text} within a second"]
-        else:
-            words = [f"{text}{':' * (recover is None)} {back}"]
-        longest = ": unknown" if stall is None else f" {stall.words} s"
-        words.append(f"longest stall of a worker{longest}")
-        if missed is not None:
-            words.append(f"{missed.words} s of work missed")
-        failed = sum(self.errors.values())
-        words.append(f"{counted(failed, 'error')}" + (f" ({self.error_words})" if failed else ""))
-        if self.noticed_s is not None:
-            words.append(f"{self.noticed_by} noticed after {self.noticed_s.words} s")
-        if self.clean_s is not None:
-            words.append(f"complete {self.clean_s.words} s after the return")
-        valid = "" if self.row.valid else ", none of them valid"
-        words.append(f"seen in {counted(self.row.repeats, 'repeat')}{valid}")
-        words += [doubt_brief(self.doubts)] if self.doubts else []
-        return f"{'; '.join(words)}."
+            return "; ".join(self.row.notes) or "not measured"
+        valid = "" if self.row.valid else "no repeat is valid"
+        return "; ".join(filter(None, (valid, doubt_brief(self.doubts))))
 
 
 @dataclass(frozen=True)
@@ -210,7 +185,9 @@ class Outages:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        texts = [f"{upper(kind.about)}: {row.sentence}" for kind in self.kinds for row in kind.rows]
+        """The longest stalls, and how layouts compare."""
+        several = len(self.kinds) > 1
+        texts = [f"{f'{upper(kind.about)}: ' * several}{kind.headline}." for kind in self.kinds]
         if self.comparison is None:
             return tuple(texts)
         cells = [cell for cell in self.comparison.effects if cell.workers is not None]
@@ -389,6 +366,8 @@ def _line(kind: OutageKind, outage: OutageRow) -> Line:
         ends = (None,) * 3 if spread is None else (spread.middle, spread.least, spread.most)
         cells[name], cells[f"least_{name}"], cells[f"most_{name}"] = ends
         texts[name] = UNKNOWN if spread is None else spread.words
+    if outage.noticed_s is not None:
+        texts["noticed_s"] += f" ({outage.noticed_by})"
     before, away, back = outage.traffic_mb_s
     texts["sent_before_mb_s"] = " → ".join(map(show_figure, outage.traffic_mb_s))
     return line(
@@ -399,9 +378,9 @@ def _line(kind: OutageKind, outage: OutageRow) -> Line:
         sent_before_mb_s=before,
         sent_away_mb_s=away,
         sent_back_mb_s=back,
-        errors=outage.error_words,
+        errors=class_words(dict(outage.errors)) or "none",
         doubts=doubt_texts(outage.doubts),
-    ).showing({**texts, "doubts": doubt_brief(outage.doubts)})
+    ).showing({**texts, "doubts": outage.caveat})
 
 
 OUTAGES: Final = Table(
@@ -449,18 +428,18 @@ def outage_sections(data: RunData) -> Iterator[Section]:
     settings = {
         (row.layout, name): value for row in broken.rows for name, value in row.settings.items()
     }
+    grid = grid_of(
+        "Medians over the repeats, with their range. Times count from the fault, or from the "
+        "return for what follows it; a time of at most 1 s means that no complete second was "
+        "below. Noticed: until the store, or the front, said that a part is missing. Complete "
+        "again: until the store had all of its parts and copies. Sent by stores: over the network, "
+        "before the fault, until the return, after it, the load’s own part included.",
+        OUTAGES.of_runs([data]),
+    )
     part = Part(
         sentences=broken.sentences,
         grids=(
-            grid_of(
-                "Medians over the repeats, with their range. Times count from the fault, or from "
-                "the return for what follows it; a time of at most 1 s means that no complete "
-                "second was below. Noticed: until the store, or the front, said that a part is "
-                "missing. Complete again: until the store had all of its parts and copies. Sent by "
-                "stores: over the network, before the fault, until the return, after it, the "
-                "load’s own part included.",
-                OUTAGES.of_runs([data]),
-            ),
+            grid,
             Grid(
                 "What decides how a layout meets a fault, as its daemons or files have it",
                 ("Layout", "Setting", "Value"),
@@ -472,7 +451,9 @@ def outage_sections(data: RunData) -> Iterator[Section]:
         "moments.",
     )
     if broken.kinds:
-        yield Section("outages", "While something is broken", (part,), broken.sentences, first=True)
+        brief = replace(grid, caption="")
+        title, said = "While something is broken", broken.sentences
+        yield Section("outages", title, (part,), said, (brief,), first=True)
 
 
 def outage_signs(data: RunData) -> tuple[TrustSign, ...]:
@@ -637,15 +618,14 @@ def _slide(kind: OutageKind) -> Slide:
                 ends = (spread.middle, spread.least, spread.most)
                 bars.append(Point(row.layout, *ends, spread.words, row.layout))
         charts += [bar_chart(title, bars)] if bars else []
-    sentences = tuple(row.sentence for row in kind.rows)
+    unseen = [f"{row.layout}: {row.caveat}." for row in kind.rows if not row.row.used]
     return Slide(
         title=kind.title,
         caveat=upper(kind.doubt(kind.rows)),
         lead=upper(kind.about),
         charts=tuple(charts),
-        lines=() if charts else sentences,
+        lines=tuple(unseen),
         foot="Bars: median; whiskers: lowest and highest repeat.",
-        notes=sentences,
     )
 
 
