@@ -209,7 +209,9 @@ def print_comparison(summary: RunsSummary, console: Console) -> None:
         ("", _effects(comparison)),
     ):
         if grid.lines:
-            print_line(console, f"\n{caption}", "bold")
+            console.print()
+            if caption:
+                print_line(console, caption, "bold")
             print_grid(console, grid)
     for effect in comparison.effects:
         if effect.workers is None:
