@@ -266,12 +266,12 @@ def _answer(
 
 def _left_out(repeats: int, served: int, missed: int) -> Iterator[Doubt]:
     unknown = repeats - served - missed
-    if missed:
-        words = f"in {missed} of {repeats} repeats no rate was served"
-        yield Doubt(what="repeats left out", grade="mild", words=words)
-    if unknown:
-        words = f"{unknown} of {repeats} repeats have no answer"
-        yield Doubt(what="repeats left out", grade="mild", words=words)
+    for count, words in (
+        (missed, f"in {missed} of {repeats} repeats no rate was served"),
+        (unknown, f"{unknown} of {repeats} repeats have no answer"),
+    ):
+        if count:
+            yield Doubt(what="repeats left out", grade="mild", words=words)
 
 
 def _reasons(key: StepKey, search: RateSearch | None, lost: Mapping[StepKey, str]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import groupby
+from itertools import groupby, pairwise
 from statistics import mean, median
 from typing import Any, Final, get_args
 
@@ -301,29 +301,20 @@ def _traffic(
     watched: Sequence[tuple[Times, Telemetry]],
 ) -> tuple[float | None, float | None, float | None]:
     """Means over the repeats that were watched."""
-    before, away, back = [], [], []
+    rates: tuple[list[float | None], ...] = ([], [], [])
     for when, telemetry in watched:
-        ends = [each.at_s for each in telemetry.hosts if each.phase == "measure"]
-        end_s = max(ends, default=0.0)
-        back_s = end_s if when.back_s is None else when.back_s
-        before.append(_sent_mb_s(telemetry, 0.0, when.fault_s))
-        away.append(_sent_mb_s(telemetry, when.fault_s, back_s))
-        back.append(_sent_mb_s(telemetry, back_s, end_s))
-    return _known_mean(before), _known_mean(away), _known_mean(back)
-
-
-def _sent_mb_s(telemetry: Telemetry, from_s: float, to_s: float) -> float | None:
-    if to_s - from_s < 1:
-        return None
-    total = sum(
-        each.sent_bytes or 0
-        for each in telemetry.hosts
-        if each.phase == "measure"
-        and each.tier in STORING
-        and each.at_s - each.span_s >= from_s
-        and each.at_s <= to_s
-    )
-    return total / 1e6 / (to_s - from_s)
+        measured = [each for each in telemetry.hosts if each.phase == "measure"]
+        end_s = max((each.at_s for each in measured), default=0.0)
+        moments = (0.0, when.fault_s, end_s if when.back_s is None else when.back_s, end_s)
+        for of_span, (from_s, to_s) in zip(rates, pairwise(moments), strict=True):
+            sent = sum(
+                each.sent_bytes or 0
+                for each in measured
+                if each.tier in STORING and each.at_s - each.span_s >= from_s and each.at_s <= to_s
+            )
+            of_span.append(None if to_s - from_s < 1 else sent / 1e6 / (to_s - from_s))
+    before, away, back = map(_known_mean, rates)
+    return before, away, back
 
 
 def _known_mean(values: Sequence[float | None]) -> float | None:

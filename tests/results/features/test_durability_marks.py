@@ -429,9 +429,9 @@ def test_the_last_reading_of_a_visit_counts(tmp_path: Path) -> None:
         read_kept(tmp_path)
 
 
-@pytest.mark.long
 def test_the_report_and_exports_show_it_and_runs_without_it_have_no_section(tmp_path: Path) -> None:
-    store = fake_run(tmp_path, layouts=("rgw", "swift"), repeats=1)
+    layouts, steps = ("rgw", "swift"), [altered(SHORT[0], workers=(1,))]
+    store = fake_run(tmp_path, layouts=layouts, workloads=steps, repeats=1, telemetry=False)
     (store.folder / "kept.jsonl").unlink()
     assert "What it costs to keep" not in derive(store.folder, pictures=False).report.read_text()
     record_kept(store.folder, kept(), memory("osd.0", 3 * MIB))
