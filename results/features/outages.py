@@ -184,10 +184,15 @@ class Outages:
         return tuple(row for kind in self.kinds for row in kind.rows)
 
     @property
-    def sentences(self) -> tuple[str, ...]:
-        """The longest stalls, and how layouts compare."""
+    def answers(self) -> tuple[str, ...]:
+        """The longest stalls of each kind of requests."""
         several = len(self.kinds) > 1
-        texts = [f"{f'{upper(kind.about)}: ' * several}{kind.headline}." for kind in self.kinds]
+        return tuple(f"{f'{kind.about}: ' * several}{kind.headline}" for kind in self.kinds)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The answers, and how layouts compare."""
+        texts = [f"{upper(answer)}." for answer in self.answers]
         if self.comparison is None:
             return tuple(texts)
         cells = [cell for cell in self.comparison.effects if cell.workers is not None]
@@ -620,16 +625,8 @@ def _slide(kind: OutageKind) -> Slide:
     )
 
 
-def outage_answer(data: RunData) -> str:
-    """The longest stalls; empty where nothing died."""
-    kinds = outages(data).kinds
-    if len(kinds) == 1:
-        return kinds[0].headline
-    return "; ".join(f"{kind.about}: {kind.headline}" for kind in kinds)
-
-
 FEATURE: Final = Feature(
-    answer=outage_answer,
+    answer=lambda data: "; ".join(outages(data).answers),
     tables=(OUTAGES,),
     charts={"outages": ChartKind(outage_charts)},
     sections=outage_sections,
