@@ -158,7 +158,6 @@ ROW_PX: Final = 26
 MAX_BARS: Final = 40
 """Of a group: of more, the lowest are drawn, since those are of interest."""
 ROOM: Final = 1.5
-_PARTS: Final = ["cpu", "disk", "disks", "network", "fabric"]
 
 
 def baseline_chart(baseline: Baseline) -> Chart:
@@ -194,7 +193,7 @@ def _panel(group: Group, figures: Sequence[HostFigure]) -> Panel:
     bar["encoding"]["color"] = {
         "field": "group",
         "type": "nominal",
-        "scale": {"domain": _PARTS, "range": "ordinal"},
+        "scale": {"domain": [*TITLES], "range": "ordinal"},
         "legend": None,
     }
     promised = layer("tick", "", "isValid(datum._name) && datum.promised", x="promised")

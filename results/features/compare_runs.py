@@ -125,16 +125,13 @@ def _check_history(
                 advice="Scatter from run to run needs different runs.",
             )
         seen[name] = "one of the earlier runs"
+        advice = "Name earlier runs of the same suite and settings as A, on equal hosts."
         lacking = [layout for layout, _ in same if layout not in run.layouts]
         if lacking:
-            raise UsageError(
-                f"{name} has no layout {lacking[0]!r}",
-                advice="Name earlier runs of the same suite as A.",
-            )
+            raise UsageError(f"{name} has no layout {lacking[0]!r}", advice=advice)
         other = f"{name} is not an earlier run of the same thing as A:"
         unlike = "".join(f"\n  {one.text}" for one in planned_differences(a, run, same))
         if unlike:
-            advice = "Name runs of the same suite and settings."
             raise UsageError(f"{other}{unlike}", advice=advice)
         try:
             guard(a, run, same, despite)
@@ -142,10 +139,7 @@ def _check_history(
             raise UsageError(f"{other} {error}", advice=error.advice) from error
         apart = graves(one.doubt for one in hosts_apart(a, run, same, "earlier"))
         if apart:
-            raise UsageError(
-                f"{other} its hosts differ: {apart[0].words}",
-                advice="Name earlier runs whose hosts were equal to those of A.",
-            )
+            raise UsageError(f"{other} its hosts differ: {apart[0].words}", advice=advice)
 
 
 def summarize(
@@ -164,7 +158,8 @@ def summarize(
     guarded = guard(a, b, pairs, despite)
     _check_history(a, b, history, pairs, despite)
     comparison = compare_runs(a, b, pairs, guarded, history)
-    missing = _missing(a, b, pairs, chosen=bool(layouts))
+    lost = _lost(a, b, pairs, chosen=bool(layouts))
+    missing = tuple(cell for cell in lost if not cell.measured)
     verdict = RunsVerdict(exit_code=EXIT_FINE)
     if all(effect.ratio is None for effect in comparison.effects):
         verdict = RunsVerdict(exit_code=EXIT_INVALID, answer="Nothing could be compared.")
@@ -175,7 +170,7 @@ def summarize(
         b=b,
         guarded=guarded,
         comparison=comparison,
-        lost=(*_lost(a, b, pairs), *(cell.text for cell in missing)),
+        lost=tuple(dict.fromkeys(cell.text for cell in lost)),
         missing=missing,
         verdict=verdict,
         earlier=len(history),
@@ -278,56 +273,52 @@ def regressions(comparison: Comparison) -> tuple[Effect, ...]:
     return tuple(one for one in comparison.effects if one.verdict == "worse")
 
 
-def _lost(a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    """Cells comparable in A and measured in B that cannot be compared there, and why."""
-    of_b = {_cell(row): row for row in b.rows}
-    texts = []
-    for one, other in pairs:
-        for row in a.rows:
-            after = of_b.get((other, *_cell(row)[1:]))
-            if row.layout == one and comparable(row) and after and not comparable(after):
-                at = counted(row.workers, "worker")
-                texts.append(f"{_labelled(other, 'B')}, {row.workload}, {at}: {reason(after)}")
-    return tuple(dict.fromkeys(texts))
-
-
 def _cell(row: Row) -> tuple[str, Kind, int]:
     return row.layout, kind_of(row), row.workers
 
 
 @dataclass(frozen=True)
-class MissingCell:
-    """A cell that is comparable in A, and of which B has no result."""
+class LostCell:
+    """A cell that is comparable in A and not in B."""
 
     layout: str
     """With its run in brackets: `swift (A)`."""
-    workload: str
     about: str
+    workload: str
     workers: int
+    why: str
+    measured: bool
+    """Whether B has any result of it."""
 
     @property
     def text(self) -> str:
         at = counted(self.workers, "worker")
-        return f"{self.layout}, {self.about} of {self.workload}, {at}: B has no result of it"
+        return f"{self.layout}, {self.about} of {self.workload}, {at}: {self.why}"
 
 
-def _missing(
+def _lost(
     a: ComparedRun, b: ComparedRun, pairs: Sequence[tuple[str, str]], *, chosen: bool
-) -> tuple[MissingCell, ...]:
-    """Cells comparable in A of which B has no row, of the compared layouts if those were chosen."""
-    of_b = {_cell(row) for row in b.rows if row.layout in b.layouts}
+) -> tuple[LostCell, ...]:
+    """What is lost of the compared layouts, if those were chosen, else of all of A; what B has
+    results of comes first.
+    """
+    of_b = {_cell(row): row for row in b.rows if row.layout in b.layouts}
     theirs = list(pairs)
     if not chosen:
         compared = {one for one, _ in pairs}
         theirs += [(name, name) for name in a.layouts if name not in compared]
     names = subjects(a.rows)
-    cells = [
-        MissingCell(_labelled(one, "A"), row.workload, names[kind_of(row)], row.workers)
-        for one, other in theirs
-        for row in a.rows
-        if row.layout == one and comparable(row) and (other, *_cell(row)[1:]) not in of_b
-    ]
-    return tuple(dict.fromkeys(cells))
+    cells = []
+    for one, other in theirs:
+        for row in a.rows:
+            after = of_b.get((other, *_cell(row)[1:]))
+            if row.layout != one or not comparable(row) or (after and comparable(after)):
+                continue
+            label = _labelled(one, "A") if after is None else _labelled(other, "B")
+            why = "B has no result of it" if after is None else reason(after)
+            place = (label, names[kind_of(row)], row.workload, row.workers)
+            cells.append(LostCell(*place, why, measured=after is not None))
+    return tuple(sorted(dict.fromkeys(cells), key=lambda cell: not cell.measured))
 
 
 def _unjudged(a: ComparedRun, comparison: Comparison) -> list[Effect]:
@@ -389,7 +380,7 @@ class RunsSummary:
     comparison: Comparison
     lost: tuple[str, ...]
     """What was comparable in A and is not in B, with what is missing there."""
-    missing: tuple[MissingCell, ...]
+    missing: tuple[LostCell, ...]
     verdict: RunsVerdict
     earlier: int
     """How many earlier runs of the same thing as A were given."""
@@ -411,7 +402,7 @@ class RunsSummary:
 
 
 def _verdict(
-    comparison: Comparison, a: ComparedRun, earlier: int, gone: Sequence[MissingCell]
+    comparison: Comparison, a: ComparedRun, earlier: int, gone: Sequence[LostCell]
 ) -> RunsVerdict:
     """Whether B is worse than A, with so many earlier runs; `gone`: of which B has no result."""
     if earlier + 1 < RUNS:
@@ -513,14 +504,14 @@ def junit_xml(summary: RunsSummary) -> str:
     root = _element("testsuites", {"name": SUITE, **counts})
     suite = _element("testsuite", {"name": SUITE, "time": 0, **counts}, root)
     properties = _element("properties", {}, suite)
-    facts = {
-        "a": summary.a.manifest.run_id,
-        "b": summary.b.manifest.run_id,
-        "earlier runs": summary.earlier,
-        "exit code": summary.verdict.exit_code,
-    }
-    allowed = [("compared despite", one.text) for one in summary.guarded.unlike]
-    for name, value in (*facts.items(), *allowed):
+    facts = [
+        ("a", summary.a.manifest.run_id),
+        ("b", summary.b.manifest.run_id),
+        ("earlier runs", summary.earlier),
+        ("exit code", summary.verdict.exit_code),
+        *(("compared despite", one.text) for one in summary.guarded.unlike),
+    ]
+    for name, value in facts:
         _element("property", {"name": name, "value": value}, properties)
     for effect in effects:
         at = "all workers" if effect.workers is None else counted(effect.workers, "worker")

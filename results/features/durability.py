@@ -27,7 +27,13 @@ from weighbridge.results.figures.statistics import LEVEL, beta_quantile
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.run_data import RunData, of_run
 from weighbridge.results.numbers import UNKNOWN, counted, listed, show_figure, upper
-from weighbridge.results.run.durability import FINDINGS, Finding, PowerCut, read_cuts
+from weighbridge.results.run.durability import (
+    FINDINGS,
+    Finding,
+    FoundObjects,
+    PowerCut,
+    read_cuts,
+)
 from weighbridge.results.show.chart import BAD, COLOUR, Chart, Panel, Spec, layer
 from weighbridge.results.show.chart_source import ChartKind, ChartSource
 from weighbridge.results.show.feature import Feature
@@ -120,18 +126,22 @@ class CutSeries(Record):
         return sum(cut.count(finding) > 0 for cut in self.cuts)
 
     @property
-    def serves_s(self) -> tuple[float, float] | None:
+    def serves_s(self) -> tuple[float, float] | tuple[None, None]:
         """Seconds until it served again: median and largest; None if it never did."""
         times = [cut.serves_s for cut in self.cuts if cut.serves_s is not None]
-        return (median(times), max(times)) if times else None
+        return (median(times), max(times)) if times else (None, None)
 
     @property
     def kinds(self) -> dict[tuple[str, int, str], CutSeries]:
         """By API, size and way of writing, the cuts with the objects of that kind alone."""
         kinds: dict[tuple[str, int, str], list[PowerCut]] = {}
         for cut in self.cuts:
-            for kind in dict.fromkeys((one.api, one.size_bytes, one.way) for one in cut.objects):
-                own = [one for one in cut.objects if (one.api, one.size_bytes, one.way) == kind]
+            by_kind: dict[tuple[str, int, str], list[FoundObjects]] = {}
+            for objects in cut.objects:
+                by_kind.setdefault((objects.api, objects.size_bytes, objects.way), []).append(
+                    objects
+                )
+            for kind, own in by_kind.items():
                 part = cut.model_copy(update={"objects": tuple(own)})
                 kinds.setdefault(kind, []).append(part)
         return {kind: CutSeries(cuts=tuple(cuts)) for kind, cuts in kinds.items()}
@@ -140,14 +150,10 @@ class CutSeries(Record):
         """`3 of 20 cuts`."""
         return f"{cuts} of {counted(self.made, noun)}"
 
-    def words(self, findings: Sequence[Finding], *, in_cuts: bool = False) -> tuple[str, ...]:
-        """`3 lost`, or `3 lost in 2 of 20 cuts`, for each of the findings that there is."""
-        return tuple(
-            f"{objects:,} {FINDING_WORDS[finding]}"
-            + f" in {self.among(self.cuts_with(finding))}" * in_cuts
-            for finding in findings
-            if (objects := self.count(finding))
-        )
+    def words(self, findings: Sequence[Finding]) -> tuple[str, ...]:
+        """`3 lost`, for each of the findings that there is."""
+        counts = [(self.count(finding), FINDING_WORDS[finding]) for finding in findings]
+        return tuple(f"{objects:,} {words}" for objects, words in counts if objects)
 
 
 class LayoutDurability(Record):
@@ -222,15 +228,12 @@ class LayoutDurability(Record):
 
     @property
     def headline(self) -> str:
-        """`rgw-beast: 0 of 22,892 acknowledged objects lost in 20 power cuts`."""
+        """`rgw-beast lost 0 of 22,892 acknowledged objects in 20 power cuts`."""
         if self.why:
-            return f"{self.layout}: cannot tell, since {self.why}"
-        if self.loss:
-            return f"{self.layout} {self.loss}"
+            return f"{self.layout}: cannot tell what a power cut destroys, since {self.why}"
         cuts = counted(self.store.made, "power cut")
-        return (
-            f"{self.layout}: 0 of {self.store.acknowledged:,} acknowledged objects lost in {cuts}"
-        )
+        kept = f"lost 0 of {self.store.acknowledged:,} acknowledged objects in {cuts}"
+        return f"{self.layout} {self.loss or kept}"
 
     @property
     def share_words(self) -> str:
@@ -243,34 +246,23 @@ class LayoutDurability(Record):
 
     @property
     def sentence(self) -> str:
-        """All that the cuts show."""
-        store, control = self.store, self.control
-        of = f"of {store.acknowledged:,} acknowledged objects and {store.deleted:,} deletions"
-        each = f"{listed(store.words(LOSSES) or ['none lost'])}, {of}"
+        """The headline, and how sure it is; the table has the rest."""
+        store = self.store
+        lost = f"{listed(store.words(LOSSES) or ['none lost'])}, of {store.acknowledged:,} "
+        lost += f"acknowledged objects and {store.deleted:,} deletions"
         most = f"at most {store.most_acknowledged:,} objects at one cut"
         if self.why:
-            text = f"{self.layout}: cannot tell what a power cut destroys, since {self.why}."
-            text += f" In {counted(store.made, 'cut')}: {each}." if store.served else ""
-        elif self.loss:
-            text = f"{self.layout} {self.loss} under load: {each} ({most}). Of such cuts, "
-            text += f"{self.share_words} lose something (95 %)."
-        else:
-            text = f"{self.layout} lost nothing that it had acknowledged in "
-            text += f"{counted(store.made, 'power cut')} under load: 0 of {store.acknowledged:,} "
-            text += f"objects, and 0 of {store.deleted:,} deletions ({most}). "
-            text += f"At most {self.share_words} of such cuts lose anything (95 %)."
-        texts = [text]
-        if wrong := store.words(LISTINGS, in_cuts=True):
-            texts.append(f"Listings: {listed(wrong)}.")
-        if store.served < store.made:
-            texts.append(f"It did not serve after {store.among(store.made - store.served)}.")
-        if store.serves_s is not None:
-            middle, longest = (show_figure(time, 2) for time in store.serves_s)
-            texts.append(f"It served again after {middle} s (median; {longest} s at most).")
-        if control.made:
-            among = control.among(control.seen_to_lose)
-            texts.append(f"Its control, whose syncs keep nothing, lost writes in {among}.")
-        return " ".join(texts)
+            text = f"{self.headline}."
+            return text + f" In {counted(store.made, 'cut')}: {lost}." * bool(store.served)
+        if self.loss:
+            return (
+                f"{self.headline} under load: {lost} ({most}). Of such cuts, {self.share_words} "
+                "lose something (95 %)."
+            )
+        return (
+            f"{self.headline} under load, and 0 of {store.deleted:,} deletions ({most}). At most "
+            f"{self.share_words} of such cuts lose anything (95 %)."
+        )
 
 
 def durability_of(
@@ -384,9 +376,8 @@ kept_blocks integer | Of these, those that were kept by chance.
 
 
 MAX_EXAMPLES: Final = 20
-ALWAYS: Final[tuple[Finding, ...]] = ("lost", "not-listed")
-"""Findings that have a column even where there are none."""
 _WAYS: Final = {"plain": "at once", "multipart": "in parts"}
+_TEXTS: Final = ("Layout", "Verdict", "Release", "API", "Written")
 
 
 def durability_sections(data: RunData) -> Iterator[Section]:
@@ -397,7 +388,13 @@ def durability_sections(data: RunData) -> Iterator[Section]:
 
 def durability_section(tried: Sequence[LayoutDurability]) -> Section:
     """What survived, of layouts that were tried."""
-    seen = _seen(tried, ALWAYS)
+    every = [series for layout in tried for series in (layout.store, layout.control)]
+    seen = [
+        finding
+        for finding in FINDINGS
+        # These have a column even where there are none.
+        if finding in ("lost", "not-listed") or any(series.count(finding) for series in every)
+    ]
     unseen = [FINDING_WORDS[finding] for finding in FINDINGS if finding not in seen]
     failures = [
         f"{layout.layout}, cut {cut.number}{' of its control' * cut.control}: {cut.why_not}"
@@ -405,8 +402,57 @@ def durability_section(tried: Sequence[LayoutDurability]) -> Section:
         for cut in (*layout.store.cuts, *layout.control.cuts)
         if cut.why_not
     ]
-    stores = [layout for layout in tried if layout.store.made]
-    controls = [layout for layout in tried if layout.control.made]
+    stores = [
+        {
+            **_cells(layout.layout, layout.store, seen),
+            "Verdict": layout.judgement.replace("-", " "),
+            "Cuts that may lose": layout.share_words or UNKNOWN,
+            "Release": layout.release or UNKNOWN,
+        }
+        for layout in tried
+        if layout.store.made
+    ]
+    controls = [
+        {
+            **_cells(f"{layout.layout}, control", layout.control, seen),
+            "Verdict": "lost" if layout.control.losing else "lost nothing",
+        }
+        for layout in tried
+        if layout.control.made
+    ]
+    kinds = [
+        {
+            **_cells(layout.layout, series, seen),
+            "API": api,
+            "Object": show_bytes(size_bytes),
+            "Written": _WAYS[way],
+        }
+        for layout in tried
+        for (api, size_bytes, way), series in layout.store.kinds.items()
+    ]
+    names = [upper(FINDING_WORDS[finding]) for finding in seen]
+    objects = ("Acknowledged", "Of one cut", "Deleted", *names)
+    by_layout = _grid(
+        "By layout, then the controls: the same stores with syncs that keep nothing during the "
+        "load. They must lose objects, which says nothing about a layout; where a control loses "
+        "nothing, no layout is proven to keep anything. Objects are over all cuts, and count once "
+        "at each; cuts that may lose: the 95 % interval of their share",
+        [*stores, *controls],
+        (
+            *("Layout", "Verdict", "Cuts", "Cuts that lost", "Cuts that may lose", "Served after"),
+            *(*objects, "Serves after, s", "At most, s", "Release"),
+        ),
+    )
+    by_kind = _grid(
+        "By kind of objects, over all cuts; without controls",
+        kinds,
+        ("Layout", "API", "Object", "Written", *objects),
+    )
+    brief = _grid(
+        "",
+        [*stores, *controls],
+        ("Layout", "Verdict", "Cuts", "Served after", "Acknowledged", *names, "Serves after, s"),
+    )
     sentences = [layout.sentence for layout in tried]
     parts = (
         Part(
@@ -415,116 +461,41 @@ def durability_section(tried: Sequence[LayoutDurability]) -> Section:
             "what was left. Then every object with an acknowledged write or deletion was read and "
             "looked for in listings.",
             sentences=sentences,
-            grids=(_layouts(stores, seen),),
+            grids=(by_layout,),
             foot=f"No object was {listed(unseen, 'or')}." if unseen and stores else "",
         ),
         Part(chart="power-cuts" if stores else ""),
-        Part("By API, size and way of writing", grids=(_kinds(tried, seen),), folded=True),
+        Part("By API, size and way of writing", grids=(by_kind,), folded=True),
         _examples(tried),
         Part("Cuts after which a store did not serve", sentences=failures),
-        Part(
-            "The controls",
-            text="The same stores with syncs that keep nothing during the load: they must lose "
-            "objects. What they lose says nothing about a layout; where a control loses nothing, "
-            "no layout is proven to keep anything.",
-            grids=(_controls(controls, seen),),
-            chart="power-cut-controls" if controls else "",
-        ),
     )
     title = "What survives a power cut"
-    return Section("durability", title, parts, [*sentences, *failures], (_brief(tried),))
+    return Section("durability", title, parts, [*sentences, *failures], (brief,))
 
 
-def _seen(tried: Sequence[LayoutDurability], always: Sequence[Finding]) -> list[Finding]:
-    """The findings that have a column."""
-    every = [series for layout in tried for series in (layout.store, layout.control)]
-    return [
-        finding
-        for finding in FINDINGS
-        if finding in always or any(series.count(finding) for series in every)
-    ]
-
-
-def _brief(tried: Sequence[LayoutDurability]) -> Grid:
-    seen = _seen(tried, ("lost",))
-    names = [FINDING_WORDS[finding] for finding in seen]
-    head = ("layout", "verdict", "cuts", "served", "objects", *names, "serves s")
-    series = [(each.layout, each.judgement.replace("-", " "), each.store) for each in tried]
-    series += [
-        (f"{each.layout}, control", "lost" if each.control.losing else "lost nothing", each.control)
-        for each in tried
-        if each.control.made
-    ]
-    lines = [
-        (
-            *(name, verdict, str(cuts.made), str(cuts.served), f"{cuts.acknowledged:,}"),
-            *(f"{cuts.count(finding):,}" for finding in seen),
-            UNKNOWN if cuts.serves_s is None else show_figure(cuts.serves_s[0], 2),
-        )
-        for name, verdict, cuts in series
-    ]
-    return Grid("", head, lines, range(2, len(head)))
-
-
-def _layouts(tried: Sequence[LayoutDurability], seen: Sequence[Finding]) -> Grid:
-    ends = ("Serves after, s", "At most, s", "Release")
-    head = ("Layout", "Verdict", "Cuts that may lose", "Cuts", "Served after", *_heads(seen), *ends)
-    lines = [
-        (
-            layout.layout,
-            layout.judgement.replace("-", " "),
-            layout.share_words or UNKNOWN,
-            *(str(layout.store.made), str(layout.store.served)),
-            *_counts(layout.store, seen),
-            *(show_figure(value, 2) for value in layout.store.serves_s or (None, None)),
-            layout.release or UNKNOWN,
-        )
-        for layout in tried
-    ]
-    caption = (
-        "By layout. Objects are over all cuts, and count once at each; cuts that may lose: the "
-        "95 % interval of their share"
-    )
-    return Grid(caption, head, lines, range(2, len(head) - 1))
-
-
-def _controls(tried: Sequence[LayoutDurability], seen: Sequence[Finding]) -> Grid:
-    head = ("Layout", "Cuts", "Cuts that lost", "Served after", *_heads(seen))
-    lines = [
-        (
-            layout.layout,
-            *map(str, (layout.control.made, layout.control.losing, layout.control.served)),
-            *_counts(layout.control, seen),
-        )
-        for layout in tried
-    ]
-    caption = "Controls: the syncs of the store keep nothing"
-    return Grid(caption, head, lines, range(1, len(head)))
-
-
-def _kinds(tried: Sequence[LayoutDurability], seen: Sequence[Finding]) -> Grid:
-    head = ("Layout", "API", "Object", "Written", *_heads(seen))
-    lines = [
-        (layout.layout, api, show_bytes(size_bytes), _WAYS[way], *_counts(series, seen))
-        for layout in tried
-        for (api, size_bytes, way), series in layout.store.kinds.items()
-    ]
-    caption = "By kind of objects, over all cuts; without controls"
-    return Grid(caption, head, lines, (2, *range(4, len(head))))
-
-
-def _heads(seen: Sequence[Finding]) -> tuple[str, ...]:
-    names = [upper(FINDING_WORDS[finding]) for finding in seen]
-    return ("Acknowledged", "Of one cut", "Deleted", *names)
-
-
-def _counts(series: CutSeries, seen: Sequence[Finding]) -> Iterator[str]:
-    for count in (series.acknowledged, series.most_acknowledged, series.deleted):
-        yield f"{count:,}"
+def _cells(name: str, series: CutSeries, seen: Sequence[Finding]) -> dict[str, str]:
+    """What the tables say of a series, by their heads."""
+    cells = {
+        "Layout": name,
+        "Cuts": str(series.made),
+        "Cuts that lost": str(series.losing),
+        "Served after": str(series.served),
+        "Acknowledged": f"{series.acknowledged:,}",
+        "Of one cut": f"{series.most_acknowledged:,}",
+        "Deleted": f"{series.deleted:,}",
+    }
     for finding in seen:
-        objects = series.count(finding)
-        cuts = counted(series.cuts_with(finding), "cut")
-        yield f"{objects:,} in {cuts}" if objects else "0"
+        objects, cuts = series.count(finding), counted(series.cuts_with(finding), "cut")
+        cells[upper(FINDING_WORDS[finding])] = f"{objects:,} in {cuts}" if objects else "0"
+    times = map(show_figure, series.serves_s, (2, 2))
+    return cells | dict(zip(("Serves after, s", "At most, s"), times, strict=True))
+
+
+def _grid(caption: str, lines: Sequence[Mapping[str, str]], heads: Sequence[str]) -> Grid:
+    numbers = [place for place, head in enumerate(heads) if head not in _TEXTS]
+    return Grid(
+        caption, heads, [[cells.get(head, "") for head in heads] for cells in lines], numbers
+    )
 
 
 def _examples(tried: Sequence[LayoutDurability]) -> Part:
@@ -552,47 +523,26 @@ _NONE: Final = 0.5
 
 
 def power_cut_charts(source: ChartSource) -> tuple[Chart, ...]:
-    """The charts of a run in which power was cut, of stores and of controls; else none."""
-    tried = durability(source.data)
-    stores = {layout.layout: layout.store for layout in tried if layout.store.made}
-    controls = {f"{each.layout}, control": each.control for each in tried if each.control.made}
-    charts = []
-    if stores:
-        charts.append(
-            Chart(
-                key="power-cuts",
-                title="Objects lost, by power cut",
-                finding=upper(power_words(each.mark for each in tried if each.store.made)),
-                caption="Each mark is a cut, at its second of the load. ×: acknowledged objects "
-                "that were lost, torn, wrong, stale, back or unreadable. Rings: objects that "
-                "listings have wrong. Dots at the foot: cuts that lost nothing.",
-                panels=_panels(stores),
-                section="durability",
-                layouts=source.layouts,
-            )
-        )
-    if controls:
-        each = ", ".join(
-            f"{name.removesuffix(', control')} in {series.among(series.losing)}"
-            for name, series in controls.items()
-        )
-        charts.append(
-            Chart(
-                key="power-cut-controls",
-                title="Objects lost by the controls, by power cut",
-                finding=f"Controls must lose writes, and did: {each}",
-                caption="No results of layouts: the same stores with syncs that keep nothing "
-                "during the load. Marks as in the chart of power cuts.",
-                panels=_panels(controls),
-                section="durability",
-                layouts=source.layouts,
-            )
-        )
-    return tuple(charts)
+    """The chart of a run in which power was cut, without controls; else none."""
+    tried = [layout for layout in durability(source.data) if layout.store.made]
+    if not tried:
+        return ()
+    chart = Chart(
+        key="power-cuts",
+        title="Objects lost, by power cut",
+        finding=upper(power_words(layout.mark for layout in tried)),
+        caption="Each mark is a cut, at its second of the load. ×: acknowledged objects that were "
+        "lost, torn, wrong, stale, back or unreadable. Rings: objects that listings have wrong. "
+        "Dots at the foot: cuts that lost nothing.",
+        panels=_panels(tried),
+        section="durability",
+        layouts=source.layouts,
+    )
+    return (chart,)
 
 
-def _panels(series: Mapping[str, CutSeries]) -> tuple[Panel, ...]:
-    rows = {title: list(map(_row, cuts.cuts)) for title, cuts in series.items()}
+def _panels(tried: Sequence[LayoutDurability]) -> tuple[Panel, ...]:
+    rows = {layout.layout: list(map(_row, layout.store.cuts)) for layout in tried}
     every = [row for own in rows.values() for row in own]
     last = max(row["at_s"] for row in every)
     most = max(row[name] for row in every for name in ("lost", "wrong_in_listings"))
@@ -609,13 +559,13 @@ def _panels(series: Mapping[str, CutSeries]) -> tuple[Panel, ...]:
     }
     return tuple(
         Panel(
-            key=title.replace(", ", "-"),
-            title=title,
-            finding=f"lost writes in {cuts.among(cuts.losing)}",
-            rows=rows[title],
+            key=layout.layout,
+            title=layout.layout,
+            finding=f"lost writes in {layout.store.among(layout.store.losing)}",
+            rows=rows[layout.layout],
             spec=spec,
         )
-        for title, cuts in series.items()
+        for layout in tried
     )
 
 
@@ -648,7 +598,7 @@ def durability_topic(data: RunData) -> Topic | None:
     slide = Slide(
         title=answer,
         caveat=f"Such cuts that lose something (95 %): {listed(shares)}" if shares else "",
-        table=table_of(head, map(_cells, tried)),
+        table=table_of(head, map(_slide_line, tried)),
         foot="Acknowledged: objects, each counted once at every cut. The control has syncs that "
         "keep nothing, and must lose writes.",
         notes=tuple(layout.sentence for layout in tried),
@@ -657,14 +607,14 @@ def durability_topic(data: RunData) -> Topic | None:
     return Topic(question=question, answer=answer, slides=(slide,))
 
 
-def _cells(layout: LayoutDurability) -> list[str | SlideCell]:
+def _slide_line(layout: LayoutDurability) -> list[str | SlideCell]:
     store, control, lost = layout.store, layout.control, bool(layout.loss)
     return [
         layout.layout,
         SlideCell(layout.mark.count, bold=lost, ink=SLIDE_BAD if lost else INK),
         f"{store.acknowledged:,}",
         f"{store.count(*LISTINGS):,}",
-        "did not" if store.serves_s is None else f"{show_figure(store.serves_s[0], 2)} s",
+        f"{show_figure(store.serves_s[0], 2)} s" if store.served else "did not",
         f"{control.losing} of {control.made}" if control.made else "not run",
     ]
 

@@ -34,7 +34,7 @@ from weighbridge.results.show.chart_source import ChartKind, ChartSource
 from weighbridge.results.show.charts.bars import bar_panel
 from weighbridge.results.show.feature import Feature
 from weighbridge.results.show.section import Grid, Part, Section
-from weighbridge.results.show.slide import Point, Slide, Topic, bar_chart, table_of
+from weighbridge.results.show.slide import Point, Slide, Topic, bar_chart
 from weighbridge.suites import Api, DriverName, Workload
 
 _DEPLOYED: Final = ("machine busy", "reads uneven")
@@ -124,37 +124,17 @@ class Found:
         return tuple(_sentence(self.bound, kind) for kind in self.kinds)
 
 
-RATE_HEAD: Final = (
-    *("Requests", "Layout", "Connections", "Requests/s", "From", "To", "Latency, ms"),
-    *("Repeats", "Steps", "Notes"),
-)
-
-
-def rate_lines(found: Found) -> tuple[tuple[str, ...], ...]:
-    """The answers as lines of a table with `RATE_HEAD`."""
-    return tuple(
-        (
-            kind.about,
-            rate.layout,
-            str(rate.connections),
-            rate.figure,
-            show_figure(rate.low_per_s),
-            show_figure(rate.high_per_s),
-            show_figure(rate.latency_ms),
-            str(rate.repeats),
-            str(rate.steps),
-            "; ".join(
-                (
-                    *([rate.words] if rate.rate_per_s is None else []),
-                    *(f"not comparable: {words}" for words in rate.condemned),
-                    *rate.notes,
-                    *([rate.power.words] if rate.power is not None else []),
-                )
-            ),
-        )
-        for kind in found.kinds
-        for rate in kind.rates
-    )
+def rates_grid(found: Found) -> Grid:
+    """The answers as a table; the sentences have the notes."""
+    rates = [(kind.about, rate) for kind in found.kinds for rate in kind.rates]
+    head = ("Requests", "Layout", "Connections", "Requests/s", "From", "To", "Latency, ms")
+    lines = []
+    for about, rate in rates:
+        figures = map(show_figure, (rate.low_per_s, rate.high_per_s, rate.latency_ms))
+        counts = (str(rate.repeats), str(rate.steps))
+        lines.append((about, rate.layout, str(rate.connections), rate.figure, *figures, *counts))
+    bad = [number for number, (_, rate) in enumerate(rates) if rate.condemned]
+    return Grid("", (*head, "Repeats", "Steps"), lines, range(2, 9), bad, labels=2)
 
 
 @of_run
@@ -286,12 +266,12 @@ def _answer(
 
 def _left_out(repeats: int, served: int, missed: int) -> Iterator[Doubt]:
     unknown = repeats - served - missed
-    if missed:
-        words = f"in {missed} of {repeats} repeats no rate was served"
-        yield Doubt(what="repeats left out", grade="mild", words=words)
-    if unknown:
-        words = f"{unknown} of {repeats} repeats have no answer"
-        yield Doubt(what="repeats left out", grade="mild", words=words)
+    for count, words in (
+        (missed, f"in {missed} of {repeats} repeats no rate was served"),
+        (unknown, f"{unknown} of {repeats} repeats have no answer"),
+    ):
+        if count:
+            yield Doubt(what="repeats left out", grade="mild", words=words)
 
 
 def _reasons(key: StepKey, search: RateSearch | None, lost: Mapping[StepKey, str]) -> Iterator[str]:
@@ -431,13 +411,8 @@ def _topic(data: RunData) -> Topic | None:
     bound = str(found.bound)
     sentences = zip(found.kinds, found.sentences, strict=True)
     slides = tuple(_rates(kind, bound, sentence) for kind, sentence in sentences)
-    table = table_of(RATE_HEAD, rate_lines(found))
-    return Topic(
-        question=f"Which rate does each serve within {bound}?",
-        answer=slides[0].title,
-        slides=slides,
-        backup=(Slide(title=f"Rates within {bound}", labels=2, table=table),),
-    )
+    question = f"Which rate does each serve within {bound}?"
+    return Topic(question=question, answer=slides[0].title, slides=slides)
 
 
 def _rates(kind: FoundKind, bound: str, sentence: str) -> Slide:
@@ -469,21 +444,15 @@ def _sections(data: RunData) -> Iterator[Section]:
     found = highest_rates(data)
     if found is None:
         return
-    grid = Grid(
+    brief = rates_grid(found)
+    caption = (
         "Requests sent at a constant rate, by bisection. The most that is served lies between the "
         "two rates: the first was served, the second was not; over repeats they are the ends of "
-        "the 95 % interval.",
-        RATE_HEAD,
-        rate_lines(found),
-        range(2, len(RATE_HEAD) - 1),
-    )
-    # The sentences have the notes.
-    brief = Grid(
-        "", RATE_HEAD[:-1], [line[:-1] for line in grid.lines], range(2, len(RATE_HEAD)), labels=2
+        "the 95 % interval."
     )
     part = Part(
         sentences=found.sentences,
-        grids=(grid,),
+        grids=(replace(brief, caption=caption),),
         foot="The sentences below are of the closed loop before each search.",
     )
     title = f"The highest rates within {found.bound}"

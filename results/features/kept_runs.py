@@ -7,10 +7,9 @@ it was judged last. Beside that the file has the tables of the history, for anyb
 from __future__ import annotations
 
 import hashlib
-import os
 import stat
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -78,19 +77,13 @@ def history_database(path: Path) -> Iterator[DuckDBPyConnection]:
 
 def _make_kept(connection: DuckDBPyConnection, path: Path) -> None:
     # A view, or a column that is computed, may take for ever to read.
+    tables = "SELECT schema_name, table_name, sql FROM duckdb_tables() WHERE table_name = 'kept'"
     with database() as plain:
         plain.execute(_KEPT)
-        expected = _tables(plain)
+        expected = plain.execute(tables).fetchall()
     connection.execute(_KEPT)
-    if not set(expected) <= set(_tables(connection)):
+    if not set(expected) <= set(connection.execute(tables).fetchall()):
         raise UsageError(f"{path}: another program made its table of kept runs", advice=_ADVICE)
-
-
-def _tables(connection: DuckDBPyConnection) -> list[tuple[str, ...]]:
-    """Schema, name and definition of each table named `kept`."""
-    return connection.execute(
-        "SELECT schema_name, table_name, sql FROM duckdb_tables() WHERE table_name = 'kept'"
-    ).fetchall()
 
 
 def keep_runs(connection: DuckDBPyConnection, folders: Iterable[Path], version: str) -> KeptRuns:
@@ -187,16 +180,11 @@ def _state(folder: Path, version: str) -> str:
     """A checksum of the names, sizes and times of a run's files, and of the program's version."""
     parts = [version]
     for place in ("", "telemetry"):
-        for entry in sorted(_entries(folder / place), key=lambda one: one.name):
-            about = entry.stat(follow_symlinks=False)
+        entries: list[Path] = []
+        with suppress(OSError):
+            entries = sorted((folder / place).iterdir())
+        for entry in entries:
+            about = entry.lstat()
             if stat.S_ISREG(about.st_mode):
                 parts.append(f"{place}/{entry.name} {about.st_size} {about.st_mtime_ns}")
     return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
-
-
-def _entries(folder: Path) -> Sequence[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except OSError:
-        return ()

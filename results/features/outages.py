@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import groupby
+from itertools import groupby, pairwise
 from statistics import mean, median
 from typing import Any, Final, get_args
 
@@ -127,42 +127,17 @@ class OutageRow:
         return Spread.of([figure.value for figure in each], at_least=at_least)
 
     @property
-    def error_words(self) -> str:
-        return class_words(dict(self.errors)) or "none"
-
-    @property
     def doubts(self) -> tuple[Doubt, ...]:
         """Why its figures are in doubt, that there are few repeats included."""
         return (*self.row.doubts, *few(self.row.repeats))
 
     @property
-    def sentence(self) -> str:
-        """What was seen, without a ranking."""
+    def caveat(self) -> str:
+        """Its doubts in brief, or why nothing was seen."""
         if not self.row.used:
-            return f"{self.layout}: {'; '.join(self.row.notes) or 'not measured'}."
-        recover, stall, missed = map(self.spread, ("recover", "stall", "missed"))
-        what = "; ".join(self.what) if len(self.what) < 3 else _fault_words(self.row)
-        back = "unknown" if recover is None else f"after {recover.words} s"
-        text = f"{self.layout} ({what}): back at 90 % of its rate"
-        if recover is not None and recover.most <= 1 and not recover.at_least:
-            # No complete second was below.
-            words = [f"{text} within a second"]
-        else:
-            words = [f"{text}{':' * (recover is None)} {back}"]
-        longest = ": unknown" if stall is None else f" {stall.words} s"
-        words.append(f"longest stall of a worker{longest}")
-        if missed is not None:
-            words.append(f"{missed.words} s of work missed")
-        failed = sum(self.errors.values())
-        words.append(f"{counted(failed, 'error')}" + (f" ({self.error_words})" if failed else ""))
-        if self.noticed_s is not None:
-            words.append(f"{self.noticed_by} noticed after {self.noticed_s.words} s")
-        if self.clean_s is not None:
-            words.append(f"complete {self.clean_s.words} s after the return")
-        valid = "" if self.row.valid else ", none of them valid"
-        words.append(f"seen in {counted(self.row.repeats, 'repeat')}{valid}")
-        words += [doubt_brief(self.doubts)] if self.doubts else []
-        return f"{'; '.join(words)}."
+            return "; ".join(self.row.notes) or "not measured"
+        valid = "" if self.row.valid else "no repeat is valid"
+        return "; ".join(filter(None, (valid, doubt_brief(self.doubts))))
 
 
 @dataclass(frozen=True)
@@ -209,8 +184,15 @@ class Outages:
         return tuple(row for kind in self.kinds for row in kind.rows)
 
     @property
+    def answers(self) -> tuple[str, ...]:
+        """The longest stalls of each kind of requests."""
+        several = len(self.kinds) > 1
+        return tuple(f"{f'{kind.about}: ' * several}{kind.headline}" for kind in self.kinds)
+
+    @property
     def sentences(self) -> tuple[str, ...]:
-        texts = [f"{upper(kind.about)}: {row.sentence}" for kind in self.kinds for row in kind.rows]
+        """The answers, and how layouts compare."""
+        texts = [f"{upper(answer)}." for answer in self.answers]
         if self.comparison is None:
             return tuple(texts)
         cells = [cell for cell in self.comparison.effects if cell.workers is not None]
@@ -324,29 +306,20 @@ def _traffic(
     watched: Sequence[tuple[Times, Telemetry]],
 ) -> tuple[float | None, float | None, float | None]:
     """Means over the repeats that were watched."""
-    before, away, back = [], [], []
+    rates: tuple[list[float | None], ...] = ([], [], [])
     for when, telemetry in watched:
-        ends = [each.at_s for each in telemetry.hosts if each.phase == "measure"]
-        end_s = max(ends, default=0.0)
-        back_s = end_s if when.back_s is None else when.back_s
-        before.append(_sent_mb_s(telemetry, 0.0, when.fault_s))
-        away.append(_sent_mb_s(telemetry, when.fault_s, back_s))
-        back.append(_sent_mb_s(telemetry, back_s, end_s))
-    return _known_mean(before), _known_mean(away), _known_mean(back)
-
-
-def _sent_mb_s(telemetry: Telemetry, from_s: float, to_s: float) -> float | None:
-    if to_s - from_s < 1:
-        return None
-    total = sum(
-        each.sent_bytes or 0
-        for each in telemetry.hosts
-        if each.phase == "measure"
-        and each.tier in STORING
-        and each.at_s - each.span_s >= from_s
-        and each.at_s <= to_s
-    )
-    return total / 1e6 / (to_s - from_s)
+        measured = [each for each in telemetry.hosts if each.phase == "measure"]
+        end_s = max((each.at_s for each in measured), default=0.0)
+        moments = (0.0, when.fault_s, end_s if when.back_s is None else when.back_s, end_s)
+        for of_span, (from_s, to_s) in zip(rates, pairwise(moments), strict=True):
+            sent = sum(
+                each.sent_bytes or 0
+                for each in measured
+                if each.tier in STORING and each.at_s - each.span_s >= from_s and each.at_s <= to_s
+            )
+            of_span.append(None if to_s - from_s < 1 else sent / 1e6 / (to_s - from_s))
+    before, away, back = map(_known_mean, rates)
+    return before, away, back
 
 
 def _known_mean(values: Sequence[float | None]) -> float | None:
@@ -389,6 +362,8 @@ def _line(kind: OutageKind, outage: OutageRow) -> Line:
         ends = (None,) * 3 if spread is None else (spread.middle, spread.least, spread.most)
         cells[name], cells[f"least_{name}"], cells[f"most_{name}"] = ends
         texts[name] = UNKNOWN if spread is None else spread.words
+    if outage.noticed_s is not None:
+        texts["noticed_s"] += f" ({outage.noticed_by})"
     before, away, back = outage.traffic_mb_s
     texts["sent_before_mb_s"] = " → ".join(map(show_figure, outage.traffic_mb_s))
     return line(
@@ -399,9 +374,9 @@ def _line(kind: OutageKind, outage: OutageRow) -> Line:
         sent_before_mb_s=before,
         sent_away_mb_s=away,
         sent_back_mb_s=back,
-        errors=outage.error_words,
+        errors=class_words(dict(outage.errors)) or "none",
         doubts=doubt_texts(outage.doubts),
-    ).showing({**texts, "doubts": doubt_brief(outage.doubts)})
+    ).showing({**texts, "doubts": outage.caveat})
 
 
 OUTAGES: Final = Table(
@@ -449,18 +424,18 @@ def outage_sections(data: RunData) -> Iterator[Section]:
     settings = {
         (row.layout, name): value for row in broken.rows for name, value in row.settings.items()
     }
+    grid = grid_of(
+        "Medians over the repeats, with their range. Times count from the fault, or from the "
+        "return for what follows it; a time of at most 1 s means that no complete second was "
+        "below. Noticed: until the store, or the front, said that a part is missing. Complete "
+        "again: until the store had all of its parts and copies. Sent by stores: over the network, "
+        "before the fault, until the return, after it, the load’s own part included.",
+        OUTAGES.of_runs([data]),
+    )
     part = Part(
         sentences=broken.sentences,
         grids=(
-            grid_of(
-                "Medians over the repeats, with their range. Times count from the fault, or from "
-                "the return for what follows it; a time of at most 1 s means that no complete "
-                "second was below. Noticed: until the store, or the front, said that a part is "
-                "missing. Complete again: until the store had all of its parts and copies. Sent by "
-                "stores: over the network, before the fault, until the return, after it, the "
-                "load’s own part included.",
-                OUTAGES.of_runs([data]),
-            ),
+            grid,
             Grid(
                 "What decides how a layout meets a fault, as its daemons or files have it",
                 ("Layout", "Setting", "Value"),
@@ -472,7 +447,9 @@ def outage_sections(data: RunData) -> Iterator[Section]:
         "moments.",
     )
     if broken.kinds:
-        yield Section("outages", "While something is broken", (part,), broken.sentences, first=True)
+        brief = replace(grid, caption="")
+        title, said = "While something is broken", broken.sentences
+        yield Section("outages", title, (part,), said, (brief,), first=True)
 
 
 def outage_signs(data: RunData) -> tuple[TrustSign, ...]:
@@ -637,28 +614,19 @@ def _slide(kind: OutageKind) -> Slide:
                 ends = (spread.middle, spread.least, spread.most)
                 bars.append(Point(row.layout, *ends, spread.words, row.layout))
         charts += [bar_chart(title, bars)] if bars else []
-    sentences = tuple(row.sentence for row in kind.rows)
+    unseen = [f"{row.layout}: {row.caveat}." for row in kind.rows if not row.row.used]
     return Slide(
         title=kind.title,
         caveat=upper(kind.doubt(kind.rows)),
         lead=upper(kind.about),
         charts=tuple(charts),
-        lines=() if charts else sentences,
+        lines=tuple(unseen),
         foot="Bars: median; whiskers: lowest and highest repeat.",
-        notes=sentences,
     )
 
 
-def outage_answer(data: RunData) -> str:
-    """The longest stalls; empty where nothing died."""
-    kinds = outages(data).kinds
-    if len(kinds) == 1:
-        return kinds[0].headline
-    return "; ".join(f"{kind.about}: {kind.headline}" for kind in kinds)
-
-
 FEATURE: Final = Feature(
-    answer=outage_answer,
+    answer=lambda data: "; ".join(outages(data).answers),
     tables=(OUTAGES,),
     charts={"outages": ChartKind(outage_charts)},
     sections=outage_sections,

@@ -327,7 +327,7 @@ _OWN: Final = (
         group="rate",
         over_repeats=_MEAN,
         paper=True,
-        terminal="bandwidth",
+        terminal="MB/s",
     ),
     _percentile(50, paper=True, terminal="p50 ms"),
     _percentile(90, paper=True, terminal="p90 ms", better="less", bound="p90_ratio"),

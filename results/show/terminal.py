@@ -18,11 +18,14 @@ from rich.table import Table
 from rich.text import Text
 
 from weighbridge.common.escaping import as_started, escape_controls
+from weighbridge.results.show.section import Grid
 
 WIDTH_ELSEWHERE = 120
 """Characters in a line where there is no terminal (a pipe, a log) and $COLUMNS is not set."""
 
 
+WHOLE: Final = 20
+"""Characters up to which the cells of a table are not broken between words."""
 _BETWEEN: Final = 2
 _AROUND: Final = 3
 """Spaces that a column takes at most beside its text."""
@@ -141,20 +144,20 @@ def print_table(
     console.print(table)
 
 
-def print_grid(
-    console: Console,
-    head: Sequence[str],
-    lines: Sequence[Sequence[str]],
-    *,
-    labels: int,
-    left: Collection[str] = (),
-) -> None:
-    """Print a table of cells that are markup, with no word of it broken. One that is too wide
-    becomes several, each with the first `labels` columns, which are one line high where that leaves
-    half of the width to the others. Labels, and columns named in `left`, are left-aligned; the
-    others right-aligned.
+def print_grid(console: Console, grid: Grid) -> None:
+    """Print a table with no word of it broken. One that is too wide becomes several, each with its
+    first `labels` columns, which are one line high where that leaves half of the width to the
+    others. Lines with the same first cell are a group, and lines that are `bad` are dim.
     """
-    spans = [_span([title, *(line[n] for line in lines)]) for n, title in enumerate(head)]
+    head = [*map(escape, grid.head)]
+    lines = [[*map(escape, line)] for line in grid.lines]
+    firsts = [line[0] for line in lines]
+    labels = grid.labels
+    spans = []
+    for n, title in enumerate(head):
+        cells = [line[n] for line in lines]
+        (word, most), (_, cell) = _span([title, *cells]), _span(cells)
+        spans.append((max(word, cell) if cell <= WHOLE else word, most))
     if sum(most for _, most in spans[:labels]) <= console.width // 2:
         spans[:labels] = [(most, most) for _, most in spans[:labels]]
     for place, part in enumerate(_parts(spans, labels, console.width)):
@@ -162,10 +165,12 @@ def print_grid(
         widths = _widths([spans[n] for n in chosen], console.width)
         table = new_table(show_edge=False, pad_edge=False)
         for n, width in zip(chosen, widths, strict=True):
-            on_the_left = n < labels or head[n] in left
-            table.add_column(head[n], justify="left" if on_the_left else "right", width=width)
-        for line in lines:
-            table.add_row(*(line[n] for n in chosen))
+            table.add_column(head[n], justify="right" if n in grid.numbers else "left", width=width)
+        for number, line in enumerate(lines):
+            if number and firsts[number] != firsts[number - 1] and len({*firsts}) < len(firsts):
+                table.add_section()
+            style = "dim italic" if number in grid.bad else ""
+            table.add_row(*(line[n] for n in chosen), style=style)
         if place:
             console.print()
         console.print(table)

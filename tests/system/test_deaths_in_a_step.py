@@ -254,7 +254,7 @@ def test_one_radosgw_of_two_dies_behind_haproxy_which_notices_it_and_has_it_back
     assert len(one.services) == 1
     assert "radosgw" in one.services[0]
     # By its checks, every 2 s, of which three must fail: long before it is back.
-    assert "HAProxy noticed after" in page
+    assert "(HAProxy)" in page
 
 
 @pytest.mark.test_all

@@ -14,6 +14,7 @@ from weighbridge.conductor.time_estimate import TimeEstimate
 from weighbridge.display import LiveDisplay, PlainDisplay, display_for
 from weighbridge.drivers.protocol import Progress
 from weighbridge.results.run.step import StepKey, StepResult
+from weighbridge.results.show.section import Grid
 from weighbridge.results.show.terminal import InertConsole, new_table, print_grid, print_line
 
 TEXT = (
@@ -55,7 +56,7 @@ HEAD = (
 LINES = tuple(
     (
         f"{n} (study: {n * 32})",
-        *("59.1", "not ranked", "[bold]1,234[/]") * 2,
+        *("59.1", "not ranked", "[bold]1,234") * 2,
         f"rgw-apache-fastcgi, {n}",
     )
     for n in (1, 16)
@@ -65,7 +66,7 @@ LINES = tuple(
 @pytest.mark.parametrize("width", [40, 80, 120, 200])
 def test_tables_break_no_word_and_have_their_labels_in_each_part(width: int) -> None:
     screen = io.StringIO()
-    print_grid(InertConsole(width=width, file=screen), HEAD, LINES, labels=1, left=("beside",))
+    print_grid(InertConsole(width=width, file=screen), Grid("", HEAD, LINES, range(1, 7)))
     lines = screen.getvalue().splitlines()
     assert max(len(line.rstrip()) for line in lines) <= width
     shown = screen.getvalue().split()
@@ -76,7 +77,7 @@ def test_tables_break_no_word_and_have_their_labels_in_each_part(width: int) -> 
         ("Swift-Native", 3),
         ("Workers", parts),
         ("rgw-apache-fastcgi,", 2),
-        ("1,234", 4),
+        ("[bold]1,234", 4),
         ("beside", 1),
         ("(study:", 2 * parts),
     ):
@@ -85,7 +86,7 @@ def test_tables_break_no_word_and_have_their_labels_in_each_part(width: int) -> 
 
 def test_a_table_of_labels_alone_is_one() -> None:
     screen = io.StringIO()
-    print_grid(InertConsole(width=80, file=screen), ["a", "b"], [["1", "2"]], labels=2)
+    print_grid(InertConsole(width=80, file=screen), Grid("", ["a", "b"], [["1", "2"]], labels=2))
     lines = [line.split() for line in screen.getvalue().splitlines()[::2]]
     assert lines == [["a", "b"], ["1", "2"]]
 

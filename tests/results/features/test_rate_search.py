@@ -87,19 +87,15 @@ def test_a_capacity_is_enclosed_and_confirmed_and_a_near_one_to_5_per_cent(capac
         assert len(search.trials) == MOST_AT_A_RATE
 
 
-def test_a_bound_that_no_rate_meets_ends_at_the_lowest_rate_that_a_step_can_judge() -> None:
+def test_a_bound_that_every_rate_misses_or_none_has_one_end() -> None:
     search = ended(serving(0.0), least_per_s=20.0)
     assert (search.low, search.high) == (None, 20.0)
     assert [one.rate_per_s for one in search.trials].count(20.0) == 2
     search = ended(serving(0.0), start_per_s=10.0, least_per_s=50.0)
-    assert {one.rate_per_s for one in search.trials} == {50.0}
-
-
-def test_a_bound_that_no_rate_misses_has_no_upper_end() -> None:
+    assert {one.rate_per_s for one in search.trials} == {50.0}, "the lowest that a step can judge"
     search = ended(serving(math.inf))
-    assert search.high is None
+    assert (search.high, search.confirmed) == (None, True)
     assert present(search.low) > 10_000
-    assert search.confirmed
 
 
 @pytest.mark.parametrize("capacity", [950.0, 800.0, 600.0])
@@ -117,34 +113,27 @@ def first(verdict: str, capacity_per_s: float) -> RateSearch:
     return ended(lambda rate: trial(rate, next(given, real(rate).verdict), "by chance"))
 
 
-def test_one_failure_by_chance_does_not_set_the_answer() -> None:
-    """The answer of such a search may be wide, and encloses the capacity."""
+def test_one_step_by_chance_does_not_set_the_answer() -> None:
+    """The answer after a failure by chance may be wide, and encloses the capacity."""
     search = first("not served", 950.0)
     assert present(search.low) >= 690
     at_first = search.trials[0].rate_per_s
     again = [one.verdict for one in search.trials if one.rate_per_s == at_first]
     assert again[0] == "not served"
     assert len(again) > 1
-
-
-def test_one_success_by_chance_is_not_confirmed_and_the_search_goes_on_below_it() -> None:
     search = first("served", 800.0)
     assert search.trials[0].verdict == "served"
     assert search.trials[0].rate_per_s > 800
-    assert search.low is None or search.low <= 800
+    assert search.low is None or search.low <= 800, "it was not confirmed"
 
 
-def test_a_step_that_says_nothing_is_repeated_once_at_the_same_rate_and_is_no_evidence() -> None:
+def test_a_step_that_says_nothing_is_repeated_once_and_is_no_evidence() -> None:
     search = first("cannot tell", 900.0)
     assert search.trials[0].rate_per_s == search.trials[1].rate_per_s
     assert search.blocked is None
     assert present(search.low) <= 900
-
-
-def test_two_steps_that_say_nothing_end_the_search_without_an_answer() -> None:
     search = ended(lambda rate: trial(rate, "cannot tell", "the driver was saturated"))
-    assert len(search.trials) == 2
-    assert (search.low, search.high) == (None, None)
+    assert (len(search.trials), search.low, search.high) == (2, None, None)
     assert present(search.blocked).why == "the driver was saturated"
 
 
@@ -250,11 +239,8 @@ def test_a_rate_served_has_its_latency_and_what_is_doubtful_about_it() -> None:
 
 
 def test_the_upper_end_of_an_interval_decides() -> None:
-    few: dict[str, Any] = {
-        "window_s": 1.0,
-        "spread": 0.3,
-        "workers": 4,
-    }  # 100 samples: p90 has an interval
+    # 100 samples: p90 has an interval.
+    few: dict[str, Any] = {"window_s": 1.0, "spread": 0.3, "workers": 4}
     loose = judged(begun=100, bound=LatencyBound(metric="p90", most_ms=200.0), **few)
     assert loose.verdict == "served"
     close = judged(

@@ -188,7 +188,7 @@ def test_what_stalls_in_all_repeats_does_not_pass_unless_it_did_so_in_a(
 ) -> None:
     stalling = slowed(run_folder, tmp_path / "b", range(5))
     said = judged(4, run_folder, stalling, *earlier)
-    assert "comparable in A and not in B: swift (B), small-read, 32 workers: " in said
+    assert "comparable in A and not in B: swift (B), 1 MB reads of small-read, 32 workers: " in said
     assert "Provisional or not comparable: 2 comparisons that A has" in said
     assert "cannot be compared with 32 workers" in said
     assert "not comparable" in judged(0, stalling, run_folder, *earlier)
@@ -346,7 +346,7 @@ def test_what_could_not_be_judged_is_skipped_and_the_verdict_an_error(
     swift = "swift (B) vs swift (A): throughput of 1 MB reads at"
     assert found[f"{swift} 32 workers"] == "skipped"
     assert found["weighbridge compare-runs: verdict"] == "error"
-    lost = "swift (B), small-read, 32 workers: not measured"
+    lost = "swift (B), 1 MB reads of small-read, 32 workers: not measured"
     for file in ("junit.xml", "summary.md", "deep/page.html"):
         assert lost in (tmp_path / file).read_text()
     assert f"comparable in A and not in B: {lost}" in said
