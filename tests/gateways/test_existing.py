@@ -717,6 +717,27 @@ def test_an_earlier_version_of_somebody_elses_object_is_seen() -> None:
         assert found.strange == ("holiday.jpg",) * 3
 
 
+@pytest.mark.parametrize(
+    ("made", "written", "newest"),
+    [(3, "12", 3), (1, "32", 3), (1, "23", 3), (3, "", 3), (1, "2?", None), (1, "?2", None)],
+)
+def test_a_bucket_is_as_young_as_the_youngest_in_it(
+    made: int, written: str, newest: int | None
+) -> None:
+    """By days; a time that cannot be read counts as now, so that nothing is deleted by it."""
+    times = "".join(
+        f"<Contents><Key>object-{at}</Key><LastModified>2026-01-0{day}</LastModified></Contents>"
+        for at, day in enumerate(written)
+    )
+    page = f"<ListBucketResult>{times}</ListBucketResult>".encode()
+    with Server(lambda _: Response(200, page)).serving() as server:
+        made_at = datetime(2026, 1, made, tzinfo=UTC)
+        found = leftover_buckets.content(endpoint(server.url), BUCKET, made_at)
+    assert found is not None
+    expected = datetime(2026, 1, newest, tzinfo=UTC) if newest else datetime.now(UTC)
+    assert abs(found.newest - expected) < timedelta(hours=1)
+
+
 def test_an_endless_list_of_somebody_elses_objects_is_left_at_once() -> None:
     numbers = itertools.count()
 
