@@ -115,12 +115,12 @@ def judge(
     if done + failed == 0:
         faults.append(f"{cause}nothing was done inside the window")
     lone = [tally for tally in measurement.complete if tally.failed and not tally.count]
-    unserved += [f"{_lone(tally)}{why}" for tally in lone]
+    unserved += [f"no {tally.operation} succeeded ({error_words((tally,))}{why})" for tally in lone]
     if done and failed:
         share = failed / (done + failed)
-        text = f"{share:.2%} of operations failed ({error_words(measurement.complete)})"
+        text = f"{share:.2%} of operations failed ({error_words(measurement.complete)}{why})"
         if share > bounds.error_share:
-            unserved.append(f"{text}: beyond the bound of {bounds.error_share:.2%}{why}")
+            unserved.append(f"{text}: beyond the bound of {bounds.error_share:.2%}")
         else:
             notes.append(text)
     not_served = notes if may_fail else faults
@@ -218,10 +218,6 @@ def class_words(classes: Mapping[str, int]) -> str:
         f"{name}: {count}"
         for name, count in sorted(classes.items(), key=lambda item: (-item[1], item[0]))
     )
-
-
-def _lone(tally: Tally) -> str:
-    return f"no {tally.operation} succeeded ({error_words((tally,))})"
 
 
 def _called(operation: Operation) -> str:
