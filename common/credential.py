@@ -38,6 +38,9 @@ HIDDEN: Final = "***"
 """For secrets, where texts are shown."""
 SHORT: Final = 8
 """A secret with less characters is short, see `_where`."""
+_ESCAPES: Final = r"\\{1,4}"
+_AGAIN: Final = "{0,3}"
+"""Escapes of escapes; bounded, since a text of nothing else would be searched for hours."""
 _ENTITIES: Final = {**html.entities.codepoint2name, ord("'"): "apos"}
 
 
@@ -58,8 +61,13 @@ def credential(origin: str, value: str) -> str:
 
 
 def redacted(text: str, secrets: Iterable[str]) -> str:
-    """The text without the secrets, also as Python, JSON, XML, HTML, a URL or base64 write them."""
-    for secret in sorted(filter(None, set(secrets)), key=len, reverse=True):
+    """The text without the secrets, also as Python, C, JSON, XML, HTML, a URL, base64 or a hex dump
+    write them, and twice: a proxy may escape what a store has escaped.
+    """
+    found = set(filter(None, secrets))
+    # A server may take bytes of UTF-8 for letters of Latin-1.
+    found |= {secret.encode(errors="replace").decode("latin-1") for secret in found}
+    for secret in sorted(found, key=len, reverse=True):
         text = _where(secret).sub(HIDDEN, text)
     return text
 
@@ -74,7 +82,7 @@ def _where(secret: str) -> re.Pattern[str]:
         spelt = rf"""(?<='){spelt}(?=')|(?<="){spelt}(?=")|(?<=[=>]){spelt}(?!\w)"""
     elif len(secret) < SHORT:
         spelt = rf"(?<!\w){spelt}(?!\w)"
-    return re.compile("|".join([spelt, *_in_base64(secret)]))
+    return re.compile("|".join([spelt, *_in_bytes(secret)]))
 
 
 def _spellings(letter: str) -> str:
@@ -84,20 +92,23 @@ def _spellings(letter: str) -> str:
     code, octets = ord(letter), letter.encode(errors="surrogatepass")
     units = letter.encode("utf-16-be", "surrogatepass").hex("-", 2).split("-")
     entities = [f"#0*{code}", f"#x0*{code:x}", *filter(None, [_ENTITIES.get(code)])]
-    found = [f"&(?i:{one});" for one in entities]
-    found += [f"%(?i:{octets.hex('%')})", "".join(rf"\\u(?i:{unit})" for unit in units)]
-    found += [rf"\\x(?i:{code:02x})"] if code <= 0xFF else []
-    found += [rf"\\{re.escape(letter)}"] if not letter.isalnum() else []
+    found = [f"&(?i:(?:amp;){_AGAIN}{one});" for one in entities]
+    found += ["".join(f"%(?i:(?:25){_AGAIN}{one:02x})" for one in octets)]
+    found += ["".join(rf"{_ESCAPES}u(?i:{unit})" for unit in units)]
+    found += [rf"{_ESCAPES}(?:x(?i:{code:02x})|{code:03o})"] if code <= 0xFF else []
+    found += [_ESCAPES + re.escape(letter)] if not letter.isalnum() else []
     found += [r"\+"] if letter == " " else []
     return f"(?:{'|'.join([*found, re.escape(letter)])})"
 
 
-def _in_base64(secret: str) -> set[str]:
-    """Patterns of base64 with the secret after 0 to 2 bytes, as after `user:`: without the ends,
-    which depend on what is beside it. Of less than 4 bytes too little is left to be sure.
+def _in_bytes(secret: str) -> set[str]:
+    """Patterns of a hex dump, and of base64 with the secret after 0 to 2 bytes, as after `user:`:
+    without the ends, which depend on what is beside it. Of less than 4 bytes too little is left.
     """
     found = set()
     for octets in (secret.encode(errors="replace"), secret.encode("latin-1", "replace")):
+        dump = "[ :]?".join(f"{one:02x}" for one in octets)
+        found |= {dump, dump.upper()} if len(octets) >= 4 else set()
         for before in range(3) if len(octets) >= 4 else ():
             coded = base64.b64encode(bytes(before) + octets).decode()
             whole = coded[-(-before * 8 // 6) : (before + len(octets)) * 8 // 6]

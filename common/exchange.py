@@ -110,26 +110,35 @@ class Wire:
 
 @contextlib.contextmanager
 def exchanging(endpoint: Mapping[str, Any], bucket: str) -> Iterator[Exchange]:
-    """Connections to an endpoint, authenticated; paths are `/bucket...`. Raises WrongAnswer."""
+    """Connections to an endpoint, authenticated; paths are `/bucket...`. Raises WrongAnswer: of a
+    storage URL elsewhere it says so, for a report names the URL that was given.
+    """
+    given, elsewhere = urlsplit(endpoint["url"]), ""
+
+    def wire(place: SplitResult, host: str = "") -> Wire:
+        nonlocal elsewhere
+        same = (place.scheme, place.netloc) == (given.scheme, given.netloc)
+        elsewhere = "" if same else f"{_origin(endpoint)} {place.geturl()}: "
+        made = Wire(place.scheme, host + place.netloc, endpoint.get("ca_file"))
+        stack.callback(made.close)
+        with answered("connect"):
+            made.connect()
+        return made
+
     with contextlib.ExitStack() as stack:
+        try:
+            is_swift = endpoint["api"] == "swift"
+            yield _swift(endpoint, wire) if is_swift else _s3(endpoint, wire, bucket)
+        except WrongAnswer as wrong:
+            raise WrongAnswer(wrong.operation, elsewhere + wrong.what, wrong.answer) from wrong
 
-        def wire(place: SplitResult, host: str = "") -> Wire:
-            made = Wire(place.scheme, host + place.netloc, endpoint.get("ca_file"))
-            stack.callback(made.close)
-            try:
-                with answered("connect"):
-                    made.connect()
-            except WrongAnswer as wrong:
-                if place.netloc == urlsplit(endpoint["url"]).netloc:
-                    raise
-                # Swift's storage URL, which is elsewhere.
-                raise WrongAnswer("connect", f"{place.netloc}: {wrong.what}", None) from wrong
-            return made
 
-        if endpoint["api"] == "swift":
-            yield _swift(endpoint, wire)
-        else:
-            yield _s3(endpoint, wire, bucket)
+def _origin(endpoint: Mapping[str, Any]) -> str:
+    if endpoint.get("storage_url"):
+        return "`storage_url` is"
+    asks = endpoint.get("keystone")
+    of = f"Keystone's catalogue ($OS_INTERFACE {asks['interface'] or 'public'})" if asks else "auth"
+    return f"{of} has the storage URL"
 
 
 def _s3(endpoint: Mapping[str, Any], wire: Callable[..., Wire], bucket: str) -> Exchange:

@@ -533,7 +533,10 @@ class Account:
             yield from names
             if not more or not names:
                 return
-            last = names[-1]
+            if max(names) <= last:  # some stores take no `start-after`: it would never end
+                what = f"the list of bucket {bucket} does not go on after {last[:100]!r}"
+                raise DriverError(f"{self.url}: {what}")
+            last = max(names)
 
     def delete_object(self, bucket: str, name: str) -> None:
         answer = self.ask("DELETE", f"/{bucket}/{quote(name)}")

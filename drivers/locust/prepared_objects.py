@@ -515,9 +515,16 @@ class PreparedObjects:
 
         if workload.versions:
             return self._versioned(workload).delete_others(bucket, keep, report)
-        # The segments of an object of Swift's in parts are named `object-0000000000/00000001`.
-        left = [one for one in self._account.objects(bucket) if one.partition("/")[0] not in keep]
-        for gone in Pool(STRAYS_AT_ONCE).imap_unordered(partial(self._delete_one, bucket), left):
+
+        def left() -> Iterator[str]:
+            for name in self._account.objects(bucket):
+                report(deleted, failed)  # a list may be long before there is anything to delete
+                # Segments of an object of Swift's in parts: `object-0000000000/00000001`.
+                if name.partition("/")[0] not in keep:
+                    yield name
+
+        delete = partial(self._delete_one, bucket)
+        for gone in Pool(STRAYS_AT_ONCE).imap_unordered(delete, left(), maxsize=STRAYS_AT_ONCE):
             deleted, failed = deleted + gone, failed + (not gone)
             report(deleted, failed)
         return deleted, failed

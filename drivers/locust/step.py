@@ -28,6 +28,7 @@ from weighbridge.drivers.locust.worker_process import (
 )
 from weighbridge.drivers.protocol import Progress, Setup, Step
 from weighbridge.results.run.step import (
+    LAST_ERROR,
     RAN_OUT,
     ClientLoad,
     EndpointTally,
@@ -323,6 +324,9 @@ class StepRun:
         windows = self._runner.ask(CLOSE, EMPTY, CLOSE_S)
         own_cpu_s = self._runner.own_cpu_s() - own_cpu_at_open_s
         window = merged(windows)
+        # Classes do not say why: 403 is for a key, a quota, a clock.
+        if any(one.failed for one in window.tallies) and (last := self._progress().last_error):
+            self._notes.append(f"{LAST_ERROR}{last}")
         lengths_s = [one.window_s for one in windows]
         if max(lengths_s) - min(lengths_s) > SKEW_SHARE * window.window_s:
             self._notes.append(

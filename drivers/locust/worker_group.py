@@ -12,6 +12,7 @@ import gevent
 from pydantic import Field, NonNegativeFloat, NonNegativeInt
 
 from weighbridge.common import plain_xml
+from weighbridge.common.credential import redacted
 from weighbridge.common.record import Record
 from weighbridge.drivers.engine._native import Engine
 from weighbridge.drivers.locust.account import Account
@@ -101,6 +102,7 @@ class NativeWorkerGroup:
     """Workers of the native engine."""
 
     def __init__(self, setup: Setup, account: Account, workload: Workload, cpus: float) -> None:
+        self._account = account
         self._engine = Engine(
             engine_config(setup, account, workload, threads=max(1, math.ceil(cpus)))
         )
@@ -122,11 +124,15 @@ class NativeWorkerGroup:
         return int(gevent.get_hub().threadpool.apply(self._engine.stop, (timeout_s,)))
 
     def renew(self, account: Account) -> None:
+        self._account = account
         self._engine.renew_keys(account.keys)
 
     def progress(self) -> WorkerProgress:
         progress = {**json.loads(self._engine.progress()), "started": self._engine.started()}
         if said := progress["last_error"]:
+            said = redacted(
+                said, self._account.secrets
+            )  # the engine's own search is for plain ones
             status, mark, body = said.partition("<")  # of an answer in XML
             progress["last_error"] = status + plain_xml.error_words((mark + body).encode())
         return WorkerProgress.model_validate(progress)

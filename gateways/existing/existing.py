@@ -338,7 +338,12 @@ class Existing(Gateway):
         limited = any(f"\n{code}" in failed.message for code in _OF_NO_KEY)
         if failed.skewed or limited or failed.status not in _REFUSALS:
             return ""
-        part = self.settings.s3 if failed.api == "s3" else self.settings.swift
+        swift = self.settings.swift
+        refused = failed.api == "swift" and failed.status == HTTPStatus.UNAUTHORIZED
+        has_token = swift is not None and swift.token_env is None and failed.operation != "auth"
+        if refused and has_token:
+            return "The login is right: that store asks another service, or none, about its tokens."
+        part = self.settings.s3 if failed.api == "s3" else swift
         assert part is not None  # noqa: S101 - the endpoint was made from it
         used = f"The request used the credentials of {credentials.source(part)}"
         if failed.api == "s3":

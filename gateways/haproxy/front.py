@@ -319,7 +319,9 @@ class Haproxy(Front):
         return f"{asked} every {self.settings.health_interval:g} s"
 
     def _retries(self) -> str:
-        return f"{self._said(str(self.settings.retries), 'retries')} retries to connect"
+        of_requests = self._said("", "retry-on")
+        more = of_requests and f", and of requests {of_requests}"
+        return f"{self._said(str(self.settings.retries), 'retries')} retries to connect{more}"
 
     def _timeout(self, name: str) -> str:
         wait_s = getattr(self.settings.timeouts, name)

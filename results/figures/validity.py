@@ -47,7 +47,7 @@ from typing import Final
 from weighbridge.common.record import Record
 from weighbridge.results.figures.statistics import CONFIDENCE
 from weighbridge.results.run import Histogram, Measurement, Tally
-from weighbridge.results.run.step import RAN_OUT, tool_label, traits_of
+from weighbridge.results.run.step import LAST_ERROR, RAN_OUT, tool_label, traits_of
 from weighbridge.suites import TRAITS, Bounds, Operation
 
 DRIVER_CPU_SHARE: Final = 0.8
@@ -112,16 +112,14 @@ def judge(
     done = measurement.done
     failed = sum(tally.failed for tally in measurement.complete)
     cause = next((f"{note}: " for note in measurement.notes if RAN_OUT in note), "")
+    why = next((f"; {note}" for note in measurement.notes if note.startswith(LAST_ERROR)), "")
     if done + failed == 0:
         faults.append(f"{cause}nothing was done inside the window")
-    unserved += [
-        f"no {tally.operation} succeeded ({error_words((tally,))})"
-        for tally in measurement.complete
-        if tally.failed and not tally.count
-    ]
+    lone = [tally for tally in measurement.complete if tally.failed and not tally.count]
+    unserved += [f"no {tally.operation} succeeded ({error_words((tally,))}{why})" for tally in lone]
     if done and failed:
         share = failed / (done + failed)
-        text = f"{share:.2%} of operations failed ({error_words(measurement.complete)})"
+        text = f"{share:.2%} of operations failed ({error_words(measurement.complete)}{why})"
         if share > bounds.error_share:
             unserved.append(f"{text}: beyond the bound of {bounds.error_share:.2%}")
         else:

@@ -31,6 +31,8 @@ from weighbridge.suites import (
 
 RAN_OUT: Final = "objects to delete ran out"
 """How a driver's note begins when workers had none left."""
+LAST_ERROR: Final = "the last error: "
+"""How a driver's note begins that says in the target's words why requests failed."""
 
 
 SCHEMA_VERSION: Final = 1

@@ -3,6 +3,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import time
 from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any
@@ -174,6 +175,9 @@ FORMS = (
     ),
     SECRET.replace("&", "&amp;").replace("/", "&#47;").replace("+", "%2b").replace('"', "&quot;"),
     *(b64encode(f"{user}{SECRET}".encode()).decode() for user in ("", "u:", "me:", "you:")),
+    *(quote(QUOTED), quote(quote(QUOTED)), json.dumps(json.dumps(SECRET)), escape(escape(SECRET))),
+    *(SECRET.encode().hex(), SECRET.encode().hex(" "), SECRET.encode().hex(":").upper()),
+    "".join(f"\\{ord(one):03o}" for one in SECRET),
 )
 
 
@@ -198,6 +202,23 @@ def test_a_secret_is_removed_from_a_text_in_every_encoding(form: str) -> None:
     assert "planted" not in text
     assert form[8:16] not in text
     assert (text.count("***"), text[:23]) == (2, "Invalid header value b'")
+
+
+@pytest.mark.parametrize(
+    "form", [r"\u%04x", r"\x%02x", r"\%03o", "&#%d;", "&#x%X;", "%%%02X", "%c"]
+)
+def test_bytes_of_utf_8_that_a_server_takes_for_latin_1_are_removed_too(form: str) -> None:
+    secret = "pl\u00e4nted-secret"
+    text = "".join(form % one for one in secret.encode())
+    assert redacted(f"<{text}>", (secret,)) == "<***>"
+
+
+@pytest.mark.parametrize("piece", ["\\", "&amp;", "%25", "&#0", "70", "70 ", "p"])
+def test_a_text_of_nothing_but_the_beginnings_of_escapes_is_searched_in_no_time(piece: str) -> None:
+    text = piece * 100_000
+    began_s = time.process_time()
+    assert redacted(text, (SECRET,)) == text
+    assert time.process_time() - began_s < 5
 
 
 def test_of_secrets_within_each_other_the_longer_one_is_removed_first() -> None:

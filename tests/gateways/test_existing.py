@@ -188,6 +188,57 @@ def test_a_wrong_key_is_reported_with_its_source(
     assert "$ST_KEY" in error.value.advice
 
 
+CATALOGUE = "Keystone's catalogue ($OS_INTERFACE public) has the storage URL "
+
+
+@pytest.mark.parametrize(
+    ("of_catalogue", "status", "said"),
+    [
+        (
+            "http://swift.invalid/v1/AUTH_p",
+            404,
+            f"{CATALOGUE}http://swift.invalid/v1/AUTH_p: no ans",
+        ),
+        (
+            "https://{there}/v1/AUTH_p",
+            404,
+            f"{CATALOGUE}https://{{there}}/v1/AUTH_p: no answer: this",
+        ),
+        ("http://{there}/v1/AUTH_p", 404, f"{CATALOGUE}http://{{there}}/v1/AUTH_p: 200 or 201"),
+        ("http://{there}/v1/AUTH_p", 401, "The login is right: that store asks another"),
+        ("http://{here}/v1/AUTH_p", 401, "The login is right: that store asks another"),
+        ("http://{here}/v1/AUTH_p", 404, "swift make bucket at http://{here}/v3: 200 or 201"),
+    ],
+)
+def test_what_fails_at_the_storage_url_of_a_catalogue_is_not_laid_to_keystone(
+    client: ThisHost, environment: pytest.MonkeyPatch, of_catalogue: str, status: int, said: str
+) -> None:
+    for name, value in {"USERNAME": "u", "PASSWORD": KEY, "PROJECT_NAME": "p"}.items():
+        environment.setenv(f"OS_{name}", value)
+    places: dict[str, str] = {}
+
+    def keystone(request: Request) -> Response:
+        if not request.path.endswith("/auth/tokens"):
+            return store(request)
+        url = of_catalogue.format(**places)
+        place = {"url": url, "interface": "public", "region": "one", "region_id": "one", "id": "x"}
+        service = {"type": "object-store", "name": "swift", "endpoints": [place]}
+        times = {"issued_at": "2026-11-27T10:00:00Z", "expires_at": "2036-11-27T10:00:00Z"}
+        token = {"token": {**times, "catalog": [service], "user": {"name": "u"}}}
+        return Response(201, json.dumps(token).encode(), {"X-Subject-Token": "gAAA"})
+
+    def store(_: Request) -> Response:
+        return Response(status, b"")
+
+    with Server(keystone).serving() as here, Server(store).serving() as there:
+        places = {"here": f"127.0.0.1:{here.port}", "there": f"127.0.0.1:{there.port}"}
+        url = f"{here.url}/v3"
+        given = ExistingSettings.model_validate({"swift": {"keystone": {"auth_url": url}}})
+        with pytest.raises(VerificationFailed) as error:
+            start(client, given)
+    assert said.format(**places) in f"{error.value.message}\n{error.value.advice}"
+
+
 @contextmanager
 def saying(answer: bytes) -> Iterator[tuple[str, int]]:
     """A server that says the same to every request, and closes."""
@@ -664,6 +715,27 @@ def test_an_earlier_version_of_somebody_elses_object_is_seen() -> None:
         fill_versions(store, "object-0000000000", "holiday.jpg")
         (found,) = leftover_buckets.left(store.endpoints[0])
         assert found.strange == ("holiday.jpg",) * 3
+
+
+@pytest.mark.parametrize(
+    ("made", "written", "newest"),
+    [(3, "12", 3), (1, "32", 3), (1, "23", 3), (3, "", 3), (1, "2?", None), (1, "?2", None)],
+)
+def test_a_bucket_is_as_young_as_the_youngest_in_it(
+    made: int, written: str, newest: int | None
+) -> None:
+    """By days; a time that cannot be read counts as now, so that nothing is deleted by it."""
+    times = "".join(
+        f"<Contents><Key>object-{at}</Key><LastModified>2026-01-0{day}</LastModified></Contents>"
+        for at, day in enumerate(written)
+    )
+    page = f"<ListBucketResult>{times}</ListBucketResult>".encode()
+    with Server(lambda _: Response(200, page)).serving() as server:
+        made_at = datetime(2026, 1, made, tzinfo=UTC)
+        found = leftover_buckets.content(endpoint(server.url), BUCKET, made_at)
+    assert found is not None
+    expected = datetime(2026, 1, newest, tzinfo=UTC) if newest else datetime.now(UTC)
+    assert abs(found.newest - expected) < timedelta(hours=1)
 
 
 def test_an_endless_list_of_somebody_elses_objects_is_left_at_once() -> None:

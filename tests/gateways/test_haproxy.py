@@ -137,6 +137,7 @@ ROWS = [
         ("defaults", "option httpclose", "haproxy reuse", "(option httpclose); 3 retries"),
         ("backend", "http-reuse never", "haproxy reuse", "(http-reuse never), keep-alive"),
         ("backend", "retries 0", "haproxy reuse", "(retries 0) retries to connect"),
+        ("defaults", "retry-on 503", "HAProxy retries", "of requests as the options say (retry-on"),
         ("backend", "no option redispatch", "HAProxy retries", "(no option redispatch)"),
         ("global", "tune.bufsize 65536", "haproxy bufsize", "(tune.bufsize 65536)"),
         ("backend", "disabled", "haproxy balance", "disabled over none"),

@@ -364,6 +364,40 @@ def test_a_model_is_reported_without_the_spaces_that_scsi_fills_it_up_with(tmp_p
     assert disks_program.model_of(tmp_path) == "ATA HGST HUS724020"
 
 
+DISK, PART = "8:16", "8:17"
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "used"),
+    [
+        ("/proc/swaps", "/dev/sdb partition 9 0 -2", "sdb is swapped to"),
+        ("/proc/swaps", "/dev/sdb1 partition 9 0 -2", "sdb1 is swapped to"),
+        ("/proc/swaps", "/swapfile file 9 0 -2", ""),
+        ("/proc/swaps", "/gone partition 9 0 -2", ""),
+        ("/proc/1/mountinfo", "36 35 8:17 / /srv rw - xfs /dev/sdb1 rw", "sdb1 is mounted at /srv"),
+        ("/proc/self/mountinfo", "36 35 8:16 / /srv rw - xfs sdb rw", "sdb is mounted at /srv"),
+        ("/proc/1/mountinfo", "36 35 8:1 / / rw - ext4 /dev/sda1 rw", ""),
+    ],
+)
+def test_what_uses_a_disk_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, line: str, used: str
+) -> None:
+    (disk := tmp_path / "sdb").touch()
+    numbers = {str(disk): DISK, "/dev/sdb": DISK, "/dev/sdb1": PART}
+
+    def number(path: str) -> str:
+        if path in numbers:
+            return numbers[path]
+        raise FileNotFoundError(path) if path == "/gone" else ValueError("not a block device")
+
+    given = {file: f"{'Filename Type Size Used Priority' if 'swaps' in file else ''}\n{line}"}
+    monkeypatch.setattr(disks_program, "text", lambda *parts: given.get("/".join(parts), ""))
+    monkeypatch.setattr(disks_program, "number", number)
+    monkeypatch.setattr(disks_program, "parts", lambda _: [("sdb1", PART)])
+    monkeypatch.setattr(disks_program, "listed", lambda _: [])
+    assert disks_program.uses(str(disk), DISK) == ([used] if used else [])
+
+
 @pytest.mark.long  # packs and imports all that drivers need: 4 s of CPU
 def test_wheels_of_a_client_have_all_imports_of_drivers_and_none_of_reports_alone(
     tmp_path: Path,

@@ -74,6 +74,7 @@ class FakeRunner(LoadRunner):
         self.asked: list[str] = []
         self.clients = ("", "")
         self._progress, self._cut, self._cpu_s = progress, cut, cpu_s
+        self.failing = False
 
     def begin(self, command: Begin) -> None:
         self.asked.append("begin")
@@ -85,6 +86,8 @@ class FakeRunner(LoadRunner):
         if question is CLOSE:
             recorder = Recorder()
             recorder.success("read", 0.01, 250, 100, 200)
+            if self.failing:
+                recorder.failure("read", 0.02, "http-403", 250)
             window = Window(
                 tallies=recorder.tallies(),
                 seconds=recorder.seconds(),
@@ -204,6 +207,18 @@ def test_workers_that_all_end_by_themselves_fail_the_step() -> None:
     )
     with pytest.raises(DriverError, match="all workers ended by themselves; last error: gone"):
         measure(runner, READS.model_copy(update={"runtime": 5.0}))
+
+
+@pytest.mark.parametrize(
+    ("failing", "said", "notes"),
+    [(True, "403: Quota", ["the last error: 403: Quota"]), (True, None, []), (False, "early", [])],
+)
+def test_a_window_with_failures_says_the_last_error_in_the_targets_words(
+    failing: bool, said: str | None, notes: list[str]
+) -> None:
+    runner = FakeRunner(lambda _: WorkerProgress(started=1, running=1, last_error=said))
+    runner.failing = failing
+    assert [one for one in measure(runner).notes if "last error" in one] == notes
 
 
 def test_requests_cut_off_are_errors_and_a_note_says_that_their_operation_is_unknown() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import itertools
 import json
 import socket
 from collections.abc import Callable
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from http_stub import Request, Response, Server
 from tests.drivers.conftest import always
 from tests.drivers.locust.local_driver import (
     Api,
@@ -292,6 +295,53 @@ def test_segments_of_prepared_objects_are_no_strays_and_are_deleted_with_them() 
         assert container.names() == wanted
         assert objects.delete_all(workload, 2, lambda _: None) == (2, 0)
         assert store.swift.buckets == {}
+
+
+TOKEN = "planted/token+of=a-session"
+
+
+@pytest.mark.parametrize(
+    "said", [TOKEN, base64.b64encode(TOKEN.encode()).decode(), TOKEN.replace("/", r"\/")]
+)
+def test_a_token_that_a_store_repeats_is_in_no_message(said: str) -> None:
+    def answer(request: Request) -> Response:
+        is_object = request.method == "PUT" and "object-" in request.path
+        return Response(403 if is_object else 200, f"no: {said}.".encode())
+
+    with Server(answer).serving() as server:
+        keys = {"user": "AK", "key": SecretStr("SK"), "token": SecretStr(TOKEN)}
+        objects = PreparedObjects(setup_for(Endpoint(api="s3", url=server.url, **keys)))
+        with pytest.raises(DriverError, match=r"last error: .*no: \*\*\*\.$"):
+            objects.prepare(Prepare(workload=workload({"read": 1})), lambda _: None)
+
+
+@pytest.mark.parametrize("names", [["a", "b"], []], ids=["a page for ever", "names for ever"])
+def test_a_list_without_an_end_is_read_no_further_than_what_it_has_is_deleted(
+    names: list[str],
+) -> None:
+    """A store that takes no `start-after` repeats a page; what others write has new names."""
+    numbers, deleted = itertools.count(), list[str]()
+
+    def answer(request: Request) -> Response:
+        if request.method == "DELETE":
+            deleted.append(request.path)
+            return Response(204)
+        page = names or [f"n{next(numbers):09}" for _ in range(50)]
+        page = [] if len(deleted) > 100 else page
+        keys = "".join(f"<Contents><Key>{name}</Key></Contents>" for name in page)
+        more = f"<IsTruncated>{str(bool(page)).lower()}</IsTruncated>"
+        return Response(200, f"<ListBucketResult>{more}{keys}</ListBucketResult>".encode())
+
+    with Server(answer).serving() as server:
+        target = Endpoint(api="s3", url=server.url, user="AK", key=SecretStr("SK"))
+        objects = PreparedObjects(setup_for(target))
+        if names:
+            with pytest.raises(DriverError, match="does not go on after 'b'"):
+                objects.delete_strays(workload({"write": 1}), lambda _: None)
+        else:
+            count, failed = objects.delete_strays(workload({"write": 1}), lambda _: None)
+            assert (count, failed) == (len(deleted), 0)
+            assert 100 < count < 400, "no page is asked for before there is room"
 
 
 def workloads(per_container: int = 40) -> tuple[Workload, ...]:

@@ -8,7 +8,7 @@ from made_up import fake_measurement
 from weighbridge.results.figures.reading import order_statistic_interval
 from weighbridge.results.figures.validity import enough_samples, judge, least_samples
 from weighbridge.results.run.histogram import Histogram
-from weighbridge.results.run.step import RAN_OUT, ClientLoad, Load, Measurement, Tally
+from weighbridge.results.run.step import LAST_ERROR, RAN_OUT, ClientLoad, Load, Measurement, Tally
 from weighbridge.suites import Bounds
 
 QUIET = fake_measurement()
@@ -55,6 +55,14 @@ def test_only_failures_are_not_valid_whatever_the_bound() -> None:
     verdict = judge(altered(QUIET, tallies=(failed,)), Bounds(error_share=1))
     assert not verdict.valid
     assert "no read succeeded (connect: 9)" in verdict.notes[0]
+
+
+@pytest.mark.parametrize("tally", [QUIET.tallies[0], Tally(operation="read", count=0, bytes=0)])
+def test_what_is_not_served_is_said_in_the_targets_words(tally: Tally) -> None:
+    failed = altered(tally, errors={"http-403": 900})
+    quota = altered(QUIET, tallies=(failed,), notes=(f"{LAST_ERROR}403: QuotaExceeded",))
+    # Not at its end: rows leave out notes that end with what the driver remarked.
+    assert "; the last error: 403: QuotaExceeded)" in judge(quota, Bounds()).unserved[0]
 
 
 @pytest.mark.parametrize(("share", "valid"), [(0.79, True), (0.81, False), (1.3, False)])

@@ -207,6 +207,24 @@ def test_the_last_line_of_a_step_counts_and_a_broken_one_is_refused(tmp_path: Pa
         read_outages(tmp_path)
 
 
+def test_what_stores_send_counts_where_all_of_its_second_lies(tmp_path: Path) -> None:
+    """Samples of half a second after each second: two lie across the fault and the return."""
+    store = outage_run(tmp_path)
+    for step in store.steps():
+        telemetry = present(store.telemetry(step.key))
+        with store.record_telemetry(telemetry.head) as file:
+            for one in telemetry.hosts:
+                at_s = one.second + 0.5
+                sent = 20 if at_s < AT else 2 if at_s < BACK else 30
+                sent = 5000 if at_s in (AT + 0.5, BACK + 0.5) else sent
+                file.write([altered(one, at_s=at_s, sent_bytes=sent * 10**6)])
+            file.write([present(telemetry.tail)])
+    (kind,) = outages(open_run(store.folder)).kinds
+    storing = sum(one.tier == "storage" for one in telemetry.head.hosts)
+    sent = [present(mean) / storing for mean in kind.rows[0].traffic_mb_s]
+    assert sent == pytest.approx([20, 2, 30], rel=0.1)
+
+
 def test_layouts_are_compared_by_their_stalls_and_nothing_else(run: RunStore) -> None:
     data = open_run(run.folder)
     assert data.rows == ()
