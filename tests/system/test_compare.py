@@ -34,14 +34,14 @@ workloads:
     operations: {read: 100}
     workers: [1, 4]
     runtime: 3s
-    warmup: 1s
+    warmup: 500ms
     verify: true
   - name: large-write
-    objects: {size: 8MB}
+    objects: {size: 4MB}
     operations: {write: 100}
     workers: [2]
     runtime: 4s
-    warmup: 1s
+    warmup: 500ms
 """
 
 
