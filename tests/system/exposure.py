@@ -30,13 +30,7 @@ LISTENERS = {
         "swift-object-se",
         "iperf3",
     },
-    "store-2": {
-        "ceph-osd",
-        "swift-account-s",
-        "swift-container",
-        "swift-object-se",
-        "iperf3",
-    },
+    "store-2": {"ceph-osd", "swift-account-s", "swift-container", "swift-object-se", "iperf3"},
 }
 """By host, what must have been seen to listen in a run of RGW and Swift, by a word of its name or
 command: a look that saw nothing proves nothing.
@@ -174,10 +168,7 @@ def shown_by(words: str, out: Path) -> Shown:
     with watch.watching(), CommandLines() as lines:
         done = weighbridge(
             f"compare {words} --out {out}",
-            env={
-                "WEIGHBRIDGE_HOME": str(place().home),
-                "WEIGHBRIDGE_STATE": str(place().state),
-            },
+            env={"WEIGHBRIDGE_HOME": str(place().home), "WEIGHBRIDGE_STATE": str(place().state)},
         )
     run = measured(done, out)
     assert not watch.faults, watch.faults
