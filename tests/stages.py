@@ -343,6 +343,14 @@ def _counts(counts: Counter[str]) -> str:
     return ", ".join(f"{counts[one]} {one}" for one in order if counts[one])
 
 
+def _files_with(mark: str) -> list[str]:
+    """The files of system tests with a mark: a process that collects all of them takes six CPU
+    seconds.
+    """
+    files = sorted((ROOT / "tests" / "system").glob("test_*.py"))
+    return [str(one.relative_to(ROOT)) for one in files if f"mark.{mark}" in one.read_text()]
+
+
 def stages(names: Sequence[str]) -> list[Stage]:
     new_seed = os.environ.get("WEIGHBRIDGE_FUZZ_SEED") or str(secrets.randbits(32))
     # The tests' programs are compiled once, whatever the environment says. `python3` of pretended
@@ -359,11 +367,12 @@ def stages(names: Sequence[str]) -> list[Stage]:
         """Most tests wait for daemons: five files at a time; then those that need half of the
         machine; then those that need all of it.
         """
-        base = ["-q", "tests/system", "-m"]
+        of = {mark: _files_with(mark) for mark in ("pair", "alone")}
+        most = f"not pair and not alone and {marks}"
         return [
-            [*base, f"not pair and not alone and {marks}", "-n", "5", *files],
-            [*base, f"pair and {marks}", "-n", "2", *files],
-            [*base, f"alone and {marks}"],
+            ["-q", "tests/system", "-m", most, "-n", "5", *files],
+            ["-q", *of["pair"], "-m", f"pair and {marks}", "-n", "2", *files],
+            ["-q", *of["alone"], "-m", f"alone and {marks}"],
         ]
 
     known = [

@@ -13,6 +13,10 @@ class CommandLines:
     """Polls all command lines of this machine while entered; `seen` has each once."""
 
     PAUSE_S = 0.05
+    NEW_LOOKS = 5
+    """How often a new process is looked at: what it was forked from, then what it runs."""
+    ALL_EVERY = 10
+    """In such a look all processes are read again."""
 
     def __init__(self) -> None:
         self.seen: set[bytes] = set()
@@ -34,8 +38,13 @@ class CommandLines:
         self._thread.join()
 
     def _poll(self) -> None:
+        times: dict[str, int] = {}
         while not self._stopped.wait(self.PAUSE_S):
-            for name in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208 - twenty times a second
+            names = filter(str.isdigit, os.listdir("/proc"))  # noqa: PTH208 - twenty times a second
+            times = {name: times.get(name, 0) + 1 for name in names}
+            for name, looks in times.items():
+                if looks > self.NEW_LOOKS and self.looks % self.ALL_EVERY:
+                    continue
                 # It may have ended.
                 with suppress(OSError), open(f"/proc/{name}/cmdline", "rb", 0) as line:  # noqa: PTH123
                     self.seen.add(line.read())

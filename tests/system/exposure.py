@@ -30,13 +30,7 @@ LISTENERS = {
         "swift-object-se",
         "iperf3",
     },
-    "store-2": {
-        "ceph-osd",
-        "swift-account-s",
-        "swift-container",
-        "swift-object-se",
-        "iperf3",
-    },
+    "store-2": {"ceph-osd", "swift-account-s", "swift-container", "swift-object-se", "iperf3"},
 }
 """By host, what must have been seen to listen in a run of RGW and Swift, by a word of its name or
 command: a look that saw nothing proves nothing.
@@ -88,25 +82,33 @@ class Watch:
 
     def _look(self) -> None:
         namespaces: dict[str, tuple[str, str]] = {}
+        now: set[tuple[str, str, int]] = set()
         for path in place().deployments.glob("*/bundles/*/pid"):
             host, label, pid = path.parent.name, path.parents[2].name, path.read_text().strip()
             if not pid or host.startswith("_"):
                 continue
             namespaces[str(Path(f"/proc/{pid}/ns/net").readlink())] = (label, host)
             with suppress(OSError):
-                self.sockets |= {(label, host, one) for one in open_sockets(pid)}
+                sockets = {(label, host, one) for one in open_sockets(pid)}
+                self.sockets |= sockets
+                now |= {(label, host, one.inode) for _, _, one in sockets}
             self._secrets_of(label, host, Path(f"/proc/{pid}/root"))
         for path in place().deployments.glob("*/deployment.json"):
             self._record(path)
-        self._holders(namespaces)
+        self._holders(namespaces, {(label, host) for label, host, _ in now - self.names.keys()})
 
-    def _holders(self, namespaces: Mapping[str, tuple[str, str]]) -> None:
+    def _holders(
+        self, namespaces: Mapping[str, tuple[str, str]], unnamed: set[tuple[str, str]]
+    ) -> None:
+        """Who holds the sockets of hosts with a socket that has no name yet, and of this machine:
+        what a daemon has open is some hundred files.
+        """
         own = str(Path("/proc/self/ns/net").readlink())
         listed = {one.inode: one for one in open_sockets("self")}
         for process in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
                 where = str((process / "ns/net").readlink())
-                if where in namespaces:
+                if namespaces.get(where) in unnamed:
                     # Some are started by a loader or an interpreter, and radosgw renames itself:
                     # both names and words count.
                     line = (process / "cmdline").read_bytes().replace(b"\0", b" ")
@@ -166,10 +168,7 @@ def shown_by(words: str, out: Path) -> Shown:
     with watch.watching(), CommandLines() as lines:
         done = weighbridge(
             f"compare {words} --out {out}",
-            env={
-                "WEIGHBRIDGE_HOME": str(place().home),
-                "WEIGHBRIDGE_STATE": str(place().state),
-            },
+            env={"WEIGHBRIDGE_HOME": str(place().home), "WEIGHBRIDGE_STATE": str(place().state)},
         )
     run = measured(done, out)
     assert not watch.faults, watch.faults

@@ -464,7 +464,7 @@ def interrupted(endpoint: dict[str, str]) -> None:
     s3 = S3(endpoint)
     assert s3.ask("PUT", "/large").status == 200
     # Larger than all buffers in between. Apache ends the connection that is idle meanwhile.
-    signed = s3.fields("PUT", "/large/o", {}, body := os.urandom(1 << 20) * 96)
+    signed = s3.fields("PUT", "/large/o", {}, body := os.urandom(1 << 20) * 48)
     s3.wire.close()
     s3.wire = Wire(s3.place)
     s3.wire.socket.settimeout(6 * WITHIN_S)

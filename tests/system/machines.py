@@ -153,10 +153,7 @@ class Machines:
 
 @contextmanager
 def machines(
-    folder: Path,
-    disks: Mapping[str, Sequence[str]],
-    *,
-    memory: str = "3GiB",
+    folder: Path, disks: Mapping[str, Sequence[str]], *, memory: str = "3GiB"
 ) -> Iterator[Machines]:
     """Machines by name with the sizes of their disks, until the block ends.
 

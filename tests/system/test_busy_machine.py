@@ -82,10 +82,10 @@ def test_beside_a_program_that_burns_a_core_it_says_so_first_ranks_nothing_and_e
     tmp_path: Path,
 ) -> None:
     with burning():
-        found = compare(tmp_path, repeats=1, patience="10s")
+        found = compare(tmp_path, repeats=1, patience="2s")
     lines = found.printed.splitlines()
     said = next(number for number, line in enumerate(lines) if "of this machine's CPUs (" in line)
-    assert "waiting up to 10 s for a quiet machine" in lines[said]
+    assert "waiting up to 2 s for a quiet machine" in lines[said]
     assert "python" in lines[said]
     assert not any("step 1/" in line for line in lines[:said]), "before anything is measured"
     assert any("what is measured now is provisional" in line for line in lines)

@@ -6,15 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from deployed_layouts import (
-    LAB_CPU,
-    deploys,
-    endpoint,
-    logged_in,
-    planned,
-    shipped,
-    unlimited,
-)
+from deployed_layouts import LAB_CPU, deploys, endpoint, logged_in, planned, shipped, unlimited
 from weighbridge.common.document import Fault
 from weighbridge.common.errors import ServiceFailed, UsageError
 from weighbridge.topologies.deployment import Deployment

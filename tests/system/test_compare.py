@@ -34,14 +34,14 @@ workloads:
     operations: {read: 100}
     workers: [1, 4]
     runtime: 3s
-    warmup: 1s
+    warmup: 500ms
     verify: true
   - name: large-write
-    objects: {size: 8MB}
+    objects: {size: 4MB}
     operations: {write: 100}
     workers: [2]
     runtime: 4s
-    warmup: 1s
+    warmup: 500ms
 """
 
 
@@ -86,9 +86,7 @@ def test_a_comparison_measures_every_step_on_both_gateways_and_finds_them_valid(
         assert all(tally.count > 0 for tally in step.measurement.tallies)
 
 
-def test_the_table_has_the_columns_of_the_study_and_a_row_for_each_step(
-    finished: RunStore,
-) -> None:
+def test_the_table_has_the_columns_of_the_study_and_a_row_for_each_step(finished: RunStore) -> None:
     text = (finished.derived / "summary.csv").read_text()
     assert text.splitlines()[0] == COLUMNS
     rows = list(csv.DictReader(text.splitlines()))
@@ -110,9 +108,7 @@ def test_charts_and_report_are_there_in_every_form(finished: RunStore) -> None:
     assert (derived / "report.html").stat().st_size > 100_000
 
 
-def test_what_decided_the_results_is_in_the_manifest_and_no_secret_is(
-    finished: RunStore,
-) -> None:
+def test_what_decided_the_results_is_in_the_manifest_and_no_secret_is(finished: RunStore) -> None:
     manifest = finished.manifest
     facts = {sheet.layout: sheet.facts for sheet in manifest.sheets if sheet.layout}
     assert "16.2" in json.dumps(facts["rgw-beast"])

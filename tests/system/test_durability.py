@@ -42,14 +42,7 @@ def tried(
     wanted = Durability(cuts=cuts, load=4.0, sizes=(4096, 65536), workers=5)
     refuse_unfit(wanted, [tested], LAB_CPU)
     return DurabilityPass(
-        tested,
-        LAB_CPU,
-        place(),
-        print,
-        wanted=wanted,
-        seed=20,
-        folder=folder,
-        control=control,
+        tested, LAB_CPU, place(), print, wanted=wanted, seed=20, folder=folder, control=control
     ).run()
 
 

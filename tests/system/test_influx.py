@@ -218,12 +218,7 @@ class Influx:
             f"{self.direct}/ping",
             folder / "influxd.log",
         )
-        haproxy = (
-            packaged("haproxy", "haproxy"),
-            "-db",
-            "-f",
-            str(folder / "translator.cfg"),
-        )
+        haproxy = (packaged("haproxy", "haproxy"), "-db", "-f", str(folder / "translator.cfg"))
         self.translator = Daemon(haproxy, f"{self.url}/ping", folder / "translator.log")
 
     def query(self, text: str, database: str = "weighbridge") -> list[dict[str, Any]]:

@@ -12,11 +12,7 @@ from pathlib import Path
 import pytest
 
 from small_lab import PYTHON, labelled, python, raised, within
-from weighbridge.common.errors import (
-    CommandFailed,
-    TargetError,
-    UsageError,
-)
+from weighbridge.common.errors import CommandFailed, TargetError, UsageError
 from weighbridge.common.host import Host, Service
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.hosts import keep

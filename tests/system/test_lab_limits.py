@@ -13,9 +13,7 @@ import pytest
 from deployed_layouts import left_over
 from small_lab import MIB, PYTHON, labelled, python, raised, within
 from suite_command import started, weighbridge
-from weighbridge.common.errors import (
-    CommandFailed,
-)
+from weighbridge.common.errors import CommandFailed
 from weighbridge.common.host import Counters, Host, Service
 from weighbridge.environment import place
 from weighbridge.results.features.baseline import Baseline, oddities
@@ -62,9 +60,7 @@ def _more(before: Counters, after: Counters, name: str) -> float:
     return float(second - first)
 
 
-def test_a_program_beyond_the_memory_of_its_host_is_killed_and_the_host_runs(
-    gateway: Host,
-) -> None:
+def test_a_program_beyond_the_memory_of_its_host_is_killed_and_the_host_runs(gateway: Host) -> None:
     before = gateway.counters()
     with pytest.raises(CommandFailed) as killed:
         python(gateway, "kept = []\nwhile True: kept.append(bytearray(4 << 20))")

@@ -16,14 +16,14 @@ from weighbridge.results.run.profile import read_profiles
 
 pytestmark = pytest.mark.system
 
-SUITE = trial("[swift]", "{write: 1}", "5s", size="64KB", per_container=10, workers=4, warmup="2s")
+SUITE = trial("[swift]", "{write: 1}", "5s", size="64KB", per_container=10, workers=4)
 
 
 def test_a_step_is_profiled_or_the_report_says_why_not(tmp_path: Path) -> None:
     suite = tmp_path / "suite.yaml"
     suite.write_text(SUITE)
     done = weighbridge(
-        f"compare --suite {suite} --layouts rgw-beast --hardware lab-cpu --no-attest "
+        f"compare --suite {suite} --layouts rgw-beast --hardware lab-cpu --no-attest --no-charts "
         f"--perf small:4 --out {tmp_path}/runs",
         timeout_s=300,
     )

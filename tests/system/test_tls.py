@@ -11,13 +11,7 @@ import pytest
 
 from behind_front import driving, measured, past
 from daemon_counters import counters
-from deployed_layouts import (
-    check_witness,
-    deployed,
-    endpoint,
-    left_over,
-    unlimited,
-)
+from deployed_layouts import check_witness, deployed, endpoint, left_over, unlimited
 from suite_command import trial_suite
 from weighbridge.common.errors import CommandFailed
 from weighbridge.drivers.protocol import Cleanup, Prepare

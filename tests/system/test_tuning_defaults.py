@@ -253,10 +253,7 @@ def test_every_setting_of_a_space_is_taken_by_the_programs_of_its_release(space:
     baseline = load_layout(shipped_layouts()[tuning.layout], LAB_CPU)
     variants = [
         changed_layout(
-            baseline,
-            LAB_CPU,
-            {parameter.key: level.value, **level.also},
-            document.fault_at((), ""),
+            baseline, LAB_CPU, {parameter.key: level.value, **level.also}, document.fault_at((), "")
         )
         for parameter in tuning.parameters
         for level in parameter.levels
