@@ -9,7 +9,7 @@ so that drift and interleaving can be seen.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
@@ -62,16 +62,12 @@ class SettingChange:
     effect: Effect
 
     @property
-    def percent(self) -> float:
-        return 0.0 if self.effect.ratio is None else percent(self.effect.ratio.value)
-
-    @property
     def ends(self) -> tuple[float, float]:
-        """The ends of its interval in per cent; without one, the change."""
+        """The ends of its interval in per cent; without one, the change; 0 if unknown."""
         ratio = self.effect.ratio
-        if ratio is None or ratio.low is None or ratio.high is None:
-            return self.percent, self.percent
-        return percent(ratio.low), percent(ratio.high)
+        if ratio is None:
+            return 0.0, 0.0
+        return percent(ratio.low or ratio.value), percent(ratio.high or ratio.value)
 
     @property
     def size(self) -> float:
@@ -162,11 +158,11 @@ def tornado(changes: Sequence[SettingChange], metric: MetricKey = "throughput") 
         return None
     called = METRICS[metric].name
     return Chart(
-        key="tornado" if metric == "throughput" else f"tornado-{metric}",
+        key=_key(metric),
         title=f"What each setting does to {called}",
         finding=finding(own, called, of_workload=True),
         caption=f"Change of {called} from {own[0].effect.baseline}; line: 95 % interval. "
-        f"Blue: better, {_better(metric)}. Orange: worse. Grey: {_without(own)}",
+        f"{_colours(metric)} Grey: {_without(own)}",
         panels=tuple(panels),
         columns=1 if max(len(one.setting) for one in own) > LONG else 2,
     )
@@ -178,33 +174,22 @@ def tornados(result: TuningResult) -> tuple[Chart, ...]:
     keys: list[str] = []
     for number, called in enumerate(result.called):
         metric = result.run.objectives[number].of
-        key = "tornado" if metric == "throughput" else f"tornado-{metric}"
-        keys.append(key)
-        changes = [SettingChange(one.name, one.effects[number]) for one in result.table.entries]
-        ordered = sorted(changes, key=lambda one: one.size, reverse=True)
-        known = [one for one in ordered if one.effect.ratio is not None]
+        keys.append(_key(metric))
+        changes = changes_of(result, number)
+        known = [one for one in changes if one.effect.ratio is not None]
         if not known:
             continue
         looks, left = result.table.looks, len(known) - MAX_SETTINGS
         sure = f"95 % interval, widened for {looks} looks" if looks > 1 else "95 % interval"
         more = f" {left} with smaller effects are only in the table." if left > 0 else ""
-        names = [one.setting for one in known]
-        brief = short_names(names) if max(map(len, names)) > LONGEST else {}
-        shown = [replace(one, setting=brief.get(one.setting, one.setting)) for one in known]
-        panel = change_panel(shown[:MAX_SETTINGS], f"objective-{number + 1}", upper(called))
-        # In the data, settings have their whole names.
-        drawn = zip(panel.rows, known[:MAX_SETTINGS], strict=True)
-        rows = [{**row, "setting": one.setting} for row, one in drawn]
-        base = result.table.baseline.name
-        rest = [*known[MAX_SETTINGS:], *(one for one in changes if one.effect.ratio is None)]
         charts.append(
             Chart(
-                key=key if keys.count(key) == 1 else f"{key}-{keys.count(key)}",
+                key=keys[-1] if keys.count(keys[-1]) == 1 else f"{keys[-1]}-{keys.count(keys[-1])}",
                 title=f"What each setting does to the {called}",
                 finding=finding(changes, f"the {called}"),
-                caption=f"Change from {base} beside it in time; line: {sure}. Blue: better, "
-                f"{_better(metric)}. Orange: worse. Grey, ~: no significant effect.{more}",
-                panels=(replace(panel, rows=[*rows, *map(_change_row, rest)]),),
+                caption=f"Change from {result.table.baseline.name} beside it in time; line: "
+                f"{sure}. {_colours(metric)} Grey, ~: no significant effect.{more}",
+                panels=(change_panel(changes, f"objective-{number + 1}", upper(called), known),),
                 columns=1,
                 section="tuning",
             )
@@ -212,8 +197,19 @@ def tornados(result: TuningResult) -> tuple[Chart, ...]:
     return tuple(charts)
 
 
-def _better(metric: MetricKey) -> str:
-    return "more" if METRICS[metric].better == "more" else "shorter"
+def changes_of(result: TuningResult, objective: int) -> list[SettingChange]:
+    """What a tuning's settings did to one objective, the largest change first."""
+    changes = [SettingChange(one.name, one.effects[objective]) for one in result.table.entries]
+    return sorted(changes, key=lambda one: one.size, reverse=True)
+
+
+def _key(metric: MetricKey) -> str:
+    return "tornado" if metric == "throughput" else f"tornado-{metric}"
+
+
+def _colours(metric: MetricKey) -> str:
+    better = "more" if METRICS[metric].better == "more" else "shorter"
+    return f"Blue: better, {better}. Orange: worse."
 
 
 def finding(changes: Sequence[SettingChange], called: str, *, of_workload: bool = False) -> str:
@@ -242,20 +238,31 @@ def _without(found: Sequence[SettingChange]) -> str:
     return f"no significant effect: {names}."
 
 
-def change_panel(ordered: Sequence[SettingChange], key: str, title: str) -> Panel:
-    """The panel of changes in this order. Nothing can fall by more than 100 %."""
-    known = [one for one in ordered if one.effect.ratio is not None]
-    farthest = max((abs(one.percent) for one in known), default=1.0) or 1.0
-    reached = max((abs(end) for one in known for end in one.ends), default=0.0)
+def change_panel(
+    changes: Sequence[SettingChange],
+    key: str,
+    title: str,
+    known: Sequence[SettingChange] | None = None,
+) -> Panel:
+    """The panel of changes in this order, the first of those that are `known` if only these are
+    drawn; its data have all. Nothing can fall by more than 100 %.
+    """
+    drawn = list(changes if known is None else known[:MAX_SETTINGS])
+    names = [one.setting for one in drawn]
+    brief = short_names(names) if max(map(len, names)) > LONGEST else {}
+    sizes = [abs(percent(one.effect.ratio.value)) for one in drawn if one.effect.ratio is not None]
+    farthest = max(sizes, default=1.0) or 1.0
+    reached = max((abs(end) for one in drawn for end in one.ends), default=0.0)
     bound = min(max(farthest, reached), WIDEST * farthest)
     low, high = max(-100.0, -bound), ROOM * bound
     _, step = nice_top((high - low) / 2)
     ticks = [step * number for number in range(-int(-low / step), int(bound / step) + 1)]
     rows = []
-    for one in ordered:
+    for one in drawn:
         ends = [min(max(end, low), bound) for end in one.ends]
-        drawn = {"_name": one.setting, "_low": ends[0], "_high": ends[1], "_to": max(ends[1], 0.0)}
-        rows.append({**_change_row(one), **drawn})
+        place = {"_low": ends[0], "_high": ends[1], "_to": max(ends[1], 0.0)}
+        rows.append({**_change_row(one), "_name": brief.get(one.setting, one.setting), **place})
+    rows += [_change_row(one) for one in changes if one not in drawn]
     bars = []
     for style, sign, colour in (
         ("", "", {**TONE, "field": "_tone"}),
@@ -272,16 +279,16 @@ def change_panel(ordered: Sequence[SettingChange], key: str, title: str) -> Pane
     zero = layer("rule", "zero", x={"datum": 0})
     zero["encoding"] |= FULL_HEIGHT
     scale = AxisScale(low=low, high=high, ticks=tuple(ticks))
-    names = {**names_encoding([one.setting for one in ordered]), "field": "_name"}
+    named = {**names_encoding([brief.get(name, name) for name in names]), "field": "_name"}
     return Panel(
         key=key,
         title=title,
         rows=rows,
         spec={
-            "encoding": {"x": scale.encoding(labelExpr=_PERCENT, grid=True), "y": names},
+            "encoding": {"x": scale.encoding(labelExpr=_PERCENT, grid=True), "y": named},
             "layer": [*bars, *whiskers, zero, layer("text", "figure", x="_to", text="_text")],
         },
-        height=ROW_PX * len(ordered) + 30,
+        height=ROW_PX * len(drawn) + 30,
     )
 
 
