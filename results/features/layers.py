@@ -141,9 +141,6 @@ def _panel(stairs: Sequence[Staircase]) -> Panel:
     layouts = list(dict.fromkeys(stair.layout for stair in stairs))
     loss = layer("rule", "bin", "isValid(datum._below)", x="bandwidth_mb_s", x2="_below")
     words = layer("text", "figure", "", x="_right", text="_text")
-    points = standing_layers("bandwidth_mb_s")
-    for point in points:
-        point["encoding"]["x"] = point["encoding"].pop("y")
     beside = {"field": "layout", "type": "nominal", "sort": layouts}
     return Panel(
         key="-".join(stairs[0].kind),
@@ -156,7 +153,7 @@ def _panel(stairs: Sequence[Staircase]) -> Panel:
                 "yOffset": {**beside, "scale": {"domain": layouts}},
                 "color": COLOUR,
             },
-            "layer": [loss, *points, words],
+            "layer": [loss, *standing_layers("bandwidth_mb_s", along="x"), words],
         },
         height=max(2, len(layouts)) * len(names) * 22 + 40,
         alt_text=" ".join(f"{stair.words}." for stair in stairs),

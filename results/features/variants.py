@@ -23,7 +23,7 @@ from weighbridge.suites.factors import FACTORS
 
 def _verdict(rows: Sequence[Row], doubts: Sequence[Doubt]) -> str:
     """`ranked`, `provisional: machine busy`, `not ranked: not valid`."""
-    reasons = list(dict.fromkeys(doubt.what for doubt in doubts))
+    reasons = list(dict.fromkeys(str(doubt.what) for doubt in doubts))
     if rows and all(row.ranked for row in rows):
         return f"provisional: {', '.join(reasons)}" if reasons else "ranked"
     reasons = reasons or list(dict.fromkeys(note for row in rows for note in row.notes))
