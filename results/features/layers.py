@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from weighbridge.common.structure import Level
 from weighbridge.results.features.staircase import (
-    LAYER_BOUND,
     INSIDE,
+    LAYER_BOUND,
     NAMES,
     PLAIN,
     LayerStep,
