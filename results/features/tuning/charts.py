@@ -1,9 +1,8 @@
-"""Charts of settings: how far each moved a metric from the baseline, and a tuning's trials in time.
+"""Charts of a tuning: how far each setting moved an objective from the baseline, and its trials.
 
 The tornado has the largest change on top. A bar goes from no change to the measured one, with its
-interval. Settings without a significant effect are grey and listed below the title, since that
-list is half of what a tuning teaches. In the chart of trials the baseline's are joined by a line,
-so that drift and interleaving can be seen.
+interval. Settings without a significant effect are grey: they are half of what a tuning teaches. In
+the chart of trials the baseline's are joined by a line, so that drift and interleaving can be seen.
 """
 
 from __future__ import annotations
@@ -20,11 +19,10 @@ from weighbridge.results.features.tuning.tuning_result import (
     short_names,
     tuned,
 )
-from weighbridge.results.figures.metrics import METRICS, MetricKey
+from weighbridge.results.figures.metrics import METRICS
 from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM
-from weighbridge.results.judge.comparison import Comparison, Effect, Kind, kind_of
-from weighbridge.results.numbers import UNKNOWN, counted, percent, show_percent, upper
-from weighbridge.results.run.resolved import PlannedLayout
+from weighbridge.results.judge.comparison import Effect
+from weighbridge.results.numbers import counted, percent, upper
 from weighbridge.results.run.trial import Trial
 from weighbridge.results.show.chart import (
     FULL_HEIGHT,
@@ -35,18 +33,14 @@ from weighbridge.results.show.chart import (
     layer,
 )
 from weighbridge.results.show.chart_source import ChartSource
-from weighbridge.results.show.charts.change_map import TONE, change_cells, in_bins
+from weighbridge.results.show.charts.change_map import TONE, change_cells
 from weighbridge.results.show.scales import CLAIMED, AxisScale, names_encoding, nice_top
 
 ROW_PX: Final = 38
 MAX_SETTINGS: Final = 20
 """Of a chart; all are in the table."""
-LISTED: Final = 6
-"""The most settings without an effect that the title names; of more it gives the number."""
 ROOM: Final = 1.6
 """How much longer the scale is than the farthest end, for the figures at the right."""
-LONG: Final = 24
-"""With settings' names of more characters, panels are below each other."""
 WIDEST: Final = 2.0
 """Intervals are cut off at so many times the largest change."""
 LONGEST: Final = 40
@@ -76,105 +70,19 @@ class SettingChange:
 
 
 def tornado_charts(source: ChartSource) -> tuple[Chart, ...]:
-    """A tornado for each objective; of other runs one for throughput and one for p90."""
+    """A chart for each objective of a tuning, of the settings that change it most."""
     result = tuned(source.data)
-    if result is not None:
-        return tornados(result)
-    changes = (
-        () if source.comparison is None else setting_changes(source.comparison, source.layouts)
-    )
-    metrics: tuple[MetricKey, ...] = ("throughput", "p90")
-    charts = (tornado(changes, metric) for metric in metrics)
-    return tuple(chart for chart in charts if chart is not None)
-
-
-def setting_changes(
-    comparison: Comparison, layouts: Sequence[PlannedLayout]
-) -> tuple[SettingChange, ...]:
-    """The effect of each layout's settings compared with the baseline's.
-
-    Over all worker counts, or at the only one. Empty unless all layouts are the baseline's gateway
-    with other settings. Latencies in bins have no change to draw and are left out.
-    """
-    named = settings_of(layouts, comparison.baseline)
-    if named is None:
-        return ()
-    counts: dict[Kind, set[int]] = {}
-    for effect in comparison.effects:
-        counts.setdefault(kind_of(effect), set()).update(
-            [effect.workers] if effect.workers is not None else []
-        )
-    return tuple(
-        SettingChange(setting=named[effect.subject], effect=effect)
-        for effect in comparison.effects
-        if effect.subject in named
-        and (effect.workers is None) == (len(counts[kind_of(effect)]) != 1)
-        and not in_bins(effect)
-    )
-
-
-def settings_of(layouts: Sequence[PlannedLayout], baseline: str) -> dict[str, str] | None:
-    """By layout its change: `radosgw.threads 512 → 64`. None where layouts differ in more than
-    settings, or there is one.
-    """
-    first = next((layout for layout in layouts if layout.name == baseline), None)
-    others = [layout for layout in layouts if layout.name != baseline]
-    if first is None or not others:
-        return None
-    named = {}
-    for layout in others:
-        if layout.gateway != first.gateway or layout.place != first.place:
-            return None
-        before, after = (_flat({"release": one.release, **one.settings}) for one in (first, layout))
-        names = [
-            name for name in dict.fromkeys((*before, *after)) if before.get(name) != after.get(name)
-        ]
-        # Without settings in the plan, as in old runs, only the layouts' names are known.
-        if not names and not layout.name.startswith(baseline):
-            return None
-        changes = [
-            f"{name} {_shown(before.get(name, first.by_size.get(name)))} → "
-            f"{_shown(after.get(name, layout.by_size.get(name)))}"
-            for name in names
-        ]
-        named[layout.name] = changes[0] if len(changes) == 1 else layout.name
-    return named
-
-
-def tornado(changes: Sequence[SettingChange], metric: MetricKey = "throughput") -> Chart | None:
-    """The chart of one metric; None where nothing could be compared."""
-    own = [one for one in changes if one.effect.metric == metric]
-    groups: dict[Kind, list[SettingChange]] = {}
-    for one in own:
-        groups.setdefault(kind_of(one.effect), []).append(one)
-    panels = []
-    for kind, group in groups.items():
-        first = group[0].effect
-        over = "all worker counts" if first.workers is None else counted(first.workers, "worker")
-        if any(one.effect.ratio is not None for one in group):
-            ordered = sorted(group, key=lambda one: one.size, reverse=True)
-            panels.append(change_panel(ordered, "-".join(kind), f"{upper(first.about)}, {over}"))
-    if not panels:
-        return None
-    called = METRICS[metric].name
-    return Chart(
-        key=_key(metric),
-        title=f"What each setting does to {called}",
-        finding=finding(own, called, of_workload=True),
-        caption=f"Change of {called} from {own[0].effect.baseline}; line: 95 % interval. "
-        f"{_colours(metric)} Grey: {_without(own)}",
-        panels=tuple(panels),
-        columns=1 if max(len(one.setting) for one in own) > LONG else 2,
-    )
+    return () if result is None else tornados(result)
 
 
 def tornados(result: TuningResult) -> tuple[Chart, ...]:
-    """A chart for each objective of a tuning, of the settings that change it most."""
+    """By objective; none for one of which nothing is known."""
     charts = []
     keys: list[str] = []
     for number, called in enumerate(result.called):
         metric = result.run.objectives[number].of
-        keys.append(_key(metric))
+        key = "tornado" if metric == "throughput" else f"tornado-{metric}"
+        keys.append(key)
         changes = changes_of(result, number)
         known = [one for one in changes if one.effect.ratio is not None]
         if not known:
@@ -182,14 +90,16 @@ def tornados(result: TuningResult) -> tuple[Chart, ...]:
         looks, left = result.table.looks, len(known) - MAX_SETTINGS
         sure = f"95 % interval, widened for {looks} looks" if looks > 1 else "95 % interval"
         more = f" {left} with smaller effects are only in the table." if left > 0 else ""
+        better = "more" if METRICS[metric].better == "more" else "shorter"
         charts.append(
             Chart(
-                key=keys[-1] if keys.count(keys[-1]) == 1 else f"{keys[-1]}-{keys.count(keys[-1])}",
+                key=key if keys.count(key) == 1 else f"{key}-{keys.count(key)}",
                 title=f"What each setting does to the {called}",
-                finding=finding(changes, f"the {called}"),
+                finding=finding(changes, called),
                 caption=f"Change from {result.table.baseline.name} beside it in time; line: "
-                f"{sure}. {_colours(metric)} Grey, ~: no significant effect.{more}",
-                panels=(change_panel(changes, f"objective-{number + 1}", upper(called), known),),
+                f"{sure}. Blue: better, {better}. Orange: worse. Grey, ~: no significant effect."
+                f"{more}",
+                panels=(_change_panel(changes, f"objective-{number + 1}", upper(called)),),
                 columns=1,
                 section="tuning",
             )
@@ -203,56 +113,29 @@ def changes_of(result: TuningResult, objective: int) -> list[SettingChange]:
     return sorted(changes, key=lambda one: one.size, reverse=True)
 
 
-def _key(metric: MetricKey) -> str:
-    return "tornado" if metric == "throughput" else f"tornado-{metric}"
-
-
-def _colours(metric: MetricKey) -> str:
-    better = "more" if METRICS[metric].better == "more" else "shorter"
-    return f"Blue: better, {better}. Orange: worse."
-
-
-def finding(changes: Sequence[SettingChange], called: str, *, of_workload: bool = False) -> str:
-    """The setting with the largest significant effect on what is called so, if any."""
+def finding(changes: Sequence[SettingChange], called: str) -> str:
+    """The setting with the largest significant effect on the objective called so, if any."""
     known = [one for one in changes if one.effect.ratio is not None]
     shown = [one for one in known if one.effect.verdict in ("better", "worse")]
     if not shown:
         settings = counted(len({one.setting for one in changes}), "setting")
         few = all(one.effect.verdict == "provisional" for one in known)
         why = f": fewer than {REPEATS_FOR_A_CLAIM} repeats" if few else ""
-        return f"Of {settings} none has a significant effect on {called}{why}"
+        return f"Of {settings} none has a significant effect on the {called}{why}"
     most = max(shown, key=lambda one: one.size)
-    change = UNKNOWN if most.effect.ratio is None else show_percent(most.effect.ratio.value)
-    where = f" in {most.effect.about}" if of_workload else ""
-    return f"{most.setting} changes {called} most: {change}{where}"
+    return f"{most.setting} changes the {called} most: {change_figure(most.effect)}"
 
 
-def _without(found: Sequence[SettingChange]) -> str:
-    """Settings that were measured and have no significant effect anywhere."""
-    shown = {one.setting for one in found if one.effect.verdict in {"better", "worse"}}
-    measured = dict.fromkeys(one.setting for one in found if one.effect.ratio is not None)
-    rest = [name for name in measured if name not in shown]
-    if not rest:
-        return "no significant effect."
-    names = "; ".join(rest) if len(rest) <= LISTED else f"{len(rest)} settings"
-    return f"no significant effect: {names}."
-
-
-def change_panel(
-    changes: Sequence[SettingChange],
-    key: str,
-    title: str,
-    known: Sequence[SettingChange] | None = None,
-) -> Panel:
-    """The panel of changes in this order, the first of those that are `known` if only these are
-    drawn; its data have all. Nothing can fall by more than 100 %.
+def _change_panel(changes: Sequence[SettingChange], key: str, title: str) -> Panel:
+    """The panel of the largest known changes; its data have all. Nothing can fall by more than
+    100 %.
     """
-    drawn = list(changes if known is None else known[:MAX_SETTINGS])
+    drawn = [one for one in changes if one.effect.ratio is not None][:MAX_SETTINGS]
     names = [one.setting for one in drawn]
     brief = short_names(names) if max(map(len, names)) > LONGEST else {}
-    sizes = [abs(percent(one.effect.ratio.value)) for one in drawn if one.effect.ratio is not None]
-    farthest = max(sizes, default=1.0) or 1.0
-    reached = max((abs(end) for one in drawn for end in one.ends), default=0.0)
+    changed = [abs(percent(one.effect.ratio.value)) for one in drawn if one.effect.ratio]
+    farthest = max(changed) or 1.0
+    reached = max(abs(end) for one in drawn for end in one.ends)
     bound = min(max(farthest, reached), WIDEST * farthest)
     low, high = max(-100.0, -bound), ROOM * bound
     _, step = nice_top((high - low) / 2)
@@ -407,17 +290,3 @@ def _trials_panel(
         },
         height=250,
     )
-
-
-def _flat(settings: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in settings.items():
-        key = f"{before}{name}"
-        found |= _flat(value, f"{key}.") if isinstance(value, dict) else {key: value}
-    return found
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return "unset" if value is None else str(value)

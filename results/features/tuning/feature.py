@@ -26,7 +26,6 @@ from weighbridge.results.features.tuning.tuning_result import (
     TuningResult,
     cards,
     change_figure,
-    change_words,
     cpu_words,
     short_names,
     tuned,
@@ -297,8 +296,7 @@ def _effects(result: TuningResult) -> Iterator[Slide]:
         limit = WIDEST * max(abs(bar.y) for bar in bars) or 1.0
         yield Slide(
             title=finding(
-                [replace(change, setting=short[change.setting]) for change in changes],
-                f"the {called}",
+                [replace(change, setting=short[change.setting]) for change in changes], called
             ),
             charts=(bar_chart(f"{called}, change in %", bars[:MAX_BARS], limit),),
             foot="Compared with the baseline beside it. Blue: better, orange: worse, grey, ~: no "
@@ -396,7 +394,7 @@ def _sections(data: RunData) -> Iterator[Section]:
         f"interval{interval}. ~: no difference found. In brackets: not enough trials for a claim. "
         "The same data are in ledger.csv."
     )
-    charts = {chart.panels[0].key: chart.key for chart in tornados(result)}
+    charts = {one.panels[0].key: one.key for one in tornados(result)}
     for number, called in enumerate(result.called if table.entries else (), start=1):
         chart = charts.get(f"objective-{number}", "")
         grid = _tried(data, caption, called, result.by_gain)
@@ -416,8 +414,8 @@ def _sections(data: RunData) -> Iterator[Section]:
         grid = replace(grid, bad=range(len(grid.lines)))
         yield Section("refused", "Not allowed or failed", [Part(grids=[grid])], folded=True)
     parameters = Grid(
-        "What each parameter does, from the tuning file and its sources, and what was measured.",
-        ("Parameter", "Default", "Here", "What it does", "Tried"),
+        "What each parameter does, from the tuning file and its sources.",
+        ("Parameter", "Default", "Here", "What it does"),
         [_parameter(result, one) for one in result.run.tuning.parameters],
     )
     title = "The parameters and what is known about them"
@@ -537,19 +535,11 @@ def _parameter(result: TuningResult, one: Parameter) -> tuple[str, ...]:
     default, settings = one.default_at(result.run.release), result.run.layout_settings
     does = [one.effect, *([f"Trap: {one.trap}"] if one.trap else [])]
     does += [f"({one.reference})"] if one.reference else []
-    tried = []
-    for entry in result.table.entries:
-        if result.parameters(entry.variant) == [one]:
-            changes = [change_words(effect) for effect in entry.effects if effect.ratio is not None]
-            said = f" ({'; '.join(changes)})" if changes else ""
-            value = show_setting(entry.variant.settings[one.key])
-            tried.append(f"{value}: {SIGNS[entry.verdict]} {entry.verdict}{said}")
     return (
         f"{one.key} ({one.option})" if one.option not in ("", one.key) else one.key,
         UNKNOWN if default is None else show_setting(default),
         show_setting(settings[one.key]) if one.key in settings else UNKNOWN,
         " ".join(does),
-        "; ".join(tried),
     )
 
 
@@ -599,7 +589,7 @@ FEATURE: Final = Feature(
     answer=_answer,
     tables=(LEDGER, TRIALS),
     charts={
-        "tornado": ChartKind(tornado_charts, runs=("comparison", "tuning")),
+        "tornado": ChartKind(tornado_charts, runs=("tuning",)),
         "drift": ChartKind(drift_chart, runs=("tuning",)),
     },
     sections=_sections,
