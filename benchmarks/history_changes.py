@@ -60,11 +60,11 @@ def false_changes(draw: np.random.Generator, scatter: float, rule: series.Change
     """The changes that are told in quiet runs, searched again after each of them."""
     figures = figures_of(draw, scatter, RUNS)
     told = {
-        (metric, cell, one.at)
+        (metric, cell, at)
         for metric, least in enumerate(LEAST)
         for cell in range(CELLS)
         for runs in range(rule.runs, RUNS + 1)
-        for one in series.change_points(figures[metric, cell, :runs].tolist(), least, rule)
+        for at in series.change_points(figures[metric, cell, :runs].tolist(), least, rule)
     }
     return len(told)
 
@@ -76,8 +76,10 @@ def found_after(draw: np.random.Generator, scatter: float, after: Sequence[int])
     return [
         sum(
             any(
-                abs(one.at - BEFORE) <= 1 and one.after < one.before
-                for one in series.change_points(cell[: BEFORE + runs].tolist(), LEAST[0])
+                abs(at - BEFORE) <= 1 and one.after < one.before
+                for at, one in series.change_points(
+                    cell[: BEFORE + runs].tolist(), LEAST[0]
+                ).items()
             )
             for cell in figures
         )
@@ -89,11 +91,11 @@ def false_outliers(draw: np.random.Generator, scatter: float, rule: series.Outli
     """The outliers that are told in quiet runs, searched again after each of them."""
     figures = figures_of(draw, scatter, RUNS)
     told = {
-        (metric, cell, one.at)
+        (metric, cell, at)
         for metric, least in enumerate(LEAST)
         for cell in range(CELLS)
         for runs in range(rule.least + 1, RUNS + 1)
-        for one in series.outlying(figures[metric, cell, :runs].tolist(), least, rule=rule)
+        for at in series.outlying(figures[metric, cell, :runs].tolist(), least, rule=rule)
     }
     return len(told)
 
@@ -102,9 +104,7 @@ def peak_is_found(draw: np.random.Generator, scatter: float) -> bool:
     """Whether one slow run is told as an outlier as soon as it is there."""
     figures = figures_of(draw, scatter, BEFORE + 1)[0]
     figures[:, BEFORE] *= PEAK
-    return any(
-        one.at == BEFORE for cell in figures for one in series.outlying(cell.tolist(), LEAST[0])
-    )
+    return any(BEFORE in series.outlying(cell.tolist(), LEAST[0]) for cell in figures)
 
 
 def print_line(number: int, scatter: float, histories: int) -> None:

@@ -12,9 +12,9 @@ from rich.console import Console
 from weighbridge.common.errors import missing
 from weighbridge.results.derivation import Derived
 from weighbridge.results.features.compare_runs import RunsSummary, RunsVerdict
-from weighbridge.results.features.history import History, RunChange, break_words
+from weighbridge.results.features.history import History, RunChange
 from weighbridge.results.features.run_guard import NOT_RECORDED, Guarded
-from weighbridge.results.features.run_series import HistoryPoint, RunSeries
+from weighbridge.results.features.run_series import HistoryPoint, RunSeries, break_words
 from weighbridge.results.features.tuning.feature import WINNERS
 from weighbridge.results.features.tuning.tuning_result import confirmation_folder
 from weighbridge.results.figures.doubt import ACKNOWLEDGED, CUTS_THAT_LOST, doubt_words, graves
@@ -360,11 +360,9 @@ def _history_cells(history: History) -> Grid:
 
 def _last(point: HistoryPoint) -> str:
     """The last figure; in brackets if provisional, with a cross if not comparable."""
-    figure = point.figure
-    words = str(figure.within) if figure.within is not None else show_figure(figure.value)
     if point.standing == "not comparable":
-        return f"× {words}"
-    return f"({words})" if point.standing == "provisional" else words
+        return f"× {point.shown}"
+    return f"({point.shown})" if point.standing == "provisional" else point.shown
 
 
 def _change(change: RunChange | None) -> str:

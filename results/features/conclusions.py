@@ -2,8 +2,8 @@
 
 A conclusion consists of checks, each comparing cells with other cells (suites.studies).
 It is supported if every cell agrees, contradicted if one says the opposite, and else undecided.
-Cells are judged by the function that compares layouts (`results.judge.comparing.compare`), for
-all conclusions of the study at once, so that p-values are corrected for all of them. A verdict that
+Cells are judged as layouts are (`results.judge.comparing`), for all conclusions of the study at
+once, so that p-values are corrected for all of them. A verdict that
 is not a claim (no difference found, provisional, not comparable) neither agrees nor contradicts.
 """
 
@@ -16,9 +16,9 @@ from itertools import product
 from typing import Final, Literal, NamedTuple
 
 from weighbridge.results.figures.doubt import PairDoubt
-from weighbridge.results.figures.metrics import METRICS, Figures
+from weighbridge.results.figures.metrics import METRICS, Figures, MetricKey
 from weighbridge.results.figures.summary import Row
-from weighbridge.results.judge.comparing import compare
+from weighbridge.results.judge.comparing import TOGETHER, at_workers, correlation, judge
 from weighbridge.results.judge.comparison import Effect
 from weighbridge.results.numbers import all_of, counted, show_ratio
 from weighbridge.suites import Bounds
@@ -35,8 +35,6 @@ Verdict = Literal["supports", "contradicts", "cannot tell"]
 """A replay's verdict on a conclusion."""
 
 _NOT_SHOWN: Final = "no difference found, which is not the same as there being none"
-_OF: Final = "of"
-_THAN: Final = "than"
 
 
 @dataclass(frozen=True)
@@ -83,25 +81,55 @@ def conclusions(
     between: Sequence[PairDoubt] = (),
 ) -> tuple[ConclusionResult, ...]:
     """A replay's verdict on each conclusion. `between` are doubts about pairs of layouts."""
-    cells = _Cells(study, scale, rows, between)
-    asked = {
-        pair: None
-        for one in study.conclusions
-        for check in one.checks
-        for pair in cells.pairs(check)
+    cells = _Cells(study, scale, rows)
+    asked: dict[tuple[_Pair, MetricKey], tuple[Row, Row]] = {}
+    for one in study.conclusions:
+        for check in one.checks:
+            for pair in cells.pairs(check):
+                of, than = cells.row(pair.of), cells.row(pair.than)
+                if of is not None and than is not None and not cells.lacks(pair):
+                    sides = tuple(map(_by_bandwidth, (than, of))) if pair.bandwidth else (than, of)
+                    asked[pair, _compared(check)] = (sides[0], sides[1])
+    effects = judged_pairs(
+        [(metric, *sides) for (_, metric), sides in asked.items()], rows, bounds, between
+    )
+    by_pair = dict(zip(asked, effects, strict=True))
+    return tuple(_held(one, cells, by_pair) for one in study.conclusions)
+
+
+def judged_pairs(
+    pairs: Sequence[tuple[MetricKey, Row, Row]],
+    rows: Sequence[Row],
+    bounds: Bounds,
+    between: Sequence[PairDoubt] = (),
+) -> tuple[Effect, ...]:
+    """The effects of pairs of cells (metric, the baseline's row, the other's), judged together.
+
+    `rows` is the table that they are of; `between` are doubts about pairs of layouts.
+    """
+    layouts = {(baseline.layout, subject.layout) for _, baseline, subject in pairs}
+    in_blocks = {
+        pair for pair in layouts if pair[0] != pair[1] and correlation(rows, *pair) >= TOGETHER
     }
-    effects = _judged(cells, list(asked), bounds)
-    return tuple(_held(one, cells, effects) for one in study.conclusions)
+    effects = []
+    for metric, baseline, subject in pairs:
+        sides = (baseline.layout, subject.layout)
+        doubts = [one.doubt for one in between if one.about(*sides)]
+        paired = sides in in_blocks
+        effects.append(at_workers(METRICS[metric], baseline, subject, doubts, paired=paired))
+    return judge(effects, bounds)[0]
+
+
+def _compared(check: ConclusionCheck) -> MetricKey:
+    """A bandwidth is judged as a throughput is."""
+    return "throughput" if check.metric == BANDWIDTH else check.metric
 
 
 class _Cells:
     """The cells of a replay by their places."""
 
-    def __init__(
-        self, study: Study, scale: StudyScale, rows: Sequence[Row], between: Sequence[PairDoubt]
-    ) -> None:
+    def __init__(self, study: Study, scale: StudyScale, rows: Sequence[Row]) -> None:
         self._study = study
-        self._between = between
         self._scale = scale
         self._rows: dict[_Place, list[Row]] = {}
         for row in rows:
@@ -149,14 +177,7 @@ class _Cells:
                 or any(point.value("bandwidth") is None for point in row.points)
             ):
                 return "bandwidth unknown"
-        return next(
-            (
-                one.doubt.what
-                for one in self._between
-                if one.about(pair.of.variant, pair.than.variant)
-            ),
-            "",
-        )
+        return ""
 
     def limits(self, pair: _Pair) -> str:
         """What limited the two cells, in brackets; empty if unknown for both."""
@@ -187,36 +208,6 @@ class _Cells:
         return count if theirs == place.workers else f"{count} (study: {theirs})"
 
 
-def _judged(
-    cells: _Cells, pairs: Sequence[_Pair], bounds: Bounds
-) -> dict[tuple[_Pair, str], Effect]:
-    """Every pair's effects by metric, from one comparison with a kind of requests per pair."""
-    rows = []
-    number_of = {
-        f"cell-{number}": pair for number, pair in enumerate(pairs) if not cells.lacks(pair)
-    }
-    for name, pair in number_of.items():
-        of, than = cells.row(pair.of), cells.row(pair.than)
-        if of is None or than is None:
-            continue
-        kind = {
-            "workload": name,
-            "workers": of.workers,
-            "api": of.api,
-            "driver": of.driver,
-            "operation": of.operation,
-        }
-        for side, row in ((_THAN, than), (_OF, of)):
-            own = _by_bandwidth(row) if pair.bandwidth else row
-            rows.append(own.model_copy(update={**kind, "layout": side, "object_size_bytes": None}))
-    if not rows:
-        return {}
-    found = compare(sorted(rows, key=lambda row: row.layout != _THAN), bounds=bounds).effects
-    return {
-        (number_of[one.workload], str(one.metric)): one for one in found if one.workers is not None
-    }
-
-
 def _by_bandwidth(row: Row) -> Row:
     points = tuple(point.model_copy(update=_swapped(point)) for point in row.points)
     return row.model_copy(update={**_swapped(row), "points": points})
@@ -227,7 +218,7 @@ def _swapped(one: Figures) -> dict[str, object]:
 
 
 def _held(
-    one: Conclusion, cells: _Cells, effects: Mapping[tuple[_Pair, str], Effect]
+    one: Conclusion, cells: _Cells, effects: Mapping[tuple[_Pair, MetricKey], Effect]
 ) -> ConclusionResult:
     seen = tuple(
         _seen(check, pair, cells, effects) for check in one.checks for pair in cells.pairs(check)
@@ -267,12 +258,14 @@ def _share(count: int, cells: int) -> str:
 
 
 def _seen(
-    check: ConclusionCheck, pair: _Pair, cells: _Cells, effects: Mapping[tuple[_Pair, str], Effect]
+    check: ConclusionCheck,
+    pair: _Pair,
+    cells: _Cells,
+    effects: Mapping[tuple[_Pair, MetricKey], Effect],
 ) -> ConclusionCell:
     of, than = cells.words(pair)
     lack = cells.lacks(pair)
-    metric = "throughput" if check.metric == BANDWIDTH else check.metric
-    effect = effects.get((pair, metric))
+    effect = effects.get((pair, _compared(check)))
     if lack or effect is None:
         return _undecided(f"{of} and {than}", lack or f"no {METRICS[check.metric].name} to compare")
     if not effect.claimed or effect.ratio is None:

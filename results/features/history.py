@@ -2,11 +2,6 @@
 
 A change is told if Otava finds it among comparable figures and it is larger than the practical
 threshold. It is provisional if some of its figures are, unless the others alone make it.
-
-Charts: one for each metric, a panel for each cell, a line for each layout with its release, over
-time. A line joins comparable runs alone. Provisional figures are hollow, those that are not
-comparable are crosses that no line passes through. A dashed line across is where a change was
-found, and its change is written beside it.
 """
 
 from __future__ import annotations
@@ -17,21 +12,15 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import Any, Final, Literal
 
-from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import PositiveFloat, PositiveInt
 
-from weighbridge.common.errors import (
-    EXIT_DIFFERENCE,
-    EXIT_FINE,
-    EXIT_INVALID,
-)
+from weighbridge.common.errors import EXIT_DIFFERENCE, EXIT_FINE, EXIT_INVALID
 from weighbridge.common.record import Record
 from weighbridge.results.features.compare_runs import RunsVerdict
 from weighbridge.results.features.run_guard import (
     ALL,
     ComparedRun,
     Difference,
-    DifferenceKind,
-    by_kind,
     guard,
     refuse_unknown,
     settings_apart,
@@ -42,13 +31,15 @@ from weighbridge.results.features.run_series import (
     ChangePoint,
     HistoryPoint,
     HistoryRun,
+    Outlying,
     RunSeries,
     SeriesBreak,
     SeriesCell,
     begun,
+    break_words,
     change_points,
     differ,
-    label_of,
+    difference_words,
     outlying,
     series_of,
 )
@@ -58,7 +49,6 @@ from weighbridge.results.figures.reading import MetricFigure
 from weighbridge.results.judge.comparing import ALWAYS
 from weighbridge.results.judge.comparison import Kind
 from weighbridge.results.numbers import (
-    UNKNOWN,
     counted,
     listed,
     show_figure,
@@ -86,21 +76,14 @@ from weighbridge.results.show.chart import (
 from weighbridge.results.show.page import render
 from weighbridge.results.show.scales import AxisScale, nice_top
 from weighbridge.results.show.section import sortable
-from weighbridge.results.show.table import (
-    Filled,
-    Table,
-    columns,
-    line,
-)
+from weighbridge.results.show.table import Filled, Table, columns, line
 from weighbridge.results.show.tables import doubt_texts
 
-MOST_WORDS: Final = 3
-"""So many differences are named one by one."""
 _PASSING: Final = ("begun at", "suite", "repeats", "layouts", "workloads")
 """What differs between runs and changes none of their figures."""
 
 
-class RunChange(SeriesCell):
+class RunChange(SeriesCell, ChangePoint):
     """A change of one metric of one cell, from one run on."""
 
     run: str
@@ -108,15 +91,6 @@ class RunChange(SeriesCell):
     begun: datetime
     previous: str
     """The last run of the figures before it."""
-    before: PositiveFloat
-    """Mean of the figures before it, since the change before that, in the metric's unit."""
-    after: PositiveFloat
-    runs_before: PositiveInt
-    runs_after: PositiveInt
-    passing: NonNegativeInt = 0
-    """Runs between `previous` and `run`, at levels that did not last, in neither mean."""
-    p: NonNegativeFloat
-    """Of Student's t-test of the two sides; not corrected for the number of series."""
     direction: Literal["better", "worse"]
     doubts: tuple[Doubt, ...] = ()
     """About its figures, if those without are no change by themselves; any makes it provisional."""
@@ -137,23 +111,15 @@ class RunChange(SeriesCell):
         doubted = f"; {doubt_brief(self.doubts)}" if self.doubts else ""
         between = f", {self.passing} between at levels that did not last" if self.passing else ""
         return (
-            f"{metric.name} of {self.about} at {counted(self.workers, 'worker')} on {self.label}: "
-            f"{show_percent(self.ratio)} ({figures}) from {self.run} on; {self.runs_before} runs "
-            f"before, {self.runs_after} since{between}; p {show_p(self.p)}{doubted}"
+            f"{self.words}: {show_percent(self.ratio)} ({figures}) from {self.run} on; "
+            f"{self.runs_before} runs before, {self.runs_after} since{between}; "
+            f"p {show_p(self.p)}{doubted}"
         )
 
 
-class RunOutlier(SeriesCell):
-    """A figure of one run that is far outside those of its neighbours: `middle` is their median,
-    and from `low` to `high` a figure is no outlier.
-    """
+class RunOutlier(SeriesCell, Outlying):
+    """A figure of one run that is far outside those of its neighbours."""
 
-    middle: PositiveFloat
-    low: NonNegativeFloat
-    high: PositiveFloat
-    neighbours: PositiveInt
-    z: float | None
-    """Its modified z-score; None: its neighbours are all alike."""
     run: str
     begun: datetime
     value: PositiveFloat
@@ -167,7 +133,7 @@ class RunOutlier(SeriesCell):
         return self.value / self.middle
 
     @property
-    def words(self) -> str:
+    def brief(self) -> str:
         row = "one run" if self.in_a_row == 1 else f"one of {self.in_a_row} runs in a row"
         return "; ".join(filter(None, (f"outlier, {row}", doubt_brief(self.doubts))))
 
@@ -207,7 +173,7 @@ class LayoutChange(Record):
 
     @property
     def differs_words(self) -> str:
-        return _words(self.differs)
+        return difference_words(self.differs)
 
     @property
     def brief(self) -> str:
@@ -259,20 +225,25 @@ class History(Record):
             places.setdefault((one.begun, one.run, one.label), []).append(one)
         return tuple(
             f"{label} in {run} ({begun:%Y-%m-%d}): "
-            f"{', '.join(dict.fromkeys(one.words for one in outliers))}: {_in_cells(outliers)}"
+            f"{', '.join(dict.fromkeys(one.brief for one in outliers))}: {_in_cells(outliers)}"
             for (begun, run, label), outliers in sorted(places.items(), key=lambda each: each[0])
         )
 
     @property
     def headline(self) -> str:
-        among = f"{counted(self.searched, 'cell')} of {counted(len(self.runs), 'run')}"
         sure = [one for one in self.changes if one.is_sure]
         if sure:
+            among = f"{counted(self.searched, 'cell')} of {counted(len(self.runs), 'run')}"
             return f"{counted(len(sure), 'change')} in {among}; the last: {sure[-1].brief}."
-        if not self.searched:
-            return f"No change can be found yet: that needs {RULE.runs} comparable runs."
         doubted = f"; {len(self.changes)} provisional" if self.changes else ""
-        return f"No lasting change found in {among}{doubted}."
+        return f"{self.no_change(self.searched)}{doubted}."
+
+    def no_change(self, searched: int, of: str = "") -> str:
+        """That no change was found in so many cells, or can be found yet."""
+        if not searched:
+            return f"No change{of} can be found yet: that needs {RULE.runs} comparable runs"
+        among = f"{counted(searched, 'cell')} of {counted(len(self.runs), 'run')}"
+        return f"No lasting change{of} found in {among}"
 
 
 def history_of(runs: Sequence[ComparedRun], despite: Sequence[str] = ()) -> History:
@@ -292,10 +263,10 @@ def history_of(runs: Sequence[ComparedRun], despite: Sequence[str] = ()) -> Hist
         apart: tuple[RunOutlier, ...] = ()
         if one.metric in ALWAYS:
             places = change_points([each.figure.value or 0.0 for each in one.searched], one.least)
-            found += [_change(one, one.searched, place) for place in places]
+            found += [_change(one, at, place) for at, place in places.items()]
             apart = _outliers(one, places)
             outliers += apart
-        words = {each.run: each.words for each in apart}
+        words = {each.run: each.brief for each in apart}
         points = tuple(
             point.model_copy(update={"outlier": words.get(point.run, "")}) for point in one.points
         )
@@ -320,53 +291,49 @@ def history_of(runs: Sequence[ComparedRun], despite: Sequence[str] = ()) -> Hist
     )
 
 
-def _outliers(series: RunSeries, changes: Sequence[ChangePoint]) -> tuple[RunOutlier, ...]:
-    """The outliers of a series, whose changes these are."""
+def _outliers(series: RunSeries, changes: Iterable[int]) -> tuple[RunOutlier, ...]:
+    """The outliers of a series, whose changes are there."""
     points = series.searched
     values = [one.figure.value or 0.0 for one in points]
     outliers = outlying(values, series.least, changes)
-    up = {one.at: values[one.at] > one.middle for one in outliers}
+    up = {at: values[at] > one.middle for at, one in outliers.items()}
     in_a_row: dict[int, int] = {}
     for _, row in groupby(enumerate(up), lambda one: (one[1] - one[0], up[one[1]])):
         places = [at for _, at in row]
         in_a_row |= dict.fromkeys(places, len(places))
     return tuple(
         RunOutlier(
-            **series.model_dump(include=set(SeriesCell.model_fields)),
-            run=points[one.at].run,
-            begun=points[one.at].begun,
-            value=values[one.at],
-            middle=one.middle,
-            low=one.low,
-            high=one.high,
-            neighbours=one.neighbours,
-            z=one.z,
-            in_a_row=in_a_row[one.at],
-            direction=_direction(series, values[one.at] / one.middle),
-            doubts=points[one.at].doubts,
+            **_cell_of(series),
+            **one.model_dump(),
+            run=points[at].run,
+            begun=points[at].begun,
+            value=values[at],
+            in_a_row=in_a_row[at],
+            direction=_direction(series, values[at] / one.middle),
+            doubts=points[at].doubts,
         )
-        for one in outliers
+        for at, one in outliers.items()
     )
+
+
+def _cell_of(one: SeriesCell) -> dict[str, Any]:
+    """What a series, a change or an outlier is of."""
+    return {name: getattr(one, name) for name in SeriesCell.model_fields}
 
 
 def _direction(series: RunSeries, ratio: float) -> Literal["better", "worse"]:
     return "better" if METRICS[series.metric].better_at(ratio) else "worse"
 
 
-def _change(series: RunSeries, points: Sequence[HistoryPoint], found: ChangePoint) -> RunChange:
-    sides = [points[side] for side in found.sides]
+def _change(series: RunSeries, at: int, found: ChangePoint) -> RunChange:
+    sides = [series.searched[side] for side in found.sides(at)]
     previous, first = sides[0][-1], sides[1][0]
     return RunChange(
-        **series.model_dump(include=set(SeriesCell.model_fields)),
+        **_cell_of(series),
+        **found.model_dump(),
         run=first.run,
         begun=first.begun,
         previous=previous.run,
-        before=found.before,
-        after=found.after,
-        runs_before=found.runs_before,
-        runs_after=found.runs_after,
-        passing=found.passing,
-        p=found.p,
         direction=_direction(series, found.after / found.before),
         doubts=_doubts(sides, series.least, rises=found.after > found.before),
     )
@@ -394,61 +361,18 @@ def _by_layout(
     for (moment, run, label, layout), mine in sorted(places.items()):
         before, after = of_run[mine[0].previous], of_run[run]
         pair = [(layout, layout)]
-        allowed = [
-            one
-            for one in guard(before, after, pair, [ALL]).unlike
-            if {one.fact, ALL} & set(despite)
+        differs = [
+            *(one for one in guard(before, after, pair, [ALL]).unlike if _may(one, despite)),
+            *(one for one in settings_apart(before, after, pair) if one.fact not in _PASSING),
         ]
-        apart = [one for one in settings_apart(before, after, pair) if one.fact not in _PASSING]
         yield LayoutChange(
-            label=label,
-            run=run,
-            begun=moment,
-            changes=tuple(mine),
-            differs=(*allowed, *apart),
+            label=label, run=run, begun=moment, changes=tuple(mine), differs=tuple(differs)
         )
 
 
-_OF_KIND: Final[Mapping[DifferenceKind, str]] = {
-    "differs": "",
-    "computed": "in a layout's file and computed from the hosts' size: ",
-    "not recorded": "recorded in one run only: ",
-}
-
-
-def _words(differs: Sequence[Difference]) -> str:
-    """What differs first; then what only moved to the sizing rule, and what one side lacks."""
-    texts = []
-    for kind, found in by_kind(differs).items():
-        shown = [
-            _named(one) if kind == "not recorded" else f"{_named(one)}: {one.a} before, {one.b} now"
-            for one in found[:MOST_WORDS]
-        ]
-        more = len(found) - len(shown)
-        between = ", " if kind == "not recorded" else "; "
-        texts.append(_OF_KIND[kind] + between.join([*shown, *([f"{more} more"] if more else [])]))
-    return "; ".join(texts)
-
-
-def _named(one: Difference) -> str:
-    return f"{one.fact}{f' {one.of}' if one.of else ''}"
-
-
-def break_words(breaks: Sequence[SeriesBreak]) -> tuple[str, ...]:
-    """From when on runs are not compared with those before, and why: a sentence each."""
-    groups: dict[tuple[str, str, str], list[SeriesBreak]] = {}
-    for one in breaks:
-        why = _words(one.differs) or one.hosts or "they differ"
-        groups.setdefault((one.run, one.suite, why), []).append(one)
-    texts = []
-    for (run, suite, why), group in groups.items():
-        labels = listed([*dict.fromkeys(label_of(one.layout, one.release) for one in group)])
-        workloads = listed([*dict.fromkeys(one.workload for one in group)])
-        texts.append(
-            f"{labels}, {workloads} of {suite}: runs from {run} on are not compared with earlier "
-            f"ones: {why}"
-        )
-    return tuple(texts)
+def _may(one: Difference, despite: Sequence[str]) -> bool:
+    """Whether runs were compared although they differ in this."""
+    return bool({one.fact, ALL} & set(despite))
 
 
 def latest_verdict(history: History) -> RunsVerdict:
@@ -461,12 +385,9 @@ def latest_verdict(history: History) -> RunsVerdict:
     series = [
         one for one in history.series if one.metric in ALWAYS and one.points[-1].run == latest
     ]
-    last = {_place(change): change for of_layout in history.changes for change in of_layout.changes}
-    worse = [
-        change
-        for one in series
-        if (change := last.get(_place(one))) is not None and change.direction == "worse"
-    ]
+    last = {str(_cell_of(one)): one for layout in history.changes for one in layout.changes}
+    changes = [last[cell] for one in series if (cell := str(_cell_of(one))) in last]
+    worse = [one for one in changes if one.direction == "worse"]
     sure = [one for one in worse if not one.doubts]
     if sure:
         return RunsVerdict(
@@ -487,21 +408,13 @@ def latest_verdict(history: History) -> RunsVerdict:
     return RunsVerdict(exit_code=EXIT_FINE)
 
 
-def _place(one: SeriesCell) -> tuple[object, ...]:
-    return tuple(getattr(one, name) for name in SeriesCell.model_fields)
-
-
 def _open(one: RunSeries) -> str:
     """Why the last figure of a series cannot be judged; empty if it can."""
     last, count = one.points[-1], len(one.searched)
-    where = (
-        f"{METRICS[one.metric].name} of {one.about} at {counted(one.workers, 'worker')} on "
-        f"{one.label}"
-    )
     if not last.searched:
-        return f"{where}: {last.why or 'known in bins alone'}"
+        return f"{one.words}: {last.why or 'known in bins alone'}"
     if count < RULE.runs:
-        return f"{where}: {counted(count, 'comparable run')} of the {RULE.runs} that are needed"
+        return f"{one.words}: {counted(count, 'comparable run')} of the {RULE.runs} that are needed"
     return ""
 
 
@@ -509,15 +422,15 @@ def _open(one: RunSeries) -> str:
 
 
 _CELL: Final = f"""
-layout text | The layout.
+layout text | The layout. | Layout
 release text | Its release; empty if it has none.
 suite text | The suite.
 workload text | The workload.
-operation text | The operation on objects.
+operation text | The operation on objects. | Requests
 api text | The API.
 driver text | What made the load.
-workers integer | Worker count.
-metric text | The metric: {", ".join(METRICS)}.
+workers integer | Worker count. | Workers
+metric text | The metric: {", ".join(METRICS)}. | Metric
 group integer | Runs of one number are comparable, within layout, suite and workload.
 """
 FIGURES: Final = Table(
@@ -544,17 +457,17 @@ CHANGES: Final = Table(
     "A line for each change of a metric of a cell, in order of time.",
     columns(f"""
 {_CELL}
-run text | The first run after the change.
-begun_at time | When that run began, UTC.
+run text | The first run after the change. | Run
+begun_at time | When that run began, UTC. | From
 previous text | The last run of the figures before it.
-before number | Mean of the figures before it.
-after number | Mean of the figures after it.
-ratio number | After relative to before.
-runs_before integer | Figures before it, since the last change.
+before number | Mean of the figures before it. | Before
+after number | Mean of the figures after it. | After
+ratio number | After relative to before. | Change
+runs_before integer | Figures before it, since the last change. | Runs
 runs_after integer | Figures after it, until the next change.
 passing integer | Figures between, at levels that did not last.
-p number | P-value of Student's t-test, not corrected.
-direction text | better or worse.
+p number | P-value of Student's t-test, not corrected. | p
+direction text | better or worse. | Verdict
 doubts texts | Doubts about its figures, unless those without make the change: then provisional.
 text text | The change in a sentence.
 """),
@@ -604,21 +517,6 @@ def _shown_change(one: RunChange) -> dict[str, str]:
 
 # The page.
 
-_CHANGE_HEADS: Final = {
-    "begun_at": "From",
-    "run": "Run",
-    "layout": "Layout",
-    "operation": "Requests",
-    "workers": "Workers",
-    "metric": "Metric",
-    "before": "Before",
-    "after": "After",
-    "ratio": "Change",
-    "runs_before": "Runs",
-    "p": "p",
-    "direction": "Verdict",
-}
-
 
 def history_page(
     history: History,
@@ -635,6 +533,7 @@ def history_page(
         "numbers are in “Runs”. The same data are in changes.csv."
     )
     doubted = [place for place, doubts in enumerate(changes.column("doubts")) if doubts]
+    heads = {one.name: one.head for one in CHANGES.columns if one.head}
     return render(
         "history.html.j2",
         charts,
@@ -642,7 +541,7 @@ def history_page(
         history=history,
         version=version,
         drawn=charts,
-        changes=replace(sortable(caption, changes, _CHANGE_HEADS), bad=doubted),
+        changes=replace(sortable(caption, changes, heads), bad=doubted),
         breaks=break_words(history.breaks),
         gone=gone,
         left_out=left_out,
@@ -704,22 +603,16 @@ def _chart(history: History, metric: MetricKey, frame: _Frame) -> Chart | None:
 
 
 def _finding(changes: Sequence[RunChange], metric: MetricKey, history: History) -> str:
-    name = METRICS[metric].name
     if not changes:
         of_it = [one for one in history.series if one.metric == metric]
         searched = sum(len(one.searched) >= RULE.runs for one in of_it)
-        if not searched:
-            return f"No change of {name} can be found yet: that needs {RULE.runs} comparable runs"
-        among = f"{counted(searched, 'cell')} of {counted(len(history.runs), 'run')}"
-        return f"No lasting change of {name} was found in {among}"
+        return history.no_change(searched, f" of {METRICS[metric].name}")
     last = max(changes, key=lambda one: (not one.doubts, one.begun, abs(one.ratio - 1)))
     more = len(changes) - 1
     others = f"; {counted(more, 'more change')}" if more else ""
     doubted = "Provisional: " if last.doubts else ""
-    return upper(
-        f"{doubted}{name} of {last.about} at {counted(last.workers, 'worker')} on {last.label}: "
-        f"{show_percent(last.ratio)} from {last.begun:%Y-%m-%d} on{others}"
-    )
+    change = f"{show_percent(last.ratio)} from {last.begun:%Y-%m-%d} on"
+    return upper(f"{doubted}{last.words}: {change}{others}")
 
 
 def _panel(
@@ -782,7 +675,7 @@ def _point_row(one: RunSeries, point: HistoryPoint, frame: _Frame, floor: float)
         "value": point.figure.value,
         "low": ends[0] if ends else None,
         "high": ends[1] if ends else None,
-        "shown": _shown(point.figure),
+        "shown": point.shown,
         "group": one.group,
         "standing": _STANDING.get(point.standing, NOT_COMPARABLE),
         "notes": point.notes,
@@ -797,8 +690,7 @@ class _Frame:
     """What all panels share: days since the first run, with dates as ticks, and layouts' styles."""
 
     def __init__(self, history: History) -> None:
-        begun = [run.begun for run in history.runs]
-        self.first, last = min(begun), max(begun)
+        self.first, last = history.runs[0].begun, history.runs[-1].begun
         span = (last - self.first) / DAY
         margin = 0.03 * span or 0.5
         _, step = nice_top(span or 1.0)
@@ -874,9 +766,3 @@ def _names(series: Sequence[RunSeries], frame: _Frame) -> Iterator[End]:
 def _ends(figure: MetricFigure) -> tuple[float, ...]:
     """The interval over the repeats, if both ends are known and above 0."""
     return (figure.low, figure.high) if figure.low and figure.high else ()
-
-
-def _shown(figure: MetricFigure) -> str:
-    if figure.within is not None:
-        return str(figure.within)
-    return f"{'≥ ' * figure.at_least}{show_figure(figure.value)}" if figure.value else UNKNOWN

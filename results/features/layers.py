@@ -17,7 +17,6 @@ from typing import Any, Final
 
 from weighbridge.common.structure import Level
 from weighbridge.results.features.staircase import (
-    HARDWARE,
     INSIDE,
     LAYER_BOUND,
     NAMES,
@@ -141,9 +140,6 @@ def _panel(stairs: Sequence[Staircase]) -> Panel:
     layouts = list(dict.fromkeys(stair.layout for stair in stairs))
     loss = layer("rule", "bin", "isValid(datum._below)", x="bandwidth_mb_s", x2="_below")
     words = layer("text", "figure", "", x="_right", text="_text")
-    points = standing_layers("bandwidth_mb_s")
-    for point in points:
-        point["encoding"]["x"] = point["encoding"].pop("y")
     beside = {"field": "layout", "type": "nominal", "sort": layouts}
     return Panel(
         key="-".join(stairs[0].kind),
@@ -156,7 +152,7 @@ def _panel(stairs: Sequence[Staircase]) -> Panel:
                 "yOffset": {**beside, "scale": {"domain": layouts}},
                 "color": COLOUR,
             },
-            "layer": [loss, *points, words],
+            "layer": [loss, *standing_layers("bandwidth_mb_s", along="x"), words],
         },
         height=max(2, len(layouts)) * len(names) * 22 + 40,
         alt_text=" ".join(f"{stair.words}." for stair in stairs),
@@ -183,11 +179,6 @@ def _row(stair: Staircase, step: LayerStep) -> dict[str, Any]:
     rate, below = step.bandwidth_mb_s, None
     if rate is not None and step.below is not None and (lower := stair.step(step.below)):
         below = lower.bandwidth_mb_s
-    text = "not measured" if rate is None else _at_least(step, rate)
-    if rate is not None and step.of_below is not None and step.below is not None:
-        text += f", {percent(step.of_below)} of {PLAIN[step.below]}"
-    if step.doubt is not None and step.doubt.verdict != "at least":
-        text += f", {step.doubt.verdict}"
     standing = NOT_COMPARABLE if not step.believable else PROVISIONAL if step.held else COMPARABLE
     return {
         "layout": stair.layout,
@@ -202,8 +193,15 @@ def _row(stair: Staircase, step: LayerStep) -> dict[str, Any]:
         "_at": rate,
         "_below": below,
         "_right": max(rate or 0.0, below or 0.0) or None,
-        "_text": text,
+        "_text": "not measured" if rate is None else _text(step, rate),
     }
+
+
+def _text(step: LayerStep, value: float | None) -> str:
+    """A figure of a step: `≥ 50.0, 34 % of its disks, from memory`."""
+    doubt = "" if step.doubt is None else step.doubt.verdict
+    doubt = "" if doubt == "at least" else doubt
+    return ", ".join(filter(None, (_at_least(step, value), step.share, doubt)))
 
 
 def _at_least(step: LayerStep, value: float | None) -> str:
@@ -211,45 +209,9 @@ def _at_least(step: LayerStep, value: float | None) -> str:
     return f"{'≥ ' if step.held and value is not None else ''}{show_figure(value)}"
 
 
-def finding(stairs: Sequence[Staircase]) -> str:
-    """By layout, the share of what the store can do, or else the hardware, that clients get."""
-    shares: dict[str, dict[Level, list[float]]] = {}
-    for stair in stairs:
-        reference, rate = _reference(stair), stair.top.throughput_ops_s
-        if reference is not None and reference.throughput_ops_s and rate:
-            of_layout = shares.setdefault(stair.layout, {})
-            share = rate / reference.throughput_ops_s
-            of_layout.setdefault(reference.level, []).append(share)
-    spans: dict[Level, list[str]] = {}
-    for layout, of_layout in shares.items():
-        level, each = max(of_layout.items(), key=lambda item: len(item[1]))
-        low, high = percent(min(each)), percent(max(each))
-        span = high if low == high else f"{low.removesuffix(' %')} to {high}"
-        spans.setdefault(level, []).append(f"{span} ({layout})")
-    parts = [
-        f"of what {INSIDE[level]} can do, clients get {', '.join(layouts)}"
-        for level, layouts in spans.items()
-    ]
-    return upper("; ".join(parts) or "what each layer can do")
-
-
-def _reference(stair: Staircase) -> LayerStep | None:
-    """The layer that a staircase's top is compared with: its store, else the slower below."""
-    below = [
-        step
-        for step in stair.known
-        if step is not stair.top and step.level != "gateway" and step.carries
-    ]
-    stores = [step for step in below if step.level not in HARDWARE]
-    if stores:
-        return stores[-1]
-    return min(below, key=lambda step: step.throughput_ops_s or 0.0, default=None)
-
-
 def staircase_lines(stair: Staircase) -> Iterator[Line]:
     """A line for each layer, from the bottom up."""
     for step in stair.steps:
-        below = None if step.below is None else f"{percent(step.of_below)} of {INSIDE[step.below]}"
         at = "" if step.workers is None else f"at {counted(step.workers, 'worker')}"
         doubt = None if step.doubt is None else str(step.doubt)
         yield line(
@@ -267,7 +229,7 @@ def staircase_lines(stair: Staircase) -> Iterator[Line]:
                 "level": step.name,
                 "throughput_ops_s": _at_least(step, step.throughput_ops_s),
                 "bandwidth_mb_s": _at_least(step, step.bandwidth_mb_s),
-                "below": below or UNKNOWN,
+                "below": step.share or UNKNOWN,
                 "share_of_disks": percent(step.of_disks) or UNKNOWN,
                 "note": "; ".join(part for part in (doubt, at, step.note) if part),
             }
@@ -411,7 +373,7 @@ def _slide(about: str, stairs: Sequence[Staircase], rows: Sequence[Row]) -> Slid
     held = any(step.held for stair in stairs for step in stair.steps)
     more = " ≥: its load client ran out of CPU, so that it can do more." * held
     return Slide(
-        title=_title(about, stairs),
+        title=finding(stairs),
         caveat=upper(doubt_brief(doubted)),
         lead=f"What each layer serves of {about}, in op/s, and of the layer below",
         table=table_of(("", *(stair.layout for stair in stairs)), lines),
@@ -421,7 +383,7 @@ def _slide(about: str, stairs: Sequence[Staircase], rows: Sequence[Row]) -> Slid
     )
 
 
-def _title(about: str, stairs: Sequence[Staircase]) -> str:
+def finding(stairs: Sequence[Staircase]) -> str:
     """The layer that passes on the smallest share of what is below it."""
     shares = [
         (step.of_below, stair, step)
@@ -430,23 +392,19 @@ def _title(about: str, stairs: Sequence[Staircase]) -> str:
         if step.of_below is not None and step.believable
     ]
     if not shares:
+        about = ", ".join(dict.fromkeys(stair.about for stair in stairs))
         return f"What the layers serve of {about} cannot be compared: too few of them are known"
     share, stair, step = min(shares, key=lambda candidate: candidate[0])
     name = step.name if step.level == "front" else f"the {PLAIN[step.level]}"
-    below = PLAIN[step.below] if step.below is not None else "layer below"
-    where = f"{name} of {stair.layout}: {percent(share)} of what its {below} can do"
-    return f"{upper(about)} lose most at {where}"
+    below = INSIDE[step.below] if step.below is not None else "the layer below"
+    where = f"{name} of {stair.layout}: {percent(share)} of what {below} can do"
+    return f"{upper(stair.about)} lose most at {where}"
 
 
 def _cell(step: LayerStep | None) -> SlideCell:
     if step is None or step.throughput_ops_s is None:
         return SlideCell(UNKNOWN if step is not None else "", ink=MUTED)
-    text = _at_least(step, step.throughput_ops_s)
-    if step.of_below is not None and step.below is not None:
-        text += f", {percent(step.of_below)} of {PLAIN[step.below]}"
-    if step.doubt is not None and step.doubt.verdict != "at least":
-        text += f" ({step.doubt.verdict})"
-    return SlideCell(text, ink=INK if step.believable else BAD)
+    return SlideCell(_text(step, step.throughput_ops_s), ink=INK if step.believable else BAD)
 
 
 FEATURE: Final = Feature(

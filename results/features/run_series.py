@@ -8,12 +8,14 @@ the machine is never one of the gateway.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from statistics import fmean, median
 from typing import Final, Literal
+
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from weighbridge.common.quantities import utc
 from weighbridge.common.record import Record
@@ -22,18 +24,21 @@ from weighbridge.results.features.run_guard import (
     ALL,
     ComparedRun,
     Difference,
+    DifferenceKind,
     Facts,
     all_facts,
+    by_kind,
     differences,
     planned,
     planned_differences,
 )
 from weighbridge.results.figures.doubt import Doubt, doubt_brief, doubt_words, few, graves, touching
-from weighbridge.results.figures.metrics import MetricKey, compared
+from weighbridge.results.figures.metrics import METRICS, MetricKey, compared
 from weighbridge.results.figures.reading import MetricFigure
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.comparing import comparable, reason
 from weighbridge.results.judge.comparison import Kind, kind_of, subjects
+from weighbridge.results.numbers import counted, listed, show_figure
 from weighbridge.suites import Api, DriverName, Operation
 
 OTAVA: Final = "otava"
@@ -61,38 +66,35 @@ class ChangeRule:
 RULE: Final = ChangeRule()
 
 
-@dataclass(frozen=True)
-class ChangePoint:
-    """A place where a series changed, with the means of the figures on both sides."""
+class ChangePoint(Record):
+    """A change of a series: the means of the figures on both sides, since the change before it and
+    until the next one.
+    """
 
-    at: int
-    """The number of the first figure after it, from 0."""
-    before: float
-    after: float
-    runs_before: int
-    """Since the change before it."""
-    runs_after: int
-    """Until the next change."""
-    passing: int
-    """Figures between the two sides, at levels that did not last, in neither mean."""
-    p: float
-    """Of Student's t-test of the two sides."""
+    before: PositiveFloat
+    """Mean of the figures before it, since the change before that, in the metric's unit."""
+    after: PositiveFloat
+    runs_before: PositiveInt
+    runs_after: PositiveInt
+    passing: NonNegativeInt = 0
+    """Runs between the two sides, at levels that did not last, in neither mean."""
+    p: NonNegativeFloat
+    """Of Student's t-test of the two sides; not corrected for the number of series."""
 
-    @property
-    def sides(self) -> tuple[slice, slice]:
-        """Where the figures before it and after it are in the series."""
-        until = self.at - self.passing
-        return slice(until - self.runs_before, until), slice(self.at, self.at + self.runs_after)
+    def sides(self, at: int) -> tuple[slice, slice]:
+        """Where the figures before it and after it are in the series, if its first is there."""
+        until = at - self.passing
+        return slice(until - self.runs_before, until), slice(at, at + self.runs_after)
 
 
 def change_points(
     values: Sequence[float], least: float, rule: ChangeRule = RULE
-) -> tuple[ChangePoint, ...]:
-    """The changes of figures above 0. `least`: a share of the smaller side, below which none is
-    told. Raises ImportError without the extra.
+) -> dict[int, ChangePoint]:
+    """The changes of figures above 0, by the number of their first figure, from 0. `least`: a share
+    of the smaller side, below which none is told. Raises ImportError without the extra.
     """
     if len(values) < rule.runs:
-        return ()
+        return {}
     from otava.analysis import compute_change_points  # noqa: PLC0415 - an extra, and heavy
 
     changes, _ = compute_change_points(
@@ -105,7 +107,8 @@ def change_points(
     else:
         end = len(values)
     ends = [0, *places, end]
-    told, first = [], 0
+    told: dict[int, ChangePoint] = {}
+    first = 0
     for number, at in enumerate(places, start=1):
         if number < len(places) and places[number] - at < rule.before:
             continue
@@ -113,18 +116,15 @@ def change_points(
         means = differ(values[before], values[after], least, rule)
         first = number
         if means is not None:
-            told.append(
-                ChangePoint(
-                    at=at,
-                    before=means[0],
-                    after=means[1],
-                    runs_before=before.stop - before.start,
-                    runs_after=after.stop - after.start,
-                    passing=at - before.stop,
-                    p=means[2],
-                )
+            told[at] = ChangePoint(
+                before=means[0],
+                after=means[1],
+                runs_before=before.stop - before.start,
+                runs_after=after.stop - after.start,
+                passing=at - before.stop,
+                p=means[2],
             )
-    return tuple(told)
+    return told
 
 
 def differ(
@@ -181,45 +181,44 @@ class OutlierRule:
 OUTLIER_RULE: Final = OutlierRule()
 
 
-@dataclass(frozen=True)
-class Outlying:
-    """A figure far outside those of its neighbours: their median, and the interval beyond which it
-    is; `z` is None where they are all alike.
+class Outlying(Record):
+    """A figure far outside those of its neighbours: `middle` is their median, and from `low` to
+    `high` a figure is no outlier.
     """
 
-    at: int
-    """Its number in the series, from 0."""
-    middle: float
-    low: float
-    high: float
-    neighbours: int
+    middle: PositiveFloat
+    low: NonNegativeFloat
+    high: PositiveFloat
+    neighbours: PositiveInt
     z: float | None
+    """Its modified z-score; None: its neighbours are all alike."""
 
 
 def outlying(
     values: Sequence[float],
     least: float,
-    changes: Sequence[ChangePoint] = (),
+    changes: Iterable[int] = (),
     rule: OutlierRule = OUTLIER_RULE,
-) -> tuple[Outlying, ...]:
-    """The outliers of figures above 0; neighbours are of one level between `changes`. `least`: what
-    differs from the median by no more than this share is none.
+) -> dict[int, Outlying]:
+    """The outliers of figures above 0, by their numbers; neighbours are of one level between
+    `changes`. `least`: what differs from the median by no more than this share is none.
     """
     logs = [math.log(one) for one in values]
-    ends = [0, *(one.at for one in changes), len(logs)]
-    outliers = []
+    ends = [0, *changes, len(logs)]
+    outliers = {}
     for start, end in pairwise(ends):
         for at in range(start, end):
             around = range(max(start, at - rule.most), min(end, at + rule.most + 1))
             near = sorted((abs(one - at), one) for one in around if one != at)
             others = [logs[place] for _, place in near[: rule.most]]
-            outlier = _outlying(at, logs[at], others, least, rule)
-            outliers += [outlier] if outlier is not None else []
-    return tuple(outliers)
+            outlier = _outlying(logs[at], others, least, rule)
+            if outlier is not None:
+                outliers[at] = outlier
+    return outliers
 
 
 def _outlying(
-    at: int, log: float, near: Sequence[float], least: float, rule: OutlierRule
+    log: float, near: Sequence[float], least: float, rule: OutlierRule
 ) -> Outlying | None:
     if len(near) < rule.least:
         return None
@@ -232,7 +231,6 @@ def _outlying(
     if abs(away) <= reach:
         return None
     return Outlying(
-        at=at,
         middle=math.exp(middle),
         low=math.exp(middle - reach),
         high=math.exp(middle + reach),
@@ -284,6 +282,13 @@ class HistoryPoint(Record):
         return self.outlier or doubt_brief(self.doubts)
 
     @property
+    def shown(self) -> str:
+        """The figure: its bin if the driver counts in bins, `≥ 2,000` for a lower bound."""
+        if self.figure.within is not None:
+            return str(self.figure.within)
+        return f"{'≥ ' * self.figure.at_least}{show_figure(self.figure.value)}"
+
+    @property
     def searched(self) -> bool:
         """Whether it is among the figures in which changes are searched."""
         value = self.figure.value or 0
@@ -314,6 +319,12 @@ class SeriesCell(Record):
     @property
     def kind(self) -> Kind:
         return self.workload, self.operation, self.api, self.driver
+
+    @property
+    def words(self) -> str:
+        """`throughput of 64 kB reads at 4 workers on rgw-beast@ceph-16`."""
+        requests = f"{self.about} at {counted(self.workers, 'worker')}"
+        return f"{METRICS[self.metric].name} of {requests} on {self.label}"
 
 
 class RunSeries(SeriesCell):
@@ -485,3 +496,50 @@ def _point(run: ComparedRun, row: Row, metric: MetricKey, hosts: Sequence[Doubt]
         doubts=doubts,
         why=why,
     )
+
+
+# What parts series, and what else changed with a change.
+
+
+MAX_DIFFERENCES: Final = 3
+"""So many differences are named one by one."""
+_OF_KIND: Final[Mapping[DifferenceKind, str]] = {
+    "differs": "",
+    "computed": "in a layout's file and computed from the hosts' size: ",
+    "not recorded": "recorded in one run only: ",
+}
+
+
+def difference_words(differs: Sequence[Difference]) -> str:
+    """What differs first; then what only moved to the sizing rule, and what one side lacks."""
+    texts = []
+    for kind, found in by_kind(differs).items():
+        shown = [
+            _named(one) if kind == "not recorded" else f"{_named(one)}: {one.a} before, {one.b} now"
+            for one in found[:MAX_DIFFERENCES]
+        ]
+        more = len(found) - len(shown)
+        between = ", " if kind == "not recorded" else "; "
+        texts.append(_OF_KIND[kind] + between.join([*shown, *([f"{more} more"] if more else [])]))
+    return "; ".join(texts)
+
+
+def _named(one: Difference) -> str:
+    return f"{one.fact}{f' {one.of}' if one.of else ''}"
+
+
+def break_words(breaks: Sequence[SeriesBreak]) -> tuple[str, ...]:
+    """From when on runs are not compared with those before, and why: a sentence each."""
+    groups: dict[tuple[str, str, str], list[SeriesBreak]] = {}
+    for one in breaks:
+        why = difference_words(one.differs) or one.hosts or "they differ"
+        groups.setdefault((one.run, one.suite, why), []).append(one)
+    texts = []
+    for (run, suite, why), group in groups.items():
+        labels = listed([*dict.fromkeys(label_of(one.layout, one.release) for one in group)])
+        workloads = listed([*dict.fromkeys(one.workload for one in group)])
+        texts.append(
+            f"{labels}, {workloads} of {suite}: runs from {run} on are not compared with earlier "
+            f"ones: {why}"
+        )
+    return tuple(texts)

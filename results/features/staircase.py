@@ -37,263 +37,10 @@ from weighbridge.results.run import Attested, ResolvedPlan
 from weighbridge.results.run.resolved import BenchedPool
 from weighbridge.suites import Operation
 
-# Ceilings: the most that disks, OSDs and network allow a layout's clients, from attestation.
-#
-# The bottom-up method (F. Wang and others, "Performance and Scalability Evaluation of the Ceph
-# Parallel File System", PDSW 2013): establish what each layer can do before judging the one above
-# it. In bytes of objects per second:
-#
-# - Disks: the sum over those that hold objects. A write goes to as many as there are replicas, and
-#   twice to each that also has a journal; a read comes from one. For writes, and for reads in the
-#   order of the writes, the better of sequential and random requests counts, since the store places
-#   the data; for other reads random ones.
-# - OSDs (`ceph tell osd.N bench`): their sum, divided by the replicas. It only writes; journals are
-#   included.
-# - Network: at each end of each leg between clients, front, gateway and stores, the sum of what its
-#   hosts sent, or received, at best, divided by how often an object crosses there; the smallest of
-#   these. If a host's NIC allows more than that of any host it was measured with, its own limit
-#   counts. Headers and all other traffic are left out.
-#
-# Figures are for requests of the size of an object, or of the nearest measured size, which is then
-# stated; nothing is interpolated. Over deployments it is the median.
-
-
-HardwareKind = Literal["disk", "osd", "network"]
-Transfer = Literal["read", "write"]
-
-
-@dataclass(frozen=True)
-class CeilingQuery:
-    """What a ceiling is for: requests of one kind on one layout, from these client hosts."""
-
-    operation: Transfer
-    size_bytes: float
-    """Of an object, or the expected mean."""
-    in_order: bool
-    """Whether objects are picked in the order in which they were written."""
-    clients: tuple[str, ...]
-    nics_bit_s: Mapping[str, float] = field(default_factory=dict)
-    """NIC limits of the hosts that have one."""
-
-
-@dataclass(frozen=True)
-class Ceiling:
-    """The most that one kind of hardware allows, in bytes of objects/s, after replication."""
-
-    bytes_s: float
-    bound: float
-    """How far a result may be above it, as a fraction: how far attestations of equal hosts differ.
-    """
-    how: str
-
-
-@dataclass(frozen=True)
-class CeilingGap:
-    """Why a figure is missing, and what to do, in words."""
-
-    why: str
-
-
-def ceiling(
-    kind: HardwareKind,
-    attested: Iterable[Attested],
-    structure: Structure | None,
-    query: CeilingQuery,
-) -> Ceiling | CeilingGap:
-    """The ceiling of a layout from the attestation of its deployments."""
-    if structure is None:
-        return CeilingGap("unknown: this installation does not know its structure")
-    if kind == "disk" and not structure.disks:
-        return CeilingGap("objects are kept in memory, not on disk")
-    own = sorted((each for each in attested if each.kind == kind), key=lambda each: each.repeat)
-    deployments = groupby(own, key=lambda each: each.repeat)
-    measured = [_MEASURES[kind](list(mine), structure, query) for _, mine in deployments]
-    known = [each for each in measured if isinstance(each, Ceiling)]
-    if not known:
-        return measured[0] if measured else CeilingGap(f"not measured: --layers {kind}")
-    over = f", median of {len(known)} deployments" if len(known) > 1 else ""
-    return Ceiling(
-        median(each.bytes_s for each in known),
-        max(each.bound for each in known),
-        f"{known[0].how}{over}",
-    )
-
-
-def _bound(kind: HardwareKind, attested: Sequence[Attested]) -> float:
-    limited = all(each.promised is not None for each in attested)
-    return BOUNDS[kind] if limited else FREE_BOUND
-
-
-def _disks(
-    attested: Sequence[Attested], structure: Structure, query: CeilingQuery
-) -> Ceiling | CeilingGap:
-    writes = query.operation == "write"
-    picks = ("sequential", "random") if writes or query.in_order else ("random",)
-    fit = [
-        each
-        for each in attested
-        if each.operation == query.operation and each.pick in picks and each.unit == "B/s"
-    ]
-    nearest = _nearest(fit, query.size_bytes)
-    if nearest is None:
-        return CeilingGap("not measured: --layers disk")
-    names: dict[str, list[str]] = {}
-    for each in attested:
-        disks = names.setdefault(each.host, [])
-        disks += [_disk_of(each)] if _disk_of(each) not in disks else []
-    # The better one last: it stays in the mapping.
-    ranked = sorted(
-        (each for each in fit if each.request_bytes == nearest), key=lambda it: it.value
-    )
-    figures = {(each.host, _disk_of(each)): each for each in ranked}
-
-    def of_disks(places: Mapping[str, Sequence[int]]) -> list[Attested | None]:
-        """The figures of the disks with these numbers; None for one that is missing."""
-        return [
-            figures.get((host, names[host][number])) if number < len(names.get(host, ())) else None
-            for host, numbers in places.items()
-            for number in numbers
-        ]
-
-    kept, journals = of_disks(structure.disks), of_disks(structure.journals)
-    counted = [each for each in kept if each is not None]
-    of_journals = [each for each in journals if each is not None]
-    if not kept or len(counted) < len(kept) or len(of_journals) < len(journals):
-        return CeilingGap("not measured on every disk that holds objects")
-    rate, noun = sum(each.value for each in counted), "disk"
-    if writes and of_journals and (journal := sum(each.value for each in of_journals)) < rate:
-        rate, noun, counted = journal, "disk of journals", of_journals
-    words = (
-        f"{len(counted)} {noun.replace('disk', 'disks', len(counted) > 1)}, "
-        f"{' or '.join(picks)} {_requests(nearest, query)}"
-    )
-    if writes and structure.times_kept > 1:
-        words += f", divided by {structure.redundancy_words}"
-    if writes and structure.writes > 1:
-        words += ", each written twice (journal and data)"
-    times = structure.times_kept * structure.writes if writes else 1
-    return Ceiling(rate / times, _bound("disk", counted), words)
-
-
-def _disk_of(attested: Attested) -> str:
-    return attested.what.split()[1]
-
-
-def _osds(
-    attested: Sequence[Attested], structure: Structure, query: CeilingQuery
-) -> Ceiling | CeilingGap:
-    if query.operation != "write":
-        return CeilingGap("the OSDs' own bench only writes")
-    fit = [each for each in attested if each.operation == "write" and each.unit == "B/s"]
-    nearest = _nearest(fit, query.size_bytes)
-    if nearest is None:
-        return CeilingGap("not measured: --layers osd")
-    counted = [each for each in fit if each.request_bytes == nearest]
-    if {each.host for each in counted} != set(structure.stores):
-        return CeilingGap("not measured on every host of OSDs")
-    words = f"{len(counted)} OSDs, each alone, {_requests(nearest, query)}"
-    if structure.times_kept > 1:
-        words += f", divided by {structure.redundancy_words}"
-    bytes_s = sum(each.value for each in counted) / structure.times_kept
-    return Ceiling(bytes_s, FREE_BOUND, words)
-
-
-def _nearest(attested: Sequence[Attested], size_bytes: float) -> int | None:
-    """The measured request size nearest to this one by ratio, the smaller of a tie; None: none."""
-    sizes = sorted({each.request_bytes for each in attested if each.request_bytes is not None})
-    if size_bytes <= 0:
-        return None
-    return min(sizes, key=lambda size: abs(math.log(size / size_bytes)), default=None)
-
-
-def _requests(measured_bytes: int, query: CeilingQuery) -> str:
-    """`requests of 64 kB`, and that it is only the nearest size measured, if so."""
-    words = f"requests of {show_bytes(measured_bytes)}"
-    if measured_bytes == query.size_bytes:
-        return words
-    return f"{words}, the nearest measured to {show_bytes(query.size_bytes)}"
-
-
-def _network(
-    attested: Sequence[Attested], structure: Structure, query: CeilingQuery
-) -> Ceiling | CeilingGap:
-    """The narrowest end of all legs that bodies cross between clients and stores."""
-    reads = query.operation == "read"
-    sent = structure.times_kept if structure.copied_by == "gateway" and not reads else 1
-    legs = (
-        (query.clients, structure.entrances, 1.0, 1.0),
-        (structure.entrances, structure.gateways, 1.0, 1.0),
-        (structure.gateways, structure.stores, sent, 1.0 if reads else structure.times_received),
-    )
-    narrowest: Ceiling | None = None
-    for near, far, left, arrived in legs:
-        if set(near) & set(far):
-            continue  # none within a host
-        for hosts, sends, times in ((near, not reads, left), (far, reads, arrived)):
-            end = _end(attested, hosts, query, sends=sends, times=times)
-            if isinstance(end, CeilingGap):
-                return end
-            if end.bytes_s < (math.inf if narrowest is None else narrowest.bytes_s):
-                narrowest = end
-    return narrowest or CeilingGap("unknown: no host's own link was seen at its limit")
-
-
-def _end(
-    attested: Sequence[Attested],
-    hosts: Sequence[str],
-    query: CeilingQuery,
-    *,
-    sends: bool,
-    times: float,
-) -> Ceiling | CeilingGap:
-    """What hosts at one end of a leg send, or receive, if each byte crosses there so often."""
-    verb = "send" if sends else "receive"
-    rates = []
-    missing = []
-    for host in hosts:
-        carried = _carried(attested, host, query.nics_bit_s.get(host), sends=sends)
-        rates += [carried] if carried is not None else []
-        missing += [host] if carried is None else []
-    if missing:
-        return CeilingGap(f"not measured: what {', '.join(missing)} {verb}s (--layers network)")
-    limited = all(limit for _, limit in rates)
-    words = f"what {', '.join(hosts)} {verb}{'s' * (len(hosts) == 1)}"
-    return Ceiling(
-        sum(bit_s for bit_s, _ in rates) / 8 / times,
-        BOUNDS["network"] if limited else FREE_BOUND,
-        f"{words}, {times:.3g} times" if times > 1 else words,
-    )
-
-
-def _carried(
-    attested: Sequence[Attested], host: str, nic_bit_s: float | None, *, sends: bool
-) -> tuple[float, bool] | None:
-    """The most that a host sends or receives, alone or with all, and whether a limit applies."""
-    own = [
-        each
-        for each in attested
-        if (each.sender if sends else each.receiver) == host and each.sender and each.receiver
-    ]
-    best = max(own, key=lambda each: each.value, default=None)
-    if best is None:
-        return None
-    if best.promised is not None and (nic_bit_s is None or nic_bit_s > best.promised):
-        # The other host's NIC was the bottleneck.
-        return (math.inf, True) if nic_bit_s is None else (nic_bit_s, True)
-    return best.value, best.promised is not None
-
-
-_Measure = Callable[[Sequence[Attested], Structure, CeilingQuery], Ceiling | CeilingGap]
-_MEASURES: Final[Mapping[HardwareKind, _Measure]] = {
-    "disk": _disks,
-    "osd": _osds,
-    "network": _network,
-}
-
-
 # Steps: layers from the hardware up to what clients get.
 
 
+HardwareKind = Literal["disk", "osd", "network"]
 HARDWARE: Final[tuple[HardwareKind, ...]] = ("disk", "osd", "network")
 BENCHED: Final[tuple[Level, ...]] = ("rados", "rbd", "cephfs")
 """What Ceph's benchmarks and fio load, from the gateway's host."""
@@ -350,7 +97,8 @@ class LayerStep:
     """One layer. Rates are None for a gap; `note` says why, or how they were obtained."""
 
     level: Level
-    name: str
+    front: str = ""
+    """What the front is."""
     throughput_ops_s: float | None = None
     bandwidth_mb_s: float | None = None
     workers: int | None = None
@@ -370,6 +118,17 @@ class LayerStep:
     note: str = ""
 
     @property
+    def name(self) -> str:
+        return self.front or NAMES[self.level]
+
+    @property
+    def share(self) -> str:
+        """What it is a share of: `34 % of its disks`; empty if unknown."""
+        if self.of_below is None or self.below is None:
+            return ""
+        return f"{percent(self.of_below)} of {INSIDE[self.below]}"
+
+    @property
     def carries(self) -> bool:
         """Whether the layers above can be shares of it."""
         return self.doubt is None or self.doubt.verdict != "not below"
@@ -381,6 +140,261 @@ class LayerStep:
     def noted(self, *notes: str) -> LayerStep:
         """The same with more notes."""
         return replace(self, note="; ".join(note for note in (self.note, *notes) if note))
+
+
+def percent(share: float | None) -> str:
+    """`34 %`, `0.52 %`: two significant digits below 10 %."""
+    if share is None:
+        return ""
+    return f"{show_figure(share * 100, 2) if share < 0.1 else f'{share * 100:,.0f}'} %"
+
+
+# Ceilings: the most that disks, OSDs and network allow a layout's clients, from attestation.
+#
+# The bottom-up method (F. Wang and others, "Performance and Scalability Evaluation of the Ceph
+# Parallel File System", PDSW 2013): establish what each layer can do before judging the one above
+# it. In bytes of objects per second:
+#
+# - Disks: the sum over those that hold objects. A write goes to as many as there are replicas, and
+#   twice to each that also has a journal; a read comes from one. For writes, and for reads in the
+#   order of the writes, the better of sequential and random requests counts, since the store places
+#   the data; for other reads random ones.
+# - OSDs (`ceph tell osd.N bench`): their sum, divided by the replicas. It only writes; journals are
+#   included.
+# - Network: at each end of each leg between clients, front, gateway and stores, the sum of what its
+#   hosts sent, or received, at best, divided by how often an object crosses there; the smallest of
+#   these. If a host's NIC allows more than that of any host it was measured with, its own limit
+#   counts. Headers and all other traffic are left out.
+#
+# Figures are for requests of the size of an object, or of the nearest measured size, which is then
+# stated; nothing is interpolated. Over deployments it is the median.
+
+
+Transfer = Literal["read", "write"]
+
+
+@dataclass(frozen=True)
+class CeilingQuery:
+    """What a ceiling is for: requests of one kind on one layout, from these client hosts."""
+
+    operation: Transfer
+    size_bytes: float
+    """Of an object, or the expected mean."""
+    in_order: bool
+    """Whether objects are picked in the order in which they were written."""
+    clients: tuple[str, ...]
+    nics_bit_s: Mapping[str, float] = field(default_factory=dict)
+    """NIC limits of the hosts that have one."""
+
+
+@dataclass(frozen=True)
+class _Ceiling:
+    """The most that one kind of hardware allows, in bytes of objects/s, after replication.
+
+    `bound` is how far a result may be above it, as a fraction: how far attestations of equal hosts
+    differ. None: unknown, and `how` says why, and what to do.
+    """
+
+    how: str
+    bytes_s: float | None = None
+    bound: float = LAYER_BOUND
+
+
+def ceiling(
+    kind: HardwareKind,
+    attested: Iterable[Attested],
+    structure: Structure | None,
+    query: CeilingQuery,
+) -> LayerStep:
+    """The ceiling of a layout from the attestation of its deployments; a gap if it is unknown."""
+    if structure is None:
+        return LayerStep(kind, note="unknown: this installation does not know its structure")
+    if kind == "disk" and not structure.disks:
+        return LayerStep(kind, note="objects are kept in memory, not on disk")
+    own = sorted((each for each in attested if each.kind == kind), key=lambda each: each.repeat)
+    deployments = groupby(own, key=lambda each: each.repeat)
+    measured = [_MEASURES[kind](list(mine), structure, query) for _, mine in deployments]
+    rates = [each.bytes_s for each in measured if each.bytes_s is not None]
+    if not rates:
+        return LayerStep(
+            kind, note=measured[0].how if measured else f"not measured: --layers {kind}"
+        )
+    known = [each for each in measured if each.bytes_s is not None]
+    over = f", median of {len(known)} deployments" if len(known) > 1 else ""
+    bytes_s = median(rates)
+    return LayerStep(
+        kind,
+        throughput_ops_s=bytes_s / query.size_bytes,
+        bandwidth_mb_s=bytes_s / 1e6,
+        bound=max(each.bound for each in known),
+        note=f"{known[0].how}{over}",
+    )
+
+
+def _bound(kind: HardwareKind, attested: Sequence[Attested]) -> float:
+    limited = all(each.promised is not None for each in attested)
+    return BOUNDS[kind] if limited else FREE_BOUND
+
+
+def _disks(attested: Sequence[Attested], structure: Structure, query: CeilingQuery) -> _Ceiling:
+    writes = query.operation == "write"
+    picks = ("sequential", "random") if writes or query.in_order else ("random",)
+    fit = [
+        each
+        for each in attested
+        if each.operation == query.operation and each.pick in picks and each.unit == "B/s"
+    ]
+    nearest = _nearest(fit, query.size_bytes)
+    if nearest is None:
+        return _Ceiling("not measured: --layers disk")
+    names: dict[str, list[str]] = {}
+    for each in attested:
+        disks = names.setdefault(each.host, [])
+        disks += [_disk_of(each)] if _disk_of(each) not in disks else []
+    # The better one last: it stays in the mapping.
+    ranked = sorted(
+        (each for each in fit if each.request_bytes == nearest), key=lambda it: it.value
+    )
+    figures = {(each.host, _disk_of(each)): each for each in ranked}
+
+    def of_disks(places: Mapping[str, Sequence[int]]) -> list[Attested | None]:
+        """The figures of the disks with these numbers; None for one that is missing."""
+        return [
+            figures.get((host, names[host][number])) if number < len(names.get(host, ())) else None
+            for host, numbers in places.items()
+            for number in numbers
+        ]
+
+    kept, journals = of_disks(structure.disks), of_disks(structure.journals)
+    counted = [each for each in kept if each is not None]
+    of_journals = [each for each in journals if each is not None]
+    if not kept or len(counted) < len(kept) or len(of_journals) < len(journals):
+        return _Ceiling("not measured on every disk that holds objects")
+    rate, noun = sum(each.value for each in counted), "disk"
+    if writes and of_journals and (journal := sum(each.value for each in of_journals)) < rate:
+        rate, noun, counted = journal, "disk of journals", of_journals
+    words = (
+        f"{len(counted)} {noun.replace('disk', 'disks', len(counted) > 1)}, "
+        f"{' or '.join(picks)} {_requests(nearest, query)}"
+    )
+    if writes and structure.times_kept > 1:
+        words += f", divided by {structure.redundancy_words}"
+    if writes and structure.writes > 1:
+        words += ", each written twice (journal and data)"
+    times = structure.times_kept * structure.writes if writes else 1
+    return _Ceiling(words, rate / times, _bound("disk", counted))
+
+
+def _disk_of(attested: Attested) -> str:
+    return attested.what.split()[1]
+
+
+def _osds(attested: Sequence[Attested], structure: Structure, query: CeilingQuery) -> _Ceiling:
+    if query.operation != "write":
+        return _Ceiling("the OSDs' own bench only writes")
+    fit = [each for each in attested if each.operation == "write" and each.unit == "B/s"]
+    nearest = _nearest(fit, query.size_bytes)
+    if nearest is None:
+        return _Ceiling("not measured: --layers osd")
+    counted = [each for each in fit if each.request_bytes == nearest]
+    if {each.host for each in counted} != set(structure.stores):
+        return _Ceiling("not measured on every host of OSDs")
+    words = f"{len(counted)} OSDs, each alone, {_requests(nearest, query)}"
+    if structure.times_kept > 1:
+        words += f", divided by {structure.redundancy_words}"
+    bytes_s = sum(each.value for each in counted) / structure.times_kept
+    return _Ceiling(words, bytes_s, FREE_BOUND)
+
+
+def _nearest(attested: Sequence[Attested], size_bytes: float) -> int | None:
+    """The measured request size nearest to this one by ratio, the smaller of a tie; None: none."""
+    sizes = sorted({each.request_bytes for each in attested if each.request_bytes is not None})
+    if size_bytes <= 0:
+        return None
+    return min(sizes, key=lambda size: abs(math.log(size / size_bytes)), default=None)
+
+
+def _requests(measured_bytes: int, query: CeilingQuery) -> str:
+    """`requests of 64 kB`, and that it is only the nearest size measured, if so."""
+    words = f"requests of {show_bytes(measured_bytes)}"
+    if measured_bytes == query.size_bytes:
+        return words
+    return f"{words}, the nearest measured to {show_bytes(query.size_bytes)}"
+
+
+def _network(attested: Sequence[Attested], structure: Structure, query: CeilingQuery) -> _Ceiling:
+    """The narrowest end of all legs that bodies cross between clients and stores."""
+    reads = query.operation == "read"
+    sent = structure.times_kept if structure.copied_by == "gateway" and not reads else 1
+    legs = (
+        (query.clients, structure.entrances, 1.0, 1.0),
+        (structure.entrances, structure.gateways, 1.0, 1.0),
+        (structure.gateways, structure.stores, sent, 1.0 if reads else structure.times_received),
+    )
+    narrowest = _Ceiling("unknown: no host's own link was seen at its limit")
+    for near, far, left, arrived in legs:
+        if set(near) & set(far):
+            continue  # none within a host
+        for hosts, sends, times in ((near, not reads, left), (far, reads, arrived)):
+            end = _end(attested, hosts, query, sends=sends, times=times)
+            if end.bytes_s is None:
+                return end
+            if end.bytes_s < (narrowest.bytes_s or math.inf):
+                narrowest = end
+    return narrowest
+
+
+def _end(
+    attested: Sequence[Attested],
+    hosts: Sequence[str],
+    query: CeilingQuery,
+    *,
+    sends: bool,
+    times: float,
+) -> _Ceiling:
+    """What hosts at one end of a leg send, or receive, if each byte crosses there so often."""
+    verb = "send" if sends else "receive"
+    rates = []
+    missing = []
+    for host in hosts:
+        carried = _carried(attested, host, query.nics_bit_s.get(host), sends=sends)
+        rates += [carried] if carried is not None else []
+        missing += [host] if carried is None else []
+    if missing:
+        return _Ceiling(f"not measured: what {', '.join(missing)} {verb}s (--layers network)")
+    limited = all(limit for _, limit in rates)
+    words = f"what {', '.join(hosts)} {verb}{'s' * (len(hosts) == 1)}"
+    return _Ceiling(
+        f"{words}, {times:.3g} times" if times > 1 else words,
+        sum(bit_s for bit_s, _ in rates) / 8 / times,
+        BOUNDS["network"] if limited else FREE_BOUND,
+    )
+
+
+def _carried(
+    attested: Sequence[Attested], host: str, nic_bit_s: float | None, *, sends: bool
+) -> tuple[float, bool] | None:
+    """The most that a host sends or receives, alone or with all, and whether a limit applies."""
+    own = [
+        each
+        for each in attested
+        if (each.sender if sends else each.receiver) == host and each.sender and each.receiver
+    ]
+    best = max(own, key=lambda each: each.value, default=None)
+    if best is None:
+        return None
+    if best.promised is not None and (nic_bit_s is None or nic_bit_s > best.promised):
+        # The other host's NIC was the bottleneck.
+        return (math.inf, True) if nic_bit_s is None else (nic_bit_s, True)
+    return best.value, best.promised is not None
+
+
+_Measure = Callable[[Sequence[Attested], Structure, CeilingQuery], _Ceiling]
+_MEASURES: Final[Mapping[HardwareKind, _Measure]] = {
+    "disk": _disks,
+    "osd": _osds,
+    "network": _network,
+}
 
 
 @dataclass(frozen=True)
@@ -423,17 +437,8 @@ class Staircase:
             least = "at least " if step.held and step is not self.top else ""
             unit = "" if number else " op/s"
             text = f"{name} {least}{show_figure(step.throughput_ops_s)}{unit}"
-            if step.of_below is not None and step.below:
-                text += f" ({percent(step.of_below)} of {INSIDE[step.below]})"
-            parts.append(text)
+            parts.append(f"{text} ({step.share})" if step.share else text)
         return f"{self.layout}, {self.about}: {' → '.join(parts) or 'unknown'}"
-
-
-def percent(share: float | None) -> str:
-    """`34 %`, `0.52 %`: two significant digits below 10 %."""
-    if share is None:
-        return ""
-    return f"{show_figure(share * 100, 2) if share < 0.1 else f'{share * 100:,.0f}'} %"
 
 
 def gaps(stairs: Iterable[Staircase]) -> tuple[str, ...]:
@@ -581,33 +586,20 @@ class _Layout:
         return Staircase(self.head, about, self._shared(steps), self.daemons)
 
     def _hardware(self, kind: HardwareKind) -> LayerStep:
-        most = ceiling(kind, self.attested, self.structure, self.query)
-        if isinstance(most, Ceiling):
-            return self._rated(kind, most)
+        step = ceiling(kind, self.attested, self.structure, self.query)
         # The network is always attested, with one figure per pair of hosts that communicate.
-        asked = kind != "network" and kind in self.plan.suite.layers
-        why = most.why.replace(f": --layers {kind}", "") if asked else most.why
-        return LayerStep(kind, NAMES[kind], note=why)
-
-    def _rated(self, kind: HardwareKind, most: Ceiling) -> LayerStep:
-        return LayerStep(
-            level=kind,
-            name=NAMES[kind],
-            throughput_ops_s=most.bytes_s / self.query.size_bytes,
-            bandwidth_mb_s=most.bytes_s / 1e6,
-            bound=most.bound,
-            note=most.how,
-        )
+        if step.throughput_ops_s is None and kind != "network" and kind in self.plan.suite.layers:
+            return replace(step, note=step.note.replace(f": --layers {kind}", ""))
+        return step
 
     def _best(self) -> LayerStep:
         """The suite's own steps: the best over the worker counts."""
-        front = "" if self.structure is None else self.structure.front
-        name = front if self.top == "front" and front else NAMES[self.top]
+        front = "" if self.structure is None or self.top != "front" else self.structure.front
         ranked = _ranked(self.rows)
         if not ranked:
-            return LayerStep(self.top, name, note=_why_not(self.rows))
+            return LayerStep(self.top, front or "", note=_why_not(self.rows))
         best = max(ranked, key=lambda row: row.value("throughput") or 0.0)
-        return self._measured(best, self.top, name)
+        return replace(self._measured(best, self.top), front=front or "")
 
     def _layer(self, level: Level) -> LayerStep:
         """A layer below the top, at the workload's largest worker count."""
@@ -616,23 +608,23 @@ class _Layout:
             for row in self.layers
             if row.layer == level and (level != "gateway" or row.api == self.head.api)
         ]
-        name, ranked = NAMES[level], _ranked(rows)
+        ranked = _ranked(rows)
         if not ranked:
             why = "not possible for these requests"
             if level not in self.plan.suite.layers:
                 why = f"not measured: --layers {level}"
-            return LayerStep(level, name, note=_why_not(rows) if rows else why)
+            return LayerStep(level, note=_why_not(rows) if rows else why)
         row, times = ranked[0], 1
         if level == "object-server" and row.operation == "write":
             if self.structure is None:
-                return LayerStep(level, name, note="the number of replicas is unknown")
+                return LayerStep(level, note="the number of replicas is unknown")
             times = self.structure.replicas
-        step = self._measured(row, level, name, times)
+        step = self._measured(row, level, times)
         if level == "gateway" and self.daemons > 1:
             step = step.noted(f"one of {self.daemons} daemons")
         return _in_pool(step, row, self.pool) if self.pool and level == "rados" else step
 
-    def _measured(self, row: Row, level: Level, name: str, times: int = 1) -> LayerStep:
+    def _measured(self, row: Row, level: Level, times: int = 1) -> LayerStep:
         ops_s, mb_s = row.value("throughput") or 0.0, row.value("bandwidth")
         hosts = self.structure.gateways if level in BENCHED and self.structure is not None else ()
         # The CPU that ran out on the load generator: the gateway's host, else a client.
@@ -645,7 +637,6 @@ class _Layout:
         divided = f"{show_figure(ops_s)} writes/s to single disks, divided by {times} replicas"
         return LayerStep(
             level=level,
-            name=name,
             throughput_ops_s=ops_s / times,
             bandwidth_mb_s=None if mb_s is None else mb_s / times,
             workers=row.workers,
@@ -698,13 +689,9 @@ class _Layout:
         ends = {"entrances": query.clients, "gateways": query.clients}
         direct = structure.model_copy(update={**ends, "copied_by": "gateway"})
         engine = ceiling("network", self.attested, direct, query)
-        every: dict[Level, Ceiling | CeilingGap] = dict.fromkeys(BENCHED, benches)
+        every: dict[Level, LayerStep] = dict.fromkeys(BENCHED, benches)
         every["object-server"] = engine
-        return {
-            level: self._rated("network", most)
-            for level, most in every.items()
-            if isinstance(most, Ceiling)
-        }
+        return {level: step for level, step in every.items() if step.throughput_ops_s is not None}
 
 
 def _ranked(rows: Sequence[Row]) -> list[Row]:

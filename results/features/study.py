@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from pydantic import ValidationError
 
@@ -19,26 +18,19 @@ from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.errors import UsageError
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
-from weighbridge.results.features.conclusions import ConclusionResult, conclusions
-from weighbridge.results.figures.doubt import PairDoubt, doubt_words, touching
-from weighbridge.results.figures.metrics import METRICS
+from weighbridge.results.features.conclusions import ConclusionResult, conclusions, judged_pairs
+from weighbridge.results.figures.doubt import PairDoubt, doubt_words
+from weighbridge.results.figures.metrics import METRICS, MetricKey
 from weighbridge.results.figures.statistics import (
-    LEVEL,
     REPEATS_FOR_A_CLAIM,
-    Ratio,
-    corrected,
-    ratio,
-    welch,
 )
 from weighbridge.results.figures.summary import Row
-from weighbridge.results.judge.leads import NEAR
+from weighbridge.results.judge.comparison import Effect
 from weighbridge.results.judge.run_data import RunData, of_run
 from weighbridge.results.numbers import (
     UNKNOWN,
     counted,
-    percent,
     show_figure,
-    show_percent,
     upper,
 )
 from weighbridge.results.run import ResolvedPlan, read_bounded
@@ -46,17 +38,17 @@ from weighbridge.results.run.reading import write_atomically
 from weighbridge.results.show.chart import Chart, Panel
 from weighbridge.results.show.chart_source import ChartKind, ChartSource
 from weighbridge.results.show.charts.change_map import (
-    FADED,
-    FULL,
     ROW_PX,
     cell_layers,
+    cell_text,
     change_cells,
+    tone,
 )
 from weighbridge.results.show.feature import Feature
 from weighbridge.results.show.scales import names_encoding
 from weighbridge.results.show.section import Grid, Part, Section
 from weighbridge.results.show.slide import BETTER, MUTED, WORSE, Slide, SlideCell, Topic, table_of
-from weighbridge.suites import Workload
+from weighbridge.suites import Suite
 from weighbridge.suites.studies import (
     WORKLOAD,
     FactorComparison,
@@ -184,12 +176,11 @@ def outcome(
     run: StudyRun, plan: ResolvedPlan, rows: Sequence[Row], between: Sequence[PairDoubt] = ()
 ) -> StudyOutcome:
     """The results of a study; `between` are doubts about pairs of layouts. Raises UsageError."""
-    workloads = plan.suite.workloads
-    names = [workload.name for workload in workloads]
+    names = [workload.name for workload in plan.suite.workloads]
     return StudyOutcome(
         run=run,
         tables=tuple(_table(shape, run, names, rows) for shape in run.study.tables),
-        recaps=recaps(run.study, rows, workloads),
+        recaps=recaps(run.study, rows, plan.suite, between),
         published=tuple(_published(one, run, rows) for one in run.study.published),
         conclusions=conclusions(run.study, run.chosen, rows, plan.suite.bounds, between),
     )
@@ -331,46 +322,16 @@ def _beside(
 # What changed from one level of a factor to another.
 
 
-SAME: Final = "~"
-"""No change that matters: below the practical threshold, or not significant."""
-
 _PICKS: Final = {"sequential": "sequential", "uniform": "random"}
-
-Verdict = Literal["changed", "same", "provisional", "missing"]
-"""The verdict on a cell. `provisional`: fewer repeats than a claim needs, or a doubt."""
 
 
 @dataclass(frozen=True)
 class RecapCell:
-    """The change of throughput of one workload; `ratio` None: not measured or not valid."""
+    """The change of throughput of one workload, and where it is in its map."""
 
     down: str
     across: str
-    baseline: str
-    layout: str
-    workload: str
-    workers: int
-    ratio: Ratio | None
-    verdict: Verdict
-    why: str = ""
-    p: float | None = None
-    """Welch's test on the logarithms; None if a side has one repeat."""
-    q: float | None = None
-    """The p-value corrected for the number of cells of the map."""
-
-    @property
-    def percent(self) -> float | None:
-        return None if self.ratio is None else percent(self.ratio.value)
-
-    @property
-    def text(self) -> str:
-        """`+34 %`, `~`, or a cross if missing; in brackets if it makes no claim."""
-        if self.ratio is None or self.percent is None:
-            return "×"
-        if self.verdict == "same":
-            return SAME
-        words = SAME if abs(self.percent) < NEAR * 100 else show_percent(self.ratio.value)
-        return words if self.verdict == "changed" else f"({words})"
+    effect: Effect
 
 
 @dataclass(frozen=True)
@@ -386,16 +347,22 @@ class Recap:
     cells: tuple[RecapCell, ...]
 
 
-def recaps(study: Study, rows: Sequence[Row], workloads: Sequence[Workload]) -> tuple[Recap, ...]:
+def recaps(
+    study: Study, rows: Sequence[Row], suite: Suite, between: Sequence[PairDoubt] = ()
+) -> tuple[Recap, ...]:
     """The maps that a study compares, for all variants that have rows; none without cells."""
     here = {row.layout for row in rows}
     variants = [variant for variant in study.variants if variant.name in here]
-    picks = {workload.name: _PICKS.get(str(workload.pick), "") for workload in workloads}
-    maps = [
-        _recap(study, one, level, _matched(one, level, variants, rows), picks)
-        for one in study.compares
-        for level in one.against
-    ]
+    picks = {one.name: _PICKS.get(str(one.pick), "") for one in suite.workloads}
+    maps = []
+    for one in study.compares:
+        for level in one.against:
+            matched = _matched(one, level, variants, rows)
+            pairs: list[tuple[MetricKey, Row, Row]] = [
+                ("throughput", before, after) for _, before, after in matched
+            ]
+            effects = judged_pairs(pairs, rows, suite.bounds, between)
+            maps.append(_recap(study, one, level, matched, effects, picks))
     return tuple(one for one in maps if one.cells)
 
 
@@ -431,7 +398,12 @@ def _matched(
 
 
 def _recap(
-    study: Study, one: FactorComparison, level: str, matched: Sequence[Match], picks: dict[str, str]
+    study: Study,
+    one: FactorComparison,
+    level: str,
+    matched: Sequence[Match],
+    effects: Sequence[Effect],
+    picks: dict[str, str],
 ) -> Recap:
     variants = [variant for variant, _, _ in matched]
     varying = [
@@ -452,9 +424,9 @@ def _recap(
     # Two workloads of one operation and size: their names tell them apart.
     places = [(name, *_across(before)) for name, (_, before, _) in zip(named, matched, strict=True)]
     cells = []
-    for name, place, (_, before, after) in zip(named, places, matched, strict=True):
+    for name, place, (_, before, _), effect in zip(named, places, matched, effects, strict=True):
         called = f"{name} · {before.workload}" if places.count(place) > 1 else name
-        cells.append(_cell(called, before, after))
+        cells.append(RecapCell(called, _column(before), effect))
     across = {_column(before): _across(before) for _, before, _ in matched}
     return Recap(
         title=f"{one.factor}: {study.label(one.baseline)} → {study.label(level)}",
@@ -463,17 +435,8 @@ def _recap(
         level=level,
         down=tuple(dict.fromkeys(cell.down for cell in cells)),
         across=tuple(sorted(across, key=lambda text: across[text])),
-        cells=tuple(_corrected(cells)),
+        cells=tuple(cells),
     )
-
-
-def _corrected(cells: Sequence[RecapCell]) -> Iterator[RecapCell]:
-    """The cells of one map with corrected p-values; insignificant ones have not changed."""
-    qs = iter(corrected([cell.p for cell in cells if cell.p is not None]))
-    for cell in cells:
-        q = None if cell.p is None else next(qs)
-        same = q is not None and q > LEVEL and cell.verdict == "changed"
-        yield replace(cell, q=q, verdict="same" if same else cell.verdict)
 
 
 def _kind(row: Row, workload: str) -> tuple[object, ...]:
@@ -503,45 +466,6 @@ def _operation_words(rows: Sequence[Row], picks: dict[str, str]) -> dict[tuple[o
     return words
 
 
-def _cell(down: str, before: Row, after: Row) -> RecapCell:
-    missing = RecapCell(
-        down=down,
-        across=_column(before),
-        baseline=before.layout,
-        layout=after.layout,
-        workload=before.workload,
-        workers=before.workers,
-        ratio=None,
-        verdict="missing",
-    )
-    for row in (before, after):
-        if not row.ranked:
-            why = doubt_words(row.condemned) or "; ".join(row.notes) or "not measured"
-            return replace(missing, why=f"{row.layout}: {why}")
-    a, b = ([point.ops_s for point in row.used] for row in (after, before))
-    if not a or not b or min(*a, *b) <= 0:
-        return replace(missing, why="a repeat had no successful operation: there is no ratio")
-    measured, verdict = change(a, b)
-    doubts = touching([*before.doubts, *after.doubts], "throughput")
-    return replace(
-        missing,
-        ratio=measured,
-        verdict="provisional" if doubts else verdict,
-        why=doubt_words(doubts) if doubts else "",
-        p=welch(a, b).p if measured.repeats >= 2 else None,
-    )
-
-
-def change(after: Sequence[float], before: Sequence[float]) -> tuple[Ratio, Verdict]:
-    """The ratio of two sets of repeats and the verdict on it. Raises ValueError as `ratio` does."""
-    measured = ratio(after, before)
-    if measured.repeats < REPEATS_FOR_A_CLAIM:
-        return measured, "provisional"
-    low, high = measured.low, measured.high
-    clear = low is not None and high is not None and (low > 1 + NEAR or high < 1 / (1 + NEAR))
-    return measured, "changed" if clear else "same"
-
-
 # Chart, section, files and slides.
 
 
@@ -557,10 +481,10 @@ def study_maps(maps: Sequence[Recap]) -> Chart:
         section="study",
         title="What changed",
         finding=_study_finding(maps),
-        caption="Change of throughput in %, other factors equal; columns are object size × "
-        f"workers. Blue: faster. Orange: slower. ~: less than {NEAR * 100:.0f} %, or not "
-        f"significant with {REPEATS_FOR_A_CLAIM} or more repeats. In brackets and pale: fewer than "
-        f"{REPEATS_FOR_A_CLAIM} repeats, provisional. ×: not measured or invalid.",
+        caption="Change of throughput, other factors equal; columns are object size × workers. "
+        "Blue: faster. Orange: slower. Grey: ~ not significant, a number alone too small to "
+        f"matter, in brackets provisional, such as fewer than {REPEATS_FOR_A_CLAIM} repeats. "
+        "×: not measured or not comparable.",
         panels=tuple(_study_panel(one, str(number)) for number, one in enumerate(maps)),
         columns=1,
     )
@@ -586,37 +510,35 @@ def _study_panel(one: Recap, key: str) -> Panel:
 
 
 def _study_row(one: Recap, cell: RecapCell) -> dict[str, Any]:
-    ratio = cell.ratio
-    doubled = 0.0 if ratio is None or cell.verdict == "same" else math.log2(ratio.value)
-    place = max(-1.0, min(1.0, doubled / FULL))
+    effect = cell.effect
     return {
         **{name: getattr(one, name) for name in ("factor", "baseline", "level")},
         "kind": cell.down,
         "column": cell.across,
-        **{name: getattr(cell, name) for name in ("layout", "workload", "workers")},
-        **change_cells(ratio),
-        "q": cell.q,
-        "verdict": cell.verdict,
-        "why": cell.why,
-        "_tone": None if ratio is None else place * (1 if cell.verdict == "changed" else FADED),
-        "_text": cell.text,
+        "layout": effect.subject,
+        **{name: getattr(effect, name) for name in ("workload", "workers")},
+        **change_cells(effect.ratio),
+        **{name: getattr(effect, name) for name in ("q", "verdict")},
+        "why": doubt_words(effect.doubts) or effect.reasons,
+        "_tone": tone(effect),
+        "_text": cell_text(effect),
     }
 
 
 def _study_finding(maps: Sequence[Recap]) -> str:
     """How many cells changed significantly, or that none makes a claim."""
-    cells = [cell for one in maps for cell in one.cells]
-    measured = [cell for cell in cells if cell.ratio is not None]
-    if not measured:
+    effects = [cell.effect for one in maps for cell in one.cells]
+    ratios = [effect.ratio for effect in effects if effect.ratio is not None]
+    if not ratios:
         return "Nothing could be compared"
-    claims = [cell for cell in measured if cell.verdict == "changed"]
-    if all(cell.verdict == "provisional" for cell in measured):
-        few = max(cell.ratio.repeats for cell in measured if cell.ratio is not None)
-        pairs, repeats = counted(len(measured), "comparison"), counted(few, "repeat")
-        return f"What was measured in {pairs} by {repeats}: too few for a claim"
-    faster = sum(cell.percent is not None and cell.percent > 0 for cell in claims)
-    changed = f"{faster} became faster and {len(claims) - faster} slower"
-    return f"Of {len(measured)} comparisons {changed}; of the others nothing can be claimed"
+    verdicts = Counter(effect.verdict for effect in effects if effect.ratio is not None)
+    if verdicts["provisional"] == len(ratios):
+        repeats = counted(max(ratio.repeats for ratio in ratios), "repeat")
+        pairs = counted(len(ratios), "comparison")
+        why = ", ".join(dict.fromkeys(doubt.what for one in effects for doubt in one.doubts))
+        return f"What was measured in {pairs} by {repeats} is provisional: {why}"
+    changed = f"{verdicts['better']} became faster and {verdicts['worse']} slower"
+    return f"Of {len(ratios)} comparisons {changed}; of the others nothing can be claimed"
 
 
 def _sections(data: RunData) -> Iterator[Section]:

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from weighbridge.results.figures.doubt import few
+from weighbridge.results.figures.doubt import Doubt, few
 from weighbridge.results.figures.metrics import MetricKey
 from weighbridge.results.figures.statistics import Ratio, geometric_mean, ratio
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.run_data import RunData
-from weighbridge.results.numbers import UNKNOWN, counted, show_figure
+from weighbridge.results.numbers import UNKNOWN, show_figure
 from weighbridge.results.run.step import StepKey
 from weighbridge.results.show.feature import Feature
 from weighbridge.results.show.section import Grid, Part, Section
@@ -21,10 +21,23 @@ from weighbridge.suites import Factor, Suite, Workload, remaining
 from weighbridge.suites.factors import FACTORS
 
 
-def _verdict(*, ranked: bool, doubted: bool) -> str:
-    if not ranked:
-        return "not ranked"
-    return "provisional" if doubted else "ranked"
+def _verdict(rows: Sequence[Row], doubts: Sequence[Doubt]) -> str:
+    """`ranked`, `provisional: machine busy`, `not ranked: not valid`."""
+    reasons = list(dict.fromkeys(str(doubt.what) for doubt in doubts))
+    if rows and all(row.ranked for row in rows):
+        return f"provisional: {', '.join(reasons)}" if reasons else "ranked"
+    reasons = reasons or list(dict.fromkeys(note for row in rows for note in row.notes))
+    return f"not ranked: {', '.join(reasons)}" if reasons else "not ranked"
+
+
+def _factor(measured: Ratio | None) -> str:
+    """A factor with its interval; `~`: not significant. Of one repeat the interval is unknown."""
+    if measured is None:
+        return UNKNOWN
+    if measured.low is None or measured.high is None:
+        return f"{measured.value:.2f}×"
+    unclear = "" if measured.shown else " ~"
+    return f"{measured.value:.2f}×{unclear} ({measured.low:.2f} to {measured.high:.2f})"
 
 
 # Factors: signing and encryption.
@@ -52,10 +65,6 @@ class Way:
         return bool(self.rows) and all(row.ranked for row in self.rows)
 
     @property
-    def doubts(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(doubt.words for row in self.rows for doubt in row.doubts))
-
-    @property
     def client(self) -> Ratio | None:
         """Its CPU of the client divided by that of the first way; None if unknown or not ranked."""
         return None if self.first is None else self._beside(self.client_us, self.first.client_us)
@@ -66,39 +75,21 @@ class Way:
         return None if self.first is None else self._beside(self.gateway_us, self.first.gateway_us)
 
     @property
-    def sentence(self) -> str:
-        """How much CPU it uses beside the first way; empty if neither ratio is known."""
-        costs = [
-            f"{side} CPU for an operation is {_ratio_times(cost)}"
-            for side, cost in (("client", self.client), ("gateway", self.gateway))
-            if cost is not None
-        ]
-        if self.first is None or not costs:
-            return ""
-        place = f"{self.workload} on {self.layout}, {counted(self.workers, 'worker')}"
-        doubts = f" Provisional: {'; '.join(self.doubts)}." if self.doubts else ""
-        return f"{place}, beside {self.first.label}: {', '.join(costs)}.{doubts}"
-
-    @property
     def cells(self) -> tuple[str, ...]:
         # Of several operations no p90 is that of the workload.
         p90_ms = self.rows[0].value("p90") if len(self.rows) == 1 else None
+        doubts = [doubt for row in self.rows for doubt in (*row.doubts, *few(row.repeats))]
         return (
             *(self.workload, str(self.workers), self.layout, self.label),
-            *(_mean(self.client_us), self._ratio(self.client)),
-            *(_mean(self.gateway_us), self._ratio(self.gateway)),
+            *(_mean(self.client_us), "1" if self.first is None else _factor(self.client)),
+            *(_mean(self.gateway_us), "1" if self.first is None else _factor(self.gateway)),
             *(_mean(self.ops_s), show_figure(p90_ms)),
-            _verdict(ranked=self.ranked, doubted=bool(self.doubts)),
+            _verdict(self.rows, doubts),
         )
 
     def _beside(self, own: Sequence[float], of_first: Sequence[float]) -> Ratio | None:
         ranked = self.first is not None and self.first.ranked and self.ranked
         return ratio(own, of_first) if ranked and own and of_first else None
-
-    def _ratio(self, cost: Ratio | None) -> str:
-        if self.first is None:
-            return "1"
-        return UNKNOWN if cost is None else _ratio_cell(cost)
 
 
 def _mean(values: Sequence[float]) -> str:
@@ -118,15 +109,19 @@ def variant_groups(suite: Suite, factor: Factor) -> tuple[tuple[Workload, ...], 
     )
 
 
+_Place = tuple[str, str, int, str]
+"""Layout, driver, workers, and workload."""
+
+
 def ways_of(factor: Factor, data: RunData) -> tuple[Way, ...]:
     """Each way of a factor, layout by layout; empty where there is only one way."""
     suite = data.plan.suite
-    steps: dict[tuple[str, str, int, str], list[StepKey]] = {}
+    steps: dict[_Place, list[StepKey]] = {}
     for key in data.steps:
         if key.api == "s3" and key.layer is None and key.rate_per_s is None:
             place = (key.layout, key.driver, key.workers, key.workload)
             steps.setdefault(place, []).append(key)
-    rows: dict[tuple[str, str, int, str], list[Row]] = {}
+    rows: dict[_Place, list[Row]] = {}
     for row in data.rows:
         if row.api == "s3" and row.layer is None:
             place = (row.layout, row.driver, row.workers, row.workload)
@@ -147,7 +142,7 @@ def ways_of(factor: Factor, data: RunData) -> tuple[Way, ...]:
 
 def _way(
     data: RunData,
-    at: tuple[str, str, int, str],
+    at: _Place,
     label: str,
     first: Way | None,
     steps: Sequence[StepKey],
@@ -199,22 +194,15 @@ def factor_section(factor: str, ways: Sequence[Way]) -> Section:
         *("Client CPU µs/op", "beside the first", "Gateway CPU µs/op", "beside the first"),
         *("op/s", "p90 ms", "Verdict"),
     )
-    part = Part(
-        text=f"Workloads that differ only {differs}, each beside the first of them. CPU "
+    text = (
+        f"Workloads that differ only {differs}, each beside the first of them. CPU "
         f"for a successful operation: of the load generator, {client}, and of all "
         "gateway hosts. Geometric means of the repeats that count; factors with their 95 % "
-        "intervals, each for its own cell alone.",
-        sentences=[way.sentence for way in ways if way.sentence],
-        grids=(
-            Grid(
-                f"What each way costs: {factor}",
-                head,
-                [way.cells for way in ways],
-                (1, *range(4, 10)),
-            ),
-        ),
+        "intervals, each for its own cell alone. ~: not significant."
     )
-    return Section(factor, f"What {factor} costs", (part,))
+    lines = [way.cells for way in ways]
+    grid = Grid(f"What each way costs: {factor}", head, lines, (1, *range(4, 10)))
+    return Section(factor, f"What {factor} costs", (Part(text=text, grids=(grid,)),))
 
 
 # Complete listings: pages per second, the time of a listing, and what deletes change.
@@ -253,46 +241,17 @@ class CompleteListing:
         return [(time.value or 0.0) / self.names for time in times]
 
     @property
-    def sentence(self) -> str:
-        """What was measured; empty if no time is known."""
-        row = self.row
-        if row.value("p50") is None:
-            return ""
-        after = f" after {self._share} of the objects were deleted" if self.deleted else ""
-        names = "" if self.names is None else f" of {self.names:,} names"
-        p90 = "" if row.value("p90") is None else f" (p90 {self._time('p90')} s)"
-        text = (
-            f"{row.layout}, {counted(row.workers, 'worker')}: a complete listing{names}{after} "
-            f"takes {self._time('p50')} s{p90}, {show_figure(self.pages_per_s)} pages/s"
-        )
-        if self.beside is not None:
-            text += f"; a name takes {_ratio_times(self.beside)} what it took before"
-        # What each doubt is about stands in the table of results.
-        reasons = ", ".join(self._doubts)
-        if not row.ranked:
-            return f"{text}. Not ranked: {reasons or '; '.join(row.notes)}."
-        return f"{text}. Provisional: {reasons}." if reasons else f"{text}."
-
-    @property
     def cells(self) -> tuple[str, ...]:
+        row = self.row
         return (
-            *(self.row.workload, self.row.layout, str(self.row.workers)),
+            *(row.workload, row.layout, str(row.workers)),
             UNKNOWN if self.names is None else f"{self.names:,}",
-            *(self._share, show_figure(self.pages_per_s)),
+            *(f"{100 * self.deleted:.0f} %", show_figure(self.pages_per_s)),
             *(self._time("p50"), self._time("p90")),
             UNKNOWN if not self.names else self._time("p50", 1000 / self.names),
-            UNKNOWN if self.beside is None else _ratio_cell(self.beside),
-            _verdict(ranked=self.row.ranked, doubted=bool(self._doubts)),
+            _factor(self.beside),
+            _verdict([row], [*row.doubts, *few(row.repeats)]),
         )
-
-    @property
-    def _doubts(self) -> tuple[str, ...]:
-        doubts = (*self.row.doubts, *few(self.row.repeats))
-        return tuple(dict.fromkeys(doubt.what for doubt in doubts))
-
-    @property
-    def _share(self) -> str:
-        return f"{100 * self.deleted:.0f} %"
 
     def _time(self, metric: MetricKey, unit_ms: float = 1 / 1000) -> str:
         """A latency times `unit_ms`: in seconds by default."""
@@ -347,35 +306,16 @@ def variant_sections(data: RunData) -> Iterator[Section]:
     for factor in FACTORS:
         if ways := ways_of(factor, data):
             yield factor_section(factor.key, ways)
-    listings = complete_listings(data.plan.suite, data.rows)
-    if listings:
+    if listings := complete_listings(data.plan.suite, data.rows):
         lines = [listing.cells for listing in listings]
-        part = Part(
-            text="Each worker lists from the first page to the last, again and again. Pages are "
+        text = (
+            "Each worker lists from the first page to the last, again and again. Pages are "
             "counted over all workers. A store's pages may be shorter than requested, so times by "
             "name compare stores better. Where objects were deleted, the time by name is compared "
-            "with that before the deletes.",
-            sentences=[listing.sentence for listing in listings if listing.sentence],
-            grids=(Grid("Complete listings", _LISTING_HEAD, lines, range(2, 10)),),
+            "with that before the deletes. ~: not significant."
         )
-        yield Section("listing", "Complete listings", (part,))
-
-
-def _ratio_cell(ratio: Ratio) -> str:
-    """A factor with its interval, which is unknown after one repeat."""
-    if ratio.low is None or ratio.high is None:
-        return f"{ratio.value:.2f}×"
-    return f"{ratio.value:.2f}× ({ratio.low:.2f} to {ratio.high:.2f})"
-
-
-def _ratio_times(ratio: Ratio) -> str:
-    """`1.50 times (1.40 to 1.61)`, with what keeps it from being a claim."""
-    if ratio.low is None or ratio.high is None:
-        return f"{ratio.value:.2f} times (one repeat: no interval)"
-    if not ratio.shown:
-        return f"{ratio.value:.2f} times (not significant, {ratio.low:.2f} to {ratio.high:.2f})"
-    few = "" if ratio.claim else f"; {ratio.repeats} repeats are too few for a claim"
-    return f"{ratio.value:.2f} times ({ratio.low:.2f} to {ratio.high:.2f}{few})"
+        grid = Grid("Complete listings", _LISTING_HEAD, lines, range(2, 10))
+        yield Section("listing", "Complete listings", (Part(text=text, grids=(grid,)),))
 
 
 FEATURE: Final = Feature(sections=variant_sections)

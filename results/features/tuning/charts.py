@@ -1,15 +1,14 @@
-"""Charts of settings: how far each moved a metric from the baseline, and a tuning's trials in time.
+"""Charts of a tuning: how far each setting moved an objective from the baseline, and its trials.
 
 The tornado has the largest change on top. A bar goes from no change to the measured one, with its
-interval. Settings without a significant effect are grey and listed below the title, since that
-list is half of what a tuning teaches. In the chart of trials the baseline's are joined by a line,
-so that drift and interleaving can be seen.
+interval. Settings without a significant effect are grey: they are half of what a tuning teaches. In
+the chart of trials the baseline's are joined by a line, so that drift and interleaving can be seen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
@@ -20,11 +19,10 @@ from weighbridge.results.features.tuning.tuning_result import (
     short_names,
     tuned,
 )
-from weighbridge.results.figures.metrics import METRICS, MetricKey
+from weighbridge.results.figures.metrics import METRICS
 from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM
-from weighbridge.results.judge.comparison import Comparison, Effect, Kind, kind_of
-from weighbridge.results.numbers import UNKNOWN, counted, percent, show_percent, upper
-from weighbridge.results.run.resolved import PlannedLayout
+from weighbridge.results.judge.comparison import Effect
+from weighbridge.results.numbers import counted, percent, upper
 from weighbridge.results.run.trial import Trial
 from weighbridge.results.show.chart import (
     FULL_HEIGHT,
@@ -35,18 +33,14 @@ from weighbridge.results.show.chart import (
     layer,
 )
 from weighbridge.results.show.chart_source import ChartSource
-from weighbridge.results.show.charts.change_map import TONE, change_cells, in_bins
+from weighbridge.results.show.charts.change_map import TONE, change_cells
 from weighbridge.results.show.scales import CLAIMED, AxisScale, names_encoding, nice_top
 
 ROW_PX: Final = 38
 MAX_SETTINGS: Final = 20
 """Of a chart; all are in the table."""
-LISTED: Final = 6
-"""The most settings without an effect that the title names; of more it gives the number."""
 ROOM: Final = 1.6
 """How much longer the scale is than the farthest end, for the figures at the right."""
-LONG: Final = 24
-"""With settings' names of more characters, panels are below each other."""
 WIDEST: Final = 2.0
 """Intervals are cut off at so many times the largest change."""
 LONGEST: Final = 40
@@ -62,16 +56,12 @@ class SettingChange:
     effect: Effect
 
     @property
-    def percent(self) -> float:
-        return 0.0 if self.effect.ratio is None else percent(self.effect.ratio.value)
-
-    @property
     def ends(self) -> tuple[float, float]:
-        """The ends of its interval in per cent; without one, the change."""
+        """The ends of its interval in per cent; without one, the change; 0 if unknown."""
         ratio = self.effect.ratio
-        if ratio is None or ratio.low is None or ratio.high is None:
-            return self.percent, self.percent
-        return percent(ratio.low), percent(ratio.high)
+        if ratio is None:
+            return 0.0, 0.0
+        return percent(ratio.low or ratio.value), percent(ratio.high or ratio.value)
 
     @property
     def size(self) -> float:
@@ -80,131 +70,36 @@ class SettingChange:
 
 
 def tornado_charts(source: ChartSource) -> tuple[Chart, ...]:
-    """A tornado for each objective; of other runs one for throughput and one for p90."""
+    """A chart for each objective of a tuning, of the settings that change it most."""
     result = tuned(source.data)
-    if result is not None:
-        return tornados(result)
-    changes = (
-        () if source.comparison is None else setting_changes(source.comparison, source.layouts)
-    )
-    metrics: tuple[MetricKey, ...] = ("throughput", "p90")
-    charts = (tornado(changes, metric) for metric in metrics)
-    return tuple(chart for chart in charts if chart is not None)
-
-
-def setting_changes(
-    comparison: Comparison, layouts: Sequence[PlannedLayout]
-) -> tuple[SettingChange, ...]:
-    """The effect of each layout's settings compared with the baseline's.
-
-    Over all worker counts, or at the only one. Empty unless all layouts are the baseline's gateway
-    with other settings. Latencies in bins have no change to draw and are left out.
-    """
-    named = settings_of(layouts, comparison.baseline)
-    if named is None:
-        return ()
-    counts: dict[Kind, set[int]] = {}
-    for effect in comparison.effects:
-        counts.setdefault(kind_of(effect), set()).update(
-            [effect.workers] if effect.workers is not None else []
-        )
-    return tuple(
-        SettingChange(setting=named[effect.subject], effect=effect)
-        for effect in comparison.effects
-        if effect.subject in named
-        and (effect.workers is None) == (len(counts[kind_of(effect)]) != 1)
-        and not in_bins(effect)
-    )
-
-
-def settings_of(layouts: Sequence[PlannedLayout], baseline: str) -> dict[str, str] | None:
-    """By layout its change: `radosgw.threads 512 → 64`. None where layouts differ in more than
-    settings, or there is one.
-    """
-    first = next((layout for layout in layouts if layout.name == baseline), None)
-    others = [layout for layout in layouts if layout.name != baseline]
-    if first is None or not others:
-        return None
-    named = {}
-    for layout in others:
-        if layout.gateway != first.gateway or layout.place != first.place:
-            return None
-        before, after = (_flat({"release": one.release, **one.settings}) for one in (first, layout))
-        names = [
-            name for name in dict.fromkeys((*before, *after)) if before.get(name) != after.get(name)
-        ]
-        # Without settings in the plan, as in old runs, only the layouts' names are known.
-        if not names and not layout.name.startswith(baseline):
-            return None
-        changes = [
-            f"{name} {_shown(before.get(name, first.by_size.get(name)))} → "
-            f"{_shown(after.get(name, layout.by_size.get(name)))}"
-            for name in names
-        ]
-        named[layout.name] = changes[0] if len(changes) == 1 else layout.name
-    return named
-
-
-def tornado(changes: Sequence[SettingChange], metric: MetricKey = "throughput") -> Chart | None:
-    """The chart of one metric; None where nothing could be compared."""
-    own = [one for one in changes if one.effect.metric == metric]
-    groups: dict[Kind, list[SettingChange]] = {}
-    for one in own:
-        groups.setdefault(kind_of(one.effect), []).append(one)
-    panels = []
-    for kind, group in groups.items():
-        first = group[0].effect
-        over = "all worker counts" if first.workers is None else counted(first.workers, "worker")
-        if any(one.effect.ratio is not None for one in group):
-            ordered = sorted(group, key=lambda one: one.size, reverse=True)
-            panels.append(change_panel(ordered, "-".join(kind), f"{upper(first.about)}, {over}"))
-    if not panels:
-        return None
-    called = METRICS[metric].name
-    return Chart(
-        key="tornado" if metric == "throughput" else f"tornado-{metric}",
-        title=f"What each setting does to {called}",
-        finding=finding(own, called, of_workload=True),
-        caption=f"Change of {called} from {own[0].effect.baseline}; line: 95 % interval. "
-        f"Blue: better, {_better(metric)}. Orange: worse. Grey: {_without(own)}",
-        panels=tuple(panels),
-        columns=1 if max(len(one.setting) for one in own) > LONG else 2,
-    )
+    return () if result is None else tornados(result)
 
 
 def tornados(result: TuningResult) -> tuple[Chart, ...]:
-    """A chart for each objective of a tuning, of the settings that change it most."""
+    """By objective; none for one of which nothing is known."""
     charts = []
     keys: list[str] = []
     for number, called in enumerate(result.called):
         metric = result.run.objectives[number].of
         key = "tornado" if metric == "throughput" else f"tornado-{metric}"
         keys.append(key)
-        changes = [SettingChange(one.name, one.effects[number]) for one in result.table.entries]
-        ordered = sorted(changes, key=lambda one: one.size, reverse=True)
-        known = [one for one in ordered if one.effect.ratio is not None]
+        changes = changes_of(result, number)
+        known = [one for one in changes if one.effect.ratio is not None]
         if not known:
             continue
         looks, left = result.table.looks, len(known) - MAX_SETTINGS
         sure = f"95 % interval, widened for {looks} looks" if looks > 1 else "95 % interval"
         more = f" {left} with smaller effects are only in the table." if left > 0 else ""
-        names = [one.setting for one in known]
-        brief = short_names(names) if max(map(len, names)) > LONGEST else {}
-        shown = [replace(one, setting=brief.get(one.setting, one.setting)) for one in known]
-        panel = change_panel(shown[:MAX_SETTINGS], f"objective-{number + 1}", upper(called))
-        # In the data, settings have their whole names.
-        drawn = zip(panel.rows, known[:MAX_SETTINGS], strict=True)
-        rows = [{**row, "setting": one.setting} for row, one in drawn]
-        base = result.table.baseline.name
-        rest = [*known[MAX_SETTINGS:], *(one for one in changes if one.effect.ratio is None)]
+        better = "more" if METRICS[metric].better == "more" else "shorter"
         charts.append(
             Chart(
                 key=key if keys.count(key) == 1 else f"{key}-{keys.count(key)}",
                 title=f"What each setting does to the {called}",
-                finding=finding(changes, f"the {called}"),
-                caption=f"Change from {base} beside it in time; line: {sure}. Blue: better, "
-                f"{_better(metric)}. Orange: worse. Grey, ~: no significant effect.{more}",
-                panels=(replace(panel, rows=[*rows, *map(_change_row, rest)]),),
+                finding=finding(changes, called),
+                caption=f"Change from {result.table.baseline.name} beside it in time; line: "
+                f"{sure}. Blue: better, {better}. Orange: worse. Grey, ~: no significant effect."
+                f"{more}",
+                panels=(_change_panel(changes, f"objective-{number + 1}", upper(called)),),
                 columns=1,
                 section="tuning",
             )
@@ -212,50 +107,45 @@ def tornados(result: TuningResult) -> tuple[Chart, ...]:
     return tuple(charts)
 
 
-def _better(metric: MetricKey) -> str:
-    return "more" if METRICS[metric].better == "more" else "shorter"
+def changes_of(result: TuningResult, objective: int) -> list[SettingChange]:
+    """What a tuning's settings did to one objective, the largest change first."""
+    changes = [SettingChange(one.name, one.effects[objective]) for one in result.table.entries]
+    return sorted(changes, key=lambda one: one.size, reverse=True)
 
 
-def finding(changes: Sequence[SettingChange], called: str, *, of_workload: bool = False) -> str:
-    """The setting with the largest significant effect on what is called so, if any."""
+def finding(changes: Sequence[SettingChange], called: str) -> str:
+    """The setting with the largest significant effect on the objective called so, if any."""
     known = [one for one in changes if one.effect.ratio is not None]
     shown = [one for one in known if one.effect.verdict in ("better", "worse")]
     if not shown:
         settings = counted(len({one.setting for one in changes}), "setting")
         few = all(one.effect.verdict == "provisional" for one in known)
         why = f": fewer than {REPEATS_FOR_A_CLAIM} repeats" if few else ""
-        return f"Of {settings} none has a significant effect on {called}{why}"
+        return f"Of {settings} none has a significant effect on the {called}{why}"
     most = max(shown, key=lambda one: one.size)
-    change = UNKNOWN if most.effect.ratio is None else show_percent(most.effect.ratio.value)
-    where = f" in {most.effect.about}" if of_workload else ""
-    return f"{most.setting} changes {called} most: {change}{where}"
+    return f"{most.setting} changes the {called} most: {change_figure(most.effect)}"
 
 
-def _without(found: Sequence[SettingChange]) -> str:
-    """Settings that were measured and have no significant effect anywhere."""
-    shown = {one.setting for one in found if one.effect.verdict in {"better", "worse"}}
-    measured = dict.fromkeys(one.setting for one in found if one.effect.ratio is not None)
-    rest = [name for name in measured if name not in shown]
-    if not rest:
-        return "no significant effect."
-    names = "; ".join(rest) if len(rest) <= LISTED else f"{len(rest)} settings"
-    return f"no significant effect: {names}."
-
-
-def change_panel(ordered: Sequence[SettingChange], key: str, title: str) -> Panel:
-    """The panel of changes in this order. Nothing can fall by more than 100 %."""
-    known = [one for one in ordered if one.effect.ratio is not None]
-    farthest = max((abs(one.percent) for one in known), default=1.0) or 1.0
-    reached = max((abs(end) for one in known for end in one.ends), default=0.0)
+def _change_panel(changes: Sequence[SettingChange], key: str, title: str) -> Panel:
+    """The panel of the largest known changes; its data have all. Nothing can fall by more than
+    100 %.
+    """
+    drawn = [one for one in changes if one.effect.ratio is not None][:MAX_SETTINGS]
+    names = [one.setting for one in drawn]
+    brief = short_names(names) if max(map(len, names)) > LONGEST else {}
+    changed = [abs(percent(one.effect.ratio.value)) for one in drawn if one.effect.ratio]
+    farthest = max(changed) or 1.0
+    reached = max(abs(end) for one in drawn for end in one.ends)
     bound = min(max(farthest, reached), WIDEST * farthest)
     low, high = max(-100.0, -bound), ROOM * bound
     _, step = nice_top((high - low) / 2)
     ticks = [step * number for number in range(-int(-low / step), int(bound / step) + 1)]
     rows = []
-    for one in ordered:
+    for one in drawn:
         ends = [min(max(end, low), bound) for end in one.ends]
-        drawn = {"_name": one.setting, "_low": ends[0], "_high": ends[1], "_to": max(ends[1], 0.0)}
-        rows.append({**_change_row(one), **drawn})
+        place = {"_low": ends[0], "_high": ends[1], "_to": max(ends[1], 0.0)}
+        rows.append({**_change_row(one), "_name": brief.get(one.setting, one.setting), **place})
+    rows += [_change_row(one) for one in changes if one not in drawn]
     bars = []
     for style, sign, colour in (
         ("", "", {**TONE, "field": "_tone"}),
@@ -272,16 +162,16 @@ def change_panel(ordered: Sequence[SettingChange], key: str, title: str) -> Pane
     zero = layer("rule", "zero", x={"datum": 0})
     zero["encoding"] |= FULL_HEIGHT
     scale = AxisScale(low=low, high=high, ticks=tuple(ticks))
-    names = {**names_encoding([one.setting for one in ordered]), "field": "_name"}
+    named = {**names_encoding([brief.get(name, name) for name in names]), "field": "_name"}
     return Panel(
         key=key,
         title=title,
         rows=rows,
         spec={
-            "encoding": {"x": scale.encoding(labelExpr=_PERCENT, grid=True), "y": names},
+            "encoding": {"x": scale.encoding(labelExpr=_PERCENT, grid=True), "y": named},
             "layer": [*bars, *whiskers, zero, layer("text", "figure", x="_to", text="_text")],
         },
-        height=ROW_PX * len(ordered) + 30,
+        height=ROW_PX * len(drawn) + 30,
     )
 
 
@@ -400,17 +290,3 @@ def _trials_panel(
         },
         height=250,
     )
-
-
-def _flat(settings: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in settings.items():
-        key = f"{before}{name}"
-        found |= _flat(value, f"{key}.") if isinstance(value, dict) else {key: value}
-    return found
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return "unset" if value is None else str(value)

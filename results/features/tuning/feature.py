@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
-from weighbridge.results.features.tuning.charts import drift_chart, tornado_charts, tornados
+from weighbridge.results.features.tuning.charts import (
+    changes_of,
+    drift_chart,
+    finding,
+    tornado_charts,
+    tornados,
+)
 from weighbridge.results.features.tuning.setting_table import (
     SettingEntry,
     could_be_shown,
@@ -19,7 +26,6 @@ from weighbridge.results.features.tuning.tuning_result import (
     TuningResult,
     cards,
     change_figure,
-    change_words,
     cpu_words,
     short_names,
     tuned,
@@ -28,8 +34,7 @@ from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM, Ratio
 from weighbridge.results.judge.comparison import Effect
 from weighbridge.results.judge.run_data import RunData
 from weighbridge.results.judge.words import Card
-from weighbridge.results.numbers import UNKNOWN, counted, listed, show_percent, show_ratio, upper
-from weighbridge.results.numbers import percent as percent_of_ratio
+from weighbridge.results.numbers import UNKNOWN, counted, listed, percent, show_ratio, upper
 from weighbridge.results.run.reading import write_atomically
 from weighbridge.results.show.chart_source import ChartKind
 from weighbridge.results.show.feature import Feature
@@ -278,38 +283,34 @@ def _topic(data: RunData) -> Topic | None:
 
 def _effects(result: TuningResult) -> Iterator[Slide]:
     """The changes of each objective, the largest first."""
-    entries = result.table.entries
-    short = short_names([entry.name for entry in entries])
     for number, called in enumerate(result.called):
-        changes = [
-            (effect.ratio, short[entry.name], effect)
-            for entry in entries
-            if (effect := entry.effects[number]).ratio is not None
+        changes = changes_of(result, number)
+        short = short_names([change.setting for change in changes])
+        bars = [
+            _bar(change.effect.ratio, short[change.setting], change.effect)
+            for change in changes
+            if change.effect.ratio is not None
         ]
-        changes.sort(key=lambda change: -change[0].either_way)
-        if not changes:
+        if not bars:
             continue
-        _, name, effect = changes[0]
-        bars = [_bar(*change) for change in changes]
-        title = f"No setting changes the {called} significantly"
-        if effect.verdict in VERDICT_INKS:
-            title = f"{name} changes the {called} most: {change_figure(effect)}"
         limit = WIDEST * max(abs(bar.y) for bar in bars) or 1.0
         yield Slide(
-            title=title,
+            title=finding(
+                [replace(change, setting=short[change.setting]) for change in changes], called
+            ),
             charts=(bar_chart(f"{called}, change in %", bars[:MAX_BARS], limit),),
             foot="Compared with the baseline beside it. Blue: better, orange: worse, grey, ~: no "
             "significant effect. Whiskers: 95 % interval. The backup has all settings.",
-            notes=tuple(f"{effect.text}." for _, _, effect in changes),
+            notes=tuple(f"{change.effect.text}." for change in changes if change.effect.ratio),
         )
 
 
 def _bar(ratio: Ratio, name: str, effect: Effect) -> Point:
     return Point(
         x=name,
-        y=percent_of_ratio(ratio.value),
-        low=None if ratio.low is None else percent_of_ratio(ratio.low),
-        high=None if ratio.high is None else percent_of_ratio(ratio.high),
+        y=percent(ratio.value),
+        low=None if ratio.low is None else percent(ratio.low),
+        high=None if ratio.high is None else percent(ratio.high),
         label=change_figure(effect),
         colour=VERDICT_INKS.get(effect.verdict, MUTED),
     )
@@ -321,7 +322,7 @@ def _ledger_slides(data: RunData, result: TuningResult) -> Iterator[Slide]:
     better, worse = counts["better"] or "None", counts["worse"] or "none"
     settings = counted(counts.total(), "setting")
     for called in result.called if counts else ():
-        grid = _tried(data, "", called, result.by_gain, left_out=_NOT_OF_EFFECTS)
+        grid = _tried(data, "", called, result.by_gain, _ON_SLIDE)
         lines = [
             [
                 SlideCell(cell, ink=VERDICT_INKS.get(cell[2:], INK)) if head == "Verdict" else cell
@@ -341,8 +342,6 @@ def _ledger_slides(data: RunData, result: TuningResult) -> Iterator[Slide]:
 # The sections of the page.
 
 
-NOTES: Final = 3
-"""Notes of a setting that the page shows; ledger.csv has all of them."""
 BEST: Final = 5
 """How many better settings get a sentence at the top."""
 
@@ -356,12 +355,11 @@ _TRIED: Final = {
     "trials": "Trials",
     "scope": "Needs",
 }
-_NOT_OF_EFFECTS: Final = frozenset({"storage_cpu", "scope"})
-"""Columns that a slide, and a table of settings without effect, have no room for."""
-_OF_WINNER: Final = (
-    *("Objective", "Alone, in trials", "On fresh deployments", "95 % interval", "Visits"),
-    "Verdict",
-)
+_ON_SLIDE: Final = {
+    name: head for name, head in _TRIED.items() if name not in ("storage_cpu", "scope")
+}
+_REFUSED: Final = {"name": "Setting", "verdict": "Verdict", "notes": "Why"}
+_LEFT_OUT: Final = {"trial": "Trial", "arm": "Layout", "objective": "Objective", "why": "Why"}
 _METHOD: Final = """
 With several objectives, a setting is better if it is better in one and worse in none.
 
@@ -396,7 +394,7 @@ def _sections(data: RunData) -> Iterator[Section]:
         f"interval{interval}. ~: no difference found. In brackets: not enough trials for a claim. "
         "The same data are in ledger.csv."
     )
-    charts = {chart.panels[0].key: chart.key for chart in tornados(result)}
+    charts = {one.panels[0].key: one.key for one in tornados(result)}
     for number, called in enumerate(result.called if table.entries else (), start=1):
         chart = charts.get(f"objective-{number}", "")
         grid = _tried(data, caption, called, result.by_gain)
@@ -410,35 +408,24 @@ def _sections(data: RunData) -> Iterator[Section]:
     yield Section("trials", "Results of the trials", parts, said, [_brief(result)], first=True)
     if result.winner is not None:
         yield from _winner_sections(data, result)
-    none = "Measured change, its interval, and the smallest effect that would have been found."
-    words = result.without_effect_words or "Every setting tried often enough has an effect."
-    parts = [Part(text=words)]
-    for called in result.called if table.without_effect else ():
-        grid = _tried(data, none, called, table.without_effect, left_out=_NOT_OF_EFFECTS)
-        parts.append(Part(title=upper(called), grids=[grid]))
-    yield Section("no-effect", "No effect found", parts, folded=True)
     if result.refused:
-        refused = [
-            (entry.name, f"{SIGNS[entry.verdict]} {entry.verdict}", "; ".join(_notes(entry)))
-            for entry in result.refused
-        ]
         what = "Settings that broke a constraint, or with which the gateway did not work."
-        grid = Grid(what, ("Setting", "Verdict", "Why"), refused, bad=range(len(refused)))
+        grid = _tried(data, what, result.called[0], result.refused, _REFUSED)
+        grid = replace(grid, bad=range(len(grid.lines)))
         yield Section("refused", "Not allowed or failed", [Part(grids=[grid])], folded=True)
     parameters = Grid(
-        "What each parameter does, from the tuning file and its sources, and what was measured.",
-        ("Parameter", "Default", "Here", "What it does", "Tried"),
+        "What each parameter does, from the tuning file and its sources.",
+        ("Parameter", "Default", "Here", "What it does"),
         [_parameter(result, one) for one in result.run.tuning.parameters],
     )
     title = "The parameters and what is known about them"
     yield Section("parameters", title, [Part(grids=[parameters])], folded=True)
     yield Section("drift", "Every trial, in order of time", [Part(chart="drift")], folded=True)
     yield Section("method", "Method", [Part(sentences=list(_method(result)))], folded=True)
-    left_out = Grid(
+    left_out = sortable(
         "Trials that failed, and figures that are not valid. They are part of no difference.",
-        ("Trial", "Setting", "Objective", "Why"),
-        list(_left_out(result)),
-        [0],
+        Filled(TRIALS, tuple(one for one in _trials(data) if one.cells["why"])),
+        _LEFT_OUT,
     )
     words = "" if left_out.lines else "Every trial succeeded, and all their figures count."
     parts = [Part(text=words), Part(grids=[left_out])]
@@ -504,16 +491,15 @@ def _tried(
     caption: str,
     called: str,
     entries: Sequence[SettingEntry],
-    left_out: Collection[str] = (),
+    heads: Mapping[str, str] = _TRIED,
 ) -> Grid:
-    """The ledger's lines of these settings and one objective, without the columns left out."""
+    """The ledger's lines of these settings and one objective."""
     ledger = {one.cells["arm"]: one for one in _ledger(data) if one.cells["objective"] == called}
     lines = []
     for entry in entries:
         one = ledger[entry.variant.name]
         verdict = f"{SIGNS[entry.verdict]} {entry.verdict}"
         lines.append(one.showing({**one.shown, "verdict": verdict}))
-    heads = {name: head for name, head in _TRIED.items() if name not in left_out}
     return sortable(caption, Filled(LEDGER, tuple(lines)), heads)
 
 
@@ -528,77 +514,32 @@ def _winner_sections(data: RunData, result: TuningResult) -> Iterator[Section]:
     title = "Settings to paste" if files else "Settings that were chosen"
     yield Section("winner", title, [chosen])
     found = result.confirmation
+    report = None if found is None else found.folder / "derived" / "report.html"
+    link = ""
+    if report is not None and report.exists():
+        link = f"../{report.relative_to(data.store.folder).as_posix()}"
     good = found is not None and found.confirmed
-    parts = [
-        Part(
-            title="▲ Confirmed" if good else "× Not confirmed",
-            text="A winner is chosen for its figures, which therefore flatter it. Here it was "
-            f"compared with {result.table.baseline.name} again, on fresh deployments and data that "
-            "had no part in the choice.",
-            sentences=[result.confirmation_words],
-        )
-    ]
-    lines = list(_confirmed(result))
-    if found is not None and lines:
-        caption = "Each of its settings alone, and all of them together on fresh deployments."
-        report = found.folder / "derived" / "report.html"
-        link = f"../{report.relative_to(data.store.folder).as_posix()}" if report.exists() else ""
-        foot = "The report of that run" if link else ""
-        grid = Grid(caption, _OF_WINNER, lines, range(1, 5))
-        parts.append(Part(grids=[grid], foot=foot, link=link))
-    yield Section("confirmation", "Confirmation", parts)
-
-
-def _confirmed(result: TuningResult) -> Iterator[tuple[str, ...]]:
-    """By objective: each chosen setting's change alone, and the winner's when confirmed."""
-    if result.winner is None or result.confirmation is None:
-        return
-    chosen = result.winner.arm.settings.items()
-    parts = [
-        one
-        for one in result.table.entries
-        if one.variant.settings.items() <= chosen and one.verdict == "better"
-    ]
-    for number, (called, effect) in enumerate(
-        zip(result.called, result.confirmation.effects, strict=True)
-    ):
-        ratios = (one.effects[number].ratio for one in parts)
-        alone = ", ".join(show_percent(ratio.value) for ratio in ratios if ratio is not None)
-        fresh = (
-            (UNKNOWN, UNKNOWN, "0", "not comparable")
-            if effect is None or effect.ratio is None
-            else (
-                show_percent(effect.ratio.value),
-                interval_words(effect) or UNKNOWN,
-                str(effect.ratio.repeats),
-                effect.verdict,
-            )
-        )
-        yield (called, alone or UNKNOWN, *fresh)
-
-
-def _notes(entry: SettingEntry) -> list[str]:
-    more = len(entry.notes) - NOTES
-    return [*entry.notes[:NOTES], *([f"and {more} more, in ledger.csv"] if more > 0 else [])]
+    confirmed = Part(
+        title="▲ Confirmed" if good else "× Not confirmed",
+        text="A winner is chosen for its figures, which therefore flatter it. Here it was "
+        f"compared with {result.table.baseline.name} again, on fresh deployments and data that "
+        "had no part in the choice.",
+        sentences=[result.confirmation_words],
+        foot="The report of that run" if link else "",
+        link=link,
+    )
+    yield Section("confirmation", "Confirmation", [confirmed])
 
 
 def _parameter(result: TuningResult, one: Parameter) -> tuple[str, ...]:
     default, settings = one.default_at(result.run.release), result.run.layout_settings
     does = [one.effect, *([f"Trap: {one.trap}"] if one.trap else [])]
     does += [f"({one.reference})"] if one.reference else []
-    tried = []
-    for entry in result.table.entries:
-        if result.parameters(entry.variant) == [one]:
-            changes = [change_words(effect) for effect in entry.effects if effect.ratio is not None]
-            said = f" ({'; '.join(changes)})" if changes else ""
-            value = show_setting(entry.variant.settings[one.key])
-            tried.append(f"{value}: {SIGNS[entry.verdict]} {entry.verdict}{said}")
     return (
         f"{one.key} ({one.option})" if one.option not in ("", one.key) else one.key,
         UNKNOWN if default is None else show_setting(default),
         show_setting(settings[one.key]) if one.key in settings else UNKNOWN,
         " ".join(does),
-        "; ".join(tried),
     )
 
 
@@ -629,17 +570,6 @@ def _method(result: TuningResult) -> Iterator[str]:
     )
 
 
-def _left_out(result: TuningResult) -> Iterator[tuple[str, ...]]:
-    names = {one.variant.name: one.name for one in result.table.entries}
-    setting = {one.number: names.get(one.arm.name, one.arm.name) for one in result.trials}
-    for trial in result.trials:
-        if trial.failed:
-            yield str(trial.number + 1), setting[trial.number], "all", trial.failed
-    for one in result.table.readings:  # none of trials that failed
-        if one.value is None:
-            yield str(one.trial + 1), setting[one.trial], result.called[one.objective], one.why
-
-
 def _differing(data: RunData, result: TuningResult) -> Iterator[tuple[str, str, str, str]]:
     baseline = result.table.baseline.name
     names = {entry.variant.name: entry.name for entry in result.table.entries}
@@ -659,7 +589,7 @@ FEATURE: Final = Feature(
     answer=_answer,
     tables=(LEDGER, TRIALS),
     charts={
-        "tornado": ChartKind(tornado_charts, runs=("comparison", "tuning")),
+        "tornado": ChartKind(tornado_charts, runs=("tuning",)),
         "drift": ChartKind(drift_chart, runs=("tuning",)),
     },
     sections=_sections,

@@ -151,7 +151,7 @@ def setting_table(run: TuningRun, trials: Sequence[Trial], visits: JudgedSteps) 
         baseline=next(iter(baselines), LayoutVariant(name=run.baseline)),
         entries=tuple(entries),
         readings=readings,
-        drift=_drifts(run, trials, readings),
+        drift=tuple(_drifts(run, trials, readings)),
         trials=len(trials),
         looks=run.tuning.trials.looks,
     )
@@ -311,18 +311,16 @@ class _Pairs:
     lacking: tuple[str, ...]
     """Why others do not."""
     failed: tuple[str, ...]
-    looks: int
 
     @property
     def logs(self) -> list[float]:
         """Logarithms of their ratios."""
         return [log for one in self.readings if (log := one.log_ratio) is not None]
 
-    @property
-    def p(self) -> float | None:
+    def p(self, looks: int) -> float | None:
         """The p-value, corrected for the number of looks; None for fewer than 2."""
         logs = self.logs
-        return min(1.0, one_sample(logs).p * self.looks) if len(logs) >= 2 else None
+        return min(1.0, one_sample(logs).p * looks) if len(logs) >= 2 else None
 
     @property
     def claims(self) -> bool:
@@ -332,25 +330,20 @@ class _Pairs:
 def _pairs(run: TuningRun, trials: Sequence[Trial], readings: Sequence[Reading]) -> list[_Pairs]:
     """A variant's pairs for each objective; `trials` are its own."""
     numbers = {trial.number for trial in trials}
+    failed = tuple(trial.failed for trial in trials if trial.failed)
     pairs = []
     for objective in range(len(run.objectives)):
         own = [one for one in readings if one.objective == objective and one.trial in numbers]
-        pairs.append(
-            _Pairs(
-                variant=trials[0].arm,
-                objective=objective,
-                readings=tuple(one for one in own if one.log_ratio is not None),
-                lacking=tuple(one.why for one in own if one.log_ratio is None),
-                failed=tuple(trial.failed for trial in trials if trial.failed),
-                looks=run.tuning.trials.looks,
-            )
-        )
+        known = tuple(one for one in own if one.log_ratio is not None)
+        lacking = tuple(one.why for one in own if one.log_ratio is None)
+        pairs.append(_Pairs(trials[0].arm, objective, known, lacking, failed))
     return pairs
 
 
 def _effects(run: TuningRun, pairs: Sequence[_Pairs]) -> list[Effect]:
     """The effects, corrected together; one with too few trials for a claim counts as a test."""
-    ps = {number: p for number, one in enumerate(pairs) if (p := one.p) is not None}
+    looks = run.tuning.trials.looks
+    ps = {number: p for number, one in enumerate(pairs) if (p := one.p(looks)) is not None}
     entered = [p if pairs[number].claims else 1.0 for number, p in ps.items()]
     qs = dict(zip(ps, corrected(entered), strict=True))
     significant = sum(q <= LEVEL for q in qs.values())
@@ -384,7 +377,7 @@ def _effect(run: TuningRun, pairs: _Pairs, q: float | None, significant: int, te
         baseline_value=_median([one.reference for one in pairs.readings]),
         subject_value=_median([one.value for one in pairs.readings]),
         ratio=ratio,
-        p=pairs.p,
+        p=pairs.p(looks),
         q=q if pairs.claims else None,
         rank_p=signed_rank_p(logs) if len(logs) >= 2 else None,
         delta=sum((log > 0) - (log < 0) for log in logs) / len(logs) if logs else None,
@@ -680,62 +673,75 @@ _FARTHEST: Final = 300.0
 class Drift:
     """The baseline's drift over the run, for one objective."""
 
-    objective: int
-    trials: int
-    words: str
-    """All of it in one sentence, and that trials were compared with the baseline next to them."""
+    called: str
+    trials: int = 0
     per_hour: float | None = None
     """The factor per hour, by the line through its trials' logarithms; None if unknown."""
     span_s: float = 0.0
     """The longest time in one deployment from the start of its first trial to that of its last."""
     p: float | None = None
     """The probability of such a line by chance, if trials scatter independently."""
-    range: float | None = None
+    range: float = 1.0
     """Its highest trial over its lowest."""
+
+    @property
+    def words(self) -> str:
+        """All of it in one sentence, and what trials were compared with."""
+        trials = counted(self.trials, "trial")
+        if not self.trials:
+            return f"{self.called}: the baseline has no trial that counts"
+        if self.trials == 1:
+            return f"{self.called}: the baseline has {trials}, too few to show a drift"
+        far = (
+            f"{show_percent(self.range, signed=False)} from its lowest to its highest of {trials}; "
+            "every trial is compared with the baseline trials next to it"
+        )
+        if self.per_hour is None or self.p is None:
+            few = "the baseline has too few trials, or over too short a time, to show a drift"
+            return f"{self.called}: {few}; {far}"
+        p = show_p(self.p)
+        if self.p > LEVEL:
+            return f"{self.called}: no significant drift of the baseline (p = {p}); {far}"
+        way = "rose" if self.per_hour > 1 else "fell"
+        # Of a shorter time, in each deployment, no more is said than what was seen.
+        hours = min(1.0, self.span_s / HOUR_S)
+        by = show_percent(self.per_hour**hours, signed=False).lstrip("\N{MINUS SIGN}")
+        time = "an hour" if hours == 1 else f"in {60 * hours:.0f} minutes"
+        p = p if p.startswith("<") else f"= {p}"
+        return f"{self.called}: the baseline {way} by {by} {time} (p {p}), {far}"
 
 
 def _drifts(
     run: TuningRun, trials: Sequence[Trial], readings: Sequence[Reading]
-) -> tuple[Drift, ...]:
+) -> Iterator[Drift]:
     """The baseline's drift for each objective of a run.
 
     The least-squares line has one slope and, for each deployment, its own height; its p is
     Student's.
     """
     baselines = {trial.number: trial for trial in trials if trial.arm.is_baseline}
-    drifts = []
     for number, objective in enumerate(run.objectives):
         called = objective_words(run, objective)
-        drift = _drift(
-            number,
-            [
-                (baselines[one.trial], math.log(one.value))
-                for one in readings
-                if one.objective == number and one.trial in baselines and one.value
-            ],
+        by_deployment: dict[int, list[tuple[float, float]]] = {}
+        for one in readings:
+            if one.objective == number and one.trial in baselines and one.value:
+                trial = baselines[one.trial]
+                at = (trial.started_s, math.log(one.value))
+                by_deployment.setdefault(trial.deployment, []).append(at)
+        if not by_deployment:
+            yield Drift(called)
+            continue
+        heights = [log for each in by_deployment.values() for _, log in each]
+        slope, p = _line(list(by_deployment.values()))
+        hourly = None if slope is None else max(-_FARTHEST, min(slope * HOUR_S, _FARTHEST))
+        yield Drift(
+            called,
+            trials=len(heights),
+            per_hour=None if hourly is None else math.exp(hourly),
+            span_s=max(max(each)[0] - min(each)[0] for each in by_deployment.values()),
+            p=p,
+            range=math.exp(min(max(heights) - min(heights), _FARTHEST)),
         )
-        drifts.append(replace(drift, words=f"{called}: {_drift_words(drift)}"))
-    return tuple(drifts)
-
-
-def _drift(number: int, logs: Sequence[tuple[Trial, float]]) -> Drift:
-    if not logs:
-        return Drift(number, trials=0, words="")
-    by_deployment: dict[int, list[tuple[float, float]]] = {}
-    for trial, log in logs:
-        by_deployment.setdefault(trial.deployment, []).append((trial.started_s, log))
-    heights = [log for _, log in logs]
-    slope, p = _line(list(by_deployment.values()))
-    hourly = None if slope is None else max(-_FARTHEST, min(slope * HOUR_S, _FARTHEST))
-    return Drift(
-        number,
-        trials=len(logs),
-        words="",
-        per_hour=None if hourly is None else math.exp(hourly),
-        span_s=max(max(at)[0] - min(at)[0] for at in by_deployment.values()),
-        p=p,
-        range=math.exp(min(max(heights) - min(heights), _FARTHEST)),
-    )
 
 
 def _line(sets: Sequence[Sequence[tuple[float, float]]]) -> tuple[float | None, float | None]:
@@ -755,26 +761,3 @@ def _line(sets: Sequence[Sequence[tuple[float, float]]]) -> tuple[float | None, 
     if error == 0:
         return slope, float(slope == 0)
     return slope, min(1.0, 2 * student_tail(freedom, abs(slope) / error))
-
-
-def _drift_words(drift: Drift) -> str:
-    if not drift.trials:
-        return "the baseline has no trial that counts"
-    trials = counted(drift.trials, "trial")
-    if drift.trials == 1 or drift.range is None:
-        return f"the baseline has {trials}, too few to show a drift"
-    far = (
-        f"{show_percent(drift.range, signed=False)} from its lowest to its highest of {trials}; "
-        "every trial is compared with the baseline trials next to it"
-    )
-    if drift.per_hour is None or drift.p is None:
-        return "the baseline has too few trials, or over too short a time, to show a drift; " + far
-    if drift.p > LEVEL:
-        return f"no significant drift of the baseline (p = {show_p(drift.p)}); {far}"
-    way = "rose" if drift.per_hour > 1 else "fell"
-    # Of a shorter time, in each deployment, no more is said than what was seen.
-    hours = min(1.0, drift.span_s / HOUR_S)
-    by = show_percent(drift.per_hour**hours, signed=False).lstrip("\N{MINUS SIGN}")
-    time = "an hour" if hours == 1 else f"in {60 * hours:.0f} minutes"
-    p = show_p(drift.p)
-    return f"the baseline {way} by {by} {time} (p {p if p.startswith('<') else f'= {p}'}), {far}"

@@ -447,36 +447,24 @@ def cards(result: TuningResult) -> Iterator[Card]:
     verdicts = [one.verdict for one in result.table.entries]
     for best in result.better[:1]:
         changes = zip(result.called, best.effects, strict=True)
-        for called, one in [change for change in changes if change[1].verdict == "better"][:1]:
-            if one.ratio is not None:
-                yield Card(
-                    figure=show_percent(one.ratio.value),
-                    about=upper(called),
-                    text=best.name,
-                    detail=f"{interval_words(one)}, n = {one.ratio.repeats}; in its own trials",
-                    colour=BLUE,
-                )
+        called, effect = next(change for change in changes if change[1].verdict == "better")
+        ends, figure = _ends_and_repeats(effect), change_figure(effect)
+        detail = f"{ends}; in its own trials"
+        yield Card(upper(called), figure, best.name, detail, colour=BLUE)
     if result.winner is not None:
         yield _confirmation_card(result)
     if verdicts:
         small = verdicts.count("too small to matter")
-        yield Card(
-            figure=f"{verdicts.count('not significant')} of {len(verdicts)}",
-            about="Settings with no effect found",
-            text=f"and {small} with one too small to matter" if small else "not significant",
-            detail="each with what could have been found",
-            colour=GREY,
-        )
+        text = f"and {small} with one too small to matter" if small else "not significant"
+        none = f"{verdicts.count('not significant')} of {len(verdicts)}"
+        detail = "each with what could have been found"
+        yield Card("Settings with no effect found", none, text, detail, colour=GREY)
     avoid: list[EntryVerdict] = ["worse", "trade-off", "not allowed", "failed"]
-    counts = [f"{verdicts.count(one)} {one}" for one in avoid if one in verdicts]
+    counts = {one: verdicts.count(one) for one in avoid if one in verdicts}
     if counts:
-        yield Card(
-            figure=str(sum(verdict in avoid for verdict in verdicts)),
-            about="Settings to avoid",
-            text=", ".join(counts),
-            detail="the table of trials says why",
-            colour=ORANGE,
-        )
+        text = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+        detail = "the table of trials says why"
+        yield Card("Settings to avoid", str(sum(counts.values())), text, detail, colour=ORANGE)
 
 
 def _confirmation_card(result: TuningResult) -> Card:
@@ -484,17 +472,20 @@ def _confirmation_card(result: TuningResult) -> Card:
     chosen = names[0] if len(names) == 1 else f"{len(names)} settings together"
     if found is None or not found.known:
         why = "no run on fresh deployments" if found is None else found.without_results
-        return Card(figure=UNKNOWN, about="Not confirmed yet", text=chosen, detail=why, colour=GREY)
+        return Card("Not confirmed yet", UNKNOWN, chosen, why, colour=GREY)
     first = next((one for one in found.known if one.verdict == "better"), found.known[0])
-    ends = interval_words(first)
-    confirmed = "Confirmed" if found.confirmed else "Not confirmed"
     return Card(
-        figure=UNKNOWN if first.ratio is None else show_percent(first.ratio.value),
-        about=f"{confirmed} on fresh deployments",
+        figure=change_figure(first),
+        about=f"{'Confirmed' if found.confirmed else 'Not confirmed'} on fresh deployments",
         text=f"{first.metric}: {chosen}",
-        detail=f"{f'{ends}, ' if ends else ''}n = {found.repeats}",
+        detail=_ends_and_repeats(first),
         colour=BLUE if found.confirmed else ORANGE,
     )
+
+
+def _ends_and_repeats(effect: Effect) -> str:
+    repeats = 0 if effect.ratio is None else effect.ratio.repeats
+    return ", ".join(filter(None, (interval_words(effect), f"n = {repeats}")))
 
 
 # What is read of a run.

@@ -3,8 +3,6 @@ workers across. With one worker count each change has its interval beside it ins
 
 Better is blue and worse is orange, for throughput as for p90. Only significant changes have their
 full colour; `~` is not significant, brackets are provisional, and an empty frame is not comparable.
-The colours of a study follow the logarithm of the ratio: half and double are equally far from
-neutral.
 """
 
 from __future__ import annotations
@@ -42,10 +40,6 @@ _ON_COLOUR: Final = {
     "condition": {"test": "$strong", "value": "$background"},
     "value": "$ink",
 }
-FULL: Final = 1.5
-"""Log2 of the ratio with the full colour in a study's map; -1 is half as fast, 1 twice as fast."""
-FADED: Final = 0.45
-"""The strength of colour of a study's cell that is not significant."""
 
 
 def change_charts(source: ChartSource) -> tuple[Chart, ...]:
@@ -125,7 +119,7 @@ def _row(effect: Effect, name: str, columns: Sequence[str]) -> dict[str, Any]:
         **{name: getattr(effect, name) for name in ("p", "q", "verdict")},
         "_x": column if column in columns else None,
         "_y": name,
-        "_tone": _tone(effect),
+        "_tone": tone(effect),
         "_text": cell_text(effect),
         "_ratio": None if ratio is None or binned else _within(ratio.value),
         "_low": None if low is None else _within(low),
@@ -149,7 +143,7 @@ def _within(ratio: float) -> float:
     return min(max(ratio, 1 / WIDEST), WIDEST)
 
 
-def _tone(effect: Effect) -> float | None:
+def tone(effect: Effect) -> float | None:
     """How much better, from -1 to 1; None where nothing is claimed. For p90 more is worse."""
     if effect.ratio is None or effect.verdict not in ("better", "worse"):
         return None

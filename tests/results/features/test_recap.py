@@ -11,13 +11,12 @@ import pytest
 from chart_sources import texts_of
 from compared_rows import GRAVE, MILD
 from made_rows import altered, changed, made_point, made_points, made_row, made_workload, present
-from weighbridge.results.features import conclusions as study_conclusions
 from weighbridge.results.features.conclusions import ConclusionResult, conclusions
-from weighbridge.results.features.study import Recap, change, recaps, study_maps
+from weighbridge.results.features.study import Recap, recaps, study_maps
 from weighbridge.results.figures.doubt import Doubt, PairDoubt
 from weighbridge.results.figures.summary import Row
-from weighbridge.results.judge.comparison import Comparison
-from weighbridge.suites import Bounds
+from weighbridge.results.show.chart import Chart
+from weighbridge.suites import Bounds, Suite
 from weighbridge.suites.studies import ConclusionCheck, Study, loader
 
 READ = {"operations": {"read": 1}, "workers": (16,)}
@@ -27,6 +26,7 @@ WORKLOADS = (
     made_workload(4096, name="rand-4k", **READ),
     made_workload(4 << 20, name="write-4m", operations={"write": 1}, workers=(16,)),
 )
+SUITE = Suite(name="made-up", about="Made up.", workloads=WORKLOADS)
 
 
 def study(**more: Any) -> Study:
@@ -71,7 +71,7 @@ def row(
 
 
 def one_map(rows: list[Row], **more: Any) -> Recap:
-    (found,) = recaps(study(**more), rows, WORKLOADS)
+    (found,) = recaps(study(**more), rows, SUITE)
     return found
 
 
@@ -84,89 +84,68 @@ def test_a_variants_workloads_are_compared_with_each_other_where_workload_is_the
     ]
     found = one_map(rows, compares=compares)
     assert found.title == "workload: seq-4k → rand-4k"
-    assert [(cell.baseline, cell.layout, cell.workload) for cell in found.cells] == [
+    effects = [cell.effect for cell in found.cells]
+    assert [(one.baseline, one.subject, one.workload) for one in effects] == [
         ("old-xfs", "old-xfs", "seq-4k"),
         ("new-ext4", "new-ext4", "seq-4k"),
     ]
-    assert [round(cell.percent or 0) for cell in found.cells] == [200, -50]
+    assert [present(effect.ratio).value for effect in effects] == pytest.approx([3, 0.5])
 
 
-FIVE = [100.0, 101.0, 99.0, 100.0, 100.0]
+FIVE = [100.0, 101.0, 99.0, 100.0, 100.5]
 HIGHER = [132.0, 134.0, 133.0, 135.0, 131.0]
-SCATTERED = [100.0, 140.0, 80.0, 120.0, 105.0]
+WIDE = [130.0, 112.0, 132.0, 114.0, 122.0]
+
+
+def texts_of_map(chart: Chart) -> list[tuple[str, str]]:
+    """Of each cell the verdict and its text, as drawn."""
+    return [(row["verdict"], row["_text"]) for panel in chart.panels for row in panel.rows]
 
 
 @pytest.mark.parametrize(
-    ("after", "before", "ratio", "verdict"),
+    ("after", "verdict", "text"),
     [
-        ([2.0, 8.0], [1.0, 4.0], 2.0, "provisional"),  # sqrt(2 * 8) = 4 and sqrt(1 * 4) = 2
-        ([50.0], [100.0], 0.5, "provisional"),
-        (HIGHER, FIVE, 1.33, "changed"),
-        (HIGHER[:4], FIVE, 1.335, "provisional"),
-        ([100.0, 150.0, 90.0, 160.0, 110.0], SCATTERED, 1.1, "same"),
+        (HIGHER, "better", "+33 %"),
+        ([one / 2 for one in FIVE], "worse", "\N{MINUS SIGN}50 %"),
+        ([one * 4.5 for one in FIVE], "better", "4.5×"),
+        (HIGHER[:4], "provisional", "(+33 %)"),
+        ([134.0], "provisional", "(+34 %)"),
+        ([100.0, 150.0, 90.0, 160.0, 110.0], "not significant", "~"),
         # Below five per cent it does not matter, however certain.
-        ([103.0, 103.1, 102.9, 103.0, 103.0], [100.0, 100.1, 99.9, 100.0, 100.0], 1.03, "same"),
+        ([103.0, 103.1, 102.9, 103.0, 103.0], "too small to matter", "+3 %"),
+        ([], "not comparable", "×"),
+        ([0.0] * 5, "not comparable", "×"),
     ],
 )
-def test_a_change_is_the_ratio_of_geometric_means_if_it_is_certain_and_matters(
-    after: list[float], before: list[float], ratio: float, verdict: str
+def test_a_cell_is_judged_and_worded_as_those_of_a_comparison(
+    after: list[float], verdict: str, text: str
 ) -> None:
-    found, said = change(after, before)
-    assert found.value == pytest.approx(ratio, rel=0.03)
-    assert said == verdict
-    assert found.shown or ratio != 1.03
+    found = one_map([row("old-xfs", "write-4k", FIVE), row("new-xfs", "write-4k", after)])
+    chart = study_maps([found])
+    assert texts_of_map(chart) == [(verdict, text)]
+    (line,) = csv.DictReader(io.StringIO(chart.csv))
+    assert (line["change_percent"] == "") == (text == "×")
+    assert bool(line["why"]) == (verdict in ("provisional", "not comparable"))
 
 
 def test_a_cell_significant_only_without_correction_is_no_change() -> None:
-    before, after = [100.0, 101.0, 99.0, 100.0, 100.0], [107.0, 127.0, 109.0, 125.0, 117.0]
-    (lone,) = one_map([row("old-xfs", "write-4k", before), row("new-xfs", "write-4k", after)]).cells
-    assert 0.01 < present(lone.p) == lone.q < 0.05
-    assert lone.verdict == "changed"
+    rows = [row("old-xfs", "write-4k", FIVE), row("new-xfs", "write-4k", WIDE)]
+    (lone,) = one_map(rows).cells
+    assert 0.005 < present(lone.effect.q) < 0.05
+    assert lone.effect.verdict == "better"
     others = [
-        row(f"{release}-{store}", workload, before, workers=workers)
+        row(f"{release}-{store}", workload, FIVE, workers=workers)
         for release in ("old", "new")
         for store in ("xfs", "ext4")
         for workload in ("write-4k", "seq-4k")
         for workers in (16, 32, 64)
         if (store, workload, workers) != ("xfs", "write-4k", 16)
     ]
-    found = one_map(
-        [row("old-xfs", "write-4k", before), row("new-xfs", "write-4k", after), *others]
-    )
-    wanted = ("new-xfs", "write-4k", 16)
-    (cell,) = (one for one in found.cells if (one.layout, one.workload, one.workers) == wanted)
-    assert cell.p == lone.p
-    assert present(cell.q) > 0.05
-    assert (cell.verdict, cell.text) == ("same", "~")
-
-
-def test_one_repeat_makes_no_claim_and_says_so_in_every_cell() -> None:
-    found = one_map([row("old-xfs", "write-4k", [100.0]), row("new-xfs", "write-4k", [134.0])])
-    (cell,) = found.cells
-    assert (cell.verdict, cell.text) == ("provisional", "(+34 %)")
-    assert cell.percent == pytest.approx(34.0)
-    near = one_map([row("old-xfs", "write-4k", [100.0]), row("new-xfs", "write-4k", [103.0])])
-    assert near.cells[0].text == "(~)"
-
-
-@pytest.mark.parametrize(
-    ("after", "text"),
-    [
-        (134.0, "+34 %"),
-        (50.0, "\N{MINUS SIGN}50 %"),
-        (299.0, "+199 %"),
-        (450.0, "4.5×"),
-        (104.0, "~"),
-        (96.0, "~"),
-    ],
-)
-def test_a_cell_reads_as_a_change_in_whole_per_cent_or_a_multiple(after: float, text: str) -> None:
-    five = [0.999, 1.0, 1.001, 1.0, 1.0]
-    rows = [
-        row("old-xfs", "write-4k", [100.0 * one for one in five]),
-        row("new-xfs", "write-4k", [after * one for one in five]),
-    ]
-    assert one_map(rows).cells[0].text == text
+    effects = [cell.effect for cell in one_map([*rows, *others]).cells]
+    (effect,) = (one for one in effects if one.ratio is not None and one.ratio.value > 1.1)
+    assert effect.p == lone.effect.p
+    assert present(effect.q) > 0.05
+    assert effect.verdict == "not significant"
 
 
 def test_cells_are_arranged_by_store_and_operation_and_by_size_and_workers() -> None:
@@ -193,24 +172,13 @@ def test_cells_are_arranged_by_store_and_operation_and_by_size_and_workers() -> 
     assert len(found.cells) == 10
     cells = {(cell.down, cell.across): cell for cell in found.cells}
     cell = cells["XFS · read, random", "4 KiB × 16"]
-    assert (cell.baseline, cell.layout, cell.workload) == ("old-xfs", "new-xfs", "rand-4k")
+    sides = (cell.effect.baseline, cell.effect.subject, cell.effect.workload)
+    assert sides == ("old-xfs", "new-xfs", "rand-4k")
 
 
 def test_variants_that_differ_in_more_than_the_factor_are_not_compared() -> None:
     rows = [row("old-xfs", "write-4k", [100.0]), row("new-ext4", "write-4k", [134.0])]
-    assert recaps(study(), rows, WORKLOADS) == ()
-
-
-@pytest.mark.parametrize(
-    "spoilt", [{"values": [100.0], "valid": False}, {"values": []}, {"values": [0.0]}]
-)
-def test_unmeasured_or_invalid_cells_are_a_cross(spoilt: dict[str, Any]) -> None:
-    found = one_map([row("old-xfs", "write-4k", [100.0]), row("new-xfs", "write-4k", **spoilt)])
-    (cell,) = found.cells
-    assert (cell.verdict, cell.text, cell.percent) == ("missing", "×", None)
-    assert cell.why
-    (line,) = csv.DictReader(io.StringIO(study_maps([found]).csv))
-    assert (line["change_percent"], line["repeats"], line["verdict"]) == ("", "", "missing")
+    assert recaps(study(), rows, SUITE) == ()
 
 
 def test_each_level_has_its_own_map() -> None:
@@ -221,7 +189,7 @@ def test_each_level_has_its_own_map() -> None:
     rows = [
         row(name, "write-4k", [100.0]) for name in ("old-xfs", "old-ext4", "new-xfs", "new-ext4")
     ]
-    assert [one.title for one in recaps(study(compares=compares), rows, WORKLOADS)] == [
+    assert [one.title for one in recaps(study(compares=compares), rows, SUITE)] == [
         "store: XFS → ext4",
         "release: Old → New",
     ]
@@ -234,7 +202,7 @@ def test_the_map_is_drawn_with_text_in_each_cell_and_has_a_csv() -> None:
         row("old-ext4", "write-4k", [100.0]),
         row("new-ext4", "write-4k", [], valid=False),
     ]
-    chart = study_maps(recaps(study(), rows, WORKLOADS))
+    chart = study_maps(recaps(study(), rows, SUITE))
     words = texts_of(chart)
     assert {
         "(+150 %)",
@@ -250,17 +218,15 @@ def test_the_map_is_drawn_with_text_in_each_cell_and_has_a_csv() -> None:
     assert [line["change_percent"][:6] for line in lines] == ["149.99", ""]
 
 
-def test_a_cell_with_a_claim_is_drawn_stronger() -> None:
-    five = [0.999, 1.0, 1.001, 1.0, 1.0]
+def test_only_a_claim_has_a_colour() -> None:
     rows = [
-        row("old-xfs", "write-4k", [100.0 * one for one in five]),
-        row("new-xfs", "write-4k", [200.0 * one for one in five]),
-        row("old-ext4", "write-4k", [100.0]),
-        row("new-ext4", "write-4k", [200.0]),
+        row(f"{release}-{store}", "write-4k", values)
+        for store, count in (("xfs", 5), ("ext4", 1))
+        for release, values in (("old", FIVE[:count]), ("new", HIGHER[:count]))
     ]
-    chart = study_maps(recaps(study(), rows, WORKLOADS))
+    chart = study_maps(recaps(study(), rows, SUITE))
     tones = {row["kind"]: row["_tone"] for row in chart.panels[0].rows}
-    assert tones["XFS · write"] > tones["ext4 · write"] > 0
+    assert (tones["XFS · write"] > 0, tones["ext4 · write"]) == (True, None)
     assert chart.finding.startswith("Of 2 comparisons 1 became faster and 0 slower; ")
 
 
@@ -442,23 +408,18 @@ def test_requests_of_other_sizes_are_compared_by_their_bytes() -> None:
     assert concluded(unknown, larger).why.endswith("bandwidth unknown.")
 
 
-def test_all_cells_of_conclusions_are_corrected_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    compared: list[int] = []
-    compare = study_conclusions.compare
-
-    def counted(rows: Sequence[Row], *, bounds: Bounds) -> Comparison:
-        compared.append(len(rows))
-        return compare(rows, bounds=bounds)
-
-    monkeypatch.setattr(study_conclusions, "compare", counted)
+def test_all_cells_of_conclusions_are_corrected_together() -> None:
     rows = [
-        row_of(name, "small-read", workers, 100.0)
-        for name in ("swift", "rgw-civetweb")
-        for workers in (1, 4)
+        row_of("swift", "small-read", 1, 113.0, scatter=(0.94, 1.0, 1.06, 0.97, 1.03)),
+        row_of("rgw-civetweb", "small-read", 1, 100.0, scatter=OTHER),
+        *(row_of(name, "small-read", 4, 100.0) for name in ("swift", "rgw-civetweb")),
     ]
-    twice = {"variants": ["swift"], "workloads": ["small-read"], "workers": [32, 64]}
-    concluded(rows, cells("better"), cells("alike", of=twice))
-    assert compared == [4]  # two pairs; the one that is asked for twice is tested once
+    alone, other = cells("better"), cells("alike")
+    other["of"] = {**other["of"], "workers": [64]}
+    assert concluded(rows, alone).verdict == "supports"
+    # One that is asked for twice is tested once.
+    assert concluded(rows, alone, cells("better")).verdict == "supports"
+    assert concluded(rows, alone, other).verdict == "cannot tell"
 
 
 def test_the_replay_of_2014_measures_every_cell_of_the_studys_nine_conclusions() -> None:

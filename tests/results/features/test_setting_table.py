@@ -269,8 +269,8 @@ def test_names_are_shortened_only_if_they_stay_distinct() -> None:
     assert short_names(list(shortened)) == shortened
 
 
-def test_notes_have_the_table_of_settings_with_remarks(tuned_run: RunStore) -> None:
-    made = produce(open_run(tuned_run.folder), "markdown", ["ledger"])
+def test_notes_have_the_table_of_settings_with_remarks(tuned_data: RunData) -> None:
+    made = produce(tuned_data, "markdown", ["ledger"])
     (file,) = made.files
     text = file.content.decode().replace("\\", "")
     assert "max_concurrent_requests 1024 → 64" in text
@@ -279,8 +279,8 @@ def test_notes_have_the_table_of_settings_with_remarks(tuned_run: RunStore) -> N
     assert "ended with 22" in text
 
 
-def test_json_has_the_settings_and_every_trial_with_null_for_unknowns(tuned_run: RunStore) -> None:
-    made = produce(open_run(tuned_run.folder), "json", ["ledger", "trials"])
+def test_json_has_the_settings_and_every_trial_with_null_for_unknowns(tuned_data: RunData) -> None:
+    made = produce(tuned_data, "json", ["ledger", "trials"])
     tables = json.loads(made.files[0].content)["tables"]
     failed = [line for line in tables["ledger"] if line["verdict"] == "failed"]
     assert failed

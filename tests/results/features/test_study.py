@@ -181,7 +181,7 @@ def test_each_pair_of_levels_that_a_study_compares_has_a_map() -> None:
     found = outcome_of("ceph-benchmarks-2012").recaps
     titles = ["replicas: 2 → 3", "osds: 3 → 4", "osds: 3 → 5", "journal: LV → own disk"]
     assert [one.title for one in found][: len(titles)] == titles
-    assert all(cell.verdict == "provisional" for one in found for cell in one.cells)
+    assert all(cell.effect.verdict == "provisional" for one in found for cell in one.cells)
 
 
 def test_the_map_of_2012_has_a_cell_for_each_store_size_kind_and_number_of_operations() -> None:
@@ -199,7 +199,7 @@ def test_the_map_of_2012_has_a_cell_for_each_store_size_kind_and_number_of_opera
         f"{size} × {count}" for size, most in sizes for count in (16, most)
     )
     assert len(found.cells) == 5 * 9 * 2
-    assert all(cell.verdict == "provisional" for cell in found.cells)
+    assert all(cell.effect.verdict == "provisional" for cell in found.cells)
 
 
 def test_invalid_figures_are_words_not_numbers() -> None:
@@ -207,7 +207,7 @@ def test_invalid_figures_are_words_not_numbers() -> None:
     rows = [altered(row, valid=False) for row in rows_of(study, plan_of(study))]
     found = outcome_of("ceph-osd-backends-2016", rows)
     assert {value for line in found.tables[0].lines for value in line[2:]} == {"not valid"}
-    assert all(cell.text == "×" for one in found.recaps for cell in one.cells)
+    assert all(cell.effect.ratio is None for one in found.recaps for cell in one.cells)
 
 
 def replayed_run(folder: Path) -> Path:

@@ -11,10 +11,6 @@ from compared_rows import made_effect
 from made_rows import altered, present
 from weighbridge.results.features.tuning.charts import (
     MAX_SETTINGS,
-    SettingChange,
-    setting_changes,
-    settings_of,
-    tornado,
     tornados,
 )
 from weighbridge.results.features.tuning.tuning_result import tuned
@@ -23,10 +19,8 @@ from weighbridge.results.figures.statistics import Ratio
 from weighbridge.results.judge.comparison import Comparison, Effect, NoiseFloor, Verdict
 from weighbridge.results.judge.run_data import RunData
 from weighbridge.results.numbers import show_percent
-from weighbridge.results.run.resolved import PlannedLayout, ResolvedPlan
 from weighbridge.results.show.chart import Chart
 from weighbridge.results.show.charts.change_map import WIDEST, cell_text, change_maps
-from weighbridge.suites import loader
 
 
 def effect(
@@ -216,119 +210,54 @@ def test_a_change_is_shown_in_per_cent_or_as_a_multiple(ratio: float, words: str
 # ---- settings
 
 
-def layout(
-    name: str, gateway: str = "rgw", place: dict[str, Any] | None = None, **radosgw: object
-) -> PlannedLayout:
-    settings = {"radosgw": radosgw} if radosgw else {}
-    return PlannedLayout(name=name, gateway=gateway, place=place or {}, settings=settings)
+def rows_by_setting(chart: Chart) -> dict[str, dict[str, Any]]:
+    return {row["setting"]: dict(row) for row in chart.panels[0].rows}
 
 
-MANY = (
-    SettingChange(setting="threads 512 → 64", effect=made_effect("a", 0.62, "worse")),
-    SettingChange(setting="chunk 4MiB → 1MiB", effect=made_effect("b", 1.01, "not significant")),
-    SettingChange(setting="shards 11 → 32", effect=made_effect("c", 1.9, "better")),
-    SettingChange(setting="gc on → off", effect=made_effect("d", None, "not comparable")),
-)
+def tornado(data: RunData, *effects: Effect) -> Chart:
+    """Of a tuning with these effects on its first objective, of settings called `setting 0`."""
+    result = present(tuned(data))
+    entry = result.table.entries[0]
+    entries = tuple(
+        altered(entry, name=f"setting {number}", effects=(one, *entry.effects[1:]))
+        for number, one in enumerate(effects)
+    )
+    return tornados(altered(result, table=altered(result.table, entries=entries)))[0]
 
 
-def rows_by_setting(chart: Chart | None) -> dict[str, dict[str, Any]]:
-    return {row["setting"]: dict(row) for row in present(chart).panels[0].rows}
-
-
-def test_the_largest_change_is_on_top_whichever_way_it_goes() -> None:
-    chart = present(tornado(MANY))
-    assert list(rows_by_setting(chart)) == [MANY[place].setting for place in (2, 0, 1, 3)]
-    assert chart.finding == "shards 11 → 32 changes throughput most: +90 % in 64 kB reads"
-    halved = SettingChange(setting="halved", effect=made_effect("e", 0.5, "worse"))
-    chart = present(tornado([MANY[2], halved]))
-    assert chart.finding.startswith("halved"), "a half is as far from no change as a double"
-
-
-def test_what_has_no_significant_effect_is_grey_and_listed() -> None:
-    chart = present(tornado(MANY))
+def test_the_largest_change_is_on_top_whichever_way_it_goes_and_only_claims_have_a_colour(
+    tuned_data: RunData,
+) -> None:
+    worse, better = made_effect("a", 0.5, "worse"), made_effect("c", 1.9, "better")
+    open_one = made_effect("b", 1.01, "not significant")
+    chart = tornado(tuned_data, open_one, better, made_effect("d", None, "not comparable"), worse)
     rows = rows_by_setting(chart)
-    assert rows["chunk 4MiB → 1MiB"]["_tone"] is None
-    assert rows["threads 512 → 64"]["_tone"] < 0 < rows["shards 11 → 32"]["_tone"]
-    assert "no significant effect: chunk 4MiB → 1MiB." in chart.caption
-
-
-def test_what_is_not_comparable_has_no_bar_and_no_figure() -> None:
-    row = rows_by_setting(tornado(MANY))["gc on → off"]
-    assert (row["change_percent"], row["_text"]) == (None, "× not comparable")
-    assert tornado(MANY[3:]) is None
+    # A half is as far from no change as a double.
+    assert list(rows) == ["setting 3", "setting 1", "setting 0", "setting 2"]
+    assert chart.finding.startswith("setting 3 changes the throughput of 64 kB reads")
+    assert chart.finding.endswith("most: \N{MINUS SIGN}50 %")
+    assert rows["setting 3"]["_tone"] < 0 < rows["setting 1"]["_tone"]
+    assert rows["setting 0"]["_tone"] is None
+    lost = rows["setting 2"]
+    assert (lost["change_percent"], lost["_text"], "_name" in lost) == (
+        *(None, "× not comparable"),
+        False,
+    )
 
 
 @pytest.mark.parametrize("ratio", [0.62, 0.05])
-def test_an_axis_holds_nothing_that_cannot_be_and_no_infinite_interval(ratio: float) -> None:
+def test_an_axis_holds_nothing_that_cannot_be_and_no_infinite_interval(
+    tuned_data: RunData, ratio: float
+) -> None:
     wide = altered(
         made_effect("w", ratio, "provisional"),
         ratio=Ratio(value=ratio, low=1e-6, high=1e6, repeats=2),
     )
-    chart = present(tornado([MANY[0], SettingChange(setting="wide", effect=wide)]))
+    chart = tornado(tuned_data, made_effect("a", 0.62, "worse"), wide)
     low, high = chart.panels[0].spec["encoding"]["x"]["scale"]["domain"]
     assert -100 <= low < 0 < high < 400
-    row = rows_by_setting(chart)["wide"]
+    row = rows_by_setting(chart)["setting 1"]
     assert low <= row["_low"] < row["_high"] < high
-
-
-def test_a_setting_is_named_by_its_difference_from_the_baseline() -> None:
-    layouts = [
-        layout("rgw-beast", threads=512, nodelay=True),
-        layout("x", threads=64, nodelay=True),
-        layout("y", threads=512, nodelay=False),
-        layout("z", threads=64, nodelay=False),
-    ]
-    names = {"x": "radosgw.threads 512 → 64", "y": "radosgw.nodelay on → off", "z": "z"}
-    assert settings_of(layouts, "rgw-beast") == names
-    unknown = [layout("rgw-beast"), layout("rgw-beast-threads-64")]
-    assert settings_of(unknown, "rgw-beast") == {"rgw-beast-threads-64": "rgw-beast-threads-64"}
-
-
-def test_a_setting_that_followed_the_size_of_hosts_is_shown_as_it_was() -> None:
-    base, changed = layout("rgw-beast", nodelay=True), layout("x", threads=64, nodelay=True)
-    sized = {"rgw-beast": ({"key": "radosgw.threads", "value": 512, "why": "of a later version"},)}
-    plan = ResolvedPlan.model_validate(
-        {
-            "suite": loader.load(loader.find("quick")),
-            "hardware": {"name": "made-up"},
-            "layouts": (base, changed),
-            "by_size": sized,
-        }
-    )
-    assert settings_of(plan.layouts, "rgw-beast") == {"x": "radosgw.threads 512 → 64"}
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        layout("swift", "swift"),
-        layout("rgw-haproxy", place={"haproxy": "balancer-1"}, threads=512),
-        layout("rgw-civetweb"),
-    ],
-    ids=["another gateway", "other hosts", "nothing known"],
-)
-def test_layouts_that_differ_in_more_than_settings_are_no_tuning(other: PlannedLayout) -> None:
-    layouts = [layout("rgw-beast", threads=512) if other.settings else layout("rgw-beast"), other]
-    assert settings_of(layouts, "rgw-beast") is None
-    effects = (made_effect(other.name, 2.0, "better"),)
-    found = Comparison(baseline="rgw-beast", subjects=(other.name,), effects=effects, tests=1)
-    assert setting_changes(found, layouts) == ()
-
-
-def test_a_tuning_is_shown_over_all_worker_counts_or_at_the_only_one() -> None:
-    layouts = [layout("rgw-beast", threads=512), layout("a", threads=64), layout("b", threads=32)]
-    overall, at_1 = made_effect("a", 1.1, "better"), made_effect("a", 1.2, "better", workers=1)
-    at_8 = made_effect("a", 1.0, "not significant", workers=8)
-
-    def shown(*effects: Effect) -> list[tuple[str, int | None]]:
-        found = Comparison(baseline="rgw-beast", subjects=("a", "b"), effects=effects, tests=3)
-        return [(one.setting, one.effect.workers) for one in setting_changes(found, layouts)]
-
-    assert shown(overall, at_1, at_8) == [("radosgw.threads 512 → 64", None)]
-    assert shown(overall, at_8, made_effect("b", 1.3, "better", workers=8)) == [
-        ("radosgw.threads 512 → 64", 8),
-        ("radosgw.threads 512 → 32", 8),
-    ]
 
 
 @pytest.mark.long

@@ -213,10 +213,10 @@ def test_first_bytes_have_a_chart_of_p90_and_median_only_where_timed(
 
 def stair(layout: str, top: Level = "gateway", **rates: float) -> Staircase:
     steps = [
-        LayerStep(cast("Level", level.replace("_", "-")), level, throughput_ops_s=rate)
+        LayerStep(cast("Level", level.replace("_", "-")), throughput_ops_s=rate)
         for level, rate in rates.items()
     ]
-    steps.append(LayerStep(level=top, name="top", throughput_ops_s=1))
+    steps.append(LayerStep(level=top, throughput_ops_s=1))
     head = made_row(layout=layout, workload="w", valid=True)
     return Staircase(head, "1 MB reads", tuple(steps))
 
@@ -242,10 +242,10 @@ def test_layouts_with_the_same_ceiling_have_one_line_and_others_have_their_own()
 
 
 def test_gaps_and_what_is_on_top_have_no_line() -> None:
-    gap = LayerStep(level="disk", name="disks", note="not measured")
+    gap = LayerStep(level="disk", note="not measured")
     bare = replace(
         stair("a", top="rados"),
-        steps=(gap, LayerStep(level="rados", name="RADOS", throughput_ops_s=9)),
+        steps=(gap, LayerStep(level="rados", throughput_ops_s=9)),
     )
     assert ceiling_lines([bare]) == {"w-read-swift-locust": ()}
 
