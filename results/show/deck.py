@@ -180,6 +180,8 @@ _LETTER: Final = 0.54
 """The mean width of a letter in Arial, a few per cent above that of ordinary texts, as a share of
 the type's size.
 """
+_WORD: Final = 1.1
+"""How much wider than so many mean letters a single word may be."""
 _BOLD: Final = 1.1
 """How much wider bold type is."""
 _WIDER: Final = 1.13
@@ -231,7 +233,7 @@ def _columns(table: Table, size: float) -> tuple[list[float], bool]:
             letters = [(bound(cell.text), size * _LETTER * _wider(cell)) for cell in column]
             most.append(max(len(text) * pt for text, pt in letters) + 2 * SIDE_PT)
             words = [len(word) * pt for text, pt in letters for word in re.split(ends, text)]
-            least.append(max(words) + 2 * SIDE_PT)
+            least.append(_WORD * max(words) + 2 * SIDE_PT)
         if sum(least) <= ROOM_PT:
             break
     spare, wanted = ROOM_PT - sum(least), sum(most) - sum(least)

@@ -102,8 +102,9 @@ def test_every_table_has_a_caption_every_column_and_chart_a_description(
     table = results_grid(open_run(run.folder).rows)
     assert all(table.abouts)
     assert set(table.head) <= set(page.words)
-    plots = [attrs for attrs in page.all("div") if "y-by-workers" in str(attrs.get("data-spec"))]
-    assert len(plots) == 3
+    by_workers = ("throughput-by-workers", "latency-by-workers")
+    plots = [one for one in page.all("div") if str(one.get("data-spec")).startswith(by_workers)]
+    assert len(plots) == 6
     assert all(
         attrs["role"] == "img" and "rgw-beast" in (attrs["aria-label"] or "") for attrs in plots
     )

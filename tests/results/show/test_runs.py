@@ -38,7 +38,6 @@ EVERYWHERE = {
     "throughput-by-workers",
     "latency-by-workers",
     "recap-map",
-    "recap-map-p90",
     "throughput-bars",
     "hockey-stick",
     "percentiles",
