@@ -5,6 +5,7 @@ import shutil
 import struct
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
