@@ -203,7 +203,10 @@ def bound(text: str) -> str:
 def height_pt(text: str, size_pt: float, room_pt: float) -> float:
     """The height of a text; lines break after words and hyphens, and where a word is too wide."""
     letters = max(1, int(room_pt / (_LETTER * size_pt)))
-    count = sum(len(wrap(part, letters)) or 1 for part in bound(text).split("\n"))
+    count = 0
+    for paragraph in bound(text).split("\n"):
+        lines = wrap(paragraph, letters)
+        count += max(1, len(lines))
     return count * size_pt * LINE
 
 
@@ -230,10 +233,14 @@ def _columns(table: Table, size: float) -> tuple[list[float], bool]:
     for ends in (r"[ \n]", r"[ \n]|(?<=-)"):  # names break at hyphens only where they must
         least, most = [], []
         for column in zip(*table, strict=True):
-            letters = [(bound(cell.text), size * _LETTER * _wider(cell)) for cell in column]
-            most.append(max(len(text) * pt for text, pt in letters) + 2 * SIDE_PT)
-            words = [len(word) * pt for text, pt in letters for word in re.split(ends, text)]
-            least.append(_WORD * max(words) + 2 * SIDE_PT)
+            longest = widest = 0.0
+            for cell in column:
+                text, letter_pt = bound(cell.text), size * _LETTER * _wider(cell)
+                longest = max(longest, len(text) * letter_pt)
+                for word in re.split(ends, text):
+                    widest = max(widest, _WORD * len(word) * letter_pt)
+            most.append(longest + 2 * SIDE_PT)
+            least.append(widest + 2 * SIDE_PT)
         if sum(least) <= ROOM_PT:
             break
     spare, wanted = ROOM_PT - sum(least), sum(most) - sum(least)
@@ -400,15 +407,14 @@ class _Page:
         room = (width - 2 * GAP_PT, height - 2 * GAP_PT)
         texts: list[list[Text]] = []
         for large, small in _CARD_SIZES:
-            texts = [
-                [
-                    (card.figure, large, INK, True),
-                    (card.about, small, INK, True),
+            texts = []
+            for card in cards:
+                head: list[Text] = [(card.figure, large, INK, True), (card.about, small, INK, True)]
+                body: list[Text] = [
                     (card.text, small, INK, False),
                     (card.detail, small, MUTED, False),
                 ]
-                for card in cards
-            ]
+                texts.append([*head, *body])
             heights = [
                 sum(height_pt(text, size, room[0] / _BOLD) for text, size, *_ in of_card)
                 for of_card in texts

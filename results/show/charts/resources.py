@@ -81,12 +81,12 @@ def _panel(rows: Sequence[dict[str, Any]], cells: Sequence[Row], key: str, title
     for style, sign in (("pale", "!"), ("sure", "")):
         where = f"datum.drawn_as && {sign}datum.saturated"
         layers.append(layer("point", style, where, x="_percent", size=size, shape=SHAPE))
-    tops = [(row, _top(row, name)) for name in DRAWN for row in cells]
-    full = [
-        f"{row.layout} at {row.workers} workers: {top.words}."
-        for row, top in tops
-        if top is not None and top.saturated
-    ]
+    full = []
+    for name in DRAWN:
+        for row in cells:
+            top = _top(row, name)
+            if top is not None and top.saturated:
+                full.append(f"{row.layout} at {row.workers} workers: {top.words}.")
     return Panel(
         key=key,
         title=title,
@@ -139,16 +139,20 @@ def limits_section(rows: Sequence[Row], messages: Sequence[str]) -> Section:
     """What each step ran out of; `messages` are those of the sampler."""
     titles = subjects(rows)
     steps, daemons = [], []
+    recorded = False
     for row in rows:
-        tops = [_top(row, name) for name in DRAWN]
-        shares = [
-            UNKNOWN if top is None else f"{'● ' * top.saturated}{top.share * 100:.0f}"
-            for top in tops
-        ]
+        shares = []
+        for name in DRAWN:
+            top = _top(row, name)
+            if top is None:
+                shares.append(UNKNOWN)
+            else:
+                recorded = True
+                mark = "● " if top.saturated else ""
+                shares.append(f"{mark}{top.share * 100:.0f}")
         about = (upper(titles[kind_of(row)]), str(row.workers), row.layout)
         steps.append((*about, row.saturated or "not recorded", *shares))
         daemons.append((*about, row.daemon_words or UNKNOWN))
-    recorded = any(_top(row, name) is not None for row in rows for name in DRAWN)
     head = ("Workload", "Workers", "Layout")
     limits = Grid(
         "One line per step, over its repeats: the saturated resource by the USE method, and the "
@@ -158,22 +162,17 @@ def limits_section(rows: Sequence[Row], messages: Sequence[str]) -> Section:
         (1, *range(4, 4 + len(DRAWN))),
     )
     told = "What the daemons reported in the window; the telemetry files have the rest"
-    parts = [
-        Part(
-            text=f"{resource_finding(rows)}. The usage of every host was sampled each second of "
-            "the window. A resource at 80 % or more of its limit may have limited the step, and so "
-            "may a CPU whose quota ran out in half of its periods or more; the most used resource "
-            "is named first. Where there is none, look at locks, round trips, or the number of "
-            "workers.",
-        ),
-        Part("By step", grids=(limits,), folded=True),
-        Part("Resources by workers", chart="resources-by-workers", folded=True),
-        Part(
-            "What the daemons reported",
-            grids=(Grid(told, (*head, "Daemons"), daemons, (1,)),),
-            folded=True,
-        ),
-    ]
+    reported = Grid(told, (*head, "Daemons"), daemons, (1,))
+    text = (
+        f"{resource_finding(rows)}. The usage of every host was sampled each second of the window. "
+        "A resource at 80 % or more of its limit may have limited the step, and so may a CPU whose "
+        "quota ran out in half of its periods or more; the most used resource is named first. "
+        "Where there is none, look at locks, round trips, or the number of workers."
+    )
+    parts = [Part(text=text)]
+    parts.append(Part("By step", grids=(limits,), folded=True))
+    parts.append(Part("Resources by workers", chart="resources-by-workers", folded=True))
+    parts.append(Part("What the daemons reported", grids=(reported,), folded=True))
     if not recorded:
         parts = [Part(text="Not recorded: this run has no telemetry of its hosts.")]
     parts.append(Part("Messages of the sampler", sentences=messages, folded=True))
