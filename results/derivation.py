@@ -14,7 +14,7 @@ from weighbridge.results.judge.reasons import Reason, Remedy, reasons, remedy
 from weighbridge.results.judge.run_data import RunData
 from weighbridge.results.run.reading import write_atomically
 from weighbridge.results.show.answer import Answer
-from weighbridge.results.show.feature import FEATURES
+from weighbridge.results.show.feature import write_sections
 from weighbridge.results.show.gallery import Gallery, gallery
 from weighbridge.results.show.pictures import DRAWING, write_charts
 from weighbridge.results.show.report import report
@@ -94,18 +94,13 @@ def derive(run_folder: Path, *, pictures: bool = True) -> Derived:
     data = open_run(run_folder)
     store = data.store
     table = _write_tables(data)
-    sections: list[Section] = []
-    for feature in FEATURES.values():
-        if feature.write is not None:
-            feature.write(data)
-        # The rows of a tuning are of settings: only what it was made for says something of them.
-        sections += feature.sections(data) if data.tuning is None or feature.answer(data) else ()
+    sections, left_out = write_sections(data)
     page = store.derived / "report.html" if installed(DRAWING) else None
-    derived = Derived(
-        data, store.derived, table, page, gallery(data), Answer(data), tuple(sections)
-    )
+    shown = gallery(data)
+    shown = replace(shown, left_out=(*shown.left_out, *left_out))
+    derived = Derived(data, store.derived, table, page, shown, Answer(data), sections)
     if page is not None:
-        shown, answer = derived.gallery, derived.answered
+        answer = derived.answered
         text = report(data, answer, shown, sections, derived.reasons, derived.remedy)
         write_atomically(page, text)
     write_atomically(derived.folder / ANSWER, f"{derived.answer}\n")

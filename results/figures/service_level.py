@@ -68,14 +68,6 @@ class Served:
             return "not within it" if self.known else "no p90"
         return f"{'≥ ' * self.at_least}{show_figure(self.ops_s)} op/s"
 
-    @property
-    def span(self) -> str:
-        """`words` with the range over repeats."""
-        if self.low_ops_s is None or self.high_ops_s is None:
-            return self.words
-        low, high = show_figure(self.low_ops_s), show_figure(self.high_ops_s)
-        return self.words if low == high else f"{self.words} ({low}–{high})"
-
 
 def may_rank(row: Row, metric: str) -> bool:
     """Whether a metric of a row may be ranked: no grave doubt about the row or the metric."""

@@ -6,15 +6,13 @@ Arial; PowerPoint and LibreOffice shrink what is still too long, as in a wider f
 
 from __future__ import annotations
 
-import contextlib
 import io
 import math
 import re
-import shutil
-import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from textwrap import wrap
 from typing import Any, Final
 
 from pptx import Presentation
@@ -37,7 +35,7 @@ from pptx.util import Pt
 
 from weighbridge.common.escaping import escape_controls
 from weighbridge.results.run.resolved import PlannedLayout
-from weighbridge.results.show.scales import LIGHT, Look, diverging, styles
+from weighbridge.results.show.scales import LIGHT, Look, diverging, nice_top, styles
 from weighbridge.results.show.slide import (
     BAD,
     BETTER,
@@ -157,7 +155,6 @@ MAX_COLUMNS: Final = 8
 """The most columns of a table that are readable."""
 
 TYPEFACE: Final = "Arial"
-SAME_WIDTHS: Final = ("Liberation Sans", "Arimo", "Helvetica", "Nimbus Sans")
 _TITLE_SIZES: Final = ((32, 1), (28, 1), (30, 2), (28, 2), (26, 2), (24, 3), (20, 4))
 _LEAD_SIZES: Final = ((22, 1), (20, 1), (18, 1), (20, 2), (18, 2), (16, 3))
 _FOOT_SIZES: Final = ((16, 1), (14, 2), (12, 3))
@@ -179,8 +176,12 @@ _MARKERS: Final = (
 )
 """They say the same as colours, for print without them; crosses mean `not comparable`."""
 
-_NARROW: Final = frozenset("iljtfrI.,:;'’|!()[]/· -")
-_WIDE: Final = frozenset("mwMW%@→")
+_LETTER: Final = 0.54
+"""The mean width of a letter in Arial, a few per cent above that of ordinary texts, as a share of
+the type's size.
+"""
+_WORD: Final = 1.1
+"""How much wider than so many mean letters a single word may be."""
 _BOLD: Final = 1.1
 """How much wider bold type is."""
 _WIDER: Final = 1.13
@@ -188,9 +189,6 @@ _WIDER: Final = 1.13
 _UNIT: Final = re.compile(
     r"(?<=\d) (?=(?:[kMGT]i?B|B|ms|s|op/s|%|Gbit/s)\b|%)|(?<=\bn) (?==)|(?<=n =) (?=\d)"
 )
-_WORD: Final = re.compile(r"[^ -]+-?|[ -]")
-_SPACED: Final = re.compile(r"[^ ]+")
-
 Text = tuple[str, float, str, bool]
 """A paragraph: what it says, its size in points, its colour by name, and whether it is bold."""
 Box = tuple[float, float, float, float]
@@ -202,33 +200,13 @@ def bound(text: str) -> str:
     return _UNIT.sub("\N{NO-BREAK SPACE}", escape_controls(text))
 
 
-def width_pt(text: str, size_pt: float) -> float:
-    """An estimate of the width of a line, a few per cent above that in Arial."""
-    ems = 0.0
-    for letter in text:
-        if letter in _NARROW:
-            ems += 0.31
-        elif letter in _WIDE or ord(letter) > 0x2E80:  # where signs as wide as high begin
-            ems += 0.95
-        else:
-            ems += 0.71 if letter.isupper() else 0.56
-    return ems * size_pt
-
-
 def height_pt(text: str, size_pt: float, room_pt: float) -> float:
     """The height of a text; lines break after words and hyphens, and where a word is too wide."""
+    letters = max(1, int(room_pt / (_LETTER * size_pt)))
     count = 0
     for paragraph in bound(text).split("\n"):
-        used = 0.0
-        count += 1
-        for word in _WORD.findall(paragraph):
-            width = width_pt(word, size_pt)
-            if used and used + width > room_pt + 0.001 and word != " ":
-                count += 1
-                used = 0.0
-            more = max(0, math.ceil(width / room_pt - 0.001) - 1)
-            count += more
-            used += width - more * room_pt
+        lines = wrap(paragraph, letters)
+        count += max(1, len(lines))
     return count * size_pt * LINE
 
 
@@ -252,13 +230,17 @@ def _columns(table: Table, size: float) -> tuple[list[float], bool]:
     """The widths of columns, and whether no word is broken; spare room goes to long texts."""
     least: list[float] = []
     most: list[float] = []
-    for word in (_SPACED, _WORD):  # names break at their hyphens only where they must
+    for ends in (r"[ \n]", r"[ \n]|(?<=-)"):  # names break at hyphens only where they must
         least, most = [], []
         for column in zip(*table, strict=True):
-            wide = [(bound(cell.text), size * _wider(cell)) for cell in column]
-            most.append(max(width_pt(text, pt) for text, pt in wide) + 2 * SIDE_PT)
-            words = [width_pt(part, pt) for text, pt in wide for part in word.findall(text)]
-            least.append(max(words, default=0.0) + 2 * SIDE_PT)
+            longest = widest = 0.0
+            for cell in column:
+                text, letter_pt = bound(cell.text), size * _LETTER * _wider(cell)
+                longest = max(longest, len(text) * letter_pt)
+                for word in re.split(ends, text):
+                    widest = max(widest, _WORD * len(word) * letter_pt)
+            most.append(longest + 2 * SIDE_PT)
+            least.append(widest + 2 * SIDE_PT)
         if sum(least) <= ROOM_PT:
             break
     spare, wanted = ROOM_PT - sum(least), sum(most) - sum(least)
@@ -425,7 +407,14 @@ class _Page:
         room = (width - 2 * GAP_PT, height - 2 * GAP_PT)
         texts: list[list[Text]] = []
         for large, small in _CARD_SIZES:
-            texts = [_card_texts(card, large, small) for card in cards]
+            texts = []
+            for card in cards:
+                head: list[Text] = [(card.figure, large, INK, True), (card.about, small, INK, True)]
+                body: list[Text] = [
+                    (card.text, small, INK, False),
+                    (card.detail, small, MUTED, False),
+                ]
+                texts.append([*head, *body])
             heights = [
                 sum(height_pt(text, size, room[0] / _BOLD) for text, size, *_ in of_card)
                 for of_card in texts
@@ -526,10 +515,11 @@ class _Page:
         ]
         axis = drawn.value_axis
         low, high = max(min(ends), -chart.limit), min(max(ends), chart.limit)
-        axis.major_unit = unit = _nice(max(-low, high)) / 4
+        _, unit = nice_top(max(-low, high))
+        axis.major_unit = unit
         axis.maximum_scale = max(0, math.ceil(high / unit)) * unit
         axis.minimum_scale = min(0, math.floor(low / unit)) * unit
-        axis.tick_labels.number_format = "General" if axis.major_unit < 10 else "#,##0"
+        axis.tick_labels.number_format = "General" if unit < 10 else "#,##0"
         axis.tick_labels.number_format_is_linked = False
         axis.major_gridlines.format.line.color.rgb = _rgb(self._colours[GRID])
         axis.format.line.fill.background()
@@ -637,15 +627,6 @@ def _place(shape: Any, box: Box) -> None:
         frame.margin_left = frame.margin_right = frame.margin_top = frame.margin_bottom = 0
 
 
-def _card_texts(card: SlideCard, large: int, small: int) -> list[Text]:
-    return [
-        (card.figure, large, INK, True),
-        (card.about, small, INK, True),
-        (card.text, small, INK, False),
-        (card.detail, small, MUTED, False),
-    ]
-
-
 def _distance(place: int, value: float) -> str:
     return f'<c:pt idx="{place}"><c:v>{max(0.0, value):.6g}</c:v></c:pt>'
 
@@ -655,15 +636,6 @@ def _head(title: Any, text: str) -> None:
     title.text_frame.text = bound(text)
     font = title.text_frame.paragraphs[0].runs[0].font
     font.size, font.bold = Pt(_CHART_PT), False
-
-
-def _nice(largest: float) -> float:
-    """The end of a scale from 0 that holds a figure, and has round quarters."""
-    if largest <= 0:
-        return 1.0
-    unit = 10.0 ** math.floor(math.log10(largest))
-    ends = (1, 1.2, 1.6, 2, 2.4, 3.2, 4, 6, 8, 10)
-    return next(unit * end for end in ends if largest <= unit * end)
 
 
 def _hex(colour: str) -> str:
@@ -680,19 +652,3 @@ def _xml(text: str) -> Any:
     """An element with the prefixes `a` and `c`."""
     name = re.split("[ >]", text, maxsplit=1)[0]
     return parse_xml(text.replace(name, f"{name} {nsdecls('a', 'c')}", 1))
-
-
-def font_here() -> str:
-    """In which font a deck is set, and in which this machine shows it, as far as that is known."""
-    program = shutil.which("fc-match")
-    family = ""
-    if program is not None:
-        command = [program, "--format=%{family[0]}", TYPEFACE]
-        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-            family = subprocess.run(
-                command, capture_output=True, text=True, timeout=10, check=False
-            ).stdout.strip()
-    if family in ("", TYPEFACE):
-        return f"font {TYPEFACE}"
-    alike = "whose letters are as wide" if family in SAME_WIDTHS else "of other widths"
-    return f"font {TYPEFACE} (here {family}, {alike})"

@@ -273,14 +273,10 @@ def _latencies(step: StepResult) -> Iterator[_Latencies]:
 
 
 def _pptx(data: RunData, _: Sequence[Table]) -> Produced:
-    from weighbridge.results.show.deck import (  # noqa: PLC0415 - heavy, and needed only here
-        font_here,
-        powerpoint,
-    )
+    from weighbridge.results.show.deck import powerpoint  # noqa: PLC0415 - heavy, and rarely needed
     from weighbridge.results.show.talk import talk  # noqa: PLC0415 - as above
 
-    content = powerpoint(talk(data))
-    return Produced((ExportFile("slides.pptx", content),), (f"slides.pptx: {font_here()}",))
+    return Produced((ExportFile("slides.pptx", powerpoint(talk(data))),))
 
 
 FORMATS: Final[Registry[Format]] = Registry(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from weighbridge.common.errors import UsageError
 from weighbridge.common.registry import Registry
 from weighbridge.results.judge.run_data import RunData
 from weighbridge.results.judge.trust import TrustSign
@@ -54,26 +55,60 @@ class Feature:
         return self.answer is not _no_answer
 
 
+_OWN: Final = {
+    name: f"weighbridge.results.features.{place}:FEATURE"
+    for name, place in {
+        "tuning": "tuning.feature",
+        "durability": "durability",
+        "study": "study",
+        "find": "find",
+        "outages": "outages",
+        "overload": "overload",
+        "comparison": "comparison",
+        "layers": "layers",
+        "agreement": "agreement",
+        "keeping": "keeping",
+        "variants": "variants",
+        "step-details": "step_details",
+    }.items()
+}
 FEATURES: Final[Registry[Feature]] = Registry(
-    "weighbridge.features",
-    "feature",
-    own={
-        name: f"weighbridge.results.features.{place}:FEATURE"
-        for name, place in {
-            "tuning": "tuning.feature",
-            "durability": "durability",
-            "study": "study",
-            "find": "find",
-            "outages": "outages",
-            "overload": "overload",
-            "comparison": "comparison",
-            "layers": "layers",
-            "agreement": "agreement",
-            "keeping": "keeping",
-            "variants": "variants",
-            "step-details": "step_details",
-        }.items()
-    },
-    kind=Feature,
+    "weighbridge.features", "feature", own=_OWN, kind=Feature
 )
 """Every feature by name; others come by entry points of the group `weighbridge.features`."""
+
+
+def write_sections(data: RunData) -> tuple[tuple[Section, ...], tuple[str, ...]]:
+    """Have features write their files, and return what they say; and which features of other
+    packages failed and are left out, a sentence each.
+    """
+    sections: list[Section] = []
+    left_out = []
+    for name, feature in FEATURES.items():
+        try:
+            sections += _sections(feature, data, {section.key for section in sections})
+        except Exception as error:
+            if name in _OWN:
+                raise
+            left_out.append(f"the feature {name} is left out: {failure(error)}")
+    return tuple(sections), tuple(left_out)
+
+
+def _sections(feature: Feature, data: RunData, taken: Collection[str]) -> list[Section]:
+    """What one feature says. Raises ValueError for a key that is taken, and whatever it raises."""
+    if feature.write is not None:
+        feature.write(data)
+    # The rows of a tuning are of settings: only what it was made for says something of them.
+    if data.tuning is not None and not feature.answer(data):
+        return []
+    sections = [*feature.sections(data)]
+    twice = {section.key for section in sections if section.key in taken}
+    if twice:
+        raise ValueError(f"another section has the key {', '.join(sorted(twice))}")
+    return sections
+
+
+def failure(error: Exception) -> str:
+    """Why something of another package is left out, in a line."""
+    text = str(error) if isinstance(error, UsageError) else f"{type(error).__name__}: {error}"
+    return " ".join(text.split())

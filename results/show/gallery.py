@@ -13,7 +13,7 @@ from weighbridge.results.figures.doubt import marks_of, power_words
 from weighbridge.results.judge.run_data import RunData
 from weighbridge.results.show.chart import Chart
 from weighbridge.results.show.chart_source import ChartKind, ChartSource, source_of
-from weighbridge.results.show.feature import FEATURES
+from weighbridge.results.show.feature import FEATURES, failure
 
 CHARTS: Final = Registry("weighbridge.charts", "chart", kind=ChartKind)
 """Charts of other packages, by entry points of the group `weighbridge.charts`."""
@@ -73,10 +73,7 @@ def gallery(data: RunData, *, slo_ms: float | None = None) -> Gallery:
         try:
             charts += _checked(CHARTS[name].of(source), charts, source)
         except Exception as error:  # noqa: BLE001 - another package's chart may fail in any way
-            words = f"{type(error).__name__}: {error}"
-            if isinstance(error, UsageError):
-                words = " ".join(str(error).split())
-            left_out.append(f"the chart {name} is left out: {words}")
+            left_out.append(f"the chart {name} is left out: {failure(error)}")
     return Gallery(tuple(_with_power(chart, source) for chart in charts), tuple(left_out))
 
 

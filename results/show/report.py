@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import Final
 
 from weighbridge.common.quantities import show_bytes
@@ -17,7 +16,7 @@ from weighbridge.results.figures.reading import MetricFigure
 from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM
 from weighbridge.results.figures.summary import Row, shown
 from weighbridge.results.figures.use import limit_brief
-from weighbridge.results.judge.comparison import Comparison, Effect, Kind, kind_of, subjects
+from weighbridge.results.judge.comparison import Comparison, Kind, kind_of, subjects
 from weighbridge.results.judge.host_equality import host_shares, sameness, unequal_shares
 from weighbridge.results.judge.leads import overall
 from weighbridge.results.judge.reasons import Reason, Remedy, marks
@@ -26,7 +25,7 @@ from weighbridge.results.numbers import UNKNOWN, show_ratio
 from weighbridge.results.run import ResolvedPlan, RunEvent, Sheet
 from weighbridge.results.run.step import driver_label
 from weighbridge.results.show.answer import Answer, signs
-from weighbridge.results.show.charts.resources import resource_finding, resource_tables
+from weighbridge.results.show.charts.resources import limits_section
 from weighbridge.results.show.gallery import Gallery
 from weighbridge.results.show.page import render
 from weighbridge.results.show.section import Grid, Section, sortable
@@ -77,7 +76,6 @@ def report(
     table, names = results_grid(rows, reasons), subjects(rows)
     about = [names[kind_of(row)] for row in rows]
     own = [row for row in rows if row.layout not in plan.twins]
-    resources = resource_tables(own)
     kinds = {effects[0].about: effects for effects in overall(comparison).values()}
     return render(
         "report.html.j2",
@@ -100,11 +98,7 @@ def report(
             if effect.workers is not None and effect.metric == "throughput"
         ],
         cards=answer.cards,
-        charts=gallery.of("workers"),
-        strips={one.key: one for one in resources if one.recorded},
-        limits=resources,
-        resource_finding=resource_finding(own),
-        unsampled=_unsampled(data.events),
+        limits=limits_section(own, _unsampled(data.events)),
         caches=_caches(layouts, data.events),
         attested=sameness(data.attested, layouts, plan.twins),
         several_drivers=len({row.driver for row in rows}) > 1,
@@ -124,7 +118,7 @@ def report(
         folded=[section for section in sections if section.folded],
         gallery=gallery,
         claim_repeats=REPEATS_FOR_A_CLAIM,
-        glance=glance(rows if tuning is None else (), comparison, reasons, tuple(plan.twins)),
+        glance=glance(rows if tuning is None else (), comparison, reasons, plan.twins),
         anchor_of=anchor_of,
         general=[sheet for sheet in manifest.sheets if sheet.layout is None],
         unequal=unequal_shares(plan),
@@ -132,7 +126,10 @@ def report(
         command=shlex.join(manifest.command),
         maps=gallery.of("certainty"),
         bars=[one for one in gallery.of("figures") if one.key in ANSWERS],
-        figures=[one for one in gallery.of("figures") if one.key not in ANSWERS],
+        figures=[
+            *gallery.of("workers"),
+            *(one for one in gallery.of("figures") if one.key not in ANSWERS),
+        ],
         leads=answer.leads,
         comparison=comparison,
         gaps=(*data.gaps, *gallery.left_out),
@@ -254,19 +251,12 @@ def _facts(sheets: Sequence[Sheet], layouts: Sequence[str]) -> dict[str, tuple[F
 
 
 def _share_facts(plan: ResolvedPlan) -> dict[str, tuple[Fact, ...]]:
-    known = {one.layout: one for one in host_shares(plan)}
+    known = {share.layout: (share.words, ", ".join(share.hosts)) for share in host_shares(plan)}
     if not known:
         return {}
-    shares = [known.get(layout.name) for layout in plan.layouts]
-    facts = (
-        Fact(
-            name="in total", values=tuple(UNKNOWN if one is None else one.words for one in shares)
-        ),
-        Fact(
-            name="hosts",
-            values=tuple(UNKNOWN if one is None else ", ".join(one.hosts) for one in shares),
-        ),
-    )
+    none = (UNKNOWN, UNKNOWN)
+    in_total, hosts = zip(*(known.get(one.name, none) for one in plan.layouts), strict=True)
+    facts = (Fact(name="in total", values=in_total), Fact(name="hosts", values=hosts))
     return {"share of the hosts": facts}
 
 
@@ -304,15 +294,12 @@ class GlanceLine:
 
     row: Row
     about: str
+    cells: tuple[str, ...]
     ratio: str
     """Its throughput relative to the first layout's; in brackets what claims nothing."""
     marks: str
     anchor: str
     """Where its line is in the table of results."""
-
-    @property
-    def cells(self) -> tuple[str, ...]:
-        return tuple(shown(self.row, key, spread=False) for key in _METRICS)
 
 
 @dataclass(frozen=True)
@@ -333,57 +320,37 @@ def anchor_of(number: int) -> str:
 
 def glance(
     rows: Sequence[Row],
-    comparison: Comparison | None,
+    comparison: Comparison,
     found: Sequence[Reason],
-    controls: Sequence[str] = (),
+    controls: Collection[str] = (),
 ) -> Glance:
     """The lines for a table of these rows, in its order, without the A/A `controls`."""
     names = subjects(rows)
-    numbered = [(number, row) for number, row in enumerate(rows) if row.layout not in controls]
-    baseline = "" if comparison is None or not comparison.subjects else comparison.baseline
-    effects = _throughputs(comparison)
-    lines: list[GlanceLine] = []
-    anchors: dict[str, str] = {}
-    for kind, group in groupby(numbered, key=lambda one: kind_of(one[1])):
-        mine = list(group)
-        anchors[names[kind]] = anchor_of(mine[0][0])
-        most = max(row.workers for _, row in mine)
-        lines += [
-            _line(number, row, names[kind], baseline, effects, found)
-            for number, row in mine
-            if row.workers == most
-        ]
-    return Glance(
-        head=tuple((METRICS[key].title, METRICS[key].unit) for key in _METRICS),
-        lines=tuple(lines),
-        baseline=baseline,
-        anchors=anchors,
-    )
-
-
-def _throughputs(comparison: Comparison | None) -> dict[tuple[Kind, int, str], Effect]:
-    if comparison is None:
-        return {}
-    return {
-        (kind_of(one), one.workers, one.subject): one
-        for one in comparison.effects
-        if one.metric == "throughput" and one.workers is not None
+    baseline = comparison.baseline if comparison.subjects else ""
+    ratios = {
+        (kind_of(effect), effect.workers, effect.subject): effect
+        for effect in comparison.effects
+        if effect.metric == "throughput"
     }
-
-
-def _line(
-    number: int,
-    row: Row,
-    about: str,
-    baseline: str,
-    effects: dict[tuple[Kind, int, str], Effect],
-    found: Sequence[Reason],
-) -> GlanceLine:
-    effect = effects.get((kind_of(row), row.workers, row.layout))
-    ratio = UNKNOWN
-    if row.layout == baseline and row.ranked and row.figure("throughput").known:
-        ratio = "1"
-    elif effect is not None and effect.ratio is not None:
-        ratio = show_ratio(effect.ratio.value)
-        ratio = ratio if effect.verdict in ("better", "worse") else f"({ratio})"
-    return GlanceLine(row, about, ratio, marks(row, found), anchor_of(number))
+    most: dict[Kind, int] = {}
+    anchors: dict[str, str] = {}
+    for number, row in enumerate(rows):
+        kind = kind_of(row)
+        most[kind] = max(row.workers, most.get(kind, 0))
+        anchors.setdefault(names[kind], anchor_of(number))
+    lines = []
+    for number, row in enumerate(rows):
+        kind, ratio = kind_of(row), UNKNOWN
+        if row.layout in controls or row.workers != most[kind]:
+            continue
+        effect = ratios.get((kind, row.workers, row.layout))
+        if row.layout == baseline and row.ranked and row.figure("throughput").known:
+            ratio = "1"
+        elif effect is not None and effect.ratio is not None:
+            ratio = show_ratio(effect.ratio.value)
+            ratio = ratio if effect.verdict in ("better", "worse") else f"({ratio})"
+        cells = tuple(shown(row, key, spread=False) for key in _METRICS)
+        marked, anchor = marks(row, found), anchor_of(number)
+        lines.append(GlanceLine(row, names[kind], cells, ratio, marked, anchor))
+    head = tuple((METRICS[key].title, METRICS[key].unit) for key in _METRICS)
+    return Glance(head, tuple(lines), baseline, anchors)

@@ -375,7 +375,6 @@ def _mark_styles(look: Look, text_px: int) -> dict[str, Any]:
         "doubted-bar": {"fillOpacity": 0.15, "strokeWidth": text_px / 9},
         "cross": {"size": 14 * text_px, "strokeWidth": text_px / 6},
         "repeat": {"size": 2 * text_px, "opacity": 0.4},
-        "upright": {"thickness": text_px / 7, "bandSize": text_px},
         "second": {"size": 16 * text_px, "strokeWidth": text_px / 7},
         "band": {"opacity": 0.15, "line": False},
         "interval": {"strokeWidth": text_px / 8, "opacity": 0.6},

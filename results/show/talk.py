@@ -20,13 +20,7 @@ from weighbridge.results.figures.doubt import (
     with_losses,
 )
 from weighbridge.results.figures.metrics import METRICS, MetricKey
-from weighbridge.results.figures.service_level import (
-    default_bound_ms,
-    may_rank,
-    path,
-    served,
-    stretches,
-)
+from weighbridge.results.figures.service_level import may_rank
 from weighbridge.results.figures.summary import Row, shown
 from weighbridge.results.figures.use import limit_brief, saturated
 from weighbridge.results.judge import words
@@ -196,10 +190,7 @@ class _Talk:
             caveat=caveat,
             cards=tuple(map(_card, self.answer.cards)),
             slides=tuple(self._workload(kind) for kind in self.workloads),
-            backup=(
-                *(slide for kind in self.workloads for slide in self._latency(kind)),
-                *self._changes(),
-            ),
+            backup=tuple(self._changes()),
             meaning=tuple(f"{self._title(kind)}." for kind in self.workloads[:MAX_WORKLOADS]),
         )
 
@@ -268,39 +259,6 @@ class _Talk:
                 name = layout if joined else f"{layout}, not comparable"
                 series += [Series(name, tuple(points), layout, joined)] if points else []
         return SlideChart("lines", title, tuple(series), "workers")
-
-    def _latency(self, kind: Kind) -> Iterator[Slide]:
-        """p90 by throughput; none where no layout has a p90 at two loads."""
-        about, rows = self.names[kind], self.of(kind)
-        paths = {name: path([row for row in rows if row.layout == name]) for name in self.layouts}
-        series = []
-        for name, stops in paths.items():
-            for part in stretches(stops):
-                points = [
-                    Point(stop.throughput_ops_s, stop.p90_ms or 0.0, label=str(stop.workers))
-                    for stop in part
-                ]
-                series.append(Series(name, tuple(points), name))
-        if not any(len(curve.points) > 1 for curve in series):
-            return
-        bound_ms = default_bound_ms(list(paths.values()))
-        title = f"p90 of {about} by throughput"
-        if bound_ms is not None:
-            within = [
-                served(name, [row for row in rows if row.layout == name], bound_ms)
-                for name in paths
-            ]
-            within.sort(key=lambda rate: -(rate.ops_s or 0.0))
-            named = within if len(within) <= 3 else [within[0], within[-1]]
-            rates = ", ".join(f"{rate.layout} {rate.span}" for rate in named)
-            title = f"{upper(about)} within p90 ≤ {bound_ms:g} ms: {rates}"
-        yield Slide(
-            title=title,
-            caveat=self._caveat(kind),
-            lead="Lower and further right is better",
-            charts=(SlideChart("paths", "p90, ms", tuple(series), "op/s"),),
-            foot="Points: geometric mean of the repeats; numbers: workers.",
-        )
 
     def _changes(self) -> Iterator[Slide]:
         """The change from the first layout at each worker count."""

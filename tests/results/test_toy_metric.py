@@ -110,7 +110,7 @@ def test_two_runs_are_compared_by_the_metric(folder: Path, tmp_path: Path) -> No
     effects = list(csv.DictReader((tmp_path / "compared" / "effects.csv").read_text().splitlines()))
     mine = [one for one in effects if one["metric"] == "p95" and one["workers"] == "4"]
     assert [float(one["ratio"]) for one in mine] == [1.0, 1.0]
-    assert (tmp_path / "compared" / "recap-map-p95.csv").exists() or len(mine) == 2
+    assert ",p95," in (tmp_path / "compared" / "recap-map.csv").read_text()
 
 
 def test_a_format_of_another_package_is_in_the_help_and_writes_its_files(folder: Path) -> None:

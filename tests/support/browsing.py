@@ -52,7 +52,8 @@ def opened(browser: webdriver.Chrome, page: Path, *, folded: bool = False) -> we
     drawn(browser)
     if not folded:
         browser.execute_script(
-            "const folds = [...document.querySelectorAll('details.fold:not([open])')];"
+            "const folds = [...document.querySelectorAll('details:not([open])')]"
+            "  .filter((fold) => fold.matches('.fold') || fold.querySelector('.plot'));"
             "if (folds.some((fold) => fold.querySelector('.plot, .cell')))"
             "  document.documentElement.dataset.ready = 'no';"
             "for (const fold of folds) fold.open = true;"

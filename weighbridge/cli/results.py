@@ -160,7 +160,7 @@ def slides_verb(run: Path, out: Path | None, *, force: bool, dark: bool) -> None
     need("pptx", "lxml")
     from weighbridge.results.features.open_run import open_run
     from weighbridge.results.run.reading import refuse_existing, write_atomically
-    from weighbridge.results.show.deck import font_here, powerpoint
+    from weighbridge.results.show.deck import powerpoint
     from weighbridge.results.show.scales import DARK, LIGHT
     from weighbridge.results.show.talk import talk
 
@@ -179,7 +179,7 @@ def slides_verb(run: Path, out: Path | None, *, force: bool, dark: bool) -> None
     deck = talk(data)
     write_atomically(path, powerpoint(deck, DARK if dark else LIGHT))
     count, backup = len(deck.slides), len(deck.pages) - len(deck.slides)
-    click.echo(f"{path}: {count} slides and {backup} of backup, {font_here()}")
+    click.echo(f"{path}: {count} slides and {backup} of backup")
 
 
 STANDARD_OUTPUT: Final = Path("-")

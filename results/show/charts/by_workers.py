@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import permutations
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from weighbridge.results.figures.doubt import graves, touching
 from weighbridge.results.figures.metrics import METRICS, MetricKey
@@ -20,7 +20,7 @@ from weighbridge.results.figures.service_level import may_rank
 from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM
 from weighbridge.results.figures.summary import Row, shown
 from weighbridge.results.figures.validity import least_samples
-from weighbridge.results.judge.comparison import kind_of
+from weighbridge.results.judge.comparison import Kind, kind_of
 from weighbridge.results.judge.words import distinguished, headline, title
 from weighbridge.results.numbers import counted, show_figure, upper
 from weighbridge.results.show.chart import (
@@ -135,51 +135,43 @@ def _panels(source: ChartSource, metric: MetricKey) -> tuple[Panel, ...]:
     for kind, cells in source.cells(source.by_workers).items():
         if metric == "first-byte" and not any(row.value("first-byte-p50") for row in cells):
             continue
-        lead, key, finding = leads.get(kind), "-".join(kind), ""
-        if metric in SECOND:
-            finding = _slowest(cells, metric)
-        elif lead is not None:
-            finding = title(lead, source.stores)
-        panel = _panel(
-            cells,
-            metric,
-            source,
-            key=key,
-            title=upper(source.names[kind]),
-            finding=finding,
-            alt_text=lead.effect.text if lead is not None and lead.effect is not None else "",
-        )
-        panels.append(panel)
+        key, lead, findings = "-".join(kind), leads.get(kind), []
+        ceilings = source.ceilings.get(key, ()) if metric not in SECOND else ()
+        scale = _scale(cells, metric, ceilings)
+        if metric not in SECOND:
+            findings = [] if lead is None else [title(lead, source.stores)]
+            findings += _far_ceilings(ceilings, scale.high)
+        elif not any(row.value(metric) or row.within(metric) for row in cells):
+            findings.append(f"too few samples for a p90: it needs {least_samples(90)}")
+        layouts = list(dict.fromkeys(row.layout for row in cells))
+        rows = []
+        for number, layout in enumerate(layouts):
+            shift = _BIN_APART ** (number - (len(layouts) - 1) / 2)
+            line = [row for row in cells if row.layout == layout]
+            rows += list(_rows(line, metric, source, scale.low, shift))
+        counts = sorted({row.workers for row in cells})
+        layers = _layers(metric, binned=any("_x" in row for row in rows))
+        about: dict[str, Any] = {"key": key, "rows": rows, "finding": "; ".join(findings)}
+        about["alt_text"] = lead.effect.text if lead is not None and lead.effect else ""
+        title_of = upper(source.names[kind])
+        if len(counts) == 1:
+            about |= {"spec": _in_rows(layers, layouts, scale), "height": 44 * len(layouts) + 40}
+            panels.append(Panel(title=f"{title_of}, {counted(counts[0], 'worker')}", **about))
+            continue
+        x = AxisScale.workers(counts).encoding("workers")
+        spec = {
+            "encoding": {"x": x, "y": scale.encoding(), "color": COLOUR},
+            "layer": [*_ceiling_layers(ceilings, scale, lone=len(layouts) == 1), *layers],
+        }
+        last = {row["layout"]: row for row in rows if row["_end"] is not None}
+        ends = [
+            End(layout, last[layout]["workers"], last[layout]["_end"])
+            if layout in last
+            else End(layout, None, scale.low, text=f"{layout} (none)")
+            for layout in layouts
+        ]
+        panels.append(Panel(title=title_of, spec=spec, ends=tuple(ends), y=scale, **about))
     return tuple(panels)
-
-
-def _panel(cells: Sequence[Row], metric: MetricKey, source: ChartSource, **about: Any) -> Panel:
-    counts = sorted({row.workers for row in cells})
-    layouts = list(dict.fromkeys(row.layout for row in cells))
-    ceilings = source.ceilings.get(about["key"], ()) if metric not in SECOND else ()
-    scale = _scale(cells, metric, ceilings)
-    rows = []
-    for number, layout in enumerate(layouts):
-        shift = _BIN_APART ** (number - (len(layouts) - 1) / 2)
-        line = [row for row in cells if row.layout == layout]
-        rows += list(_rows(line, metric, source, scale.low, shift))
-    if far := _far_ceilings(ceilings, scale.high):
-        about["finding"] = "; ".join(part for part in (about["finding"], far) if part)
-    binned = any("_x" in row for row in rows)
-    if len(counts) == 1:
-        about["title"] += f", {counted(counts[0], 'worker')}"
-        spec = _dots(layouts, scale, metric, binned=binned)
-        return Panel(rows=rows, spec=spec, height=44 * len(layouts) + 40, **about)
-    last = {row["layout"]: row for row in rows if row["_end"] is not None}
-    ends = [
-        End(layout, last[layout]["workers"], last[layout]["_end"])
-        if layout in last
-        else End(layout, None, scale.low, text=f"{layout} (none)")
-        for layout in layouts
-    ]
-    spec = _lines(counts, scale, metric, binned=binned)
-    spec["layer"] = [*_ceiling_layers(ceilings, scale, lone=len(layouts) == 1), *spec["layer"]]
-    return Panel(rows=rows, spec=spec, ends=tuple(ends), y=scale, **about)
 
 
 def _scale(cells: Sequence[Row], metric: MetricKey, ceilings: Sequence[CeilingLine]) -> AxisScale:
@@ -248,59 +240,56 @@ def _rows(
         yield cells
 
 
-def _lines(counts: Sequence[int], scale: AxisScale, metric: MetricKey, *, binned: bool) -> Spec:
-    low, high = METRICS[metric].spread_columns
-    joined = "isValid(datum._stretch)"
-    interval = f"{joined} && isValid(datum.{low}) && isValid(datum.{high})"
-    band = layer("area", "band", interval, y=low, y2=high, detail="_stretch")
-    repeats, *marks = _marks(metric, "y", binned=binned)
-    path = layer("line", "path", joined, y=METRICS[metric].column, detail="_stretch")
-    return {
-        "encoding": {
-            "x": AxisScale.workers(counts).encoding("workers"),
-            "y": scale.encoding(),
-            "color": COLOUR,
-        },
-        "layer": [repeats, band, path, *marks],
-    }
+def _layers(metric: MetricKey, *, binned: bool) -> list[Spec]:
+    """The repeats, intervals, lines, bins, and the points of the figures."""
+    column, (low, high) = METRICS[metric].column, METRICS[metric].spread_columns
+    comparable, joined = f"datum.standing != '{NOT_COMPARABLE}'", "isValid(datum._stretch)"
+    known = f"isValid(datum.{low}) && isValid(datum.{high})"
+    repeats = layer("circle", "repeat", comparable, y="each")
+    repeats["transform"].append({"flatten": ["each"]})
+    layers = [
+        repeats,
+        layer("area", "band", f"{joined} && {known}", y=low, y2=high, detail="_stretch"),
+        layer("line", "path", joined, y=column, detail="_stretch"),
+        # The interval of what no line joins.
+        layer("rule", "interval", f"datum._alone && {known}", y=low, y2=high),
+    ]
+    for name in ("", "_max") if binned else ():
+        ends = {"x": "_x", "y": f"_low{name}", "y2": f"_high{name}"}
+        within = layer("rule", "bin", f"isValid(datum._high{name})", **ends)
+        within["mark"] |= {"opacity": 0.25} if name else {}
+        layers.append(within)
+    if metric in SECOND:
+        second = METRICS[SECOND[metric]].column
+        layers.append(
+            layer("point", "second", f"isValid(datum.{second}) && {comparable}", y=second)
+        )
+    return [*layers, *standing_layers(column)]
 
 
-def _dots(layouts: Sequence[str], scale: AxisScale, metric: MetricKey, *, binned: bool) -> Spec:
-    """A row for each layout, at the only worker count."""
-    words = layer("text", "figure", x="_at", text="_text", color=INK)
-    words["mark"]["dy"] = -18
+def _in_rows(layers: Sequence[Spec], layouts: Sequence[str], scale: AxisScale) -> Spec:
+    """The layers on their side: a row for each layout with its figure, at one worker count."""
+    turned = []
+    for part in layers:
+        if part["mark"]["type"] not in ("area", "line"):
+            channels = {"y": "x", "y2": "x2"}
+            encoding = {
+                channels.get(name, name): field
+                for name, field in part["encoding"].items()
+                if name != "x"
+            }
+            angle = {"angle": 90} if part["mark"].get("style") == "second" else {}
+            turned.append({**part, "mark": {**part["mark"], **angle}, "encoding": encoding})
+    figures = layer("text", "figure", x="_at", text="_text", color=INK)
+    figures["mark"]["dy"] = -18
     return {
         "encoding": {
             "x": scale.encoding(grid=True),
             "y": names_encoding(layouts, "layout"),
             "color": COLOUR,
         },
-        "layer": [*_marks(metric, "x", binned=binned), words],
+        "layer": [*turned, figures],
     }
-
-
-def _marks(metric: MetricKey, along: Literal["x", "y"], *, binned: bool) -> list[Spec]:
-    """The repeats, the interval of what no line joins, bins, and the points of the figures."""
-    low, high = METRICS[metric].spread_columns
-    comparable, to = f"datum.standing != '{NOT_COMPARABLE}'", f"{along}2"
-    repeats = layer("circle", "repeat", comparable, **{along: "each"})
-    repeats["transform"].append({"flatten": ["each"]})
-    whole = f"datum._alone && isValid(datum.{low}) && isValid(datum.{high})"
-    interval = layer("rule", "interval", whole, **{along: low, to: high})
-    layers = [repeats, interval]
-    for name in ("", "_max") if binned else ():
-        ends = {along: f"_low{name}", to: f"_high{name}"}
-        if along == "y":
-            ends["x"] = "_x"
-        within = layer("rule", "bin", f"isValid(datum._high{name})", **ends)
-        within["mark"] |= {"opacity": 0.25} if name else {}
-        layers.append(within)
-    if metric in SECOND:
-        second = METRICS[SECOND[metric]].column
-        mark, style = ("point", "second") if along == "y" else ("tick", "upright")
-        where = f"isValid(datum.{second}) && {comparable}"
-        layers.append(layer(mark, style, where, **{along: second}))
-    return [*layers, *standing_layers(METRICS[metric].column, along=along)]
 
 
 # ---- findings of latencies
@@ -311,72 +300,41 @@ def _latency_finding(source: ChartSource, metric: MetricKey) -> str:
     empty without any.
     """
     apart = {
-        (kind_of(effect), effect.workers, layout, other)
+        (kind_of(effect), effect.workers, frozenset((effect.baseline, effect.subject)))
         for effect in source.effects
         if effect.ratio is None
-        for layout, other in permutations((effect.baseline, effect.subject))
     }
-    pairs = [
-        (ratio, low, high)
-        for ratio, low, high in _pairs(source.by_workers, metric)
-        if (kind_of(low), low.workers, low.layout, high.layout) not in apart
-    ]
-    if not pairs:
+    cells: dict[tuple[Kind, int], list[tuple[Row, float, float]]] = {}
+    for row in source.by_workers:
+        within, value = row.within(metric), row.value(metric)
+        if may_rank(row, metric) and (within is not None or value):
+            ends = (
+                (value or 0.0, value or 0.0) if within is None else (within.low_ms, within.top_ms)
+            )
+            cells.setdefault((kind_of(row), row.workers), []).append((row, *ends))
+    widest, low, high = 0.0, None, None
+    for place, ranked in cells.items():
+        for (one, _, top_ms), (other, low_ms, _) in permutations(ranked, 2):
+            pair = (*place, frozenset((one.layout, other.layout)))
+            if low_ms / top_ms > widest and pair not in apart:
+                widest, low, high = low_ms / top_ms, one, other
+    if low is None or high is None:
         return ""
-    _, low, high = max(pairs, key=lambda pair: pair[0])
-    if _touch(low, high, metric):
-        return "No two p90s can be distinguished: their bins touch"
+    first, last = low.within(metric), high.within(metric)
+    said = ", ".join(
+        f"{shown(row, metric, spread=False)} ms on {row.layout}" for row in (low, high)
+    )
+    if first is not None and last is not None:
+        if first.touches(last):
+            return "No two p90s can be distinguished: their bins touch"
+        said = f"{distinguished(first, last)}, {low.layout} vs {high.layout}"
     doubted = any(source.standing(row, metric) == PROVISIONAL for row in (low, high))
     reasons = {doubt.what: "" for row in (low, high) for doubt in touching(row.doubts, metric)}
     caveat = f" (caveat: {', '.join(reasons)})" if reasons else ""
     return (
         f"{METRICS[metric].name} {'differed' if doubted else 'differs'} most in "
-        f"{source.names[kind_of(low)]} at {_pair_words(low, high, metric)}{caveat}"
+        f"{source.names[kind_of(low)]} at {counted(low.workers, 'worker')}: {said}{caveat}"
     )
-
-
-def _slowest(cells: Sequence[Row], metric: MetricKey) -> str:
-    """The lowest and the highest figure at the largest worker count that has two, if any."""
-    if all(row.value(metric) is None and row.within(metric) is None for row in cells):
-        return f"too few samples for a p90: it needs {least_samples(90)}"
-    pairs, name = _pairs(cells, metric), METRICS[metric].name
-    if not pairs:
-        return f"no {name} to compare" if len({row.layout for row in cells}) > 1 else ""
-    _, low, high = max(pairs, key=lambda pair: (pair[1].workers, pair[0]))
-    return f"{name} at {_pair_words(low, high, metric)}"
-
-
-def _pairs(rows: Sequence[Row], metric: MetricKey) -> list[tuple[float, Row, Row]]:
-    """Two latencies of a workload and worker count that may be ranked, in either order, with the
-    least ratio that they allow: not above 1 if they are equal or their bins touch.
-    """
-    cells: dict[tuple[object, ...], list[Row]] = {}
-    for row in rows:
-        if may_rank(row, metric):
-            cells.setdefault((*kind_of(row), row.workers), []).append(row)
-    pairs = []
-    for low, high in (pair for cell in cells.values() for pair in permutations(cell, 2)):
-        below, above = low.figure(metric), high.figure(metric)
-        low_ms = below.value if below.within is None else below.within.top_ms
-        high_ms = above.value if above.within is None else above.within.low_ms
-        if low_ms and high_ms is not None:
-            pairs.append((high_ms / low_ms, low, high))
-    return pairs
-
-
-def _touch(low: Row, high: Row, metric: MetricKey) -> bool:
-    one, other = low.within(metric), high.within(metric)
-    return one is not None and other is not None and one.touches(other)
-
-
-def _pair_words(low: Row, high: Row, metric: MetricKey) -> str:
-    one, other = low.within(metric), high.within(metric)
-    if one is not None and other is not None:
-        words = f"{distinguished(one, other)}, {low.layout} vs {high.layout}"
-    else:
-        figures = [f"{shown(row, metric, spread=False)} ms on {row.layout}" for row in (low, high)]
-        words = ", ".join(figures)
-    return f"{counted(low.workers, 'worker')}: {words}"
 
 
 # ---- ceilings
@@ -408,14 +366,14 @@ def _ceiling_layers(lines: Sequence[CeilingLine], scale: AxisScale, *, lone: boo
     return layers
 
 
-def _far_ceilings(lines: Sequence[CeilingLine], top: float) -> str:
-    """The ceilings above the scale: `↑ disks 9,370, network 6,250 to 18,900`; empty without any."""
-    found: dict[str, list[float]] = {}
+def _far_ceilings(lines: Sequence[CeilingLine], top: float) -> list[str]:
+    """The ceilings above the scale: `↑ disks 9,370, network 6,250 to 18,900`; none without any."""
+    far: dict[str, list[float]] = {}
     for line in lines:
         if line.value > top:
-            found.setdefault(line.layer, []).append(line.value)
+            far.setdefault(line.layer, []).append(line.value)
     spans = []
-    for name, values in found.items():
+    for name, values in far.items():
         low, high = show_figure(min(values)), show_figure(max(values))
         spans.append(f"{name} {low if low == high else f'{low} to {high}'}")
-    return f"↑ {', '.join(spans)}" if spans else ""
+    return [f"↑ {', '.join(spans)}"] if spans else []

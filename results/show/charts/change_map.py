@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from weighbridge.results.figures.metrics import METRICS, MetricKey, compared
 from weighbridge.results.figures.statistics import Ratio
 from weighbridge.results.judge.comparison import Comparison, Effect
-from weighbridge.results.numbers import all_of, counted, percent, show_percent, upper
+from weighbridge.results.numbers import all_of, counted, listed, percent, show_percent, upper
 from weighbridge.results.show.chart import MUTED, Chart, Panel, Spec, layer
 from weighbridge.results.show.chart_source import ChartSource
 from weighbridge.results.show.charts.bars import intervals_spec
@@ -43,68 +44,87 @@ _ON_COLOUR: Final = {
 
 
 def change_charts(source: ChartSource) -> tuple[Chart, ...]:
-    """A map for each metric of a comparison; none for a metric without comparable cells."""
+    """The map of a comparison; none without comparable cells."""
     return () if source.comparison is None else change_maps(source.comparison)
 
 
 def change_maps(comparison: Comparison) -> tuple[Chart, ...]:
-    """The maps of a comparison, also one of two runs."""
-    charts = []
+    """The map of a comparison, also one of two runs, with panels for each comparable metric."""
+    panels: list[Panel] = []
+    columns: set[str] = set()
     for metric in compared():
         effects = [effect for effect in comparison.effects if effect.metric == metric.key]
         if any(effect.ratio is not None for effect in effects):
-            charts.append(_map(comparison, metric.key, effects))
-    return tuple(charts)
-
-
-def _map(comparison: Comparison, metric: MetricKey, effects: Sequence[Effect]) -> Chart:
-    name = METRICS[metric].name
-    better = "more" if METRICS[metric].better == "more" else "shorter"
-    counts = sorted({effect.workers for effect in effects if effect.workers is not None})
-    columns = [*(str(count) for count in counts), *[ALL] * (len(counts) > 1)]
-    subjects = list(dict.fromkeys(effect.subject for effect in effects))
-    who = f"vs {_reference(effects, comparison)}"
-    groups: dict[str, list[Effect]] = {}
-    if len(subjects) == 1:
-        who = f"{subjects[0]} {who}"
-        at = f"at {columns[0]} workers" if len(columns) == 1 else "by workers"
-        groups[f"Change of {name} {at}, {who}"] = list(effects)
-    else:
-        for effect in effects:
-            groups.setdefault(upper(effect.about), []).append(effect)
-    panels = []
-    for number, (title, group) in enumerate(groups.items()):
-        rows = [
-            _row(effect, upper(effect.about) if len(subjects) == 1 else effect.subject, columns)
-            for effect in group
-        ]
-        names = list(dict.fromkeys(row["_y"] for row in rows))
-        spec = _intervals(names, rows) if len(columns) == 1 else _cells(names, columns)
-        key = f"{metric}-{number}"
-        panels.append(Panel(key, title, rows, spec, height=ROW_PX * len(names) + 40))
+            counts = sorted({effect.workers for effect in effects if effect.workers is not None})
+            across = [*(str(count) for count in counts), *[ALL] * (len(counts) > 1)]
+            panels += _panels(comparison, metric.key, effects, across)
+            columns.update(across)
+    if not panels:
+        return ()
+    who = f"vs {_reference(comparison.effects, comparison)}"
+    if len(comparison.subjects) == 1:
+        who = f"{comparison.subjects[0]} {who}"
     grey = "~ not significant, a number alone too small to matter, in brackets provisional"
     parts = [
-        f"Change {who}. Blue: better, {better} {name}. Orange: worse. Grey: {grey}.",
+        f"Change {who}. Blue: better (more throughput, shorter latency). Orange: worse.",
+        f"Grey: {grey}.",
         "× not comparable.",
         "Line: the 95 % interval."
         if len(columns) == 1
         else f"Full colour from {CLIP * 100:.0f} %. Columns: workers.",
     ]
-    noise = [floor.ratio for floor in comparison.noise if floor.metric == metric]
+    noise = [
+        f"{show_percent(floor.ratio, signed=False)} of {METRICS[floor.metric].name}"
+        for floor in comparison.noise
+    ]
     if noise:
-        floor = show_percent(max(noise), signed=False)
-        parts.append(f"The noise floor of this test bed is {floor}.")
+        parts.append(f"The noise floor of this test bed is {listed(noise)}.")
     if comparison.unlike:
         parts.append(f"The runs differ in {counted(len(comparison.unlike), 'guard fact')}.")
-    return Chart(
-        key="recap-map" if metric == "throughput" else f"recap-map-{metric}",
+    chart = Chart(
+        key="recap-map",
         section="certainty",
-        title=f"Recap: {name}",
-        finding=_finding(effects, comparison),
+        title="Recap",
+        finding=panels[0].finding,
         caption=" ".join(parts),
-        panels=tuple(panels),
+        panels=(replace(panels[0], finding=""), *panels[1:]),
         columns=1 if len(panels) == 1 or len(columns) > MAX_COLUMNS else 2,
     )
+    return (chart,)
+
+
+def _panels(
+    comparison: Comparison, metric: MetricKey, effects: Sequence[Effect], columns: Sequence[str]
+) -> list[Panel]:
+    """A panel with a row for each workload, or of several layouts one for each workload; the first
+    has the finding of the metric.
+    """
+    name, alone = METRICS[metric].name, len(comparison.subjects) == 1
+    # `p90` stays as it is at the beginning of a title.
+    name = name if name[1:2].isdigit() else upper(name)
+    at = f"at {columns[0]} workers" if len(columns) == 1 else "by workers"
+    groups: dict[str, list[Effect]] = {}
+    for effect in effects:
+        title = f"{name} {at}" if alone else f"{upper(effect.about)}, {METRICS[metric].name}"
+        groups.setdefault(title, []).append(effect)
+    panels = []
+    for number, (title, group) in enumerate(groups.items()):
+        rows = [
+            _row(effect, upper(effect.about) if alone else effect.subject, columns)
+            for effect in group
+        ]
+        names = list(dict.fromkeys(row["_y"] for row in rows))
+        panels.append(
+            Panel(
+                key=f"{metric}-{number}",
+                title=title,
+                rows=rows,
+                spec=_intervals(names, rows) if len(columns) == 1 else _cells(names, columns),
+                finding="" if number else _finding(effects, comparison),
+                height=ROW_PX * len(names) + 40,
+            )
+        )
+    return panels
 
 
 def _row(effect: Effect, name: str, columns: Sequence[str]) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Final
 
-from weighbridge.results.figures.metrics import METRICS, MetricKey
+from weighbridge.results.figures.metrics import MetricKey
 from weighbridge.results.figures.service_level import may_rank
-from weighbridge.results.figures.summary import Row, shown
+from weighbridge.results.figures.summary import Row
 from weighbridge.results.figures.use import NOTHING_SEEN
 from weighbridge.results.judge.comparison import Kind
 from weighbridge.results.numbers import counted, show_ms, show_ratio, upper
@@ -96,7 +96,6 @@ def _percentile_panel(source: ChartSource, rows: Sequence[Row], key: str, title:
     return Panel(
         key=key,
         title=title,
-        finding=_farthest(rows),
         rows=lines,
         spec={
             "encoding": {
@@ -183,16 +182,6 @@ def _tail_cause(row: Row) -> str:
     return f"limited by {row.limited_by}"
 
 
-def _farthest(rows: Sequence[Row]) -> str:
-    """The lowest and the highest value of the farthest percentile that is known for all."""
-    key = _highest_known(rows)
-    if key is None:
-        ranked = any(row.ranked for row in rows)
-        return "too few samples for any percentile" if ranked else "nothing is ranked"
-    said = [f"{shown(row, key, spread=False)} ms {row.layout}" for row in _rankable(rows, key)]
-    return f"{METRICS[key].name}: {', '.join(dict.fromkeys((said[0], said[-1])))}"
-
-
 # ---- shares
 
 
@@ -255,20 +244,6 @@ def gap(layout: LayoutLatencies) -> LatencyGap | None:
     return widest if apart else None
 
 
-def _halves(kind: KindLatencies, percent: float) -> list[tuple[float, str]]:
-    """The median in us and the layout of those with samples enough for a percentile, in order."""
-    return sorted(
-        (half_us, layout.layout)
-        for layout in kind.layouts
-        if layout.reaches(percent) and (half_us := layout.middle_us(50))
-    )
-
-
-def _first_and_last(halves: Sequence[tuple[float, str]]) -> str:
-    ends = dict.fromkeys((halves[0], halves[-1]))
-    return ", ".join(f"{show_ms(half_us / 1000)} ms on {layout}" for half_us, layout in ends)
-
-
 def _share_finding(drawn: Sequence[KindLatencies]) -> str:
     """The widest gap between two groups of requests, else the two medians that differ most."""
     widest, text = 0.0, ""
@@ -283,18 +258,21 @@ def _share_finding(drawn: Sequence[KindLatencies]) -> str:
                     f"take up to {low} ms, {100 - BETWEEN - apart.percent} % {high} ms or more, "
                     f"at {kind.at}"
                 )
-    halves = [(kind, known) for kind in drawn if (known := _halves(kind, 90))]
-    if text or not halves:
+    medians = []
+    for kind in drawn:
+        halves = sorted(
+            (half_us, layout.layout)
+            for layout in kind.layouts
+            if layout.reaches(90) and (half_us := layout.middle_us(50))
+        )
+        if halves:
+            medians.append((halves[-1][0] / halves[0][0], kind, halves))
+    if text or not medians:
         return text or "What share of requests was done within a latency"
-    kind, known = max(halves, key=lambda pair: pair[1][-1][0] / pair[1][0][0])
-    return f"Half of {kind.about} at {kind.at} are done within {_first_and_last(known)}"
-
-
-def _share_said(kind: KindLatencies) -> str:
-    if known := _halves(kind, 50):
-        return f"half within {_first_and_last(known)}"
-    ranked = any(layout.ranked for layout in kind.layouts)
-    return "too few samples" if ranked else "nothing is ranked"
+    _, kind, halves = max(medians, key=lambda apart: apart[0])
+    ends = dict.fromkeys((halves[0], halves[-1]))
+    each = ", ".join(f"{show_ms(half_us / 1000)} ms on {layout}" for half_us, layout in ends)
+    return f"Half of {kind.about} at {kind.at} are done within {each}"
 
 
 def _share_panel(kind: KindLatencies) -> Panel:
@@ -312,7 +290,6 @@ def _share_panel(kind: KindLatencies) -> Panel:
     return Panel(
         key=kind.key,
         title=kind.title,
-        finding=_share_said(kind),
         rows=rows,
         listed=[row for row in rows if row["repeat"] is None and row["percent"] in LISTED],
         spec={

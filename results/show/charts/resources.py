@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import groupby
 from typing import Any, Final
 
 from weighbridge.results.figures.summary import Row
@@ -25,6 +23,7 @@ from weighbridge.results.show.chart import (
 )
 from weighbridge.results.show.chart_source import ChartSource, place_of
 from weighbridge.results.show.scales import AxisScale, names_encoding
+from weighbridge.results.show.section import Grid, Part, Section
 
 DRAWN: Final[dict[str, tuple[What, tuple[Tier, ...]]]] = {
     "Gateway CPU": ("CPU", ("gateway", "shared")),
@@ -43,7 +42,7 @@ def resources_by_workers(source: ChartSource) -> tuple[Chart, ...]:
     for kind, cells in source.cells().items():
         rows = list(_rows(cells))
         if any(row["drawn_as"] for row in rows):
-            panels.append(_panel(rows, "-".join(kind), upper(source.names[kind])))
+            panels.append(_panel(rows, cells, "-".join(kind), upper(source.names[kind])))
     if not panels:
         return ()
     chart = Chart(
@@ -61,7 +60,7 @@ def resources_by_workers(source: ChartSource) -> tuple[Chart, ...]:
     return (chart,)
 
 
-def _panel(rows: Sequence[dict[str, Any]], key: str, title: str) -> Panel:
+def _panel(rows: Sequence[dict[str, Any]], cells: Sequence[Row], key: str, title: str) -> Panel:
     layouts = list(dict.fromkeys(row["layout"] for row in rows))
     counts = sorted({row["workers"] for row in rows})
     names = [name for name in DRAWN if any(row["drawn_as"] == name for row in rows)]
@@ -82,6 +81,12 @@ def _panel(rows: Sequence[dict[str, Any]], key: str, title: str) -> Panel:
     for style, sign in (("pale", "!"), ("sure", "")):
         where = f"datum.drawn_as && {sign}datum.saturated"
         layers.append(layer("point", style, where, x="_percent", size=size, shape=SHAPE))
+    full = []
+    for name in DRAWN:
+        for row in cells:
+            top = _top(row, name)
+            if top is not None and top.saturated:
+                full.append(f"{row.layout} at {row.workers} workers: {top.words}.")
     return Panel(
         key=key,
         title=title,
@@ -95,7 +100,9 @@ def _panel(rows: Sequence[dict[str, Any]], key: str, title: str) -> Panel:
             },
             "layer": layers,
         },
+        listed=[row for row in rows if row["drawn_as"]],
         height=len(names) * (20 + 12 * len(layouts)),
+        alt_text=" ".join(dict.fromkeys(full)) or "No resource was used to 80 % or more.",
     )
 
 
@@ -125,52 +132,51 @@ def _top(row: Row, name: str) -> Resource | None:
     return max(every, key=lambda one: one.share, default=None)
 
 
-# ---- tables and words
+# ---- section and words
 
 
-@dataclass(frozen=True)
-class ResourceTable:
-    """The resources of one workload; `lines` is a table as text with a head."""
-
-    key: str
-    title: str
-    lines: tuple[tuple[str, ...], ...]
-    recorded: bool
-    full: str
-    """In words, the resources that may have been the bottleneck."""
-
-
-def resource_tables(rows: Sequence[Row]) -> tuple[ResourceTable, ...]:
-    """A table for each workload, in the order of the table of results."""
-    titles, tables = subjects(rows), []
-    for kind, group in groupby(rows, key=kind_of):
-        lines = [("Layout", "Workers", *DRAWN, "Bottleneck", "Daemons")]
-        full: dict[str, list[str]] = {name: [] for name in DRAWN}
-        recorded = False
-        for row in group:
-            cells = []
-            for name in DRAWN:
-                top = _top(row, name)
-                recorded |= top is not None
-                if top is None:
-                    cells.append(UNKNOWN)
-                else:
-                    cells.append(f"{'● ' * top.saturated}{top.share * 100:.0f}")
-                    text = f"{row.layout} at {row.workers} workers: {top.words}."
-                    full[name] += [text] * top.saturated
-            words = row.saturated or "not recorded", row.daemon_words or UNKNOWN
-            lines.append((row.layout, str(row.workers), *cells, *words))
-        sentences = dict.fromkeys(text for texts in full.values() for text in texts)
-        tables.append(
-            ResourceTable(
-                key="-".join(kind),
-                title=upper(titles[kind]),
-                lines=tuple(lines),
-                recorded=recorded,
-                full=" ".join(sentences) or "No resource was used to 80 % or more.",
-            )
-        )
-    return tuple(tables)
+def limits_section(rows: Sequence[Row], messages: Sequence[str]) -> Section:
+    """What each step ran out of; `messages` are those of the sampler."""
+    titles = subjects(rows)
+    steps, daemons = [], []
+    recorded = False
+    for row in rows:
+        shares = []
+        for name in DRAWN:
+            top = _top(row, name)
+            if top is None:
+                shares.append(UNKNOWN)
+            else:
+                recorded = True
+                mark = "● " if top.saturated else ""
+                shares.append(f"{mark}{top.share * 100:.0f}")
+        about = (upper(titles[kind_of(row)]), str(row.workers), row.layout)
+        steps.append((*about, row.saturated or "not recorded", *shares))
+        daemons.append((*about, row.daemon_words or UNKNOWN))
+    head = ("Workload", "Workers", "Layout")
+    limits = Grid(
+        "One line per step, over its repeats: the saturated resource by the USE method, and the "
+        "most used host of each kind, in % of its limit; ● possible bottleneck",
+        (*head, "Limited by", *DRAWN),
+        steps,
+        (1, *range(4, 4 + len(DRAWN))),
+    )
+    told = "What the daemons reported in the window; the telemetry files have the rest"
+    reported = Grid(told, (*head, "Daemons"), daemons, (1,))
+    text = (
+        f"{resource_finding(rows)}. The usage of every host was sampled each second of the window. "
+        "A resource at 80 % or more of its limit may have limited the step, and so may a CPU whose "
+        "quota ran out in half of its periods or more; the most used resource is named first. "
+        "Where there is none, look at locks, round trips, or the number of workers."
+    )
+    parts = [Part(text=text)]
+    parts.append(Part("By step", grids=(limits,), folded=True))
+    parts.append(Part("Resources by workers", chart="resources-by-workers", folded=True))
+    parts.append(Part("What the daemons reported", grids=(reported,), folded=True))
+    if not recorded:
+        parts = [Part(text="Not recorded: this run has no telemetry of its hosts.")]
+    parts.append(Part("Messages of the sampler", sentences=messages, folded=True))
+    return Section("limits", "Bottlenecks", parts)
 
 
 def resource_finding(rows: Sequence[Row]) -> str:

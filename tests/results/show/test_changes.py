@@ -131,7 +131,8 @@ def test_with_several_layouts_each_kind_of_requests_is_a_panel_with_a_row_for_ea
         for name in ("a", "b", "c")
     ]
     (chart,) = change_maps(comparison(*effects))
-    assert [panel.title for panel in chart.panels] == ["Reads", "Writes"]
+    titles = ["Reads, throughput", "Writes, throughput"]
+    assert [panel.title for panel in chart.panels] == titles
     assert [[row["_y"] for row in panel.rows] for panel in chart.panels] == [["a", "b", "c"]] * 2
 
 

@@ -241,7 +241,6 @@ def test_captions_say_how_many_repeats_count() -> None:
     assert "Bold: the geometric mean" in several.caption
     assert "One repeat" not in none.caption
     assert "Bold" not in none.caption
-    assert [panel.finding for panel in none.panels] == ["nothing is ranked"]
     assert "Dotted: not ranked." in none.caption
 
 

@@ -5,6 +5,7 @@ import shutil
 import struct
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -23,6 +24,7 @@ from weighbridge.results.features.staircase import staircases, stairs_of
 from weighbridge.results.figures.summary import rows_of
 from weighbridge.results.figures.use import step_use
 from weighbridge.results.run.store import RunStore
+from weighbridge.results.show import feature as feature_module
 from weighbridge.results.show import gallery as gallery_module
 from weighbridge.results.show.chart_source import ChartKind
 from weighbridge.results.show.charts.by_workers import latency_by_workers, throughput_by_workers
@@ -38,7 +40,6 @@ EVERYWHERE = {
     "throughput-by-workers",
     "latency-by-workers",
     "recap-map",
-    "recap-map-p90",
     "throughput-bars",
     "hockey-stick",
     "percentiles",
@@ -262,6 +263,34 @@ def test_a_broken_chart_is_named_and_the_others_are_drawn(
     assert why in said
     assert said.split(": ")[0] in derive(small.folder, pictures=False).report.read_text()
     assert "is left out: " in printed("charts", small.folder, "--list")
+
+
+@pytest.mark.parametrize(
+    ("says", "why"),
+    [
+        ("lambda data: 1 / 0", "ZeroDivisionError: division by zero"),
+        (
+            "lambda data: [Section('keeping', 'Twice')]",
+            "ValueError: another section has the key keeping",
+        ),
+    ],
+)
+def test_a_feature_that_fails_in_its_sections_is_named_and_the_others_are_shown(
+    small: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str, why: str
+) -> None:
+    names = [section.key for section in derive(small.folder, pictures=False).sections]
+    imports = "import Feature\nfrom weighbridge.results.show.section import Section\n"
+    code = f"from weighbridge.results.show.feature {imports}FEATURE = Feature(sections={says})\n"
+    folder = with_code(tmp_path, code)
+    (folder / "toy_chart-1.0.dist-info" / "entry_points.txt").write_text(
+        "[weighbridge.features]\nlast = toy_chart:FEATURE\n"
+    )
+    install(folder, monkeypatch)
+    again: Registry[Any] = Registry("weighbridge.features", "feature", own=feature_module._OWN)
+    monkeypatch.setattr(feature_module, "FEATURES", again)
+    derived = derive(small.folder, pictures=False)
+    assert [section.key for section in derived.sections] == names
+    assert f"the feature last is left out: {why}" in derived.report.read_text()
 
 
 def test_a_name_that_two_packages_have_leaves_this_package_s_chart(

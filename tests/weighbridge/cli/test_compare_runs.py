@@ -231,7 +231,7 @@ def test_effects_comparison_and_maps_are_written_to_the_output_folder(
 ) -> None:
     out = tmp_path / "deep" / "out"
     said = run(0, run_folder, run_folder, "--layouts", BETTER, "--out", out)
-    for name in ("effects.csv", "differences.csv", "recap-map.png", "recap-map-p90.svg"):
+    for name in ("effects.csv", "differences.csv", "recap-map.png", "recap-map.svg"):
         assert (out / name).is_file()
     assert json.loads((out / "comparison.json").read_text())["subjects"] == ["rgw-beast (B)"]
     assert str(out / "effects.csv") in said

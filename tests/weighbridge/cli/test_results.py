@@ -149,9 +149,8 @@ def test_a_run_is_sent_to_an_influxdb(
 
 
 def test_the_slides_of_a_run_open(folder: Path, run_cli: RunCli, tmp_path: Path) -> None:
-    out, err = run_cli(0, "export", folder, "--to", "pptx", "--out", tmp_path / "talk.pptx")
+    out, _ = run_cli(0, "export", folder, "--to", "pptx", "--out", tmp_path / "talk.pptx")
     assert out == f"{tmp_path / 'talk.pptx'}\n"
-    assert "slides.pptx: font Arial" in err
     assert len(Presentation(io.BytesIO((tmp_path / "talk.pptx").read_bytes())).slides) > 3
 
 
