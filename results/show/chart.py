@@ -451,13 +451,13 @@ def _shown(value: Any) -> str:
     return show_figure(value) if isinstance(value, float) else str(value)
 
 
-def standing_layers(column: str, *, at: str = "_at") -> list[Spec]:
+def standing_layers(column: str, *, at: str = "_at", along: str = "y") -> list[Spec]:
     """The points of figures by their column `standing`: filled if comparable, hollow if there is a
-    caveat, and a cross at `at` if not comparable.
+    caveat, and a cross at `at` if not comparable. `along`: the axis of the figures.
     """
     layers = []
     for mark, standing in (("sure", COMPARABLE), ("doubted", PROVISIONAL)):
         where = f"datum.standing == '{standing}' && isValid(datum.{column})"
-        layers.append(layer("point", mark, where, y=column, shape=SHAPE))
+        layers.append(layer("point", mark, where, **{along: column}, shape=SHAPE))
     where = f"datum.standing == '{NOT_COMPARABLE}'"
-    return [*layers, layer("point", "cross", where, y=at)]
+    return [*layers, layer("point", "cross", where, **{along: at})]
