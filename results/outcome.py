@@ -30,7 +30,7 @@ from weighbridge.results.run.step import driver_label
 from weighbridge.results.run.trial import CONFIRMATION
 from weighbridge.results.show.pictures import DRAWING
 from weighbridge.results.show.section import Grid, Section
-from weighbridge.results.show.terminal import print_grid, print_line
+from weighbridge.results.show.terminal import fits, print_grid, print_line
 
 
 def print_section(section: Section, console: Console, answer: str = "") -> None:
@@ -61,6 +61,8 @@ WIDE: Final = 140
 _METRICS: Final = tuple(
     metric for metric in METRICS.values() if metric.terminal and metric.group != "cost"
 )
+NEEDED_LEAST: Final = (LIMITED_BY, METRICS["p50"].terminal, METRICS["bandwidth"].terminal)
+"""Columns that a narrow terminal leaves out, the first one first."""
 
 
 def print_outcome(derived: Derived, console: Console) -> None:
@@ -95,9 +97,7 @@ def print_outcome(derived: Derived, console: Console) -> None:
 def _print_comparison(derived: Derived, console: Console) -> None:
     rows, comparison = derived.data.rows, derived.data.comparison
     if rows:
-        console.print()
-        print_grid(console, _results(rows, derived.reasons, spread=console.width >= WIDE))
-        console.print()
+        _print_rows(rows, derived.reasons, console)
     for reason in derived.reasons:
         print_line(console, f"{reason.mark}  {reason.text}", "yellow")
     for lead in derived.answered.leads:
@@ -106,6 +106,21 @@ def _print_comparison(derived: Derived, console: Console) -> None:
     noise = noise_words(comparison.noise)
     for line in (*verdict_words(comparison), *noise, *comparison.unused):
         print_line(console, line, "dim")
+
+
+def _print_rows(rows: Sequence[Row], reasons: Sequence[Reason], console: Console) -> None:
+    """One table; where it is too wide for the terminal, without what is needed least."""
+    for number in range(len(NEEDED_LEAST) + 1):
+        without = NEEDED_LEAST[:number]
+        grid = _results(rows, reasons, spread=console.width >= WIDE, without=without)
+        if fits(console, grid):
+            break
+    console.print()
+    print_grid(console, grid)
+    if without:
+        words = ", ".join(without)
+        print_line(console, f"Not shown for want of room: {words}. See the report.", "dim")
+    console.print()
 
 
 def _files(derived: Derived) -> Iterator[tuple[str, Path]]:
@@ -143,7 +158,9 @@ def _brief(effect: Effect, reasons: Sequence[Reason]) -> str:
     return text.replace(f"caveat: {every}", f"caveat: see {marked}")
 
 
-def _results(rows: Sequence[Row], reasons: Sequence[Reason], *, spread: bool) -> Grid:
+def _results(
+    rows: Sequence[Row], reasons: Sequence[Reason], *, spread: bool, without: Sequence[str] = ()
+) -> Grid:
     """A line for each row, `spread`: with the ± of repeats. Columns of which nothing is known are
     left out, and size, p99, mean, samples and repeats are in summary.csv and in the report.
     """
@@ -151,6 +168,7 @@ def _results(rows: Sequence[Row], reasons: Sequence[Reason], *, spread: bool) ->
     optional = ("caveat", LIMITED_BY, CUTS_THAT_LOST, ACKNOWLEDGED)
     empty = {title for title in optional if not any(line[title] for line in lines)}
     empty |= {title for title in ("api", "driver") if len({line[title] for line in lines}) == 1}
+    empty |= {*without}
     head = [title for title in lines[0] if title not in empty]
     texts = ("workload", "api", "driver", "layout", *optional)
     return Grid(

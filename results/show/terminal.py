@@ -152,14 +152,7 @@ def print_grid(console: Console, grid: Grid) -> None:
     head = [*map(escape, grid.head)]
     lines = [[*map(escape, line)] for line in grid.lines]
     firsts = [line[0] for line in lines]
-    labels = grid.labels
-    spans = []
-    for n, title in enumerate(head):
-        cells = [line[n] for line in lines]
-        (word, most), (_, cell) = _span([title, *cells]), _span(cells)
-        spans.append((max(word, cell) if cell <= WHOLE else word, most))
-    if sum(most for _, most in spans[:labels]) <= console.width // 2:
-        spans[:labels] = [(most, most) for _, most in spans[:labels]]
+    labels, spans = grid.labels, _spans(grid, console.width)
     for place, part in enumerate(_parts(spans, labels, console.width)):
         chosen = (*range(labels), *part)
         widths = _widths([spans[n] for n in chosen], console.width)
@@ -174,6 +167,23 @@ def print_grid(console: Console, grid: Grid) -> None:
         if place:
             console.print()
         console.print(table)
+
+
+def fits(console: Console, grid: Grid) -> bool:
+    """Whether a table is printed as one."""
+    return len(_parts(_spans(grid, console.width), grid.labels, console.width)) == 1
+
+
+def _spans(grid: Grid, width: int) -> list[tuple[int, int]]:
+    """The least and the most characters of each column."""
+    spans = []
+    for n, title in enumerate(grid.head):
+        cells = [escape(line[n]) for line in grid.lines]
+        (word, most), (_, cell) = _span([escape(title), *cells]), _span(cells)
+        spans.append((max(word, cell) if cell <= WHOLE else word, most))
+    if sum(most for _, most in spans[: grid.labels]) <= width // 2:
+        spans[: grid.labels] = [(most, most) for _, most in spans[: grid.labels]]
+    return spans
 
 
 def _span(cells: Sequence[str]) -> tuple[int, int]:
@@ -192,13 +202,13 @@ def _parts(spans: Sequence[tuple[int, int]], labels: int, width: int) -> list[Se
     def parts(size: int) -> list[Sequence[int]]:
         return [values[n : n + size] for n in range(0, len(values), size)]
 
-    def fits(part: Sequence[int]) -> bool:
+    def is_narrow(part: Sequence[int]) -> bool:
         columns = (*range(labels), *part)
         least: int = sum(spans[n][0] for n in columns) + _BETWEEN * (len(columns) - 1)
         return least <= width
 
     sizes = dict.fromkeys(ceil(len(values) / count) for count in range(1, len(values) + 1))
-    most = next((size for size in sizes if all(map(fits, parts(size)))), 1)
+    most = next((size for size in sizes if all(map(is_narrow, parts(size)))), 1)
     even = next((size for size in range(most, 0, -1) if len(values) % size == 0), 1)
     return parts(even if 2 * even >= most else most) or [()]
 

@@ -58,16 +58,21 @@ def beginning(lines: list[str], *words: str) -> list[str]:
     return [line for line in lines if line.split()[: len(words)] == [*words]]
 
 
-@pytest.mark.parametrize(("width", "tables"), [(80, 2), (110, 1)])
-def test_a_narrow_terminal_has_several_tables_and_cuts_no_names(
-    derived: Derived, width: int, tables: int
+@pytest.mark.parametrize(
+    ("width", "lacking"), [(70, "limited by, p50 ms, MB/s"), (80, "limited by"), (120, "")]
+)
+def test_a_narrow_terminal_has_one_table_that_says_what_it_lacks_and_cuts_no_names(
+    derived: Derived, width: int, lacking: str
 ) -> None:
     lines = printed(derived, width)
-    assert len(beginning(lines, "small-read", "swift", "32", "a", "b")) == tables
-    heads = [line.split() for line in lines if line.startswith("workload")]
-    assert all(head[:4] == ["workload", "layout", "workers", "caveat"] for head in heads)
-    shown = ["op/s", "MB/s", "p50", "p90", "max", "errors"]
-    assert [title for head in heads for title in head if title in shown] == shown
+    assert len(beginning(lines, "small-read", "swift", "32", "a", "b")) == 1
+    (at,) = [at for at, line in enumerate(lines) if line.startswith("workload")]
+    assert lines[at].split()[:4] == ["workload", "layout", "workers", "caveat"]
+    head = f"{lines[at - 1]} {lines[at]}".split()  # units may stand below
+    shown = {"op/s", "MB/s", "p50", "p90", "max", "errors", "limited"}
+    assert shown - {*head} == {title for title in shown if title in lacking}
+    said = [line for line in lines if line.startswith("Not shown for want of room")]
+    assert said == [f"Not shown for want of room: {lacking}. See the report."] * bool(lacking)
     assert not [line for line in lines if "…" in line and not line.startswith("•")]
 
 
