@@ -224,7 +224,9 @@ def test_leaks():
 
 
 @long
-@pytest.mark.parametrize("at_once", [[], ["-p", "xdist", "-n", "1"]])
+@pytest.mark.parametrize(
+    "at_once", [pytest.param([], marks=pytest.mark.test_all), ["-p", "xdist", "-n", "1"]]
+)
 def test_what_the_last_test_leaves_open_fails_the_session(
     tmp_path: Path, at_once: list[str]
 ) -> None:

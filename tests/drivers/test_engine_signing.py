@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import io
 import json
@@ -27,9 +28,11 @@ from tests.drivers.conftest import SEED, Served, always, shape, until
 from tests.drivers.good_answers import GOOD, PART, REQUESTS, SIZE, answer, of_api, well, workload_of
 from tests.drivers.test_engine import make_buckets
 from weighbridge.drivers.engine import _native
-from weighbridge.gateways.capabilities.digests import checksum as checksum_of
+from weighbridge.gateways.capabilities import digests
 
 Make = Callable[..., Any]
+checksum_of = functools.cache(digests.checksum)
+"""CRC64 of 3 MiB takes seconds in Python."""
 KEYS = ("AK+/=", "SK")
 TOKEN = "t~o/k=+%"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"

@@ -194,20 +194,12 @@ CATALOGUE = "Keystone's catalogue ($OS_INTERFACE public) has the storage URL "
 @pytest.mark.parametrize(
     ("of_catalogue", "status", "said"),
     [
-        (
-            "http://swift.invalid/v1/AUTH_p",
-            404,
-            f"{CATALOGUE}http://swift.invalid/v1/AUTH_p: no ans",
-        ),
-        (
-            "https://{there}/v1/AUTH_p",
-            404,
-            f"{CATALOGUE}https://{{there}}/v1/AUTH_p: no answer: this",
-        ),
-        ("http://{there}/v1/AUTH_p", 404, f"{CATALOGUE}http://{{there}}/v1/AUTH_p: 200 or 201"),
-        ("http://{there}/v1/AUTH_p", 401, "The login is right: that store asks another"),
-        ("http://{here}/v1/AUTH_p", 401, "The login is right: that store asks another"),
-        ("http://{here}/v1/AUTH_p", 404, "swift make bucket at http://{here}/v3: 200 or 201"),
+        ("http://swift.invalid", 404, f"{CATALOGUE}http://swift.invalid/v1/AUTH_p: no ans"),
+        ("https://{there}", 404, f"{CATALOGUE}https://{{there}}/v1/AUTH_p: no answer: this"),
+        ("http://{there}", 404, f"{CATALOGUE}http://{{there}}/v1/AUTH_p: 200 or 201"),
+        ("http://{there}", 401, "The login is right: that store asks another"),
+        ("http://{here}", 401, "The login is right: that store asks another"),
+        ("http://{here}", 404, "swift make bucket at http://{here}/v3: 200 or 201"),
     ],
 )
 def test_what_fails_at_the_storage_url_of_a_catalogue_is_not_laid_to_keystone(
@@ -220,7 +212,7 @@ def test_what_fails_at_the_storage_url_of_a_catalogue_is_not_laid_to_keystone(
     def keystone(request: Request) -> Response:
         if not request.path.endswith("/auth/tokens"):
             return store(request)
-        url = of_catalogue.format(**places)
+        url = f"{of_catalogue.format(**places)}/v1/AUTH_p"
         place = {"url": url, "interface": "public", "region": "one", "region_id": "one", "id": "x"}
         service = {"type": "object-store", "name": "swift", "endpoints": [place]}
         times = {"issued_at": "2026-11-27T10:00:00Z", "expires_at": "2036-11-27T10:00:00Z"}

@@ -13,7 +13,7 @@ import random
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, TextIO
+from typing import Any, Self, TextIO, cast
 
 from hdrh.histogram import HdrHistogram
 
@@ -27,6 +27,7 @@ from weighbridge.drivers.protocol import (
     Event,
     Failed,
     Measured,
+    OnProgress,
     Prepare,
     Prepared,
     Progress,
@@ -220,6 +221,38 @@ def answer(setup: Setup | None, command: DriverCommand, say: Callable[[Event], N
     if isinstance(command, Cleanup) and command.what == "all":
         return Cleaned(deleted=command.workload.objects.count)
     return Cleaned(deleted=0)
+
+
+class Answering:
+    """A driver with made-up measurements, without its own process."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+
+    def _answer(self, order: Any, heard: OnProgress | None) -> Any:
+        return answer(
+            self.setup,
+            order,
+            lambda event: None if heard is None else heard(cast("Progress", event)),
+        )
+
+    def prepare(self, order: Prepare, heard: OnProgress | None = None) -> Prepared:
+        return cast("Prepared", self._answer(order, heard))
+
+    def step(self, order: Step, heard: OnProgress | None = None) -> Measured:
+        return cast("Measured", self._answer(order, heard))
+
+    def cleanup(self, order: Cleanup, heard: OnProgress | None = None) -> Cleaned:
+        return cast("Cleaned", self._answer(order, heard))
+
+    def quit(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
 
 
 def serve(arguments: Sequence[str], commands: TextIO, events: TextIO) -> int:

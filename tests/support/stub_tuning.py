@@ -7,13 +7,13 @@ import random
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar
 
 import yaml
 from pydantic import SecretStr
 from rich.console import Console
 
-import fake_driver
+from fake_driver import VALUES, Answering, measurement_of, tally
 from weighbridge.common.document import Document
 from weighbridge.common.endpoint import Endpoint, ObjectApi
 from weighbridge.common.errors import DriverError, ServiceFailed, UsageError
@@ -167,10 +167,12 @@ class Tunable(Gateway):
             )
 
 
-class StubDriver:
+class StubDriver(Answering):
     """A driver in this process: the current settings decide what it measures."""
 
     def __init__(self, deployment: Deployment, suite: Suite) -> None:
+        target = Endpoint(api="s3", url="http://here", user="u", key=SecretStr("k"))
+        super().__init__(Setup(target=target, bucket_prefix="wb-test", seed=suite.seed))
         self.deployment = deployment
         self.suite = suite
         self.held: set[str] = set()
@@ -192,38 +194,22 @@ class StubDriver:
                     running.gateway.settings, self.deployment.layout.name, self.suite.seed, order
                 )
             )
-        target = Endpoint(api="s3", url="http://here", user="u", key=SecretStr("k"))
-        setup = Setup(target=target, bucket_prefix="wb-test", seed=self.suite.seed)
-        return fake_driver.answer(
-            setup, order, lambda event: None if heard is None else heard(cast("Progress", event))
-        )
+        return super()._answer(order, heard)
 
     def prepare(self, order: Prepare, heard: OnProgress | None = None) -> Prepared:
         self.held.add(order.workload.name)
-        return cast("Prepared", self._answer(order, heard))
+        return super().prepare(order, heard)
 
     def step(self, order: Step, heard: OnProgress | None = None) -> Measured:
         """Measure one; its workload must have been prepared."""
         if order.workload.name not in self.held:
             raise DriverError(f"{order.workload.name} was not prepared")
-        return cast("Measured", self._answer(order, heard))
+        return super().step(order, heard)
 
     def cleanup(self, order: Cleanup, heard: OnProgress | None = None) -> Cleaned:
         if order.what == "all":
             self.held.discard(order.workload.name)
-        return cast("Cleaned", self._answer(order, heard))
-
-    def quit(self) -> None:
-        """Nothing to do."""
-
-    def close(self) -> None:
-        """Nothing to do."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Nothing to close."""
+        return super().cleanup(order, heard)
 
 
 def measurement(settings: Settings, layout: str, seed: int, step: Step) -> Measurement:
@@ -231,13 +217,11 @@ def measurement(settings: Settings, layout: str, seed: int, step: Step) -> Measu
     dice = random.Random(f"{seed} {layout} {step.workload.name} {step.workers} {step.repeat}")
     quick = settings.speed * (1.25 if settings.threads >= 16 else 1.0)
     base_us = 2000 / quick * dice.lognormvariate(0, 0.02)
-    values_us = [
-        max(1, round(base_us * dice.lognormvariate(0, 0.1))) for _ in range(fake_driver.VALUES)
-    ]
+    values_us = [max(1, round(base_us * dice.lognormvariate(0, 0.1))) for _ in range(VALUES)]
     [operation] = step.workload.operations
-    count = round(step.workers * step.workload.runtime * 1e6 * fake_driver.VALUES / sum(values_us))
-    both = fake_driver.tally(operation, count, values_us, step.workload)
-    return fake_driver.measurement_of(step, [both], api="s3", driver="locust-engine")
+    count = round(step.workers * step.workload.runtime * 1e6 * VALUES / sum(values_us))
+    both = tally(operation, count, values_us, step.workload)
+    return measurement_of(step, [both], api="s3", driver="locust-engine")
 
 
 @contextmanager

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any
 
 import pytest
 
-import fake_driver
+from fake_driver import Answering
 from stub_run import Run, StubGateway, fake_driver_settings
 from tests.weighbridge.command_line import trial
 from weighbridge import run as running
@@ -21,17 +21,7 @@ from weighbridge.common.registry import Registry
 from weighbridge.conductor.conductor import RESUMED, Conductor
 from weighbridge.conductor.plan import Plan
 from weighbridge.drivers.kind import OpenedDriver
-from weighbridge.drivers.protocol import (
-    Cleaned,
-    Cleanup,
-    Measured,
-    OnProgress,
-    Prepare,
-    Prepared,
-    Progress,
-    Setup,
-    Step,
-)
+from weighbridge.drivers.protocol import Progress, Setup
 from weighbridge.results.run.step import Pass, StepKey, StepResult
 from weighbridge.results.run.store import RunStore
 from weighbridge.suites import Suite
@@ -89,38 +79,6 @@ class Watched:
 
     def ended(self, result: StepResult) -> None:
         self._called("ended")
-
-
-class Answering:
-    """A driver with made-up measurements, without its own process."""
-
-    def __init__(self, setup: Setup) -> None:
-        self.setup = setup
-
-    def _answer(self, order: Any, heard: OnProgress | None) -> Any:
-        return fake_driver.answer(
-            self.setup,
-            order,
-            lambda event: None if heard is None else heard(cast("Progress", event)),
-        )
-
-    def prepare(self, order: Prepare, heard: OnProgress | None = None) -> Prepared:
-        return cast("Prepared", self._answer(order, heard))
-
-    def step(self, order: Step, heard: OnProgress | None = None) -> Measured:
-        return cast("Measured", self._answer(order, heard))
-
-    def cleanup(self, order: Cleanup, heard: OnProgress | None = None) -> Cleaned:
-        return cast("Cleaned", self._answer(order, heard))
-
-    def quit(self) -> None: ...
-
-    def close(self) -> None: ...
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
 
 
 def conduct(run: Run, store: RunStore, display: Watched, **named: Any) -> None:

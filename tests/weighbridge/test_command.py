@@ -439,7 +439,14 @@ def test_an_output_that_is_full_or_not_read_has_its_own_exit_code(
 
 
 @pytest.mark.parametrize(
-    "module", ["weighbridge.command", "click", "weighbridge.cli.compare", "pydantic", "rich.live"]
+    "module",
+    [
+        *("weighbridge.command", "click", "pydantic"),
+        *(
+            pytest.param(one, marks=pytest.mark.test_all)
+            for one in ("weighbridge.cli.compare", "rich.live")
+        ),
+    ],
 )
 def test_an_interrupt_in_the_middle_of_imports_ends_the_command_without_a_traceback(
     tmp_path: Path, module: str
@@ -466,7 +473,13 @@ def test_an_interrupt_in_the_middle_of_imports_ends_the_command_without_a_traceb
     assert done.stderr.strip() == ""
 
 
-@pytest.mark.parametrize(("path", "called"), [("", "'a b/weighbridge'"), ("a b", "weighbridge")])
+@pytest.mark.parametrize(
+    ("path", "called"),
+    [
+        ("", "'a b/weighbridge'"),
+        pytest.param("a b", "weighbridge", marks=pytest.mark.test_all),
+    ],
+)
 def test_an_advised_command_works_as_it_is_printed(
     folder: Path, tmp_path: Path, path: str, called: str
 ) -> None:

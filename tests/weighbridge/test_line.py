@@ -464,7 +464,7 @@ def test_what_an_observed_host_used_is_in_the_telemetry_and_no_program_stays(
     assert all(step.measurement is not None for step in steps)
 
 
-@pytest.mark.parametrize("signals", [0, 2])
+@pytest.mark.parametrize("signals", [pytest.param(0, marks=pytest.mark.test_all), 2])
 def test_a_measured_host_that_stops_answering_is_a_gap_and_keeps_nobody_waiting(
     server: Server, tmp_path: Path, signals: int
 ) -> None:
