@@ -300,9 +300,11 @@ class Document:
         faults = []
         errors = error.errors(include_url=False, include_context=False)
         for one in errors:
-            if one["type"] == "too_short" and any(
-                _below(other["loc"], one["loc"]) for other in errors
-            ):
+            place = one["loc"]
+            below = [
+                other for other in errors if other["loc"][: len(place)] == place != other["loc"]
+            ]
+            if one["type"] == "too_short" and below:
                 continue  # wrong items are not counted, but they have faults of their own
             path: Path_ = (*under, *one["loc"])
             unknown = one["type"] == "extra_forbidden"
@@ -346,10 +348,6 @@ def did_you_mean(word: str, choices: Sequence[str], *, known: bool = True) -> st
     if close:
         return f" (did you mean {close[0]!r}?)"
     return f" (known: {', '.join(choices)})" if choices and known else ""
-
-
-def _below(path: Path_, other: Path_) -> bool:
-    return len(path) > len(other) and path[: len(other)] == other
 
 
 def _fields_at(model: type[BaseModel], loc: Sequence[str | int]) -> list[str]:

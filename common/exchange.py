@@ -110,9 +110,7 @@ class Wire:
 
 @contextlib.contextmanager
 def exchanging(endpoint: Mapping[str, Any], bucket: str) -> Iterator[Exchange]:
-    """Connections to an endpoint, authenticated; paths are `/bucket...`. Raises WrongAnswer: of a
-    storage URL elsewhere it says so, for a report names the URL that was given.
-    """
+    """Connections to an endpoint, authenticated; paths are `/bucket...`. Raises WrongAnswer."""
     given, elsewhere = urlsplit(endpoint["url"]), ""
 
     def wire(place: SplitResult, host: str = "") -> Wire:

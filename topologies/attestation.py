@@ -141,10 +141,10 @@ def cpus(hosts: Hosts, hardware: Hardware) -> Iterator[HostCeiling]:
     for name, key in keys.items():
         measured.setdefault(key, name)
 
-    def without_quota(name: str) -> float:
-        return _events_per_s(hosts.hosts[name], ceilings.cpu_arguments(_threads(hardware, name)))
-
-    calls = [partial(without_quota, name) for name in measured.values()]
+    calls = []
+    for name in measured.values():
+        arguments = ceilings.cpu_arguments(_threads(hardware, name))
+        calls.append(partial(_events_per_s, hosts.hosts[name], arguments))
     values = [call() for call in calls] if shared else at_once(calls)
     free_per_s = dict(zip(measured, values, strict=True))
     for key, name in measured.items():

@@ -256,8 +256,6 @@ class DiskFigures(Record):
 
     per_s: float
     mean_s: float
-    median_s: float
-    p99_s: float
     flush_s: float
     """Of a flush, on average; 0 without any."""
 

@@ -146,13 +146,10 @@ class LocustLoop:
         names = ["locust", "gevent"]
         if command.users == "sdk":
             names += ["boto3", "botocore"] if command.target.api == "s3" else ["python-swiftclient"]
-        return Ready(
-            versions={
-                "python": platform.python_version(),
-                **{name: importlib.metadata.version(name) for name in names},
-                **({"sockets": _socket_words()} if command.users == "engine" else {}),
-            }
-        )
+        versions = {name: importlib.metadata.version(name) for name in names}
+        if command.users == "engine":
+            versions["sockets"] = ", ".join(f"{name} {value}" for name, value in socket_options())
+        return Ready(versions={"python": platform.python_version(), **versions})
 
     def _prepare(self, objects: PreparedObjects, command: Prepare) -> Prepared:
         prepared = objects.prepare(command, self._send)
@@ -219,10 +216,6 @@ class LocustLoop:
     def _parallel(self, command: Cleanup) -> int:
         earlier = self._prepared.get(command.workload.name)
         return earlier.parallel if earlier else 8
-
-
-def _socket_words() -> str:
-    return ", ".join(f"{name} {value}" for name, value in socket_options())
 
 
 def drive(stdin: int, stdout: int) -> int:

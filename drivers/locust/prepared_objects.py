@@ -406,7 +406,7 @@ class PreparedObjects:
 
     def _make_bucket(self, workload: Workload, name: str) -> None:
         self._account.make_bucket(name)
-        if _is_anonymous(workload):
+        if isinstance(workload.signed, Signing) and workload.signed.auth == "none":
             self._account.let_all(name)
         if workload.versions:
             self._versioned(workload).keep(name)
@@ -613,12 +613,8 @@ class PreparedObjects:
 
 def same_objects(one: Workload, other: Workload) -> bool:
     """Whether two workloads of a name need the same objects: steps of a search may."""
-    return (one.objects, one.operations, one.listed, one.versions) == (
-        other.objects,
-        other.operations,
-        other.listed,
-        other.versions,
-    )
+    parts = ("objects", "operations", "listed", "versions")
+    return all(getattr(one, part) == getattr(other, part) for part in parts)
 
 
 def _is_encrypted(answer: AccountAnswer, encryption: Encryption) -> bool:
@@ -629,7 +625,3 @@ def _is_encrypted(answer: AccountAnswer, encryption: Encryption) -> bool:
 
 def _progress(phase: Phase, done: int, total: int, now: WorkerProgress) -> Progress:
     return Progress(phase=phase, done=done, total=max(done, total), errors=now.failed)
-
-
-def _is_anonymous(workload: Workload) -> bool:
-    return isinstance(workload.signed, Signing) and workload.signed.auth == "none"

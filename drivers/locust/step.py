@@ -43,21 +43,18 @@ from weighbridge.suites.operations import ListingOptions
 
 def endpoint_notes(endpoints: Sequence[EndpointTally]) -> tuple[str, ...]:
     """A sentence for each endpoint that was left out, or at which requests failed."""
-    return tuple(_note(one) for one in endpoints if one.failed or one.left_out)
-
-
-def _note(one: EndpointTally) -> str:
-    failed = (
-        f"{one.failed} of {one.count + one.failed} requests to it failed ({one.words})"
-        if one.failed
-        else "it got no request in the window"
-    )
-    if one.left_out:
-        return (
-            f"endpoint {one.name} was left out after failed connections in a row, and its workers "
-            f"went on with the others: {failed}"
-        )
-    return f"endpoint {one.name}: {failed}"
+    notes = []
+    for one in endpoints:
+        share = f"{one.failed} of {one.count + one.failed} requests to it failed ({one.words})"
+        failed = share if one.failed else "it got no request in the window"
+        if one.left_out:
+            notes.append(
+                f"endpoint {one.name} was left out after failed connections in a row, and its "
+                f"workers went on with the others: {failed}"
+            )
+        elif one.failed:
+            notes.append(f"endpoint {one.name}: {failed}")
+    return tuple(notes)
 
 
 # Windows of several worker groups merged: counts are added, exact minima and maxima are kept,

@@ -130,9 +130,8 @@ class NativeWorkerGroup:
     def progress(self) -> WorkerProgress:
         progress = {**json.loads(self._engine.progress()), "started": self._engine.started()}
         if said := progress["last_error"]:
-            said = redacted(
-                said, self._account.secrets
-            )  # the engine's own search is for plain ones
+            # The engine's own search is for plain ones.
+            said = redacted(said, self._account.secrets)
             status, mark, body = said.partition("<")  # of an answer in XML
             progress["last_error"] = status + plain_xml.error_words((mark + body).encode())
         return WorkerProgress.model_validate(progress)

@@ -14,6 +14,7 @@ import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -451,7 +452,8 @@ class _Look:
             for one in known.values()
             if one.keeps_objects or (one.may_keep_objects and one is not mine)
         ]
-        kept = {one.pool_name: kept_by(one, self._profile) for one in (mine, *stores)}
+        profile = partial(self.given.ceph, "osd", "erasure-code-profile", "get")
+        kept = {one.pool_name: kept_by(one, profile) for one in (mine, *stores)}
         own = kept[mine.pool_name]
         remarks = (mine.remark, fewer(mine, stores), unclean(self.given.ceph("status")))
         return here.model_copy(
@@ -464,9 +466,6 @@ class _Look:
                 "remark": "; ".join(words for words in remarks if words),
             }
         )
-
-    def _profile(self, name: str) -> CommandOutput:
-        return self.given.ceph("osd", "erasure-code-profile", "get", name)
 
     def _probe(self) -> None:
         rados = self.given.place.rados
@@ -553,7 +552,10 @@ def _newest(given: GivenPool, names: Sequence[str]) -> datetime:
     """When the newest was written; an unreadable time counts as now: its age deletes nothing."""
     last = last_written(names)
     every = -(-len(last) // _LOOKED_AT) or 1
-    return max((_time(given, name) for name in last[::every]), default=datetime.now(UTC))
+    # 14.2 prints local time without a zone.
+    stat = ("env", "TZ=UTC", *given.place.rados, "stat")
+    times = [mtime_of(given.ask(*stat, name)) for name in last[::every]]
+    return max(times, default=datetime.now(UTC))
 
 
 def last_written(names: Sequence[str]) -> list[str]:
@@ -567,11 +569,6 @@ def last_written(names: Sequence[str]) -> list[str]:
             whose, number = (found[1], int(found[2])) if found else (name, 0)
             last[whose] = max(last.get(whose, (-1, "")), (number, name))
     return [name for _, name in last.values()]
-
-
-def _time(given: GivenPool, name: str) -> datetime:
-    # 14.2 prints local time without a zone.
-    return mtime_of(given.ask("env", "TZ=UTC", *given.place.rados, "stat", name))
 
 
 def mtime_of(answer: CommandOutput) -> datetime:

@@ -68,7 +68,11 @@ def expected_after(
 
 
 def _expected(history: list[Operation], before_s: float) -> Expected:
-    settled = [at for at, one in enumerate(history) if _settled(one, before_s)]
+    settled = [
+        at
+        for at, one in enumerate(history)
+        if one.acknowledged and one.answered_s is not None and one.answered_s < before_s
+    ]
     last = settled[-1] if settled else None
     # What failed, or was never answered, may be carried out at any time.
     possible = [
@@ -95,10 +99,6 @@ def _expected(history: list[Operation], before_s: float) -> Expected:
         older=older,
         in_flight=any(one.answered_s is None or one.answered_s >= before_s for one in history),
     )
-
-
-def _settled(one: Operation, before_s: float) -> bool:
-    return one.acknowledged and one.answered_s is not None and one.answered_s < before_s
 
 
 _WORDS: Final = 300

@@ -2,14 +2,14 @@
 
 Arguments: Apache's address and port, the CA file if it speaks TLS ("" if not), the name of the
 virtual host for its status, and where there is one the responder's address and port; or `once` in
-their place. Prints a line of JSON at once and
-then every second until stdin closes: an object of numbers by name. A second in which one of them
-does not answer has no line; stderr gives the reason. With `once` it prints the fields of
-server-status as one object.
+their place. Prints a line of JSON at once and then every second until stdin closes: an object of
+numbers by name. A second in which one of them does not answer has no line; stderr gives the reason.
+With `once` it prints the fields of server-status as one object.
 """
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import socket
@@ -44,24 +44,18 @@ STATES = {
 
 def status(address: str, port: int, authority: str, name: str) -> dict[str, str]:
     """The fields of server-status. Raises OSError, HTTPException or ValueError."""
-    connection = (
-        http.client.HTTPSConnection(
-            address,
-            port,
-            timeout=ANSWER_WITHIN_S,
-            context=ssl.create_default_context(cafile=authority),
+    connection = http.client.HTTPConnection(address, port, timeout=ANSWER_WITHIN_S)
+    if authority:
+        tls = ssl.create_default_context(cafile=authority)
+        connection = http.client.HTTPSConnection(
+            address, port, timeout=ANSWER_WITHIN_S, context=tls
         )
-        if authority
-        else http.client.HTTPConnection(address, port, timeout=ANSWER_WITHIN_S)
-    )
-    try:
+    with contextlib.closing(connection):
         connection.request(
             "GET", "/server-status?auto", headers={"Host": name, "Connection": "close"}
         )
         answer = connection.getresponse()
         text = answer.read().decode(errors="replace")
-    finally:
-        connection.close()
     if answer.status != http.client.OK:
         raise ValueError(f"server-status returned {answer.status}")
     return dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)

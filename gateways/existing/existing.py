@@ -339,9 +339,8 @@ class Existing(Gateway):
         if failed.skewed or limited or failed.status not in _REFUSALS:
             return ""
         swift = self.settings.swift
-        refused = failed.api == "swift" and failed.status == HTTPStatus.UNAUTHORIZED
-        has_token = swift is not None and swift.token_env is None and failed.operation != "auth"
-        if refused and has_token:
+        logged_in = swift is not None and swift.token_env is None and failed.operation != "auth"
+        if logged_in and (failed.api, failed.status) == ("swift", HTTPStatus.UNAUTHORIZED):
             return "The login is right: that store asks another service, or none, about its tokens."
         part = self.settings.s3 if failed.api == "s3" else swift
         assert part is not None  # noqa: S101 - the endpoint was made from it

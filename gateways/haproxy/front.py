@@ -302,14 +302,9 @@ class Haproxy(Front):
         """What the settings say, or the layout's own lines that begin with these words instead:
         which of them HAProxy heeds is its own affair.
         """
-        own = [
-            line
-            for lines in self.settings.options.values()
-            for line in lines
-            if f"{' '.join(_words(line)).removeprefix('no ')} ".startswith(
-                tuple(f"{begin} " for begin in begins)
-            )
-        ]
+        heads = tuple(f"{begin} " for begin in begins)
+        lines = [line for lines in self.settings.options.values() for line in lines]
+        own = [x for x in lines if f"{' '.join(_words(x)).removeprefix('no ')} ".startswith(heads)]
         return f"as the options say ({'; '.join(own)})" if own else otherwise
 
     def _check(self) -> str:
@@ -319,9 +314,8 @@ class Haproxy(Front):
         return f"{asked} every {self.settings.health_interval:g} s"
 
     def _retries(self) -> str:
-        of_requests = self._said("", "retry-on")
-        more = of_requests and f", and of requests {of_requests}"
-        return f"{self._said(str(self.settings.retries), 'retries')} retries to connect{more}"
+        count, again = self._said(f"{self.settings.retries}", "retries"), self._said("", "retry-on")
+        return f"{count} retries to connect" + f", and of requests {again}" * bool(again)
 
     def _timeout(self, name: str) -> str:
         wait_s = getattr(self.settings.timeouts, name)

@@ -55,10 +55,6 @@ _NOISY = (
 )
 
 
-def _network(text: str) -> str:
-    return str(ip_network(text))
-
-
 class Gc(Record):
     """RGW's garbage collection, which deletes the data of deleted objects later."""
 
@@ -205,7 +201,9 @@ class OsdSettings(Record):
     """Memory that an OSD sizes its caches for; all daemons of a host must fit its memory limit.
     Unless given, the OSDs of a host share 60 % of its memory, each with this at least.
     """
-    cluster_network: Annotated[str, AfterValidator(_network)] | None = None
+    cluster_network: Annotated[str, AfterValidator(lambda text: str(ip_network(text)))] | None = (
+        None
+    )
     """The network of their copies and heartbeats, such as 10.2.0.0/24, in which each OSD host needs
     an address; None: as all else, that of the hosts' `address`.
     """
@@ -370,10 +368,6 @@ MON_IDS = ascii_lowercase
 """Names of mons, and of the mgr beside each, in order."""
 
 
-def _listed(value: object) -> object:
-    return (value,) if isinstance(value, str) else value
-
-
 @with_fronts("rgw")
 class RgwPlacement(FrontedPlacement):
     """Which daemon runs on which host.
@@ -381,7 +375,11 @@ class RgwPlacement(FrontedPlacement):
     A front, if any, is before all radosgw.
     """
 
-    mon: Annotated[HostNames, BeforeValidator(_listed), Field(max_length=len(MON_IDS))]
+    mon: Annotated[
+        HostNames,
+        BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
+        Field(max_length=len(MON_IDS)),
+    ]
     """One host or several, each with a mon and a mgr. More than half of the mons must be up: use an
     odd number, since one more tolerates no more failures.
     """

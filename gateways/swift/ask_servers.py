@@ -26,16 +26,12 @@ _PAUSE_S = 0.05
 
 def answers(address: str, port: int, authority: str) -> bool:
     """Whether a request is answered, and not with 5xx."""
-    connection = (
-        http.client.HTTPSConnection(
-            address,
-            port,
-            timeout=_ANSWER_WITHIN_S,
-            context=ssl.create_default_context(cafile=authority),
+    connection = http.client.HTTPConnection(address, port, timeout=_ANSWER_WITHIN_S)
+    if authority:
+        tls = ssl.create_default_context(cafile=authority)
+        connection = http.client.HTTPSConnection(
+            address, port, timeout=_ANSWER_WITHIN_S, context=tls
         )
-        if authority
-        else http.client.HTTPConnection(address, port, timeout=_ANSWER_WITHIN_S)
-    )
     with contextlib.closing(connection):
         try:
             connection.request("GET", PATH)

@@ -253,16 +253,14 @@ class ModelDisks:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(0)
 
-    def _tail(self) -> str:
-        return "; ".join(last_lines(self._log, 5)) or f"{self._log} is empty"
-
     def _ask(self, order: Mapping[str, object], expected: str) -> Any:
         with self._lock:
             try:
                 self._lines.send(json.dumps(order), ANSWER_S)
                 line = self._lines.next(ANSWER_S)
             except NoLine as error:
-                raise TargetError(f"vdisk {error}: {self._tail()}") from None
+                tail = "; ".join(last_lines(self._log, 5)) or f"{self._log} is empty"
+                raise TargetError(f"vdisk {error}: {tail}") from None
         answer = json_value("vdisk", line, TargetError)
         if expected not in answer:
             raise TargetError(f"vdisk: {answer.get('error', answer)}")

@@ -42,10 +42,6 @@ pub struct Figures {
     pub per_s: f64,
     /// The mean time of a request.
     pub mean_s: f64,
-    /// The median.
-    pub median_s: f64,
-    /// The 99th percentile.
-    pub p99_s: f64,
     /// The mean time of a flush; none were asked for: 0.
     pub flush_s: f64,
 }
@@ -108,16 +104,9 @@ pub fn simulate(model: &Model, size: u64, load: &Load) -> Result<Figures, String
         let sum: Nanos = times.iter().sum();
         seconds(sum) / times.len().max(1) as f64
     };
-    took.sort_unstable();
-    let at = |share: f64| {
-        let last = took.len().saturating_sub(1);
-        took.get((last as f64 * share).round() as usize).copied().map_or(0.0, seconds)
-    };
     Ok(Figures {
         per_s: took.len() as f64 / load.seconds,
         mean_s: mean(&took),
-        median_s: at(0.5),
-        p99_s: at(0.99),
         flush_s: mean(&flushes),
     })
 }
