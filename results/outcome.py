@@ -369,7 +369,8 @@ def _history_cells(history: History) -> Grid:
                 UNKNOWN if last is None else _last(last.points[-1]),
                 _change(changes.get((place, metric))),
             ]
-        doubts = [_in_doubt(one.points[-1]) for one in newest.values()]
+        points = [one.points[-1] for one in newest.values()]
+        doubts = [f"not comparable: {one.why}" if one.why else one.notes for one in points]
         lines.append([*cells, "; ".join(filter(None, dict.fromkeys(doubts)))])
     texts = ("suite", "requests", "layout", "change")
     numbers = [place for place, title in enumerate(head) if title not in texts]
@@ -388,7 +389,3 @@ def _change(change: RunChange | None) -> str:
         return ""
     words = show_percent(change.ratio)
     return f"{f'({words})' if change.doubts else words} {change.begun:%Y-%m-%d}"
-
-
-def _in_doubt(point: HistoryPoint) -> str:
-    return f"not comparable: {point.why}" if point.why else point.notes

@@ -305,19 +305,24 @@ def _down_s(when: Times, telemetry: Telemetry) -> float | None:
 def _traffic(
     watched: Sequence[tuple[Times, Telemetry]],
 ) -> tuple[float | None, float | None, float | None]:
-    """Means over the repeats that were watched."""
+    """Means over the repeats that were watched, of samples that lie whole in their part."""
     rates: tuple[list[float | None], ...] = ([], [], [])
     for when, telemetry in watched:
         measured = [each for each in telemetry.hosts if each.phase == "measure"]
         end_s = max((each.at_s for each in measured), default=0.0)
         moments = (0.0, when.fault_s, end_s if when.back_s is None else when.back_s, end_s)
         for of_span, (from_s, to_s) in zip(rates, pairwise(moments), strict=True):
-            sent = sum(
-                each.sent_bytes or 0
+            whole = [
+                each
                 for each in measured
                 if each.tier in STORING and each.at_s - each.span_s >= from_s and each.at_s <= to_s
-            )
-            of_span.append(None if to_s - from_s < 1 else sent / 1e6 / (to_s - from_s))
+            ]
+            if to_s - from_s < 1 or not whole:
+                of_span.append(None)
+                continue
+            begin_s = min(each.at_s - each.span_s for each in whole)
+            watched_s = max(each.at_s for each in whole) - begin_s
+            of_span.append(sum(each.sent_bytes or 0 for each in whole) / 1e6 / watched_s)
     before, away, back = map(_known_mean, rates)
     return before, away, back
 

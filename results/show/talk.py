@@ -212,9 +212,6 @@ class _Talk:
         at = f"at most {show_figure(rate)} op/s, at {counted(workers, 'worker')}"
         return f"{about}: {at if rate else 'nothing that can be compared'}"
 
-    def _caveat(self, kind: Kind) -> str:
-        return caveats([self.leads[kind]]) if kind in self.leads else ""
-
     def _workload(self, kind: Kind) -> Slide:
         """Throughput and p90 by workers; without any figure, why."""
         rows, pairs = self.of(kind), self.pairs.get(kind, [])
@@ -231,7 +228,7 @@ class _Talk:
         feet += [power_brief(power)] if power else []
         return Slide(
             title=with_losses(self._title(kind), power),
-            caveat=self._caveat(kind),
+            caveat=caveats([self.leads[kind]]) if kind in self.leads else "",
             charts=tuple(chart for chart in charts if chart is not None),
             lines=() if charts[0] else tuple(f"{row.layout}: {_why_not(row)}." for row in rows),
             foot=f"{'; '.join(feet)}.",

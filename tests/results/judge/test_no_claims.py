@@ -222,7 +222,7 @@ def test_what_stores_send_counts_where_all_of_its_second_lies(tmp_path: Path) ->
     (kind,) = outages(open_run(store.folder)).kinds
     storing = sum(one.tier == "storage" for one in telemetry.head.hosts)
     sent = [present(mean) / storing for mean in kind.rows[0].traffic_mb_s]
-    assert sent == pytest.approx([20, 2, 30], rel=0.1)
+    assert sent == pytest.approx([20, 2, 30])
 
 
 def test_layouts_are_compared_by_their_stalls_and_nothing_else(run: RunStore) -> None:
