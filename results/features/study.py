@@ -538,6 +538,7 @@ def _study_finding(maps: Sequence[Recap]) -> str:
         why = ", ".join(dict.fromkeys(doubt.what for one in effects for doubt in one.doubts))
         return f"What was measured in {pairs} by {repeats} is provisional: {why}"
     changed = f"{verdicts['better']} became faster and {verdicts['worse']} slower"
+    changed += f", {verdicts['too small to matter']} changed too little to matter"
     return f"Of {len(ratios)} comparisons {changed}; of the others nothing can be claimed"
 
 

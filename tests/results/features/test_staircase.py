@@ -146,7 +146,6 @@ def only(
     return stair
 
 
-BELOW = {"disk": (300, None), "network": (1000, None)}
 HAPROXY: dict[str, Any] = {"layout": "rgw-haproxy"}
 RADOS: dict[str, Any] = {"api": "rados", "driver": "rados"}
 SERVERS = "object-server"

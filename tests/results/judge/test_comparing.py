@@ -10,6 +10,7 @@ import pytest
 
 from compared_rows import FIVE, GRAVE, MILD, WIDE, cell, row, times
 from made_rows import altered, changed, made_point, made_points, present
+from weighbridge.results.features.conclusions import judged_pairs
 from weighbridge.results.figures.doubt import Doubt, PairDoubt
 from weighbridge.results.figures.metrics import METRICS
 from weighbridge.results.figures.reading import MetricFigure
@@ -438,11 +439,13 @@ def two_layouts(*cells: Sides) -> list[Row]:
 def test_comparing_within_blocks_is_students_paired_test(stats: Any) -> None:
     one, other = [110.0, 95.0, 130.0, 120.0, 100.0], [100.0, 90.0, 115.0, 118.0, 93.0]
     theirs = stats.ttest_rel(np.log(one), np.log(other))
-    found = cell(compare(two_layouts((other, one))), workers=1)
-    assert (found.p, present(found.tested).freedom) == (pytest.approx(theirs.pvalue), 4.0)
-    ratio, (low, high) = present(found.ratio), theirs.confidence_interval(0.95)
-    assert ratio.repeats == 5
-    assert (ratio.low, ratio.high) == (pytest.approx(math.exp(low)), pytest.approx(math.exp(high)))
+    before, after = rows = two_layouts((other, one))
+    (pair,) = judged_pairs([("throughput", before, after)], rows, Bounds())
+    for effect in (cell(compare(rows), workers=1), pair):
+        assert (effect.p, present(effect.tested).freedom) == (pytest.approx(theirs.pvalue), 4.0)
+        ratio, ends = present(effect.ratio), np.exp(theirs.confidence_interval(0.95))
+        assert ratio.repeats == 5
+        assert (ratio.low, ratio.high) == pytest.approx(tuple(ends))
 
 
 @pytest.mark.parametrize(
