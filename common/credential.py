@@ -64,10 +64,10 @@ def redacted(text: str, secrets: Iterable[str]) -> str:
     """The text without the secrets, also as Python, C, JSON, XML, HTML, a URL, base64 or a hex dump
     write them, and twice: a proxy may escape what a store has escaped.
     """
-    found = set(filter(None, secrets))
+    texts = set(filter(None, secrets))
     # A server may take bytes of UTF-8 for letters of Latin-1.
-    found |= {secret.encode(errors="replace").decode("latin-1") for secret in found}
-    for secret in sorted(found, key=len, reverse=True):
+    texts |= {secret.encode(errors="replace").decode("latin-1") for secret in texts}
+    for secret in sorted(texts, key=len, reverse=True):
         text = _where(secret).sub(HIDDEN, text)
     return text
 

@@ -117,11 +117,11 @@ def exchanging(endpoint: Mapping[str, Any], bucket: str) -> Iterator[Exchange]:
         nonlocal elsewhere
         same = (place.scheme, place.netloc) == (given.scheme, given.netloc)
         elsewhere = "" if same else f"{_origin(endpoint)} {place.geturl()}: "
-        made = Wire(place.scheme, host + place.netloc, endpoint.get("ca_file"))
-        stack.callback(made.close)
+        opened = Wire(place.scheme, host + place.netloc, endpoint.get("ca_file"))
+        stack.callback(opened.close)
         with answered("connect"):
-            made.connect()
-        return made
+            opened.connect()
+        return opened
 
     with contextlib.ExitStack() as stack:
         try:

@@ -442,10 +442,8 @@ def test_an_output_that_is_full_or_not_read_has_its_own_exit_code(
     "module",
     [
         *("weighbridge.command", "click", "pydantic"),
-        *(
-            pytest.param(one, marks=pytest.mark.test_all)
-            for one in ("weighbridge.cli.compare", "rich.live")
-        ),
+        pytest.param("weighbridge.cli.compare", marks=pytest.mark.test_all),
+        pytest.param("rich.live", marks=pytest.mark.test_all),
     ],
 )
 def test_an_interrupt_in_the_middle_of_imports_ends_the_command_without_a_traceback(
