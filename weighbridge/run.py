@@ -36,6 +36,7 @@ from weighbridge.live_page import watching
 from weighbridge.results import derive
 from weighbridge.results.derivation import Derived
 from weighbridge.results.features.open_run import open_run
+from weighbridge.results.numbers import counted
 from weighbridge.results.run.profile import Chosen
 from weighbridge.results.run.reading import StoreError
 from weighbridge.results.run.resolved import Sheet, State
@@ -180,21 +181,28 @@ def run(
 
 
 def resume(
-    folder: Path, doing: Doing, *, despite: Collection[str] = (), budget_s: float | None = None
+    folder: Path,
+    doing: Doing,
+    *,
+    despite: Collection[str] = (),
+    budget_s: float | None = None,
+    repair: bool = False,
 ) -> Ran:
     """Resume a run at the first missing step and derive its report.
 
     `despite` names facts that may have changed since it began; `budget_s` is the time for the rest,
-    instead of the run's own. Raises UsageError before anything is started if it cannot be resumed;
-    else as `run`.
+    instead of the run's own; `repair`: what other programs spoilt is missing, too. Raises
+    UsageError before anything is started if it cannot be resumed; else as `run`.
     """
     RunStore.open(folder)  # leave no lock in a folder that is not a run's
     with interruptible(), lock_run_folder(folder) as holders, ExitStack() as stack:
         left = resumption.load_run(folder)
-        if budget_s is not None and left.done:
+        if repair:
+            left = left.with_repairs()
+        elif budget_s is not None and left.done:
             left = left.with_further(budget_s)
         store, plan = left.store, left.plan
-        nothing = _nothing_to_do(left, budget_s)
+        nothing = "" if repair else _nothing_to_do(left, budget_s)
         if nothing:
             doing.say(f"{folder}: {nothing}")
             return Ran.of(store, plan, measured=False)
@@ -212,11 +220,12 @@ def resume(
             refuse_ending_keys(left.planned, min(needed_s, budget_s or needed_s))
             _checked(plan, left.planned, doing)
         state, error = store.manifest.state, store.manifest.error
+        spoilt = f", {len(left.again)} were disturbed and are measured again" if left.again else ""
         was = "killed" if state == "running" else f"{state}: {error}" if error else state
         store.event(
             RESUMED,
-            f"{len(left.complete)} of {plan.steps} steps are complete; the run was {was}; now "
-            f"process {os.getpid()}",
+            f"{len(left.complete)} of {plan.steps} steps are complete{spoilt}; the run was {was}; "
+            f"now process {os.getpid()}",
         )
         for one in accepted:
             store.event("unlike", f"resumed although {one}")
@@ -314,6 +323,7 @@ def _conduct(
 ) -> None:
     """Measure what a run lacks; the folder records how that ended."""
     store, plan = left.store, left.plan
+    first = len(store.steps())
     estimate = TimeEstimate.of(plan, left.complete - left.searching)
     growing = _GrowingPlan(plan)
     try:
@@ -352,6 +362,7 @@ def _conduct(
                 else None,
                 further=further,
                 grown=growing.grown,
+                again=left.again,
             ).run()
         store.event("ended", "done")
         store.set_state("done")
@@ -373,6 +384,12 @@ def _conduct(
     lost = sum(step.measurement is None for step in latest.values())
     spoilt = sum(step.spoilt for step in latest.values())
     failures = []
+    if left.again:
+        calmer = sum(latest[key].order >= first for key in left.again)
+        doing.say(
+            f"{counted(len(left.again), 'window')} measured again; {calmer} of these measurements "
+            "were disturbed less, and count now"
+        )
     if lost:
         failures.append(f"{'1 step was' if lost == 1 else f'{lost} steps were'} not measured")
     if spoilt:

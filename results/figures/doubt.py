@@ -98,16 +98,21 @@ def doubt_text(one: Doubt) -> str:
     return f"{one.grade}{touched}: {one.what}: {one.words}"
 
 
+def spoilt(share: float | None) -> bool:
+    """Whether other programs spoilt a window in which they used this share of a machine's CPUs."""
+    return share is not None and share >= BUSY_GRAVE
+
+
 def beside(shares: Sequence[float | None]) -> Iterator[Doubt]:
     """Doubts from the share of CPUs that others used in each repeat (None: unknown): the median
     decides on a grave one; a repeat at BUSY_GRAVE is enough for a mild one.
     """
     known = [share for share in shares if share is not None]
     middle = median(known) if known else 0.0
-    often = sum(share >= BUSY_GRAVE for share in known)
+    often = sum(map(spoilt, known))
     if middle >= BUSY_MILD or often:
         used, repeats = f"{show_share(middle)} of this machine’s CPUs", ""
-        grade: Grade = "grave" if middle >= BUSY_GRAVE else "mild"
+        grade: Grade = "grave" if spoilt(middle) else "mild"
         if often and grade == "mild":
             used = f"up to {show_share(max(known))} of this machine’s CPUs"
             repeats = f" in {often} of {len(shares)} repeats"

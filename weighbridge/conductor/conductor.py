@@ -20,7 +20,7 @@ from weighbridge.conductor.passes import asked_of_hosts, wants_tools
 from weighbridge.conductor.plan import Plan, Visit
 from weighbridge.conductor.profiling import Profiler
 from weighbridge.conductor.quiet import QuietMachine
-from weighbridge.conductor.step_runner import Display, StepRunner
+from weighbridge.conductor.step_runner import NOTHING_SPOILT, Display, StepRunner
 from weighbridge.conductor.telemetry import Watch
 from weighbridge.conductor.time_estimate import TimeAllowance, TimeEstimate, show_duration, units
 from weighbridge.drivers.rados import RadosCluster, osd_figures
@@ -200,7 +200,8 @@ class Conductor:
 
     `settings` are drivers' own; `attest`: measure the hosts, too; `allowance` is the time the run
     may take; `quiet` waits before each deployment for the machine to be quiet; `further` is the
-    time for blocks beyond the plan, and `grown` is called with a plan that has one more.
+    time for blocks beyond the plan, and `grown` is called with a plan that has one more; `again`
+    are steps to measure again, as of a StepRunner.
     """
 
     def __init__(
@@ -219,6 +220,7 @@ class Conductor:
         quiet: QuietMachine | None = None,
         further: TimeAllowance | None = None,
         grown: Callable[[Plan], None] = lambda _: None,
+        again: Mapping[StepKey, float] = NOTHING_SPOILT,
     ) -> None:
         self._plan = plan
         self._suite = plan.suite
@@ -233,7 +235,7 @@ class Conductor:
         self._grown = grown
         self._searches = read_searches(store, plan.suite, plan.find)
         self._runner = StepRunner(
-            plan.suite, store, display, profiler=profiler, written=self._written
+            plan.suite, store, display, profiler=profiler, written=self._written, again=again
         )
         self._complete = self._runner.complete
         self._estimate = TimeEstimate.of(plan, self._complete) if estimate is None else estimate
@@ -427,10 +429,17 @@ class Conductor:
             prefix=self._prefix,
             given_up=self._given_up,
             searches=self._searches,
+            spare_s=self._spare_s,
         )
         if all(map(passes.measure, self._plan.groups(visit.layout))):
             return False
         return any(key not in self._given_up for key in self._left(visit))
+
+    def _spare_s(self) -> float | None:
+        """Seconds that the rest of the plan leaves; None: the run has no bound."""
+        bounds = [one for one in (self._allowance, self._further) if one is not None]
+        left_s = min((one.left_s() for one in bounds), default=None)
+        return None if left_s is None else left_s - self._estimate.left_s()
 
     @contextmanager
     def _started(self, visit: Visit, nth: int) -> Iterator[Deployment]:
