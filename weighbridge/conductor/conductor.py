@@ -6,7 +6,8 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from weighbridge.common.errors import DriverError, TargetError
 from weighbridge.common.quantities import show_bytes
@@ -36,6 +37,7 @@ from weighbridge.results.run.store import RunStore
 from weighbridge.results.run.telemetry import Attested
 from weighbridge.results.run.trial import TuningStore
 from weighbridge.suites import Suite
+from weighbridge.topologies.ceilings import HostCeiling
 from weighbridge.topologies.deployment import Deployment, StateFolders, deploy
 from weighbridge.topologies.loader import Planned
 
@@ -87,6 +89,13 @@ class HostChecks:
         if visit.layout not in self._attested:
             return True
         return visit.layout in self._again and not self._enough(visit.layout)
+
+    def apart(self, visit: Visit, figures: Sequence[HostCeiling]) -> bool:
+        """Whether these figures of a visit's hosts would make its results not comparable."""
+        about: dict[str, Any] = {"layout": visit.layout, "repeat": visit.repeat}
+        found = [*self._store.attested(), *(Attested(**about, **dict(one)) for one in figures)]
+        doubts = [one for one in host_doubts(found) if visit.layout in one.layouts]
+        return any(one.doubt.grade == "grave" for one in doubts)
 
     def attested(self, visit: Visit, say: Say) -> None:
         """Note that a visit's hosts were attested and their figures kept; `say` if they differ."""
@@ -452,7 +461,14 @@ class Conductor:
         tools = wants_tools(self._suite, self._plan.passes[visit.layout])
         planned, say = self._planned[visit.layout], self._display.say
         with deploy(
-            planned, self._plan.hardware, self._place, say, logs=logs, attest=asked, tools=tools
+            planned,
+            self._plan.hardware,
+            self._place,
+            say,
+            logs=logs,
+            attest=asked,
+            apart=partial(self._hosts.apart, visit),
+            tools=tools,
         ) as deployment:
             does = (
                 "answers, verified" if planned.gateway.already_runs else "is running and verified"
