@@ -16,14 +16,7 @@ from typing import Annotated, Final, Protocol
 
 from pydantic import Field, PositiveInt, TypeAdapter, ValidationError
 
-from weighbridge.common.errors import (
-    DriverError,
-    InvalidMeasurement,
-    ServiceFailed,
-    TargetError,
-    UsageError,
-    WeighbridgeError,
-)
+from weighbridge.common.errors import DriverError, ServiceFailed, TargetError, WeighbridgeError
 from weighbridge.common.quantities import Count, show_bytes
 from weighbridge.common.record import Record
 from weighbridge.conductor.interruption import await_end
@@ -502,7 +495,7 @@ class StepRunner:
             return None
         try:
             telemetry = self._store.telemetry(key, time)
-        except (InvalidMeasurement, UsageError):
+        except WeighbridgeError:
             return None  # the report names the line
         return None if telemetry is None else step_use(telemetry, measurement.window_s).others
 

@@ -351,7 +351,7 @@ def _run_trials(
             display,
             doing.where,
             runner,
-            number=number,
+            next=number,
             attest=attest,
             settings=doing.settings,
         ) as deployment:
