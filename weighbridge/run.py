@@ -32,6 +32,7 @@ from weighbridge.conductor.step_runner import complete_steps
 from weighbridge.conductor.time_estimate import TimeAllowance, TimeEstimate, show_duration
 from weighbridge.display import display_for, sending
 from weighbridge.environment import patience_s, require
+from weighbridge.gateways.gateway import Say
 from weighbridge.live_page import watching
 from weighbridge.results import derive
 from weighbridge.results.derivation import Derived
@@ -41,7 +42,7 @@ from weighbridge.results.run.profile import Chosen
 from weighbridge.results.run.reading import StoreError
 from weighbridge.results.run.resolved import Sheet, State
 from weighbridge.results.run.step import Pass, StepResult
-from weighbridge.results.run.store import RunStore, lock_run_folder
+from weighbridge.results.run.store import Holder, RunStore, lock_run_folder
 from weighbridge.results.show.influx import InfluxServer
 from weighbridge.results.show.terminal import print_line
 from weighbridge.resumption import ResumableRun
@@ -159,15 +160,7 @@ def run(
         needed_s = TimeEstimate.of(plan).left_s()
         refuse_ending_keys(layouts, min(needed_s, plan.budget_s or needed_s))
         plan = _checked(plan, layouts, doing)
-        store = RunStore.create(
-            out,
-            plan_yaml=text,
-            plan=plan,
-            suite=plan.suite.name,
-            command=("weighbridge", *sys.argv[1:]),
-            weighbridge_version=version("weighbridge"),
-            sheets=[Sheet(title="machine", facts=facts_of_machine(plan.hardware))],
-        )
+        store = new_folder(out, plan, text)
         with lock_run_folder(store.folder):
             register(str(store.folder))
             _conduct(
@@ -207,42 +200,74 @@ def resume(
             doing.say(f"{folder}: {nothing}")
             return Ran.of(store, plan, measured=False)
         doing = doing.with_settings(chain(*plan.passes.values()), plan.hardware)
-        require(plan.hardware, doing.where)
-        stack.enter_context(alone(plan.hardware, doing.where))(str(folder))
         # For a run that was killed after its last step, only what it left running is removed.
         over = left.done and plan.suite.further is None
-        accepted = () if over else resumption.refuse_changed(left, doing.where, despite)
-        if plan.hardware.of.by_ssh:
-            resumption.remove_ssh_leftovers(holders, plan.hardware, doing.say)
-        resumption.remove_leftovers(holders, doing.where, doing.say, lab=plan.hardware.of.contained)
-        if not over:
+
+        def check() -> None:
             needed_s = TimeEstimate.of(plan, left.complete).left_s()
             refuse_ending_keys(left.planned, min(needed_s, budget_s or needed_s))
             _checked(plan, left.planned, doing)
-        state, error = store.manifest.state, store.manifest.error
+
         spoilt = f", {len(left.again)} were disturbed and are measured again" if left.again else ""
-        was = "killed" if state == "running" else f"{state}: {error}" if error else state
-        store.event(
-            RESUMED,
-            f"{len(left.complete)} of {plan.steps} steps are complete{spoilt}; the run was {was}; "
-            f"now process {os.getpid()}",
+        words = f"{len(left.complete)} of {plan.steps} steps are complete{spoilt}"
+        stack.enter_context(
+            take_over(left, holders, doing, despite, words, None if over else check)
         )
+        spent_s = 0.0 if budget_s is not None else resumption.spent_s(store)
+        within_s = None if plan.suite.further is None else plan.suite.further.within
+        given_s, within_s = (
+            one if budget_s is None else budget_s for one in (plan.budget_s, within_s)
+        )
+        allowance, further = (
+            None if one is None else TimeAllowance(one, spent_s=spent_s)
+            for one in (given_s, within_s)
+        )
+        _conduct(left, doing, allowance, further=further)
+    return Ran.of(store, plan)
+
+
+def new_folder(out: Path, plan: Plan, text: str) -> RunStore:
+    """A new run folder below `out`; `text` is the plan as it was given."""
+    return RunStore.create(
+        out,
+        plan_yaml=text,
+        plan=plan,
+        suite=plan.suite.name,
+        command=("weighbridge", *sys.argv[1:]),
+        weighbridge_version=version("weighbridge"),
+        sheets=[Sheet(title="machine", facts=facts_of_machine(plan.hardware))],
+    )
+
+
+@contextmanager
+def take_over(
+    left: ResumableRun,
+    holders: Collection[Holder],
+    doing: Doing,
+    despite: Collection[str],
+    words: str,
+    check: Callable[[], None] | None,
+) -> Iterator[None]:
+    """Be the process that goes on with a run, of which `words` say how far it is. Raises as
+    `resume` before the run's state is changed; without a `check`, nothing is to be measured.
+    """
+    hardware, store, where = left.plan.hardware, left.store, doing.where
+    require(hardware, where)
+    with alone(hardware, where) as register:
+        register(str(store.folder))
+        accepted = () if check is None else resumption.refuse_changed(left, where, despite)
+        if hardware.of.by_ssh:
+            resumption.remove_ssh_leftovers(holders, hardware, doing.say)
+        resumption.remove_leftovers(holders, where, doing.say, lab=hardware.of.contained)
+        if check is not None:
+            check()
+        state, error = store.manifest.state, store.manifest.error
+        was = "killed" if state == "running" else f"{state}: {error}" if error else state
+        store.event(RESUMED, f"{words}; the run was {was}; now process {os.getpid()}")
         for one in accepted:
             store.event("unlike", f"resumed although {one}")
-        spent_s = 0.0 if budget_s is not None else resumption.spent_s(store)
-        given_s = plan.budget_s if budget_s is None else budget_s
         store.set_state("running")
-        within_s = budget_s
-        if budget_s is None and plan.suite.further is not None:
-            within_s = plan.suite.further.within
-        further = None if within_s is None else TimeAllowance(within_s, spent_s=spent_s)
-        _conduct(
-            left,
-            doing,
-            None if given_s is None else TimeAllowance(given_s, spent_s=spent_s),
-            further=further,
-        )
-    return Ran.of(store, plan)
+        yield
 
 
 @contextmanager
@@ -326,7 +351,7 @@ def _conduct(
     first = len(store.steps())
     estimate = TimeEstimate.of(plan, left.complete - left.searching)
     growing = _GrowingPlan(plan)
-    try:
+    with recorded(store, doing.say, f"resume {store.folder}"):
         if begun is not None:
             begun(store)
         with (
@@ -364,12 +389,6 @@ def _conduct(
                 grown=growing.grown,
                 again=left.again,
             ).run()
-        store.event("ended", "done")
-        store.set_state("done")
-    except BaseException as error:
-        ended(store, "interrupted" if isinstance(error, Interrupted) else "failed", str(error))
-        doing.say(f"what was measured is kept; to resume: weighbridge resume {store.folder}")
-        raise
     latest = store.latest()
     if why:
         measured = complete_steps(latest.values())
@@ -401,9 +420,19 @@ def _conduct(
         doing.say(f"{', '.join(failures)}; to try again: weighbridge resume {store.folder}")
 
 
-def ended(store: RunStore, state: State, why: str) -> None:
-    """Record how a run ended, unless it cannot be written: the error that ended it comes first."""
-    with suppress(StoreError):
-        store.event("ended", f"{state}: {why}")
-    with suppress(StoreError):
-        store.set_state(state, error=why)
+@contextmanager
+def recorded(store: RunStore, say: Say, command: str) -> Iterator[None]:
+    """Record how a run ends in the block; `command` goes on with it after a failure."""
+    try:
+        yield
+        store.event("ended", "done")
+        store.set_state("done")
+    except BaseException as error:
+        state: State = "interrupted" if isinstance(error, Interrupted) else "failed"
+        # If that cannot be written: the error that ended the run comes first.
+        with suppress(StoreError):
+            store.event("ended", f"{state}: {error}")
+        with suppress(StoreError):
+            store.set_state(state, error=str(error))
+        say(f"what was measured is kept; to resume: weighbridge {command}")
+        raise
