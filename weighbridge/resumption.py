@@ -24,10 +24,7 @@ from weighbridge.conductor.facts import facts_of_machine
 from weighbridge.conductor.plan import Plan
 from weighbridge.conductor.step_runner import complete_steps
 from weighbridge.gateways.gateway import Say
-from weighbridge.results.features.open_run import open_run
 from weighbridge.results.features.rate_search import read_searches
-from weighbridge.results.figures.doubt import BUSY_GRAVE
-from weighbridge.results.numbers import show_share
 from weighbridge.results.run.reading import read_bounded
 from weighbridge.results.run.resolved import Manifest
 from weighbridge.results.run.step import StepKey
@@ -74,19 +71,6 @@ class ResumableRun:
             )
             and not self.plan.cuts_missing(self.store.folder)
         )
-
-    def with_repairs(self) -> ResumableRun:
-        """The same, with steps that other programs spoilt as steps to measure again. Raises
-        UsageError if there are none.
-        """
-        again = open_run(self.store.folder).spoilt
-        if not again:
-            raise UsageError(
-                f"{self.store.folder}: as far as is known, other programs used less than "
-                f"{show_share(BUSY_GRAVE)} of the machine's CPUs in every step that could be "
-                "measured again"
-            )
-        return replace(self, complete=self.complete - again.keys(), again=again)
 
     def with_further(self, within_s: float) -> ResumableRun:
         """The same, with further repeats in this time until every difference is clear."""

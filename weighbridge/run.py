@@ -37,7 +37,8 @@ from weighbridge.live_page import watching
 from weighbridge.results import derive
 from weighbridge.results.derivation import Derived
 from weighbridge.results.features.open_run import open_run
-from weighbridge.results.numbers import counted
+from weighbridge.results.figures.doubt import BUSY_GRAVE
+from weighbridge.results.numbers import counted, show_share
 from weighbridge.results.run.profile import Chosen
 from weighbridge.results.run.reading import StoreError
 from weighbridge.results.run.resolved import Sheet, State
@@ -151,13 +152,18 @@ def run(
     )
     allowance = None if plan.budget_s is None else TimeAllowance(plan.budget_s)
     further = None if plan.suite.further is None else TimeAllowance(plan.suite.further.within)
-    _refuse_endless(plan)
+    needed_s = TimeEstimate.of(plan).left_s()
+    if needed_s > MOST_DAYS * 86400:
+        raise UsageError(
+            f"the run would take an estimated {needed_s / 86400:,.0f} days; the limit is "
+            f"{MOST_DAYS}",
+            advice="Ask for fewer or smaller objects, shorter windows, or fewer repeats.",
+        )
     doing = doing.with_settings(chain(*plan.passes.values()), plan.hardware)
     require(plan.hardware, doing.where)
     with interruptible(), alone(plan.hardware, doing.where) as register:
         # Before the run's folder is made: otherwise faults of the last layout would be found only
         # after the first is measured.
-        needed_s = TimeEstimate.of(plan).left_s()
         refuse_ending_keys(layouts, min(needed_s, plan.budget_s or needed_s))
         plan = _checked(plan, layouts, doing)
         store = new_folder(out, plan, text)
@@ -191,7 +197,14 @@ def resume(
     with interruptible(), lock_run_folder(folder) as holders, ExitStack() as stack:
         left = resumption.load_run(folder)
         if repair:
-            left = left.with_repairs()
+            again = open_run(folder).spoilt
+            if not again:
+                raise UsageError(
+                    f"{folder}: no window that could be measured again is known to have been "
+                    f"disturbed: in each, other programs used less than {show_share(BUSY_GRAVE)} "
+                    "of the machine's CPUs"
+                )
+            left = replace(left, complete=left.complete - again.keys(), again=again)
         elif budget_s is not None and left.done:
             left = left.with_further(budget_s)
         store, plan = left.store, left.plan
@@ -293,15 +306,6 @@ def alone(hardware: Hardware, where: StateFolders) -> Iterator[Callable[[str], N
         running.release()
 
 
-def _refuse_endless(plan: Plan) -> None:
-    days = TimeEstimate.of(plan).left_s() / 86400
-    if days > MOST_DAYS:
-        raise UsageError(
-            f"the run would take an estimated {days:,.0f} days; the limit is {MOST_DAYS}",
-            advice="Ask for fewer or smaller objects, shorter windows, or fewer repeats.",
-        )
-
-
 def _nothing_to_do(left: ResumableRun, budget_s: float | None) -> str:
     """Why a run need not be resumed; empty if it must be."""
     if left.store.manifest.state == "done" and left.done:
@@ -324,18 +328,14 @@ def _checked(plan: Plan, layouts: Sequence[Planned], doing: Doing) -> Plan:
     return with_pools(plan, pools.found)
 
 
-class _GrowingPlan:
+@dataclass
+class _StepCount:
     """The number of steps to measure in all, as the plan is now: it may grow."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-
-    @property
-    def steps(self) -> int:
-        return self.plan.steps
+    steps: int
 
     def grown(self, plan: Plan) -> None:
-        self.plan = plan
+        self.steps = plan.steps
 
 
 def _conduct(
@@ -350,7 +350,7 @@ def _conduct(
     store, plan = left.store, left.plan
     first = len(store.steps())
     estimate = TimeEstimate.of(plan, left.complete - left.searching)
-    growing = _GrowingPlan(plan)
+    growing = _StepCount(plan.steps)
     with recorded(store, doing.say, f"resume {store.folder}"):
         if begun is not None:
             begun(store)

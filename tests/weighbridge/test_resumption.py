@@ -659,5 +659,5 @@ def test_repair_measures_what_is_still_disturbed_on_new_deployments_and_nothing_
     visits = [event.text for event in store.events() if event.kind == "visit"]
     assert len(visits) == 4
     assert RunStore.open(folder).manifest.state == "done"
-    with pytest.raises(UsageError, match="less than 25 % of the machine's CPUs in every step"):
+    with pytest.raises(UsageError, match="in each, other programs used less than 25 %"):
         resume(folder, where, repair=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import KW_ONLY, dataclass, field
@@ -31,6 +32,7 @@ from weighbridge.results.features.rate_search import judged, read_searches
 from weighbridge.results.judge.comparing import ALWAYS
 from weighbridge.results.judge.comparison import Comparison, Effect
 from weighbridge.results.judge.host_equality import MEDIAN_FROM, host_doubts, odd_layouts
+from weighbridge.results.numbers import counted
 from weighbridge.results.run.resolved import BUSY, UNEVEN, Sheet
 from weighbridge.results.run.step import StepKey, StepResult
 from weighbridge.results.run.store import RunStore
@@ -79,7 +81,6 @@ class HostChecks:
     def __init__(self, plan: Plan, store: RunStore, *, wanted: bool) -> None:
         self._plan, self._store, self._wanted = plan, store, wanted
         self._attested: set[str] = set()
-        self._again: set[str] = set()
 
     def due(self, visit: Visit) -> bool:
         """Whether the hosts of a visit are to be attested."""
@@ -88,7 +89,7 @@ class HostChecks:
             return False
         if visit.layout not in self._attested:
             return True
-        return visit.layout in self._again and not self._enough(visit.layout)
+        return visit.layout in self._odd()
 
     def apart(self, visit: Visit, figures: Sequence[HostCeiling]) -> bool:
         """Whether these figures of a visit's hosts would make its results not comparable."""
@@ -101,20 +102,20 @@ class HostChecks:
         """Note that a visit's hosts were attested and their figures kept; `say` if they differ."""
         self._attested.add(visit.layout)
         found = self._store.attested()
-        odd = odd_layouts(found)
-        self._again |= odd
         doubts = [one.doubt for one in host_doubts(found) if visit.layout in one.layouts]
         if not doubts:
             return
         # Blocks may follow that the plan did not have.
         last = visit.repeat + 1 == self._plan.suite.repeats and self._plan.suite.further is None
-        later = [] if last else [name for name in sorted(odd) if not self._enough(name)]
+        later = [] if last else self._odd()
         again = f"; to be attested again: {', '.join(later)}" if later else ""
         say(f"{doubts[0].what} so far: {doubts[0].words}{again}")
 
-    def _enough(self, layout: str) -> bool:
-        seen = {one.repeat for one in self._store.attested() if one.layout == layout}
-        return len(seen) >= MEDIAN_FROM
+    def _odd(self) -> list[str]:
+        """Layouts that seem to have other hosts, by fewer deployments than a median needs."""
+        found = self._store.attested()
+        seen = Counter(layout for layout, _ in {(one.layout, one.repeat) for one in found})
+        return [name for name in sorted(odd_layouts(found)) if seen[name] < MEDIAN_FROM]
 
 
 # Further blocks: whether a run goes on after all repeats of its suite to settle a difference.
@@ -130,54 +131,6 @@ class HostChecks:
 
 STRICT: Final = 0.001
 """The largest corrected p-value of a cell with which a run ends before its last look."""
-
-
-@dataclass(frozen=True)
-class NextBlock:
-    """The result of a look: the plan with another block, or None, and why."""
-
-    plan: Plan | None
-    why: str
-
-
-def next_block(
-    plan: Plan, store: RunStore, estimate: TimeEstimate, left_s: float
-) -> NextBlock | None:
-    """Whether another block follows a plan that is done, with `left_s` seconds left.
-
-    The plan with that block is then written to the run folder, and added to the estimate. None if
-    none may follow: the suite allows none, or nothing is compared.
-    """
-    grown = plan.grown()
-    if grown is None or len(plan.layouts) - len(plan.twins) < 2:
-        return None
-    repeat = grown.suite.repeats
-    estimate.add([unit for unit in units(grown) if unit.visit.repeat == repeat - 1])
-    needed_s = estimate.repeat_s(repeat - 1)
-    if needed_s > left_s:
-        estimate.drop(repeat - 1)
-        needed, left = show_duration(needed_s), show_duration(max(0.0, left_s))
-        return NextBlock(
-            None, f"no time for repeat {repeat}: it would take about {needed}, and {left} is left"
-        )
-    found = open_run(store.folder).comparison
-    if is_clear(found):
-        estimate.drop(repeat - 1)
-        return NextBlock(
-            None,
-            "every comparable difference of throughput and p90 is clear after "
-            f"{repeat - 1} repeats",
-        )
-    TuningStore(store.folder).replan(grown)
-    count = len(unclear(found))
-    cells = (
-        "1 cell of throughput and p90 is"
-        if count == 1
-        else f"{count} cells of throughput and p90 are"
-    )
-    return NextBlock(
-        grown, f"{cells} not clear after {repeat - 1} repeats: repeat {repeat} follows"
-    )
 
 
 def unclear(comparison: Comparison) -> tuple[Effect, ...]:
@@ -306,19 +259,40 @@ class Conductor:
                 self.store.event("failed", f"power cuts: {error}", layout=name)
 
     def _has_further_block(self) -> bool:
-        """Whether another block follows those of the plan, which then has it, too."""
-        if self.further is None:
+        """Whether another block follows those of the plan, which then has it, in its folder, too:
+        if the suite allows one, something is compared and not yet clear, and there is time.
+        """
+        grown = None if self.further is None else self.plan.grown()
+        if (
+            self.further is None
+            or grown is None
+            or len(self.plan.layouts) - len(self.plan.twins) < 2
+        ):
             return False
-        found = next_block(self.plan, self.store, self._estimate, self.further.left_s())
-        if found is None:
-            return False
-        self.store.event(FURTHER, found.why)
-        if found.plan is None:
-            return False
-        self.display.say(found.why)
-        self.plan = found.plan
-        self.grown(found.plan)
-        return True
+        repeat, estimate = grown.suite.repeats, self._estimate
+        estimate.add([unit for unit in units(grown) if unit.visit.repeat == repeat - 1])
+        needed_s, left_s = estimate.repeat_s(repeat - 1), self.further.left_s()
+        comparison = open_run(self.store.folder).comparison if needed_s <= left_s else None
+        after = f"clear after {repeat - 1} repeats"
+        if comparison is None:
+            needed, left = show_duration(needed_s), show_duration(max(0.0, left_s))
+            why = f"no time for repeat {repeat}: it would take about {needed}, and {left} is left"
+        elif is_clear(comparison):
+            why = f"every comparable difference of throughput and p90 is {after}"
+        else:
+            count = len(unclear(comparison))
+            cells = (
+                f"{counted(count, 'cell')} of throughput and p90 {'is' if count == 1 else 'are'}"
+            )
+            why = f"{cells} not {after}: repeat {repeat} follows"
+            TuningStore(self.store.folder).replan(grown)
+            self.display.say(why)
+            self.plan = grown
+            self.grown(grown)
+        self.store.event(FURTHER, why)
+        if self.plan is not grown:
+            estimate.drop(repeat - 1)
+        return self.plan is grown
 
     def _missing(self, visit: Visit) -> bool:
         return not self.plan.keys(visit) or bool(self._left(visit))

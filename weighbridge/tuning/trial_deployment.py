@@ -88,7 +88,10 @@ class TrialDeployment:
             return Switched("nothing")
         self.display.say(f"changing to {wanted.variant.name}")
         if scope == "buckets":
-            self._empty(deployment)
+            if self._driver is not None:
+                for workload in self._prepared.values():
+                    self.runner.clean(deployment, self._driver, workload)
+            self._prepared.clear()
         self._doubt = (*self._doubt, scope)
         done = deployment.change(wanted.planned, scope, self.display.say)
         self._variant, self._doubt = wanted.variant, ()
@@ -241,12 +244,6 @@ class TrialDeployment:
         if workload.name not in self._prepared:
             self.runner.prepare(deployment, driver, workload)
             self._prepared[workload.name] = workload
-
-    def _empty(self, deployment: Deployment) -> None:
-        if self._driver is not None:
-            for workload in self._prepared.values():
-                self.runner.clean(deployment, self._driver, workload)
-        self._prepared.clear()
 
     def _failed(
         self, deployment: Deployment, error: WeighbridgeError, left: Sequence[StepKey]
