@@ -10,11 +10,10 @@ from typing import Final
 
 from weighbridge.common.errors import installed
 from weighbridge.results.features.open_run import open_run
-from weighbridge.results.figures.doubt import BUSY_GRAVE
 from weighbridge.results.judge.host_equality import summary, unequal_shares
 from weighbridge.results.judge.reasons import Reason, Remedy, reasons, remedy
 from weighbridge.results.judge.run_data import RunData
-from weighbridge.results.numbers import counted, show_share
+from weighbridge.results.numbers import counted
 from weighbridge.results.run.reading import write_atomically
 from weighbridge.results.show.answer import Answer
 from weighbridge.results.show.feature import write_sections
@@ -70,10 +69,9 @@ class Derived:
         found = remedy(data.comparison, data.plan, data.manifest.command)
         if found is None or not data.spoilt:
             return found
-        used, many = show_share(BUSY_GRAVE), counted(len(data.spoilt), "window")
         return Remedy(
-            says=f"Other programs used {used} or more of this machine’s CPUs in {many}. To measure "
-            "what they spoilt again, once the machine is quieter",
+            says=f"Other programs disturbed {counted(len(data.spoilt), 'window')}. To measure what "
+            "they spoilt again, once the machine is quieter",
             command=shlex.join(("weighbridge", "resume", str(self.folder.parent), "--repair")),
         )
 
@@ -125,10 +123,6 @@ def _write_tables(data: RunData) -> Path:
     folder = data.store.make_derived()
     table = rows_table(data.rows, data.manifest.run_id, data.plan.twins)
     of_features = [each.of_runs([data]) for each in feature_tables()]
-    for filled in (
-        table,
-        EFFECTS.of_runs([data]),
-        *(each for each in of_features if each.lines),
-    ):
+    for filled in (table, EFFECTS.of_runs([data]), *(each for each in of_features if each.lines)):
         write_atomically(folder / filled.file, filled.csv)
     return folder / table.file

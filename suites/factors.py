@@ -71,11 +71,6 @@ ENCRYPTION_WORDS: Final[Mapping[Encryption, str]] = {
 """How objects are encrypted."""
 
 
-def encryption_label(encryption: Encryption) -> str:
-    """A short name of it, which is also part of a workload's."""
-    return "plain" if encryption == PLAIN else encryption
-
-
 def unfit_encryption(
     encryption: Encryption | SeveralEncryptions,
     signing: WorkloadSigning | SeveralSignings,
@@ -118,7 +113,7 @@ class Factor:
 
 
 SIGNING: Final = Factor("signing", UNSIGNED, signing_label)
-ENCRYPTION: Final = Factor("encryption", PLAIN, encryption_label)
+ENCRYPTION: Final = Factor("encryption", PLAIN, lambda way: "plain" if way == PLAIN else way)
 FACTORS: Final = (SIGNING, ENCRYPTION)
 
 

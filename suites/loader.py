@@ -44,9 +44,7 @@ class ShippedFiles:
 
 
 _SUITES = ShippedFiles(
-    "weighbridge.suites",
-    "suite",
-    "Give the path of a YAML file, or the name of a shipped suite.",
+    "weighbridge.suites", "suite", "Give the path of a YAML file, or the name of a shipped suite."
 )
 shipped = _SUITES.by_name
 find = _SUITES.find

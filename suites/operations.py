@@ -90,8 +90,7 @@ TRAITS: Final[dict[Operation, OperationTraits]] = {
     "write": OperationTraits("writes", _both("PUT"), moves_bodies=True, makes=True),
     "delete": OperationTraits("deletes", _both("DELETE"), deletes=True),
     "list": OperationTraits(
-        "listings",
-        {"s3": "GET ?list-type=2&max-keys=1000", "swift": "GET ?limit=1000"},
+        "listings", {"s3": "GET ?list-type=2&max-keys=1000", "swift": "GET ?limit=1000"}
     ),
     "head": OperationTraits("HEAD requests", _both("HEAD"), picks=True),
     "read-range": OperationTraits(
@@ -193,9 +192,7 @@ TRAITS: Final[dict[Operation, OperationTraits]] = {
         part_of="write-multipart",
     ),
     "list-page": OperationTraits(
-        "pages",
-        {"s3": "GET ?list-type=2&{page}", "swift": "GET ?{page}"},
-        part_of="list-all",
+        "pages", {"s3": "GET ?list-type=2&{page}", "swift": "GET ?{page}"}, part_of="list-all"
     ),
     "versions-page": OperationTraits(
         "pages of versions", _both("GET ?versions&{page}"), part_of="list-versions"

@@ -24,14 +24,7 @@ from weighbridge.common.record import Record
 from weighbridge.gateways.gateway import HostNeed, RootImage, Say
 from weighbridge.gateways.together import at_once
 from weighbridge.topologies import ceilings
-from weighbridge.topologies.ceilings import (
-    TIMEOUT_S,
-    DiskRequest,
-    HostCeiling,
-    ask,
-    limited,
-    serve,
-)
+from weighbridge.topologies.ceilings import TIMEOUT_S, DiskRequest, HostCeiling, ask, limited, serve
 from weighbridge.topologies.disk_models import DiskLoad, expected_per_s
 from weighbridge.topologies.hardware import Disk, Hardware
 from weighbridge.topologies.hosts import Hosts

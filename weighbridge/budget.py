@@ -153,7 +153,12 @@ def fit(
         shortest = _shortened(suite, 0.0)
         most = repeats_of(shortest)
         if most < 1:
-            raise _too_short(budget_s, beside_s + repeat_s(shortest), shorter=shortest != suite)
+            least = f" even with windows of {SHORTEST_WINDOW_S:g} s" if shortest != suite else ""
+            raise UsageError(
+                f"a budget of {show_duration(budget_s)} is too short for one repeat, which takes "
+                f"about {show_duration(beside_s + repeat_s(shortest))} in all{least}",
+                advice="Give more time, fewer layouts, or a suite with fewer steps.",
+            )
         if most >= REPEATS_FOR_A_CLAIM or repeats < 1:
             # Without any chance of a claim, the windows are as long as one repeat allows.
             repeats = REPEATS_FOR_A_CLAIM if most >= REPEATS_FOR_A_CLAIM else 1
@@ -169,15 +174,6 @@ def fit(
             for old, new in pairs
             if old.runtime != new.runtime
         ),
-    )
-
-
-def _too_short(budget_s: float, needed_s: float, *, shorter: bool) -> UsageError:
-    windows = f" even with windows of {SHORTEST_WINDOW_S:g} s" if shorter else ""
-    return UsageError(
-        f"a budget of {show_duration(budget_s)} is too short for one repeat, which takes about "
-        f"{show_duration(needed_s)} in all{windows}",
-        advice="Give more time, fewer layouts, or a suite with fewer steps.",
     )
 
 

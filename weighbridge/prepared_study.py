@@ -172,7 +172,14 @@ def prepare(
     _check_metrics(document, study)
     chosen = study.scales[scale]
     variants = _chosen(study, chosen, only)
-    hosts = _hardware(study, scale, hardware or chosen.hardware)
+    named = hardware or chosen.hardware
+    if named is None:
+        raise UsageError(
+            f"no hardware that ships is large enough for study {study.name} at scale {scale}",
+            advice="Use --hardware FILE with the hosts that its layouts name: weighbridge "
+            "topologies lists them.",
+        )
+    hosts = hardware_named(named)
     ends = {
         one.name: study.common + "".join(one.set for one in chosen.of_variant(one.name))
         for one in variants
@@ -235,16 +242,6 @@ def _chosen(study: Study, scale: StudyScale, only: Sequence[str]) -> tuple[Varia
         hints = ", ".join(f"no variant {name!r}{did_you_mean(name, known)}" for name in strange)
         raise UsageError(f"study {study.name}: {hints} at this scale")
     return tuple(variant for variant in here if not only or variant.name in only)
-
-
-def _hardware(study: Study, scale: ScaleName, name: str | None) -> Hardware:
-    if name is None:
-        raise UsageError(
-            f"no hardware that ships is large enough for study {study.name} at scale {scale}",
-            advice="Use --hardware FILE with the hosts that its layouts name: weighbridge "
-            "topologies lists them.",
-        )
-    return hardware_named(name)
 
 
 def _layouts(

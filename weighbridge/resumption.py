@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.metadata import version
 from itertools import pairwise
@@ -29,7 +29,6 @@ from weighbridge.results.run.reading import read_bounded
 from weighbridge.results.run.resolved import Manifest
 from weighbridge.results.run.step import StepKey
 from weighbridge.results.run.store import Holder, RunStore
-from weighbridge.suites import Further
 from weighbridge.topologies.deployment import StateFolders, deployment_owners
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.hosts import DeploymentOwner, remove_folder
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
     from weighbridge.topologies.lab.claim import ClaimedMachine
 
 ALL: Final = "all"
-MOST: Final = 100
-"""Further repeats that a resumed run may have."""
 KERNEL: Final = "sysctl kernel.osrelease"
 KINDS_OF: Final[Mapping[str, str]] = MappingProxyType({"sysctl": "sysctl", "package": "packages"})
 """Facts of the machine that are accepted together, by the first word of their names."""
@@ -71,12 +68,6 @@ class ResumableRun:
             )
             and not self.plan.cuts_missing(self.store.folder)
         )
-
-    def with_further(self, within_s: float) -> ResumableRun:
-        """The same, with further repeats in this time until every difference is clear."""
-        further = Further(blocks=MOST, within=float(within_s))
-        suite = self.plan.suite.model_copy(update={"further": further})
-        return replace(self, plan=self.plan.model_copy(update={"suite": suite}))
 
 
 class ChangedFact(Record):

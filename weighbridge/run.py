@@ -37,8 +37,7 @@ from weighbridge.live_page import watching
 from weighbridge.results import derive
 from weighbridge.results.derivation import Derived
 from weighbridge.results.features.open_run import open_run
-from weighbridge.results.figures.doubt import BUSY_GRAVE
-from weighbridge.results.numbers import counted, show_share
+from weighbridge.results.numbers import counted
 from weighbridge.results.run.profile import Chosen
 from weighbridge.results.run.reading import StoreError
 from weighbridge.results.run.resolved import Sheet, State
@@ -47,6 +46,7 @@ from weighbridge.results.run.store import Holder, RunStore, lock_run_folder
 from weighbridge.results.show.influx import InfluxServer
 from weighbridge.results.show.terminal import print_line
 from weighbridge.resumption import ResumableRun
+from weighbridge.suites import Further
 from weighbridge.topologies.deployment import StateFolders
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned
@@ -75,6 +75,8 @@ def refuse_ending_keys(layouts: Iterable[Planned], needed_s: float) -> None:
 
 LOOK_S: Final = 0.5
 """How long to check for a quiet machine before each deployment; a run has some 15."""
+MOST_FURTHER: Final = 100
+"""Further repeats that a resumed run may have."""
 MOST_DAYS: Final = 366
 """A run with a longer estimated time is refused."""
 
@@ -199,14 +201,13 @@ def resume(
         if repair:
             again = open_run(folder).spoilt
             if not again:
-                raise UsageError(
-                    f"{folder}: no window that could be measured again is known to have been "
-                    f"disturbed: in each, other programs used less than {show_share(BUSY_GRAVE)} "
-                    "of the machine's CPUs"
-                )
+                raise UsageError(f"{folder}: no window is known to have been disturbed")
             left = replace(left, complete=left.complete - again.keys(), again=again)
         elif budget_s is not None and left.done:
-            left = left.with_further(budget_s)
+            # Further repeats in this time, until every difference is clear.
+            longer = Further(blocks=MOST_FURTHER, within=float(budget_s))
+            suite = left.plan.suite.model_copy(update={"further": longer})
+            left = replace(left, plan=left.plan.model_copy(update={"suite": suite}))
         store, plan = left.store, left.plan
         nothing = "" if repair else _nothing_to_do(left, budget_s)
         if nothing:
@@ -227,14 +228,12 @@ def resume(
             take_over(left, holders, doing, despite, words, None if over else check)
         )
         spent_s = 0.0 if budget_s is not None else resumption.spent_s(store)
-        within_s = None if plan.suite.further is None else plan.suite.further.within
-        given_s, within_s = (
-            one if budget_s is None else budget_s for one in (plan.budget_s, within_s)
-        )
-        allowance, further = (
-            None if one is None else TimeAllowance(one, spent_s=spent_s)
-            for one in (given_s, within_s)
-        )
+        given_s = within_s = budget_s
+        if budget_s is None:
+            given_s = plan.budget_s
+            within_s = None if plan.suite.further is None else plan.suite.further.within
+        allowance = None if given_s is None else TimeAllowance(given_s, spent_s=spent_s)
+        further = None if within_s is None else TimeAllowance(within_s, spent_s=spent_s)
         _conduct(left, doing, allowance, further=further)
     return Ran.of(store, plan)
 
@@ -412,8 +411,7 @@ def _conduct(
     if lost:
         failures.append(f"{'1 step was' if lost == 1 else f'{lost} steps were'} not measured")
     if spoilt:
-        steps = "1 step" if spoilt == 1 else f"{spoilt} steps"
-        failures.append(f"in {steps} a part of the gateway failed")
+        failures.append(f"in {counted(spoilt, 'step')} a part of the gateway failed")
     if uncut := resumption.uncut(plan, store):
         failures.append(f"not all power cuts of {', '.join(uncut)} were made")
     if failures:

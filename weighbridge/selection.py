@@ -94,7 +94,16 @@ def endpoint_layouts(
     ends = [_Named("--s3", "s3", text) for text in line.s3]
     ends += [_Named("--swift", "swift", text) for text in line.swift]
     faults = [fault for one in ends if (fault := _unnamed(one))]
-    faults += _doubles(ends)
+    seen: set[tuple[str, str]] = set()
+    for one in ends:
+        if (one.api, one.name) in seen:
+            faults.append(
+                one.fault(
+                    f"{one.name!r} has a URL already: choose another name, or list several "
+                    "endpoints of one gateway in a layout file"
+                )
+            )
+        seen.add((one.api, one.name))
     named = [one for one in ends if not _unnamed(one)]
     names = list(dict.fromkeys(one.name for one in named if one.api == "s3"))
     profiles = _profiles(line, names, faults)
@@ -116,18 +125,6 @@ def _unnamed(one: _Named) -> Fault | None:
     if "=" not in one.text or not one.name or "/" in one.name:
         return one.fault("expected NAME=URL, such as a=https://store.example:8443")
     return None if one.url else one.fault("the URL is missing", of_url=True)
-
-
-def _doubles(ends: Sequence[_Named]) -> list[Fault]:
-    keys = [(one.api, one.name) for one in ends]
-    return [
-        one.fault(
-            f"{one.name!r} has a URL already: choose another name, or list several endpoints of "
-            "one gateway in a layout file"
-        )
-        for number, one in enumerate(ends)
-        if keys[number] in keys[:number]
-    ]
 
 
 def _profiles(

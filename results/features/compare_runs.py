@@ -29,12 +29,7 @@ from xml.etree import ElementTree as ET
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.errors import EXIT_DIFFERENCE, EXIT_FINE, EXIT_INVALID, UsageError
 from weighbridge.common.escaping import escape_controls
-from weighbridge.results.features.run_guard import (
-    ComparedRun,
-    Guarded,
-    guard,
-    planned_differences,
-)
+from weighbridge.results.features.run_guard import ComparedRun, Guarded, guard, planned_differences
 from weighbridge.results.figures.doubt import Doubt, PairDoubt, graves
 from weighbridge.results.figures.metrics import METRICS
 from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM, TTest

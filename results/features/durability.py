@@ -27,13 +27,7 @@ from weighbridge.results.figures.statistics import LEVEL, beta_quantile
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.run_data import RunData, of_run
 from weighbridge.results.numbers import UNKNOWN, counted, listed, show_figure, upper
-from weighbridge.results.run.durability import (
-    FINDINGS,
-    Finding,
-    FoundObjects,
-    PowerCut,
-    read_cuts,
-)
+from weighbridge.results.run.durability import FINDINGS, Finding, FoundObjects, PowerCut, read_cuts
 from weighbridge.results.show.chart import BAD, COLOUR, Chart, Panel, Spec, layer
 from weighbridge.results.show.chart_source import ChartKind, ChartSource
 from weighbridge.results.show.feature import Feature

@@ -465,8 +465,5 @@ def _answer_of(data: RunData) -> str:
 
 
 FEATURE: Final = Feature(
-    answer=_answer_of,
-    charts={"highest-rates": ChartKind(_bars)},
-    sections=_sections,
-    topic=_topic,
+    answer=_answer_of, charts={"highest-rates": ChartKind(_bars)}, sections=_sections, topic=_topic
 )

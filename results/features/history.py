@@ -48,14 +48,7 @@ from weighbridge.results.figures.metrics import METRICS, MetricKey
 from weighbridge.results.figures.reading import MetricFigure
 from weighbridge.results.judge.comparing import ALWAYS
 from weighbridge.results.judge.comparison import Kind
-from weighbridge.results.numbers import (
-    counted,
-    listed,
-    show_figure,
-    show_p,
-    show_percent,
-    upper,
-)
+from weighbridge.results.numbers import counted, listed, show_figure, show_p, show_percent, upper
 from weighbridge.results.run.resolved import PlannedLayout
 from weighbridge.results.show.chart import (
     BAD,
@@ -646,11 +639,7 @@ def _panel(
         finding="; ".join(f"{one.label} {_mark(one)}" for one in changes),
         rows=rows,
         spec={
-            "encoding": {
-                "x": {**frame.x, "field": "_day"},
-                "y": y.encoding(),
-                "color": COLOUR,
-            },
+            "encoding": {"x": {**frame.x, "field": "_day"}, "y": y.encoding(), "color": COLOUR},
             "layer": [
                 *_change_layers(changes, frame),
                 layer("rule", "interval", interval, y="low", y2="high"),

@@ -21,18 +21,11 @@ from weighbridge.common.record import Record
 from weighbridge.results.features.conclusions import ConclusionResult, conclusions, judged_pairs
 from weighbridge.results.figures.doubt import PairDoubt, doubt_words
 from weighbridge.results.figures.metrics import METRICS, MetricKey
-from weighbridge.results.figures.statistics import (
-    REPEATS_FOR_A_CLAIM,
-)
+from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.comparison import Effect
 from weighbridge.results.judge.run_data import RunData, of_run
-from weighbridge.results.numbers import (
-    UNKNOWN,
-    counted,
-    show_figure,
-    upper,
-)
+from weighbridge.results.numbers import UNKNOWN, counted, show_figure, upper
 from weighbridge.results.run import ResolvedPlan, read_bounded
 from weighbridge.results.run.reading import write_atomically
 from weighbridge.results.show.chart import Chart, Panel

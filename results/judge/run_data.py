@@ -73,9 +73,12 @@ class RunData:
     @cached_property
     def spoilt(self) -> dict[StepKey, float]:
         """The steps to be measured again, with the share of the machine's CPUs that others used."""
-        uses = {key: step.use for key, step in self.visits.items() if self.plan.repairable(key)}
-        shares = {key: use.others for key, use in uses.items() if use is not None}
-        return {key: share for key, share in shares.items() if share and spoilt(share)}
+        found = {}
+        for key, step in self.visits.items():
+            share = None if step.use is None else step.use.others
+            if share is not None and spoilt(share) and self.plan.repairable(key):
+                found[key] = share
+        return found
 
     @cached_property
     def tuning(self) -> TuningRun | None:

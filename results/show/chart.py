@@ -72,13 +72,7 @@ FULL_HEIGHT: Final[Spec] = {"y": {"value": 0}, "y2": {"value": "height"}}
 FULL_WIDTH: Final[Spec] = {"x": {"value": 0}, "x2": {"value": "width"}}
 
 
-def layer(
-    mark: str,
-    style: str = "",
-    where: str = "",
-    rows: Any = None,
-    **channels: Any,
-) -> Spec:
+def layer(mark: str, style: str = "", where: str = "", rows: Any = None, **channels: Any) -> Spec:
     """A layer of the panel's rows, or of its own, for which `where`, a Vega expression, holds. A
     channel is the name of a column, or a Vega-Lite definition; what is common to all layers is in
     the panel's `encoding`.

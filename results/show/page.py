@@ -36,11 +36,7 @@ LOOKS: Final = (LIGHT, DARK)
 
 
 def render(
-    template: str,
-    charts: Sequence[Chart],
-    layouts: Sequence[PlannedLayout] = (),
-    /,
-    **fields: Any,
+    template: str, charts: Sequence[Chart], layouts: Sequence[PlannedLayout] = (), /, **fields: Any
 ) -> str:
     """A template with the plots of these charts in every look; `colours` name layouts' colours."""
     return (

@@ -177,11 +177,7 @@ class Table:
     @property
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of its lines, with units and meanings of all columns."""
-        return {
-            "type": "array",
-            "description": self.about,
-            "items": object_schema(self.columns),
-        }
+        return {"type": "array", "description": self.about, "items": object_schema(self.columns)}
 
 
 def object_schema(of: Sequence[Column]) -> dict[str, Any]:

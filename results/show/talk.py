@@ -31,14 +31,7 @@ from weighbridge.results.judge.leads import is_ahead, overall
 from weighbridge.results.judge.reasons import reasons, remedy
 from weighbridge.results.judge.run_data import RunData
 from weighbridge.results.judge.words import caveats, headline, title
-from weighbridge.results.numbers import (
-    UNKNOWN,
-    counted,
-    listed,
-    show_figure,
-    show_percent,
-    upper,
-)
+from weighbridge.results.numbers import UNKNOWN, counted, listed, show_figure, show_percent, upper
 from weighbridge.results.run import PlannedHost
 from weighbridge.results.run.step import driver_label
 from weighbridge.results.show.answer import Answer, signs

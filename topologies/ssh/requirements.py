@@ -9,11 +9,7 @@ from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any, Final
 
-from weighbridge.common.errors import (
-    MissingPrerequisite,
-    TargetError,
-    WeighbridgeError,
-)
+from weighbridge.common.errors import MissingPrerequisite, TargetError, WeighbridgeError
 from weighbridge.common.quantities import show_bytes
 from weighbridge.gateways.gateway import RootImage
 from weighbridge.topologies.attestation import TOOLS
@@ -21,15 +17,7 @@ from weighbridge.topologies.hardware import Hardware, MachineSize
 from weighbridge.topologies.images import ALWAYS
 from weighbridge.topologies.lab.requirements import HostRequirement
 from weighbridge.topologies.loader import Planned, unsized
-from weighbridge.topologies.ssh import (
-    claim,
-    disks,
-    kernel,
-    leftovers,
-    services,
-    startup,
-    suite,
-)
+from weighbridge.topologies.ssh import claim, disks, kernel, leftovers, services, startup, suite
 from weighbridge.topologies.ssh.connection import SshConnection
 from weighbridge.topologies.ssh.kernel import KernelState
 from weighbridge.topologies.ssh.remote import run_remote

@@ -363,7 +363,13 @@ def sql_verb(query: str, runs: tuple[Path, ...], form: str) -> None:
     from weighbridge.results.features.open_run import read_runs
     from weighbridge.results.show.query import ANSWERS, ask
 
-    found, left_out = read_runs(runs or _all_runs())
+    try:
+        folders = runs or sorted(path for path in RUNS.iterdir() if path.is_dir())
+    except OSError as error:
+        raise UsageError(
+            f"{RUNS}: {error.strerror}", advice="Name run folders after the query."
+        ) from error
+    found, left_out = read_runs(folders)
     for sentence in left_out:
         click.echo(f"weighbridge: {sentence}", err=True)
     if not found:
@@ -375,12 +381,3 @@ def sql_verb(query: str, runs: tuple[Path, ...], form: str) -> None:
         for gap in one.gaps:
             click.echo(f"weighbridge: {one.manifest.run_id}: {gap}", err=True)
     click.echo(ANSWERS[form](ask(query, found)), nl=False)
-
-
-def _all_runs() -> tuple[Path, ...]:
-    try:
-        return tuple(sorted(path for path in RUNS.iterdir() if path.is_dir()))
-    except OSError as error:
-        raise UsageError(
-            f"{RUNS}: {error.strerror}", advice="Name run folders after the query."
-        ) from error

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from weighbridge.common.errors import DriverError, TargetError
 from weighbridge.common.quantities import show_bytes
@@ -91,10 +91,10 @@ class HostChecks:
             return True
         return visit.layout in self._odd()
 
-    def apart(self, visit: Visit, figures: Sequence[HostCeiling]) -> bool:
+    def apart(self, visit: Visit, more: Sequence[HostCeiling]) -> bool:
         """Whether these figures of a visit's hosts would make its results not comparable."""
-        about: dict[str, Any] = {"layout": visit.layout, "repeat": visit.repeat}
-        found = [*self._store.attested(), *(Attested(**about, **dict(one)) for one in figures)]
+        found = [*self._store.attested()]
+        found += [Attested(layout=visit.layout, repeat=visit.repeat, **dict(one)) for one in more]
         doubts = [one for one in host_doubts(found) if visit.layout in one.layouts]
         return any(one.doubt.grade == "grave" for one in doubts)
 
@@ -114,7 +114,8 @@ class HostChecks:
     def _odd(self) -> list[str]:
         """Layouts that seem to have other hosts, by fewer deployments than a median needs."""
         found = self._store.attested()
-        seen = Counter(layout for layout, _ in {(one.layout, one.repeat) for one in found})
+        deployments = {(one.layout, one.repeat) for one in found}
+        seen = Counter(layout for layout, _ in deployments)
         return [name for name in sorted(odd_layouts(found)) if seen[name] < MEDIAN_FROM]
 
 
@@ -215,8 +216,11 @@ class Conductor:
         its error (ServiceFailed, CommandFailed, VerificationFailed), after all is torn down.
         """
         self.store.add_facts(sheets(self.plan.pools))
-        if self._resumed:
-            self._clear_leftovers()
+        again = {visit.layout for visit in self.plan.visits if self._missing(visit)}
+        for name, planned in self._planned.items():
+            if self._resumed and planned.gateway.already_runs and name not in again:
+                with deploy(planned, self.plan.hardware, self.place, self.display.say) as left:
+                    self._clear(left)
         begun = bool(self._complete)
         for visits in self.plan.blocks():
             if not any(map(self._missing, visits)):
@@ -263,11 +267,8 @@ class Conductor:
         if the suite allows one, something is compared and not yet clear, and there is time.
         """
         grown = None if self.further is None else self.plan.grown()
-        if (
-            self.further is None
-            or grown is None
-            or len(self.plan.layouts) - len(self.plan.twins) < 2
-        ):
+        compared = len(self.plan.layouts) - len(self.plan.twins)
+        if self.further is None or grown is None or compared < 2:
             return False
         repeat, estimate = grown.suite.repeats, self._estimate
         estimate.add([unit for unit in units(grown) if unit.visit.repeat == repeat - 1])
@@ -281,10 +282,8 @@ class Conductor:
             why = f"every comparable difference of throughput and p90 is {after}"
         else:
             count = len(unclear(comparison))
-            cells = (
-                f"{counted(count, 'cell')} of throughput and p90 {'is' if count == 1 else 'are'}"
-            )
-            why = f"{cells} not {after}: repeat {repeat} follows"
+            cells = f"{counted(count, 'cell')} of throughput and p90 not {after}"
+            why = f"{cells}: repeat {repeat} follows"
             TuningStore(self.store.folder).replan(grown)
             self.display.say(why)
             self.plan = grown
@@ -326,15 +325,6 @@ class Conductor:
             f"would take about {show_duration(needed_s)}, and {show_duration(max(0.0, left_s))} is "
             "left"
         )
-
-    def _clear_leftovers(self) -> None:
-        again = {visit.layout for visit in self.plan.visits if self._missing(visit)}
-        for name, planned in self._planned.items():
-            if planned.gateway.already_runs and name not in again:
-                with deploy(
-                    planned, self.plan.hardware, self.place, self.display.say
-                ) as deployment:
-                    self._clear(deployment)
 
     def _clear(self, deployment: Deployment) -> None:
         say = self._runner.announcing("cleared", deployment.layout.name)
@@ -417,9 +407,8 @@ class Conductor:
 
     def _spare_s(self) -> float | None:
         """Seconds that the rest of the plan leaves; None: the run has no bound."""
-        bounds = [one for one in (self.allowance, self.further) if one is not None]
-        left_s = min((one.left_s() for one in bounds), default=None)
-        return None if left_s is None else left_s - self._estimate.left_s()
+        left_s = [one.left_s() for one in (self.allowance, self.further) if one is not None]
+        return min(left_s) - self._estimate.left_s() if left_s else None
 
     @contextmanager
     def _started(self, visit: Visit, nth: int) -> Iterator[Deployment]:

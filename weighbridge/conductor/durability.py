@@ -212,7 +212,11 @@ class DurabilityPass:
             objects, examples, notes = found.objects, found.examples, found.notes
         for text in notes:
             self.say(f"{self._name}: cut {mark.number}: {text}")
-        _refuse_failed(deployment, power)
+        # If hosts or disks failed, what was found says nothing of the store.
+        if gone := [name for name, host in deployment.hosts.items() if not host.is_up()]:
+            names = ", ".join(gone)
+            raise TargetError(f"{names}: gone before everything was read after a power cut")
+        power.cut()
         cut = PowerCut(
             layout=self.planned.layout.name,
             release=self.planned.layout.release,
@@ -252,13 +256,6 @@ class DurabilityPass:
             raise
         except TargetError as error:
             return why(error)
-
-
-def _refuse_failed(deployment: Deployment, power: PowerCuts) -> None:
-    """Raise TargetError if hosts or disks failed: what was found then says nothing of the store."""
-    if gone := [name for name, host in deployment.hosts.items() if not host.is_up()]:
-        raise TargetError(f"{', '.join(gone)}: gone before everything was read after a power cut")
-    power.cut()
 
 
 def why(error: TargetError) -> str:

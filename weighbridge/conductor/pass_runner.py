@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final
@@ -83,7 +83,9 @@ class PassRunner:
                     every = (*turns, *only_prepared)
                     for turn in {turn.way.driver: turn for turn in reversed(every)}.values():
                         self.at = turn
-                        with self._starting(turn.way.driver):
+                        # With a client's 0.4 CPU, Python takes 3 s to start.
+                        sized = KINDS.get_or_refuse(turn.way.driver).sized_at_start
+                        with nullcontext() if sized else self.deployment.unlimited():
                             drivers[turn.way.driver] = stack.enter_context(self._driving(turn.way))
                     self._measure_turns(drivers, turns, only_prepared)
             except (DriverError, TargetError) as error:
@@ -142,12 +144,6 @@ class PassRunner:
         if self.planned.gateway.already_runs:
             return None
         return gateway_fault(self.deployment, doubted=True)
-
-    def _starting(self, driver: str) -> AbstractContextManager[None]:
-        """Limits are off where they can be: with a client's 0.4 CPU, Python takes 3 s to start."""
-        if KINDS.get_or_refuse(driver).sized_at_start:
-            return nullcontext()
-        return self.deployment.unlimited()
 
     @contextmanager
     def _driving(self, way: Pass) -> Iterator[Driver]:
@@ -217,7 +213,8 @@ class PassRunner:
         """Measure steps again that other programs disturbed, while time lasts; not if they
         disturbed every window: that is load, and no burst.
         """
-        repaired_s, whole_s = 0.0, sum(self.took_s.values())
+        repaired_s = 0.0
+        whole_s = sum(self.took_s.values())
         some = [turn for turn in turns if turn.key in self.runner.spoilt]
         if not some:
             return

@@ -11,11 +11,7 @@ from locust.env import Environment
 from locust.runners import MasterRunner, WorkerRunner
 
 from weighbridge.common.errors import WeighbridgeError
-from weighbridge.locust.object_store_user import (
-    ObjectStoreUser,
-    auth_url,
-    environment_options,
-)
+from weighbridge.locust.object_store_user import ObjectStoreUser, auth_url, environment_options
 
 FAILED: Final = "weighbridge-failed"
 """The message of a worker process that cannot make its load."""

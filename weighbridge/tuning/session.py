@@ -26,12 +26,7 @@ from weighbridge.results import derive
 from weighbridge.results.derivation import Derived
 from weighbridge.results.features.tuning.setting_table import SettingEntry, SettingTable
 from weighbridge.results.features.tuning.tuning_result import confirmation_folder
-from weighbridge.results.figures.summary import (
-    JudgedStep,
-    read_visit,
-    read_visits,
-    workloads_of,
-)
+from weighbridge.results.figures.summary import JudgedStep, read_visit, read_visits, workloads_of
 from weighbridge.results.run.step import StepKey, StepResult
 from weighbridge.results.run.store import RunStore, lock_run_folder
 from weighbridge.results.run.trial import CONFIRMATION, Fragment, TuningStore, Winner
@@ -134,11 +129,7 @@ def _together(
         text = f"{entries[0].name}: the largest gain; it cannot be combined with {with_}"
         return candidates[entries[0].variant.name], entries[:1], f"{text} ({why.splitlines()[0]})"
     names = ", ".join(entry.name for entry in entries)
-    return (
-        one,
-        entries,
-        f"{names}: each was better alone, and the best of its parameter{others}",
-    )
+    return (one, entries, f"{names}: each was better alone, and the best of its parameter{others}")
 
 
 _LEAST_TRIALS: Final = 3
@@ -349,26 +340,17 @@ def confirm(
     tuning's folder; resumes one that began for the same winner. Raises as `weighbridge.run.run`.
     """
     planned = (prepared.baseline.planned, winner.planned)
-    begun = confirmation_folder(folder / CONFIRMATION)
+    begun, layouts = confirmation_folder(folder / CONFIRMATION), []
     if begun is not None:
-        layouts = RunStore.open(begun).plan().layouts
-        if [(one.name, one.settings) for one in layouts] == [
-            (one.layout.name, one.layout.settings) for one in planned
-        ]:
-            derived = run.resume(begun, doing, despite=despite).derived
-            _draw(derived, doing)
-            return
-    repeats = prepared.tuning.confirm
-    baseline = prepared.baseline.variant.name
-    doing.say(f"confirming {winner.variant.name} vs {baseline}, {repeats} repeats each")
-    suite = prepared.tuning.confirming(prepared.suite)
-    plan = make_plan(suite, prepared.hardware, planned, order_seed=secrets.randbelow(2**32))
-    ran = run.run(
-        plan, planned, doing, out=folder / CONFIRMATION, text=prepared.text, attest=attest
-    )
-    _draw(ran.derived, doing)
-
-
-def _draw(derived: Derived, doing: Doing) -> None:
+        layouts = [(one.name, one.settings) for one in RunStore.open(begun).plan().layouts]
+    if begun is not None and layouts == [(one.layout.name, one.layout.settings) for one in planned]:
+        ran = run.resume(begun, doing, despite=despite)
+    else:
+        repeats, baseline = prepared.tuning.confirm, prepared.baseline.variant.name
+        doing.say(f"confirming {winner.variant.name} vs {baseline}, {repeats} repeats each")
+        suite = prepared.tuning.confirming(prepared.suite)
+        plan = make_plan(suite, prepared.hardware, planned, order_seed=secrets.randbelow(2**32))
+        out = folder / CONFIRMATION
+        ran = run.run(plan, planned, doing, out=out, text=prepared.text, attest=attest)
     if doing.pictures:
-        draw_run(derived, doing.say)
+        draw_run(ran.derived, doing.say)

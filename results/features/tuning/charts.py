@@ -24,14 +24,7 @@ from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM
 from weighbridge.results.judge.comparison import Effect
 from weighbridge.results.numbers import counted, percent, upper
 from weighbridge.results.run.trial import Trial
-from weighbridge.results.show.chart import (
-    FULL_HEIGHT,
-    INK,
-    MUTED,
-    Chart,
-    Panel,
-    layer,
-)
+from weighbridge.results.show.chart import FULL_HEIGHT, INK, MUTED, Chart, Panel, layer
 from weighbridge.results.show.chart_source import ChartSource
 from weighbridge.results.show.charts.change_map import TONE, change_cells
 from weighbridge.results.show.scales import CLAIMED, AxisScale, names_encoding, nice_top

@@ -37,10 +37,7 @@ TONE: Final = {
     "legend": None,
 }
 """The colour of a place from worse, -1, to better, 1."""
-_ON_COLOUR: Final = {
-    "condition": {"test": "$strong", "value": "$background"},
-    "value": "$ink",
-}
+_ON_COLOUR: Final = {"condition": {"test": "$strong", "value": "$background"}, "value": "$ink"}
 
 
 def change_charts(source: ChartSource) -> tuple[Chart, ...]:

@@ -186,11 +186,7 @@ def _panel(data: BoundPanel, source: ChartSource) -> Panel:
         finding=data.finding(),
         rows=rows,
         spec={
-            "encoding": {
-                "x": x.encoding("throughput_ops_s"),
-                "y": y.encoding(),
-                "color": COLOUR,
-            },
+            "encoding": {"x": x.encoding("throughput_ops_s"), "y": y.encoding(), "color": COLOUR},
             "layer": [
                 *_bound_layers(data, y.low),
                 rate,
