@@ -15,21 +15,18 @@ from pathlib import Path
 import pytest
 
 from deployed_layouts import left_over
-from suite_command import trial, weighbridge
+from suite_command import heard, started, trial, weighbridge
+from weighbridge.common.errors import EXIT_FINE, EXIT_INVALID
 from weighbridge.results.features.open_run import open_run
 from weighbridge.results.judge.run_data import RunData
+from weighbridge.results.run.store import RunStore
 from weighbridge.results.show.answer import Answer
 
 pytestmark = [pytest.mark.system, pytest.mark.alone]
 
+CHANGES = {"per_container": 8, "warmup": "500ms", "suite": "cache: none\ncleanup: with-deployment"}
 # Constant delays keep workers in step: a second has a batch more or less than the next.
-SUITE = trial(
-    *("[swift]", "{read: 100}", "5s"),
-    per_container=8,
-    workers=4,
-    warmup="500ms",
-    suite="cache: none\ncleanup: with-deployment",
-)
+SUITE = trial("[swift]", "{read: 100}", "5s", workers=4, **CHANGES)
 LAYOUTS = "null:delay_ms=60,null:delay_ms=20"
 
 
@@ -100,6 +97,42 @@ def test_beside_a_program_that_burns_a_core_it_says_so_first_ranks_nothing_and_e
     assert answer.startswith("No ranking: ")
     assert "other programs used" in found.printed
     assert " as fast as " not in found.printed
+    assert left_over() == []
+
+
+def test_what_a_burst_disturbed_comes_again_and_what_a_load_disturbed_when_repair_asks(
+    tmp_path: Path,
+) -> None:
+    suite = trial("[swift]", "{read: 100}", "5s", workers="1, 2, 4", **CHANGES)
+    (tmp_path / "delays.yaml").write_text(suite)
+    run = started(
+        f"compare --suite {tmp_path}/delays.yaml --layouts {LAYOUTS} --hardware lab-cpu "
+        f"--no-attest --no-charts --repeats 1 --out {tmp_path}/runs",
+        subprocess.PIPE,
+        env={"COLUMNS": "200"},
+    )
+    said = heard(run, "step 2/6")
+    with burning():
+        said += heard(run, "step 3/6")
+    said += heard(run, "step 4/6")
+    with burning():
+        said += heard(run, "not measured again: they disturb every window")
+    said += run.communicate()[0]
+    assert run.returncode in (EXIT_FINE, EXIT_INVALID), said
+    (folder,) = (tmp_path / "runs").iterdir()
+    store = RunStore.open(folder)
+    ordinary = [one.key for one in store.steps() if one.again is None]
+    (again,) = (one for one in store.steps() if one.again is not None)
+    assert again.key == ordinary[1]
+    assert store.latest()[again.key] == again, "it was disturbed less, and counts"
+    assert set(open_run(folder).spoilt) == set(ordinary[3:])
+    assert f"resume {folder} --repair" in said
+    repaired = weighbridge(f"resume {folder} --repair --no-charts", env={"COLUMNS": "200"})
+    assert repaired.returncode == 0, repaired.stdout + repaired.stderr
+    assert "3 windows measured again; 3 of these measurements were disturbed less" in (
+        repaired.stdout
+    )
+    assert open_run(folder).spoilt == {}
     assert left_over() == []
 
 
