@@ -27,7 +27,6 @@ What = Literal[
     "reads uneven",
     "set by the CPU limit",
     "not steady",
-    "steadiness not known",
     "repeats left out",
     "few repeats",
     "lower bound",

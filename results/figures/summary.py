@@ -257,8 +257,6 @@ def _read(reading: Reading) -> dict[str, MetricFigure]:
     return known
 
 
-DRIFT_MOST: Final = 0.5
-"""If a larger drift than this is not ruled out, a row is provisional whatever the ratio."""
 NOT_VALID: Final = "not valid"
 """First note of a row without valid repeats, before the reasons, as NOT_STEADY."""
 BY_ITSELF: Final = f"by itself {NOT_STEADY}"
@@ -296,8 +294,6 @@ class Row(Figures):
     valid: bool
     steady: bool | None = None
     """Whether the repeats that count were steady; None if unknown for one of them."""
-    drift: NonNegativeFloat | None = None
-    """If steadiness is unknown, the largest drift not ruled out: a comparison must be beyond it."""
     doubts: tuple[Doubt, ...] = ()
     """Reasons not to rank it, or to call it provisional."""
     power: PowerMark | None = None
@@ -429,8 +425,7 @@ def _row(
         **about,
         notes=tuple(dict.fromkeys(notes)),
         figures=_figures(shown, points),
-        doubts=tuple(_doubts(steps, points, shown, verdict)),
-        drift=verdict.most if verdict.steady is None else None,
+        doubts=tuple(_doubts(steps, points, shown)),
         resources=over_repeats(uses),
         aside=aside_words(uses),
         daemon_words=daemon_words(uses),
@@ -501,13 +496,10 @@ def _interval(metric: Metric, figures: Sequence[MetricFigure]) -> tuple[float | 
 
 
 def _doubts(
-    steps: Sequence[JudgedStep],
-    points: Sequence[Point],
-    shown: Sequence[Point],
-    verdict: Steadiness,
+    steps: Sequence[JudgedStep], points: Sequence[Point], shown: Sequence[Point]
 ) -> Iterator[Doubt]:
     """The doubts about a row: `steps` are its repeats, `points` theirs of its operation, `shown`
-    those that count, `verdict` that on their steadiness.
+    those that count.
     """
     if any(point.valid for point in points):
         for what, does, left in (
@@ -518,15 +510,6 @@ def _doubts(
                 favoured = f"leaving them out favours a layout that {does}"
                 words = f"{left} of {len(steps)} repeats were {what}; {favoured}"
                 yield Doubt(what="repeats left out", grade="mild", words=words)
-        if verdict.steady is None and (verdict.most is None or verdict.most > DRIFT_MOST):
-            unknown = (note for point in points for note in point.notes)
-            notes = (
-                *verdict.notes,
-                *(note for note in unknown if note.startswith(UNKNOWN_STEADINESS)),
-                "it was not judged",
-            )
-            words = notes[0].removeprefix(f"{UNKNOWN_STEADINESS}: ")
-            yield Doubt(what="steadiness not known", grade="mild", words=words)
     of = {point.repeat: point for point in shown}
     counted = [step for step in steps if step.key.repeat in of]
     yield from beside(others([step.use for step in counted]))

@@ -227,7 +227,6 @@ def at_workers(
         doubts=doubts,
         baseline_value=means[0],
         subject_value=means[1],
-        drift=_drift(baseline.drift or 0.0, subject.drift or 0.0),
     )
     lacking = [f"{row.layout}: {reason(row)}" for row in sides if not comparable(row)]
     if lacking:
@@ -250,11 +249,6 @@ def _named(row: Row) -> list[Doubt]:
         else doubt.model_copy(update={"words": f"{row.layout}: {doubt.words}"})
         for doubt in row.doubts
     ]
-
-
-def _drift(one: float, other: float) -> float:
-    """Bound on the error of a ratio whose windows drifted by these shares of their means."""
-    return max((1 + a / 2) / (1 - min(b, 1.0) / 2) for a, b in ((one, other), (other, one)))
 
 
 def _coarse(metric: Metric, one: float | None, other: float | None) -> Doubt | None:
@@ -292,7 +286,6 @@ def over_all(cells: Sequence[Effect], *, paired: bool = False) -> Effect:
         effect,
         doubts=touching(worries, metric.key),
         by_count=tuple(ratios.items()),
-        drift=max(cell.drift for cell in usable),
     )
     middle = geometric_mean(list(ratios.values()))
     if not sub or not base:
@@ -549,7 +542,7 @@ def judge(
             # Of latencies in bins no floor is known.
             floor = [one.ratio for one in noise if one.metric == effect.metric and not effect.bins]
             judged[number] = _with(effect, bound=bound, noise=max(floor, default=None))
-            p = effect.p if tested is None else tested.p_beyond(bound * effect.drift)
+            p = effect.p if tested is None else tested.p_beyond(bound)
             if p is not None:
                 p_values[number] = p
         tests = len(p_values)
@@ -558,8 +551,7 @@ def judge(
         for number in family:
             effect = _with(judged[number], q=q_of.get(number), tests=tests)
             if effect.tested is not None:
-                smallest = effect.tested.smallest(level, effect.bound * effect.drift)
-                effect = _with(effect, smallest=smallest)
+                effect = _with(effect, smallest=effect.tested.smallest(level, effect.bound))
             judged[number] = _with(effect, verdict=verdict(effect))
     return tuple(judged), tests
 
@@ -582,6 +574,5 @@ def verdict(effect: Effect) -> Verdict:
         return "better" if METRICS[effect.metric].better_at(ratio.value) else "worse"
     if bins is not None or ratio.low is None or ratio.high is None:
         return "not significant"
-    within = effect.bound / effect.drift
-    alike = 1 / within < ratio.low and ratio.high < within
+    alike = 1 / effect.bound < ratio.low and ratio.high < effect.bound
     return "too small to matter" if alike else "not significant"

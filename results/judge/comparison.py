@@ -143,8 +143,6 @@ class Effect(Record):
     """Over all worker counts: the comparable ones and their ratios."""
     reasons: str = Field(default="", exclude=True)
     """Why there is no ratio."""
-    drift: float = Field(default=1.0, exclude=True)
-    """Bound, a ratio of at least 1, on the error from drifts that are not ruled out."""
     bound: float = Field(default=1.0, exclude=True)
     """The practical threshold, as a ratio."""
     tests: NonNegativeInt = Field(default=0, exclude=True)

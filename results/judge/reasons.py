@@ -167,7 +167,7 @@ LONG_SUITE: Final = "gateways-lab"
 LONG_WINDOW_S: Final = 20.0
 """Long enough to be judged one by one."""
 _NOISY: Final = {"hosts differ", "hosts below promise", "machine busy"}
-_SHORT: Final = ("steadiness not known", "repeats left out", "few repeats")
+_SHORT: Final = ("repeats left out", "few repeats")
 """Doubts that longer windows remove, if there were enough repeats."""
 
 

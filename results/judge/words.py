@@ -407,8 +407,6 @@ def strength(effect: Effect) -> str:
         text += f"; caveat: {'; '.join(alike_as_one(doubt.words for doubt in effect.doubts))}"
     elif effect.verdict == "too small to matter":
         text += f"; equivalent: the difference is below the {_matter(effect)} that matter"
-    if effect.drift > 1 and effect.metric == "throughput" and effect.verdict in ("better", "worse"):
-        text += "; robust to the largest drift that is not ruled out"
     if effect.noise is not None:
         text += f"; noise floor {show_ratio(effect.noise)}"
     return text
@@ -431,10 +429,8 @@ def percent(measure: Ratio) -> str:
 def _why_uncertain(effect: Effect) -> str:
     if effect.q is not None and effect.q <= LEVEL:
         return _BEYOND_NOISE if effect.within_noise else ""
-    if effect.tested is not None and effect.tested.p_beyond(effect.bound * effect.drift) <= LEVEL:
-        return f" after correction for {effect.tests} comparisons"
     if effect.tested is not None and effect.tested.p_beyond(effect.bound) <= LEVEL:
-        return f" (drift within the windows could account for {show_ratio(effect.drift)})"
+        return f" after correction for {effect.tests} comparisons"
     significant = effect.p is not None and effect.p <= LEVEL
     beyond = f" beyond the {_matter(effect)} that matter" if significant else ""
     could = "" if effect.smallest is None else f" (could have found {show_ratio(effect.smallest)})"
