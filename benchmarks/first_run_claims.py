@@ -37,7 +37,7 @@ from benchmarks.simulated_runs import DIRECTION, Array, SimulatedCell, noise_of,
 from weighbridge.conductor.conductor import is_clear
 from weighbridge.conductor.plan import blocks
 from weighbridge.results.figures.summary import Row
-from weighbridge.results.judge.comparing import ALWAYS, compare
+from weighbridge.results.judge.comparing import PRIMARY, compare
 from weighbridge.results.judge.comparison import Comparison
 from weighbridge.suites import Bounds, Suite, loader
 
@@ -135,14 +135,14 @@ def claimed(found: Comparison) -> int:
     return sum(
         one.verdict in ("better", "worse")
         for one in found.effects
-        if one.workers is not None and one.metric in ALWAYS
+        if one.workers is not None and one.metric in PRIMARY
     )
 
 
 def decided(found: Comparison) -> bool:
     """Whether every cell of throughput and p90 has a claim."""
     return all(
-        one.claimed for one in found.effects if one.workers is not None and one.metric in ALWAYS
+        one.claimed for one in found.effects if one.workers is not None and one.metric in PRIMARY
     )
 
 

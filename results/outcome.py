@@ -18,10 +18,9 @@ from weighbridge.results.features.run_series import HistoryPoint, RunSeries, bre
 from weighbridge.results.features.tuning.feature import WINNERS
 from weighbridge.results.features.tuning.tuning_result import confirmation_folder
 from weighbridge.results.figures.doubt import ACKNOWLEDGED, CUTS_THAT_LOST, doubt_words, graves
-from weighbridge.results.figures.metrics import METRICS, MetricKey
+from weighbridge.results.figures.metrics import METRICS, PRIMARY, MetricKey
 from weighbridge.results.figures.summary import Row, shown
 from weighbridge.results.figures.use import limit_brief, saturated
-from weighbridge.results.judge.comparing import ALWAYS
 from weighbridge.results.judge.comparison import Comparison, Effect, Kind, NoiseFloor, kind_of
 from weighbridge.results.judge.reasons import Reason, marks
 from weighbridge.results.judge.words import verdict_words
@@ -138,7 +137,7 @@ def _files(derived: Derived) -> Iterator[tuple[str, Path]]:
 
 def noise_words(floors: Sequence[NoiseFloor]) -> tuple[str, ...]:
     """The result of A/A controls for throughput and p90; nothing without them."""
-    return tuple(floor.words for floor in floors if floor.metric in ALWAYS)
+    return tuple(floor.words for floor in floors if floor.metric in PRIMARY)
 
 
 def _brief(effect: Effect, reasons: Sequence[Reason]) -> str:
@@ -273,14 +272,14 @@ def _effects(comparison: Comparison) -> Grid:
             place = (effect.about, effect.baseline, effect.subject, effect.workers)
             cells.setdefault(place, {})[effect.metric] = effect
     head = ["requests", "layout", "workers"]
-    for metric in ALWAYS:
+    for metric in PRIMARY:
         title = METRICS[metric].terminal
         head += [f"{title} A", f"{title} B", "change"]
     lines = []
     for (about, baseline, subject, workers), by_metric in cells.items():
         names = (name.rpartition(" (")[0] for name in (baseline, subject))
         line = [about, " → ".join(dict.fromkeys(names)), str(workers)]
-        for metric in ALWAYS:
+        for metric in PRIMARY:
             line += _pair(by_metric[metric]) if metric in by_metric else [""] * 3
         lines.append(line)
     return Grid("", head, lines, range(2, len(head)), labels=3)
@@ -343,7 +342,7 @@ def _history_cells(history: History) -> Grid:
     """A line for each cell: runs, the last figures, and the last change of each metric."""
     series: dict[Cell, dict[MetricKey, list[RunSeries]]] = {}
     for one in history.series:
-        if one.metric in ALWAYS:
+        if one.metric in PRIMARY:
             place = (one.suite, one.kind, one.label, one.workers)
             series.setdefault(place, {}).setdefault(one.metric, []).append(one)
     changes: dict[tuple[Cell, MetricKey], RunChange] = {}
@@ -354,7 +353,7 @@ def _history_cells(history: History) -> Grid:
     suites = len({suite for suite, *_ in series}) > 1
     head = [*["suite"] * suites, "requests", "layout", "workers", "runs"]
     labels = len(head) - 1
-    for metric in ALWAYS:
+    for metric in PRIMARY:
         head += [METRICS[metric].terminal, "change"]
     lines = []
     for place, by_metric in series.items():
@@ -363,7 +362,7 @@ def _history_cells(history: History) -> Grid:
         earlier = sum(len(one.points) for one in next(iter(by_metric.values()))[:-1])
         runs = f"{len(latest.points)}{f' + {earlier}' if earlier else ''}"
         cells = [*[place[0]] * suites, latest.about, latest.label, str(latest.workers), runs]
-        for metric in ALWAYS:
+        for metric in PRIMARY:
             last = newest.get(metric)
             cells += [
                 UNKNOWN if last is None else _last(last.points[-1]),

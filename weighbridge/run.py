@@ -18,7 +18,7 @@ from rich.console import Console
 
 from weighbridge import resumption, selection
 from weighbridge.budget import claim, spread_here, spread_of
-from weighbridge.common.errors import UsageError
+from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.conductor.clearing import PoolCheck, with_pools
 from weighbridge.conductor.conductor import RESUMED, Conductor
 from weighbridge.conductor.facts import facts_of_machine
@@ -36,6 +36,7 @@ from weighbridge.live_page import watching
 from weighbridge.results import derive
 from weighbridge.results.derivation import Derived
 from weighbridge.results.features.open_run import open_run
+from weighbridge.results.run.machine import add_run, earlier_runs, keep_runs
 from weighbridge.results.run.profile import Chosen
 from weighbridge.results.run.reading import StoreError
 from weighbridge.results.run.resolved import Sheet, State
@@ -114,14 +115,16 @@ class Ran:
     """Whether anything was left to do."""
 
     @classmethod
-    def of(cls, store: RunStore, plan: Plan, *, measured: bool = True) -> Ran:
-        """That of a run's folder, with its report derived."""
-        return cls(
-            derive(store.folder, pictures=False),
-            tuple(store.latest().values()),
-            resumption.uncut(plan, store),
-            measured,
-        )
+    def of(cls, store: RunStore, plan: Plan, doing: Doing, *, measured: bool = True) -> Ran:
+        """That of a run's folder, with its report derived, and its machine remembered."""
+        derived = derive(store.folder, pictures=False)
+        shown = derived.data.machine_run
+        if measured and (shown.controls or shown.slopes):
+            try:
+                add_run(doing.where.home, shown)
+            except StoreError as error:
+                doing.say(f"later runs will not know of this one: {error}")
+        return cls(derived, tuple(store.latest().values()), resumption.uncut(plan, store), measured)
 
 
 def run(
@@ -169,6 +172,7 @@ def run(
         )
         with lock_run_folder(store.folder):
             register(str(store.folder))
+            _remember(store, doing)
             _conduct(
                 ResumableRun(store, plan, tuple(layouts), frozenset()),
                 doing,
@@ -176,7 +180,7 @@ def run(
                 begun,
                 further=further,
             )
-    return Ran.of(store, plan)
+    return Ran.of(store, plan, doing)
 
 
 def resume(
@@ -197,7 +201,7 @@ def resume(
         nothing = _nothing_to_do(left, budget_s)
         if nothing:
             doing.say(f"{folder}: {nothing}")
-            return Ran.of(store, plan, measured=False)
+            return Ran.of(store, plan, doing, measured=False)
         doing = doing.with_settings(chain(*plan.passes.values()), plan.hardware)
         require(plan.hardware, doing.where)
         stack.enter_context(alone(plan.hardware, doing.where))(str(folder))
@@ -233,7 +237,15 @@ def resume(
             None if given_s is None else TimeAllowance(given_s, spent_s=spent_s),
             further=further,
         )
-    return Ran.of(store, plan)
+    return Ran.of(store, plan, doing)
+
+
+def _remember(store: RunStore, doing: Doing) -> None:
+    """Copy what earlier runs showed of the machine into a run's folder."""
+    try:
+        keep_runs(store.folder, earlier_runs(doing.where.home, store.manifest))
+    except InvalidMeasurement as error:
+        doing.say(f"earlier runs of this machine do not count: {error}")
 
 
 @contextmanager

@@ -36,15 +36,14 @@ from weighbridge.results.features.run_guard import (
     planned_differences,
 )
 from weighbridge.results.figures.doubt import Doubt, PairDoubt, graves
-from weighbridge.results.figures.metrics import METRICS
+from weighbridge.results.figures.metrics import METRICS, PRIMARY
 from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM, TTest
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.comparing import (
-    ALWAYS,
     at_workers,
     comparable,
     contrasts,
-    floors,
+    controlled,
     judge,
     reason,
     with_sentences,
@@ -188,11 +187,10 @@ def compare_runs(
 
     Thresholds are those of A's suite. `history` are earlier runs of the same thing as A
     (checked), whose scatter is part of every interval; without enough of them verdicts are
-    provisional. Layouts are named with their run in brackets. The noise floor is the larger one of
-    the runs that had an A/A control.
+    provisional. Layouts are named with their run in brackets.
     """
     rows = [*_rows(a, "A"), *_rows(b, "B")]
-    noise = tuple(floor for run in (a, b) for floor in floors(run.rows, run.plan.twins))
+    noise = tuple(floor for run in (a, b) for floor in controlled(run.rows, run.plan.twins))
     sides = [(_labelled(one, "A"), _labelled(other, "B")) for one, other in pairs]
     known = _figures(a, history, [one for one, _ in pairs])
     found = [
@@ -326,7 +324,7 @@ def _unjudged(a: ComparedRun, comparison: Comparison) -> list[Effect]:
     rows = {_cell(row): row for row in _rows(a, "A")}
     unjudged = []
     for effect in comparison.effects:
-        if effect.verdict in OPEN and effect.metric in ALWAYS and effect.workers is not None:
+        if effect.verdict in OPEN and effect.metric in PRIMARY and effect.workers is not None:
             row = rows[effect.baseline, kind_of(effect), effect.workers]
             # If A cannot be compared with itself, nothing is lost in B.
             if at_workers(METRICS[effect.metric], row, row).ratio is not None:

@@ -87,6 +87,8 @@ class Point(Figures):
     """None: unknown."""
     steady_before: bool | None = None
     """Whether it was steady until something died in it; None: unknown, or nothing did."""
+    others: float | None = None
+    """The share of the machine's CPUs that other programs used; None: unknown."""
     move: float | None = None
     """The change of its step over the window, relative to the mean (`window_move`); None: unknown.
     """
@@ -224,6 +226,7 @@ def visit(
             **judged,
             repeat=step.key.repeat,
             steady_before=before,
+            others=None if use is None else use.others,
             move=move,
             grain=grain,
             shape=shape,

@@ -14,12 +14,11 @@ from typing import Final, Literal, get_args
 
 from weighbridge.common.record import Record
 from weighbridge.results.figures.doubt import Doubt
-from weighbridge.results.figures.metrics import METRICS, MetricKey
+from weighbridge.results.figures.metrics import METRICS, PRIMARY, MetricKey
 from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM
 from weighbridge.results.figures.steadiness import NOT_STEADY
 from weighbridge.results.figures.summary import NOT_VALID, Row
 from weighbridge.results.figures.validity import ASIDES
-from weighbridge.results.judge.comparing import ALWAYS
 from weighbridge.results.judge.comparison import Comparison, Effect, Kind, kind_of, subjects
 from weighbridge.results.numbers import listed, ranged, without_numbers
 from weighbridge.results.run import ResolvedPlan
@@ -180,12 +179,12 @@ class Remedy(Record):
 
 def remedy(comparison: Comparison, plan: ResolvedPlan, command: Sequence[str]) -> Remedy | None:
     """What would settle inconclusive cells, if any. `command` is the argv of the run."""
-    cells = [one for one in comparison.effects if one.workers is not None and one.metric in ALWAYS]
+    cells = [one for one in comparison.effects if one.workers is not None and one.metric in PRIMARY]
     open_cells = [effect for effect in cells if not effect.claimed]
     if not open_cells:
         return None
     counts = Counter(effect.verdict for effect in open_cells)
-    names = " and ".join(METRICS[key].name for key in ALWAYS)
+    names = " and ".join(METRICS[key].name for key in PRIMARY)
     verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     head = f"{len(open_cells)} of {len(cells)} comparisons of {names} are inconclusive ({verdicts})"
     # The same again would not make a step valid.

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from weighbridge.results.figures.doubt import Doubt, PairDoubt, What
+from weighbridge.results.figures.foreign_load import load_slopes
+from weighbridge.results.figures.metrics import compared
 from weighbridge.results.figures.summary import JudgedStep, Row, read_visits, rows_of
-from weighbridge.results.judge.comparing import compare
+from weighbridge.results.judge.comparing import compare, control_ratios, controlled
 from weighbridge.results.judge.comparison import Comparison
 from weighbridge.results.judge.host_equality import host_doubts
 from weighbridge.results.run import (
@@ -27,6 +29,7 @@ from weighbridge.results.run import (
     TuningStore,
     gaps,
 )
+from weighbridge.results.run.machine import MachineRun, earlier_runs, machine_of
 
 _DOUBTED: Final[Mapping[str, What]] = {
     BUSY: "machine busy",
@@ -96,7 +99,24 @@ class RunData:
         if not self.rows:
             # Something died in every step: outages have their own comparison.
             return Comparison(baseline=self.plan.layouts[0].name, subjects=(), effects=(), tests=0)
-        return compare(self.rows, self.plan.twins, self.plan.suite.bounds, self.between)
+        return compare(
+            self.rows, self.plan.twins, self.plan.suite.bounds, self.between, self.earlier
+        )
+
+    @cached_property
+    def earlier(self) -> tuple[MachineRun, ...]:
+        """What earlier runs showed of the machine, when this one began."""
+        return earlier_runs(self.store.folder, self.manifest)
+
+    @property
+    def machine_run(self) -> MachineRun:
+        """What this run shows of its machine."""
+        return MachineRun(
+            run_id=self.manifest.run_id,
+            machine=machine_of(self.manifest),
+            controls=control_ratios(controlled(self.rows, self.plan.twins)),
+            slopes=tuple(load_slopes(self.rows, compared()).values()),
+        )
 
     @cached_property
     def between(self) -> tuple[PairDoubt, ...]:
@@ -158,6 +178,9 @@ def with_event_doubts(rows: Iterable[Row], events: Sequence[RunEvent]) -> tuple[
             texts = [doubted[place] for place in places if place in doubted]
             touched = what != "reads uneven" or row.operation == "read"
             known = any(doubt.what == what for doubt in doubts)
+            if what == "machine busy":
+                # What others used in each window says more than what they used before.
+                known = known or all(point.others is not None for point in row.used)
             if touched and 2 * len(texts) > len(places) and not known:
                 before = "before it was measured, " if what == "machine busy" else ""
                 doubts.append(Doubt(what=what, grade="mild", words=f"{before}{texts[-1]}"))

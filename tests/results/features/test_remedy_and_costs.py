@@ -57,7 +57,7 @@ def comparison(
     return Comparison(baseline="a", subjects=("b",), effects=(effect,), tests=1)
 
 
-SHORT = comparison("provisional", "steadiness not known")
+SHORT = comparison("provisional", "repeats left out")
 AGAIN = "weighbridge compare --layouts a,b"
 RESUMED = "weighbridge compare --suite made-up --layouts rgw-beast,swift --hardware lab-made-up"
 # The ratio is half as far beyond the threshold of 5 % as 5 repeats can find: it takes four times as
@@ -178,7 +178,7 @@ def test_steps_that_were_still_warming_up_need_the_longest_warm_up_that_one_of_t
 
 def test_a_line_with_short_windows_needs_longer_ones_by_its_own_option(plan: ResolvedPlan) -> None:
     line = ("weighbridge", "compare", "--s3", "a=http://a", "--s3", "b=http://b")
-    short = comparison("provisional", "steadiness not known")
+    short = comparison("provisional", "repeats left out")
     for argv in (line, (*line, "--duration", "5s")):
         found = present(remedy(short, plan, argv))
         assert found.command == f"{' '.join(line)} --duration 20s"

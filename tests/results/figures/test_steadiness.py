@@ -291,15 +291,7 @@ def test_steadiness_and_drift_are_found_if_noise_allows() -> None:
     assert said(0.0, rate=30, noise=0.2).count(None) >= 0.9 * 400
 
 
-def test_the_drift_not_ruled_out_covers_the_real_one_as_often_as_promised() -> None:
-    draw = np.random.default_rng(8)
-    found = [
-        steady_over_repeats(
-            windows(0.15, repeats=5, rate=300, noise=0.1, draw=draw, window_s=3.0)
-        ).most
-        for _ in range(400)
-    ]
-    assert sum(most is not None and most >= 0.15 for most in found) >= 0.93 * 400
+def test_what_is_left_open_has_the_drift_that_is_not_ruled_out() -> None:
     unknown = steady_over_repeats([0.3, -0.3, 0.2, -0.1, 0.0])
     assert unknown.steady is None
     assert "over 5 repeats a drift of 25 % " in unknown.notes[0]
@@ -370,7 +362,7 @@ def test_with_other_steps_a_drift_is_still_rarely_called_steady(others: float) -
 )
 def test_too_few_repeats_decide_nothing(moves: list[float | None], why: str) -> None:
     found = steady_over_repeats(moves)
-    assert (found.steady, found.most) == (None, None)
+    assert found.steady is None
     assert why in found.notes[0]
 
 
