@@ -106,7 +106,7 @@ def _row(
         repeats=len(points),
         figures=figures(float(np.median(ops_s)), float(np.median(p90_ms)), samples * len(points)),
         valid=True,
-        steady=verdict_on(points, ()).steady,
+        steady=verdict_on(points).steady,
         doubts=tuple(beside(others)),
         points=points,
     )

@@ -5,8 +5,8 @@ Not the neighbour spoils a comparison, but what it did to the figures. Over all 
 in a run the logarithm of a metric is a level of its cell, which is the layout's workload and worker
 count, and a slope that its cells share (least squares within cells: the analysis of covariance of
 R. A. Fisher, Statistical Methods for Research Workers, 1932). Slopes of earlier runs on the machine
-are averaged with it, each weighted by the inverse of its variance. A comparison moves both sides to
-one load, between those that they had, and its interval has the slopes' errors.
+are averaged with it, weighted by the inverse of their variances. A comparison moves both sides to a
+quiet machine, and its interval has the slopes' errors.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _average(slopes: Sequence[LoadSlope]) -> LoadSlope:
 
 @dataclass(frozen=True)
 class CellSides:
-    """The repeats' figures of a metric on both sides of a cell, by repeat, as at one load."""
+    """The figures of a metric on both sides of a cell, by repeat, as on a quiet machine."""
 
     baseline: Mapping[int, float]
     subject: Mapping[int, float]
@@ -118,29 +118,22 @@ class CellSides:
 
 
 def cell_sides(metric: Metric, baseline: Row, subject: Row, slopes: Slopes) -> CellSides:
-    """Both sides of a cell at one load; `error` is of both slopes."""
+    """Both sides of a cell as on a quiet machine, as far as slopes are known; `error` is theirs."""
     rows = (baseline, subject)
     values = [figures(row, metric) for row in rows]
     loads = [_loads(row) for row in rows]
     if not all(values) or not any(any(of_side.values()) for of_side in loads):
         return CellSides(values[0], values[1])
-    means = [
-        fmean(of_side[repeat] for repeat in figures_of)
-        for of_side, figures_of in zip(loads, values, strict=True)
-    ]
-    known = [slopes.get((row.layout, metric.key)) for row in rows]
-    load, moved, variance = _common_load(means, known), [], 0.0
-    for of_side, mean, figures_of, slope in zip(loads, means, values, known, strict=True):
+    moved, variance = [], 0.0
+    for row, of_side, figures_of in zip(rows, loads, values, strict=True):
+        slope = slopes.get((row.layout, metric.key))
         if slope is None:
             moved.append(figures_of)
             continue
         moved.append(
-            {
-                repeat: value * math.exp(slope.slope * (load - of_side[repeat]))
-                for repeat, value in figures_of.items()
-            }
+            {n: value / math.exp(slope.slope * of_side[n]) for n, value in figures_of.items()}
         )
-        variance += ((load - mean) * slope.error) ** 2
+        variance += (fmean(of_side[n] for n in figures_of) * slope.error) ** 2
     before, after = _log_ratio(*values), _log_ratio(*moved)
     return CellSides(
         moved[0],
@@ -149,18 +142,6 @@ def cell_sides(metric: Metric, baseline: Row, subject: Row, slopes: Slopes) -> C
         error=math.sqrt(variance),
         quiet=_undisturbed(rows, values),
     )
-
-
-def _common_load(means: Sequence[float], slopes: Sequence[LoadSlope | None]) -> float:
-    """The load to which both sides are moved with the least error: one without a slope stays."""
-    for mean, slope in zip(means, slopes, strict=True):
-        if slope is None:
-            return mean
-    weights = [slope.error**2 for slope in slopes if slope is not None]
-    total = math.fsum(weights)
-    if not total:
-        return fmean(means)
-    return math.fsum(mean * weight for mean, weight in zip(means, weights, strict=True)) / total
 
 
 def _undisturbed(rows: Sequence[Row], values: Sequence[Mapping[int, float]]) -> float | None:

@@ -372,18 +372,12 @@ def rows_of(
                         )
                         order = (places[workload.name], part, number, workers, place)
                         cells.append((order, key, operation))
-    moves: dict[str, dict[StepKey, float | None]] = {}
-    for key, step in steps.items():
-        if key.rate_per_s is None:
-            valid = (point.move for point in step.points.values() if point.valid)
-            moves.setdefault(key.layout, {})[key] = next(valid, None)
     workloads = workloads_of(plan)
     rows = []
     for _, first, operation in sorted(cells, key=itemgetter(0)):
         keys = [first.model_copy(update={"repeat": n}) for n in range(plan.suite.repeats)]
         repeats = [steps[key] for key in keys if key in steps]
-        beside = [move for key, move in moves.get(first.layout, {}).items() if key not in keys]
-        rows.append(_row(first, operation, workloads[first.workload], len(keys), repeats, beside))
+        rows.append(_row(first, operation, workloads[first.workload], len(keys), repeats))
     return tuple(rows)
 
 
@@ -393,9 +387,8 @@ def _row(
     workload: Workload,
     planned: int,
     steps: Sequence[JudgedStep],
-    beside: Sequence[float | None],
 ) -> Row:
-    """The row of `steps`, of so many `planned` repeats; `beside`: moves of the layout's others."""
+    """The row of `steps`, of so many `planned` repeats."""
     points = tuple(step.points[operation] for step in steps if operation in step.points)
     shown = used(points)
     notes = [*_missing(steps, planned), *_notes(steps)]
@@ -418,7 +411,7 @@ def _row(
         return Row(**about, notes=tuple(notes), valid=False)
     counted = {point.repeat for point in shown}
     uses = [step.use for step in steps if step.use is not None and step.key.repeat in counted]
-    verdict = verdict_on(shown, beside)
+    verdict = verdict_on(shown)
     if verdict.steady is not None or verdict.notes:
         # What no repeat can decide alone is not worth a note if all of them decide it together.
         notes = [note for note in notes if UNKNOWN_STEADINESS not in note]
@@ -575,8 +568,8 @@ def judged_together(steps: Mapping[StepKey, JudgedStep]) -> dict[StepKey, Judged
     return judged
 
 
-def verdict_on(shown: Sequence[Point], beside: Sequence[float | None]) -> Steadiness:
-    """The verdict on repeats that count. `beside` are the moves of the layout's other steps."""
+def verdict_on(shown: Sequence[Point]) -> Steadiness:
+    """The verdict on repeats that count."""
     verdicts = {point.steady for point in shown}
     if False in verdicts or verdicts == {True}:
         return Steadiness(steady=False not in verdicts)
@@ -587,7 +580,6 @@ def verdict_on(shown: Sequence[Point], beside: Sequence[float | None]) -> Steadi
     # balanced: it does not make a step unsteady.
     return steady_over_repeats(
         [point.move for point in shown],
-        beside,
         grain=max(point.grain for point in shown),
         shapes=[point.shape for point in shown],
     )

@@ -194,27 +194,6 @@ def test_a_percentile_in_bins_does_not_escape_the_cpu_limit(
     assert {metric for one in limited for metric in one.metrics} - missing == metrics
 
 
-def test_a_row_whose_deployments_started_on_a_busy_machine_is_provisional() -> None:
-    measured = row_of(STEADY)
-
-    def event(repeat: int, layout: str = "swift") -> RunEvent:
-        return RunEvent(
-            at="",
-            kind="busy",
-            text="others use 53 % of this machine’s CPUs",
-            layout=layout,
-            repeat=repeat,
-            share=0.53,
-        )
-
-    (busy,) = with_event_doubts([measured], [event(repeat) for repeat in range(3)])
-    assert [(one.what, one.grade) for one in busy.doubts] == [("machine busy", "mild")]
-    assert with_event_doubts([measured], [event(0), event(1)]) == (measured,)
-    assert with_event_doubts(
-        [measured], [event(repeat, "rgw-beast") for repeat in range(REPEATS)]
-    ) == (measured,)
-
-
 def test_reads_not_shared_by_storage_hosts_are_provisional() -> None:
     measured = row_of(STEADY)
     text = "osd.0 answers 51 % of the reads; an even share of 3 OSDs would be 33 %"
