@@ -21,7 +21,7 @@ from weighbridge.results.figures.doubt import ACKNOWLEDGED, CUTS_THAT_LOST, doub
 from weighbridge.results.figures.metrics import METRICS, PRIMARY, MetricKey
 from weighbridge.results.figures.summary import Row, shown
 from weighbridge.results.figures.use import limit_brief, saturated
-from weighbridge.results.judge.comparison import Comparison, Effect, Kind, NoiseFloor, kind_of
+from weighbridge.results.judge.comparison import Comparison, Effect, Kind, kind_of
 from weighbridge.results.judge.reasons import Reason, marks
 from weighbridge.results.judge.words import verdict_words
 from weighbridge.results.numbers import UNKNOWN, alike_as_one, counted, show_figure, show_percent
@@ -102,8 +102,10 @@ def _print_comparison(derived: Derived, console: Console) -> None:
     for lead in derived.answered.leads:
         if lead.effect is not None:
             print_line(console, f"• {_brief(lead.effect, derived.reasons)}")
-    noise = noise_words(comparison.noise)
-    for line in (*verdict_words(comparison), *noise, *comparison.unused):
+    noise = [floor.words for floor in comparison.noise if floor.metric in PRIMARY]
+    if not comparison.noise and not comparison.unused and comparison.effects:
+        noise = ["How far runs of this machine differ is not known: compare --aa measures it."]
+    for line in (verdict_words(comparison), *noise, *comparison.unused):
         print_line(console, line, "dim")
 
 
@@ -133,11 +135,6 @@ def _files(derived: Derived) -> Iterator[tuple[str, Path]]:
     confirmation = confirmation_folder(derived.data.store.folder / CONFIRMATION)
     if confirmation is not None:
         yield "confirmation", confirmation
-
-
-def noise_words(floors: Sequence[NoiseFloor]) -> tuple[str, ...]:
-    """The result of A/A controls for throughput and p90; nothing without them."""
-    return tuple(floor.words for floor in floors if floor.metric in PRIMARY)
 
 
 def _brief(effect: Effect, reasons: Sequence[Reason]) -> str:
@@ -233,8 +230,7 @@ def print_comparison(summary: RunsSummary, console: Console) -> None:
     for effect in comparison.effects:
         if effect.workers is None:
             print_line(console, f"• {effect.text}")
-    for line in dict.fromkeys((*verdict_words(comparison), *noise_words(comparison.noise))):
-        print_line(console, line, "dim")
+    print_line(console, verdict_words(comparison), "dim")
     print_line(console, "Values are geometric means of the repeats.", "dim")
     print_line(console, summary.drift_words, "dim")
 

@@ -43,7 +43,6 @@ from weighbridge.results.judge.comparing import (
     at_workers,
     comparable,
     contrasts,
-    controlled,
     judge,
     reason,
     with_sentences,
@@ -190,19 +189,17 @@ def compare_runs(
     provisional. Layouts are named with their run in brackets.
     """
     rows = [*_rows(a, "A"), *_rows(b, "B")]
-    noise = tuple(floor for run in (a, b) for floor in controlled(run.rows, run.plan.twins))
     sides = [(_labelled(one, "A"), _labelled(other, "B")) for one, other in pairs]
     known = _figures(a, history, [one for one, _ in pairs])
     found = [
         _across(one, known.get(_place(one), ()))
         for one in contrasts(rows, sides, hosts_apart(a, b, pairs))
     ]
-    judged, tests = judge(found, a.plan.suite.bounds, noise)
+    judged, tests = judge(found, a.plan.suite.bounds)
     return Comparison(
         baseline="A",
         subjects=tuple(dict.fromkeys(subject for _, subject in sides)),
         effects=with_sentences(judged),
-        noise=noise,
         tests=tests,
         unlike=tuple(one.text for one in guarded.unlike),
     )
@@ -386,7 +383,7 @@ class RunsSummary:
     @property
     def headline(self) -> str:
         words = verdict_words(self.comparison)
-        return self.verdict.answer or next(iter(words), "Nothing could be compared.")
+        return self.verdict.answer or words or "Nothing could be compared."
 
     @property
     def drift_words(self) -> str:
@@ -457,11 +454,10 @@ def runs_effects(comparison: Comparison, run: str) -> Filled:
 def runs_markdown(summary: RunsSummary) -> str:
     """The answer, what is worse, what differs between the runs, and the table of all effects."""
     a, b, verdict = summary.a.manifest, summary.b.manifest, summary.verdict
-    counts = verdict_words(summary.comparison)
     lines = [f"### {escape(summary.headline)}", ""]
     points = [
         *verdict.details,
-        *(counts if verdict.answer else ()),
+        *([verdict_words(summary.comparison)] if verdict.answer else ()),
         f"A: {a.run_id}, {a.created_at}, {a.state}",
         f"B: {b.run_id}, {b.created_at}, {b.state}",
         *(f"comparable in A and not in B: {text}" for text in summary.lost),

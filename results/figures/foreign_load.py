@@ -19,7 +19,7 @@ from typing import Final
 
 from weighbridge.results.figures.doubt import SPOILT
 from weighbridge.results.figures.metrics import Metric, MetricKey
-from weighbridge.results.figures.summary import Row
+from weighbridge.results.figures.summary import Point, Row
 from weighbridge.results.run.machine import LoadSlope
 
 QUIET: Final = 0.05
@@ -40,9 +40,13 @@ def figures(row: Row, metric: Metric) -> dict[int, float]:
     return known if len(known) == len(values) else {}
 
 
+def load_of(point: Point) -> float:
+    """What others used of the CPUs beyond QUIET; 0 where it is not known."""
+    return max(0.0, (point.others or 0.0) - QUIET)
+
+
 def _loads(row: Row) -> dict[int, float]:
-    """What others used of the CPUs beyond QUIET in each repeat; 0 where it is not known."""
-    return {point.repeat: max(0.0, (point.others or 0.0) - QUIET) for point in row.used}
+    return {point.repeat: load_of(point) for point in row.used}
 
 
 def load_slopes(
@@ -64,17 +68,18 @@ def load_slopes(
     slopes = {}
     for (layout, key), of_layout in cells.items():
         known = [slope for slope in before if (slope.layout, slope.metric) == (layout, key)]
-        own = _slope(layout, key, of_layout)
-        known += [] if own is None else [own]
+        own = slope_of(of_layout)
+        if own is not None:
+            known.append(LoadSlope(layout=layout, metric=key, slope=own[0], error=own[1]))
         if known:
             slopes[layout, key] = _average(known)
     return slopes
 
 
-def _slope(
-    layout: str, metric: MetricKey, cells: Sequence[Sequence[tuple[float, float]]]
-) -> LoadSlope | None:
-    """The common slope of cells of windows, each a load and a logarithm; None if too few differ."""
+def slope_of(cells: Iterable[Sequence[tuple[float, float]]]) -> tuple[float, float] | None:
+    """The common slope of cells of windows, each a load and a logarithm, with its standard error;
+    None if too few differ.
+    """
     places: list[tuple[float, float]] = []
     levels = 0
     for windows in cells:
@@ -88,8 +93,7 @@ def _slope(
         return None
     slope = math.fsum(load * log for load, log in places) / across
     rest = math.fsum((log - slope * load) ** 2 for load, log in places)
-    error = math.sqrt(rest / freedom / across)
-    return LoadSlope(layout=layout, metric=metric, slope=slope, error=error)
+    return slope, math.sqrt(rest / freedom / across)
 
 
 def _average(slopes: Sequence[LoadSlope]) -> LoadSlope:

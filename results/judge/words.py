@@ -551,16 +551,13 @@ def _bounds(measure: Ratio) -> str:
     return f" ({low} to {high})"
 
 
-def verdict_words(comparison: Comparison) -> tuple[str, ...]:
-    """How many cells have which verdict, and whether an A/A control is missing."""
+def verdict_words(comparison: Comparison) -> str:
+    """How many cells have which verdict."""
     found = Counter(effect.verdict for effect in comparison.effects if effect.workers is not None)
     if not found:
-        return ()
+        return ""
     counts = ", ".join(
         f"{found[verdict]} {verdict}" for verdict in get_args(Verdict) if found[verdict]
     )
     whose = f" of {comparison.subjects[0]}" if len(comparison.subjects) == 1 else ""
-    words = f"Of {found.total()} cells{whose} compared with {comparison.baseline}: {counts}."
-    if comparison.noise or comparison.unused or not (found["better"] or found["worse"]):
-        return (words,)
-    return (words, "How far runs of this machine differ was not measured: compare --aa.")
+    return f"Of {found.total()} cells{whose} compared with {comparison.baseline}: {counts}."
