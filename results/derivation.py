@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -9,9 +10,11 @@ from typing import Final
 
 from weighbridge.common.errors import installed
 from weighbridge.results.features.open_run import open_run
+from weighbridge.results.figures.doubt import SPOILT
 from weighbridge.results.judge.host_equality import summary, unequal_shares
 from weighbridge.results.judge.reasons import Reason, Remedy, reasons, remedy
 from weighbridge.results.judge.run_data import RunData
+from weighbridge.results.numbers import counted, show_share
 from weighbridge.results.run.reading import write_atomically
 from weighbridge.results.show.answer import Answer
 from weighbridge.results.show.feature import write_sections
@@ -64,7 +67,15 @@ class Derived:
         data = self.data
         if data.tuning is not None:
             return None
-        return remedy(data.comparison, data.plan, data.manifest.command)
+        found = remedy(data.comparison, data.plan, data.manifest.command)
+        if found is None or not data.spoilt:
+            return found
+        used, many = show_share(SPOILT), counted(len(data.spoilt), "window")
+        return Remedy(
+            says=f"Other programs used {used} or more of this machine’s CPUs in {many}. To measure "
+            "what they spoilt again, once the machine is quieter",
+            command=shlex.join(("weighbridge", "resume", str(self.folder.parent), "--repair")),
+        )
 
     @cached_property
     def hosts(self) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.common.structure import Scope
 from weighbridge.gateways.gateway import Gateway, RunningGateway, Say
-from weighbridge.topologies.attestation import Attestation, AttestOptions
+from weighbridge.topologies.attestation import Apart, Attestation, AttestOptions
 from weighbridge.topologies.attestation import attest as attestation_of
 from weighbridge.topologies.hardware import HOSTS, Hardware, HostsRequest
 from weighbridge.topologies.hosts import (
@@ -244,6 +244,7 @@ def deploy(
     *,
     logs: Path | None = None,
     attest: bool | AttestOptions = False,
+    apart: Apart = lambda _: False,
     tools: bool = False,
     cuts: bool = False,
 ) -> Deployment:
@@ -251,7 +252,8 @@ def deploy(
 
     Hosts' logs are kept in `logs` at the end; without it only if a service does not start, in the
     home folder. `attest` measures hosts that can be measured before the gateway gets their disks
-    (True: what deployments are compared by): some 20 s for five hosts. `tools` installs the tools.
+    (True: what deployments are compared by): some 20 s for five hosts; `apart` is as in `attest`.
+    `tools` installs the tools.
     `cuts` is for `power_cuts`: hosts then have no limits but that of memory, and their disks take
     no time.
 
@@ -277,7 +279,8 @@ def deploy(
         endings.add(hosts.close, hosts.hurry)
         attestation = None
         if hardware.of.measurable and asked:
-            attestation = attestation_of(hosts, hardware, planned.gateway.needs(), say, asked)
+            needs = planned.gateway.needs()
+            attestation = attestation_of(hosts, hardware, needs, say, asked, apart)
         client = hosts.hosts[hardware.clients[0]]
         try:
             running_gateway = planned.gateway.bring_up(hosts.hosts, client, say)

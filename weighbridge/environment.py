@@ -72,7 +72,15 @@ def require(hardware: Hardware, place: StateFolders) -> None:
         (place.home, "WEIGHBRIDGE_HOME", 0o755),
         (place.state, "WEIGHBRIDGE_STATE", 0o700),
     ):
-        _require_writable(folder, variable, mode)
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=mode)
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+        except OSError as error:
+            raise UsageError(
+                f"cannot write to {folder}, the folder for hosts and images: {error.strerror}",
+                advice=f"Set {variable} to a folder that this user can write to.",
+            ) from error
     lacking = [one for one in requirements(hardware, place) if not one.found]
     if lacking:
         lines = [f"  {one.name}: {one.why}\n    {one.remedy}" for one in lacking]
@@ -80,18 +88,6 @@ def require(hardware: Hardware, place: StateFolders) -> None:
             "this machine lacks:\n" + "\n".join(lines),
             advice="`weighbridge doctor` lists all requirements.",
         )
-
-
-def _require_writable(folder: Path, variable: str, mode: int) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=mode)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise UsageError(
-            f"cannot write to {folder}, the folder for hosts and images: {error.strerror}",
-            advice=f"Set {variable} to a folder that this user can write to.",
-        ) from error
 
 
 def _readable(variable: str) -> Path:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from importlib.metadata import version
 from itertools import pairwise
@@ -58,6 +58,8 @@ class ResumableRun:
     complete: frozenset[StepKey]
     searching: frozenset[StepKey] = frozenset()
     """Complete steps after which the search of a rate is not over."""
+    again: Mapping[StepKey, float] = field(default_factory=dict)
+    """Steps to measure again, as of a StepRunner."""
 
     @property
     def done(self) -> bool:

@@ -32,16 +32,19 @@ from weighbridge.conductor.step_runner import complete_steps
 from weighbridge.conductor.time_estimate import TimeAllowance, TimeEstimate, show_duration
 from weighbridge.display import display_for, sending
 from weighbridge.environment import patience_s, require
+from weighbridge.gateways.gateway import Say
 from weighbridge.live_page import watching
 from weighbridge.results import derive
 from weighbridge.results.derivation import Derived
 from weighbridge.results.features.open_run import open_run
+from weighbridge.results.figures.doubt import SPOILT
+from weighbridge.results.numbers import counted, show_share
 from weighbridge.results.run.machine import add_run, earlier_runs, keep_runs
 from weighbridge.results.run.profile import Chosen
 from weighbridge.results.run.reading import StoreError
 from weighbridge.results.run.resolved import Sheet, State
 from weighbridge.results.run.step import Pass, StepResult
-from weighbridge.results.run.store import RunStore, lock_run_folder
+from weighbridge.results.run.store import Holder, RunStore, lock_run_folder
 from weighbridge.results.show.influx import InfluxServer
 from weighbridge.results.show.terminal import print_line
 from weighbridge.resumption import ResumableRun
@@ -152,24 +155,21 @@ def run(
     )
     allowance = None if plan.budget_s is None else TimeAllowance(plan.budget_s)
     further = None if plan.suite.further is None else TimeAllowance(plan.suite.further.within)
-    _refuse_endless(plan)
+    needed_s = TimeEstimate.of(plan).left_s()
+    if needed_s > MOST_DAYS * 86400:
+        raise UsageError(
+            f"the run would take an estimated {needed_s / 86400:,.0f} days; the limit is "
+            f"{MOST_DAYS}",
+            advice="Ask for fewer or smaller objects, shorter windows, or fewer repeats.",
+        )
     doing = doing.with_settings(chain(*plan.passes.values()), plan.hardware)
     require(plan.hardware, doing.where)
     with interruptible(), alone(plan.hardware, doing.where) as register:
         # Before the run's folder is made: otherwise faults of the last layout would be found only
         # after the first is measured.
-        needed_s = TimeEstimate.of(plan).left_s()
         refuse_ending_keys(layouts, min(needed_s, plan.budget_s or needed_s))
         plan = _checked(plan, layouts, doing)
-        store = RunStore.create(
-            out,
-            plan_yaml=text,
-            plan=plan,
-            suite=plan.suite.name,
-            command=("weighbridge", *sys.argv[1:]),
-            weighbridge_version=version("weighbridge"),
-            sheets=[Sheet(title="machine", facts=facts_of_machine(plan.hardware))],
-        )
+        store = new_folder(out, plan, text)
         with lock_run_folder(store.folder):
             register(str(store.folder))
             _remember(store, doing)
@@ -184,60 +184,107 @@ def run(
 
 
 def resume(
-    folder: Path, doing: Doing, *, despite: Collection[str] = (), budget_s: float | None = None
+    folder: Path,
+    doing: Doing,
+    *,
+    despite: Collection[str] = (),
+    budget_s: float | None = None,
+    repair: bool = False,
 ) -> Ran:
     """Resume a run at the first missing step and derive its report.
 
     `despite` names facts that may have changed since it began; `budget_s` is the time for the rest,
-    instead of the run's own. Raises UsageError before anything is started if it cannot be resumed;
-    else as `run`.
+    instead of the run's own; `repair`: what other programs spoilt is missing, too. Raises
+    UsageError before anything is started if it cannot be resumed; else as `run`.
     """
     RunStore.open(folder)  # leave no lock in a folder that is not a run's
     with interruptible(), lock_run_folder(folder) as holders, ExitStack() as stack:
         left = resumption.load_run(folder)
-        if budget_s is not None and left.done:
+        if repair:
+            again = open_run(folder).spoilt
+            if not again:
+                raise UsageError(
+                    f"{folder}: no window that could be measured again is known to have been "
+                    f"disturbed: in each, other programs used less than {show_share(SPOILT)} "
+                    "of the machine's CPUs"
+                )
+            left = replace(left, complete=left.complete - again.keys(), again=again)
+        elif budget_s is not None and left.done:
             left = left.with_further(budget_s)
         store, plan = left.store, left.plan
-        nothing = _nothing_to_do(left, budget_s)
+        nothing = "" if repair else _nothing_to_do(left, budget_s)
         if nothing:
             doing.say(f"{folder}: {nothing}")
             return Ran.of(store, plan, doing, measured=False)
         doing = doing.with_settings(chain(*plan.passes.values()), plan.hardware)
-        require(plan.hardware, doing.where)
-        stack.enter_context(alone(plan.hardware, doing.where))(str(folder))
         # For a run that was killed after its last step, only what it left running is removed.
         over = left.done and plan.suite.further is None
-        accepted = () if over else resumption.refuse_changed(left, doing.where, despite)
-        if plan.hardware.of.by_ssh:
-            resumption.remove_ssh_leftovers(holders, plan.hardware, doing.say)
-        resumption.remove_leftovers(holders, doing.where, doing.say, lab=plan.hardware.of.contained)
-        if not over:
+
+        def check() -> None:
             needed_s = TimeEstimate.of(plan, left.complete).left_s()
             refuse_ending_keys(left.planned, min(needed_s, budget_s or needed_s))
             _checked(plan, left.planned, doing)
+
+        spoilt = f", {len(left.again)} were disturbed and are measured again" if left.again else ""
+        words = f"{len(left.complete)} of {plan.steps} steps are complete{spoilt}"
+        stack.enter_context(
+            take_over(left, holders, doing, despite, words, None if over else check)
+        )
+        spent_s = 0.0 if budget_s is not None else resumption.spent_s(store)
+        within_s = None if plan.suite.further is None else plan.suite.further.within
+        given_s, within_s = (
+            one if budget_s is None else budget_s for one in (plan.budget_s, within_s)
+        )
+        allowance, further = (
+            None if one is None else TimeAllowance(one, spent_s=spent_s)
+            for one in (given_s, within_s)
+        )
+        _conduct(left, doing, allowance, further=further)
+    return Ran.of(store, plan, doing)
+
+
+def new_folder(out: Path, plan: Plan, text: str) -> RunStore:
+    """A new run folder below `out`; `text` is the plan as it was given."""
+    return RunStore.create(
+        out,
+        plan_yaml=text,
+        plan=plan,
+        suite=plan.suite.name,
+        command=("weighbridge", *sys.argv[1:]),
+        weighbridge_version=version("weighbridge"),
+        sheets=[Sheet(title="machine", facts=facts_of_machine(plan.hardware))],
+    )
+
+
+@contextmanager
+def take_over(
+    left: ResumableRun,
+    holders: Collection[Holder],
+    doing: Doing,
+    despite: Collection[str],
+    words: str,
+    check: Callable[[], None] | None,
+) -> Iterator[None]:
+    """Be the process that goes on with a run, of which `words` say how far it is. Raises as
+    `resume` before the run's state is changed; without a `check`, nothing is to be measured.
+    """
+    hardware, store, where = left.plan.hardware, left.store, doing.where
+    require(hardware, where)
+    with alone(hardware, where) as register:
+        register(str(store.folder))
+        accepted = () if check is None else resumption.refuse_changed(left, where, despite)
+        if hardware.of.by_ssh:
+            resumption.remove_ssh_leftovers(holders, hardware, doing.say)
+        resumption.remove_leftovers(holders, where, doing.say, lab=hardware.of.contained)
+        if check is not None:
+            check()
         state, error = store.manifest.state, store.manifest.error
         was = "killed" if state == "running" else f"{state}: {error}" if error else state
-        store.event(
-            RESUMED,
-            f"{len(left.complete)} of {plan.steps} steps are complete; the run was {was}; now "
-            f"process {os.getpid()}",
-        )
+        store.event(RESUMED, f"{words}; the run was {was}; now process {os.getpid()}")
         for one in accepted:
             store.event("unlike", f"resumed although {one}")
-        spent_s = 0.0 if budget_s is not None else resumption.spent_s(store)
-        given_s = plan.budget_s if budget_s is None else budget_s
         store.set_state("running")
-        within_s = budget_s
-        if budget_s is None and plan.suite.further is not None:
-            within_s = plan.suite.further.within
-        further = None if within_s is None else TimeAllowance(within_s, spent_s=spent_s)
-        _conduct(
-            left,
-            doing,
-            None if given_s is None else TimeAllowance(given_s, spent_s=spent_s),
-            further=further,
-        )
-    return Ran.of(store, plan, doing)
+        yield
 
 
 def _remember(store: RunStore, doing: Doing) -> None:
@@ -271,15 +318,6 @@ def alone(hardware: Hardware, where: StateFolders) -> Iterator[Callable[[str], N
         running.release()
 
 
-def _refuse_endless(plan: Plan) -> None:
-    days = TimeEstimate.of(plan).left_s() / 86400
-    if days > MOST_DAYS:
-        raise UsageError(
-            f"the run would take an estimated {days:,.0f} days; the limit is {MOST_DAYS}",
-            advice="Ask for fewer or smaller objects, shorter windows, or fewer repeats.",
-        )
-
-
 def _nothing_to_do(left: ResumableRun, budget_s: float | None) -> str:
     """Why a run need not be resumed; empty if it must be."""
     if left.store.manifest.state == "done" and left.done:
@@ -302,18 +340,14 @@ def _checked(plan: Plan, layouts: Sequence[Planned], doing: Doing) -> Plan:
     return with_pools(plan, pools.found)
 
 
-class _GrowingPlan:
+@dataclass
+class _StepCount:
     """The number of steps to measure in all, as the plan is now: it may grow."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-
-    @property
-    def steps(self) -> int:
-        return self.plan.steps
+    steps: int
 
     def grown(self, plan: Plan) -> None:
-        self.plan = plan
+        self.steps = plan.steps
 
 
 def _conduct(
@@ -326,9 +360,10 @@ def _conduct(
 ) -> None:
     """Measure what a run lacks; the folder records how that ended."""
     store, plan = left.store, left.plan
+    first = len(store.steps())
     estimate = TimeEstimate.of(plan, left.complete - left.searching)
-    growing = _GrowingPlan(plan)
-    try:
+    growing = _StepCount(plan.steps)
+    with recorded(store, doing.say, f"resume {store.folder}"):
         if begun is not None:
             begun(store)
         with (
@@ -364,13 +399,8 @@ def _conduct(
                 else None,
                 further=further,
                 grown=growing.grown,
+                again=left.again,
             ).run()
-        store.event("ended", "done")
-        store.set_state("done")
-    except BaseException as error:
-        ended(store, "interrupted" if isinstance(error, Interrupted) else "failed", str(error))
-        doing.say(f"what was measured is kept; to resume: weighbridge resume {store.folder}")
-        raise
     latest = store.latest()
     if why:
         measured = complete_steps(latest.values())
@@ -385,6 +415,12 @@ def _conduct(
     lost = sum(step.measurement is None for step in latest.values())
     spoilt = sum(step.spoilt for step in latest.values())
     failures = []
+    if left.again:
+        calmer = sum(latest[key].order >= first for key in left.again)
+        doing.say(
+            f"{counted(len(left.again), 'window')} measured again; {calmer} of these measurements "
+            "were disturbed less, and count now"
+        )
     if lost:
         failures.append(f"{'1 step was' if lost == 1 else f'{lost} steps were'} not measured")
     if spoilt:
@@ -396,9 +432,19 @@ def _conduct(
         doing.say(f"{', '.join(failures)}; to try again: weighbridge resume {store.folder}")
 
 
-def ended(store: RunStore, state: State, why: str) -> None:
-    """Record how a run ended, unless it cannot be written: the error that ended it comes first."""
-    with suppress(StoreError):
-        store.event("ended", f"{state}: {why}")
-    with suppress(StoreError):
-        store.set_state(state, error=why)
+@contextmanager
+def recorded(store: RunStore, say: Say, command: str) -> Iterator[None]:
+    """Record how a run ends in the block; `command` goes on with it after a failure."""
+    try:
+        yield
+        store.event("ended", "done")
+        store.set_state("done")
+    except BaseException as error:
+        state: State = "interrupted" if isinstance(error, Interrupted) else "failed"
+        # If that cannot be written: the error that ended the run comes first.
+        with suppress(StoreError):
+            store.event("ended", f"{state}: {error}")
+        with suppress(StoreError):
+            store.set_state(state, error=str(error))
+        say(f"what was measured is kept; to resume: weighbridge {command}")
+        raise

@@ -97,17 +97,24 @@ def doubt_text(one: Doubt) -> str:
     return f"{one.grade}{touched}: {one.what}: {one.words}"
 
 
+def spoilt(share: float | None) -> bool:
+    """Whether other programs spoilt a window in which they used this share of a machine's CPUs."""
+    return share is not None and share >= SPOILT
+
+
 def beside(shares: Sequence[float | None]) -> Iterator[Doubt]:
     """Doubts from the share of CPUs that others used in each repeat (None: unknown): a mild one if
     more than half are SPOILT, a grave one if all are HOPELESS. What fewer did to the figures is
     estimated (`results.figures.foreign_load`).
     """
     known = [share for share in shares if share is not None]
-    spoilt = sum(share >= SPOILT for share in known)
-    if 2 * spoilt > len(known):
+    disturbed = sum(map(spoilt, known))
+    if 2 * disturbed > len(known):
         grade: Grade = "grave" if min(known) >= HOPELESS else "mild"
         used = f"other programs used {show_share(median(known))} of this machine’s CPUs"
-        words = used if spoilt == len(shares) else f"{used}: {spoilt} of {len(shares)} repeats"
+        words = (
+            used if disturbed == len(shares) else f"{used}: {disturbed} of {len(shares)} repeats"
+        )
         yield Doubt(what="machine busy", grade=grade, words=words)
     lost = len(shares) - len(known)
     if lost:

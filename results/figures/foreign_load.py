@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Final
 
-from weighbridge.results.figures.doubt import SPOILT
+from weighbridge.results.figures.doubt import spoilt
 from weighbridge.results.figures.metrics import Metric, MetricKey
 from weighbridge.results.figures.summary import Point, Row
 from weighbridge.results.run.machine import LoadSlope
@@ -150,12 +150,12 @@ def cell_sides(metric: Metric, baseline: Row, subject: Row, slopes: Slopes) -> C
 
 def _undisturbed(rows: Sequence[Row], values: Sequence[Mapping[int, float]]) -> float | None:
     """The ratio by undisturbed windows: at least two of each side, and not all."""
-    quiet, spoilt = [], False
+    quiet, disturbed = [], False
     for row, figures_of in zip(rows, values, strict=True):
-        calm = {point.repeat for point in row.used if (point.others or 0.0) < SPOILT}
-        spoilt = spoilt or len(calm) < len(figures_of)
+        calm = {point.repeat for point in row.used if not spoilt(point.others)}
+        disturbed = disturbed or len(calm) < len(figures_of)
         quiet.append({repeat: value for repeat, value in figures_of.items() if repeat in calm})
-    return math.exp(_log_ratio(*quiet)) if spoilt and min(map(len, quiet)) >= 2 else None
+    return math.exp(_log_ratio(*quiet)) if disturbed and min(map(len, quiet)) >= 2 else None
 
 
 def _log_ratio(baseline: Mapping[int, float], subject: Mapping[int, float]) -> float:

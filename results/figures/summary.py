@@ -154,7 +154,7 @@ def read_visit(
     """
     use, gaps = None, []
     try:
-        telemetry = None if step.measurement is None else store.telemetry(step.key)
+        telemetry = None if step.measurement is None else store.telemetry(step.key, step.time)
         if telemetry is not None and step.measurement is not None:
             use = step_use(telemetry, step.measurement.window_s)
     except (InvalidMeasurement, UsageError) as error:

@@ -7,7 +7,7 @@ from functools import cached_property, wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
-from weighbridge.results.figures.doubt import Doubt, PairDoubt
+from weighbridge.results.figures.doubt import Doubt, PairDoubt, spoilt
 from weighbridge.results.figures.foreign_load import load_slopes
 from weighbridge.results.figures.metrics import compared
 from weighbridge.results.figures.summary import JudgedStep, Row, read_visits, rows_of
@@ -51,13 +51,13 @@ class RunData:
 
     @cached_property
     def steps(self) -> dict[StepKey, StepResult]:
-        """The latest result of each step."""
+        """The result of each step that counts."""
         return self.store.latest()
 
     def telemetry(self) -> Iterator[tuple[StepKey, Telemetry]]:
         """What the hosts of each step used. Not cached: many runs have a lot of it."""
-        for key in self.steps:
-            found = self.store.telemetry(key)
+        for key, step in self.steps.items():
+            found = self.store.telemetry(key, step.time)
             if found is not None:
                 yield key, found
 
@@ -65,6 +65,13 @@ class RunData:
     def visits(self) -> dict[StepKey, JudgedStep]:
         """Each step reduced to its figures, its use of the hosts, and its verdicts."""
         return read_visits(self.store, self.plan, self.steps.values())
+
+    @cached_property
+    def spoilt(self) -> dict[StepKey, float]:
+        """The steps to be measured again, with the share of the machine's CPUs that others used."""
+        uses = {key: step.use for key, step in self.visits.items() if self.plan.repairable(key)}
+        shares = {key: use.others for key, use in uses.items() if use is not None}
+        return {key: share for key, share in shares.items() if share and spoilt(share)}
 
     @cached_property
     def tuning(self) -> TuningRun | None:

@@ -15,7 +15,7 @@ from weighbridge.common.escaping import escape_controls
 from weighbridge.common.quantities import CpuList
 from weighbridge.common.record import Record
 from weighbridge.common.structure import Redundancy, Structure
-from weighbridge.results.run.step import Pass, Slug
+from weighbridge.results.run.step import Pass, Slug, StepKey
 from weighbridge.suites import Suite
 
 MANIFEST_VERSION: Final = 1
@@ -245,6 +245,12 @@ class PlannedVisit(_Part):
     repeat: int
 
 
+class ProfiledStep(_Part):
+    """The step that was profiled."""
+
+    workload: Line
+
+
 class ResolvedPlan(_Part):
     """What was to be measured."""
 
@@ -267,6 +273,7 @@ class ResolvedPlan(_Part):
     """A/A controls and the layouts that they repeat: they differ by the test bed's noise alone."""
     find: LatencyBound | None = None
     """The bound within which the highest rate is searched; None: none is."""
+    profile: ProfiledStep | None = None
 
     @model_validator(mode="after")
     def _coherent(self) -> ResolvedPlan:
@@ -300,6 +307,14 @@ class ResolvedPlan(_Part):
     def measured(self) -> tuple[str, ...]:
         """Names of the layouts in order, without A/A controls."""
         return tuple(layout.name for layout in self.layouts if layout.name not in self.twins)
+
+    def repairable(self, key: StepKey) -> bool:
+        """Whether a step may be measured again by itself. A search goes on from its steps; what
+        died in one, or was profiled in it, is recorded with its first measurement.
+        """
+        broken = {one.name for one in self.suite.workloads if one.fault is not None}
+        profiled = self.profile is not None and self.profile.workload == key.workload
+        return self.find is None and key.workload not in broken and not profiled
 
     def passes_of(self, layout: str) -> tuple[Pass, ...]:
         if layout in self.passes:

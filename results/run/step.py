@@ -8,7 +8,7 @@ that other tools can read it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Annotated, Final, Literal, Protocol
 
@@ -354,6 +354,10 @@ class StepKey(Record):
         words += [f"at-{self.layer}"] if self.layer is not None else []
         return ".".join([*words, self.driver] if self.driver != DEFAULT_DRIVER else words)
 
+    def files_of(self, time: int) -> str:
+        """The same for a result that is of a later `time`."""
+        return f"{self.file_name}.again-{time}" if time else self.file_name
+
     def __str__(self) -> str:
         by = "" if self.driver == DEFAULT_DRIVER else f" by {self.driver}"
         at = "" if self.layer is None else f", layer {self.layer}"
@@ -362,6 +366,22 @@ class StepKey(Record):
             f"{self.layout}, {self.api}{by}{at}, {self.workload}, {self.workers} workers, "
             f"{rate}repeat {self.repeat + 1}"
         )
+
+
+class Again(Record):
+    """Of a step that is measured once more because other programs disturbed it: which time that is,
+    and the share of the machine's CPUs that they used in this window and in the one that counted.
+    """
+
+    time: Annotated[int, Field(ge=1)]
+    others: Annotated[float, Field(ge=0, le=1)] | None = None
+    """None: unknown, or nothing was measured."""
+    before: Annotated[float, Field(ge=0, le=1)]
+
+    @property
+    def calmer(self) -> bool:
+        """Whether it was disturbed less."""
+        return self.others is not None and self.others < self.before
 
 
 class StepResult(Record):
@@ -377,11 +397,18 @@ class StepResult(Record):
     order: NonNegativeInt
     spoilt: bool = False
     """Whether a daemon died in this step. The result is kept; `resume` measures the step again."""
+    again: Again | None = None
+    """None: it is the step's first measurement."""
 
     @property
     def complete(self) -> bool:
         """Whether it is measured, valid or not, and need not be measured again."""
         return self.measurement is not None and not self.spoilt
+
+    @property
+    def time(self) -> int:
+        """How often it was measured again before, or 0: its files are named so."""
+        return 0 if self.again is None else self.again.time
 
     @model_validator(mode="after")
     def _coherent(self) -> StepResult:
@@ -399,6 +426,18 @@ class StepResult(Record):
         ):
             raise ValueError(f"the measurement is not one of {self.key}")
         return self
+
+
+def counting(steps: Iterable[StepResult]) -> dict[StepKey, StepResult]:
+    """The result of each step that counts, in the order the steps were first given: the last, but
+    of measurements of one step the least disturbed, whatever their figures.
+    """
+    found: dict[StepKey, StepResult] = {}
+    for step in steps:
+        again = step.again
+        if again is None or step.key not in found or (step.complete and again.calmer):
+            found[step.key] = step
+    return found
 
 
 class Caveat(Record):

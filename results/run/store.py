@@ -52,7 +52,7 @@ from weighbridge.results.run.resolved import (
     Sheet,
     State,
 )
-from weighbridge.results.run.step import StepKey, StepResult
+from weighbridge.results.run.step import StepKey, StepResult, counting
 from weighbridge.results.run.telemetry import (
     LINE,
     Attested,
@@ -199,8 +199,8 @@ class RunStore:
         return tuple(read_lines(path, StepResult.model_validate_json, advice=advice))
 
     def latest(self) -> dict[StepKey, StepResult]:
-        """The latest result of each step, in the order the steps were first appended."""
-        return {step.key: step for step in self.steps()}
+        """The result of each step that counts, in the order the steps were first appended."""
+        return counting(self.steps())
 
     def events(self) -> tuple[RunEvent, ...]:
         return tuple(read_lines(self.folder / "events.jsonl", RunEvent.model_validate_json))
@@ -221,13 +221,13 @@ class RunStore:
 
     # ---- telemetry
 
-    def record_telemetry(self, head: Head) -> TelemetryFile:
+    def record_telemetry(self, head: Head, time: int = 0) -> TelemetryFile:
         """Start a step's telemetry file, discarding an earlier one. Raises StoreError."""
-        return TelemetryFile(self._telemetry(head.key), head, folder=self.folder)
+        return TelemetryFile(self.telemetry_file(head.key, time), head, folder=self.folder)
 
-    def telemetry(self, key: StepKey) -> Telemetry | None:
-        """The telemetry of a step, if any. Raises InvalidMeasurement with file:line."""
-        path = self._telemetry(key)
+    def telemetry(self, key: StepKey, time: int = 0) -> Telemetry | None:
+        """The telemetry of a result of a step, if any. Raises InvalidMeasurement with file:line."""
+        path = self.telemetry_file(key, time)
         advice = "Move the file away to go on without this step's telemetry."
         lines = tuple(read_lines(path, LINE.validate_json, advice=advice, folder=self.folder))
         if not lines:
@@ -241,8 +241,8 @@ class RunStore:
             tail=next((line for line in lines if isinstance(line, Tail)), None),
         )
 
-    def _telemetry(self, key: StepKey) -> Path:
-        return self.folder / "telemetry" / f"{key.file_name}.jsonl"
+    def telemetry_file(self, key: StepKey, time: int) -> Path:
+        return self.folder / "telemetry" / f"{key.files_of(time)}.jsonl"
 
     @property
     def logs(self) -> Path:
@@ -461,7 +461,7 @@ def _missing(store: RunStore, steps: Sequence[StepResult]) -> Iterator[str]:
     """Missing files of measured steps, if some step has one, since telemetry is optional."""
     folder = store.folder / "telemetry"
     measured = [step for step in steps if step.measurement is not None]
-    paths = [folder / f"{step.key.file_name}.jsonl" for step in measured]
+    paths = [store.telemetry_file(step.key, step.time) for step in measured]
     missing = [path for path in paths if not path.exists()]
     cut = [path for path in paths if torn(path, folder=store.folder)]
     missing = missing if len(missing) < len(paths) else []

@@ -130,7 +130,7 @@ class RunPoints:
             }
             of = {**tags, "operation": one.operation}
             yield from point("weighbridge_second", of, fields, began_ms + one.second * 1000)
-        telemetry = self._store.telemetry(step.key)
+        telemetry = self._store.telemetry(step.key, step.time)
         use = None if telemetry is None else step_use(telemetry, measured.window_s)
         workload = self._workloads.get(step.key.workload)
         found = visit(step, use, workload=workload)

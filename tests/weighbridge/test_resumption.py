@@ -4,31 +4,48 @@ from __future__ import annotations
 
 import errno
 import io
+import itertools
 import os
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import pytest
 from rich.console import Console
 
-from stub_run import Run, StubGateway
+from fake_driver import Answering
+from recorded_use import recorded, used
+from stub_run import SUITE, Run, Seen, StubGateway
 from tests.weighbridge.killed_runs import killed, opened, planned_keys
 from weighbridge import resumption
 from weighbridge import run as running
-from weighbridge.common.errors import InvalidMeasurement, ServiceFailed, UsageError
+from weighbridge.common.errors import (
+    DriverError,
+    InvalidMeasurement,
+    ServiceFailed,
+    UsageError,
+)
 from weighbridge.common.registry import Registry
 from weighbridge.conductor import conductor, pass_runner
 from weighbridge.conductor.conductor import RESUMED
 from weighbridge.conductor.facts import facts_of_machine
 from weighbridge.conductor.interruption import Interrupted
 from weighbridge.conductor.plan import Plan, control_of, make_plan
+from weighbridge.conductor.step_runner import MOST_REPEATS
+from weighbridge.conductor.time_estimate import TimeAllowance
+from weighbridge.drivers.protocol import Step
 from weighbridge.gateways.gateway import RootImage
+from weighbridge.results import derive
+from weighbridge.results.features.open_run import open_run
+from weighbridge.results.figures.doubt import BUSY_GRAVE
 from weighbridge.results.run.reading import StoreError
 from weighbridge.results.run.resolved import Sheet
-from weighbridge.results.run.step import StepResult
+from weighbridge.results.run.step import StepKey, StepResult
 from weighbridge.results.run.store import Holder, RunStore, lock_run_folder
+from weighbridge.results.run.telemetry import HostLimits, Telemetry
 from weighbridge.resumption import ResumableRun
 from weighbridge.run import Doing, resume
 from weighbridge.selection import hardware_named, layout_named
@@ -448,3 +465,199 @@ def test_time_between_sessions_is_not_counted_as_spent(tmp_path: Path) -> None:
     )
     (store.folder / "events.jsonl").write_text(text)
     assert resumption.spent_s(store) == 40
+
+
+# What other programs disturbed is measured again: in its visit, and by `resume --repair`.
+
+
+MACHINE = HostLimits(host="machine", tier="machine", cpus=2)
+
+
+@pytest.fixture
+def neighbour(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[float]]:
+    """The shares of the machine's CPUs that others use in a step of the first layout: in its first
+    window, the next and so on. Else none.
+    """
+    shares: dict[str, list[float]] = {}
+
+    def telemetry(_store: RunStore, key: StepKey, time: int = 0) -> Telemetry:
+        known = shares.get(_short(key), [0.0]) if key.layout == "rgw-a" else [0.0]
+        cpu_s = 2 * known[min(time, len(known) - 1)]
+        return recorded(used(MACHINE, seconds=5, cpu_s=cpu_s), hosts=(MACHINE,))
+
+    monkeypatch.setattr(RunStore, "telemetry", telemetry)
+    # Each look is a second later: a step takes one, a repair with what is around it three.
+    ticks = SimpleNamespace(monotonic=partial(next, itertools.count()))
+    monkeypatch.setattr(pass_runner, "time", ticks)
+    return shares
+
+
+class Ordered(Answering):
+    """Remembers its orders; `fails`: measuring again does."""
+
+    did: ClassVar[list[str]] = []
+    fails: ClassVar[bool] = False
+
+    def _answer(self, order: Any, heard: Any) -> Any:
+        self.did.append(
+            f"{order.kind} {order.workload.name} {getattr(order, 'repeat', '')}".strip()
+        )
+        if self.fails and isinstance(order, Step) and order.repeat >= MOST_REPEATS:
+            raise DriverError("the driver broke")
+        return super()._answer(order, heard)
+
+
+@pytest.fixture
+def ordered(monkeypatch: pytest.MonkeyPatch) -> type[Ordered]:
+    monkeypatch.setattr("tests.weighbridge.killed_runs.Answering", Ordered)
+    monkeypatch.setattr(Ordered, "did", [])
+    return Ordered
+
+
+def _short(key: StepKey) -> str:
+    return f"{key.workload} x{key.workers}"
+
+
+def again(store: RunStore) -> list[str]:
+    return [_short(step.key) for step in store.steps() if step.again is not None]
+
+
+BURST = {"small x4": [0.62, 0.03]}
+DELETING = {**SUITE["workloads"][0], "operations": {"delete": 1}}
+LOAD = {name: [0.5] for name in ("small x1", "small x4", "mixed x2")}
+
+
+@pytest.mark.parametrize(
+    ("shares", "left_s", "repeated", "counts", "why"),
+    [
+        (BURST, 3600, ["small x4"], 1, "others used 62 % of this machine's CPUs in rgw-a, swift"),
+        ({"small x4": [0.62, 0.9, 0.3]}, 3600, ["small x4"] * 2, 2, "measured again"),
+        ({"small x4": [0.3, 0.9, 0.3]}, 3600, ["small x4"] * 2, 0, "measured again"),
+        ({"small x4": [0.24]}, 3600, [], 0, ""),
+        (
+            {**LOAD, "small x4": [0.5, 0.1], "small x1": [0.1]},
+            3600,
+            ["small x4", "mixed x2", "mixed x2"],
+            1,
+            "measured again",
+        ),
+        (LOAD, 3600, [], 0, "not measured again: they disturb every window"),
+        (BURST, 30, [], 0, "not measured again: there is no time"),
+        # Without a bound, half of the time that the visit's steps took.
+        ({**BURST, "mixed x2": [0.3]}, None, ["small x4"], 1, "mixed, 2 workers"),
+    ],
+)
+def test_what_a_burst_disturbed_is_measured_again_and_the_least_disturbed_counts(
+    tmp_path: Path,
+    neighbour: dict[str, list[float]],
+    shares: dict[str, list[float]],
+    left_s: float | None,
+    repeated: list[str],
+    counts: int,
+    why: str,
+) -> None:
+    neighbour |= shares
+    run, seen = Run(tmp_path), Seen()
+    store = run.conduct(display=seen, allowance=None if left_s is None else TimeAllowance(left_s))
+    assert again(store) == repeated
+    latest = {_short(key): one for key, one in store.latest().items() if key.layout == "rgw-a"}
+    assert latest["small x4"].time == counts
+    assert len(store.latest()) == 6
+    events = [event for event in store.events() if event.kind == "again"]
+    assert why in (events[-1].text if events else "")
+    assert {event.text for event in events} <= {*seen.said}
+    assert "begins 7" not in seen.said
+    telling = {name: one[min(latest[name].time, len(one) - 1)] for name, one in shares.items()}
+    left = {_short(key): share for key, share in open_run(store.folder).spoilt.items()}
+    assert left == {name: share for name, share in telling.items() if share >= BUSY_GRAVE}
+
+
+@pytest.mark.parametrize(
+    ("suite", "expected"),
+    [
+        (
+            {},
+            ["cleanup mixed"] * 2
+            + ["prepare small", "step small 1000", "cleanup small", "cleanup small"],
+        ),
+        ({"cleanup": "with-deployment"}, ["step small 1000"]),
+        (
+            {"cleanup": "with-deployment", "workloads": [DELETING, SUITE["workloads"][1]]},
+            ["prepare small", "step small 1000"],
+        ),
+    ],
+)
+def test_its_objects_are_there_again_and_what_it_writes_has_other_names(
+    tmp_path: Path,
+    neighbour: dict[str, list[float]],
+    ordered: type[Ordered],
+    suite: dict[str, Any],
+    expected: list[str],
+) -> None:
+    neighbour |= BURST
+    Run(tmp_path, **suite).conduct()
+    first = ordered.did.index("step mixed 0") + 1
+    assert ordered.did[first:][: len(expected) + 1] == [*expected, "prepare small"]
+
+
+@pytest.mark.parametrize("dies_at", [0, 8])
+def test_a_failure_while_it_is_measured_again_takes_nothing_that_was_measured(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    neighbour: dict[str, list[float]],
+    ordered: type[Ordered],
+    dies_at: int,
+) -> None:
+    neighbour |= BURST
+    run = Run(tmp_path)
+    monkeypatch.setattr(ordered, "fails", not dies_at)
+    run.gateways["rgw-a"].dies_at = dies_at  # the check after the fourth step
+    store = run.conduct()
+    assert again(store) == ["small x4"]
+    assert [one.time for one in store.latest().values()] == [0] * 6
+    assert all(one.valid for one in store.latest().values())
+    assert run.gateways["rgw-a"].did.count("up") == 1
+    assert [event.layout for event in store.events() if event.kind == "failed"] == ["rgw-a"]
+
+
+@pytest.mark.usefixtures("kinds")
+def test_repair_measures_what_is_still_disturbed_on_new_deployments_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, neighbour: dict[str, list[float]]
+) -> None:
+    neighbour |= LOAD
+    run = Run(tmp_path)
+    begin(run)()
+    folder, (where, said) = only(run), doing(run)
+    store = RunStore.open(folder)
+    assert again(store) == []
+    derived = derive(folder, pictures=False)
+    assert derived.remedy is not None
+    assert derived.remedy.command == f"weighbridge resume {folder} --repair"
+    assert "25 % or more of this machine’s CPUs in 3 windows" in derived.remedy.says
+    # Interrupted in its second step; the run is complete all the same.
+    neighbour |= {name: [0.5, 0.1] for name in LOAD}
+    real = RunStore.append
+
+    def append(store: RunStore, step: StepResult) -> None:
+        if step.order == 7:
+            raise Interrupted(signal.SIGTERM)
+        real(store, step)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RunStore, "append", append)
+        with pytest.raises(Interrupted):
+            resume(folder, where, repair=True)
+    assert "3 steps, estimated time" in said.getvalue()
+    assert len(resume(folder, where).steps) == 6
+    assert again(store) == ["small x1"]
+    ran = resume(folder, where, repair=True)
+    assert again(store) == ["small x1", "small x4", "mixed x2"]
+    assert [one.time for one in ran.steps] == [1, 1, 1, 0, 0, 0]
+    assert (
+        "2 windows measured again; 2 of these measurements were disturbed less" in said.getvalue()
+    )
+    visits = [event.text for event in store.events() if event.kind == "visit"]
+    assert len(visits) == 4
+    assert RunStore.open(folder).manifest.state == "done"
+    with pytest.raises(UsageError, match="in each, other programs used less than 25 %"):
+        resume(folder, where, repair=True)

@@ -276,6 +276,12 @@ def exit_code(ran: Ran) -> int:
     "`all`: any of them.",
 )
 @time_option("--budget", "Time for the rest, such as 2h (default: what is left of the run's own).")
+@shown(
+    "--repair",
+    is_flag=True,
+    help="Also measure again the steps in which other programs used a quarter or more of this "
+    "machine's CPUs; of each step the least disturbed measurement counts.",
+)
 @influx
 @ui
 @pictures
@@ -286,6 +292,7 @@ def resume_verb(
     budget: float | None,
     influx: InfluxServer | None,
     *,
+    repair: bool,
     ui: bool,
     pictures: bool,
     as_json: bool,
@@ -304,11 +311,12 @@ def resume_verb(
 
     doing = Doing(place(), console(stderr=as_json), pictures=pictures, own=own)
     if TuningStore(run).run() is not None:
-        if ui:
-            raise UsageError(f"{run} is a tuning: `--ui` shows comparisons and studies")
+        if ui or repair:
+            option = "--ui" if ui else "--repair"
+            raise UsageError(f"{run} is a tuning: `{option}` is for comparisons and studies")
         return resume_tuning(run, doing, despite=split(despite), budget_s=budget, as_json=as_json)
     doing = replace(doing, influx=influx, ui=ui)
-    ran = resume_run(run, doing, despite=split(despite), budget_s=budget)
+    ran = resume_run(run, doing, despite=split(despite), budget_s=budget, repair=repair)
     return show_results(
         ran.derived, doing.screen, exit_code(ran), pictures=pictures, as_json=as_json
     )

@@ -91,13 +91,14 @@ def capabilities_verb(
     from weighbridge.conductor.interruption import interruptible
     from weighbridge.gateways.capabilities.matrix import CapabilityMatrix, matrix_csv
     from weighbridge.results.run.reading import write_atomically
-    from weighbridge.results.show.terminal import console, print_line
+    from weighbridge.results.show.terminal import console, print_line, print_table
 
     _refuse_json(as_json=as_json, dry_run=dry_run, listing=listing)
     chosen = _chosen(api, only)
     screen = console(stderr=as_json)
     if listing:
-        print_list(chosen, screen)
+        rows = [(one.key, one.group, one.title, one.asks) for one in chosen]
+        print_table(screen, ("key", "group", "capability", "asks"), rows)
         return EXIT_FINE
     if not layouts:
         raise UsageError(
@@ -205,14 +206,6 @@ def _print_asking(
         words = f"{layout.layout.name}: {counted(count, 'question')} over {' and '.join(apis)}"
         trials.append((words, count * ASKING_S))
     print_trial(planned, hosts, screen, trials)
-
-
-def print_list(capabilities: tuple[Capability, ...], screen: Console) -> None:
-    """Print what is asked."""
-    from weighbridge.results.show.terminal import print_table
-
-    rows = [(one.key, one.group, one.title, one.asks) for one in capabilities]
-    print_table(screen, ("key", "group", "capability", "asks"), rows)
 
 
 def print_matrix(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -191,11 +190,10 @@ def sweep_of(plan: Plan, deployment: Deployment, *, namespace: str, log: Path) -
     if pool is None:
         return nothing_else
     given = GivenPool(deployment.observed[pool.host], pool, namespace=namespace, log=log)
-    return partial(_swept, given)
 
+    def sweep(within_s: float | None) -> tuple[str, ...]:
+        count = given.sweep(within_s=SWEEP_S if within_s is None else within_s)
+        words = f"deleted {count} objects that were left in the pool {given.pool.pool}"
+        return (words,) if count else ()
 
-def _swept(given: GivenPool, within_s: float | None) -> tuple[str, ...]:
-    count = given.sweep(within_s=SWEEP_S if within_s is None else within_s)
-    if not count:
-        return ()
-    return (f"deleted {count} objects that were left in the pool {given.pool.pool}",)
+    return sweep

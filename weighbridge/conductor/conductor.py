@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
+from typing import Any, Final
 
 from weighbridge.common.errors import DriverError, TargetError
 from weighbridge.common.quantities import show_bytes
@@ -14,7 +16,7 @@ from weighbridge.conductor import aging
 from weighbridge.conductor.capable import SHEET, ask_for_run, sheet_of
 from weighbridge.conductor.clearing import Sweep, buckets_of, clear, clearing, sheets, sweep_of
 from weighbridge.conductor.durability import DurabilityPass
-from weighbridge.conductor.opening import NO_SETTINGS, DriverSettings
+from weighbridge.conductor.opening import DriverSettings
 from weighbridge.conductor.pass_runner import PassRunner
 from weighbridge.conductor.passes import asked_of_hosts, wants_tools
 from weighbridge.conductor.plan import Plan, Visit
@@ -30,12 +32,14 @@ from weighbridge.results.features.rate_search import judged, read_searches
 from weighbridge.results.figures.metrics import PRIMARY
 from weighbridge.results.judge.comparison import Comparison, Effect
 from weighbridge.results.judge.host_equality import MEDIAN_FROM, host_doubts, odd_layouts
+from weighbridge.results.numbers import counted
 from weighbridge.results.run.resolved import BUSY, UNEVEN, Sheet
 from weighbridge.results.run.step import StepKey, StepResult
 from weighbridge.results.run.store import RunStore
 from weighbridge.results.run.telemetry import Attested
 from weighbridge.results.run.trial import TuningStore
 from weighbridge.suites import Suite
+from weighbridge.topologies.ceilings import HostCeiling
 from weighbridge.topologies.deployment import Deployment, StateFolders, deploy
 from weighbridge.topologies.loader import Planned
 
@@ -77,7 +81,6 @@ class HostChecks:
     def __init__(self, plan: Plan, store: RunStore, *, wanted: bool) -> None:
         self._plan, self._store, self._wanted = plan, store, wanted
         self._attested: set[str] = set()
-        self._again: set[str] = set()
 
     def due(self, visit: Visit) -> bool:
         """Whether the hosts of a visit are to be attested."""
@@ -86,26 +89,33 @@ class HostChecks:
             return False
         if visit.layout not in self._attested:
             return True
-        return visit.layout in self._again and not self._enough(visit.layout)
+        return visit.layout in self._odd()
+
+    def apart(self, visit: Visit, figures: Sequence[HostCeiling]) -> bool:
+        """Whether these figures of a visit's hosts would make its results not comparable."""
+        about: dict[str, Any] = {"layout": visit.layout, "repeat": visit.repeat}
+        found = [*self._store.attested(), *(Attested(**about, **dict(one)) for one in figures)]
+        doubts = [one for one in host_doubts(found) if visit.layout in one.layouts]
+        return any(one.doubt.grade == "grave" for one in doubts)
 
     def attested(self, visit: Visit, say: Say) -> None:
         """Note that a visit's hosts were attested and their figures kept; `say` if they differ."""
         self._attested.add(visit.layout)
         found = self._store.attested()
-        odd = odd_layouts(found)
-        self._again |= odd
         doubts = [one.doubt for one in host_doubts(found) if visit.layout in one.layouts]
         if not doubts:
             return
         # Blocks may follow that the plan did not have.
         last = visit.repeat + 1 == self._plan.suite.repeats and self._plan.suite.further is None
-        later = [] if last else [name for name in sorted(odd) if not self._enough(name)]
+        later = [] if last else self._odd()
         again = f"; to be attested again: {', '.join(later)}" if later else ""
         say(f"{doubts[0].what} so far: {doubts[0].words}{again}")
 
-    def _enough(self, layout: str) -> bool:
-        seen = {one.repeat for one in self._store.attested() if one.layout == layout}
-        return len(seen) >= MEDIAN_FROM
+    def _odd(self) -> list[str]:
+        """Layouts that seem to have other hosts, by fewer deployments than a median needs."""
+        found = self._store.attested()
+        seen = Counter(layout for layout, _ in {(one.layout, one.repeat) for one in found})
+        return [name for name in sorted(odd_layouts(found)) if seen[name] < MEDIAN_FROM]
 
 
 # Further blocks: whether a run goes on after all repeats of its suite to settle a difference.
@@ -121,54 +131,6 @@ class HostChecks:
 
 STRICT: Final = 0.001
 """The largest corrected p-value of a cell with which a run ends before its last look."""
-
-
-@dataclass(frozen=True)
-class NextBlock:
-    """The result of a look: the plan with another block, or None, and why."""
-
-    plan: Plan | None
-    why: str
-
-
-def next_block(
-    plan: Plan, store: RunStore, estimate: TimeEstimate, left_s: float
-) -> NextBlock | None:
-    """Whether another block follows a plan that is done, with `left_s` seconds left.
-
-    The plan with that block is then written to the run folder, and added to the estimate. None if
-    none may follow: the suite allows none, or nothing is compared.
-    """
-    grown = plan.grown()
-    if grown is None or len(plan.layouts) - len(plan.twins) < 2:
-        return None
-    repeat = grown.suite.repeats
-    estimate.add([unit for unit in units(grown) if unit.visit.repeat == repeat - 1])
-    needed_s = estimate.repeat_s(repeat - 1)
-    if needed_s > left_s:
-        estimate.drop(repeat - 1)
-        needed, left = show_duration(needed_s), show_duration(max(0.0, left_s))
-        return NextBlock(
-            None, f"no time for repeat {repeat}: it would take about {needed}, and {left} is left"
-        )
-    found = open_run(store.folder).comparison
-    if is_clear(found):
-        estimate.drop(repeat - 1)
-        return NextBlock(
-            None,
-            "every comparable difference of throughput and p90 is clear after "
-            f"{repeat - 1} repeats",
-        )
-    TuningStore(store.folder).replan(grown)
-    count = len(unclear(found))
-    cells = (
-        "1 cell of throughput and p90 is"
-        if count == 1
-        else f"{count} cells of throughput and p90 are"
-    )
-    return NextBlock(
-        grown, f"{cells} not clear after {repeat - 1} repeats: repeat {repeat} follows"
-    )
 
 
 def unclear(comparison: Comparison) -> tuple[Effect, ...]:
@@ -195,53 +157,52 @@ FURTHER: Final = "further"
 """The kind of event for why another block follows the suite's repeats, or why none does."""
 
 
+@dataclass
 class Conductor:
     """Runs a plan into a run folder, or what that folder lacks: complete steps are not repeated.
 
     `settings` are drivers' own; `attest`: measure the hosts, too; `allowance` is the time the run
     may take; `quiet` waits before each deployment for the machine to be quiet; `further` is the
-    time for blocks beyond the plan, and `grown` is called with a plan that has one more.
+    time for blocks beyond the plan, and `grown` is called with a plan that has one more; `again`
+    are steps to measure again, as of a StepRunner.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        planned: Sequence[Planned],
-        store: RunStore,
-        display: Display,
-        place: StateFolders,
-        *,
-        settings: DriverSettings = NO_SETTINGS,
-        attest: bool = False,
-        profiler: Profiler | None = None,
-        estimate: TimeEstimate | None = None,
-        allowance: TimeAllowance | None = None,
-        quiet: QuietMachine | None = None,
-        further: TimeAllowance | None = None,
-        grown: Callable[[Plan], None] = lambda _: None,
-    ) -> None:
-        self._plan = plan
+    plan: Plan
+    planned: Sequence[Planned]
+    store: RunStore
+    display: Display
+    place: StateFolders
+    _: KW_ONLY
+    settings: DriverSettings = field(default_factory=dict)
+    attest: bool = False
+    profiler: Profiler | None = None
+    estimate: TimeEstimate | None = None
+    allowance: TimeAllowance | None = None
+    quiet: QuietMachine | None = None
+    further: TimeAllowance | None = None
+    grown: Callable[[Plan], None] = lambda _: None
+    again: Mapping[StepKey, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        plan, store = self.plan, self.store
         self._suite = plan.suite
-        self._planned: Mapping[str, Planned] = {one.layout.name: one for one in planned}
-        self._store = store
-        self._display = display
-        self._place = place
-        self._settings = settings
-        self._allowance = allowance
-        self._quiet = quiet
-        self._further = further
-        self._grown = grown
+        self._planned = {one.layout.name: one for one in self.planned}
         self._searches = read_searches(store, plan.suite, plan.find)
         self._runner = StepRunner(
-            plan.suite, store, display, profiler=profiler, written=self._written
+            plan.suite,
+            store,
+            self.display,
+            profiler=self.profiler,
+            written=self._written,
+            again=self.again,
         )
         self._complete = self._runner.complete
-        self._estimate = TimeEstimate.of(plan, self._complete) if estimate is None else estimate
+        self._estimate = self.estimate or TimeEstimate.of(plan, self._complete)
         self._given_up: set[StepKey] = set()
         """Steps that could not be measured, and are not tried again in this session."""
         self._resumed = sum(event.kind == RESUMED for event in store.events())
         self._attested_before = store.attested()
-        self._hosts = HostChecks(plan, store, wanted=attest)
+        self._hosts = HostChecks(plan, store, wanted=self.attest)
         # Buckets carry the run's own id, so that nothing but what this run made is ever touched.
         self._prefix = f"wb-{store.manifest.run_id.rsplit('-', 1)[-1]}"
         self._buckets = buckets_of(plan, self._prefix)
@@ -253,22 +214,22 @@ class Conductor:
         death of a daemon on a new deployment; a gateway that cannot be started ends the run with
         its error (ServiceFailed, CommandFailed, VerificationFailed), after all is torn down.
         """
-        self._store.add_facts(sheets(self._plan.pools))
+        self.store.add_facts(sheets(self.plan.pools))
         if self._resumed:
             self._clear_leftovers()
         begun = bool(self._complete)
-        for visits in self._plan.blocks():
+        for visits in self.plan.blocks():
             if not any(map(self._missing, visits)):
                 continue
             why = self._too_late(visits) if begun else ""
             if why:
-                self._store.event(BUDGET, why)
+                self.store.event(BUDGET, why)
                 return why
             begun = True
             for visit in filter(self._missing, visits):
                 self._visit(visit)
         while self._has_further_block():
-            for visit in self._plan.blocks()[-1]:
+            for visit in self.plan.blocks()[-1]:
                 self._visit(visit)
         self._cut_power()
         return ""
@@ -278,15 +239,15 @@ class Conductor:
         wanted = self._suite.durability
         if wanted is None:
             return
-        for name, control in self._plan.cuts_missing(self._store.folder):
+        for name, control in self.plan.cuts_missing(self.store.folder):
             durability = DurabilityPass(
                 self._planned[name],
-                self._plan.hardware,
-                self._place,
-                self._display.say,
+                self.plan.hardware,
+                self.place,
+                self.display.say,
                 wanted=wanted,
                 seed=self._suite.seed,
-                folder=self._store.folder,
+                folder=self.store.folder,
                 control=control,
             )
             visit = Visit(layout=name, repeat=0)
@@ -294,32 +255,53 @@ class Conductor:
                 with nullcontext() if control else self._estimate.doing("cut power", visit):
                     durability.run()
             except (DriverError, TargetError) as error:
-                self._display.say(error.message)
-                self._store.event("failed", f"power cuts: {error}", layout=name)
+                self.display.say(error.message)
+                self.store.event("failed", f"power cuts: {error}", layout=name)
 
     def _has_further_block(self) -> bool:
-        """Whether another block follows those of the plan, which then has it, too."""
-        if self._further is None:
+        """Whether another block follows those of the plan, which then has it, in its folder, too:
+        if the suite allows one, something is compared and not yet clear, and there is time.
+        """
+        grown = None if self.further is None else self.plan.grown()
+        if (
+            self.further is None
+            or grown is None
+            or len(self.plan.layouts) - len(self.plan.twins) < 2
+        ):
             return False
-        found = next_block(self._plan, self._store, self._estimate, self._further.left_s())
-        if found is None:
-            return False
-        self._store.event(FURTHER, found.why)
-        if found.plan is None:
-            return False
-        self._display.say(found.why)
-        self._plan = found.plan
-        self._grown(found.plan)
-        return True
+        repeat, estimate = grown.suite.repeats, self._estimate
+        estimate.add([unit for unit in units(grown) if unit.visit.repeat == repeat - 1])
+        needed_s, left_s = estimate.repeat_s(repeat - 1), self.further.left_s()
+        comparison = open_run(self.store.folder).comparison if needed_s <= left_s else None
+        after = f"clear after {repeat - 1} repeats"
+        if comparison is None:
+            needed, left = show_duration(needed_s), show_duration(max(0.0, left_s))
+            why = f"no time for repeat {repeat}: it would take about {needed}, and {left} is left"
+        elif is_clear(comparison):
+            why = f"every comparable difference of throughput and p90 is {after}"
+        else:
+            count = len(unclear(comparison))
+            cells = (
+                f"{counted(count, 'cell')} of throughput and p90 {'is' if count == 1 else 'are'}"
+            )
+            why = f"{cells} not {after}: repeat {repeat} follows"
+            TuningStore(self.store.folder).replan(grown)
+            self.display.say(why)
+            self.plan = grown
+            self.grown(grown)
+        self.store.event(FURTHER, why)
+        if self.plan is not grown:
+            estimate.drop(repeat - 1)
+        return self.plan is grown
 
     def _missing(self, visit: Visit) -> bool:
-        return not self._plan.keys(visit) or bool(self._left(visit))
+        return not self.plan.keys(visit) or bool(self._left(visit))
 
     def _left(self, visit: Visit) -> list[StepKey]:
-        searched = set(self._plan.searched(visit))
+        searched = set(self.plan.searched(visit))
         return [
             key
-            for key in self._plan.keys(visit)
+            for key in self.plan.keys(visit)
             if key not in self._complete or (key in searched and self._searching(key))
         ]
 
@@ -328,29 +310,29 @@ class Conductor:
 
     def _written(self, step: StepResult) -> None:
         if self._searches is not None:
-            self._searches.add(step, judged(self._store, step))
+            self._searches.add(step, judged(self.store, step))
 
     def _too_late(self, visits: Sequence[Visit]) -> str:
         """Why the allowance is too short for a repeat; empty if it is not, or if it has begun."""
-        keys = (key for visit in visits for key in self._plan.keys(visit))
-        if self._allowance is None or not self._complete.isdisjoint(keys):
+        keys = (key for visit in visits for key in self.plan.keys(visit))
+        if self.allowance is None or not self._complete.isdisjoint(keys):
             return ""
         repeat = visits[0].repeat
-        needed_s, left_s = self._estimate.repeat_s(repeat), self._allowance.left_s()
+        needed_s, left_s = self._estimate.repeat_s(repeat), self.allowance.left_s()
         if needed_s <= left_s:
             return ""
         return (
-            f"the budget ends the run before repeat {repeat + 1} of {self._plan.suite.repeats}: it "
+            f"the budget ends the run before repeat {repeat + 1} of {self.plan.suite.repeats}: it "
             f"would take about {show_duration(needed_s)}, and {show_duration(max(0.0, left_s))} is "
             "left"
         )
 
     def _clear_leftovers(self) -> None:
-        again = {visit.layout for visit in self._plan.visits if self._missing(visit)}
+        again = {visit.layout for visit in self.plan.visits if self._missing(visit)}
         for name, planned in self._planned.items():
             if planned.gateway.already_runs and name not in again:
                 with deploy(
-                    planned, self._plan.hardware, self._place, self._display.say
+                    planned, self.plan.hardware, self.place, self.display.say
                 ) as deployment:
                     self._clear(deployment)
 
@@ -359,8 +341,8 @@ class Conductor:
         clear(deployment, self._buckets, say, self._sweep(deployment))
 
     def _sweep(self, deployment: Deployment) -> Sweep:
-        log = self._store.logs / f"pool-{deployment.layout.name}.log"
-        return sweep_of(self._plan, deployment, namespace=self._prefix, log=log)
+        log = self.store.logs / f"pool-{deployment.layout.name}.log"
+        return sweep_of(self.plan, deployment, namespace=self._prefix, log=log)
 
     def _visit(self, visit: Visit) -> None:
         deployments = 1
@@ -369,20 +351,20 @@ class Conductor:
 
     def _measure_on_one(self, visit: Visit, nth: int) -> bool:
         """Measure what is left of a visit on its `nth` deployment; whether it needs another one."""
-        say = self._display.say
-        number = self._plan.visits.index(visit) + 1
+        say = self.display.say
+        number = self.plan.visits.index(visit) + 1
         planned = self._planned[visit.layout]
         runs = planned.gateway.already_runs
         say(f"{'checking' if runs else 'starting'} {visit.layout}{' again' if nth > 1 else ''}")
         text = (
-            f"visit {number} of {len(self._plan.visits)}: repeat {visit.repeat + 1} of "
-            f"{self._plan.suite.repeats}"
+            f"visit {number} of {len(self.plan.visits)}: repeat {visit.repeat + 1} of "
+            f"{self.plan.suite.repeats}"
         )
-        self._store.event(
+        self.store.event(
             "visit", text if nth == 1 else f"{text}, on deployment {nth}", layout=visit.layout
         )
-        if self._quiet is not None and (busy := self._quiet.wait(say)) is not None:
-            self._store.event(
+        if self.quiet is not None and (busy := self.quiet.wait(say)) is not None:
+            self.store.event(
                 BUSY, busy.words, layout=visit.layout, repeat=visit.repeat, share=busy.share
             )
         with ExitStack() as stack:
@@ -390,9 +372,9 @@ class Conductor:
                 deployment = stack.enter_context(self._started(visit, nth))
             # Should a signal come just before the context above is left.
             stack.callback(deployment.close)
-            for text in self._plan.left_out.get(visit.layout, ()):
+            for text in self.plan.left_out.get(visit.layout, ()):
                 say(text)
-                self._store.event("left out", text, layout=visit.layout)
+                self.store.event("left out", text, layout=visit.layout)
             if nth == 1:
                 self._ask_osds(deployment, visit)
             if self._resumed:
@@ -408,29 +390,36 @@ class Conductor:
             with nullcontext() if again else self._estimate.doing("stop", visit):
                 stack.close()
         gone = "left running" if runs else "torn down"
-        self._store.event("down", f"{deployment.label} is {gone}", layout=visit.layout)
+        self.store.event("down", f"{deployment.label} is {gone}", layout=visit.layout)
         return again
 
     def _measure(self, visit: Visit, deployment: Deployment, watch: Watch) -> bool:
         """Measure all passes of a visit; whether steps are left for another deployment."""
         passes = PassRunner(
-            plan=self._plan,
+            plan=self.plan,
             visit=visit,
             planned=self._planned[visit.layout],
             deployment=deployment,
             watch=watch,
             runner=self._runner,
-            store=self._store,
-            display=self._display,
+            store=self.store,
+            display=self.display,
             estimate=self._estimate,
-            settings=self._settings,
+            settings=self.settings,
             prefix=self._prefix,
             given_up=self._given_up,
             searches=self._searches,
+            spare_s=self._spare_s,
         )
-        if all(map(passes.measure, self._plan.groups(visit.layout))):
+        if all(map(passes.measure, self.plan.groups(visit.layout))):
             return False
         return any(key not in self._given_up for key in self._left(visit))
+
+    def _spare_s(self) -> float | None:
+        """Seconds that the rest of the plan leaves; None: the run has no bound."""
+        bounds = [one for one in (self.allowance, self.further) if one is not None]
+        left_s = min((one.left_s() for one in bounds), default=None)
+        return None if left_s is None else left_s - self._estimate.left_s()
 
     @contextmanager
     def _started(self, visit: Visit, nth: int) -> Iterator[Deployment]:
@@ -438,18 +427,25 @@ class Conductor:
         # A visit that was interrupted, or in which a daemon died, keeps the logs of each part.
         resumed = f"-resumed-{self._resumed}" if self._resumed else ""
         again = f"-again-{nth - 1}" if nth > 1 else ""
-        logs = self._store.logs / f"{visit.layout}-{visit.repeat}{resumed}{again}"
+        logs = self.store.logs / f"{visit.layout}-{visit.repeat}{resumed}{again}"
         asked = asked_of_hosts(self._suite, sameness=self._hosts.due(visit))
-        tools = wants_tools(self._suite, self._plan.passes[visit.layout])
-        planned, say = self._planned[visit.layout], self._display.say
+        tools = wants_tools(self._suite, self.plan.passes[visit.layout])
+        planned, say = self._planned[visit.layout], self.display.say
         with deploy(
-            planned, self._plan.hardware, self._place, say, logs=logs, attest=asked, tools=tools
+            planned,
+            self.plan.hardware,
+            self.place,
+            say,
+            logs=logs,
+            attest=asked,
+            apart=partial(self._hosts.apart, visit),
+            tools=tools,
         ) as deployment:
             does = (
                 "answers, verified" if planned.gateway.already_runs else "is running and verified"
             )
             say(f"{visit.layout} {does} after {deployment.took_s:.1f} s")
-            self._store.event(
+            self.store.event(
                 "up",
                 f"{deployment.label} is running after {deployment.took_s:.2f} s",
                 layout=visit.layout,
@@ -459,24 +455,24 @@ class Conductor:
                 self._hosts.attested(visit, say)
             for text in deployment.running_gateway.uneven:
                 say(f"{visit.layout}: {text}: reads are provisional")
-                self._store.event(UNEVEN, text, layout=visit.layout, repeat=visit.repeat)
+                self.store.event(UNEVEN, text, layout=visit.layout, repeat=visit.repeat)
             self._runner.describe(deployment)
             yield deployment
 
     def _ask_capabilities(self, visit: Visit, deployment: Deployment) -> None:
         """Ask a layout once what it is capable of, if wanted; a failure changes no step."""
-        sheets = self._store.manifest.sheets
-        if not self._plan.asked(visit) or (SHEET, visit.layout) in [
+        sheets = self.store.manifest.sheets
+        if not self.plan.asked(visit) or (SHEET, visit.layout) in [
             (one.title, one.layout) for one in sheets
         ]:
             return
-        log = self._store.logs / f"capabilities-{visit.layout}.log"
-        found = ask_for_run(self._planned[visit.layout], deployment, self._display.say, log=log)
-        self._store.add_facts([sheet_of(found)])
+        log = self.store.logs / f"capabilities-{visit.layout}.log"
+        found = ask_for_run(self._planned[visit.layout], deployment, self.display.say, log=log)
+        self.store.add_facts([sheet_of(found)])
         for text in (found.died, *found.left):
             if text:
-                self._display.say(f"capabilities of {visit.layout}: {text}")
-                self._store.event("failed", f"capabilities: {text}", layout=visit.layout)
+                self.display.say(f"capabilities of {visit.layout}: {text}")
+                self.store.event("failed", f"capabilities: {text}", layout=visit.layout)
 
     def _ask_osds(self, deployment: Deployment, visit: Visit) -> None:
         """Measure each OSD alone, if the suite asks for it; a missing result ends no run."""
@@ -489,23 +485,23 @@ class Conductor:
         try:
             figures = ask_osds(deployment, self._suite, visit.repeat)
         except (DriverError, TargetError) as error:
-            self._display.say(f"layer osd: {error.message}")
-            self._store.event("left out", f"layer osd: {error}", layout=visit.layout)
+            self.display.say(f"layer osd: {error.message}")
+            self.store.event("left out", f"layer osd: {error}", layout=visit.layout)
             return
-        self._store.attest(figures)
+        self.store.attest(figures)
 
     def _aged(self, deployment: Deployment, visit: Visit) -> bool:
         """Whether the store is aged, if asked; else its steps are recorded as not measured."""
         if self._suite.age is None:
             return True
-        self._display.say(f"aging {visit.layout}")
-        log = self._store.logs / f"driver-{visit.layout}-age-{visit.repeat}.log"
-        keys = [key for key in self._plan.keys(visit) if key not in self._complete]
+        self.display.say(f"aging {visit.layout}")
+        log = self.store.logs / f"driver-{visit.layout}-age-{visit.repeat}.log"
+        keys = [key for key in self.plan.keys(visit) if key not in self._complete]
         try:
             room = deployment.running_gateway.disk_space()
             lab = deployment.hardware.of.contained
             order = aging.order_of(
-                self._suite, room, shutil.disk_usage(self._place.home).free if lab else None
+                self._suite, room, shutil.disk_usage(self.place.home).free if lab else None
             )
             with self._estimate.doing("age", visit):
                 aged = aging.age(
@@ -514,18 +510,18 @@ class Conductor:
                     order,
                     prefix=self._prefix,
                     log=log,
-                    on_progress=self._display.progress,
-                    settings=self._settings,
+                    on_progress=self.display.progress,
+                    settings=self.settings,
                 )
             self._runner.note("aged", deployment, aging.describe(order, aged, room))
             self._runner.note("settled", deployment, deployment.running_gateway.settle())
             deployment.check()
         except (DriverError, TargetError) as error:
-            self._display.say(error.message)
-            self._store.event("failed", str(error), layout=visit.layout)
+            self.display.say(error.message)
+            self.store.event("failed", str(error), layout=visit.layout)
             self._runner.not_measured(keys, error)
             return False
-        self._store.add_facts(
+        self.store.add_facts(
             [Sheet(title="age", layout=visit.layout, facts=aging.facts(order, aged, room))]
         )
         return True

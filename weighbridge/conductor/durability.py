@@ -7,7 +7,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Final
 
@@ -91,58 +91,49 @@ def cuts_of(wanted: Durability, *, control: bool) -> tuple[int, float]:
     return wanted.cuts, wanted.load
 
 
+@dataclass
 class DurabilityPass:
     """The cuts of one layout or its control, on its own deployment: lines go to `folder`, and what
     the load did to `logs/survival-LAYOUT-LOAD.jsonl`.
     """
 
-    def __init__(
-        self,
-        planned: Planned,
-        hardware: Hardware,
-        place: StateFolders,
-        say: Say,
-        *,
-        wanted: Durability,
-        seed: int,
-        folder: Path,
-        control: bool = False,
-    ) -> None:
-        self._planned = planned
-        self._hardware = hardware
-        self._place = place
-        self._say = say
-        self._wanted = wanted
-        self._folder = folder
-        self._control = control
-        self._name = planned.layout.name + ("-control" if control else "")
-        self._log = folder / "logs" / f"survival-{self._name}.log"
-        self._seed = seed if wanted.seed is None else wanted.seed
-        own = [
-            cut.load
-            for cut in read_cuts(folder)
-            if (cut.layout, cut.control) == (planned.layout.name, control)
-        ]
+    planned: Planned
+    hardware: Hardware
+    place: StateFolders
+    say: Say
+    _: KW_ONLY
+    wanted: Durability
+    seed: int
+    folder: Path
+    control: bool = False
+
+    def __post_init__(self) -> None:
+        layout = self.planned.layout.name
+        self._name = layout + ("-control" if self.control else "")
+        self._log = self.folder / "logs" / f"survival-{self._name}.log"
+        self._seed = self.seed if self.wanted.seed is None else self.wanted.seed
+        cuts = read_cuts(self.folder)
+        own = [cut.load for cut in cuts if (cut.layout, cut.control) == (layout, self.control)]
         self._nth = max(own, default=0) + 1
         self._random = random.Random(f"{self._seed} {self._name} {self._nth}")  # noqa: S311 - repeatable, not secret
-        self._count, self._load_s = cuts_of(wanted, control=control)
+        self._count, self._load_s = cuts_of(self.wanted, control=self.control)
 
     def run(self) -> tuple[PowerCut, ...]:
         """All cuts. Raises TargetError when the layout does not start or fails, DriverError when
         load or inspection does; StoreError. What was recorded stays.
         """
-        logs = self._folder / "logs" / f"durability-{self._name}"
+        logs = self.folder / "logs" / f"durability-{self._name}"
         with deploy(
-            self._planned, self._hardware, self._place, self._say, logs=logs, cuts=True
+            self.planned, self.hardware, self.place, self.say, logs=logs, cuts=True
         ) as deployment:
-            apis = self._wanted.api
+            apis = self.wanted.api
             endpoints = tuple(
                 one for one in deployment.endpoints if apis is None or one.api in apis
             )
             power = deployment.power_cuts()
             order = self._order(endpoints)
             operations, marks = self._load(deployment, power, order)
-            path = self._folder / "logs" / f"survival-{self._name}-{self._nth}.jsonl"
+            path = self.folder / "logs" / f"survival-{self._name}-{self._nth}.jsonl"
             record_operations(path, operations)
             cuts = []
             for mark in marks:
@@ -154,11 +145,11 @@ class DurabilityPass:
         return WriteOrder(
             endpoints=endpoints,
             prefix=f"wb-{secrets.token_hex(4)}",
-            sizes=self._wanted.sizes,
-            multipart=self._wanted.multipart,
-            workers=self._wanted.workers,
-            overwrites=self._wanted.overwrites,
-            deletes=self._wanted.deletes,
+            sizes=self.wanted.sizes,
+            multipart=self.wanted.multipart,
+            workers=self.wanted.workers,
+            overwrites=self.wanted.overwrites,
+            deletes=self.wanted.deletes,
             seed=self._seed,
         )
 
@@ -168,12 +159,12 @@ class DurabilityPass:
         """Write, and mark moments of it; nothing is outstanding at the end."""
         first_s = FIRST_CUT * self._load_s
         moments = sorted(self._random.uniform(first_s, self._load_s) for _ in range(self._count))
-        self._say(
+        self.say(
             f"{self._name}: writing for {self._load_s:g} s, with {self._count} moments for "
             "power cuts"
         )
         with writing(deployment.client, order, self._log) as writer:
-            power.record(flushes=not self._control)
+            power.record(flushes=not self.control)
             began_s = time.monotonic()
             writer.go()
             marks = []
@@ -203,7 +194,7 @@ class DurabilityPass:
         expected: tuple[Expected, ...],
     ) -> PowerCut:
         # Every second cut keeps nothing that was not flushed: what a store loses most by.
-        keep = 0.0 if mark.number % 2 or self._control else self._wanted.keep
+        keep = 0.0 if mark.number % 2 or self.control else self.wanted.keep
         seed = self._random.randrange(2**32)
         began_s = time.monotonic()
         disks = power.restore(mark.number, keep=keep, seed=seed)
@@ -220,12 +211,12 @@ class DurabilityPass:
             found = inspect(deployment.client, asked, expected, self._log)
             objects, examples, notes = found.objects, found.examples, found.notes
         for text in notes:
-            self._say(f"{self._name}: cut {mark.number}: {text}")
+            self.say(f"{self._name}: cut {mark.number}: {text}")
         _refuse_failed(deployment, power)
         cut = PowerCut(
-            layout=self._planned.layout.name,
-            release=self._planned.layout.release,
-            control=self._control,
+            layout=self.planned.layout.name,
+            release=self.planned.layout.release,
+            control=self.control,
             number=mark.number,
             load=self._nth,
             at_s=round(mark.at_s, 3),
@@ -238,8 +229,8 @@ class DurabilityPass:
             examples=examples,
             notes=notes,
         )
-        record_cut(self._folder, cut)
-        self._say(f"{self._name}: cut {mark.number} of {self._count}: {words(cut)}")
+        record_cut(self.folder, cut)
+        self.say(f"{self._name}: cut {mark.number} of {self._count}: {words(cut)}")
         return cut
 
     def _why_not_serving(self, deployment: Deployment, endpoints: Sequence[Endpoint]) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import Final
 
 from weighbridge.common.errors import DriverError, ServiceFailed, TargetError
 from weighbridge.conductor.opening import DriverSettings, opened
@@ -16,12 +18,25 @@ from weighbridge.conductor.time_estimate import TimeEstimate, work_of
 from weighbridge.drivers.kind import KINDS
 from weighbridge.drivers.protocol import Driver, DriverFailure
 from weighbridge.results.features.rate_search import RateStep, Searches
+from weighbridge.results.numbers import show_share
 from weighbridge.results.run.resolved import Sheet
 from weighbridge.results.run.step import UNLIKE, Pass, StepKey
 from weighbridge.results.run.store import RunStore
 from weighbridge.suites import DEFAULT_DRIVER, continues
 from weighbridge.topologies.deployment import Deployment
 from weighbridge.topologies.loader import Planned
+
+# What other programs disturbed is measured again at the end of its pass, when a burst may be over:
+# on the same deployment, and in time that is left. Which measurement counts is decided by the
+# neighbours' load alone, so that no figure is selected by what it is.
+
+
+MOST_TIMES: Final = 2
+"""How often a step is measured again."""
+AGAIN: Final = "again"
+"""The kind of event for a step that is measured again."""
+SHARE: Final = 0.5
+"""Of the time of a visit's steps, what measuring again may take if the run has no bound."""
 
 
 @dataclass
@@ -45,6 +60,12 @@ class PassRunner:
     """The step that is measured or prepared."""
     tried: set[StepKey] = field(default_factory=set)
     """Steps that were started; they are recorded whatever happens."""
+    spare_s: Callable[[], float | None] = lambda: None
+    """The time that the rest of the run leaves; None: it has no bound."""
+    took_s: dict[StepKey, float] = field(default_factory=dict)
+    """How long each step of the visit took."""
+    windows: list[bool] = field(default_factory=list)
+    """Of each window of the visit, whether other programs spoilt it."""
 
     def measure(self, ways: Sequence[Pass]) -> bool:
         """Measure all steps of passes that take turns, each by the driver of its pass.
@@ -178,6 +199,7 @@ class PassRunner:
                 self.at = turn
                 with self.estimate.doing("clean", self.visit, work_of(turn.way, turn.workload)):
                     self.runner.clean(self.deployment, drivers[turn.way.driver], turn.workload)
+        self._repair(drivers, turns, leave=leave)
         # Once: it takes half a second of each host.
         self.runner.read_memory(self.deployment, turns[-1].workload, self.visit.repeat)
 
@@ -189,8 +211,50 @@ class PassRunner:
                 driver = drivers[turn.way.driver]
                 self.runner.prepare(self.deployment, driver, turn.workload, first)
 
+    def _repair(
+        self, drivers: Mapping[str, Driver], turns: Sequence[StepTurn], *, leave: bool
+    ) -> None:
+        """Measure steps again that other programs disturbed, while time lasts; not if they
+        disturbed every window: that is load, and no burst.
+        """
+        repaired_s, whole_s = 0.0, sum(self.took_s.values())
+        some = [turn for turn in turns if turn.key in self.runner.spoilt]
+        if not some:
+            return
+        plan = self.store.plan()
+        for turn in [turn for turn in some if plan.repairable(turn.key)] * MOST_TIMES:
+            share = self.runner.spoilt.get(turn.key)
+            if share is not None:
+                spare_s = self.spare_s()
+                if spare_s is None:
+                    # A visit of one step has none to spare.
+                    spare_s = max(SHARE * whole_s, self.took_s[turn.key]) - repaired_s
+                load = len(self.windows) > 1 and all(self.windows)
+                if load or spare_s < self.took_s[turn.key]:
+                    why = "they disturb every window" if load else "there is no time"
+                    self._say_again(turn, share, f"not measured again: {why}")
+                    return
+                self._say_again(turn, share, "measured again")
+                self.estimate.again(self.visit, turn, leaves=leave)
+                self.at, began = turn, time.monotonic()
+                driver, workload = drivers[turn.way.driver], turn.workload
+                if not leave or workload.deletes or workload.listed is not None:
+                    self.runner.prepare(self.deployment, driver, workload)
+                self._measure_turn(driver, turn, again=False, leave=leave)
+                if not leave:
+                    self.runner.clean(self.deployment, driver, workload)
+                repaired_s += time.monotonic() - began
+
+    def _say_again(self, turn: StepTurn, share: float, what: str) -> None:
+        text = f"others used {show_share(share)} of this machine's CPUs in {turn.key}: {what}"
+        self.display.say(text)
+        self.store.event(
+            AGAIN, text, layout=self.visit.layout, repeat=self.visit.repeat, share=share
+        )
+
     def _measure_turn(self, driver: Driver, turn: StepTurn, *, again: bool, leave: bool) -> None:
         self.at = turn
+        began = time.monotonic()
         work = work_of(turn.way, turn.workload)
         with self.estimate.doing("step", self.visit, work, turn.key.workers):
             if again and turn.workload.deletes:
@@ -207,6 +271,8 @@ class PassRunner:
                 leave=leave,
                 also=self._unlike(),
             )
+        self.took_s.setdefault(turn.key, time.monotonic() - began)
+        self.windows.append(turn.key in self.runner.spoilt)
 
     def _search(self, driver: Driver, turn: StepTurn, *, leave: bool) -> None:
         """Measure the steps at a rate that the search after a step needs, one after the other."""

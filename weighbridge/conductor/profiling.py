@@ -424,7 +424,11 @@ class _StepProfile:
         if stacks:
             write_atomically(self.folder / "stacks.folded", folded(stacks))
         write_atomically(self.folder / "profile.json", profile.model_dump_json(indent=1) + "\n")
-        self._tidy()
+        for perf in self._perfs():
+            perf.data.with_suffix(".log").unlink(missing_ok=True)
+            perf.data.with_name(f"{perf.data.name}.old").unlink(missing_ok=True)
+            if perf.data.exists() and perf.data.stat().st_size > KEPT_BYTES:
+                perf.data.unlink()
         summary = (
             f"{profile.samples} samples of {len(self.programs)} processes in {self.seconds:.1f} s "
             "of the window"
@@ -455,10 +459,3 @@ class _StepProfile:
             disk=self.disk.name,
             seconds=self.seconds,
         )
-
-    def _tidy(self) -> None:
-        for perf in self._perfs():
-            perf.data.with_suffix(".log").unlink(missing_ok=True)
-            perf.data.with_name(f"{perf.data.name}.old").unlink(missing_ok=True)
-            if perf.data.exists() and perf.data.stat().st_size > KEPT_BYTES:
-                perf.data.unlink()

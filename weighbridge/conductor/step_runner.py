@@ -7,10 +7,11 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Final, Protocol
 
 from pydantic import Field, PositiveInt, TypeAdapter, ValidationError
@@ -37,10 +38,12 @@ from weighbridge.gateways import program
 from weighbridge.gateways.daemon import Daemon, by_host
 from weighbridge.gateways.gateway import KeptBytes
 from weighbridge.gateways.together import together
+from weighbridge.results.figures.doubt import spoilt
+from weighbridge.results.figures.use import step_use
 from weighbridge.results.figures.validity import judge
 from weighbridge.results.run.durability import DaemonMemory, KeptObjects, record_kept
 from weighbridge.results.run.resolved import ConfigFile, Sheet
-from weighbridge.results.run.step import Pass, StepKey, StepResult
+from weighbridge.results.run.step import Again, Measurement, Pass, StepKey, StepResult, counting
 from weighbridge.results.run.store import RunStore
 from weighbridge.results.run.telemetry import Attested, HostLimits
 from weighbridge.suites import CachePolicy, Every, Suite, Workload, kernel_alone
@@ -174,6 +177,7 @@ def _ask(group: Sequence[Daemon]) -> list[_Memory | None]:
 
 MOST_REPEATS: Final = 1000
 """Of a suite."""
+NOTHING_SPOILT: Final[Mapping[StepKey, float]] = MappingProxyType({})
 UNANSWERED: Final = frozenset({"timeout", "unfinished"})
 """Error classes of requests without an answer: live daemons may have stopped taking requests."""
 
@@ -195,7 +199,9 @@ class Display(Protocol):
 
 
 class StepRunner:
-    """Measures one step after the other into a run folder. `complete`: steps that are measured.
+    """Measures one step after the other into a run folder. `complete`: steps that are measured;
+    `spoilt`: those that other programs disturbed, with the share of the machine's CPUs they used.
+    A step that is spoilt may be measured again: the least disturbed of its measurements counts.
 
     Notes and records belong to the layout that the deployment has at that moment, or to the layout
     of the step's key. `written` is called with each step when its line is on the disk.
@@ -209,9 +215,12 @@ class StepRunner:
         *,
         profiler: Profiler | None = None,
         written: Callable[[StepResult], None] = lambda _: None,
+        again: Mapping[StepKey, float] = NOTHING_SPOILT,
     ) -> None:
         before = store.steps()
-        self.complete = complete_steps(before)
+        self.spoilt = dict(again)
+        self.complete = complete_steps(before) - again.keys()
+        self._times = {one.key: one.time for one in before}
         self.order = max((one.order for one in before), default=-1) + 1
         self._suite = suite
         self._store = store
@@ -317,7 +326,7 @@ class StepRunner:
         with the reason, or if what follows it failed; ServiceFailed if a daemon has died, whatever
         else failed because of it (which is then its cause).
         """
-        self._display.begins(key, self._ended + 1)
+        self._display.begins(key, self._ended + (key not in self.complete))
         before = gateway_fault(deployment)
         if before is not None:
             # Not in this step, but while its workload was prepared or deferred work was awaited.
@@ -341,7 +350,7 @@ class StepRunner:
             result = result.model_copy(update={"valid": False, "spoilt": True, "notes": notes})
         self._write(result)
         # Only now: if the disk is full, a tool's own files are lost, and no step.
-        self.keep(key.file_name, kept)
+        self.keep(key.files_of(result.time), kept)
         if (gone := died or left) is not None:
             # An incomplete gateway could take hours to delete or settle anything.
             raise gone
@@ -409,7 +418,7 @@ class StepRunner:
             nullcontext() if maker is None else maker,
             self._profiling(planned, deployment, key) as profiling,
             dropping(cache, drop),
-            watch.step(key, workload.runtime) as recording,
+            watch.step(key, workload.runtime, self._time(key)) as recording,
         ):
 
             def on_progress(progress: Progress) -> None:
@@ -419,11 +428,11 @@ class StepRunner:
                 profiling(progress)
                 self._display.progress(progress)
 
-            # A step of a search has its own requests, and names for what it writes.
+            # A step of a search has its own requests, and names for what it writes; so has what is
+            # measured again.
+            nth = key.search_step or self._time(key)
             order = Step(
-                workload=workload,
-                workers=key.workers,
-                repeat=key.repeat + MOST_REPEATS * (key.search_step or 0),
+                workload=workload, workers=key.workers, repeat=key.repeat + MOST_REPEATS * nth
             )
             measured = driver.step(order, on_progress)
         faults = () if maker is None else maker.write(self._store.folder, watch.restart)
@@ -440,6 +449,7 @@ class StepRunner:
             valid=verdict.valid and not faults,
             notes=(*faults, *verdict.notes),
             order=self.order,
+            again=self._again(key, measurement),
         )
         return result, measured.kept, None if maker is None else maker.left
 
@@ -469,17 +479,47 @@ class StepRunner:
         failed = f"; {cleaned.failed} could not be deleted" if cleaned.failed else ""
         self.note("cleaned", deployment, [f"{cleaned.deleted} objects deleted{failed}"])
 
+    def _time(self, key: StepKey) -> int:
+        """Which time a step is measured again now; 0: it is its first measurement."""
+        return self._times.get(key, 0) + 1 if key in self.spoilt else 0
+
+    def _again(self, key: StepKey, measurement: Measurement | None = None) -> Again | None:
+        if key not in self.spoilt:
+            return None
+        others = self._others(key, self._time(key), measurement)
+        return Again(time=self._time(key), others=others, before=self.spoilt[key])
+
+    def _others(self, key: StepKey, time: int, measurement: Measurement | None) -> float | None:
+        """The share of the machine's CPUs that other programs used; None: unknown."""
+        if measurement is None:
+            return None
+        try:
+            telemetry = self._store.telemetry(key, time)
+        except WeighbridgeError:
+            return None  # the report names the line
+        return None if telemetry is None else step_use(telemetry, measurement.window_s).others
+
     def _write_lost(self, key: StepKey, *notes: str) -> None:
+        again = self._again(key)
         self._write(
-            StepResult(key=key, measurement=None, valid=False, notes=notes, order=self.order)
+            StepResult(
+                key=key, measurement=None, valid=False, notes=notes, order=self.order, again=again
+            )
         )
 
     def _write(self, result: StepResult) -> None:
+        key, again = result.key, result.again
         self._store.append(result)
         self.order += 1
-        self._ended += 1
+        self._ended += key not in self.complete
+        self._times[key] = result.time
         if result.complete:
-            self.complete.add(result.key)
+            self.complete.add(key)
+            others = again.others if again else self._others(key, 0, result.measurement)
+            if others is not None and (again is None or again.calmer):
+                self.spoilt.pop(key, None)
+                if spoilt(others):
+                    self.spoilt[key] = others
         self._written(result)
         self._display.ended(result)
 
@@ -496,6 +536,5 @@ def gateway_fault(deployment: Deployment, *, doubted: bool = False) -> TargetErr
 
 
 def complete_steps(steps: Iterable[StepResult]) -> set[StepKey]:
-    """The steps whose latest line says that they are measured, valid or not."""
-    latest = {step.key: step for step in steps}
-    return {key for key, step in latest.items() if step.complete}
+    """The steps that are measured, valid or not, by the line that counts."""
+    return {key for key, step in counting(steps).items() if step.complete}

@@ -359,12 +359,12 @@ class Watch:
         with contextlib.suppress(StoreError):
             self._store.event("telemetry", text, layout=self._layout)
 
-    def step(self, key: StepKey, runtime_s: float) -> StepTelemetry:
+    def step(self, key: StepKey, runtime_s: float, time: int = 0) -> StepTelemetry:
         """A context manager that records telemetry of a step with a window of `runtime_s`."""
         counters = (reader.probe.counters for reader in self.readers)
         daemons = {one.daemon: one for one in counters if one is not None}
         head = Head(key=key, hosts=self.limits, daemons=tuple(daemons.values()))
-        return StepTelemetry(self, self._store.record_telemetry(head), runtime_s)
+        return StepTelemetry(self, self._store.record_telemetry(head, time), runtime_s)
 
     def spent(self, cpu_s: float, sampled_s: float) -> None:
         """Add to the cost of sampling."""

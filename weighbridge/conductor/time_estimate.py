@@ -104,6 +104,11 @@ class TimeEstimate:
         """Add units behind all others, except those that are left anyway."""
         self._left |= {unit.name: unit for unit in more if unit.name not in self._left}
 
+    def again(self, visit: Visit, turn: StepTurn, *, leaves: bool) -> None:
+        """A step of a visit is measured again, before all that is left."""
+        unit = _step(visit, turn, leaves=leaves)
+        self._left = {unit.name: unit} | self._left
+
     def drop(self, repeat: int) -> None:
         """Drop all units of a repeat (from 0)."""
         self._left = {

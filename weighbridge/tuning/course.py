@@ -102,17 +102,14 @@ class Course:
 
     def least_s(self) -> float:
         """A guess of the time for all of it, in seconds, with `least` trials."""
-        trials_s = self.least * (self._planned_s + self._beside_s) + self.changing_s()
-        return self._starting_s + self._preparing_s + trials_s + self.confirm_s
-
-    def changing_s(self) -> float:
-        """Seconds of changing settings in `least` trials."""
         prepared = self._prepared
-        each = [
+        changes_s = [
             self._guess_s(scope_between(prepared.baseline.variant, one.variant, prepared.scopes))
             for one in prepared.candidates or prepared.singles
         ]
-        return self.least * sum(each) / len(each) if each else 0.0
+        change_s = sum(changes_s) / len(changes_s) if changes_s else 0.0
+        trials_s = self.least * (self._planned_s + self._beside_s + change_s)
+        return self._starting_s + self._preparing_s + trials_s + self.confirm_s
 
     def trial_s(self, scope: Scope) -> float:
         """Seconds that a trial with this scope probably takes."""

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import secrets
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from importlib.metadata import version
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from weighbridge import resumption, run
 from weighbridge.common.document import DocumentError
 from weighbridge.common.errors import UsageError
-from weighbridge.conductor.conductor import BUDGET, RESUMED
-from weighbridge.conductor.facts import facts_of_machine
-from weighbridge.conductor.interruption import Interrupted, interruptible
+from weighbridge.conductor.conductor import BUDGET
+from weighbridge.conductor.interruption import interruptible
 from weighbridge.conductor.passes import passes_of
 from weighbridge.conductor.plan import make_plan
 from weighbridge.conductor.step_runner import StepRunner
@@ -35,7 +32,6 @@ from weighbridge.results.figures.summary import (
     read_visits,
     workloads_of,
 )
-from weighbridge.results.run.resolved import Sheet
 from weighbridge.results.run.step import StepKey, StepResult
 from weighbridge.results.run.store import RunStore, lock_run_folder
 from weighbridge.results.run.trial import CONFIRMATION, Fragment, TuningStore, Winner
@@ -172,21 +168,15 @@ def tune(prepared: PreparedTuning, doing: Doing, *, out: Path, attest: bool) -> 
         # Before the folder is made: otherwise faults of the last candidate would be found only
         # after all others were tried.
         preparation.check(prepared, doing.where, doing.say, attest=attest)
-        store = RunStore.create(
-            out,
-            plan_yaml=prepared.text,
-            plan=prepared.plan(prepared.candidates, attest=attest),
-            suite=prepared.suite.name,
-            command=("weighbridge", *sys.argv[1:]),
-            weighbridge_version=version("weighbridge"),
-            sheets=[Sheet(title="machine", facts=facts_of_machine(prepared.hardware))],
-        )
+        plan = prepared.plan(prepared.candidates, attest=attest)
+        store = run.new_folder(out, plan, prepared.text)
         with lock_run_folder(store.folder):
             register(str(store.folder))
             TuningStore(store.folder).begin(prepared.run())
             for remark in prepared.remarks:
                 store.event(LEFT_OUT, remark)
-            table = _conduct(prepared, store, doing, allowance, attest=attest)
+            with run.recorded(store, doing.say, f"tune {store.folder} --resume"):
+                table = _run_trials(prepared, store, doing, allowance, attest=attest)
     return TuningOutcome(derive(store.folder, pictures=False), table)
 
 
@@ -214,32 +204,20 @@ def resume(
             doing.say(f"{folder}: nothing is left to do{more}")
             return TuningOutcome(derive(folder, pictures=False))
         prepared = preparation.prepare_again(store, begun, left.plan, doing.say)
-        hardware = prepared.hardware
-        doing = doing.with_settings(passes_of(prepared.suite, ()), hardware)
-        require(hardware, doing.where)
-        stack.enter_context(alone(hardware, doing.where))(str(folder))
-        accepted = resumption.refuse_changed(left, doing.where, despite)
-        if hardware.of.by_ssh:
-            resumption.remove_ssh_leftovers(holders, hardware, doing.say)
-        if hardware.of.contained:
-            resumption.remove_leftovers(holders, doing.where, doing.say)
-        preparation.check(prepared, doing.where, doing.say, attest=left.plan.attest)
-        was = "killed" if store.manifest.state == "running" else store.manifest.state
-        why = f" ({store.manifest.error})" if store.manifest.error else ""
-        many = len(TuningStore(folder).trials())
-        store.event(
-            RESUMED, f"{many} trials are made; the run was {was}{why}; now process {os.getpid()}"
+        doing = doing.with_settings(passes_of(prepared.suite, ()), prepared.hardware)
+        words = f"{len(TuningStore(folder).trials())} trials are made"
+        check = partial(
+            preparation.check, prepared, doing.where, doing.say, attest=left.plan.attest
         )
-        for one in accepted:
-            store.event("unlike", f"resumed although {one}")
+        stack.enter_context(run.take_over(left, holders, doing, despite, words, check))
         given_s = prepared.tuning.budget if budget_s is None else budget_s
         spent_s = 0.0 if budget_s is not None else resumption.spent_s(store)
         allowance = None if given_s is None else TimeAllowance(given_s, spent_s=spent_s)
-        store.set_state("running")
-        doing.say(f"resuming {folder}: {many} trials are made")
-        table = _conduct(
-            prepared, store, doing, allowance, attest=left.plan.attest, despite=despite
-        )
+        doing.say(f"resuming {folder}: {words}")
+        with run.recorded(store, doing.say, f"tune {folder} --resume"):
+            table = _run_trials(
+                prepared, store, doing, allowance, attest=left.plan.attest, despite=despite
+            )
     return TuningOutcome(derive(folder, pictures=False), table)
 
 
@@ -303,26 +281,6 @@ def sentences(prepared: PreparedTuning, course: Course) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _conduct(
-    prepared: PreparedTuning,
-    store: RunStore,
-    doing: Doing,
-    allowance: TimeAllowance | None,
-    *,
-    attest: bool,
-    despite: Collection[str] = (),
-) -> SettingTable:
-    try:
-        found = _run_trials(prepared, store, doing, allowance, attest=attest, despite=despite)
-    except BaseException as error:
-        run.ended(store, "interrupted" if isinstance(error, Interrupted) else "failed", str(error))
-        doing.say(f"what was measured is kept; to resume: weighbridge tune {store.folder} --resume")
-        raise
-    store.event("ended", "done")
-    store.set_state("done")
-    return found
-
-
 def _run_trials(
     prepared: PreparedTuning,
     store: RunStore,
@@ -330,7 +288,7 @@ def _run_trials(
     allowance: TimeAllowance | None,
     *,
     attest: bool,
-    despite: Collection[str],
+    despite: Collection[str] = (),
 ) -> SettingTable:
     book, plan = TuningStore(store.folder), store.plan()
     workloads = workloads_of(plan)
@@ -351,7 +309,7 @@ def _run_trials(
             display,
             doing.where,
             runner,
-            number=number,
+            next=number,
             attest=attest,
             settings=doing.settings,
         ) as deployment:

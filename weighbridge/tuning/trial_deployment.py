@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from types import TracebackType
 from typing import Self
 
 from weighbridge.common.errors import DriverError, TargetError, UsageError, WeighbridgeError
 from weighbridge.common.structure import Scope, widest
-from weighbridge.conductor.opening import NO_SETTINGS, DriverSettings, opened
+from weighbridge.conductor.opening import DriverSettings, opened
 from weighbridge.conductor.passes import asked_of_hosts, passes_of, wants_tools
 from weighbridge.conductor.plan import Visit, keys_of
 from weighbridge.conductor.step_runner import Display, StepRunner
@@ -34,32 +34,24 @@ class Switched:
     done: tuple[str, ...] = ()
 
 
+@dataclass
 class TrialDeployment:
-    """Runs a candidate at a time and tears all down; `number`: of the first deployment."""
+    """Runs a candidate at a time and tears all down; `next`: the number of the next deployment."""
 
-    def __init__(
-        self,
-        prepared: PreparedTuning,
-        store: RunStore,
-        display: Display,
-        place: StateFolders,
-        runner: StepRunner,
-        *,
-        number: int = 0,
-        attest: bool = False,
-        settings: DriverSettings = NO_SETTINGS,
-    ) -> None:
-        self._tuning = prepared
-        self._store = store
-        self._display = display
-        self._place = place
-        self._runner = runner
-        self._attest = attest
-        self._settings = settings
-        self._way: Pass = passes_of(prepared.suite, ())[0]
+    prepared: PreparedTuning
+    store: RunStore
+    display: Display
+    place: StateFolders
+    runner: StepRunner
+    _: KW_ONLY
+    next: int = 0
+    attest: bool = False
+    settings: DriverSettings = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._way: Pass = passes_of(self.prepared.suite, ())[0]
         # Buckets carry the run's own id, as in every run.
-        self._prefix = f"wb-{store.manifest.run_id.rsplit('-', 1)[-1]}"
-        self._next = number
+        self._prefix = f"wb-{self.store.manifest.run_id.rsplit('-', 1)[-1]}"
         self._stack = ExitStack()
         self._deployment: Deployment | None = None
         self._variant: LayoutVariant | None = None
@@ -74,13 +66,13 @@ class TrialDeployment:
     @property
     def number(self) -> int:
         """The number of the running deployment, or of the next one."""
-        return self._next - 1 if self._deployment is not None else self._next
+        return self.next - 1 if self._deployment is not None else self.next
 
     def scope_to(self, variant: LayoutVariant) -> Scope:
         """What must be restarted for a setting."""
         if self._variant is None:
             return "cluster"
-        scope = widest([scope_between(self._variant, variant, self._tuning.scopes), *self._doubt])
+        scope = widest([scope_between(self._variant, variant, self.prepared.scopes), *self._doubt])
         # Buckets that no driver knows any more cannot be emptied.
         return "cluster" if scope == "buckets" and self._driver is None and self._opened else scope
 
@@ -94,14 +86,17 @@ class TrialDeployment:
             return Switched("cluster", (self._start(wanted),))
         if self._variant == wanted.variant and not self._doubt:
             return Switched("nothing")
-        self._display.say(f"changing to {wanted.variant.name}")
+        self.display.say(f"changing to {wanted.variant.name}")
         if scope == "buckets":
-            self._empty(deployment)
+            if self._driver is not None:
+                for workload in self._prepared.values():
+                    self.runner.clean(deployment, self._driver, workload)
+            self._prepared.clear()
         self._doubt = (*self._doubt, scope)
-        done = deployment.change(wanted.planned, scope, self._display.say)
+        done = deployment.change(wanted.planned, scope, self.display.say)
         self._variant, self._doubt = wanted.variant, ()
         self._describe(deployment)
-        self._runner.note("changed", deployment, done)
+        self.runner.note("changed", deployment, done)
         return Switched(scope, done)
 
     def refusals(self, candidates: Sequence[Candidate]) -> list[str]:
@@ -111,7 +106,7 @@ class TrialDeployment:
         assert variant is not None  # noqa: S101 - as above
         found = []
         for one in candidates:
-            scope = scope_between(variant, one.variant, self._tuning.scopes)
+            scope = scope_between(variant, one.variant, self.prepared.scopes)
             if scope != "cluster":  # which starts a new deployment
                 try:
                     deployment.may_change(one.planned, scope)
@@ -134,7 +129,7 @@ class TrialDeployment:
         began: float | None = None
         try:
             driver = self._open(deployment)
-            with self._runner.watching(one.planned, deployment) as watch:
+            with self.runner.watching(one.planned, deployment) as watch:
                 while keys:
                     workload, key = keys[0]
                     self._prepare(deployment, driver, workload)
@@ -143,7 +138,7 @@ class TrialDeployment:
                         # What a step deletes must be there again before the next.
                         del self._prepared[workload.name]
                     keys.pop(0)
-                    self._runner.step(one.planned, deployment, watch, driver, workload, key)
+                    self.runner.step(one.planned, deployment, watch, driver, workload, key)
         except (DriverError, TargetError) as error:
             self._failed(deployment, error, [key for _, key in keys])
             raise
@@ -156,27 +151,27 @@ class TrialDeployment:
         keys = [
             key for workload in self._way.workloads for key in keys_of(visit, self._way, workload)
         ]
-        self._runner.not_measured(keys, error, why="the gateway does not run with these settings")
+        self.runner.not_measured(keys, error, why="the gateway does not run with these settings")
 
     def recover(self) -> None:
         """After a failure: run the baseline again, or nothing (the next gets a new deployment)."""
         if self._deployment is None:
             return
-        self._display.say("going back to the baseline")
+        self.display.say("going back to the baseline")
         try:
-            self.switch_to(self._tuning.baseline)
+            self.switch_to(self.prepared.baseline)
             self._deployment.check()
         except (TargetError, DriverError, UsageError) as error:
-            self._store.event(
+            self.store.event(
                 "failed",
                 f"the baseline did not start again: {error}",
-                layout=self._tuning.baseline.variant.name,
+                layout=self.prepared.baseline.variant.name,
             )
             self.tear_down()
 
     def tear_down(self) -> None:
         if self._deployment is not None:
-            self._display.say(f"stopping {self._deployment.label}")
+            self.display.say(f"stopping {self._deployment.label}")
         self.__exit__(None, None, None)
 
     def __enter__(self) -> Self:
@@ -193,31 +188,31 @@ class TrialDeployment:
         with stack:
             self._close_driver(kind, error, trace)
         if deployment is not None:
-            self._store.event(
+            self.store.event(
                 "down", f"{deployment.label} is torn down", layout=deployment.layout.name
             )
 
     def _start(self, wanted: Candidate) -> str:
-        tuning, say, number = self._tuning, self._display.say, self._next
+        tuning, say, number = self.prepared, self.display.say, self.next
         say(f"starting {wanted.variant.name}")
-        self._next += 1
+        self.next += 1
         self._opened = 0
         deployment = self._stack.enter_context(
             deploy(
                 wanted.planned,
                 tuning.hardware,
-                self._place,
+                self.place,
                 say,
-                logs=self._store.logs / f"{tuning.baseline.variant.name}-{number}",
-                attest=asked_of_hosts(tuning.suite, sameness=self._attest),
+                logs=self.store.logs / f"{tuning.baseline.variant.name}-{number}",
+                attest=asked_of_hosts(tuning.suite, sameness=self.attest),
                 tools=wants_tools(tuning.suite),
             )
         )
         text = f"{deployment.label} is running after {deployment.took_s:.2f} s"
         say(text)
-        self._store.event("up", text, layout=wanted.variant.name)
+        self.store.event("up", text, layout=wanted.variant.name)
         if deployment.attestation is not None:
-            self._runner.attested(tuning.baseline.variant.name, number, deployment.attestation)
+            self.runner.attested(tuning.baseline.variant.name, number, deployment.attestation)
         self._deployment, self._variant = deployment, wanted.variant
         self._describe(deployment)
         return text
@@ -225,46 +220,40 @@ class TrialDeployment:
     def _describe(self, deployment: Deployment) -> None:
         if deployment.layout.name not in self._described:
             self._described.add(deployment.layout.name)
-            self._runner.describe(deployment)
+            self.runner.describe(deployment)
 
     def _open(self, deployment: Deployment) -> Driver:
         if self._driver is None:
             self._opened += 1
-            baseline = self._tuning.baseline.variant.name
-            log = f"driver-{baseline}-{self._next - 1}-{self._opened}.log"
+            baseline = self.prepared.baseline.variant.name
+            log = f"driver-{baseline}-{self.next - 1}-{self._opened}.log"
             opening = opened(
                 deployment,
-                self._tuning.suite,
+                self.prepared.suite,
                 self._way,
                 prefix=self._prefix,
-                log=self._store.logs / log,
-                settings=self._settings,
+                log=self.store.logs / log,
+                settings=self.settings,
             )
             found = self._driving.enter_context(opening)
-            self._store.add_facts([Sheet(title="driver", facts=dict(found.versions))])
+            self.store.add_facts([Sheet(title="driver", facts=dict(found.versions))])
             self._driver = found.driver
         return self._driver
 
     def _prepare(self, deployment: Deployment, driver: Driver, workload: Workload) -> None:
         if workload.name not in self._prepared:
-            self._runner.prepare(deployment, driver, workload)
+            self.runner.prepare(deployment, driver, workload)
             self._prepared[workload.name] = workload
-
-    def _empty(self, deployment: Deployment) -> None:
-        if self._driver is not None:
-            for workload in self._prepared.values():
-                self._runner.clean(deployment, self._driver, workload)
-        self._prepared.clear()
 
     def _failed(
         self, deployment: Deployment, error: WeighbridgeError, left: Sequence[StepKey]
     ) -> None:
         """Record what was not measured, and end the driver, which may be out of step."""
-        self._display.say(error.message)
-        self._store.event("failed", str(error), layout=deployment.layout.name)
+        self.display.say(error.message)
+        self.store.event("failed", str(error), layout=deployment.layout.name)
         if isinstance(error, DriverFailure):
-            self._runner.keep(f"{deployment.layout.name}-failed-{self._runner.order}", error.kept)
-        self._runner.not_measured(left, error)
+            self.runner.keep(f"{deployment.layout.name}-failed-{self.runner.order}", error.kept)
+        self.runner.not_measured(left, error)
         self._doubt = ("restart",)
         self._close_driver(type(error), error, None)
 
@@ -281,4 +270,4 @@ class TrialDeployment:
         try:
             driving.__exit__(kind, error, trace)
         except DriverError as failed:
-            self._store.event("failed", str(failed))
+            self.store.event("failed", str(failed))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
 from typing import Final
 
@@ -29,45 +30,35 @@ from weighbridge.tuning.turns import OptunaSearch, TrialCount, TrialTurn, Turns,
 LEFT_OUT: Final = "left out"
 
 
+@dataclass
 class Tuner:
     """Runs what a tuning's folder lacks. `visits`: judged steps, added before a trial ends."""
 
-    def __init__(
-        self,
-        prepared: PreparedTuning,
-        store: RunStore,
-        display: Display,
-        deployment: TrialDeployment,
-        course: Course,
-        visits: dict[StepKey, JudgedStep],
-        *,
-        attest: bool = False,
-    ) -> None:
-        self._tuning = prepared
+    prepared: PreparedTuning
+    store: RunStore
+    display: Display
+    deployment: TrialDeployment
+    course: Course
+    visits: dict[StepKey, JudgedStep]
+    _: KW_ONLY
+    attest: bool = False
+
+    def __post_init__(self) -> None:
+        prepared = self.prepared
         self._run = prepared.run()
-        self._store = store
-        self._book = TuningStore(store.folder)
-        self._display = display
-        self._deployment = deployment
-        self._course = course
-        self._visits = visits
-        self._attest = attest
-        self._candidates = {
+        self._book = TuningStore(self.store.folder)
+        self.candidates = {
             one.variant.name: one for one in (prepared.baseline, *prepared.candidates)
         }
-        self._planned = {layout.name for layout in store.plan().layouts}
+        """All known candidates, by name."""
+        self._planned = {layout.name for layout in self.store.plan().layouts}
         self._before = deque(self._book.trials())
         self._trials: list[Trial] = []
         self._began: float | None = None
 
-    @property
-    def candidates(self) -> dict[str, Candidate]:
-        """All known candidates, by name."""
-        return dict(self._candidates)
-
     def judge(self) -> SettingTable:
         """The results of all trials so far."""
-        return setting_table(self._run, self._trials, self._visits)
+        return setting_table(self._run, self._trials, self.visits)
 
     def run(self) -> str:
         """Run trials that fit the budget; returns why not all. Raises UsageError if the folder has
@@ -82,7 +73,7 @@ class Tuner:
                 if why:
                     turns.close()
                     self._close(turn.round)
-                    self._store.event(BUDGET, why)
+                    self.store.event(BUDGET, why)
                     return why
                 trial = self._made(turn)
             try:
@@ -94,23 +85,23 @@ class Tuner:
         return ""
 
     def _turns(self) -> Turns:
-        prepared = self._tuning
+        prepared = self.prepared
         if prepared.tuning.strategy == "search":
             return OptunaSearch(prepared.space, self.judge, self._learn, self._note).turns()
         counts = [TrialCount(one.variant) for one in prepared.candidates]
         return rounds(counts, prepared.tuning, prepared.baseline.variant, self.judge)
 
     def _learn(self, one: Candidate) -> None:
-        self._candidates[one.variant.name] = one
+        self.candidates[one.variant.name] = one
         if one.variant.name not in self._planned:
-            known = tuple(one for one in self._candidates.values() if not one.variant.is_baseline)
-            self._book.replan(self._tuning.plan(known, attest=self._attest))
+            known = tuple(one for one in self.candidates.values() if not one.variant.is_baseline)
+            self._book.replan(self.prepared.plan(known, attest=self.attest))
             self._planned.add(one.variant.name)
 
     def _note(self, text: str) -> None:
         if not self._before:  # otherwise it was noted when it happened
-            self._display.say(text)
-            self._store.event(LEFT_OUT, text)
+            self.display.say(text)
+            self.store.event(LEFT_OUT, text)
 
     # ---- trials from before
 
@@ -129,37 +120,37 @@ class Tuner:
     def _other(self, trial: Trial, turn: TrialTurn | None) -> UsageError:
         now = "none" if turn is None else f"{turn.variant.name} in round {turn.round + 1}"
         was = f"trial {trial.number + 1} was of {trial.arm.name} in round {trial.round + 1}"
-        made_by = self._store.manifest.weighbridge_version or "of an unknown version"
+        made_by = self.store.manifest.weighbridge_version or "of an unknown version"
         return UsageError(
-            f"{self._store.folder}: {was}, and now it would be {now}",
+            f"{self.store.folder}: {was}, and now it would be {now}",
             advice=f"They are of another tuning, or weighbridge {made_by} chose differently.",
         )
 
     # ---- new trials
 
     def _made(self, turn: TrialTurn) -> Trial:
-        one = self._candidates[turn.variant.name]
+        one = self.candidates[turn.variant.name]
         if not turn.variant.is_baseline and not self._anchored(turn):
-            self._try(self._tuning.baseline, turn.round)
+            self._try(self.prepared.baseline, turn.round)
         return self._try(one, turn.round)
 
     def _anchored(self, turn: TrialTurn) -> bool:
-        if self._deployment.scope_to(turn.variant) == "cluster":
+        if self.deployment.scope_to(turn.variant) == "cluster":
             return (
-                scope_between(self._tuning.baseline.variant, turn.variant, self._tuning.scopes)
+                scope_between(self.prepared.baseline.variant, turn.variant, self.prepared.scopes)
                 == "cluster"
             )
         return any(
             trial.arm.is_baseline
             and not trial.failed
-            and (trial.round, trial.deployment) == (turn.round, self._deployment.number)
+            and (trial.round, trial.deployment) == (turn.round, self.deployment.number)
             for trial in self._trials
         )
 
     def _try(self, one: Candidate, number: int) -> Trial:
         """One trial, from switching to the candidate to the record of the trial."""
         repeat = sum(trial.arm.name == one.variant.name for trial in self._trials)
-        self._store.event(
+        self.store.event(
             "trial",
             f"trial {len(self._trials) + 1}: round {number + 1}: {one.words}",
             layout=one.variant.name,
@@ -171,10 +162,10 @@ class Tuner:
         changed_s = time.monotonic() - began
         started = time.monotonic()
         if error is not None:
-            self._deployment.not_measured(one.variant, repeat, error)
+            self.deployment.not_measured(one.variant, repeat, error)
         else:
             try:
-                started = self._deployment.measure(one, repeat)
+                started = self.deployment.measure(one, repeat)
             except (DriverError, TargetError) as failed:
                 error = failed
         if self._began is None:
@@ -188,7 +179,7 @@ class Tuner:
             changed=switched.done,
             changed_s=changed_s,
             started_s=started - self._began,
-            deployment=self._deployment.number,
+            deployment=self.deployment.number,
             at=at,
             stood=started_up,
             failed="" if error is None else error.message,
@@ -196,16 +187,16 @@ class Tuner:
         self._book.add(trial)
         self._trials.append(trial)
         if error is None:
-            self._course.made(switched.scope, time.monotonic() - began)
+            self.course.made(switched.scope, time.monotonic() - began)
         elif one.variant.is_baseline:
             raise error
         else:
-            self._deployment.recover()
+            self.deployment.recover()
         return trial
 
     def _check_changes(self) -> None:
         """Before the first trial, raise UsageError with all changes that running daemons refuse."""
-        refusals = self._deployment.refusals(self._tuning.candidates or self._tuning.singles)
+        refusals = self.deployment.refusals(self.prepared.candidates or self.prepared.singles)
         if refusals:
             advice = (
                 "Give these parameters a wider scope, or leave it out: the gateway knows "
@@ -220,32 +211,32 @@ class Tuner:
         the baseline on a new deployment: the one before may be the cause.
         """
         try:
-            return self._deployment.switch_to(one), None, True
+            return self.deployment.switch_to(one), None, True
         except (TargetError, DriverError, UsageError) as error:
-            self._store.event("failed", str(error), layout=one.variant.name)
-            self._display.say(error.message)
+            self.store.event("failed", str(error), layout=one.variant.name)
+            self.display.say(error.message)
         if one.variant.is_baseline:
-            self._deployment.tear_down()
+            self.deployment.tear_down()
         else:
-            self._deployment.recover()
-        scope = self._deployment.scope_to(one.variant)
+            self.deployment.recover()
+        scope = self.deployment.scope_to(one.variant)
         try:
-            return self._deployment.switch_to(one), None, True
+            return self.deployment.switch_to(one), None, True
         except (TargetError, DriverError, UsageError) as error:
             if one.variant.is_baseline:
                 raise
-            self._store.event("failed", str(error), layout=one.variant.name)
+            self.store.event("failed", str(error), layout=one.variant.name)
             return Switched(scope), error, False
 
     # ---- the budget
 
     def _too_late(self, turn: TrialTurn) -> str:
         """Why the budget is too short for a turn and the end of its round; empty if it is not."""
-        room_s = self._course.room_s()
+        room_s = self.course.room_s()
         needed_s = self._needed_s(turn)
         if room_s is None or needed_s <= room_s:
             return ""
-        kept_s = self._course.confirm_s
+        kept_s = self.course.confirm_s
         kept = f", with {show_duration(kept_s)} reserved for the confirmation" if kept_s else ""
         return (
             f"the budget ends the trials after {len(self._trials)}, in round {turn.round + 1}: "
@@ -256,14 +247,14 @@ class Tuner:
     def _needed_s(self, turn: TrialTurn) -> float:
         """Seconds for a turn with what must follow it; 0 for the baseline within a round."""
         there_s, back_s = (
-            self._course.trial_s(self._deployment.scope_to(variant))
-            for variant in (turn.variant, self._tuning.baseline.variant)
+            self.course.trial_s(self.deployment.scope_to(variant))
+            for variant in (turn.variant, self.prepared.baseline.variant)
         )
         if not turn.variant.is_baseline:
             return there_s + back_s
         opens = not self._trials or self._trials[-1].round != turn.round
         # A round has at least one setting.
-        return there_s + 2 * self._course.trial_s("restart") if opens else 0.0
+        return there_s + 2 * self.course.trial_s("restart") if opens else 0.0
 
     def _close(self, number: int) -> None:
         if (
@@ -271,4 +262,4 @@ class Tuner:
             and not self._trials[-1].arm.is_baseline
             and self._trials[-1].round == number
         ):
-            self._try(self._tuning.baseline, number)
+            self._try(self.prepared.baseline, number)

@@ -324,12 +324,15 @@ def asked(
         asked.append(attest)
         if attest:
             name = made.layout.name
-            value = values.get((name, times[name]), CEILING.value)
-            times[name] += 1
+            value = 0.0
+            for _ in range(2):
+                value = max(value, values.get((name, times[name]), CEILING.value))
+                ceiling = CEILING.model_copy(update={"value": value})
+                times[name] += 1
+                if not named["apart"]([ceiling]):
+                    break
             made.attestation = Attestation(
-                ceilings=(CEILING.model_copy(update={"value": value}),),
-                tools={"fio": "fio-3.33"},
-                took_s=1.0,
+                ceilings=(ceiling,), tools={"fio": "fio-3.33"}, took_s=1.0
             )
         return made
 
@@ -356,7 +359,7 @@ def test_hosts_are_measured_once_for_each_layout_and_recorded_with_the_tools(
 def test_hosts_that_seem_to_differ_are_attested_at_later_visits_until_the_median_decides(
     lasting: bool, tmp_path: Path, asked: list[AttestOptions], values: dict[tuple[str, int], float]
 ) -> None:
-    odd = range(3 if lasting else 1)
+    odd = range(9 if lasting else 2)  # twice in the first deployment
     values.update({("rgw-a", time): 100.0 for time in odd})
     heard = Seen()
     store = Run(tmp_path, repeats=4).conduct(attest=True, display=heard)
@@ -371,6 +374,15 @@ def test_hosts_that_seem_to_differ_are_attested_at_later_visits_until_the_median
     )
     assert bool(host_doubts(kept)) == lasting
     assert ("to be attested again" in said[-1]) != lasting
+
+
+def test_a_figure_that_is_apart_is_measured_again_before_it_condemns_the_only_repeat(
+    tmp_path: Path, asked: list[AttestOptions], values: dict[tuple[str, int], float]
+) -> None:
+    values["swift-b", 0] = 100.0
+    kept = Run(tmp_path).conduct(attest=True).attested()
+    assert [one.value for one in kept] == [300.0, 300.0]
+    assert len(asked) == 2
 
 
 def test_a_run_without_attestation_records_none(tmp_path: Path, asked: list[AttestOptions]) -> None:
