@@ -118,16 +118,14 @@ class Ran:
     """Whether anything was left to do."""
 
     @classmethod
-    def of(cls, store: RunStore, plan: Plan, doing: Doing, *, measured: bool = True) -> Ran:
-        """That of a run's folder, with its report derived, and its machine remembered."""
-        derived = derive(store.folder, pictures=False)
-        shown = derived.data.machine_run
-        if measured and (shown.controls or shown.slopes):
-            try:
-                add_run(doing.where.home, shown)
-            except StoreError as error:
-                doing.say(f"later runs will not know of this one: {error}")
-        return cls(derived, tuple(store.latest().values()), resumption.uncut(plan, store), measured)
+    def of(cls, store: RunStore, plan: Plan, *, measured: bool = True) -> Ran:
+        """That of a run's folder, with its report derived."""
+        return cls(
+            derive(store.folder, pictures=False),
+            tuple(store.latest().values()),
+            resumption.uncut(plan, store),
+            measured,
+        )
 
 
 def run(
@@ -180,7 +178,7 @@ def run(
                 begun,
                 further=further,
             )
-    return Ran.of(store, plan, doing)
+    return Ran.of(store, plan)
 
 
 def resume(
@@ -215,7 +213,7 @@ def resume(
         nothing = "" if repair else _nothing_to_do(left, budget_s)
         if nothing:
             doing.say(f"{folder}: {nothing}")
-            return Ran.of(store, plan, doing, measured=False)
+            return Ran.of(store, plan, measured=False)
         doing = doing.with_settings(chain(*plan.passes.values()), plan.hardware)
         # For a run that was killed after its last step, only what it left running is removed.
         over = left.done and plan.suite.further is None
@@ -240,7 +238,7 @@ def resume(
             for one in (given_s, within_s)
         )
         _conduct(left, doing, allowance, further=further)
-    return Ran.of(store, plan, doing)
+    return Ran.of(store, plan)
 
 
 def new_folder(out: Path, plan: Plan, text: str) -> RunStore:
@@ -401,14 +399,17 @@ def _conduct(
                 grown=growing.grown,
                 again=left.again,
             ).run()
-    latest = store.latest()
+    latest, data = store.latest(), open_run(store.folder)
+    known = data.machine_run
+    if known.controls or known.slopes:
+        add_run(doing.where.home, known)
     if why:
         measured = complete_steps(latest.values())
         repeats = sum(
             all(key in measured for visit in block for key in plan.keys(visit))
             for block in plan.blocks()
         )
-        spread = spread_of(open_run(store.folder).rows, store.folder.name) or spread_here(
+        spread = spread_of(data.rows, store.folder.name) or spread_here(
             store.folder.parent, plan.hardware
         )
         doing.say(f"{why}; {claim(plan, spread, repeats)}")
