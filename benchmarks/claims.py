@@ -4,27 +4,29 @@ differences that it says it could find.
 Complete runs are simulated with fixed seeds and judged by `results.judge.comparing.compare`, as
 every report is: two layouts in blocks, two workloads at three worker counts, throughput and p90.
 Half of the variance of repeats comes from the deployment, shared by all its cells; p90 rises where
-throughput falls. What else a machine may do is in REGIMES.
+throughput falls. Windows move as short ones do (by a standard deviation of MOVES). What else a
+machine may do is in REGIMES.
 
 The rule for claims (`results.figures.statistics`), tested here against each of them: the interval
-lies beyond the practical bound, as a p-value `TTest.p_beyond(bound)`; all tests of a run are
-corrected together by Benjamini and Hochberg, over all metrics and including those over all worker
-counts; a claim has q <= 5 %. Correcting each metric separately, with only the point beyond the
-bound, makes 10 to 14 % of runs claim something if one layout varies by 3 % and the other by 20 %.
-Where the sides rise and fall together from block to block (`results.judge.comparing.correlation` is
-at least 0.5 over all cells of the two) they are compared block by block.
+lies beyond the practical bound, as a p-value `TTest.p_beyond(bound)`; the tests of the primary
+metrics are corrected together by Benjamini and Hochberg, and those over all worker counts by
+themselves; a claim has q <= 5 %. Where the sides rise and fall together from block to block
+(`results.judge.comparing.correlation` is at least 0.5 over all cells of the two) they are compared
+block by block. What other programs cost is a slope over their load (`figures.foreign_load`),
+and what runs of a machine differ by is in the interval, where three runs or more are known.
 
 Columns, in per cent: runs of a layout vs itself that claim any difference (target: at most 5); 95 %
 intervals of cells that cover the truth; where one cell differs by what another run said it would
 find 8 times in 10, runs that find it (target: 80), and the median of those differences; cells that
 differ by exactly the practical bound and are called equivalent (target: at most 5).
 
-A second table compares runs (`results.features.compare_runs.compare_runs`): an
-unchanged layout, measured on days that differ, is called worse somewhere, by the repeats of the two
-runs alone and with so many runs of the same thing known (target: at most 5); and a layout that
-became 30 % slower in all cells is.
+A second table has cells that are found where all differ by one ratio, and those that are
+provisional. A third compares runs (`results.features.compare_runs.compare_runs`): an unchanged
+layout, measured on days that differ, is called worse somewhere, by the repeats of the two runs
+alone and with so many runs of the same thing known (target: at most 5); and a layout that became
+30 % slower in all cells is.
 
-    .venv/bin/python -m benchmarks.claims [--runs 1000]
+    .venv/bin/python -m benchmarks.claims [--runs 1000] [--regime WORDS]
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ import argparse
 import math
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -43,9 +46,11 @@ import numpy as np
 from benchmarks.simulated_runs import DIRECTION, Array, SimulatedCell, noise_of, rows_of
 from weighbridge.results.features.compare_runs import RUNS, compare_runs, regressions
 from weighbridge.results.features.run_guard import ComparedRun, Guarded
+from weighbridge.results.figures.metrics import PRIMARY
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.comparing import compare
 from weighbridge.results.judge.comparison import Comparison, Effect
+from weighbridge.results.run.machine import ControlRatio, MachineRun
 from weighbridge.results.run.resolved import Manifest, PlannedLayout, ResolvedPlan
 from weighbridge.suites import Bounds, Objects, Operation, Suite, Workload
 
@@ -62,6 +67,11 @@ RUN_CELLS: Final = tuple(
 )
 CELLS: Final = len(RUN_CELLS)
 CLAIMED: Final = ("better", "worse")
+BURST: Final = (0.4, 0.6)
+"""What other programs use of the machine's CPUs in a burst: from, to."""
+MOVES: Final = 0.3
+"""By how much windows of 2 s move: 0.1 to 0.5 in recorded runs of `quick`."""
+PROVISIONAL_AT: Final = 2.0
 BOUNDS: Final = Bounds()
 WORKLOADS: Final = tuple(
     Workload(
@@ -84,6 +94,14 @@ class Regime:
     more: Callable[[np.random.Generator], Array] = lambda _: np.zeros((2, BLOCKS, CELLS))
     why: str = ""
     """Why it may exceed the targets."""
+    bursts: float = 0.0
+    """The share of windows beside other programs, which use BURST of the machine's CPUs."""
+    cost: tuple[float, float] = (0.0, 0.0)
+    """What a burst takes of each layout's throughput."""
+    offsets: float = 0.0
+    """By how much runs differ: the standard deviation of the second layout's advantage."""
+    known: int = 0
+    """Earlier runs of the machine with an A/A control."""
 
 
 def _outliers(draw: np.random.Generator) -> Array:
@@ -122,6 +140,7 @@ _WIDE = (
 _MODES = "two modes far apart are seen more often than the spread lets expect"
 REGIMES: Final = (
     Regime("equal, 5 %", (0.05, 0.05)),
+    Regime("equal, 10 %", (0.10, 0.10)),
     Regime("equal, 15 %", (0.15, 0.15)),
     Regime("unequal, 3 and 20 %", (0.03, 0.20)),
     Regime("unequal, 3 and 40 %", (0.03, 0.40)),
@@ -136,6 +155,19 @@ REGIMES: Final = (
     ),
     Regime("bimodal: deployments 25 % apart", (0.04, 0.04), _modes, _MODES),
     Regime("bimodal: steps 25 % apart", (0.04, 0.04), _modes_of_cells, _MODES),
+    Regime("bursts in 15 % of windows, no cost", (0.05, 0.05), bursts=0.15),
+    Regime("bursts in 15 %, both lose 26 %", (0.05, 0.05), bursts=0.15, cost=(0.26, 0.26)),
+    Regime("bursts in 15 %, one loses 26 %", (0.05, 0.05), bursts=0.15, cost=(0.26, 0.0)),
+    Regime("bursts in 40 %, one loses 26 %", (0.05, 0.05), bursts=0.40, cost=(0.26, 0.0)),
+    Regime(
+        "runs differ by 5 %, none known",
+        (0.05, 0.05),
+        offsets=0.05,
+        why="repeats of one run do not show what runs differ by",
+    ),
+    Regime("runs differ by 5 %, 3 known", (0.05, 0.05), offsets=0.05, known=3),
+    Regime("runs differ by 5 %, 10 known", (0.05, 0.05), offsets=0.05, known=10),
+    Regime("runs do not differ, 10 known", (0.05, 0.05), known=10),
     Regime(
         "drift: a line, 4 % a visit, never balanced",
         (0.04, 0.04),
@@ -146,22 +178,68 @@ REGIMES: Final = (
 )
 
 
-def logs_of(regime: Regime, draw: np.random.Generator) -> Array:
-    """Logarithms around 0 of one run's figures: metric (throughput, p90), layout, block, cell."""
+@dataclass
+class SimulatedRun:
+    """One run: logarithms of its figures (metric, layout, block, cell), and what went on beside."""
+
+    logs: Array
+    others: Array
+    moves: Array
+    earlier: tuple[MachineRun, ...]
+
+    def judged(self) -> Comparison:
+        """Its comparison."""
+        rows = table_of(self.logs, self.others, self.moves)
+        return compare(rows, bounds=BOUNDS, earlier=self.earlier)
+
+
+def run_of(regime: Regime, draw: np.random.Generator) -> SimulatedRun:
+    """A run of a layout vs itself."""
     spreads = np.array(regime.spreads)[None, :, None, None]
-    noise = noise_of(draw, 2, BLOCKS, CELLS)
-    return spreads * noise + DIRECTION * regime.more(draw)[None]
+    logs = spreads * noise_of(draw, 2, BLOCKS, CELLS) + DIRECTION * regime.more(draw)[None]
+    others = np.zeros((2, BLOCKS, CELLS))
+    if regime.bursts:
+        for _ in ("first", "again"):
+            # What was spoilt is measured again, and the calmer window counts.
+            bursts = (draw.random(others.shape) < regime.bursts) * draw.uniform(
+                *BURST, others.shape
+            )
+            others = np.minimum(others, bursts) if others.any() else bursts
+        lost = np.log1p(-np.array(regime.cost))[:, None, None] * others / np.mean(BURST)
+        logs += DIRECTION * lost[None]
+    if regime.offsets:
+        logs[:, 1] += DIRECTION[:, 0] * draw.normal() * regime.offsets
+    moves = MOVES * draw.normal(size=others.shape)
+    return SimulatedRun(logs, others, moves, tuple(_earlier(regime, draw)))
 
 
-def table_of(logs: Array) -> tuple[Row, ...]:
+def _earlier(regime: Regime, draw: np.random.Generator) -> Iterator[MachineRun]:
+    """The A/A controls of earlier runs, of one cell each."""
+    for number in range(regime.known):
+        logs = math.sqrt(2) * regime.spreads[0] * draw.normal(size=BLOCKS)
+        logs += regime.offsets * draw.normal()
+        error = float(np.std(logs, ddof=1)) / math.sqrt(BLOCKS)
+        controls = tuple(
+            ControlRatio(metric=metric, difference=float(np.mean(logs)), error=error)
+            for metric in PRIMARY
+        )
+        yield MachineRun(run_id=str(number), machine="", controls=controls)
+
+
+def table_of(
+    logs: Array, others: Array | None = None, moves: Array | None = None
+) -> tuple[Row, ...]:
     """The table of a run with these logarithms."""
-    layouts = "ab"[: logs.shape[1]]
-    return rows_of(logs, RUN_CELLS, layouts, ops_s=1000, p90_ms=20, samples=20_000)
-
-
-def judged(logs: Array) -> Comparison:
-    """The comparison of a run with these logarithms."""
-    return compare(table_of(logs), bounds=BOUNDS)
+    return rows_of(
+        logs,
+        RUN_CELLS,
+        "ab"[: logs.shape[1]],
+        ops_s=1000,
+        p90_ms=20,
+        samples=20_000,
+        others=others,
+        moves=moves,
+    )
 
 
 @dataclass
@@ -195,7 +273,7 @@ class ClaimTally:
 
 def add(tally: ClaimTally, regime: Regime, draw: np.random.Generator) -> None:
     """Count a run of a layout vs itself, one with a difference to find, and one at the bound."""
-    first = judged(logs_of(regime, draw))
+    first = run_of(regime, draw).judged()
     cells = [effect for effect in first.effects if effect.workers is not None]
     tally.runs += 1
     tally.claiming += any(effect.verdict in CLAIMED for effect in first.effects)
@@ -208,16 +286,16 @@ def add(tally: ClaimTally, regime: Regime, draw: np.random.Generator) -> None:
     asked = cells[place]
     if asked.smallest is not None and asked.verdict not in CLAIMED:
         metric, number = ("throughput", "p90").index(asked.metric), _cell(asked)
-        logs = logs_of(regime, draw)
-        logs[metric, 1, :, number] += math.log(asked.smallest)
+        run = run_of(regime, draw)
+        run.logs[metric, 1, :, number] += math.log(asked.smallest)
         tally.promised += 1
         tally.spans.append(100 * (asked.smallest - 1))
-        again = next(one for one in judged(logs).effects if _same(one, asked))
+        again = next(one for one in run.judged().effects if _same(one, asked))
         tally.found += again.verdict in CLAIMED
-    logs = logs_of(regime, draw)
-    logs[0, 1] += math.log(BOUNDS.throughput_ratio)
-    logs[1, 1] += math.log(BOUNDS.p90_ratio)
-    for effect in judged(logs).effects:
+    run = run_of(regime, draw)
+    run.logs[0, 1] += math.log(BOUNDS.throughput_ratio)
+    run.logs[1, 1] += math.log(BOUNDS.p90_ratio)
+    for effect in run.judged().effects:
         if effect.workers is not None:
             tally.at_bound += 1
             tally.equivalent += effect.verdict == "too small to matter"
@@ -233,6 +311,38 @@ def _same(one: Effect, other: Effect) -> bool:
         other.workers,
         other.metric,
     )
+
+
+RATIOS: Final = (1.1, 1.2, 1.3, 1.5, 2.0, 3.0)
+FOUND_IN: Final = (
+    Regime("quiet, 5 %", (0.05, 0.05)),
+    Regime("quiet, 10 %", (0.10, 0.10)),
+    Regime("bursts in 15 %, no cost", (0.05, 0.05), bursts=0.15),
+    Regime("bursts in 15 %, both lose 26 %", (0.05, 0.05), bursts=0.15, cost=(0.26, 0.26)),
+    Regime("bursts in 15 %, one loses 26 %", (0.05, 0.05), bursts=0.15, cost=(0.0, 0.26)),
+    Regime("runs differ by 5 %, 10 known", (0.05, 0.05), offsets=0.05, known=10),
+)
+
+
+def print_found(runs: int) -> None:
+    """Print the table of cells that are found, by ratio."""
+    head = " | ".join(f"{ratio:g}x" for ratio in RATIOS)
+    print(f"\n| cells found at | {head} | provisional at 2x | claimed of the wrong sign |")
+    print(f"| --- |{' ---: |' * (len(RATIOS) + 2)}")
+    for number, regime in enumerate(FOUND_IN):
+        shares, provisional, wrong = [], 0.0, 0
+        for ratio in RATIOS:
+            cells = []
+            for run in range(runs):
+                simulated = run_of(regime, np.random.default_rng([7, number, run]))
+                simulated.logs[:, 1] += DIRECTION[:, 0] * math.log(ratio)
+                cells += [e for e in simulated.judged().effects if e.workers is not None]
+            verdicts = Counter(effect.verdict for effect in cells)
+            shares.append(f"{100 * verdicts['better'] / len(cells):.0f}")
+            wrong += verdicts["worse"]
+            if ratio == PROVISIONAL_AT:
+                provisional = 100 * verdicts["provisional"] / len(cells)
+        print(f"| {regime.name} | {' | '.join(shares)} | {provisional:.1f} | {wrong} |", flush=True)
 
 
 def day(draw: np.random.Generator, between: float, slower: float = 0.0) -> ComparedRun:
@@ -306,7 +416,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--runs", type=int, default=1000, help="of each line")
-    runs = parser.parse_args().runs
+    parser.add_argument("--regime", default="", help="only those with these words")
+    options = parser.parse_args()
+    runs = options.runs
     began_s = time.monotonic()
     print(
         "| repeats vary by | any claim | covered by 95 % intervals | found, of 80 "
@@ -314,14 +426,18 @@ def main() -> None:
     )
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for number, regime in enumerate(REGIMES):
+        if options.regime not in regime.name:
+            continue
         tally = ClaimTally()
         for run in range(runs):
             add(tally, regime, np.random.default_rng([2014, number, run]))
         print(f"| {regime.name}{' *' if regime.why else ''} | {tally.row()} |", flush=True)
-    for regime in REGIMES:
-        if regime.why:
-            print(f"\\* {regime.name}: {regime.why}.")
-    print_regressions(runs // 2)
+    if not options.regime:
+        for regime in REGIMES:
+            if regime.why:
+                print(f"\\* {regime.name}: {regime.why}.")
+        print_found(runs // 2)
+        print_regressions(runs // 2)
     print(
         f"\n{runs} runs per line, n = {BLOCKS}, {2 * CELLS} cells; "
         f"{time.monotonic() - began_s:.0f} s"

@@ -5,15 +5,12 @@ Complete runs of its cells are simulated with fixed seeds, in the order that a p
 (`weighbridge.conductor.plan`), with its A/A control, and judged after 5, 6, 7 and 8 repeats by
 the functions that make claims (`results.judge.comparing.compare`) and end a run
 (`weighbridge.conductor.conductor.is_clear`). Half of the variance of repeats comes from the
-deployment, shared by all its cells; p90 rises where throughput falls. Four rules are compared on
-the same figures:
+deployment, shared by all its cells; p90 rises where throughput falls. Two rules are compared on the
+same figures:
 
 - five: the run ends after 5 repeats, whatever it found: what two busy cores have time for.
 - strict: the suite's rule. The run ends after 5, 6 or 7 repeats only if every cell is decided at
   0.1 %, else after 8.
-- twice: it is read after 5 repeats, and continued to 8 if it left something open; a claim of
-  either counts.
-- eager: it ends as soon as every cell is decided at 5 %. Not a candidate: for comparison only.
 
 Columns, in per cent of runs or cells: runs with a false claim (a difference where there is none,
 one of the wrong sign, or equivalence of what differs by more than the bound), cells whose
@@ -37,13 +34,13 @@ from benchmarks.simulated_runs import DIRECTION, Array, SimulatedCell, noise_of,
 from weighbridge.conductor.conductor import is_clear
 from weighbridge.conductor.plan import blocks
 from weighbridge.results.figures.summary import Row
-from weighbridge.results.judge.comparing import ALWAYS, compare
+from weighbridge.results.judge.comparing import PRIMARY, compare
 from weighbridge.results.judge.comparison import Comparison
 from weighbridge.suites import Bounds, Suite, loader
 
 NAMES: Final = ("A", "B", "A-again")
 BOUNDS: Final = Bounds()
-RULES: Final = ("five", "strict", "twice", "eager")
+RULES: Final = ("five", "strict")
 
 
 @dataclass(frozen=True)
@@ -135,26 +132,16 @@ def claimed(found: Comparison) -> int:
     return sum(
         one.verdict in ("better", "worse")
         for one in found.effects
-        if one.workers is not None and one.metric in ALWAYS
+        if one.workers is not None and one.metric in PRIMARY
     )
 
 
-def decided(found: Comparison) -> bool:
-    """Whether every cell of throughput and p90 has a claim."""
-    return all(
-        one.claimed for one in found.effects if one.workers is not None and one.metric in ALWAYS
-    )
-
-
-def looks_read(rule: str, looks: Sequence[Comparison]) -> list[int]:
-    """Which of the looks a rule reads; the run ends at the last of them."""
+def last_look(rule: str, looks: Sequence[Comparison]) -> int:
+    """The look at which a rule ends a run."""
     last = len(looks) - 1
     if rule == "five":
-        return [0]
-    if rule == "twice":
-        return [0] if decided(looks[0]) else [0, last]
-    ends = is_clear if rule == "strict" else decided
-    return [next((number for number, look in enumerate(looks[:-1]) if ends(look)), last)]
+        return 0
+    return next((number for number, look in enumerate(looks[:-1]) if is_clear(look)), last)
 
 
 def main() -> None:
@@ -196,10 +183,10 @@ def main() -> None:
                 for repeats in counts
             ]
             for rule in RULES:
-                read = looks_read(rule, looks)
-                errors[rule] += any(wrong(case, looks[one], cells) for one in read)
-                differences[rule] += claimed(looks[read[-1]])
-                ended[rule] += counts[read[-1]]
+                last = last_look(rule, looks)
+                errors[rule] += wrong(case, looks[last], cells)
+                differences[rule] += claimed(looks[last])
+                ended[rule] += counts[last]
         parts = []
         for rule in RULES:
             claimed_share = differences[rule] / runs / len(cells) / 2

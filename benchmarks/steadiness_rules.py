@@ -3,10 +3,9 @@
 Four tables of simulated steps with fixed seeds, judged by the functions that judge real ones. Over
 repeats (`results.figures.steadiness`): windows of seconds whose rate drifts by a share
 from end to end in every repeat, with noise per second and of counting. For each drift: called
-steady, not steady; the rest is called unknown. "beside" are other steps of the layout, which drift
-as well or do not. Windows of 30 s (`results.figures.steadiness`): five repeats on a machine
-whose speed wanders, and a drift that all of them have; called steady or not by themselves, and
-together. Stalls (`results.figures.steadiness`): windows with one stall of 3 s, or none.
+steady, not steady; the rest is called unknown. Windows of 30 s: five repeats on a machine whose
+speed wanders, and a drift that all of them have; called steady or not by themselves, and together.
+Stalls (`results.figures.steadiness`): windows with one stall of 3 s, or none.
 Recurring dips: windows of 300 s with them, or without.
 
     .venv/bin/python -m benchmarks.steadiness_rules [--steps 2000]
@@ -93,39 +92,26 @@ def moves(
 def print_over_repeats(steps: int) -> None:
     """Print the table of the rule over repeats."""
     head = " | ".join(f"drift {drift:.0%}" for drift in DRIFTS)
-    print(
-        f"| repeats | window | op/s | noise | beside | {head} |\n|{' ---: |' * (5 + len(DRIFTS))}"
-    )
-    for repeats, window_s, rate, noise in REGIMES:
-        line(steps, (repeats, window_s, rate, noise), head="none", drifting=True, beside=0)
-    for regime in REGIMES[:7]:
-        line(steps, regime, head="5, that drift too", drifting=True, beside=5)
-    for regime in REGIMES[:7]:
-        line(steps, regime, head="5, that do not", drifting=False, beside=5)
+    print(f"| repeats | window | op/s | noise | {head} |\n|{' ---: |' * (4 + len(DRIFTS))}")
+    for regime in REGIMES:
+        line(steps, regime)
 
 
-def line(
-    steps: int, regime: tuple[int, float, int, float], *, head: str, drifting: bool, beside: int
-) -> None:
+def line(steps: int, regime: tuple[int, float, int, float]) -> None:
     """Print one line of it."""
     repeats, window_s, rate, noise = regime
     cells = []
     for drift in DRIFTS:
         seeds = [repeats, round(10 * window_s), rate, round(100 * noise), round(100 * drift)]
-        draw = np.random.default_rng([*seeds, beside, drifting])
+        draw = np.random.default_rng(seeds)
         verdicts = []
         for _ in range(steps):
-            others: list[float | None] = []
-            if beside:
-                beside_drift = drift if drifting else 0.0
-                others, _ = moves(draw, beside_drift, repeats * beside, window_s, rate, noise)
             own, grain = moves(draw, drift, repeats, window_s, rate, noise)
-            verdicts.append(steady_over_repeats(own, others, grain=grain).steady)
+            verdicts.append(steady_over_repeats(own, grain=grain).steady)
         shares = [100 * verdicts.count(verdict) / steps for verdict in (True, False)]
         cells.append(" / ".join(f"{share:.1f}" for share in shares))
     print(
-        f"| {repeats} | {window_s:g} s | {rate} | {noise:.0%} | {head} | {' | '.join(cells)} |",
-        flush=True,
+        f"| {repeats} | {window_s:g} s | {rate} | {noise:.0%} | {' | '.join(cells)} |", flush=True
     )
 
 
@@ -143,9 +129,9 @@ def print_together(steps: int) -> None:
     """Print the table of windows of 30 s, each by itself and five together."""
     print(
         "\n| wander | drift | by itself: steady | not steady | all 5 steady | "
-        "together: steady | not steady | largest drift not ruled out, median |"
+        "together: steady | not steady |"
     )
-    print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     seconds = np.arange(30)
     for wander in (0.0, 0.05, 0.10, 0.20):
         for drift in (0.0, 0.10, 0.20, 0.40):
@@ -153,7 +139,6 @@ def print_together(steps: int) -> None:
             alone: list[bool | None] = []
             whole: list[bool] = []
             verdicts: list[bool | None] = []
-            most: list[float] = []
             for _ in range(steps):
                 level = 1 + drift * (seconds / 30 - 0.5)
                 made = [
@@ -171,12 +156,11 @@ def print_together(steps: int) -> None:
                     shapes=[window_shape(one) for one in made],
                 )
                 verdicts.append(found.steady)
-                most.append(math.nan if found.most is None else found.most)
             cells = [100 * alone.count(verdict) / len(alone) for verdict in (True, False)]
             cells += [100 * sum(whole) / steps]
             cells += [100 * verdicts.count(verdict) / steps for verdict in (True, False)]
             shown = " | ".join(f"{one:.1f}" for one in cells)
-            print(f"| {wander:.0%} | {drift:.0%} | {shown} | {np.median(most):.0%} |", flush=True)
+            print(f"| {wander:.0%} | {drift:.0%} | {shown} |", flush=True)
 
 
 def wandering(

@@ -18,11 +18,10 @@ from weighbridge.results.features.run_series import HistoryPoint, RunSeries, bre
 from weighbridge.results.features.tuning.feature import WINNERS
 from weighbridge.results.features.tuning.tuning_result import confirmation_folder
 from weighbridge.results.figures.doubt import ACKNOWLEDGED, CUTS_THAT_LOST, doubt_words, graves
-from weighbridge.results.figures.metrics import METRICS, MetricKey
+from weighbridge.results.figures.metrics import METRICS, PRIMARY, MetricKey
 from weighbridge.results.figures.summary import Row, shown
 from weighbridge.results.figures.use import limit_brief, saturated
-from weighbridge.results.judge.comparing import ALWAYS
-from weighbridge.results.judge.comparison import Comparison, Effect, Kind, NoiseFloor, kind_of
+from weighbridge.results.judge.comparison import Comparison, Effect, Kind, kind_of
 from weighbridge.results.judge.reasons import Reason, marks
 from weighbridge.results.judge.words import verdict_words
 from weighbridge.results.numbers import UNKNOWN, alike_as_one, counted, show_figure, show_percent
@@ -103,8 +102,10 @@ def _print_comparison(derived: Derived, console: Console) -> None:
     for lead in derived.answered.leads:
         if lead.effect is not None:
             print_line(console, f"• {_brief(lead.effect, derived.reasons)}")
-    noise = noise_words(comparison.noise)
-    for line in (*verdict_words(comparison), *noise, *comparison.unused):
+    noise = [floor.words for floor in comparison.noise if floor.metric in PRIMARY]
+    if not comparison.noise and not comparison.unused and comparison.effects:
+        noise = ["How far runs of this machine differ is not known: compare --aa measures it."]
+    for line in (verdict_words(comparison), *noise, *comparison.unused):
         print_line(console, line, "dim")
 
 
@@ -134,11 +135,6 @@ def _files(derived: Derived) -> Iterator[tuple[str, Path]]:
     confirmation = confirmation_folder(derived.data.store.folder / CONFIRMATION)
     if confirmation is not None:
         yield "confirmation", confirmation
-
-
-def noise_words(floors: Sequence[NoiseFloor]) -> tuple[str, ...]:
-    """The result of A/A controls for throughput and p90; nothing without them."""
-    return tuple(floor.words for floor in floors if floor.metric in ALWAYS)
 
 
 def _brief(effect: Effect, reasons: Sequence[Reason]) -> str:
@@ -234,8 +230,7 @@ def print_comparison(summary: RunsSummary, console: Console) -> None:
     for effect in comparison.effects:
         if effect.workers is None:
             print_line(console, f"• {effect.text}")
-    for line in dict.fromkeys((*verdict_words(comparison), *noise_words(comparison.noise))):
-        print_line(console, line, "dim")
+    print_line(console, verdict_words(comparison), "dim")
     print_line(console, "Values are geometric means of the repeats.", "dim")
     print_line(console, summary.drift_words, "dim")
 
@@ -273,14 +268,14 @@ def _effects(comparison: Comparison) -> Grid:
             place = (effect.about, effect.baseline, effect.subject, effect.workers)
             cells.setdefault(place, {})[effect.metric] = effect
     head = ["requests", "layout", "workers"]
-    for metric in ALWAYS:
+    for metric in PRIMARY:
         title = METRICS[metric].terminal
         head += [f"{title} A", f"{title} B", "change"]
     lines = []
     for (about, baseline, subject, workers), by_metric in cells.items():
         names = (name.rpartition(" (")[0] for name in (baseline, subject))
         line = [about, " → ".join(dict.fromkeys(names)), str(workers)]
-        for metric in ALWAYS:
+        for metric in PRIMARY:
             line += _pair(by_metric[metric]) if metric in by_metric else [""] * 3
         lines.append(line)
     return Grid("", head, lines, range(2, len(head)), labels=3)
@@ -343,7 +338,7 @@ def _history_cells(history: History) -> Grid:
     """A line for each cell: runs, the last figures, and the last change of each metric."""
     series: dict[Cell, dict[MetricKey, list[RunSeries]]] = {}
     for one in history.series:
-        if one.metric in ALWAYS:
+        if one.metric in PRIMARY:
             place = (one.suite, one.kind, one.label, one.workers)
             series.setdefault(place, {}).setdefault(one.metric, []).append(one)
     changes: dict[tuple[Cell, MetricKey], RunChange] = {}
@@ -354,7 +349,7 @@ def _history_cells(history: History) -> Grid:
     suites = len({suite for suite, *_ in series}) > 1
     head = [*["suite"] * suites, "requests", "layout", "workers", "runs"]
     labels = len(head) - 1
-    for metric in ALWAYS:
+    for metric in PRIMARY:
         head += [METRICS[metric].terminal, "change"]
     lines = []
     for place, by_metric in series.items():
@@ -363,7 +358,7 @@ def _history_cells(history: History) -> Grid:
         earlier = sum(len(one.points) for one in next(iter(by_metric.values()))[:-1])
         runs = f"{len(latest.points)}{f' + {earlier}' if earlier else ''}"
         cells = [*[place[0]] * suites, latest.about, latest.label, str(latest.workers), runs]
-        for metric in ALWAYS:
+        for metric in PRIMARY:
             last = newest.get(metric)
             cells += [
                 UNKNOWN if last is None else _last(last.points[-1]),

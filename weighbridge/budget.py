@@ -21,6 +21,7 @@ from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM, next_lev
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.figures.validity import least_samples
 from weighbridge.results.run import LatencyBound
+from weighbridge.results.run.machine import SAME
 from weighbridge.suites import Suite, parts_of
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned
@@ -35,8 +36,6 @@ FEWEST: Final = 3
 """Repeats of a cell that a scatter needs."""
 LOOKED_AT: Final = 5
 """How many runs, the newest, are searched."""
-SAME: Final = ("cpu", "cpus", "hardware")
-"""Facts of the machine that must be the same."""
 
 
 class RepeatScatter(Record):

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from weighbridge import resumption, selection
 from weighbridge.budget import claim, spread_here, spread_of
-from weighbridge.common.errors import UsageError
+from weighbridge.common.errors import InvalidMeasurement, UsageError
 from weighbridge.conductor.clearing import PoolCheck, with_pools
 from weighbridge.conductor.conductor import RESUMED, Conductor
 from weighbridge.conductor.facts import facts_of_machine
@@ -38,6 +38,7 @@ from weighbridge.results import derive
 from weighbridge.results.derivation import Derived
 from weighbridge.results.features.open_run import open_run
 from weighbridge.results.numbers import counted
+from weighbridge.results.run.machine import add_run, earlier_runs, keep_runs
 from weighbridge.results.run.profile import Chosen
 from weighbridge.results.run.reading import StoreError
 from weighbridge.results.run.resolved import Sheet, State
@@ -171,6 +172,7 @@ def run(
         store = new_folder(out, plan, text)
         with lock_run_folder(store.folder):
             register(str(store.folder))
+            _remember(store, doing)
             _conduct(
                 ResumableRun(store, plan, tuple(layouts), frozenset()),
                 doing,
@@ -282,6 +284,14 @@ def take_over(
         yield
 
 
+def _remember(store: RunStore, doing: Doing) -> None:
+    """Copy what earlier runs showed of the machine into a run's folder."""
+    try:
+        keep_runs(store.folder, earlier_runs(doing.where.home, store.manifest))
+    except InvalidMeasurement as error:
+        doing.say(f"earlier runs of this machine do not count: {error}")
+
+
 @contextmanager
 def alone(hardware: Hardware, where: StateFolders) -> Iterator[Callable[[str], None]]:
     """Be the only run on this machine's lab hosts; yields a function that registers the folder. A
@@ -388,14 +398,17 @@ def _conduct(
                 grown=growing.grown,
                 again=left.again,
             ).run()
-    latest = store.latest()
+    latest, data = store.latest(), open_run(store.folder)
+    known = data.machine_run
+    if known.controls or known.slopes:
+        add_run(doing.where.home, known)
     if why:
         measured = complete_steps(latest.values())
         repeats = sum(
             all(key in measured for visit in block for key in plan.keys(visit))
             for block in plan.blocks()
         )
-        spread = spread_of(open_run(store.folder).rows, store.folder.name) or spread_here(
+        spread = spread_of(data.rows, store.folder.name) or spread_here(
             store.folder.parent, plan.hardware
         )
         doing.say(f"{why}; {claim(plan, spread, repeats)}")

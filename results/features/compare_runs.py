@@ -31,15 +31,13 @@ from weighbridge.common.errors import EXIT_DIFFERENCE, EXIT_FINE, EXIT_INVALID, 
 from weighbridge.common.escaping import escape_controls
 from weighbridge.results.features.run_guard import ComparedRun, Guarded, guard, planned_differences
 from weighbridge.results.figures.doubt import Doubt, PairDoubt, graves
-from weighbridge.results.figures.metrics import METRICS
+from weighbridge.results.figures.metrics import METRICS, PRIMARY
 from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM, TTest
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.comparing import (
-    ALWAYS,
     at_workers,
     comparable,
     contrasts,
-    floors,
     judge,
     reason,
     with_sentences,
@@ -183,23 +181,20 @@ def compare_runs(
 
     Thresholds are those of A's suite. `history` are earlier runs of the same thing as A
     (checked), whose scatter is part of every interval; without enough of them verdicts are
-    provisional. Layouts are named with their run in brackets. The noise floor is the larger one of
-    the runs that had an A/A control.
+    provisional. Layouts are named with their run in brackets.
     """
     rows = [*_rows(a, "A"), *_rows(b, "B")]
-    noise = tuple(floor for run in (a, b) for floor in floors(run.rows, run.plan.twins))
     sides = [(_labelled(one, "A"), _labelled(other, "B")) for one, other in pairs]
     known = _figures(a, history, [one for one, _ in pairs])
     found = [
         _across(one, known.get(_place(one), ()))
         for one in contrasts(rows, sides, hosts_apart(a, b, pairs))
     ]
-    judged, tests = judge(found, a.plan.suite.bounds, noise)
+    judged, tests = judge(found, a.plan.suite.bounds)
     return Comparison(
         baseline="A",
         subjects=tuple(dict.fromkeys(subject for _, subject in sides)),
         effects=with_sentences(judged),
-        noise=noise,
         tests=tests,
         unlike=tuple(one.text for one in guarded.unlike),
     )
@@ -321,7 +316,7 @@ def _unjudged(a: ComparedRun, comparison: Comparison) -> list[Effect]:
     rows = {_cell(row): row for row in _rows(a, "A")}
     unjudged = []
     for effect in comparison.effects:
-        if effect.verdict in OPEN and effect.metric in ALWAYS and effect.workers is not None:
+        if effect.verdict in OPEN and effect.metric in PRIMARY and effect.workers is not None:
             row = rows[effect.baseline, kind_of(effect), effect.workers]
             # If A cannot be compared with itself, nothing is lost in B.
             if at_workers(METRICS[effect.metric], row, row).ratio is not None:
@@ -383,7 +378,7 @@ class RunsSummary:
     @property
     def headline(self) -> str:
         words = verdict_words(self.comparison)
-        return self.verdict.answer or next(iter(words), "Nothing could be compared.")
+        return self.verdict.answer or words or "Nothing could be compared."
 
     @property
     def drift_words(self) -> str:
@@ -454,11 +449,10 @@ def runs_effects(comparison: Comparison, run: str) -> Filled:
 def runs_markdown(summary: RunsSummary) -> str:
     """The answer, what is worse, what differs between the runs, and the table of all effects."""
     a, b, verdict = summary.a.manifest, summary.b.manifest, summary.verdict
-    counts = verdict_words(summary.comparison)
     lines = [f"### {escape(summary.headline)}", ""]
     points = [
         *verdict.details,
-        *(counts if verdict.answer else ()),
+        *([verdict_words(summary.comparison)] if verdict.answer else ()),
         f"A: {a.run_id}, {a.created_at}, {a.state}",
         f"B: {b.run_id}, {b.created_at}, {b.state}",
         *(f"comparable in A and not in B: {text}" for text in summary.lost),

@@ -44,9 +44,8 @@ from weighbridge.results.features.run_series import (
     series_of,
 )
 from weighbridge.results.figures.doubt import Doubt, doubt_brief
-from weighbridge.results.figures.metrics import METRICS, MetricKey
+from weighbridge.results.figures.metrics import METRICS, PRIMARY, MetricKey
 from weighbridge.results.figures.reading import MetricFigure
-from weighbridge.results.judge.comparing import ALWAYS
 from weighbridge.results.judge.comparison import Kind
 from weighbridge.results.numbers import counted, listed, show_figure, show_p, show_percent, upper
 from weighbridge.results.run.resolved import PlannedLayout
@@ -254,7 +253,7 @@ def history_of(runs: Sequence[ComparedRun], despite: Sequence[str] = ()) -> Hist
     unmarked, breaks = series_of(by_time, despite)
     for one in unmarked:
         apart: tuple[RunOutlier, ...] = ()
-        if one.metric in ALWAYS:
+        if one.metric in PRIMARY:
             places = change_points([each.figure.value or 0.0 for each in one.searched], one.least)
             found += [_change(one, at, place) for at, place in places.items()]
             apart = _outliers(one, places)
@@ -280,7 +279,7 @@ def history_of(runs: Sequence[ComparedRun], despite: Sequence[str] = ()) -> Hist
         despite=tuple(despite),
         breaks=breaks,
         outliers=tuple(sorted(outliers, key=lambda one: (one.begun, one.run))),
-        searched=sum(one.metric in ALWAYS and len(one.searched) >= RULE.runs for one in series),
+        searched=sum(one.metric in PRIMARY and len(one.searched) >= RULE.runs for one in series),
     )
 
 
@@ -376,7 +375,7 @@ def latest_verdict(history: History) -> RunsVerdict:
     """
     latest = history.runs[-1].run
     series = [
-        one for one in history.series if one.metric in ALWAYS and one.points[-1].run == latest
+        one for one in history.series if one.metric in PRIMARY and one.points[-1].run == latest
     ]
     last = {str(_cell_of(one)): one for layout in history.changes for one in layout.changes}
     changes = [last[cell] for one in series if (cell := str(_cell_of(one))) in last]
@@ -565,7 +564,7 @@ Cell = tuple[str, Kind, int]
 def history_charts(history: History) -> tuple[Chart, ...]:
     """A chart for throughput and one for p90; none without any figure of it."""
     frame = _Frame(history)
-    charts = (_chart(history, metric, frame) for metric in ALWAYS)
+    charts = (_chart(history, metric, frame) for metric in PRIMARY)
     return tuple(chart for chart in charts if chart is not None)
 
 

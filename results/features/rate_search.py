@@ -247,10 +247,12 @@ def rate_trial(
         for operation, figure in figures.items()
         if not figure.known
     ]
-    if not spoils and missed:
+    # A rate that was served beside other programs is served; one that was not might be without.
+    busy = [doubt.words for doubt in doubts if doubt.what == "machine busy"] if missed else []
+    if missed and not spoils and not busy:
         return replace(trial, verdict="not served", why=missed[0])
-    if spoils or unknown:
-        return replace(trial, verdict="cannot tell", why=[*spoils, *unknown][0])
+    if spoils or unknown or busy:
+        return replace(trial, verdict="cannot tell", why=[*spoils, *busy, *unknown][0])
     return trial
 
 

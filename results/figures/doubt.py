@@ -27,7 +27,6 @@ What = Literal[
     "reads uneven",
     "set by the CPU limit",
     "not steady",
-    "steadiness not known",
     "repeats left out",
     "few repeats",
     "lower bound",
@@ -38,10 +37,10 @@ What = Literal[
     "runs apart",
 ]
 
-BUSY_GRAVE: Final = 0.25
-"""Share of a machine's CPUs used by other programs from which no figure is ranked."""
-BUSY_MILD: Final = 0.10
-"""The share from which figures are provisional."""
+SPOILT: Final = 0.25
+"""The share of a machine's CPUs that other programs use, from which a window is spoilt."""
+HOPELESS: Final = 0.5
+"""The share from which, if they use it in every window, no figure is ranked."""
 
 
 class Doubt(Record):
@@ -100,23 +99,22 @@ def doubt_text(one: Doubt) -> str:
 
 def spoilt(share: float | None) -> bool:
     """Whether other programs spoilt a window in which they used this share of a machine's CPUs."""
-    return share is not None and share >= BUSY_GRAVE
+    return share is not None and share >= SPOILT
 
 
 def beside(shares: Sequence[float | None]) -> Iterator[Doubt]:
-    """Doubts from the share of CPUs that others used in each repeat (None: unknown): the median
-    decides on a grave one; a repeat at BUSY_GRAVE is enough for a mild one.
+    """Doubts from the share of CPUs that others used in each repeat (None: unknown): a mild one if
+    more than half are SPOILT, a grave one if all are HOPELESS. What fewer did to the figures is
+    estimated (`results.figures.foreign_load`).
     """
     known = [share for share in shares if share is not None]
-    middle = median(known) if known else 0.0
-    often = sum(map(spoilt, known))
-    if middle >= BUSY_MILD or often:
-        used, repeats = f"{show_share(middle)} of this machine’s CPUs", ""
-        grade: Grade = "grave" if spoilt(middle) else "mild"
-        if often and grade == "mild":
-            used = f"up to {show_share(max(known))} of this machine’s CPUs"
-            repeats = f" in {often} of {len(shares)} repeats"
-        words = f"other programs used {used}{repeats}"
+    disturbed = sum(map(spoilt, known))
+    if 2 * disturbed > len(known):
+        grade: Grade = "grave" if min(known) >= HOPELESS else "mild"
+        used = f"other programs used {show_share(median(known))} of this machine’s CPUs"
+        words = (
+            used if disturbed == len(shares) else f"{used}: {disturbed} of {len(shares)} repeats"
+        )
         yield Doubt(what="machine busy", grade=grade, words=words)
     lost = len(shares) - len(known)
     if lost:

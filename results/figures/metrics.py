@@ -135,6 +135,10 @@ class Metric:
         return "_".join(part for part in (self.stem, *parts, self.suffix) if part)
 
 
+PRIMARY: Final[tuple[MetricKey, ...]] = ("throughput", "p90")
+"""Metrics that a run is made for: they are always compared or reported as not comparable, and their
+tests are corrected by themselves. Others are compared if a side has them.
+"""
 WITH_BODIES: Final = tuple(name for name, traits in TRAITS.items() if traits.moves_bodies)
 REFUSED: Final = ("http-503", "http-429", "http-498")
 """Classes of failures by which a server says that it has too much to do; radosgw answers 498 over

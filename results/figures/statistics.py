@@ -333,6 +333,18 @@ class TTest(Record):
         value, low, high = (math.exp(self.difference + way * reach) for way in (0, -1, 1))
         return Ratio(value=value, low=low, high=high, repeats=self.repeats)
 
+    def widened(self, error: float, freedom: float = math.inf) -> TTest:
+        """With a further, independent error of its difference, itself known with this freedom (F.
+        E. Satterthwaite, Biometrics Bulletin 2, 1946).
+        """
+        own, more = self.error**2, error**2
+        if not more:
+            return self
+        parts = own**2 / self.freedom + more**2 / freedom
+        joint = (own + more) ** 2 / parts if parts else FARTHEST
+        update = {"error": math.sqrt(own + more), "freedom": max(1.0, min(joint, FARTHEST))}
+        return self.model_copy(update=update)
+
     def smallest(self, level: float = LEVEL, bound: float = 1.0) -> float:
         """The smallest ratio above 1 that a run like this would claim 8 times in 10: its interval
         at 1 - `level` lies beyond `bound`.

@@ -206,8 +206,6 @@ class Steadiness(Record):
     notes: tuple[str, ...] = ()
     drifts: bool = False
     """Whether it is not steady only because it drifts or was still warming up."""
-    most: NonNegativeFloat | None = None
-    """The largest drift not ruled out over repeats, relative to the mean; None: unknown."""
     warmup_s: NonNegativeFloat | None = None
     """The warm-up that would have sufficed, for a step that was still warming up."""
 
@@ -365,13 +363,8 @@ def _noise(values: Sequence[float]) -> float:
 # - In windows of 10 s and more, not steady as well: fifths of the window, averaged over the
 #   repeats, whose range is beyond RANGE_BOUND and beyond chance, by their scatter from repeat to
 #   repeat. It is the rule of single windows for what has no line.
-# - Other steps help if one step is too noisy: the other worker counts and operations of the same
-#   layout, which had the same warm-up. If the interval of all their moves together lies within
-#   MOST, and so does its own mean, it is steady too. A drift of MOST in all of them is called
-#   steady at most 9 times in 100; for one alone it takes a drift twice as large to be as certain.
-# - Otherwise it is unknown, and the largest drift not ruled out is reported: `Steadiness.most`. The
-#   mean of a window that drifts by that much is off by half of it at either end, so a ratio that
-#   clears its bound by both sides' halves does so for any such drift.
+# - Otherwise it is unknown, and the largest drift not ruled out is reported. It is no doubt about a
+#   comparison, whose sides were measured in the same window after the same warm-up.
 #
 # Error rates: benchmarks/steadiness_rules.py, table in docs/statistics.md. Whole seconds are fine
 # enough: for a window of 3 s with even noise, a finer series would make the error of the move 6 %
@@ -441,7 +434,6 @@ def window_grain(measurement: Measurement) -> float:
 
 def steady_over_repeats(
     moves: Sequence[float | None],
-    beside: Sequence[float | None] = (),
     *,
     grain: float = 0.0,
     shapes: Sequence[Sequence[float]] = (),
@@ -449,8 +441,8 @@ def steady_over_repeats(
     """Whether a repeated step was steady, from the move of each repeat's window (`window_move`; at
     least 5).
 
-    `beside` are the moves of all other steps of the layout; `grain` is the coarsest of the windows
-    (`window_grain`); `shapes` are those of windows long enough (`window_shape`).
+    `grain` is the coarsest of the windows (`window_grain`); `shapes` are those of windows long
+    enough (`window_shape`).
     """
     known = [move for move in moves if move is not None]
     if len(known) < len(moves) or len(known) < REPEATS_FOR_A_CLAIM:
@@ -467,17 +459,14 @@ def steady_over_repeats(
         fault = f"fifths of the window vary by {show_share(spread)} of its mean in the same way"
     if fault:
         notes = (f"{NOT_STEADY}: over {len(known)} repeats {fault}",)
-        return Steadiness(steady=False, notes=notes, most=most)
-    others = [move for move in beside if move is not None]
-    if others and most > MOST:
-        most = min(most, max(middle, _farthest(one_sample([*known, *others]), EQUIVALENT)))
+        return Steadiness(steady=False, notes=notes)
     if most <= MOST:
-        return Steadiness(steady=True, most=most)
+        return Steadiness(steady=True)
     hidden = (
         f"over {len(known)} repeats a drift of {show_share(most)} from the start of the window to "
         f"its end is not ruled out (steady: less than {show_share(MOST)})"
     )
-    return Steadiness(steady=None, notes=(f"{UNKNOWN_STEADINESS}: {hidden}",), most=most)
+    return Steadiness(steady=None, notes=(f"{UNKNOWN_STEADINESS}: {hidden}",))
 
 
 def _common_spread(shapes: Sequence[Sequence[float]]) -> float:

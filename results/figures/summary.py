@@ -87,6 +87,8 @@ class Point(Figures):
     """None: unknown."""
     steady_before: bool | None = None
     """Whether it was steady until something died in it; None: unknown, or nothing did."""
+    others: float | None = None
+    """The share of the machine's CPUs that other programs used; None: unknown."""
     move: float | None = None
     """The change of its step over the window, relative to the mean (`window_move`); None: unknown.
     """
@@ -184,7 +186,8 @@ def visit(
     measurement = step.measurement
     closed_loop = step.key.rate_per_s is None
     if workload is not None and workload.rate_per_s is not None:
-        closed_loop = False
+        # Beyond what a gateway serves its latencies rise by design: what is done counts.
+        closed_loop = workload.overload is not None
     if measurement is None:
         return JudgedStep(key=step.key, valid=False, notes=step.notes, use=use, points={})
     readings = [Reading(tally, measurement, use, workload, outage) for tally in measurement.tallies]
@@ -224,6 +227,7 @@ def visit(
             **judged,
             repeat=step.key.repeat,
             steady_before=before,
+            others=None if use is None else use.others,
             move=move,
             grain=grain,
             shape=shape,
@@ -257,8 +261,6 @@ def _read(reading: Reading) -> dict[str, MetricFigure]:
     return known
 
 
-DRIFT_MOST: Final = 0.5
-"""If a larger drift than this is not ruled out, a row is provisional whatever the ratio."""
 NOT_VALID: Final = "not valid"
 """First note of a row without valid repeats, before the reasons, as NOT_STEADY."""
 BY_ITSELF: Final = f"by itself {NOT_STEADY}"
@@ -296,8 +298,6 @@ class Row(Figures):
     valid: bool
     steady: bool | None = None
     """Whether the repeats that count were steady; None if unknown for one of them."""
-    drift: NonNegativeFloat | None = None
-    """If steadiness is unknown, the largest drift not ruled out: a comparison must be beyond it."""
     doubts: tuple[Doubt, ...] = ()
     """Reasons not to rank it, or to call it provisional."""
     power: PowerMark | None = None
@@ -373,18 +373,12 @@ def rows_of(
                         )
                         order = (places[workload.name], part, number, workers, place)
                         cells.append((order, key, operation))
-    moves: dict[str, dict[StepKey, float | None]] = {}
-    for key, step in steps.items():
-        if key.rate_per_s is None:
-            valid = (point.move for point in step.points.values() if point.valid)
-            moves.setdefault(key.layout, {})[key] = next(valid, None)
     workloads = workloads_of(plan)
     rows = []
     for _, first, operation in sorted(cells, key=itemgetter(0)):
         keys = [first.model_copy(update={"repeat": n}) for n in range(plan.suite.repeats)]
         repeats = [steps[key] for key in keys if key in steps]
-        beside = [move for key, move in moves.get(first.layout, {}).items() if key not in keys]
-        rows.append(_row(first, operation, workloads[first.workload], len(keys), repeats, beside))
+        rows.append(_row(first, operation, workloads[first.workload], len(keys), repeats))
     return tuple(rows)
 
 
@@ -394,9 +388,8 @@ def _row(
     workload: Workload,
     planned: int,
     steps: Sequence[JudgedStep],
-    beside: Sequence[float | None],
 ) -> Row:
-    """The row of `steps`, of so many `planned` repeats; `beside`: moves of the layout's others."""
+    """The row of `steps`, of so many `planned` repeats."""
     points = tuple(step.points[operation] for step in steps if operation in step.points)
     shown = used(points)
     notes = [*_missing(steps, planned), *_notes(steps)]
@@ -419,7 +412,7 @@ def _row(
         return Row(**about, notes=tuple(notes), valid=False)
     counted = {point.repeat for point in shown}
     uses = [step.use for step in steps if step.use is not None and step.key.repeat in counted]
-    verdict = verdict_on(shown, beside)
+    verdict = verdict_on(shown)
     if verdict.steady is not None or verdict.notes:
         # What no repeat can decide alone is not worth a note if all of them decide it together.
         notes = [note for note in notes if UNKNOWN_STEADINESS not in note]
@@ -429,8 +422,7 @@ def _row(
         **about,
         notes=tuple(dict.fromkeys(notes)),
         figures=_figures(shown, points),
-        doubts=tuple(_doubts(steps, points, shown, verdict)),
-        drift=verdict.most if verdict.steady is None else None,
+        doubts=tuple(_doubts(steps, points, shown)),
         resources=over_repeats(uses),
         aside=aside_words(uses),
         daemon_words=daemon_words(uses),
@@ -501,13 +493,10 @@ def _interval(metric: Metric, figures: Sequence[MetricFigure]) -> tuple[float | 
 
 
 def _doubts(
-    steps: Sequence[JudgedStep],
-    points: Sequence[Point],
-    shown: Sequence[Point],
-    verdict: Steadiness,
+    steps: Sequence[JudgedStep], points: Sequence[Point], shown: Sequence[Point]
 ) -> Iterator[Doubt]:
     """The doubts about a row: `steps` are its repeats, `points` theirs of its operation, `shown`
-    those that count, `verdict` that on their steadiness.
+    those that count.
     """
     if any(point.valid for point in points):
         for what, does, left in (
@@ -518,15 +507,6 @@ def _doubts(
                 favoured = f"leaving them out favours a layout that {does}"
                 words = f"{left} of {len(steps)} repeats were {what}; {favoured}"
                 yield Doubt(what="repeats left out", grade="mild", words=words)
-        if verdict.steady is None and (verdict.most is None or verdict.most > DRIFT_MOST):
-            unknown = (note for point in points for note in point.notes)
-            notes = (
-                *verdict.notes,
-                *(note for note in unknown if note.startswith(UNKNOWN_STEADINESS)),
-                "it was not judged",
-            )
-            words = notes[0].removeprefix(f"{UNKNOWN_STEADINESS}: ")
-            yield Doubt(what="steadiness not known", grade="mild", words=words)
     of = {point.repeat: point for point in shown}
     counted = [step for step in steps if step.key.repeat in of]
     yield from beside(others([step.use for step in counted]))
@@ -589,8 +569,8 @@ def judged_together(steps: Mapping[StepKey, JudgedStep]) -> dict[StepKey, Judged
     return judged
 
 
-def verdict_on(shown: Sequence[Point], beside: Sequence[float | None]) -> Steadiness:
-    """The verdict on repeats that count. `beside` are the moves of the layout's other steps."""
+def verdict_on(shown: Sequence[Point]) -> Steadiness:
+    """The verdict on repeats that count."""
     verdicts = {point.steady for point in shown}
     if False in verdicts or verdicts == {True}:
         return Steadiness(steady=False not in verdicts)
@@ -601,7 +581,6 @@ def verdict_on(shown: Sequence[Point], beside: Sequence[float | None]) -> Steadi
     # balanced: it does not make a step unsteady.
     return steady_over_repeats(
         [point.move for point in shown],
-        beside,
         grain=max(point.grain for point in shown),
         shapes=[point.shape for point in shown],
     )

@@ -12,23 +12,30 @@ within the bins.
 A difference is claimed if all of this holds: no doubt touches either side, so that each has at
 least 5 repeats; the interval, not just the point, clears the practical threshold: Welch's test on
 the logarithms puts the difference beyond it, after Benjamini and Hochberg's correction over all
-cells of all metrics; and the difference is beyond the noise floor, if an A/A control measured it.
-If the complete 95 % interval lies within the threshold, the two are equivalent. Findings over all
-worker counts are corrected for their own number. Layouts are compared within a driver, never across
-drivers; a layout's A/A control is compared with that layout alone, for the noise floor.
+cells of the primary metrics, and of the others by themselves; and it does not rest on windows that
+other programs disturbed. If the complete 95 % interval lies within the threshold, the two are
+equivalent. Findings over all worker counts are corrected for their own number. Layouts are compared
+within a driver, never across drivers; a layout's A/A control is compared with that layout alone.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations
 from statistics import fmean
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from weighbridge.results.figures.doubt import Doubt, PairDoubt, doubt_words, few, graves, touching
-from weighbridge.results.figures.metrics import METRICS, Metric, compared
+from weighbridge.results.figures.foreign_load import (
+    Slopes,
+    cell_sides,
+    figures,
+    load_slopes,
+)
+from weighbridge.results.figures.metrics import METRICS, PRIMARY, Metric, MetricKey, compared
 from weighbridge.results.figures.reading import Interval
 from weighbridge.results.figures.statistics import (
     CONFIDENCE,
@@ -36,7 +43,6 @@ from weighbridge.results.figures.statistics import (
     LEVEL,
     Ratio,
     TTest,
-    chi_square_quantile,
     cliffs_delta,
     corrected,
     geometric_mean,
@@ -51,6 +57,7 @@ from weighbridge.results.figures.statistics import (
 from weighbridge.results.figures.steadiness import NOT_STEADY
 from weighbridge.results.figures.summary import NOT_VALID, Point, Row
 from weighbridge.results.judge.comparison import (
+    RUNS_FOR_A_FLOOR,
     Comparison,
     Effect,
     Kind,
@@ -60,7 +67,8 @@ from weighbridge.results.judge.comparison import (
     subjects,
 )
 from weighbridge.results.judge.words import sentence
-from weighbridge.results.numbers import counted
+from weighbridge.results.numbers import counted, show_ratio
+from weighbridge.results.run.machine import ControlRatio, MachineRun
 from weighbridge.results.run.step import UNLIKE
 from weighbridge.suites import Bounds
 
@@ -80,9 +88,33 @@ TOGETHER: Final = 0.5
 """From this correlation on, the smaller scatter of differences outweighs the lost freedom at 5
 blocks.
 """
-ALWAYS: Final = ("throughput", "p90")
-"""Metrics that are always compared or reported as not comparable; others only if a side has them.
-"""
+
+
+# The noise of a machine: what other programs cost (`results.figures.foreign_load`), and how far a
+# layout differs from itself from run to run.
+#
+# A layout and its A/A control are the same, so their ratio is 1 in truth. What it is more than its
+# own standard error explains is an offset that a run has, and that its repeats do not show. The
+# mean square of the offsets of a machine's runs, this one among them, is a further variance of
+# every ratio: each interval contains it, so no claim is within the noise floor, which is its 95 %
+# reach. Fewer runs than RUNS_FOR_A_FLOOR say too little, and nothing is added.
+
+
+@dataclass(frozen=True)
+class MachineNoise:
+    """What is known of a machine beyond the repeats of a run."""
+
+    slopes: Slopes = field(default_factory=dict)
+    offsets: Mapping[MetricKey, tuple[float, int]] = field(default_factory=dict)
+    """By metric the standard deviation of the runs' offsets, and of how many runs."""
+
+
+NO_NOISE: Final = MachineNoise()
+
+
+class _How(TypedDict):
+    paired: bool
+    noise: MachineNoise
 
 
 def comparable(*rows: Row) -> bool:
@@ -107,13 +139,6 @@ def reason(row: Row) -> str:
     notes = [note for note in row.notes if note not in (NOT_VALID, NOT_STEADY)]
     notes.append(NOT_STEADY if row.valid else NOT_VALID)
     return notes[0].splitlines()[0]
-
-
-def figures(row: Row, metric: Metric) -> dict[int, float]:
-    """The repeats' figures; empty if one is unknown: the others would be other repeats."""
-    values = {point.repeat: point.value(metric.key) for point in row.used}
-    known = {repeat: value for repeat, value in values.items() if value is not None and value > 0}
-    return known if len(known) == len(values) else {}
 
 
 def correlation(rows: Sequence[Row], baseline: str, subject: str) -> float:
@@ -153,6 +178,7 @@ def contrasts(
     *,
     in_blocks: bool = False,
     metrics: Sequence[Metric] = (),
+    noise: MachineNoise = NO_NOISE,
 ) -> list[Effect]:
     """Effects for each kind of requests, pair of sides (baseline, subject) that has it, and metric
     (all that are compared if none are named): over all worker counts, then at each.
@@ -172,13 +198,13 @@ def contrasts(
             both = _pairs(cells, *pair)
             doubts = [each.doubt for each in between if each.about(*pair)]
             for metric in (metrics or compared()) if both else ():
-                always = metric.key in ALWAYS and both[0][0].fault is None
+                always = metric.key in PRIMARY and both[0][0].fault is None
                 if always or any(row.value(metric.key) is not None for two in both for row in two):
+                    how: _How = {"paired": pair in paired, "noise": noise}
                     each = [
-                        at_workers(metric, *two, doubts, paired=pair in paired, about=names[kind])
-                        for two in both
+                        at_workers(metric, *two, doubts, about=names[kind], **how) for two in both
                     ]
-                    effects += [over_all(each, paired=pair in paired), *each]
+                    effects += [over_all(each, **how), *each]
     return effects
 
 
@@ -210,13 +236,14 @@ def at_workers(
     *,
     paired: bool = False,
     about: str = "",
+    noise: MachineNoise = NO_NOISE,
 ) -> Effect:
     """Two sides at one worker count; `between` are doubts about the pair, `about` names requests.
     `paired`: compare repeats within their blocks.
     """
     sides = (baseline, subject)
-    base, sub = (figures(row, metric) for row in sides)
-    means = [geometric_mean(list(values.values())) if values else None for values in (base, sub)]
+    measured = [figures(row, metric) for row in sides]
+    means = [geometric_mean(list(values.values())) if values else None for values in measured]
     own = [doubt for row in sides for doubt in _named(row)]
     own += [*between, *few(min(len(row.used) for row in sides))]
     coarse = _coarse(metric, *means)
@@ -227,7 +254,6 @@ def at_workers(
         doubts=doubts,
         baseline_value=means[0],
         subject_value=means[1],
-        drift=_drift(baseline.drift or 0.0, subject.drift or 0.0),
     )
     lacking = [f"{row.layout}: {reason(row)}" for row in sides if not comparable(row)]
     if lacking:
@@ -236,10 +262,23 @@ def at_workers(
         return _with(effect, reasons=doubt_words(graves(doubts)))
     if effect.bins is not None:
         return _in_bins(effect, metric, baseline, subject, effect.bins)
-    lacking = [f"{row.layout}: too few samples" for row in sides if not figures(row, metric)]
+    lacking = [
+        f"{row.layout}: too few samples"
+        for row, values in zip(sides, measured, strict=True)
+        if not values
+    ]
     if lacking:
         return _with(effect, reasons="; ".join(lacking))
-    return _tested(effect, sub, base, paired=paired)
+    alike = cell_sides(metric, baseline, subject, noise.slopes)
+    effect = _with(effect, adjusted=alike.adjusted, quiet=alike.quiet)
+    errors = _errors(metric, noise, alike.error)
+    return _tested(effect, alike.subject, alike.baseline, paired=paired, errors=errors)
+
+
+def _errors(metric: Metric, noise: MachineNoise, of_slopes: float) -> list[tuple[float, float]]:
+    """Errors of a ratio that its repeats do not show, each with its freedom."""
+    offset, runs = noise.offsets.get(metric.key, (0.0, 1))
+    return [(offset, float(runs)), (of_slopes, FARTHEST)]
 
 
 def _named(row: Row) -> list[Doubt]:
@@ -250,11 +289,6 @@ def _named(row: Row) -> list[Doubt]:
         else doubt.model_copy(update={"words": f"{row.layout}: {doubt.words}"})
         for doubt in row.doubts
     ]
-
-
-def _drift(one: float, other: float) -> float:
-    """Bound on the error of a ratio whose windows drifted by these shares of their means."""
-    return max((1 + a / 2) / (1 - min(b, 1.0) / 2) for a, b in ((one, other), (other, one)))
 
 
 def _coarse(metric: Metric, one: float | None, other: float | None) -> Doubt | None:
@@ -271,7 +305,9 @@ def _coarse(metric: Metric, one: float | None, other: float | None) -> Doubt | N
     return Doubt(what="resolution", grade="grave", words=words, metrics=(metric.key,))
 
 
-def over_all(cells: Sequence[Effect], *, paired: bool = False) -> Effect:
+def over_all(
+    cells: Sequence[Effect], *, paired: bool = False, noise: MachineNoise = NO_NOISE
+) -> Effect:
     """Two sides over all worker counts, from their effects at each count (at least one)."""
     metric = METRICS[cells[0].metric]
     usable = [cell for cell in cells if cell.ratio is not None and cell.bins is None]
@@ -281,7 +317,9 @@ def over_all(cells: Sequence[Effect], *, paired: bool = False) -> Effect:
         doubts = tuple(dict.fromkeys(doubt for cell in cells for doubt in cell.doubts))
         return _with(effect, reasons=_why_nowhere(cells, baseline, subject), doubts=doubts)
     ratios = {cell.workers: cell.ratio.value for cell in usable if cell.ratio is not None}
-    base, sub = (_by_repeat([cell.rows[side] for cell in usable], metric) for side in (0, 1))
+    alike = [cell_sides(metric, *cell.rows, noise.slopes) for cell in usable]
+    base = _by_repeat([sides.baseline for sides in alike])
+    sub = _by_repeat([sides.subject for sides in alike])
     worries = [doubt for cell in usable for doubt in cell.doubts]
     lacking = [cell.workers for cell in cells if cell.workers not in ratios]
     if lacking:
@@ -292,13 +330,25 @@ def over_all(cells: Sequence[Effect], *, paired: bool = False) -> Effect:
         effect,
         doubts=touching(worries, metric.key),
         by_count=tuple(ratios.items()),
-        drift=max(cell.drift for cell in usable),
+        adjusted=geometric_mean([sides.adjusted for sides in alike]),
+        quiet=_quiet(usable),
     )
     middle = geometric_mean(list(ratios.values()))
     if not sub or not base:
         return _with(effect, ratio=Ratio(value=middle, repeats=1))
     # The value uses all valid repeats, the tests only complete ones: give both the same center.
-    return _tested(effect, sub, base, middle=middle, paired=paired)
+    # Cells share the slopes and their errors.
+    errors = _errors(metric, noise, fmean(sides.error for sides in alike))
+    return _tested(effect, sub, base, middle=middle, paired=paired, errors=errors)
+
+
+def _quiet(cells: Sequence[Effect]) -> float | None:
+    """The ratio over cells by undisturbed windows, where any were disturbed."""
+    if all(cell.quiet is None for cell in cells):
+        return None
+    return geometric_mean(
+        [cell.quiet or cell.ratio.value for cell in cells if cell.ratio is not None]
+    )
 
 
 def _why_nowhere(cells: Sequence[Effect], baseline: Row, subject: Row) -> str:
@@ -313,15 +363,13 @@ def _why_nowhere(cells: Sequence[Effect], baseline: Row, subject: Row) -> str:
     return "; ".join(lacking) or cells[-1].reasons
 
 
-def _by_repeat(rows: Sequence[Row], metric: Metric) -> dict[int, float]:
+def _by_repeat(cells: Sequence[Mapping[int, float]]) -> dict[int, float]:
     """The geometric mean over worker counts of each repeat that is complete."""
-    values: dict[int, list[float]] = {}
-    for row in rows:
-        for point in row.used:
-            if (value := point.value(metric.key)) is not None:
-                values.setdefault(point.repeat, []).append(value)
+    complete = set(cells[0]).intersection(*cells)
     return {
-        repeat: geometric_mean(known) for repeat, known in values.items() if len(known) == len(rows)
+        repeat: geometric_mean([figures_of[repeat] for figures_of in cells])
+        for repeat in cells[0]
+        if repeat in complete
     }
 
 
@@ -332,8 +380,11 @@ def _tested(
     *,
     middle: float | None = None,
     paired: bool,
+    errors: Sequence[tuple[float, float]] = (),
 ) -> Effect:
-    """The effect with its tests. `middle`: the ratio, if not computed from these values alone."""
+    """The effect with its tests. `middle`: the ratio, if not computed from these values alone;
+    `errors`: standard errors that the values do not show, with their freedom.
+    """
     subject, baseline = list(of_subject.values()), list(of_baseline.values())
     ranks = {"rank_p": rank_p(subject, baseline), "delta": cliffs_delta(subject, baseline)}
     effect = _with(effect, **ranks)
@@ -347,6 +398,8 @@ def _tested(
         tested = one_sample(logs)
     if middle is not None:
         tested = tested.model_copy(update={"difference": math.log(middle)})
+    for error, freedom in errors:
+        tested = tested.widened(error, freedom)
     return with_test(effect, tested)
 
 
@@ -390,18 +443,6 @@ def _allowed(base: Interval, sub: Interval, repeats: int) -> Ratio | None:
     return Ratio(value=middle, low=low, high=high, repeats=repeats)
 
 
-# The noise floor of a machine: how far a layout differs from itself, measured twice in every
-# block (an A/A control).
-#
-# A layout and its A/A control are the same, so their differences are noise. A difference between
-# two layouts that is no larger cannot be detected on this machine, however certain its test is.
-#
-# Each repeat of the layout and the control's repeat in the same block are a pair. 95 % of the
-# means over a cell's pairs lie within Student's quantile of their standard error, over all cells:
-# that is the floor. It is an estimate, with the 95 % interval of a variance (chi-square). The
-# maximum of some samples, which grows with every cell, would not be an estimate of anything.
-
-
 REASONS: Final = 2
 """How many reasons to give why a control could not be used."""
 NO_CONTROLS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -412,65 +453,109 @@ def compare(
     controls: Mapping[str, str] = NO_CONTROLS,
     bounds: Bounds | None = None,
     between: Sequence[PairDoubt] = (),
+    earlier: Sequence[MachineRun] = (),
 ) -> Comparison:
     """Compare every layout of a table with its first, in table order: each kind of requests over
     all worker counts, then each count.
 
     `controls` maps A/A controls to their layouts; `bounds` are the suite's; `between` are doubts
-    about pairs of layouts. Raises ValueError without rows.
+    about pairs of layouts, `earlier` other runs of its machine. Raises ValueError without rows.
     """
     own = [row for row in rows if row.layout not in controls]
     if not own:
         raise ValueError("there are no rows to compare")
     first, *others = dict.fromkeys(row.layout for row in own)
-    noise = floors(rows, controls)
+    floors, noise = noise_of(rows, controls, earlier)
     pairs = [(first, other) for other in others]
-    effects = contrasts(own, pairs, between, in_blocks=True)
+    effects = contrasts(own, pairs, between, in_blocks=True, noise=noise)
     others_pairs, throughput = list(combinations(others, 2)), (METRICS["throughput"],)
-    rivals = contrasts(own, others_pairs, between, in_blocks=True, metrics=throughput)
+    rivals = contrasts(own, others_pairs, between, in_blocks=True, metrics=throughput, noise=noise)
     rivals = [effect for effect in rivals if effect.workers is None]
-    judged, tests = judge([*effects, *rivals], bounds or Bounds(), noise)
+    judged, tests = judge([*effects, *rivals], bounds or Bounds(), floors)
     judged = with_sentences(judged)
     return Comparison(
         baseline=first,
         subjects=tuple(others),
         effects=judged[: len(effects)],
         rivals=judged[len(effects) :],
-        noise=noise,
-        unused=_unused(rows, controls, noise),
+        noise=floors,
+        unused=_unused(rows, controls, floors),
         tests=tests,
     )
 
 
-def floors(rows: Sequence[Row], controls: Mapping[str, str]) -> tuple[NoiseFloor, ...]:
-    """The noise floor of each metric by each A/A control; none if no cell is comparable."""
-    found: list[NoiseFloor] = []
+def noise_of(
+    rows: Sequence[Row], controls: Mapping[str, str], earlier: Sequence[MachineRun] = ()
+) -> tuple[tuple[NoiseFloor, ...], MachineNoise]:
+    """What the controls showed, and what is known of the machine with its `earlier` runs."""
+    floors, offsets = [], dict[MetricKey, tuple[float, int]]()
+    shown = controlled(rows, controls)
+    ratios = [*control_ratios(shown), *(ratio for run in earlier for ratio in run.controls)]
+    for metric in compared():
+        known = [ratio for ratio in ratios if ratio.metric == metric.key]
+        if len(known) >= RUNS_FOR_A_FLOOR:
+            offsets[metric.key] = (offset_of(known), len(known))
+    for floor in shown:
+        known = [ratio for ratio in ratios if ratio.metric == floor.metric]
+        update: dict[str, object] = {"runs": max(1, len(known))}
+        if floor.metric in offsets:
+            offset, runs = offsets[floor.metric]
+            reach = t_quantile((1 + CONFIDENCE) / 2, runs) * offset
+            update["floor"] = math.exp(min(reach, FARTHEST))
+        floors.append(floor.model_copy(update=update))
+    slopes = load_slopes(rows, compared(), [slope for run in earlier for slope in run.slopes])
+    return tuple(floors), MachineNoise(slopes, offsets)
+
+
+def controlled(rows: Sequence[Row], controls: Mapping[str, str]) -> list[NoiseFloor]:
+    """What each A/A control shows of each metric in this run; nothing if no cell is comparable.
+
+    The cells of a repeat share a deployment: their mean is one figure.
+    """
+    shown = []
     for control, layout in controls.items():
         cells = [pair for pair in _pairs(rows, layout, control) if comparable(*pair)]
         for metric in compared():
-            pairs = [_logs(metric, *cell) for cell in cells]
-            known = [logs for logs in pairs if len(logs) >= 2]
+            known = [logs for cell in cells if len(logs := _logs(metric, *cell)) >= 2]
+            repeats = set[int]().union(*known)
+            means = [fmean(cell[n] for cell in known if n in cell) for n in sorted(repeats)]
             if known:
-                ratio, low, high = floor_of_pairs(known)
-                q_values = corrected([one_sample(logs).p for logs in known])
+                ratio = one_sample(means).ratio
                 floor = NoiseFloor(
                     metric=metric.key,
                     layout=layout,
                     control=control,
                     ratio=ratio,
-                    low=low,
-                    high=high,
-                    pairs=sum(map(len, known)),
                     cells=len(known),
-                    shown=sum(q <= LEVEL for q in q_values),
-                    repeats=min(map(len, known)),
+                    runs=1,
                 )
-                found.append(floor)
-    return tuple(found)
+                shown.append(floor)
+    return shown
 
 
-def _logs(metric: Metric, row: Row, again: Row) -> list[float]:
-    """Logarithms of the ratio of a repeat to the other side's repeat in the same block."""
+def control_ratios(floors: Iterable[NoiseFloor]) -> tuple[ControlRatio, ...]:
+    """What a run's controls showed, to be kept with other runs of its machine."""
+    ratios = []
+    for floor in floors:
+        low, high = floor.ratio.low, floor.ratio.high
+        if low is not None and high is not None:
+            reach = t_quantile((1 + CONFIDENCE) / 2, floor.ratio.repeats - 1)
+            error = math.log(high / low) / 2 / reach
+            ratios.append(
+                ControlRatio(
+                    metric=floor.metric, difference=math.log(floor.ratio.value), error=error
+                )
+            )
+    return tuple(ratios)
+
+
+def offset_of(ratios: Sequence[ControlRatio]) -> float:
+    """The standard deviation of the offsets of runs, beyond what their repeats explain."""
+    return math.sqrt(max(0.0, fmean(one.difference**2 - one.error**2 for one in ratios)))
+
+
+def _logs(metric: Metric, row: Row, again: Row) -> dict[int, float]:
+    """Logarithms of the ratio of the other side's repeat to that in the same block."""
     one, other = (
         {
             point.repeat: value
@@ -479,36 +564,11 @@ def _logs(metric: Metric, row: Row, again: Row) -> list[float]:
         }
         for side in (row, again)
     )
-    return [math.log(value / other[repeat]) for repeat, value in one.items() if repeat in other]
+    return {n: math.log(other[n] / value) for n, value in one.items() if n in other}
 
 
 def _unlike(point: Point) -> list[str]:
     return [note for note in point.notes if note.startswith(UNLIKE)]
-
-
-def floor_of_pairs(cells: Sequence[Sequence[float]]) -> tuple[float, float, float]:
-    """The bound, as a ratio, on 95 % of the means of these logarithms around 0, and its 95 %
-    interval.
-
-    One set for each cell, of at least 2. The standard error of a cell's mean is that of its pairs,
-    or of the cells' means if these are further from 0: what all pairs of a cell share does not
-    average out. Raises ValueError without pairs.
-    """
-    logs = [value for cell in cells for value in cell]
-    if len(logs) < 2:
-        raise ValueError("one value has no spread")
-    repeats = min(len(cell) for cell in cells)
-    of_pairs = math.fsum(value**2 for value in logs) / len(logs) / repeats
-    of_means = math.fsum(fmean(cell) ** 2 for cell in cells) / len(cells)
-    error = math.sqrt(max(of_pairs, of_means))
-    freedom = len(logs) if of_pairs >= of_means else len(cells)
-    reach = t_quantile((1 + CONFIDENCE) / 2, len(logs)) * error
-    low, high = (
-        math.sqrt(freedom / chi_square_quantile(freedom, share))
-        for share in ((1 + CONFIDENCE) / 2, (1 - CONFIDENCE) / 2)
-    )
-    value, least, most = (math.exp(min(reach * times, FARTHEST)) for times in (1.0, low, high))
-    return value, least, most
 
 
 def _unused(
@@ -535,33 +595,55 @@ def _unused(
 def judge(
     effects: Sequence[Effect], bounds: Bounds, noise: Sequence[NoiseFloor] = ()
 ) -> tuple[tuple[Effect, ...], int]:
-    """The effects with verdicts, in order, and the number of tests of cells. Cells are corrected
-    together, whatever their metric; so are, separately, effects over all worker counts.
+    """The effects with verdicts, in order, and the number of tests of cells. Cells of the primary
+    metrics are corrected together, and those of all others; so are, separately, effects over all
+    worker counts.
     """
     judged = list(effects)
-    tests = 0
-    for overall in (True, False):
-        family = [n for n, effect in enumerate(effects) if (effect.workers is None) == overall]
+    families: dict[tuple[bool, bool], list[int]] = {}
+    for number, effect in enumerate(effects):
+        families.setdefault((effect.workers is None, effect.primary), []).append(number)
+    of_cells = 0
+    for (overall, _), family in families.items():
         p_values: dict[int, float] = {}
         for number in family:
             effect = effects[number]
             bound, tested = METRICS[effect.metric].bound_of(bounds), effect.tested
             # Of latencies in bins no floor is known.
-            floor = [one.ratio for one in noise if one.metric == effect.metric and not effect.bins]
+            floor = [
+                one.floor
+                for one in noise
+                if one.metric == effect.metric and one.floor is not None and not effect.bins
+            ]
             judged[number] = _with(effect, bound=bound, noise=max(floor, default=None))
-            p = effect.p if tested is None else tested.p_beyond(bound * effect.drift)
+            p = effect.p if tested is None else tested.p_beyond(bound)
             if p is not None:
                 p_values[number] = p
         tests = len(p_values)
+        of_cells += 0 if overall else tests
         q_of = dict(zip(p_values, corrected(list(p_values.values())), strict=True))
         level = next_level(tests, sum(q <= LEVEL for q in q_of.values())) if tests else LEVEL
         for number in family:
             effect = _with(judged[number], q=q_of.get(number), tests=tests)
             if effect.tested is not None:
-                smallest = effect.tested.smallest(level, effect.bound * effect.drift)
-                effect = _with(effect, smallest=smallest)
-            judged[number] = _with(effect, verdict=verdict(effect))
-    return tuple(judged), tests
+                effect = _with(effect, smallest=effect.tested.smallest(level, effect.bound))
+            effect = _with(effect, verdict=verdict(effect))
+            judged[number] = _unless_disturbed(effect)
+    return tuple(judged), of_cells
+
+
+def _unless_disturbed(effect: Effect) -> Effect:
+    """The effect; provisional if its claim rests on windows that other programs disturbed."""
+    if effect.quiet is None or effect.ratio is None or not effect.claimed:
+        return effect
+    beyond = max(effect.quiet, 1 / effect.quiet) > effect.bound
+    same_side = (effect.quiet > 1) == (effect.ratio.value > 1)
+    if beyond == (effect.verdict != "too small to matter") and (same_side or not beyond):
+        return effect
+    without = show_ratio(effect.quiet)
+    words = f"it rests on windows that other programs disturbed: {without} without them"
+    doubt = Doubt(what="machine busy", grade="mild", words=words)
+    return _with(effect, doubts=(*effect.doubts, doubt), verdict="provisional")
 
 
 def with_sentences(effects: Sequence[Effect]) -> tuple[Effect, ...]:
@@ -570,7 +652,7 @@ def with_sentences(effects: Sequence[Effect]) -> tuple[Effect, ...]:
 
 
 def verdict(effect: Effect) -> Verdict:
-    """The verdict, from corrected p-value, practical threshold and noise floor."""
+    """The verdict, from corrected p-value and practical threshold."""
     ratio, bins = effect.ratio, effect.bins
     if ratio is None:
         return "not comparable"
@@ -578,10 +660,9 @@ def verdict(effect: Effect) -> Verdict:
         return "not comparable" if graves(effect.doubts) else "provisional"
     if bins is not None and (bins[0].touches(bins[1]) or effect.least < effect.bound):
         return "not significant"
-    if effect.q is not None and effect.q <= LEVEL and not effect.within_noise:
+    if effect.q is not None and effect.q <= LEVEL:
         return "better" if METRICS[effect.metric].better_at(ratio.value) else "worse"
     if bins is not None or ratio.low is None or ratio.high is None:
         return "not significant"
-    within = effect.bound / effect.drift
-    alike = 1 / within < ratio.low and ratio.high < within
+    alike = 1 / effect.bound < ratio.low and ratio.high < effect.bound
     return "too small to matter" if alike else "not significant"

@@ -14,7 +14,7 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, Pos
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.results.figures.doubt import Doubt, PowerMark, marks_of
-from weighbridge.results.figures.metrics import METRICS, WITH_BODIES, MetricKey
+from weighbridge.results.figures.metrics import METRICS, PRIMARY, WITH_BODIES, MetricKey
 from weighbridge.results.figures.reading import Interval
 from weighbridge.results.figures.statistics import Ratio, TTest
 from weighbridge.results.figures.summary import Row
@@ -126,8 +126,9 @@ class Effect(Record):
     """The smallest ratio above 1 found 8 times in 10 with this spread and repeats; None if unknown.
     """
     noise: PositiveFloat | None = None
-    """The machine's noise floor for this metric, as a ratio above 1; None without an A/A control.
-    """
+    """The machine's noise floor for this metric, as a ratio above 1; None: not known yet."""
+    adjusted: PositiveFloat = 1.0
+    """The factor in `ratio` by which other programs' load is taken out of it."""
     verdict: Verdict = "not significant"
     """Until judged by `results.judge.comparing.judge`."""
     doubts: tuple[Doubt, ...] = ()
@@ -143,8 +144,8 @@ class Effect(Record):
     """Over all worker counts: the comparable ones and their ratios."""
     reasons: str = Field(default="", exclude=True)
     """Why there is no ratio."""
-    drift: float = Field(default=1.0, exclude=True)
-    """Bound, a ratio of at least 1, on the error from drifts that are not ruled out."""
+    quiet: float | None = Field(default=None, exclude=True)
+    """The ratio by windows that nobody disturbed, where some were."""
     bound: float = Field(default=1.0, exclude=True)
     """The practical threshold, as a ratio."""
     tests: NonNegativeInt = Field(default=0, exclude=True)
@@ -182,52 +183,58 @@ class Effect(Record):
         )
 
     @property
-    def within_noise(self) -> bool:
-        """Whether the difference is no larger than that of a layout from itself."""
-        return self.noise is not None and self.least <= self.noise
+    def primary(self) -> bool:
+        """Whether its metric is one of those that a run is made for: they are corrected by
+        themselves.
+        """
+        return self.metric in PRIMARY
 
     @property
     def claimed(self) -> bool:
         return self.verdict in ("better", "worse", "too small to matter")
 
 
-class NoiseFloor(Record):
-    """The noise floor of one metric from an A/A control: how far a layout differs from itself.
+RUNS_FOR_A_FLOOR: Final = 3
+"""Fewer runs of a machine say too little of how far its runs differ."""
 
-    Ratios are above 1. 95 % of the differences between means of `repeats` repeats are below
-    `ratio`, which is estimated from `pairs` pairs; `low` and `high` are its own 95 % interval.
+
+class NoiseFloor(Record):
+    """What an A/A control showed for one metric, and how far a layout differs from itself over the
+    runs of this machine.
     """
 
     metric: MetricKey
     layout: str
     control: str
-    ratio: PositiveFloat
-    low: PositiveFloat
-    high: PositiveFloat
-    pairs: PositiveInt
-    """Pairs of a repeat of the layout and one of its control, over all cells."""
+    ratio: Ratio
+    """The control's figure relative to its layout's, which is the same: in truth 1."""
     cells: PositiveInt
-    shown: NonNegativeInt = 0
-    """Cells with a significant difference: if not 0, distrust the machine or the statistics."""
-    repeats: PositiveInt
+    runs: PositiveInt
+    """How many runs of this machine with its hardware had a control, this one included."""
+    floor: PositiveFloat | None = None
+    """95 % of these ratios are below it, either way; None for fewer than RUNS_FOR_A_FLOOR runs."""
+
+    @property
+    def shown(self) -> bool:
+        """Whether the control differs from itself: distrust the machine or the statistics."""
+        return self.ratio.shown
 
     @property
     def words(self) -> str:
-        many = f"{self.pairs} pairs of repeats in {self.cells} cell{'s' * (self.cells > 1)}"
-        # From few pairs the upper end is a number without a meaning, such as 552,781.
-        high = f"to {show_ratio(self.high)}" if self.high < 100 else "or more"
-        text = (
-            f"Noise floor of {METRICS[self.metric].name}: {self.layout} vs itself, {many}: 95 % of "
-            f"differences between means of {self.repeats} are below {show_ratio(self.ratio)} "
-            f"({show_ratio(self.low)} {high})."
-        )
-        metric = METRICS[self.metric]
-        if metric.resolution:
-            text += f" Each is known to {metric.resolution:g} {metric.unit} only."
-        if self.shown:
-            where = "" if self.cells == 1 else f" in {self.shown} of {self.cells} cells"
-            text += f" The control differed from itself{where}: treat all results with caution."
-        return text
+        name = METRICS[self.metric].name
+        ends = ""
+        if self.ratio.low is not None and self.ratio.high is not None:
+            low, high = (show_ratio(end) for end in (self.ratio.low, self.ratio.high))
+            ends = f" ({low.removesuffix('×')} to {high.removesuffix('×')})"
+        gave = f"gave {show_ratio(self.ratio.value)}{ends} of its own {name}"
+        text = f"A/A control: {self.layout} measured again {gave}"
+        text += ", which is not the same" if self.shown else ""
+        if self.floor is None:
+            left = RUNS_FOR_A_FLOOR - self.runs
+            more = f"{left} more runs show" if left > 1 else "one more run shows"
+            return f"{text}; how far runs of this machine differ is not known yet: {more} it."
+        over = f"over {self.runs} runs of this machine {show_ratio(self.floor)}, in every interval"
+        return f"{text}; noise floor {over}."
 
 
 class Comparison(Record):

@@ -84,7 +84,7 @@ def is_ahead(effect: Effect) -> bool:
     if ratio is None:
         return False
     if effect.verdict == "provisional":
-        return ratio.value >= effect.bound and not ratio.open and not effect.within_noise
+        return ratio.value >= effect.bound and not ratio.open
     return effect.verdict in ("better", "worse")
 
 

@@ -14,12 +14,11 @@ from typing import Final, Literal, get_args
 
 from weighbridge.common.record import Record
 from weighbridge.results.figures.doubt import Doubt
-from weighbridge.results.figures.metrics import METRICS, MetricKey
+from weighbridge.results.figures.metrics import METRICS, PRIMARY, MetricKey
 from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM
 from weighbridge.results.figures.steadiness import NOT_STEADY
 from weighbridge.results.figures.summary import NOT_VALID, Row
 from weighbridge.results.figures.validity import ASIDES
-from weighbridge.results.judge.comparing import ALWAYS
 from weighbridge.results.judge.comparison import Comparison, Effect, Kind, kind_of, subjects
 from weighbridge.results.numbers import listed, ranged, without_numbers
 from weighbridge.results.run import ResolvedPlan
@@ -162,13 +161,7 @@ def _kinds(touched: set[Cell], mine: Sequence[Cell], names: dict[Kind, str]) -> 
 
 MOST_REPEATS: Final = 30
 """More repeats are not advised: a difference that needs them is too small to be worth it."""
-LONG_SUITE: Final = "gateways-lab"
-"""A suite with windows of LONG_WINDOW_S."""
-LONG_WINDOW_S: Final = 20.0
-"""Long enough to be judged one by one."""
 _NOISY: Final = {"hosts differ", "hosts below promise", "machine busy"}
-_SHORT: Final = ("steadiness not known", "repeats left out", "few repeats")
-"""Doubts that longer windows remove, if there were enough repeats."""
 
 
 class Remedy(Record):
@@ -180,29 +173,28 @@ class Remedy(Record):
 
 def remedy(comparison: Comparison, plan: ResolvedPlan, command: Sequence[str]) -> Remedy | None:
     """What would settle inconclusive cells, if any. `command` is the argv of the run."""
-    cells = [one for one in comparison.effects if one.workers is not None and one.metric in ALWAYS]
+    cells = [one for one in comparison.effects if one.workers is not None and one.metric in PRIMARY]
     open_cells = [effect for effect in cells if not effect.claimed]
     if not open_cells:
         return None
     counts = Counter(effect.verdict for effect in open_cells)
-    names = " and ".join(METRICS[key].name for key in ALWAYS)
+    names = " and ".join(METRICS[key].name for key in PRIMARY)
     verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     head = f"{len(open_cells)} of {len(cells)} comparisons of {names} are inconclusive ({verdicts})"
     # The same again would not make a step valid.
     sound = [effect for effect in open_cells if all(row.valid for row in effect.sides or ())]
     doubts = {doubt.what for effect in sound for doubt in effect.doubts}
-    # Nobody knows what else the cells that a busy machine spoilt lack.
-    quiet = [effect for effect in sound if not {one.what for one in effect.doubts} & _NOISY]
     wanted = [repeats for effect in sound for repeats in _repeats(effect, plan.suite.bounds)]
     changes: dict[str, str] = {}
     needs = ["a quiet machine"] * bool(doubts & _NOISY)
     needs += ["all hosts attested"] * ("hosts not attested" in doubts)
+    needs += ["repeats that all count"] * ("repeats left out" in doubts)
     need, rerun = "", True
     if "few repeats" in doubts and plan.suite.repeats < REPEATS_FOR_A_CLAIM:
         changes["--repeats"] = str(REPEATS_FOR_A_CLAIM)
         need = f"{REPEATS_FOR_A_CLAIM} repeats"
     else:
-        need, longer = _longer(sound, quiet, plan, command)
+        need, longer = _longer(sound, command)
         rerun = not need or bool(longer)
         changes |= longer
         if not need and wanted and min(wanted) <= MOST_REPEATS:
@@ -229,31 +221,15 @@ def remedy(comparison: Comparison, plan: ResolvedPlan, command: Sequence[str]) -
     return Remedy(says=says, command=shlex.join(_changed(plan, command, changes)))
 
 
-def _longer(
-    sound: Sequence[Effect], quiet: Sequence[Effect], plan: ResolvedPlan, command: Sequence[str]
-) -> tuple[str, dict[str, str]]:
-    """What else the windows need, empty if they are long enough, and the option that gives it,
-    unless there is none.
-    """
-    points = [point for effect in sound for row in effect.sides or () for point in row.points]
+def _longer(effects: Sequence[Effect], command: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """The warm-up that windows need, empty if it was long enough, and the option that gives it."""
+    points = [point for effect in effects for row in effect.sides or () for point in row.points]
     warmup_s = max((one.warmup_s for one in points if one.warmup_s is not None), default=None)
-    # Windows that are long already would not be steadier if they were longer.
-    short = min(workload.runtime for workload in plan.suite.workloads) < LONG_WINDOW_S and any(
-        doubt.what in _SHORT for effect in quiet for doubt in effect.doubts
-    )
-    longer = "a longer warm-up" if warmup_s else "longer windows"
-    if (warmup_s or short) and list(command[1:2]) == ["study"]:
-        # No option of a study lengthens them.
-        return f"{longer}, which a copy of the study's file can have", {}
-    if warmup_s:
-        return f"a warm-up of {warmup_s:g} s", {"--warmup": f"{warmup_s:g}s"}
-    # Windows are set by options, or by the choice of a suite.
-    by_line = any(word.split("=")[0] in ("--s3", "--swift", "--duration") for word in command)
-    if short and by_line:
-        return longer, {"--duration": f"{LONG_WINDOW_S:g}s"}
-    if short and plan.suite.name != LONG_SUITE:
-        return longer, {"--suite": LONG_SUITE}
-    return "", {}
+    if not warmup_s:
+        return "", {}
+    if list(command[1:2]) == ["study"]:
+        return "a longer warm-up, which a copy of the study's file can have", {}
+    return f"a warm-up of {warmup_s:g} s", {"--warmup": f"{warmup_s:g}s"}
 
 
 def _repeats(effect: Effect, bounds: Bounds) -> Iterator[float]:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, wraps
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
-from weighbridge.results.figures.doubt import Doubt, PairDoubt, What, spoilt
+from weighbridge.results.figures.doubt import Doubt, PairDoubt, spoilt
+from weighbridge.results.figures.foreign_load import load_slopes
+from weighbridge.results.figures.metrics import compared
 from weighbridge.results.figures.summary import JudgedStep, Row, read_visits, rows_of
-from weighbridge.results.judge.comparing import compare
+from weighbridge.results.judge.comparing import compare, control_ratios, controlled
 from weighbridge.results.judge.comparison import Comparison
 from weighbridge.results.judge.host_equality import host_doubts
 from weighbridge.results.run import (
-    BUSY,
     UNEVEN,
     Attested,
     ResolvedPlan,
@@ -27,12 +28,7 @@ from weighbridge.results.run import (
     TuningStore,
     gaps,
 )
-
-_DOUBTED: Final[Mapping[str, What]] = {
-    BUSY: "machine busy",
-    UNEVEN: "reads uneven",
-}
-"""Doubts by the kind of a deployment's event."""
+from weighbridge.results.run.machine import MachineRun, earlier_runs, machine_of
 
 
 class RunData:
@@ -106,7 +102,24 @@ class RunData:
         if not self.rows:
             # Something died in every step: outages have their own comparison.
             return Comparison(baseline=self.plan.layouts[0].name, subjects=(), effects=(), tests=0)
-        return compare(self.rows, self.plan.twins, self.plan.suite.bounds, self.between)
+        return compare(
+            self.rows, self.plan.twins, self.plan.suite.bounds, self.between, self.earlier
+        )
+
+    @cached_property
+    def earlier(self) -> tuple[MachineRun, ...]:
+        """What earlier runs showed of the machine, when this one began."""
+        return earlier_runs(self.store.folder, self.manifest)
+
+    @property
+    def machine_run(self) -> MachineRun:
+        """What this run shows of its machine."""
+        return MachineRun(
+            run_id=self.manifest.run_id,
+            machine=machine_of(self.manifest),
+            controls=control_ratios(controlled(self.rows, self.plan.twins)),
+            slopes=tuple(load_slopes(self.rows, compared()).values()),
+        )
 
     @cached_property
     def between(self) -> tuple[PairDoubt, ...]:
@@ -152,25 +165,17 @@ def of_run(make: Callable[[RunData], _Made]) -> Callable[[RunData], _Made]:
 
 
 def with_event_doubts(rows: Iterable[Row], events: Sequence[RunEvent]) -> tuple[Row, ...]:
-    """The rows; provisional if most repeats had a deployment in doubt: a busy machine affects all
-    rows, storage hosts that do not share reads those of reads.
+    """The rows; those of reads are provisional if storage hosts did not share the reads of most
+    repeats' deployments.
     """
-    doubted = {
-        (_DOUBTED[event.kind], event.layout, event.repeat): event.text
-        for event in events
-        if event.kind in _DOUBTED
-    }
+    uneven = {(one.layout, one.repeat): one.text for one in events if one.kind == UNEVEN}
     judged = []
     for row in rows:
-        doubts = list(row.doubts)
-        for what in dict.fromkeys(_DOUBTED.values()):
-            places = [(what, row.layout, point.repeat) for point in row.used]
-            texts = [doubted[place] for place in places if place in doubted]
-            touched = what != "reads uneven" or row.operation == "read"
-            known = any(doubt.what == what for doubt in doubts)
-            if touched and 2 * len(texts) > len(places) and not known:
-                before = "before it was measured, " if what == "machine busy" else ""
-                doubts.append(Doubt(what=what, grade="mild", words=f"{before}{texts[-1]}"))
-        changed = len(doubts) > len(row.doubts)
-        judged.append(row.model_copy(update={"doubts": tuple(doubts)}) if changed else row)
+        places = [(row.layout, point.repeat) for point in row.used]
+        texts = [uneven[place] for place in places if place in uneven]
+        if row.operation == "read" and 2 * len(texts) > len(places):
+            doubt = Doubt(what="reads uneven", grade="mild", words=texts[-1])
+            judged.append(row.model_copy(update={"doubts": (*row.doubts, doubt)}))
+        else:
+            judged.append(row)
     return tuple(judged)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from weighbridge.results.figures.doubt import BUSY_MILD, graves
+from weighbridge.results.figures.doubt import SPOILT, graves
 from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.figures.use import highest
@@ -51,7 +51,7 @@ def trust(
     measured = [row for row in rows if row.points]
     if not measured:
         return ()
-    state, words = steadiness_words([row.steady for row in measured], blind="doubt")
+    state, words = steadiness_words([row.steady for row in measured], blind="unknown")
     return (
         _hosts_sign(attested, layouts, unequal=unequal),
         _machine_sign(hardware_kind, measured),
@@ -96,12 +96,18 @@ def _machine_sign(hardware_kind: str, rows: Sequence[Row]) -> TrustSign:
     busy = [[doubt for doubt in row.doubts if doubt.what == "machine busy"] for row in rows]
     touched = sum(map(bool, busy))
     blind = any(doubt.what == "machine not known" for row in rows for doubt in row.doubts)
+    windows = [point.others for row in rows for point in row.used if point.others is not None]
+    spoilt = sum(share >= SPOILT for share in windows)
     state: SignState = "good"
     words = "quiet"
-    detail = f"others used less than {show_share(BUSY_MILD)} of its CPUs in the median repeat"
+    detail = f"others used less than {show_share(SPOILT)} of its CPUs in every window"
+    if spoilt:
+        words = "busy at times"
+        used = f"others used {show_share(SPOILT)} or more of its CPUs"
+        detail = f"{used} in {spoilt} of {len(windows)} windows; ratios are adjusted"
     if touched:
         heavy = any(graves(doubts) for doubts in busy)
-        state, words = ("bad", "busy") if heavy else ("doubt", "busy at times")
+        state, words = ("bad" if heavy else "doubt"), "busy"
         detail = f"other programs took its CPUs in {touched} of {counted(len(rows), 'result')}"
     elif hardware_kind != _WATCHED or blind:
         state, words = "unknown", "not known"
@@ -161,13 +167,17 @@ def _control_signs(comparison: Comparison | None) -> tuple[TrustSign, ...]:
         detail = "the noise floor is not known"
         return (TrustSign("A/A control", "unknown", words, detail, "certainty"),)
     shown = sum(floor.shown for floor in comparison.noise)
-    figures = counted(sum(floor.cells for floor in comparison.noise), "figure")
-    fewest = min(floor.repeats for floor in comparison.noise)
+    figures = counted(len(comparison.noise), "figure")
+    fewest = min(floor.ratio.repeats for floor in comparison.noise)
     few = fewest < REPEATS_FOR_A_CLAIM
-    ratios = [floor.ratio for floor in comparison.noise if floor.metric == "throughput"]
+    floors = [
+        f"noise floor of throughput {show_ratio(floor.floor)} over {floor.runs} runs"
+        for floor in comparison.noise
+        if floor.metric == "throughput" and floor.floor is not None
+    ]
     parts = [
         f"{shown} of {figures} differ, though none should" if shown else f"in {figures}",
-        *(f"noise floor of throughput {show_ratio(ratio)}" for ratio in ratios[:1]),
+        *(floors[:1] or ["runs differ by more: not known yet"]),
         *[f"n = {fewest}, a claim needs {REPEATS_FOR_A_CLAIM}"] * few,
     ]
     state: SignState = "doubt" if shown or few else "good"

@@ -7,6 +7,7 @@ comes first.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -44,6 +45,8 @@ from weighbridge.results.run.resolved import PlannedLayout
 
 MAX_WORKLOADS: Final = 4
 """A headline names up to so many workloads one by one; of more it says how many."""
+SAID_FROM: Final = 0.01
+"""A ratio that is adjusted by less says nothing about it."""
 MAX_REASON: Final = 90
 """Length in characters of a doubt's own words in a line of caveats; longer ones are named only."""
 MOSTLY: Final = 50.0
@@ -60,7 +63,6 @@ _WITHOUT_LEADER: Final[dict[Standing, str]] = {
     "not comparable": "not comparable",
 }
 NO_STORES: Final[Mapping[str, str]] = MappingProxyType({})
-_BEYOND_NOISE: Final = " beyond the noise floor of this machine"
 _VERSION: Final = re.compile(r"ceph version (\d+(?:\.\d+)+)")
 
 
@@ -391,8 +393,7 @@ def opening(effect: Effect) -> str:
         return f"No difference found{_why_uncertain(effect)}: "
     if effect.verdict != "provisional" or effect.ratio is None:
         return ""
-    beyond = _BEYOND_NOISE if effect.within_noise else ""
-    return f"No difference found{beyond}: " if effect.ratio.open or beyond else ""
+    return "No difference found: " if effect.ratio.open else ""
 
 
 def did(effect: Effect, claimed: str, measured: str) -> str:
@@ -401,17 +402,17 @@ def did(effect: Effect, claimed: str, measured: str) -> str:
 
 
 def strength(effect: Effect) -> str:
-    """The number of repeats, doubts or what makes it equivalent, and the noise floor."""
+    """The number of repeats, doubts or what makes it equivalent, and what its interval has."""
     text = f"n = {effect.ratio.repeats if effect.ratio is not None else 0}"
     if effect.verdict == "provisional":
         text += f"; caveat: {'; '.join(alike_as_one(doubt.words for doubt in effect.doubts))}"
     elif effect.verdict == "too small to matter":
         text += f"; equivalent: the difference is below the {_matter(effect)} that matter"
-    if effect.drift > 1 and effect.metric == "throughput" and effect.verdict in ("better", "worse"):
-        text += "; robust to the largest drift that is not ruled out"
+    if effect.ratio is not None and abs(math.log(effect.adjusted)) >= SAID_FROM:
+        text += f"; {show_ratio(effect.adjusted)} of it for what other programs used"
     if effect.noise is not None:
         text += f"; noise floor {show_ratio(effect.noise)}"
-    return text
+    return text if effect.primary else f"{text}; secondary"
 
 
 def distinguished(one: Interval, other: Interval) -> str:
@@ -429,12 +430,8 @@ def percent(measure: Ratio) -> str:
 
 
 def _why_uncertain(effect: Effect) -> str:
-    if effect.q is not None and effect.q <= LEVEL:
-        return _BEYOND_NOISE if effect.within_noise else ""
-    if effect.tested is not None and effect.tested.p_beyond(effect.bound * effect.drift) <= LEVEL:
-        return f" after correction for {effect.tests} comparisons"
     if effect.tested is not None and effect.tested.p_beyond(effect.bound) <= LEVEL:
-        return f" (drift within the windows could account for {show_ratio(effect.drift)})"
+        return f" after correction for {effect.tests} comparisons"
     significant = effect.p is not None and effect.p <= LEVEL
     beyond = f" beyond the {_matter(effect)} that matter" if significant else ""
     could = "" if effect.smallest is None else f" (could have found {show_ratio(effect.smallest)})"
@@ -554,16 +551,13 @@ def _bounds(measure: Ratio) -> str:
     return f" ({low} to {high})"
 
 
-def verdict_words(comparison: Comparison) -> tuple[str, ...]:
-    """How many cells have which verdict, and whether an A/A control is missing."""
+def verdict_words(comparison: Comparison) -> str:
+    """How many cells have which verdict."""
     found = Counter(effect.verdict for effect in comparison.effects if effect.workers is not None)
     if not found:
-        return ()
+        return ""
     counts = ", ".join(
         f"{found[verdict]} {verdict}" for verdict in get_args(Verdict) if found[verdict]
     )
     whose = f" of {comparison.subjects[0]}" if len(comparison.subjects) == 1 else ""
-    words = f"Of {found.total()} cells{whose} compared with {comparison.baseline}: {counts}."
-    if comparison.noise or comparison.unused or not (found["better"] or found["worse"]):
-        return (words,)
-    return (words, "The noise floor of this machine was not measured: compare --aa.")
+    return f"Of {found.total()} cells{whose} compared with {comparison.baseline}: {counts}."

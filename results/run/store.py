@@ -9,6 +9,7 @@
       telemetry/*.jsonl     what hosts used every second, one file a step
       logs/                 logs of hosts, drivers and probes
       attestation.jsonl     what the hosts of each deployment could do
+      machine.jsonl         what earlier runs showed of the machine
       tuning.json, trials.jsonl, winner.json, confirmation/    of a tuning: its configuration,
                             trials and winner, and the run that confirms it
       derived/              tables, charts and the report: can be rebuilt from the rest

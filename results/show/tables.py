@@ -582,13 +582,15 @@ baseline_value number | Geometric mean of the baseline's repeats, in the metricâ
 subject_value number | The same of the subject.
 ratio number | The subject's figure divided by the baseline's, of geometric means. | Ratio
 {RATIO_ENDS}
+adjusted number | The factor in the ratio by which what other programs cost is taken out of it.
 repeats integer | Repeats of the side that has fewer. | n
 p number | Of Welch's test on logarithms, two-sided.
-q number | The same, corrected over all cells (Benjamini and Hochberg). | q
+primary boolean | Whether the metric is throughput or p90, whose tests are corrected by themselves.
+q number | The same, corrected over these cells, or over all others (Benjamini and Hochberg). | q
 rank_p number | Of the Mann-Whitney test, two-sided.
 delta number | Cliff's delta, from -1 to 1.
 smallest number | The smallest ratio above 1 that this number of repeats would find 8 times in 10.
-noise number | The noise floor of this machine, a ratio above 1; unknown without an A/A control.
+noise number | The noise floor of this machine, a ratio above 1; unknown with few A/A controls.
 verdict text | better, worse, too small to matter, not significant, provisional or not comparable.
     | Verdict
 doubts texts | Doubts about either side, each with its grade: grave (not comparable) or mild

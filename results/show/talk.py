@@ -19,12 +19,12 @@ from weighbridge.results.figures.doubt import (
     touching,
     with_losses,
 )
-from weighbridge.results.figures.metrics import METRICS, MetricKey
+from weighbridge.results.figures.metrics import METRICS, PRIMARY, MetricKey
 from weighbridge.results.figures.service_level import may_rank
 from weighbridge.results.figures.summary import Row, shown
 from weighbridge.results.figures.use import limit_brief, saturated
 from weighbridge.results.judge import words
-from weighbridge.results.judge.comparing import ALWAYS, reason
+from weighbridge.results.judge.comparing import reason
 from weighbridge.results.judge.comparison import Effect, Kind, kind_of, subjects
 from weighbridge.results.judge.host_equality import host_shares, verdict
 from weighbridge.results.judge.leads import is_ahead, overall
@@ -255,9 +255,9 @@ class _Talk:
         comparison = self.data.comparison
         effects: dict[tuple[Kind, int], list[Effect]] = {}
         for effect in comparison.effects:
-            if effect.workers is not None and effect.metric in ALWAYS:
+            if effect.workers is not None and effect.metric in PRIMARY:
                 effects.setdefault((kind_of(effect), effect.workers), []).append(effect)
-        columns = [(name, metric) for name in comparison.subjects for metric in ALWAYS]
+        columns = [(name, metric) for name in comparison.subjects for metric in PRIMARY]
         lines: list[SlideLine] = []
         for (kind, workers), at_workers in effects.items():
             cells = {(effect.subject, effect.metric): _change(effect) for effect in at_workers}

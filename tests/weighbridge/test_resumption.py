@@ -40,7 +40,7 @@ from weighbridge.drivers.protocol import Step
 from weighbridge.gateways.gateway import RootImage
 from weighbridge.results import derive
 from weighbridge.results.features.open_run import open_run
-from weighbridge.results.figures.doubt import BUSY_GRAVE
+from weighbridge.results.figures.doubt import SPOILT
 from weighbridge.results.run.reading import StoreError
 from weighbridge.results.run.resolved import Sheet
 from weighbridge.results.run.step import StepKey, StepResult
@@ -569,7 +569,7 @@ def test_what_a_burst_disturbed_is_measured_again_and_the_least_disturbed_counts
     assert "begins 7" not in seen.said
     telling = {name: one[min(latest[name].time, len(one) - 1)] for name, one in shares.items()}
     left = {_short(key): share for key, share in open_run(store.folder).spoilt.items()}
-    assert left == {name: share for name, share in telling.items() if share >= BUSY_GRAVE}
+    assert left == {name: share for name, share in telling.items() if share >= SPOILT}
 
 
 @pytest.mark.parametrize(

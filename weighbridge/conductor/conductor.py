@@ -29,7 +29,7 @@ from weighbridge.drivers.rados import RadosCluster, osd_figures
 from weighbridge.gateways.gateway import Say
 from weighbridge.results.features.open_run import open_run
 from weighbridge.results.features.rate_search import judged, read_searches
-from weighbridge.results.judge.comparing import ALWAYS
+from weighbridge.results.figures.metrics import PRIMARY
 from weighbridge.results.judge.comparison import Comparison, Effect
 from weighbridge.results.judge.host_equality import MEDIAN_FROM, host_doubts, odd_layouts
 from weighbridge.results.numbers import counted
@@ -136,7 +136,7 @@ STRICT: Final = 0.001
 
 def unclear(comparison: Comparison) -> tuple[Effect, ...]:
     """The comparable cells of throughput and p90, at one worker count each, that are not clear."""
-    cells = (one for one in comparison.effects if one.workers is not None and one.metric in ALWAYS)
+    cells = (one for one in comparison.effects if one.workers is not None and one.metric in PRIMARY)
     return tuple(one for one in cells if one.ratio is not None and not _clear(one))
 
 

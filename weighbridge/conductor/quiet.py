@@ -19,6 +19,7 @@ from pydantic import Field, NonNegativeFloat
 
 from weighbridge.common.record import Record
 from weighbridge.gateways.gateway import Say
+from weighbridge.results.figures.doubt import HOPELESS
 
 BUSY: Final = 0.1
 """The share of the machine's CPUs from which it is busy."""
@@ -95,7 +96,8 @@ class QuietMachine:
         if not found.busy:
             say("the machine is quiet")
             return None
-        say(f"{found.words}; what is measured now is provisional")
+        hopeless = "no result is comparable unless they end" if found.share >= HOPELESS else ""
+        say(f"{found.words}; {hopeless or 'ratios are adjusted for what they cost'}")
         return found
 
 

@@ -20,15 +20,17 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import median
+from statistics import fmean, median
 from typing import Final
 
 from weighbridge.common.quantities import show_bytes
+from weighbridge.results.figures.foreign_load import load_of, slope_of
 from weighbridge.results.figures.metrics import METRICS, MetricKey
 from weighbridge.results.figures.statistics import (
     LEVEL,
     REPEATS_FOR_A_CLAIM,
     Ratio,
+    TTest,
     corrected,
     one_sample,
     signed_rank_p,
@@ -62,13 +64,17 @@ class Reading:
     value: float | None
     why: str = ""
     reference: float | None = None
+    """As on a quiet machine."""
+    cost: float = 0.0
+    """What other programs cost it, as a logarithm, and the standard error of that."""
+    error: float = 0.0
 
     @property
     def log_ratio(self) -> float | None:
         """Logarithm of the figure relative to the baseline's; None if either is missing."""
         if self.value is None or self.reference is None:
             return None
-        return round(math.log(self.value / self.reference), _DIGITS)
+        return round(math.log(self.value / self.reference) - self.cost, _DIGITS)
 
 
 @dataclass(frozen=True)
@@ -227,7 +233,7 @@ def _readings(
     """By trial; failed ones have none."""
     objective = run.objectives[number]
     counts = [workers for _, workers in _steps(run, [objective])]
-    figures = {}
+    figures, trials_by = {}, {trial.number: trial for trial in trials}
     for trial in trials:
         if not trial.failed:
             keys = {one: _step_of(run, trial, objective.workload, one) for one in counts}
@@ -235,12 +241,45 @@ def _readings(
                 objective, {workers: visits.get(key) for workers, key in keys.items()}
             )
     known = {trial: value for trial, (value, _) in figures.items() if value is not None}
-    references = _references(trials, known)
+    loads = {trial: _load(objective, run, trials_by[trial], counts, visits) for trial in known}
+    slope, error = _slope(trials, known, loads)
+    quiet = {trial: value / math.exp(slope * loads[trial]) for trial, value in known.items()}
+    references = _references(trials, quiet)
     baselines = {trial.number for trial in trials if trial.arm.is_baseline}
     for trial_number, (value, why) in figures.items():
         reference = references.get(trial_number)
         lone = value is not None and reference is None and trial_number not in baselines
-        yield Reading(trial_number, number, value, NO_BASELINE if lone else why, reference)
+        load = loads.get(trial_number, 0.0)
+        yield Reading(
+            trial_number,
+            number,
+            value,
+            NO_BASELINE if lone else why,
+            reference,
+            cost=slope * load,
+            error=error * load,
+        )
+
+
+def _load(
+    objective: Objective, run: TuningRun, trial: Trial, counts: Sequence[int], visits: JudgedSteps
+) -> float:
+    """What other programs used during a trial's windows of an objective, on average."""
+    steps = (visits.get(_step_of(run, trial, objective.workload, one)) for one in counts)
+    loads = [load_of(point) for step in steps if step for point in step.points.values()]
+    return fmean(loads) if loads else 0.0
+
+
+def _slope(
+    trials: Sequence[Trial], figures: Mapping[int, float], loads: Mapping[int, float]
+) -> tuple[float, float]:
+    """What a share of the machine's CPUs costs, over the trials of each variant."""
+    windows: dict[str, list[tuple[float, float]]] = {}
+    for trial in trials:
+        if trial.number in figures:
+            window = (loads[trial.number], math.log(figures[trial.number]))
+            windows.setdefault(trial.arm.name, []).append(window)
+    return slope_of(windows.values()) or (0.0, 0.0)
 
 
 def _figure(
@@ -317,10 +356,16 @@ class _Pairs:
         """Logarithms of their ratios."""
         return [log for one in self.readings if (log := one.log_ratio) is not None]
 
+    @property
+    def test(self) -> TTest | None:
+        """None for fewer than 2."""
+        if len(self.logs) < 2:
+            return None
+        return one_sample(self.logs).widened(fmean(one.error for one in self.readings))
+
     def p(self, looks: int) -> float | None:
         """The p-value, corrected for the number of looks; None for fewer than 2."""
-        logs = self.logs
-        return min(1.0, one_sample(logs).p * looks) if len(logs) >= 2 else None
+        return None if self.test is None else min(1.0, self.test.p * looks)
 
     @property
     def claims(self) -> bool:
@@ -357,9 +402,8 @@ def _effect(run: TuningRun, pairs: _Pairs, q: float | None, significant: int, te
     if objective.operation is None:
         raise ValueError(f"objective {objective.words}: not resolved")
     ratio = Ratio(value=math.exp(logs[0]), repeats=1) if logs else None
-    smallest = None
-    if len(logs) >= 2:
-        test = one_sample(logs)
+    smallest, test = None, pairs.test
+    if test is not None:
         ratio = test.ratio_at(1 - LEVEL / looks)
         # What it takes to be significant beside the others: Benjamini and Hochberg's next level.
         rank = significant if q is not None and q <= LEVEL else min(significant + 1, tests)

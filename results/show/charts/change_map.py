@@ -71,8 +71,9 @@ def change_maps(comparison: Comparison) -> tuple[Chart, ...]:
         else f"Full colour from {CLIP * 100:.0f} %. Columns: workers.",
     ]
     noise = [
-        f"{show_percent(floor.ratio, signed=False)} of {METRICS[floor.metric].name}"
+        f"{show_percent(floor.floor, signed=False)} of {METRICS[floor.metric].name}"
         for floor in comparison.noise
+        if floor.floor is not None
     ]
     if noise:
         parts.append(f"The noise floor of this test bed is {listed(noise)}.")

@@ -57,7 +57,6 @@ def comparison(
     return Comparison(baseline="a", subjects=("b",), effects=(effect,), tests=1)
 
 
-SHORT = comparison("provisional", "steadiness not known")
 AGAIN = "weighbridge compare --layouts a,b"
 RESUMED = "weighbridge compare --suite made-up --layouts rgw-beast,swift --hardware lab-made-up"
 # The ratio is half as far beyond the threshold of 5 % as 5 repeats can find: it takes four times as
@@ -77,16 +76,10 @@ HARDLY = Ratio(value=1.0501, low=0.9, high=1.2, repeats=5)
         ),
         (comparison("not comparable", "machine busy"), ARGV[:4], "need a quiet machine", AGAIN),
         (
-            SHORT,
+            comparison("provisional", "repeats left out"),
             ("weighbridge", "compare", "--suite=quick"),
-            "",
-            "weighbridge compare --suite gateways-lab",
-        ),
-        (
-            SHORT,
-            ("weighbridge", "study", "some-study", "--repeats", "5"),
-            "need longer windows, which a copy of the study's file can have.",
-            "",
+            "need repeats that all count",
+            "weighbridge compare --suite=quick",
         ),
         (
             comparison("not significant", ratio=FOURFOLD, smallest=1.05 * math.exp(0.1)),
@@ -144,14 +137,6 @@ def test_steps_that_are_not_valid_are_not_repeated(
     assert found.command == ""
 
 
-def test_windows_that_are_long_already_are_not_advised_to_be_longer(plan: ResolvedPlan) -> None:
-    workload = altered(plan.suite.workloads[0], runtime=20.0)
-    long = altered(plan, suite=altered(plan.suite, workloads=(workload,)))
-    found = present(remedy(comparison("provisional", "repeats left out"), long, ARGV[:4]))
-    assert "windows" not in found.says
-    assert found.command == ""
-
-
 def test_steps_that_were_still_warming_up_need_the_longest_warm_up_that_one_of_them_needed(
     plan: ResolvedPlan,
 ) -> None:
@@ -174,18 +159,6 @@ def test_steps_that_were_still_warming_up_need_the_longest_warm_up_that_one_of_t
     assert found.command == "weighbridge compare --layouts a,b --warmup 19s"
     study = present(remedy(altered(open_one, effects=(effect,)), plan, ("w", "study", "x")))
     assert study.says.endswith("a longer warm-up, which a copy of the study's file can have.")
-
-
-def test_a_line_with_short_windows_needs_longer_ones_by_its_own_option(plan: ResolvedPlan) -> None:
-    line = ("weighbridge", "compare", "--s3", "a=http://a", "--s3", "b=http://b")
-    short = comparison("provisional", "steadiness not known")
-    for argv in (line, (*line, "--duration", "5s")):
-        found = present(remedy(short, plan, argv))
-        assert found.command == f"{' '.join(line)} --duration 20s"
-    long = altered(plan.suite.workloads[0], runtime=20.0)
-    suite = altered(plan.suite, workloads=(long,))
-    again = present(remedy(short, altered(plan, suite=suite), line))
-    assert again.command == ""
 
 
 WORKLOAD = {"operations": {"write": 1}, "workers": [4], "runtime": "20s"}

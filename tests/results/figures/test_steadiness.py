@@ -291,15 +291,7 @@ def test_steadiness_and_drift_are_found_if_noise_allows() -> None:
     assert said(0.0, rate=30, noise=0.2).count(None) >= 0.9 * 400
 
 
-def test_the_drift_not_ruled_out_covers_the_real_one_as_often_as_promised() -> None:
-    draw = np.random.default_rng(8)
-    found = [
-        steady_over_repeats(
-            windows(0.15, repeats=5, rate=300, noise=0.1, draw=draw, window_s=3.0)
-        ).most
-        for _ in range(400)
-    ]
-    assert sum(most is not None and most >= 0.15 for most in found) >= 0.93 * 400
+def test_what_is_left_open_has_the_drift_that_is_not_ruled_out() -> None:
     unknown = steady_over_repeats([0.3, -0.3, 0.2, -0.1, 0.0])
     assert unknown.steady is None
     assert "over 5 repeats a drift of 25 % " in unknown.notes[0]
@@ -341,36 +333,13 @@ def test_a_drift_in_every_repeat_is_noted_with_its_size_also_without_noise() -> 
     assert steady_over_repeats([0.1] * 5).steady is False
 
 
-def test_other_steps_of_the_layout_help_a_noisy_step() -> None:
-    noisy, quiet = [0.3, -0.3, 0.25, -0.1, 0.05], [0.02, -0.03, 0.01, 0.04, -0.02] * 4
-    assert steady_over_repeats(noisy).steady is None
-    helped = steady_over_repeats(noisy, beside=quiet)
-    assert (helped.steady, helped.notes) == (True, ())
-    # Its own figures must agree, others that drift do not help, and none replace missing repeats.
-    assert steady_over_repeats([move + 0.21 for move in noisy], beside=quiet).steady is None
-    assert steady_over_repeats(noisy, beside=[move + 0.3 for move in quiet]).steady is None
-    assert steady_over_repeats(noisy[:4], beside=quiet).steady is None
-    assert steady_over_repeats([0.28, 0.31, 0.33, 0.29, 0.29], beside=quiet).steady is False
-
-
-@pytest.mark.parametrize("others", [0.0, pytest.param(1.0, marks=pytest.mark.test_all)])
-def test_with_other_steps_a_drift_is_still_rarely_called_steady(others: float) -> None:
-    drift = MOST if others else 2 * MOST
-    draw, steady = np.random.default_rng(9), 0
-    for _ in range(200):
-        beside = windows(others * drift, repeats=25, rate=300, noise=0.1, draw=draw, window_s=3.0)
-        own = windows(drift, repeats=5, rate=300, noise=0.1, draw=draw, window_s=3.0)
-        steady += steady_over_repeats(own, beside=list(beside)).steady is True
-    assert steady <= 0.08 * 200
-
-
 @pytest.mark.parametrize(
     ("moves", "why"),
     [([0.0] * 4, "this has 4"), ([0.0] * 5 + [None], "this has 5 of 6"), ([], "this has 0")],
 )
 def test_too_few_repeats_decide_nothing(moves: list[float | None], why: str) -> None:
     found = steady_over_repeats(moves)
-    assert (found.steady, found.most) == (None, None)
+    assert found.steady is None
     assert why in found.notes[0]
 
 

@@ -5,6 +5,7 @@ import pytest
 from compared_rows import row
 from made_rows import altered, changed, made_row
 from weighbridge.results.figures.doubt import Doubt
+from weighbridge.results.figures.statistics import Ratio
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.figures.use import Resource
 from weighbridge.results.judge.comparing import compare
@@ -44,12 +45,10 @@ FLOOR = NoiseFloor(
     metric="throughput",
     layout="rgw-beast",
     control="rgw-beast-again",
-    ratio=1.2,
-    low=1.1,
-    high=1.4,
-    pairs=5,
+    ratio=Ratio(value=1.02, low=0.98, high=1.06, repeats=5),
     cells=1,
-    repeats=5,
+    runs=4,
+    floor=1.2,
 )
 
 
@@ -78,13 +77,15 @@ def test_an_a_a_control_is_good_only_if_it_was_measured_and_found_no_difference(
         return next(one for one in found if one.title == "A/A control")
 
     good = control(FLOOR, altered(FLOOR, metric="p90"))
-    assert good.detail == "in 2 figures; noise floor of throughput 1.2×"
-    off = control(FLOOR, altered(FLOOR, metric="p90", shown=1))
+    assert good.detail == "in 2 figures; noise floor of throughput 1.2× over 4 runs"
+    assert control(altered(FLOOR, floor=None)).detail.endswith("not known yet")
+    beyond = Ratio(value=1.1, low=1.02, high=1.2, repeats=5)
+    off = control(FLOOR, altered(FLOOR, metric="p90", ratio=beyond))
     assert (off.state, off.words) == ("doubt", "differs")
     assert off.detail.startswith("1 of 2 figures differ, though none should; ")
     assert (control().state, control().words) == ("unknown", "not measured")
     assert control(unused=("why",)).words == "not usable"
-    few = control(altered(FLOOR, repeats=2))
+    few = control(altered(FLOOR, ratio=Ratio(value=1.02, repeats=2)))
     assert (few.state, few.words) == ("doubt", "no difference found")
     assert few.detail.endswith("n = 2, a claim needs 5")
     alone = trust("lab", LAYOUTS, [good_row()], EQUAL, None)

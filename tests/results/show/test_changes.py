@@ -179,12 +179,10 @@ def test_the_noise_floor_of_the_test_bed_is_in_the_caption() -> None:
         metric="throughput",
         layout="a",
         control="a-again",
-        ratio=1.043,
-        low=1.03,
-        high=1.06,
-        pairs=40,
+        ratio=Ratio(value=1.01, repeats=5),
         cells=8,
-        repeats=5,
+        runs=4,
+        floor=1.043,
     )
     (chart,) = change_maps(comparison(effect(1.5, "better"), noise=(floor,)))
     assert "noise floor of this test bed is 4 %" in chart.caption

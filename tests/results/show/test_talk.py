@@ -231,7 +231,7 @@ def test_what_was_not_measured_and_why_is_said(tmp_path: Path) -> None:
 def test_an_a_a_control_is_a_sign_of_trust_and_in_no_chart_or_table(tmp_path: Path) -> None:
     layouts = ("rgw-beast", "swift", "rgw-haproxy")
     deck = deck_of(with_control(fake_run(tmp_path, workloads=SHORT[:1], layouts=layouts)))
-    assert "noise floor of throughput" in text_of(slide(deck, "How sure"))
+    assert "A/A control: rgw-beast measured again gave" in text_of(slide(deck, "How sure"))
     pages = [page for page in deck.pages if "How sure" not in page.title]
     assert "rgw-haproxy" not in "".join(map(text_of, pages))
 

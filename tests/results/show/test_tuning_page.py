@@ -102,10 +102,10 @@ def test_why_a_confirmation_has_nothing_to_compare_is_said(tmp_path: Path) -> No
 def test_why_a_confirmation_claims_no_difference_is_said_as_elsewhere(tuned_run: RunStore) -> None:
     result = tuned(tuned_run)
     sure = next(one for one in result.confirmation.effects if one is not None)
-    noisy = altered(sure, verdict="not significant", noise=9.0)
+    noisy = altered(sure, verdict="not significant")
     unsure = altered(present(result.confirmation), effects=(noisy, None))
     words = altered(result, confirmation=unsure).confirmation_words
-    assert "), no difference found beyond the noise floor of this machine, " in words
+    assert "), no difference found after correction for 4 comparisons, " in words
 
 
 def test_settings_that_cannot_be_judged_are_not_said_to_have_an_effect(tuned_run: RunStore) -> None:

@@ -136,7 +136,7 @@ def test_a_killed_command_resumes_the_trial_it_was_making(run_cli: RunCli, tmp_p
     said, _ = run_cli(0, "resume", run, "--no-charts")
     assert "nothing is left to do" in said
     for words, says in (
-        (("resume", run, "--ui"), "is a tuning: `--ui` shows comparisons and studies"),
+        (("resume", run, "--ui"), "is a tuning: `--ui` is for comparisons and studies"),
         (("tune", run), f"weighbridge tune {run} --resume"),
         (("tune", run, "--resume", "--seed", "4"), "seed can no longer be changed"),
     ):

@@ -214,18 +214,6 @@ def test_an_incomplete_run_is_reported_as_such_and_another_folder_is_refused(
         run(0, run_folder, tmp_path)
 
 
-def test_an_aa_control_of_either_run_gives_the_noise_floor(
-    run_folder: Path, changed: Callable[..., Path]
-) -> None:
-    twice = changed("plan.resolved.json", twins={"swift": "rgw-beast"})
-    said = run(0, run_folder, twice)
-    assert (
-        "Noise floor of throughput: rgw-beast vs itself, 10 pairs of repeats in 2 cells: " in said
-    )
-    assert "treat all results with caution" in said
-    assert "swift (B)" not in said
-
-
 def test_effects_comparison_and_maps_are_written_to_the_output_folder(
     run_folder: Path, tmp_path: Path
 ) -> None:

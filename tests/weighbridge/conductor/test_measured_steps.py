@@ -511,8 +511,8 @@ def test_a_machine_that_stays_busy_is_reported_after_a_minute() -> None:
     assert clock.quiet().wait(said.append) == BUSY
     assert 60.0 <= clock.now_s <= 62.0
     assert said[-1] == (
-        "others use 53 % of this machine's CPUs (burner 4711: 0.99 CPU, other 12: 0.07 CPU); what "
-        "is measured now is provisional"
+        "others use 53 % of this machine's CPUs (burner 4711: 0.99 CPU, other 12: 0.07 CPU); no "
+        "result is comparable unless they end"
     )
 
 
