@@ -73,10 +73,7 @@ def git(*words: str) -> list[str]:
 
 def changed(commit: str) -> set[str]:
     """Files that differ from the commit, or are unknown to git."""
-    return {
-        *git("diff", "--name-only", commit),
-        *git("ls-files", "--others", "--exclude-standard"),
-    }
+    return {*git("diff", "--name-only", commit), *git("ls-files", "--others", "--exclude-standard")}
 
 
 def module_of(path: str) -> str:

@@ -71,9 +71,7 @@ def serving_null(**config: float | str | None) -> Iterator[Served]:
 
 @contextmanager
 def serving(
-    answer: Reply,
-    context: ssl.SSLContext | None = None,
-    place: tuple[str, int] = ("127.0.0.1", 0),
+    answer: Reply, context: ssl.SSLContext | None = None, place: tuple[str, int] = ("127.0.0.1", 0)
 ) -> Iterator[Served]:
     with socket.create_server(place) as listener, ExitStack() as connections:
         served = Served(listener.getsockname()[1])

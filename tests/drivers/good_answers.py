@@ -39,10 +39,7 @@ SHAPES: Final[dict[str, dict[str, Any]]] = {
     "read-part": {"multipart": {"part": PART}},
     "overwrite": {},
     "read-version": {"versions": 2},
-    "list-versions": {
-        "versions": 2,
-        "listing": {"page": 7, "prefix": "object-", "delimiter": ""},
-    },
+    "list-versions": {"versions": 2, "listing": {"page": 7, "prefix": "object-", "delimiter": ""}},
 }
 """The keys of a workload of each operation."""
 REQUESTS: Final = {

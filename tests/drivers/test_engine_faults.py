@@ -343,9 +343,7 @@ def listing_at(served: Served) -> list[str]:
     return list(Account(target, 5).objects("b"))
 
 
-def test_a_list_with_entities_or_endlessly_nested_is_refused_by_its_readers(
-    scripted: Make,
-) -> None:
+def test_a_list_with_entities_or_endlessly_nested_is_refused_by_its_readers(scripted: Make) -> None:
     with pytest.raises(DriverError, match="a document type or an entity"):
         listing_at(scripted(always(succeeded(ENTITY))))
     with pytest.raises(WrongAnswer, match="a document type or an entity"):

@@ -543,7 +543,7 @@ BAD: dict[tuple[str, str, int], list[tuple[Spoil, str]]] = {
     ("write-multipart", "s3", 1): [(lambda _: answer("200 OK"), "wrong-etag")],
     ("write-multipart", "swift", 1): [(lambda _: answer("201 C", b"", "ETag: "), "wrong-etag")],
     ("write-multipart", "s3", 2): [
-        (lambda _: answer("200 OK", b"", f'ETag: "{"0" * 32}"'), "wrong-etag"),
+        (lambda _: answer("200 OK", b"", f'ETag: "{"0" * 32}"'), "wrong-etag")
     ],
     ("write-multipart", "s3", 4): [(rewritten(b"-3&", b"-2&"), "bad-result")],
     ("read-version", "s3", 0): [
@@ -597,10 +597,7 @@ BAD_LISTS: dict[tuple[str, str, int], list[Spoil]] = {
         rewritten(b'"v1-1"', b"11"),
         rewritten(b"version_id", b"version"),
     ],
-    ("list-versions", "swift", 1): [
-        listed_versions("swift", 6, 7),
-        listed_versions("swift", 0, 0),
-    ],
+    ("list-versions", "swift", 1): [listed_versions("swift", 6, 7), listed_versions("swift", 0, 0)],
     ("list-versions", "swift", 3): [lambda _: answer("204 No Content")],
 }
 FAULTS = [

@@ -151,12 +151,7 @@ def botocore_chunks(content: bytes, name: str, value: str | None) -> bytes:
 
 
 def signed_chunks(
-    auth: S3SigV4Auth,
-    request: AWSRequest,
-    seed: str,
-    content: bytes,
-    name: str,
-    value: str | None,
+    auth: S3SigV4Auth, request: AWSRequest, seed: str, content: bytes, name: str, value: str | None
 ) -> bytes:
     """The body in chunks that botocore's signer signs, each after the one before."""
     stamp = request.context["timestamp"]

@@ -67,9 +67,7 @@ HANGS = f"import sys; input(); print({READY!r}, flush=True); sys.stdin.read()"
 
 @contextmanager
 def followed(
-    tmp_path: Path,
-    process: PipedProcess,
-    look: Callable[[], None] = lambda: None,
+    tmp_path: Path, process: PipedProcess, look: Callable[[], None] = lambda: None
 ) -> Iterator[DriverProcess]:
     with DriverProcess(process, tmp_path / "driver.log", silence_s=30.0, look=look) as running:
         yield running
@@ -151,10 +149,7 @@ def test_a_driver_that_reports_a_failure_raises_with_its_message_and_its_log(
 def test_a_driver_that_ends_or_babbles_raises_with_what_it_said_and_no_key(
     tmp_path: Path, text: str, words: str
 ) -> None:
-    with (
-        program(tmp_path, text) as running,
-        pytest.raises(DriverError, match=words) as caught,
-    ):
+    with program(tmp_path, text) as running, pytest.raises(DriverError, match=words) as caught:
         running.setup(SETUP)
     assert "very-secret" not in str(caught.value)
 
@@ -208,9 +203,7 @@ def test_worker_processes_of_other_clients_are_started_before_a_listening_driver
     assert started == [4711]
 
 
-def test_the_end_of_something_a_driver_depends_on_is_seen_within_a_second(
-    tmp_path: Path,
-) -> None:
+def test_the_end_of_something_a_driver_depends_on_is_seen_within_a_second(tmp_path: Path) -> None:
     assert LOOK_S <= 0.5
     since = time.monotonic()
 
@@ -225,9 +218,7 @@ def test_the_end_of_something_a_driver_depends_on_is_seen_within_a_second(
         running.setup(SETUP)
 
 
-def test_what_the_driver_has_sent_is_not_lost_by_something_else_that_ends(
-    tmp_path: Path,
-) -> None:
+def test_what_the_driver_has_sent_is_not_lost_by_something_else_that_ends(tmp_path: Path) -> None:
     def look() -> None:
         assert b"\n" not in running._lines._read, "looked although there was an event"
 

@@ -97,10 +97,7 @@ class Stage:
     stub: type[StubHost] = StubHost
 
     def __init__(
-        self,
-        folder: Path,
-        refused: Mapping[str, int] | None = None,
-        names: Sequence[str] = NAMES,
+        self, folder: Path, refused: Mapping[str, int] | None = None, names: Sequence[str] = NAMES
     ) -> None:
         self.events: list[tuple[str, str]] = []
         self.mon_log = folder / "mon"

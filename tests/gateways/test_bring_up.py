@@ -36,9 +36,7 @@ def asked_of_mon(stage: Stage) -> list[dict[str, Any]]:
     return [json.loads(line) for line in stage.mon_log.read_text().splitlines()]
 
 
-def test_facts_show_each_osds_share_of_reads_and_which_writes_are_deferred(
-    stage: Stage,
-) -> None:
+def test_facts_show_each_osds_share_of_reads_and_which_writes_are_deferred(stage: Stage) -> None:
     facts = stage.rgw().facts
     assert facts["reads by OSD"].startswith(
         "osd.0 17 %, osd.1 17 %, osd.2 17 %, osd.3 17 %, osd.4 16 %, osd.5 16 % of reads"
@@ -98,9 +96,7 @@ def test_a_release_that_loads_the_modules_of_the_mgr_gets_a_balancer_that_rests(
     assert not [one for one in commands if one["prefix"] == "health mute"]
 
 
-def test_more_replicas_than_osds_are_refused_before_anything_starts(
-    stage: Stage,
-) -> None:
+def test_more_replicas_than_osds_are_refused_before_anything_starts(stage: Stage) -> None:
     few = rgw({"pools": {"replicas": 7, "failure_domain": "osd"}})
     (found,) = few.lacks(dict.fromkeys(STORES, 2))
     assert str(found).startswith("7 replicas need 7 OSDs; the disks of the osd hosts give 6")
@@ -268,9 +264,7 @@ def test_a_dead_daemon_is_blamed_for_a_wrong_answer(stage: Stage) -> None:
         stage.swift()
 
 
-def test_only_daemons_can_read_secrets_and_no_two_deployments_share_one(
-    tmp_path: Path,
-) -> None:
+def test_only_daemons_can_read_secrets_and_no_two_deployments_share_one(tmp_path: Path) -> None:
     found: list[set[str]] = []
     for number in range(2):
         (tmp_path / str(number)).mkdir()

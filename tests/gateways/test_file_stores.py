@@ -146,11 +146,7 @@ def test_a_host_with_another_version_of_the_program_is_refused_with_where_to_get
     ("gateways", "answers", "words"),
     [
         ((SEAWEEDFS, MINIO, GARAGE), "data on disk", "acknowledges before the name is on disk"),
-        (
-            (UNSYNCED, VERSITYGW, GARAGE_UNSYNCED),
-            "page cache",
-            "acknowledges from the page cache",
-        ),
+        ((UNSYNCED, VERSITYGW, GARAGE_UNSYNCED), "page cache", "acknowledges from the page cache"),
     ],
 )
 def test_each_declares_what_is_on_disk_when_it_acknowledges(

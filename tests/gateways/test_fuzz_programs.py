@@ -107,9 +107,7 @@ def test_any_answer_of_haproxy_gives_numbers_or_no_line(dice: Dice) -> None:
 
 
 @cases
-def test_any_answer_of_apache_and_its_responder_gives_numbers_or_no_line(
-    dice: Dice,
-) -> None:
+def test_any_answer_of_apache_and_its_responder_gives_numbers_or_no_line(dice: Dice) -> None:
     status = dict(
         line.split(": ", 1) for line in wrong_text(dice, STATUS).splitlines() if ": " in line
     )

@@ -20,15 +20,7 @@ from weighbridge.gateways.front import FRONTS
 from weighbridge.gateways.gateway import STORES, Gateway, Standing
 from weighbridge.gateways.null.null import Null, NullPlacement, NullSettings
 from weighbridge.gateways.rgw.running_rgw import standing
-from weighbridge.gateways.sizing import (
-    HostSize,
-    Role,
-    Sized,
-    bits,
-    left_open,
-    pieces,
-    with_sizes,
-)
+from weighbridge.gateways.sizing import HostSize, Role, Sized, bits, left_open, pieces, with_sizes
 from weighbridge.gateways.verify import verify
 from weighbridge.selection import hardware_named, layout_named
 from weighbridge.suites import OPERATIONS, VERSIONS

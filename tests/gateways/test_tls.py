@@ -70,11 +70,7 @@ def test_both_virtual_hosts_of_apache_speak_tls_and_no_module_is_loaded_without(
 
 def test_beast_listens_for_tls_alone() -> None:
     words = conf({"radosgw": {"tls": True}})["client.rgw.gateway-1"]["rgw_frontends"].split()
-    assert words[:3] == [
-        "beast",
-        "ssl_endpoint=10.0.0.9:8000",
-        f"ssl_certificate={SERVER_FILE}",
-    ]
+    assert words[:3] == ["beast", "ssl_endpoint=10.0.0.9:8000", f"ssl_certificate={SERVER_FILE}"]
     assert not [word for word in words if word.startswith(("endpoint=", "port="))]
 
 

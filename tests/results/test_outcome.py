@@ -309,9 +309,7 @@ def test_winner_confirmation_and_settings_without_effect_are_sentences(tuned: De
     assert str(tuned.folder / "winner" / "ceph.conf") in text
 
 
-def test_one_objective_has_its_interval_and_a_tuning_cut_off_chose_nothing(
-    tmp_path: Path,
-) -> None:
+def test_one_objective_has_its_interval_and_a_tuning_cut_off_chose_nothing(tmp_path: Path) -> None:
     course = FakeCourse(rounds=5, choose=False)
     one = fake_tuning(tmp_path, course, objectives=OBJECTIVES[:1], workloads=STEPS[:1])
     text = "\n".join(printed(derive(one.folder, pictures=False), 100))

@@ -34,12 +34,7 @@ def fake_chart_source(
     if steps:
         data.__dict__["steps"] = {step.key: step for step in steps}
     table = tuple(summarize(plan, store.steps()) if rows is None else rows)
-    given = {
-        "data": data,
-        "plan": plan,
-        "rows": table,
-        "comparison": compare(table, plan.twins),
-    }
+    given = {"data": data, "plan": plan, "rows": table, "comparison": compare(table, plan.twins)}
     return ChartSource(**{**given, **more})
 
 

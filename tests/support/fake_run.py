@@ -21,14 +21,7 @@ from weighbridge.results.run.durability import DaemonMemory, KeptObjects, record
 from weighbridge.results.run.resolved import ConfigFile, PlannedLayout, ResolvedPlan, Sheet
 from weighbridge.results.run.step import StepKey, StepResult
 from weighbridge.results.run.store import RunStore
-from weighbridge.results.run.telemetry import (
-    DiskLimit,
-    DiskSecond,
-    Head,
-    HostLimits,
-    Tail,
-    Tier,
-)
+from weighbridge.results.run.telemetry import DiskLimit, DiskSecond, Head, HostLimits, Tail, Tier
 from weighbridge.suites import DriverName, Layer, Objects, Operation, Suite, Workload
 
 LAYOUTS = ("rgw-beast", "swift")

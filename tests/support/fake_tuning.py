@@ -22,13 +22,7 @@ from weighbridge.results.run.resolved import ConfigFile, PlannedLayout, Resolved
 from weighbridge.results.run.step import StepKey, StepResult
 from weighbridge.results.run.store import RunStore
 from weighbridge.results.run.telemetry import Head, HostLimits, Tail
-from weighbridge.results.run.trial import (
-    CONFIRMATION,
-    LayoutVariant,
-    Trial,
-    TuningRun,
-    TuningStore,
-)
+from weighbridge.results.run.trial import CONFIRMATION, LayoutVariant, Trial, TuningRun, TuningStore
 from weighbridge.suites import Objects, Operation, Workload
 from weighbridge.suites.tuning import Constraints, Objective, Trials, Tuning
 

@@ -30,9 +30,7 @@ def null_command(**config: float | str | None) -> list[str]:
 
 
 @contextmanager
-def null_process(
-    **config: float | str | None,
-) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def null_process(**config: float | str | None) -> Iterator[tuple[subprocess.Popen[str], str]]:
     argv = null_command(**config)
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         try:

@@ -255,10 +255,7 @@ def test_a_folder_of_ones_own_in_the_temporary_folder_is_used(tmp_path: Path) ->
     ],
 )
 def test_a_file_that_may_not_be_used_and_a_full_disk_are_reported_with_exit_code_3(
-    monkeypatch: pytest.MonkeyPatch,
-    run_cli: Callable[..., tuple[str, str]],
-    number: int,
-    says: str,
+    monkeypatch: pytest.MonkeyPatch, run_cli: Callable[..., tuple[str, str]], number: int, says: str
 ) -> None:
     error = OSError(number, os.strerror(number), "/x/y")
     monkeypatch.setattr("weighbridge.running.print_running", failing(error))
@@ -473,10 +470,7 @@ def test_an_interrupt_in_the_middle_of_imports_ends_the_command_without_a_traceb
 
 @pytest.mark.parametrize(
     ("path", "called"),
-    [
-        ("", "'a b/weighbridge'"),
-        pytest.param("a b", "weighbridge", marks=pytest.mark.test_all),
-    ],
+    [("", "'a b/weighbridge'"), pytest.param("a b", "weighbridge", marks=pytest.mark.test_all)],
 )
 def test_an_advised_command_works_as_it_is_printed(
     folder: Path, tmp_path: Path, path: str, called: str

@@ -144,9 +144,7 @@ def test_region_and_authorities_come_from_the_variables_of_the_usual_tools(tmp_p
     assert fault.startswith("$AWS_CA_BUNDLE:1:1: s3.ca_file: /none: No such file")
 
 
-def test_a_file_of_authorities_that_is_a_pipe_is_refused_and_not_waited_for(
-    tmp_path: Path,
-) -> None:
+def test_a_file_of_authorities_that_is_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(pipe := tmp_path / "ca.pem")
     url = ("a=https://a.example",)
     for variable, urls in (("AWS_CA_BUNDLE", {"s3": url}), ("OS_CACERT", {"swift": url})):

@@ -17,14 +17,7 @@ import pytest
 from fake_ceph import FakeCeph, detail
 from ssh_server import Server
 from tests.weighbridge import command_line
-from tests.weighbridge.command_line import (
-    DELAY_MS,
-    existing,
-    null_target,
-    read_until,
-    s3_at,
-    trial,
-)
+from tests.weighbridge.command_line import DELAY_MS, existing, null_target, read_until, s3_at, trial
 from tests.weighbridge.sent_runs import until
 from weighbridge.results.run.store import RunStore
 

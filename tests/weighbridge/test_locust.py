@@ -140,10 +140,7 @@ def test_a_shape_starts_and_stops_users_whose_every_request_is_in_the_statistics
 
 @pytest.mark.parametrize(
     ("kind", "api"),
-    [
-        ("Boto3User", "s3"),
-        pytest.param("SwiftclientUser", "swift", marks=pytest.mark.test_all),
-    ],
+    [("Boto3User", "s3"), pytest.param("SwiftclientUser", "swift", marks=pytest.mark.test_all)],
 )
 def test_each_request_of_an_sdk_is_an_event_of_locust(
     kind: str, api: Api, null: Callable[..., Null], tmp_path: Path

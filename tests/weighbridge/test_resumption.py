@@ -22,12 +22,7 @@ from stub_run import SUITE, Run, Seen, StubGateway
 from tests.weighbridge.killed_runs import killed, opened, planned_keys
 from weighbridge import resumption
 from weighbridge import run as running
-from weighbridge.common.errors import (
-    DriverError,
-    InvalidMeasurement,
-    ServiceFailed,
-    UsageError,
-)
+from weighbridge.common.errors import DriverError, InvalidMeasurement, ServiceFailed, UsageError
 from weighbridge.common.registry import Registry
 from weighbridge.conductor import conductor, pass_runner
 from weighbridge.conductor.conductor import RESUMED

@@ -17,13 +17,7 @@ import pytest
 import weighbridge.drivers.cosbench.archive
 from tests.drivers.cosbench.conftest import change
 from weighbridge.common.errors import DriverError
-from weighbridge.drivers.cosbench.archive import (
-    Archived,
-    LocalFolder,
-    collect,
-    folder_at,
-    kept,
-)
+from weighbridge.drivers.cosbench.archive import Archived, LocalFolder, collect, folder_at, kept
 from weighbridge.drivers.cosbench.measurement import (
     StepContext,
     bins,

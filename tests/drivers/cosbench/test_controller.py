@@ -35,9 +35,7 @@ def test_only_an_accepted_id_is_a_submission(controller: Recorded) -> None:
             asked.submit("<workload/>")
 
 
-def test_credentials_are_in_the_query_and_refusals_are_recognised(
-    controller: Recorded,
-) -> None:
+def test_credentials_are_in_the_query_and_refusals_are_recognised(controller: Recorded) -> None:
     controller.users = {"bench": "s3 cret&"}
     asked = Controller(controller.url, "bench", "s3 cret&")
     assert asked.index().drivers == {"driver1": "http://127.0.0.1:18088/driver"}

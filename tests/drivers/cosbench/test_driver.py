@@ -238,11 +238,7 @@ def test_a_refusal_of_the_controller_is_reported_with_its_reason(
             "does not answer: Connection refused",
             "that the client host can reach it",
         ),
-        (
-            "{store}/controller",
-            "not by COSBench's controller",
-            "http://HOST:19088/controller",
-        ),
+        ("{store}/controller", "not by COSBench's controller", "http://HOST:19088/controller"),
     ],
 )
 def test_an_unreachable_or_wrong_controller_is_named_with_advice(

@@ -172,9 +172,7 @@ def test_an_auth_server_that_hangs_is_named_with_what_it_was_asked(
             account.authenticate()
 
 
-def test_an_endpoint_that_hangs_leaves_the_others_time_to_answer(
-    null: Callable[..., Null],
-) -> None:
+def test_an_endpoint_that_hangs_leaves_the_others_time_to_answer(null: Callable[..., Null]) -> None:
     with dripping() as port:
         target = {"api": "swift", "url": f"http://127.0.0.1:{port}/auth/v1.0", "user": "bench"}
         given = {**target, "key": "a-secret-key", "others": (null().url,)}

@@ -14,14 +14,7 @@ from pydantic import SecretStr
 
 from http_stub import Request, Response, Server
 from tests.drivers.conftest import always
-from tests.drivers.locust.local_driver import (
-    Api,
-    Kept,
-    Null,
-    by_operation,
-    setup_for,
-    workload,
-)
+from tests.drivers.locust.local_driver import Api, Kept, Null, by_operation, setup_for, workload
 from tests.gateways.capabilities.memory_store import MemoryStore, memory_store
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import DriverError

@@ -134,9 +134,7 @@ def test_any_answer_of_an_osd_is_a_figure_or_a_target_error(dice: Dice) -> None:
 
 
 @cases
-def test_any_line_of_run_parallel_is_handled_or_a_driver_error(
-    dice: Dice,
-) -> None:
+def test_any_line_of_run_parallel_is_handled_or_a_driver_error(dice: Dice) -> None:
     ran = [CommandOutput(("rbd", "bench"))]
     line = wrong_json(dice, dice.choice(EVENTS))
     tried(lambda: _handle(ran, line), DriverError, saying="run_parallel.py")

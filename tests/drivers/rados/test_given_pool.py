@@ -217,11 +217,7 @@ def test_a_pool_of_gateways_by_its_application_alone_is_not_known_to_be_theirs(
             [detail(), detail(STORE, pg_num=256)],
             f"it has 32 placement groups, and {STORE} 256: it may use fewer OSDs, and reach less",
         ),
-        (
-            "pools",
-            [detail(application_metadata={"rbd": {}}), detail(STORE)],
-            "it is in use by rbd",
-        ),
+        ("pools", [detail(application_metadata={"rbd": {}}), detail(STORE)], "it is in use by rbd"),
         (
             "states",
             {},

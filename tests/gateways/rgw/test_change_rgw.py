@@ -21,9 +21,7 @@ def stage(tmp_path: Path) -> RunningStage:
     return RunningStage(tmp_path)
 
 
-def test_a_setting_of_radosgw_restarts_only_radosgw(
-    stage: RunningStage,
-) -> None:
+def test_a_setting_of_radosgw_restarts_only_radosgw(stage: RunningStage) -> None:
     keyring, before = stage.gateway.files["/etc/ceph/keyring"], str(stage.gateway.files[CONF])
     done = stage.change("restart", radosgw={"threads": 32})
     assert done == ("radosgw.gateway-1 stopped and started",)
@@ -220,9 +218,7 @@ def test_each_setting_has_its_least_scope(key: str, scope: Scope) -> None:
 HAPROXY_CFG = "/etc/haproxy/haproxy.cfg"
 
 
-def test_only_the_front_is_restarted_and_awaited_when_only_its_file_changed(
-    tmp_path: Path,
-) -> None:
+def test_only_the_front_is_restarted_and_awaited_when_only_its_file_changed(tmp_path: Path) -> None:
     stage = RunningStage(tmp_path, front="haproxy")
     stage.change("restart", front="haproxy", haproxy={"balance": "leastconn"})
     assert stage.starts() == ["stop haproxy", "start haproxy"]

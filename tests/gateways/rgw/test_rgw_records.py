@@ -151,12 +151,7 @@ HAPROXY, APACHE = {"haproxy": "gateway-1"}, {"apache": "gateway-1"}
 @pytest.mark.parametrize(
     ("settings", "place", "section", "written"),
     [
-        (
-            {},
-            {},
-            RADOSGW_SECTION,
-            {"rgw_frontends": "beast endpoint=10.0.0.9:8000 tcp_nodelay=1"},
-        ),
+        ({}, {}, RADOSGW_SECTION, {"rgw_frontends": "beast endpoint=10.0.0.9:8000 tcp_nodelay=1"}),
         (
             {"radosgw": {"tcp_nodelay": False}},
             {},
@@ -538,11 +533,7 @@ def test_a_cluster_of_several_mons_starts_when_all_are_in_the_quorum(tmp_path: P
 
 @pytest.mark.parametrize(
     ("mons", "lone"),
-    [
-        (1, ["the only mon"]),
-        (2, ["one of two mons, of which both are needed"] * 2),
-        (3, [""] * 3),
-    ],
+    [(1, ["the only mon"]), (2, ["one of two mons, of which both are needed"] * 2), (3, [""] * 3)],
 )
 def test_a_mon_may_die_when_a_majority_is_left(mons: int, lone: list[str]) -> None:
     parts = rgw(mon=STORES[:mons]).parts(SITES)

@@ -119,9 +119,7 @@ def test_the_front_stops_first_and_starts_last_except_for_background_daemons(
     }
 
 
-def test_an_unchanged_front_is_awaited_after_its_proxies_restarted(
-    stage: RunningStage,
-) -> None:
+def test_an_unchanged_front_is_awaited_after_its_proxies_restarted(stage: RunningStage) -> None:
     running = stage.start()
     running.change(swift(proxy={"workers": 2}), "restart", print)
     assert stage.done() == [
@@ -187,9 +185,7 @@ def test_a_server_that_is_silent_or_does_not_run_with_its_file_is_an_error(
         running.change(swift(object={"workers": 2}), "restart", print)
 
 
-def test_the_change_after_a_failed_one_restarts_what_that_touched(
-    stage: RunningStage,
-) -> None:
+def test_the_change_after_a_failed_one_restarts_what_that_touched(stage: RunningStage) -> None:
     running = stage.start()
     good, stage.verified = stage.verified, FAILED
     with pytest.MonkeyPatch.context() as patch:
@@ -287,9 +283,7 @@ def test_any_answer_but_5xx_counts(status: int, left: list[int]) -> None:
     assert silent([("127.0.0.1", 9, "")], 0.0) == [0]
 
 
-def test_processes_are_found_by_the_file_in_their_arguments_with_their_age(
-    tmp_path: Path,
-) -> None:
+def test_processes_are_found_by_the_file_in_their_arguments_with_their_age(tmp_path: Path) -> None:
     stat = "7 (a (b) c) " + " ".join(["S", *["0"] * 18, "4200", "0"])
     for number, words in {
         7: ["python3", "server", OBJECT_CONF],

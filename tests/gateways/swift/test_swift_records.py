@@ -233,9 +233,7 @@ def test_the_front_starts_after_proxies_and_storage_servers(stage: Fronted) -> N
     }
 
 
-def test_endpoints_are_the_fronts_and_facts_and_probes_include_its_own(
-    stage: Fronted,
-) -> None:
+def test_endpoints_are_the_fronts_and_facts_and_probes_include_its_own(stage: Fronted) -> None:
     running = stage.start(SwiftSettings(s3api=True))
     assert [one.url for one in running.endpoints] == [
         "http://10.0.0.3/auth/v1.0",

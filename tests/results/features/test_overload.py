@@ -21,12 +21,7 @@ from weighbridge.results.features.baseline import (
     oddities,
 )
 from weighbridge.results.features.open_run import open_run
-from weighbridge.results.features.overload import (
-    KEPT,
-    GoodputCurve,
-    goodput_chart,
-    overloads,
-)
+from weighbridge.results.features.overload import KEPT, GoodputCurve, goodput_chart, overloads
 from weighbridge.results.features.step_details import endpoint_grid
 from weighbridge.results.features.variants import CompleteListing, complete_listings
 from weighbridge.results.figures.doubt import Doubt

@@ -28,13 +28,7 @@ from weighbridge.results.figures.doubt import Doubt, PairDoubt
 from weighbridge.results.figures.metrics import METRICS
 from weighbridge.results.figures.summary import visit
 from weighbridge.results.figures.use import StepUse
-from weighbridge.results.run import (
-    LatencyBound,
-    PlannedLayout,
-    ResolvedPlan,
-    StepKey,
-    StepResult,
-)
+from weighbridge.results.run import LatencyBound, PlannedLayout, ResolvedPlan, StepKey, StepResult
 from weighbridge.results.run.resolved import PlannedHardware
 from weighbridge.suites import Bounds, Suite
 

@@ -183,20 +183,10 @@ AT = "small-read at 16 workers"
     [
         ({}, 1.5, FAILING, f"{AT}: 2.00% of operations failed, beyond the bound of 0.10%"),
         ({"error_share": 0.05}, 1.5, {**FAILING, "valid": True}, ""),
-        (
-            {"p90": 0.015},
-            1.0,
-            {},
-            f"p90 of read of {AT}: 16 ms (median of its trials), beyond ",
-        ),
+        ({"p90": 0.015}, 1.0, {}, f"p90 of read of {AT}: 16 ms (median of its trials), beyond "),
         ({"p90": 0.015}, 1.2, {}, ""),
         ({"stall": 5.0}, 1.5, {"stall_s": 4.9}, ""),
-        (
-            {"stall": 5.0},
-            1.5,
-            {"stall_s": 20.2},
-            f"longest stall of {AT}: 20.2 s, beyond ",
-        ),
+        ({"stall": 5.0}, 1.5, {"stall_s": 20.2}, f"longest stall of {AT}: 20.2 s, beyond "),
     ],
 )
 def test_a_setting_beyond_a_bound_is_not_allowed_whatever_it_gains(

@@ -6,12 +6,7 @@ import pytest
 
 from made_rows import altered, made_row, made_workload, present
 from weighbridge.common.structure import Redundancy, Structure
-from weighbridge.results.features.layers import (
-    STAIRCASE,
-    ceiling_lines,
-    finding,
-    staircase_lines,
-)
+from weighbridge.results.features.layers import STAIRCASE, ceiling_lines, finding, staircase_lines
 from weighbridge.results.features.staircase import (
     CeilingQuery,
     HardwareKind,

@@ -9,10 +9,7 @@ import pytest
 from chart_sources import texts_of
 from compared_rows import made_effect
 from made_rows import altered, present
-from weighbridge.results.features.tuning.charts import (
-    MAX_SETTINGS,
-    tornados,
-)
+from weighbridge.results.features.tuning.charts import MAX_SETTINGS, tornados
 from weighbridge.results.features.tuning.tuning_result import tuned
 from weighbridge.results.figures.doubt import Doubt
 from weighbridge.results.figures.statistics import Ratio

@@ -13,14 +13,7 @@ from pptx.util import Pt
 from fake_run import StepFaults, fake_run
 from talks import SHORT, deck_of
 from weighbridge.results.run.store import RunStore
-from weighbridge.results.show.deck import (
-    TYPEFACE,
-    Deck,
-    bound,
-    height_pt,
-    powerpoint,
-    spoken,
-)
+from weighbridge.results.show.deck import TYPEFACE, Deck, bound, height_pt, powerpoint, spoken
 from weighbridge.results.show.scales import DARK, LIGHT
 from weighbridge.results.show.slide import (
     BAD,

@@ -31,11 +31,7 @@ from weighbridge.results.show.charts.over_time import (
     latency_over_time,
 )
 from weighbridge.results.show.charts.within_bound import bound_panels, hockey_stick
-from weighbridge.results.show.latencies import (
-    KindLatencies,
-    LayoutLatencies,
-    RepeatLatencies,
-)
+from weighbridge.results.show.latencies import KindLatencies, LayoutLatencies, RepeatLatencies
 
 SHORT = tuple(altered(workload, runtime=6.0, workers=(1, 8)) for workload in WORKLOADS[:2])
 KIND: Kind = ("reads", "read", "swift", "locust")

@@ -257,8 +257,7 @@ def test_each_step_and_operation_has_a_file_and_a_step_without_a_histogram_is_na
 
 
 @pytest.mark.parametrize(
-    ("key", "left", "what"),
-    [("latency", [], ", read: "), ("started_at", ["read.hgrm"], ": 'no ")],
+    ("key", "left", "what"), [("latency", [], ", read: "), ("started_at", ["read.hgrm"], ": 'no ")]
 )
 def test_what_cannot_be_read_is_left_out_and_named(
     tmp_path: Path, key: str, left: list[str], what: str

@@ -243,8 +243,7 @@ def test_layouts_with_the_same_ceiling_have_one_line_and_others_have_their_own()
 def test_gaps_and_what_is_on_top_have_no_line() -> None:
     gap = LayerStep(level="disk", note="not measured")
     bare = replace(
-        stair("a", top="rados"),
-        steps=(gap, LayerStep(level="rados", throughput_ops_s=9)),
+        stair("a", top="rados"), steps=(gap, LayerStep(level="rados", throughput_ops_s=9))
     )
     assert ceiling_lines([bare]) == {"w-read-swift-locust": ()}
 

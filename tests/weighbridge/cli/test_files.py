@@ -13,11 +13,7 @@ from click.shell_completion import BashComplete
 from tests.weighbridge.command_line import weighbridge
 from weighbridge.cli.machine import VARIABLE
 from weighbridge.command import weighbridge as group
-from weighbridge.documents import (
-    DoctorDocument,
-    HardwareDocument,
-    SuitesDocument,
-)
+from weighbridge.documents import DoctorDocument, HardwareDocument, SuitesDocument
 from weighbridge.plan_outline import PlanOutline
 from weighbridge.suites import loader as suite_files
 from weighbridge.topologies.loader import shipped_hardware, shipped_layouts

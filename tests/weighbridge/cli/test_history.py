@@ -171,9 +171,7 @@ def test_a_run_is_judged_once_until_its_folder_changes(
 
     read, real = [], kept_runs.read_compared_run
     monkeypatch.setattr(
-        kept_runs,
-        "read_compared_run",
-        lambda folder: (read.append(folder.name), real(folder))[1],
+        kept_runs, "read_compared_run", lambda folder: (read.append(folder.name), real(folder))[1]
     )
     run_cli(0, "history", "--no-charts")
     assert len(read) == 18

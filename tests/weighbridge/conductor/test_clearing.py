@@ -182,9 +182,7 @@ def test_a_sweep_that_a_signal_ends_gets_a_few_more_seconds() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_becomes_one_exception_that_click_lets_through_with_its_number(
-    number: signal.Signals,
-    monkeypatch: pytest.MonkeyPatch,
-    run_cli: Callable[..., tuple[str, str]],
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch, run_cli: Callable[..., tuple[str, str]]
 ) -> None:
     @click.command()
     def verb() -> None:

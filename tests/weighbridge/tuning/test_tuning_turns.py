@@ -41,12 +41,7 @@ def judged(
             for one in settings(known)
         )
         return SettingTable(
-            baseline=BASELINE,
-            entries=entries,
-            readings=(),
-            drift=(),
-            trials=0,
-            looks=1,
+            baseline=BASELINE, entries=entries, readings=(), drift=(), trials=0, looks=1
         )
 
     return judge
