@@ -7,7 +7,6 @@ import io
 import itertools
 import os
 import signal
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -32,7 +31,7 @@ from weighbridge.conductor.plan import Plan, control_of, make_plan
 from weighbridge.conductor.step_runner import MOST_REPEATS
 from weighbridge.conductor.time_estimate import TimeAllowance
 from weighbridge.drivers.protocol import Step
-from weighbridge.gateways.gateway import RootImage
+from weighbridge.gateways.gateway import STORES, RootImage
 from weighbridge.results import derive
 from weighbridge.results.features.open_run import open_run
 from weighbridge.results.figures.doubt import SPOILT
@@ -65,8 +64,8 @@ def derived(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return asked
 
 
-@pytest.fixture
-def kinds(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def _kinds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loader, "STORES", Registry("none", "gateway", own={"stub": StubGateway}))
 
 
@@ -75,15 +74,13 @@ def doing(run: Run) -> tuple[Doing, io.StringIO]:
     return Doing(run.place, Console(file=text, width=200)), text
 
 
-def begin(run: Run, **named: Any) -> Callable[[], Any]:
-    def begun() -> Any:
-        plan = run.plan().model_copy(update={"budget_s": named.pop("budget_s", None)})
-        out, screen = run.folder / "runs", Console(file=io.StringIO())
-        return running.run(
-            plan, run.planned, Doing(run.place, screen), out=out, text="", attest=False, **named
-        )
-
-    return begun
+def begin(run: Run, *, budget_s: float | None = None, **named: Any) -> str:
+    """Run it; returns what it printed."""
+    plan = run.plan().model_copy(update={"budget_s": budget_s})
+    where, said = doing(run)
+    out = run.folder / "runs"
+    running.run(plan, run.planned, where, out=out, text="", attest=False, **named)
+    return said.getvalue()
 
 
 def only(run: Run) -> Path:
@@ -91,98 +88,69 @@ def only(run: Run) -> Path:
     return folder
 
 
-@pytest.mark.usefixtures("kinds")
-def test_a_run_whose_gateway_did_not_start_prints_how_to_resume_and_resumes(tmp_path: Path) -> None:
-    run = Run(tmp_path)
-    run.gateways["swift-b"].fails_to_start = True
-    with pytest.raises(ServiceFailed):
-        begin(run)()
-    folder = only(run)
-    assert RunStore.open(folder).manifest.state == "failed"
-    where, said = doing(run)
-    ran = resume(folder, where)
-    assert ran.measured
-    assert len(ran.steps) == 6
-    assert all(step.valid for step in ran.steps)
-    store = RunStore.open(folder)
-    assert store.manifest.state == "done"
-    assert store.manifest.error == ""
-    assert [event.text for event in store.events() if event.kind == "ended"][-1] == "done"
-    [resumed] = [event.text for event in store.events() if event.kind == RESUMED]
-    assert resumed.startswith(
-        "3 of 6 steps are complete; the run was failed: gateway-1: stub: did not come up"
-    )
-    assert "3 steps, estimated time" in said.getvalue()
+FULL = StoreError(Path("steps.jsonl"), OSError(errno.ENOSPC, "No space left on device"))
 
 
-@pytest.mark.usefixtures("kinds")
 @pytest.mark.parametrize(
-    ("error", "state"),
+    ("error", "complete", "was"),
     [
-        (Interrupted(signal.SIGTERM), "interrupted"),
-        (
-            StoreError(Path("steps.jsonl"), OSError(errno.ENOSPC, "No space left on device")),
-            "failed",
-        ),
+        (None, 3, "failed: gateway-1: stub: did not come up"),
+        (Interrupted(signal.SIGTERM), 2, "interrupted: SIGTERM"),
+        (FULL, 2, "failed: steps.jsonl: the disk is full"),
     ],
 )
-def test_a_run_that_was_interrupted_or_out_of_space_prints_how_to_resume_and_resumes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, state: str
+def test_a_run_that_ended_before_its_plan_can_be_resumed(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException | None,
+    complete: int,
+    was: str,
 ) -> None:
     run, real = Run(tmp_path), RunStore.append
+    run.gateways["swift-b"].fails_to_start = error is None
 
     def append(store: RunStore, step: StepResult) -> None:
-        if step.order == 2:
+        if error is not None and step.order == complete:
             raise error
         real(store, step)
 
     with monkeypatch.context() as patched:
         patched.setattr(RunStore, "append", append)
-        with pytest.raises(type(error)):
-            begin(run)()
+        with pytest.raises(ServiceFailed if error is None else type(error)):
+            begin(run)
     folder = only(run)
     store = RunStore.open(folder)
-    assert store.manifest.state == state
-    assert len(store.steps()) == 2
+    assert (store.manifest.state, len(store.steps())) == (was.partition(":")[0], complete)
     where, said = doing(run)
-    resume(folder, where)
-    assert [step.key for step in RunStore.open(folder).steps()] == planned_keys(run.plan())
-    assert f"the run was {state}" in next(
-        event.text for event in store.events() if event.kind == RESUMED
-    )
-    assert "4 steps, estimated time" in said.getvalue()
+    ran = resume(folder, where)
+    assert ran.measured
+    assert all(step.valid for step in ran.steps)
+    store = RunStore.open(folder)
+    assert [step.key for step in store.steps()] == planned_keys(run.plan())
+    assert (store.manifest.state, store.manifest.error) == ("done", "")
+    assert [event.text for event in store.events() if event.kind == "ended"][-1] == "done"
+    [resumed] = [event.text for event in store.events() if event.kind == RESUMED]
+    assert resumed.startswith(f"{complete} of 6 steps are complete; the run was {was}")
+    assert f"{6 - complete} steps, estimated time" in said.getvalue()
 
 
-@pytest.mark.usefixtures("kinds")
 def test_lost_steps_are_reported_with_how_to_try_them_again(tmp_path: Path) -> None:
     run = Run(tmp_path)
     run.gateways["rgw-a"].dies_at = 2  # in the first step
-    screen = io.StringIO()
-    plan = run.plan()
-    out = run.folder / "runs"
-    running.run(
-        plan,
-        run.planned,
-        Doing(run.place, Console(file=screen, width=200)),
-        out=out,
-        text="",
-        attest=False,
-    )
-    expected = (
+    said = begin(run)
+    assert (
         "1 step was not measured, in 1 step a part of the gateway failed; to try again: "
         f"weighbridge resume {only(run)}"
-    )
-    assert expected in screen.getvalue()
+    ) in said
     resume(only(run), doing(run)[0])
     assert all(step.valid for step in RunStore.open(only(run)).latest().values())
 
 
-@pytest.mark.usefixtures("kinds")
 def test_a_complete_run_starts_nothing_and_makes_its_report_again(
     tmp_path: Path, derived: list[Path]
 ) -> None:
     run = Run(tmp_path)
-    begin(run)()
+    begin(run)
     folder = only(run)
     lines = (folder / "events.jsonl").read_bytes()
     where, said = doing(run)
@@ -194,7 +162,6 @@ def test_a_complete_run_starts_nothing_and_makes_its_report_again(
     assert (folder / "events.jsonl").read_bytes() == lines
 
 
-@pytest.mark.usefixtures("kinds")
 def test_a_run_that_was_killed_after_its_last_step_is_completed_without_measuring(
     tmp_path: Path,
 ) -> None:
@@ -208,14 +175,13 @@ def test_a_run_that_was_killed_after_its_last_step_is_completed_without_measurin
     assert not [event for event in store.events() if event.kind == "visit"][2:]
 
 
-@pytest.mark.usefixtures("kinds")
 def test_changed_facts_are_refused_by_name_until_accepted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = Run(tmp_path)
     run.gateways["swift-b"].fails_to_start = True
     with pytest.raises(ServiceFailed):
-        begin(run)()
+        begin(run)
     folder, (where, _) = only(run), doing(run)
     real = facts_of_machine(run.hardware)
     other = {**real, "cpu": "another", "sysctl vm.swappiness": "1", "load before": "9 9 9"}
@@ -238,7 +204,6 @@ def test_changed_facts_are_refused_by_name_until_accepted(
     assert "another now" in changed[1]
 
 
-@pytest.mark.usefixtures("kinds")
 def test_a_run_that_another_process_writes_to_is_refused(tmp_path: Path) -> None:
     run = Run(tmp_path)
     store = run.store()
@@ -255,7 +220,6 @@ def test_a_folder_that_is_not_a_run_is_refused_and_left_unchanged(tmp_path: Path
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.usefixtures("kinds")
 def test_a_plan_of_a_newer_version_is_refused_with_which_one_to_use(tmp_path: Path) -> None:
     run = Run(tmp_path)
     store = run.store()
@@ -268,7 +232,6 @@ def test_a_plan_of_a_newer_version_is_refused_with_which_one_to_use(tmp_path: Pa
         resume(store.folder, doing(run)[0])
 
 
-@pytest.mark.usefixtures("kinds")
 def test_a_broken_line_in_the_steps_is_reported_with_its_place_and_nothing_is_started(
     tmp_path: Path,
 ) -> None:
@@ -280,7 +243,6 @@ def test_a_broken_line_in_the_steps_is_reported_with_its_place_and_nothing_is_st
         resume(store.folder, doing(run)[0])
 
 
-@pytest.mark.usefixtures("kinds")
 def test_time_spent_before_counts_unless_a_resumed_run_gets_a_new_budget(tmp_path: Path) -> None:
     run = Run(tmp_path, repeats=2)
 
@@ -288,7 +250,7 @@ def test_time_spent_before_counts_unless_a_resumed_run_gets_a_new_budget(tmp_pat
         raise KeyError("something, once the folder is made")
 
     with pytest.raises(KeyError):
-        begin(run, budget_s=1, begun=go_wrong)()
+        begin(run, budget_s=1, begun=go_wrong)
     folder, (where, said) = only(run), doing(run)
     ran = resume(folder, where)
     assert {step.key.repeat for step in ran.steps} == {
@@ -304,14 +266,13 @@ def test_time_spent_before_counts_unless_a_resumed_run_gets_a_new_budget(tmp_pat
     assert len(ran.steps) == 12
 
 
-@pytest.mark.usefixtures("kinds")
 def test_a_complete_run_gets_further_repeats_with_a_new_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = [False, False, True]
     monkeypatch.setattr(conductor, "is_clear", lambda _: looks.pop(0))
     run = Run(tmp_path, repeats=2)
-    begin(run)()
+    begin(run)
     folder, (where, said) = only(run), doing(run)
     assert not resume(folder, where).measured
     assert "--budget TIME adds further repeats" in said.getvalue()
@@ -342,7 +303,10 @@ def takes(one: loader.Planned, suite: Suite) -> bool:
     return all(asked.isdisjoint(one.gateway.operations_lacked(api)) for api in served)
 
 
-def test_plans_of_shipped_layouts_and_suites_survive_a_round_trip() -> None:
+def test_plans_of_shipped_layouts_and_suites_survive_a_round_trip(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(loader, "STORES", STORES)
     hardware = hardware_named("lab-cpu")
     names = (
         "rgw-beast",
@@ -615,13 +579,12 @@ def test_a_failure_while_it_is_measured_again_takes_nothing_that_was_measured(
     assert [event.layout for event in store.events() if event.kind == "failed"] == ["rgw-a"]
 
 
-@pytest.mark.usefixtures("kinds")
 def test_repair_measures_what_is_still_disturbed_on_new_deployments_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, neighbour: dict[str, list[float]]
 ) -> None:
     neighbour |= LOAD
     run = Run(tmp_path)
-    begin(run)()
+    begin(run)
     folder, (where, said) = only(run), doing(run)
     store = RunStore.open(folder)
     assert again(store) == []
