@@ -24,9 +24,8 @@ from weighbridge.results.judge.run_data import RunData
 from weighbridge.results.numbers import UNKNOWN, show_ratio
 from weighbridge.results.run import ResolvedPlan, RunEvent, Sheet
 from weighbridge.results.run.step import driver_label
-from weighbridge.results.show.answer import Answer, signs
 from weighbridge.results.show.charts.resources import limits_section
-from weighbridge.results.show.gallery import Gallery
+from weighbridge.results.show.feature import Answer, Gallery, signs
 from weighbridge.results.show.page import render
 from weighbridge.results.show.section import Grid, Section, sortable
 from weighbridge.results.show.table import Filled

@@ -41,10 +41,9 @@ from weighbridge.results.numbers import (
 )
 from weighbridge.results.run import PlannedHost
 from weighbridge.results.run.step import driver_label
-from weighbridge.results.show.answer import Answer, signs
 from weighbridge.results.show.charts.resources import resource_finding
 from weighbridge.results.show.deck import Deck
-from weighbridge.results.show.feature import FEATURES
+from weighbridge.results.show.feature import FEATURES, Answer, signs
 from weighbridge.results.show.slide import (
     BAD,
     BETTER,

@@ -18,7 +18,7 @@ from deployed_layouts import left_over
 from suite_command import trial, weighbridge
 from weighbridge.results.features.open_run import open_run
 from weighbridge.results.judge.run_data import RunData
-from weighbridge.results.show.answer import Answer
+from weighbridge.results.show.feature import Answer
 
 pytestmark = [pytest.mark.system, pytest.mark.alone]
 
