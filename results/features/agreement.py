@@ -20,7 +20,7 @@ from weighbridge.results.judge.comparing import comparable, reason
 from weighbridge.results.judge.comparison import kind_of, subjects
 from weighbridge.results.judge.leads import NEAR, Lead, leads
 from weighbridge.results.judge.run_data import RunData
-from weighbridge.results.numbers import UNKNOWN, counted, show_figure, show_ms
+from weighbridge.results.numbers import UNKNOWN, counted, grouped, show_figure, show_ms
 from weighbridge.results.run.reading import write_atomically
 from weighbridge.results.run.step import driver_label, traits_of
 from weighbridge.results.show.feature import Feature
@@ -150,12 +150,9 @@ def sentences(steps: Sequence[Agreement], answers: Sequence[Lead]) -> tuple[str,
 
 def _ranking(answers: Sequence[Lead]) -> tuple[str, ...]:
     """Whether both drivers have the same leaders, in the workloads that both could compare."""
-    kinds: dict[tuple[object, ...], list[Lead]] = {}
-    for lead in answers:
-        kinds.setdefault(lead.kind[:3], []).append(lead)
     both = [
         of_drivers
-        for of_drivers in kinds.values()
+        for of_drivers in grouped(answers, lambda lead: lead.kind[:3]).values()
         if len(of_drivers) > 1 and all(lead.standing != "not comparable" for lead in of_drivers)
     ]
     if not both:

@@ -11,7 +11,7 @@ from pydantic import Field
 from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.record import Record
 from weighbridge.results.judge.host_equality import BOUNDS, FREE_BOUND, show
-from weighbridge.results.numbers import UNKNOWN, all_of, show_share, upper
+from weighbridge.results.numbers import UNKNOWN, all_of, grouped, show_share, upper
 from weighbridge.results.run import Kind, Unit
 from weighbridge.results.show.chart import Chart, Panel, layer
 from weighbridge.results.show.scales import names_encoding
@@ -111,11 +111,8 @@ def oddities(figures: Sequence[HostFigure]) -> tuple[str, ...]:
 
 def _unlike(figures: Sequence[HostFigure]) -> Iterator[str]:
     """Those of three or more equals that differ; of two, nobody knows which is wrong."""
-    groups: dict[tuple[str, str, str], list[HostFigure]] = {}
-    for figure in figures:
-        if figure.group in ("cpu", "disk"):
-            groups.setdefault((figure.group, figure.job, figure.like), []).append(figure)
-    for equals in groups.values():
+    alone = [figure for figure in figures if figure.group in ("cpu", "disk")]
+    for equals in grouped(alone, lambda one: (one.group, one.job, one.like)).values():
         if len(equals) == 2:
             low, high = sorted(equals, key=lambda figure: figure.value)
             if 1 - low.value / high.value > low.bound:

@@ -46,9 +46,9 @@ from weighbridge.results.features.run_series import (
 from weighbridge.results.figures.doubt import Doubt, doubt_brief
 from weighbridge.results.figures.metrics import METRICS, PRIMARY, MetricKey
 from weighbridge.results.figures.reading import MetricFigure
-from weighbridge.results.judge.comparison import Kind
 from weighbridge.results.numbers import (
     counted,
+    grouped,
     listed,
     show_figure,
     show_p,
@@ -139,11 +139,8 @@ class RunOutlier(SeriesCell, Outlying):
 
 def _in_cells(moved: Sequence[RunChange | RunOutlier]) -> str:
     """Such as `throughput +10 % in 4 cells (+8 % to +12 %), better`."""
-    by_metric: dict[MetricKey, list[RunChange | RunOutlier]] = {}
-    for one in moved:
-        by_metric.setdefault(one.metric, []).append(one)
     texts = []
-    for metric, cells in by_metric.items():
+    for metric, cells in grouped(moved, lambda one: one.metric).items():
         ratios = sorted(cell.ratio for cell in cells)
         low, middle, high = (show_percent(ratios[at]) for at in (0, len(ratios) // 2, -1))
         ends = f" ({low} to {high})" if low != high else ""
@@ -219,9 +216,7 @@ class History(Record):
     @property
     def outlier_words(self) -> tuple[str, ...]:
         """A sentence for each run and layout that has outliers."""
-        places: dict[tuple[datetime, str, str], list[RunOutlier]] = {}
-        for one in self.outliers:
-            places.setdefault((one.begun, one.run, one.label), []).append(one)
+        places = grouped(self.outliers, lambda one: (one.begun, one.run, one.label))
         return tuple(
             f"{label} in {run} ({begun:%Y-%m-%d}): "
             f"{', '.join(dict.fromkeys(one.brief for one in outliers))}: {_in_cells(outliers)}"
@@ -354,9 +349,7 @@ def _doubts(
 def _by_layout(
     found: Sequence[RunChange], of_run: Mapping[str, ComparedRun], despite: Sequence[str]
 ) -> Iterable[LayoutChange]:
-    places: dict[tuple[datetime, str, str, str], list[RunChange]] = {}
-    for one in found:
-        places.setdefault((one.begun, one.run, one.label, one.layout), []).append(one)
+    places = grouped(found, lambda one: (one.begun, one.run, one.label, one.layout))
     for (moment, run, label, layout), mine in sorted(places.items()):
         before, after = of_run[mine[0].previous], of_run[run]
         pair = [(layout, layout)]
@@ -564,9 +557,6 @@ _CAPTION: Final = (
     "and after. Outlier: far outside its neighbours, and no change."
 )
 
-Cell = tuple[str, Kind, int]
-"""Suite, what is requested, and worker count."""
-
 
 def history_charts(history: History) -> tuple[Chart, ...]:
     """A chart for throughput and one for p90; none without any figure of it."""
@@ -576,10 +566,12 @@ def history_charts(history: History) -> tuple[Chart, ...]:
 
 
 def _chart(history: History, metric: MetricKey, frame: _Frame) -> Chart | None:
-    cells: dict[Cell, list[RunSeries]] = {}
-    for one in history.series:
-        if one.metric == metric and any(point.figure.value for point in one.points):
-            cells.setdefault((one.suite, one.kind, one.workers), []).append(one)
+    known = [
+        one
+        for one in history.series
+        if one.metric == metric and any(point.figure.value for point in one.points)
+    ]
+    cells = grouped(known, lambda one: (one.suite, one.kind, one.workers))
     if not cells:
         return None
     changes = [

@@ -21,18 +21,11 @@ from weighbridge.common.record import Record
 from weighbridge.results.features.conclusions import ConclusionResult, conclusions, judged_pairs
 from weighbridge.results.figures.doubt import PairDoubt, doubt_words
 from weighbridge.results.figures.metrics import METRICS, MetricKey
-from weighbridge.results.figures.statistics import (
-    REPEATS_FOR_A_CLAIM,
-)
+from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.comparison import Effect
 from weighbridge.results.judge.run_data import RunData, of_run
-from weighbridge.results.numbers import (
-    UNKNOWN,
-    counted,
-    show_figure,
-    upper,
-)
+from weighbridge.results.numbers import UNKNOWN, counted, grouped, show_figure, upper
 from weighbridge.results.run import ResolvedPlan, read_bounded
 from weighbridge.results.run.reading import write_atomically
 from weighbridge.results.show.chart import Chart, Panel
@@ -231,9 +224,7 @@ def _table(
         for row in rows
         if all(levels(row, [name])[0].key in wanted for name, wanted in shape.where.items())
     ]
-    cells: dict[tuple[tuple[_Level, ...], tuple[_Level, ...]], list[Row]] = {}
-    for row in chosen:
-        cells.setdefault((levels(row, shape.down), levels(row, shape.across)), []).append(row)
+    cells = grouped(chosen, lambda row: (levels(row, shape.down), levels(row, shape.across)))
     down, across = (
         sorted(dict.fromkeys(each), key=lambda line: [level.place for level in line])
         for each in (

@@ -21,7 +21,7 @@ from weighbridge.results.figures.statistics import geometric_mean
 from weighbridge.results.figures.summary import Point, Row
 from weighbridge.results.figures.validity import least_samples
 from weighbridge.results.judge.comparison import Kind
-from weighbridge.results.numbers import counted, upper
+from weighbridge.results.numbers import counted, grouped, upper
 from weighbridge.results.run.histogram import Histogram
 from weighbridge.results.run.step import Second, StepResult, Tally
 
@@ -143,11 +143,10 @@ def read_latencies(
     cells: Mapping[Kind, Sequence[Row]], names: Mapping[Kind, str], steps: Iterable[StepResult]
 ) -> tuple[KindLatencies, ...]:
     """The latencies of each workload: `cells` are its rows at one worker count."""
-    repeats: dict[tuple[object, ...], list[StepResult]] = {}
-    for step in sorted(steps, key=lambda step: step.key.repeat):
-        # A search's own steps have the same place as those of its workload.
-        if step.key.rate_per_s is None:
-            repeats.setdefault(_PLACE(step.key), []).append(step)
+    # A search's own steps have the same place as those of its workload.
+    own = [step for step in steps if step.key.rate_per_s is None]
+    own.sort(key=lambda step: step.key.repeat)
+    repeats = grouped(own, lambda step: _PLACE(step.key))
     kinds = []
     for kind, rows in cells.items():
         layouts = [

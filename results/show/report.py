@@ -21,7 +21,7 @@ from weighbridge.results.judge.host_equality import host_shares, sameness, unequ
 from weighbridge.results.judge.leads import overall
 from weighbridge.results.judge.reasons import Reason, Remedy, marks
 from weighbridge.results.judge.run_data import RunData
-from weighbridge.results.numbers import UNKNOWN, show_ratio
+from weighbridge.results.numbers import UNKNOWN, grouped, show_ratio
 from weighbridge.results.run import ResolvedPlan, RunEvent, Sheet
 from weighbridge.results.run.step import driver_label
 from weighbridge.results.show.charts.resources import limits_section
@@ -261,12 +261,9 @@ def _share_facts(plan: ResolvedPlan) -> dict[str, tuple[Fact, ...]]:
 
 def _caches(layouts: Sequence[str], events: Sequence[RunEvent]) -> tuple[Fact, ...]:
     """Which caches were dropped how often on each layout; texts that differ in numbers are one."""
-    found: dict[str, list[RunEvent]] = {}
-    for event in events:
-        if event.kind == "caches" and event.layout in layouts:
-            found.setdefault(_NUMBER.sub("\0", event.text), []).append(event)
+    dropped = [one for one in events if one.kind == "caches" and one.layout in layouts]
     facts = []
-    for pattern, same in found.items():
+    for pattern, same in grouped(dropped, lambda one: _NUMBER.sub("\0", one.text)).items():
         name = pattern
         for each in zip(*(map(int, _NUMBER.findall(one.text)) for one in same), strict=True):
             low, high = min(each), max(each)

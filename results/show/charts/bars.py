@@ -17,7 +17,7 @@ from weighbridge.results.judge.comparing import reason
 from weighbridge.results.judge.comparison import Effect
 from weighbridge.results.judge.leads import faster
 from weighbridge.results.judge.words import group_name, headline
-from weighbridge.results.numbers import counted, show_figure, show_ratio, upper
+from weighbridge.results.numbers import counted, grouped, show_figure, show_ratio, upper
 from weighbridge.results.show.chart import (
     COLOUR,
     COMPARABLE,
@@ -163,9 +163,7 @@ def ratio_chart(source: ChartSource) -> tuple[Chart, ...]:
     every = (comparison.baseline, *comparison.subjects)
     baseline = group_name([comparison.baseline], every, source.stores)
     subject = "the other" if several else group_name(comparison.subjects, every, source.stores)
-    groups: dict[str, list[Effect]] = {}
-    for effect in effects:
-        groups.setdefault(upper(effect.about) if several else "", []).append(effect)
+    groups = grouped(effects, lambda effect: upper(effect.about) if several else "")
     ends = [end for effect in effects for end in _ends(effect) if end]
     reach = min(max([MIN_REACH, *(1.1 * max(end, 1 / end) for end in ends)]), MAX_REACH)
     title = f"← {baseline} is faster · {subject} is faster → (ratio, log scale)"
