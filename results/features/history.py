@@ -19,6 +19,7 @@ from weighbridge.common.record import Record
 from weighbridge.results.features.compare_runs import RunsVerdict
 from weighbridge.results.features.run_guard import (
     ALL,
+    GUARD_FACTS,
     ComparedRun,
     Difference,
     guard,
@@ -350,21 +351,17 @@ def _by_layout(
     found: Sequence[RunChange], of_run: Mapping[str, ComparedRun], despite: Sequence[str]
 ) -> Iterable[LayoutChange]:
     places = grouped(found, lambda one: (one.begun, one.run, one.label, one.layout))
+    allowed = GUARD_FACTS if ALL in despite else despite
     for (moment, run, label, layout), mine in sorted(places.items()):
         before, after = of_run[mine[0].previous], of_run[run]
         pair = [(layout, layout)]
         differs = [
-            *(one for one in guard(before, after, pair, [ALL]).unlike if _may(one, despite)),
+            *(one for one in guard(before, after, pair, [ALL]).unlike if one.fact in allowed),
             *(one for one in settings_apart(before, after, pair) if one.fact not in _PASSING),
         ]
         yield LayoutChange(
             label=label, run=run, begun=moment, changes=tuple(mine), differs=tuple(differs)
         )
-
-
-def _may(one: Difference, despite: Sequence[str]) -> bool:
-    """Whether runs were compared although they differ in this."""
-    return bool({one.fact, ALL} & set(despite))
 
 
 def latest_verdict(history: History) -> RunsVerdict:
@@ -727,10 +724,8 @@ def _change_layers(changes: Sequence[RunChange], frame: _Frame) -> list[Spec]:
                 "text": _mark(one),
             }
         )
-    rule = layer("rule", "moment", x="at", color=BAD)
-    rule["encoding"] |= FULL_HEIGHT
     layers = [
-        rule,
+        layer("rule", "moment", x="at", color=BAD, **FULL_HEIGHT),
         layer("rule", "level", x="from", x2="at", y="before", color=MUTED),
         layer("rule", "level", x="at", x2="to", y="after", color=MUTED),
         layer("text", "figure", x="at", y="after", text="text", color=INK),

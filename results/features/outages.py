@@ -570,12 +570,11 @@ def _spec(outage: OutageRow, x: AxisScale, y: AxisScale, column: str) -> Spec:
     fault = outage.row.fault
     moments = [(outage.fault_s, "" if fault is None else upper(fault.way))]
     moments += [(outage.back_s, "Back")] if outage.back_s is not None else []
-    rules = layer("rule", "moment", x="at", color=BAD)
-    words = layer("text", "note", x="at", text="name", color=MUTED)
+    top = {"datum": y.value(0.93)}
+    rules = layer("rule", "moment", x="at", color=BAD, **FULL_HEIGHT)
+    words = layer("text", "note", x="at", text="name", color=MUTED, y=top)
     for mark in (rules, words):
         mark["data"] = {"values": [{"at": at, "name": name} for at, name in moments]}
-    rules["encoding"] |= FULL_HEIGHT
-    words["encoding"]["y"] = {"datum": y.value(0.93)}
     return {
         "encoding": {"x": {**x.encoding(), "field": "_at"}, "y": y.encoding(), "color": COLOUR},
         "layer": [rules, words, curve, *([failed] if column == "ops_s" else [])],

@@ -314,9 +314,7 @@ def _panel(kind: OverloadKind) -> Panel:
     served = layer("line", "uncounted", x="at", y="at", color=MUTED)
     served["data"] = {"values": [{"at": 0.0}, {"at": min(x.high, y.high)}]}
     interval = layer("rule", "interval", f"isValid(datum.{high})", y=low, y2=high)
-    interval["mark"]["clip"] = True
-    line = layer("line", "path", "isValid(datum._stretch)", y=column)
-    line["encoding"]["detail"] = {"field": "_stretch", "type": "nominal"}
+    line = layer("line", "path", "isValid(datum._stretch)", y=column, detail="_stretch")
     refused = layer("text", "note", "isValid(datum._text)", y=column, text="_text")
     shares = [
         f"{show_share(curve.judged[-1].goodput / curve.best.goodput)} {curve.layout}"

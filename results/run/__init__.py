@@ -18,14 +18,7 @@ from weighbridge.results.run.resolved import (
     Sheet,
     State,
 )
-from weighbridge.results.run.step import (
-    Bins,
-    Measurement,
-    Second,
-    StepKey,
-    StepResult,
-    Tally,
-)
+from weighbridge.results.run.step import Bins, Measurement, Second, StepKey, StepResult, Tally
 from weighbridge.results.run.store import RunStore, gaps
 from weighbridge.results.run.telemetry import (
     Attested,

@@ -335,7 +335,11 @@ def lock_run_folder(folder: Path) -> Iterator[tuple[Holder, ...]]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise _busy(folder, _holders(path)) from None
+            holders, who = _holders(path), "another process"
+            if holders:
+                who = f"process {holders[-1].pid}, since {holders[-1].since},"
+            advice = "Wait for it to end, or stop it; `weighbridge report` works in the meantime."
+            raise UsageError(f"{folder}: {who} is writing to this run", advice=advice) from None
         _check_files(folder)
         before = _holders(path)
         now = Holder(pid=os.getpid(), since=datetime.now(UTC).isoformat(timespec="seconds"))
@@ -389,12 +393,6 @@ def _check_files(folder: Path) -> None:
             f"{folder / odd.name}: is {odd.otherwise}; a run is written to plain files",
             advice=advice,
         )
-
-
-def _busy(folder: Path, holders: tuple[Holder, ...]) -> UsageError:
-    who = f"process {holders[-1].pid}, since {holders[-1].since}," if holders else "another process"
-    advice = "Wait for it to end, or stop it; `weighbridge report` works in the meantime."
-    return UsageError(f"{folder}: {who} is writing to this run", advice=advice)
 
 
 def _holders(path: Path) -> tuple[Holder, ...]:

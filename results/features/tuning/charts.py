@@ -24,14 +24,7 @@ from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM
 from weighbridge.results.judge.comparison import Effect
 from weighbridge.results.numbers import counted, percent, upper
 from weighbridge.results.run.trial import Trial
-from weighbridge.results.show.chart import (
-    FULL_HEIGHT,
-    INK,
-    MUTED,
-    Chart,
-    Panel,
-    layer,
-)
+from weighbridge.results.show.chart import FULL_HEIGHT, INK, MUTED, Chart, Panel, layer
 from weighbridge.results.show.chart_source import ChartSource
 from weighbridge.results.show.charts.change_map import TONE, change_cells
 from weighbridge.results.show.scales import CLAIMED, AxisScale, names_encoding, nice_top
@@ -159,8 +152,7 @@ def _change_panel(changes: Sequence[SettingChange], key: str, title: str) -> Pan
         layer("rule", style, "datum._low < datum._high", x="_low", x2="_high")
         for style in ("whisker-edge", "whisker")
     ]
-    zero = layer("rule", "zero", x={"datum": 0})
-    zero["encoding"] |= FULL_HEIGHT
+    zero = layer("rule", "zero", x={"datum": 0}, **FULL_HEIGHT)
     scale = AxisScale(low=low, high=high, ticks=tuple(ticks))
     named = {**names_encoding([brief.get(name, name) for name in names]), "field": "_name"}
     return Panel(
@@ -256,8 +248,7 @@ def _trials_panel(
     x = AxisScale(low=0.5, high=max(last + 0.5, 2.0), ticks=tuple(ticks), title="trial")
     unit = METRICS[result.run.objectives[number].of].unit
     y = AxisScale.around([one.value for one in readings if one.value is not None], unit)
-    restarts = layer("rule", "level", x={"field": "at"})
-    restarts["encoding"] |= FULL_HEIGHT
+    restarts = layer("rule", "level", x="at", **FULL_HEIGHT)
     restarts["data"] = {
         "values": [
             {"at": one.number + 0.5}
@@ -274,8 +265,7 @@ def _trials_panel(
         points["mark"]["shape"] = "diamond"
         settings.append(points)
     where = "datum._baseline && isValid(datum.value)"
-    line = layer("line", "path", where, y="value", color=INK)
-    line["encoding"]["detail"] = {"field": "deployment", "type": "nominal"}
+    line = layer("line", "path", where, y="value", color=INK, detail="deployment")
     baselines = layer("point", "sure", where, y="value", color=INK)
     # The chart's finding is of the first objective; a panel's title has its own.
     words = result.table.drift[number].words.partition(": ")[2].partition(";")[0] if number else ""
