@@ -24,6 +24,15 @@ def show_figure(value: float | None, digits: int = 3) -> str:
     return f"{value:,.{max(0, decimals)}f}"
 
 
+def show_value(value: object) -> str:
+    """A cell of any kind as people read it."""
+    if value is None:
+        return UNKNOWN
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return show_figure(value) if isinstance(value, float) else str(value)
+
+
 def show_ms(value: float | None) -> str:
     """Milliseconds, without the unit."""
     return show_figure(value)

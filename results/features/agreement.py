@@ -177,6 +177,7 @@ def causes(steps: Sequence[Agreement], facts: Mapping[str, Mapping[str, str]]) -
     return tuple(texts)
 
 
+_LATENCIES: Final[tuple[MetricKey, ...]] = ("p90", "max")
 _CSV_COLUMNS: Final = """
 layout api workload operation workers {first}_ops_s {other}_ops_s
 {other}_over_{first} {other}_over_{first}_low {other}_over_{first}_high
@@ -198,8 +199,7 @@ def _csv_cells(step: Agreement) -> tuple[object, ...]:
     cells: list[object] = [first.layout, first.api, first.workload, first.operation, first.workers]
     cells += [first.value("throughput"), other.value("throughput")]
     cells += [None] * 3 if factor is None else [factor.value, factor.low, factor.high]
-    latencies: tuple[MetricKey, ...] = ("p90", "max")
-    for metric in latencies:
+    for metric in _LATENCIES:
         value, within = other.value(metric), other.within(metric)
         ends = (value, value) if within is None else (within.low_ms, within.high_ms)
         cells += [first.value(metric), *ends, step.bins_off(metric)]
@@ -241,10 +241,9 @@ def agreement_sections(data: RunData) -> Iterator[Section]:
 
 def _cells(step: Agreement) -> tuple[str, ...]:
     first, other = step.first, step.other
-    latencies: tuple[MetricKey, ...] = ("p90", "max")
     both = [
         f"{show_ms(first.value(key))} · {show_latency(other.value(key), other.within(key))}"
-        for key in latencies
+        for key in _LATENCIES
     ]
     first_ms, other_ms = first.value("mean"), other.value("mean")
     apart = UNKNOWN

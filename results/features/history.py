@@ -159,9 +159,7 @@ class LayoutChange(Record):
     begun: datetime
     changes: tuple[RunChange, ...]
     differs: tuple[Difference, ...]
-    """What else differs between that run and the last one before: guard facts that were allowed to,
-    versions and settings; `a` is before.
-    """
+    """What else differs since the last run before: guard facts, settings; `a` is before."""
 
     @property
     def is_sure(self) -> bool:

@@ -191,9 +191,7 @@ class GoodputCurve:
 
 
 def _fall(best: OfferedPoint, last: OfferedPoint) -> Ratio | None:
-    """Goodput at the highest judged rate divided by the best, repeat by repeat; None if a repeat
-    served nothing.
-    """
+    """Goodput at the highest judged rate over the best; None if a repeat served nothing."""
     now = {point.repeat: point.value("goodput") for point in last.row.used}
     then = {point.repeat: point.value("goodput") for point in best.row.used}
     ratios = [(now[repeat] or 0.0) / (then[repeat] or 1.0) for repeat in now if then.get(repeat)]
@@ -236,9 +234,7 @@ class OverloadKind:
 
 @of_run
 def overloads(data: RunData) -> tuple[OverloadKind, ...]:
-    """Goodput over the offered rate, without A/A controls; none without workloads with `overload`,
-    which may be offered more than can be served.
-    """
+    """Goodput by offered rate, without A/A controls; none without workloads with `overload`."""
     plan = data.plan
     workloads = {one.name: one for one in plan.suite.workloads if one.overload is not None}
     kinds: dict[tuple[object, ...], list[tuple[Workload, Row]]] = {}

@@ -25,7 +25,7 @@ from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.comparison import Effect
 from weighbridge.results.judge.run_data import RunData, of_run
-from weighbridge.results.numbers import UNKNOWN, counted, grouped, show_figure, upper
+from weighbridge.results.numbers import counted, grouped, show_value, upper
 from weighbridge.results.run import ResolvedPlan, read_bounded
 from weighbridge.results.run.reading import write_atomically
 from weighbridge.results.show.chart import Chart, Panel
@@ -85,7 +85,7 @@ class StudyTable:
 
     @property
     def shown(self) -> tuple[tuple[str, ...], ...]:
-        return tuple(tuple(map(_shown, line)) for line in self.lines)
+        return tuple(tuple(map(show_value, line)) for line in self.lines)
 
     @property
     def grid(self) -> Grid:
@@ -96,12 +96,6 @@ class StudyTable:
         ]
         caption = f"{self.title}. {self.note}" if self.note else self.title
         return Grid(caption, self.head, self.shown, numbers, labels=self.labels)
-
-
-def _shown(value: Value) -> str:
-    if value is None:
-        return UNKNOWN
-    return show_figure(value) if isinstance(value, float) else str(value)
 
 
 @dataclass(frozen=True)
@@ -653,7 +647,9 @@ def _topic(data: RunData) -> Topic | None:
 
 
 def _concluded(study: StudyOutcome) -> str:
-    """`2 of 9 conclusions contradicted, none supported, 7 open`."""
+    """`2 of 9 conclusions contradicted, none supported, 7 open`; empty without any."""
+    if not study.conclusions:
+        return ""
     counts = Counter(one.verdict for one in study.conclusions)
     return (
         f"{counts['contradicts'] or 'None'} of {counted(len(study.conclusions), 'conclusion')} "
@@ -661,13 +657,8 @@ def _concluded(study: StudyOutcome) -> str:
     )
 
 
-def _answer(data: RunData) -> str:
-    study = replayed(data)
-    return _concluded(study) if study is not None and study.conclusions else ""
-
-
 FEATURE: Final = Feature(
-    answer=_answer,
+    answer=lambda data: _concluded(study) if (study := replayed(data)) else "",
     charts={"recap": ChartKind(_charts)},
     sections=_sections,
     topic=_topic,

@@ -219,9 +219,7 @@ class CompleteListing:
 
     @property
     def beside(self) -> Ratio | None:
-        """The median time for a name divided by that before the deletes; None if either is unknown
-        or not ranked.
-        """
+        """The median time for a name over that before deletes; None if unknown or not ranked."""
         if self.before is None or not (self.row.ranked and self.before.row.ranked):
             return None
         own, earlier = self.ms_by_name, self.before.ms_by_name

@@ -151,9 +151,7 @@ OUTSTANDING: Final = ("unfinished",)
 window are counted in it: to count both would make more than were due.
 """
 WHOLE_SECOND: Final = 1.0
-"""Times of an outage are read from complete seconds: the first after the fault begins up to this
-much later.
-"""
+"""Times of an outage are of complete seconds: the first may begin so much after the fault."""
 _SUFFIXES: Final = {"op/s": "ops_s", "MB/s": "mb_s", "%": "percent", "s/1000 op": "s_per_1000_ops"}
 """Units in column names, if not as they are."""
 _INTERVAL: Final = "Geometric mean over the repeats, ± half of its 95 % interval."

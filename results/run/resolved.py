@@ -268,16 +268,11 @@ class ResolvedPlan(_Part):
     def _coherent(self) -> ResolvedPlan:
         known = {workload.name for workload in self.suite.workloads}
         for layout, passes in self.passes.items():
-            unknown = [
-                workload.name
-                for one in passes
-                for workload in one.workloads
-                if workload.name not in known
-            ]
-            if unknown:
-                raise ValueError(
-                    f"{layout} replays {unknown[0]!r}, which is not a workload of the suite"
-                )
+            names = (workload.name for one in passes for workload in one.workloads)
+            for name in names:
+                if name not in known:
+                    why = f"{layout} replays {name!r}, which is not a workload of the suite"
+                    raise ValueError(why)
         if not self.by_size:
             return self
         layouts = [

@@ -85,9 +85,7 @@ class RunStore:
         weighbridge_version: str = "",
         sheets: Sequence[Sheet] = (),
     ) -> RunStore:
-        """Create a folder below `runs`, with `plan` as `results.run.resolved` reads it. Raises
-        StoreError or UsageError.
-        """
+        """Create a folder below `runs`, with its plan. Raises StoreError or UsageError."""
         now = datetime.now(UTC)
         run_id = f"{now:%Y%m%dT%H%M%SZ}-{suite}-{secrets.token_hex(4)}"
         folder = runs / run_id
@@ -169,9 +167,7 @@ class RunStore:
     # ---- measurements
 
     def append(self, step: StepResult) -> None:
-        """Write a step's line, which is then on disk. Raises StoreError: what was there before
-        still counts.
-        """
+        """Write a step's line to disk. Raises StoreError: what was there before still counts."""
         append_line(self.folder / "steps.jsonl", step.model_dump_json())
 
     def keep(self, folder: str, name: str, data: bytes) -> None:

@@ -89,9 +89,7 @@ class ChartSource:
         return grouped(self.rows if rows is None else rows, kind_of)
 
     def at_one_count(self) -> dict[Kind, list[Row]]:
-        """The rows of each workload at the largest of the worker counts at which most layouts are
-        ranked.
-        """
+        """The rows of each workload at the largest worker count at which most are ranked."""
         chosen = {}
         for kind, rows in self.cells().items():
             counts = {row.workers: 0 for row in rows}

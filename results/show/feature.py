@@ -1,6 +1,4 @@
-"""What a feature gives to every output, and what outputs get of all of them: answer, sections and
-charts of a run.
-"""
+"""What a feature gives to every output, and what outputs get of all: answer, sections, charts."""
 
 from __future__ import annotations
 
@@ -55,22 +53,12 @@ class Feature:
         return self.answer is not _no_answer
 
 
+_PLACES: Final = (
+    *("tuning.feature", "durability", "study", "find", "outages", "overload", "comparison"),
+    *("layers", "agreement", "keeping", "variants", "step_details"),
+)
 _OWN: Final = {
-    name: f"weighbridge.results.features.{place}:FEATURE"
-    for name, place in {
-        "tuning": "tuning.feature",
-        "durability": "durability",
-        "study": "study",
-        "find": "find",
-        "outages": "outages",
-        "overload": "overload",
-        "comparison": "comparison",
-        "layers": "layers",
-        "agreement": "agreement",
-        "keeping": "keeping",
-        "variants": "variants",
-        "step-details": "step_details",
-    }.items()
+    place.partition(".")[0]: f"weighbridge.results.features.{place}:FEATURE" for place in _PLACES
 }
 FEATURES: Final[Registry[Feature]] = Registry(
     "weighbridge.features", "feature", own=_OWN, kind=Feature
@@ -79,9 +67,7 @@ FEATURES: Final[Registry[Feature]] = Registry(
 
 
 def write_sections(data: RunData) -> tuple[tuple[Section, ...], tuple[str, ...]]:
-    """Have features write their files, and return what they say; and which features of other
-    packages failed and are left out, a sentence each.
-    """
+    """Have features write their files; what they say, and a sentence for each that failed."""
     sections: list[Section] = []
     left_out = []
     for name, feature in FEATURES.items():

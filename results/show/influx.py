@@ -112,9 +112,7 @@ class RunPoints:
         yield from point("weighbridge_run", self._tags, fields, at_ms)
 
     def step(self, step: StepResult) -> Iterator[str]:
-        """A step's points, with its hosts' use; none without a measurement. Raises
-        InvalidMeasurement, and UsageError about the plan.
-        """
+        """A step's points, if measured. Raises InvalidMeasurement, UsageError about the plan."""
         measured = step.measurement
         if measured is None:
             return
@@ -473,9 +471,7 @@ class _Exchange:
     def request(
         self, method: str, url: str, *, body: bytes, headers: Mapping[str, str], **_: object
     ) -> _Answer:
-        """A write that was accepted, tried again while the server is away. Raises Away,
-        WriteRefused.
-        """
+        """An accepted write, tried again while the server is away. Raises Away, WriteRefused."""
         until_s = time.monotonic() + GIVEN_UP_S
         for number in count():
             try:

@@ -1,6 +1,4 @@
-"""The tables of every run: its runs, results, steps, seconds, effects, hosts and facts; and the
-registry of features, whose tables are exported and queried like these.
-"""
+"""Tables of every run: runs, results, steps, seconds, effects, hosts, facts; and of features."""
 
 from __future__ import annotations
 

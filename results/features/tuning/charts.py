@@ -120,9 +120,7 @@ def finding(changes: Sequence[SettingChange], called: str) -> str:
 
 
 def _change_panel(changes: Sequence[SettingChange], key: str, title: str) -> Panel:
-    """The panel of the largest known changes; its data have all. Nothing can fall by more than
-    100 %.
-    """
+    """The panel of the largest known changes; its data have all. Nothing falls by over 100 %."""
     drawn = [one for one in changes if one.effect.ratio is not None][:MAX_SETTINGS]
     names = [one.setting for one in drawn]
     brief = short_names(names) if max(map(len, names)) > LONGEST else {}
