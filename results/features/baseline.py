@@ -185,15 +185,14 @@ def _panel(group: Group, figures: Sequence[HostFigure]) -> Panel:
     rows = [_row(figure, drawn=figure in shown) for figure in figures]
     names = [row["_name"] for row in rows if row["_name"]]
     end = max(row["_end"] for row in rows)
-    bar = layer("bar", "", "isValid(datum._name)", x="value", x2={"datum": 0})
-    bar["mark"]["height"] = {"band": 0.62}
-    bar["encoding"]["color"] = {
+    colour = {
         "field": "group",
         "type": "nominal",
         "scale": {"domain": [*TITLES], "range": "ordinal"},
         "legend": None,
     }
-    promised = layer("tick", "", "isValid(datum._name) && datum.promised", x="promised")
+    where = "isValid(datum._name)"
+    promised = layer("tick", "", f"{where} && datum.promised", x="promised")
     promised["mark"] |= {"thickness": 3, "color": "$ink"}
     scale = {"domain": [0, end * ROOM], "nice": False}
     return Panel(
@@ -206,9 +205,9 @@ def _panel(group: Group, figures: Sequence[HostFigure]) -> Panel:
                 "y": {**names_encoding(names), "field": "_name"},
             },
             "layer": [
-                bar,
+                layer("bar", "", where, x="value", x2={"datum": 0}, color=colour),
                 promised,
-                layer("text", "figure", "isValid(datum._name)", x="_end", text="_text"),
+                layer("text", "figure", where, x="_end", text="_text"),
             ],
         },
         height=ROW_PX * len(names),

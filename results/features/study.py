@@ -12,8 +12,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import ValidationError
-
 from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.errors import UsageError
 from weighbridge.common.quantities import show_bytes
@@ -26,8 +24,8 @@ from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.comparison import Effect
 from weighbridge.results.judge.run_data import RunData, of_run
 from weighbridge.results.numbers import counted, grouped, show_value, upper
-from weighbridge.results.run import ResolvedPlan, read_bounded
-from weighbridge.results.run.reading import write_atomically
+from weighbridge.results.run import ResolvedPlan
+from weighbridge.results.run.reading import read_record, write_atomically
 from weighbridge.results.show.chart import Chart, Panel
 from weighbridge.results.show.chart_source import ChartKind, ChartSource
 from weighbridge.results.show.charts.change_map import (
@@ -140,14 +138,7 @@ def parameter_table(scale: StudyScale, lacking: Sequence[str]) -> StudyTable | N
 def study_of(run_folder: Path) -> StudyRun | None:
     """The study that a run replays; None if it replays none. Raises UsageError if unreadable."""
     path = run_folder / FILE
-    try:
-        return StudyRun.model_validate_json(read_bounded(path))
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from error
-    except ValidationError as error:
-        raise UsageError(f"{path}: cannot be read: {error}") from error
+    return read_record(path, StudyRun) if path.exists() else None
 
 
 @of_run

@@ -83,6 +83,8 @@ def layer(
     """
     spec: Spec = {"mark": {"type": mark, **({"style": style} if style else {})}}
     spec["mark"] |= _SYMBOLS.get(style, {})
+    if mark == "bar":
+        spec["mark"]["height"] = {"band": 0.62}
     if rows is not None:
         spec["data"] = {"values": rows}
     if where:
@@ -437,7 +439,6 @@ def _cell(value: Any) -> Any:
 
 
 def _shown(value: Any) -> str:
-    """A cell of a page's table."""
     if isinstance(value, tuple | list):
         return " · ".join(map(_shown, value))
     return show_value(value)

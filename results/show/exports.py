@@ -69,8 +69,6 @@ class Format:
 def _files(
     suffix: str, content: Callable[[RunData, Table], bytes]
 ) -> Callable[[RunData, Sequence[Table]], Produced]:
-    """A file for each table."""
-
     def make(data: RunData, chosen: Sequence[Table]) -> Produced:
         return Produced(
             tuple(ExportFile(f"{one.name}.{suffix}", content(data, one)) for one in chosen)

@@ -35,7 +35,7 @@ MAX_SETTINGS: Final = 20
 ROOM: Final = 1.6
 """How much longer the scale is than the farthest end, for the figures at the right."""
 WIDEST: Final = 2.0
-"""Intervals are cut off at so many times the largest change."""
+"""Intervals are cut off, and axes of slides end, at so many times the largest change."""
 LONGEST: Final = 40
 """Of settings' names in a tuning's chart; longer ones are shortened, not in the data."""
 _PERCENT: Final = "datum.value == 0 ? '0' : format(datum.value, '+,.3~r') + ' %'"
@@ -137,20 +137,17 @@ def _change_panel(changes: Sequence[SettingChange], key: str, title: str) -> Pan
         place = {"_low": ends[0], "_high": ends[1], "_to": max(ends[1], 0.0)}
         rows.append({**_change_row(one), "_name": brief.get(one.setting, one.setting), **place})
     rows += [_change_row(one) for one in changes if one not in drawn]
-    bars = []
+    bars, zero = [], {"datum": 0}
     for style, sign, colour in (
         ("", "", {**TONE, "field": "_tone"}),
         ("grey", "!", {"value": "$axis"}),
     ):
         where = f"isValid(datum._name) && {sign}isValid(datum._tone)"
-        bar = layer("bar", style, where, x="change_percent", x2={"datum": 0}, color=colour)
-        bar["mark"]["height"] = {"band": 0.62}
-        bars.append(bar)
+        bars.append(layer("bar", style, where, x="change_percent", x2=zero, color=colour))
     whiskers = [
         layer("rule", style, "datum._low < datum._high", x="_low", x2="_high")
         for style in ("whisker-edge", "whisker")
     ]
-    zero = layer("rule", "zero", x={"datum": 0}, **FULL_HEIGHT)
     scale = AxisScale(low=low, high=high, ticks=tuple(ticks))
     named = {**names_encoding([brief.get(name, name) for name in names]), "field": "_name"}
     return Panel(
@@ -159,7 +156,12 @@ def _change_panel(changes: Sequence[SettingChange], key: str, title: str) -> Pan
         rows=rows,
         spec={
             "encoding": {"x": scale.encoding(labelExpr=_PERCENT, grid=True), "y": named},
-            "layer": [*bars, *whiskers, zero, layer("text", "figure", x="_to", text="_text")],
+            "layer": [
+                *bars,
+                *whiskers,
+                layer("rule", "zero", x=zero, **FULL_HEIGHT),
+                layer("text", "figure", x="_to", text="_text"),
+            ],
         },
         height=ROW_PX * len(drawn) + 30,
     )

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from weighbridge.results.features.tuning.charts import (
+    WIDEST,
     changes_of,
     drift_chart,
     finding,
@@ -225,9 +226,6 @@ why text | Why it has no figure, or failed.
 
 
 MAX_BARS: Final = 10
-
-WIDEST: Final = 2.0
-"""An axis ends at so many times the largest change, wherever an interval ends."""
 
 VERDICT_INKS: Final = {"better": BETTER, "worse": WORSE}
 
