@@ -24,7 +24,15 @@ from weighbridge.results.features.rate_search import MOST_AT_A_RATE
 from weighbridge.results.run.profile import Chosen
 from weighbridge.results.run.resolved import BenchedPool, LatencyBound
 from weighbridge.results.run.step import Pass, StepKey
-from weighbridge.suites import VERSIONS, Suite, Workload, continues, encryption_needs, signing_needs
+from weighbridge.suites import (
+    VERSIONS,
+    Suite,
+    Workload,
+    continues,
+    encryption_needs,
+    signing_needs,
+    whole,
+)
 from weighbridge.suites.workload import REPEATED_AFTER_BYTES
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Layout, Planned
@@ -195,7 +203,7 @@ class Plan(Record):
     budget_s: Annotated[float, Field(gt=0)] | None = None
     """Time for the whole run, in seconds; None: as long as it takes."""
     order_seed: Annotated[int, Field(ge=0)]
-    """Seed of the order of visits and of shuffled worker counts."""
+    """Seed of the order of visits, and of shuffled workloads and worker counts."""
     find: LatencyBound | None = None
     """The bound in which each gateway's highest rate is searched; None: none is."""
 
@@ -226,7 +234,7 @@ class Plan(Record):
         changes from count to count and repeat to repeat.
         """
         found = []
-        for number, workload in enumerate(ways[0].workloads):
+        for number, workload in enumerate(self._ordered(visit, ways[0].workloads)):
             for place, workers in enumerate(self._counts(visit, workload)):
                 first = (visit.repeat + number + place) % len(ways)
                 turned = (*ways[first:], *ways[:first])
@@ -238,7 +246,8 @@ class Plan(Record):
     def prepared(self, visit: Visit, ways: Sequence[Pass]) -> tuple[StepTurn, ...]:
         """Workloads that are prepared, not measured, each at its first count; as `turns`."""
         found = []
-        for number, workload in enumerate(ways[0].prepared, len(ways[0].workloads)):
+        prepared = self._ordered(visit, ways[0].prepared)
+        for number, workload in enumerate(prepared, len(ways[0].workloads)):
             first = (visit.repeat + number) % len(ways)
             found += [
                 StepTurn(way, workload, _key(visit, way, workload, workload.workers[0]))
@@ -292,6 +301,23 @@ class Plan(Record):
         """Whether the hosts of a visit are measured."""
         first = next(one for one in self.visits if one.layout == visit.layout)
         return self.attest and visit.layout not in self.twins and visit == first
+
+    def _ordered(self, visit: Visit, workloads: Sequence[Workload]) -> Sequence[Workload]:
+        """Workloads of a pass in their order; shuffled, in that of the block, alike on all layouts.
+
+        What a control measures leads: it must have done all that its layout did before. What
+        deletes objects of others comes after these.
+        """
+        suite = self.suite
+        if suite.order != "shuffle":
+            return workloads
+        lead = _end(suite.workloads, suite.control) if isinstance(suite.control, tuple) else 0
+        drawn = random.Random(f"{self.order_seed} {visit.repeat}")  # noqa: S311 - as in `balance`
+        place: dict[str, tuple[bool, float]] = {}
+        for number, one in enumerate(suite.workloads):
+            drawn_at = drawn.random()
+            place[one.name] = place.get(whole(one).name, (number >= lead, drawn_at))
+        return sorted(workloads, key=lambda one: place[one.name])
 
     def _counts(self, visit: Visit, workload: Workload) -> Sequence[int]:
         order = self.suite.order
