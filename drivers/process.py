@@ -31,6 +31,7 @@ from weighbridge.drivers.protocol import (
     Listening,
     Measured,
     OnProgress,
+    Open,
     Prepare,
     Prepared,
     Progress,
@@ -125,7 +126,7 @@ class DriverProcess:
         within_s = QUIT_S / 4 if self._busy else QUIT_S
         program_lines.end(self.process, within_s=within_s, terminate_s=QUIT_S)
 
-    def _send(self, command: DriverCommand) -> None:
+    def _send(self, command: DriverCommand | Open) -> None:
         try:
             self._lines.send(command.model_dump_json(), self.silence_s)
         except NoLine as error:
@@ -146,8 +147,8 @@ class DriverProcess:
         while True:
             event = self._next(command)
             if isinstance(event, Progress):
-                if on_progress is not None:
-                    on_progress(event)
+                if on_progress is not None and on_progress(event):
+                    self._send(Open())
             elif isinstance(event, Listening) and listening is not None:
                 listening(event)
             elif isinstance(event, Failed):

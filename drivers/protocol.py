@@ -7,7 +7,7 @@ events as JSON lines on its stdout.
                      <-            Progress ...   Ready
     Prepare          ->
                      <-            Progress ...   Prepared
-    Step             ->
+    Step, Open       ->
                      <-            Progress ...   Measured
     Cleanup          ->
                      <-            Progress ...   Cleaned
@@ -15,9 +15,9 @@ events as JSON lines on its stdout.
                      <-            Progress ...   Aged
     Quit             ->            (ends with exit status 0)
 
-One command is answered before the next is sent; any may be answered by `Failed`, after which the
-driver ends with exit status 3. A closed stdin means Quit at once. stderr is for people and goes to
-a log. Secrets travel here and nowhere else: never on a command line.
+One command is answered before the next is sent, but Open belongs to a step. Any may be answered by
+`Failed`, after which the driver ends with exit status 3. A closed stdin means Quit at once. stderr
+is for people and goes to a log. Secrets travel here and nowhere else: never on a command line.
 
 With several clients, Locust's driver on the first one is the master. It sends the port it listens
 on, and the conductor starts the worker processes of the other clients, `python -m
@@ -142,6 +142,14 @@ class Step(Record):
     workers: Annotated[int, Field(ge=1)]
     repeat: NonNegativeInt = 0
     """Part of the seed of the request sequence, with workload and workers; never of the result."""
+    settle_s: NonNegativeFloat = 0.0
+    """How long the window waits for Open after its warm-up; 0: it does not."""
+
+
+class Open(Record):
+    """In a step: its store has settled, and its window may open. Elsewhere it says nothing."""
+
+    kind: Literal["open"] = "open"
 
 
 class Cleanup(Record):
@@ -208,6 +216,8 @@ class Progress(Record):
     done: NonNegativeFloat
     """Seconds or objects done, out of `total`."""
     total: NonNegativeFloat
+    operations: NonNegativeInt = 0
+    """Operations of the step so far that succeeded."""
     operations_per_s: NonNegativeFloat = 0.0
     bytes_per_s: NonNegativeFloat = 0.0
     errors: NonNegativeInt = 0
@@ -296,8 +306,9 @@ DRIVER_COMMAND: TypeAdapter[DriverCommand] = TypeAdapter(DriverCommand)
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 
 
-OnProgress = Callable[[Progress], None]
-"""Called with every Progress event, in the conductor's own thread."""
+OnProgress = Callable[[Progress], bool | None]
+"""Called with every Progress event, in the conductor's own thread; True: send Open."""
+OPEN_LINE: Final = Open().model_dump_json().encode()
 
 
 class DriverFailure(DriverError):

@@ -72,6 +72,7 @@ class LocustKind(DriverKind):
     signs = True
     keeps_versions = True
     counts_stalls = True
+    settles = True
     packages: ClassVar = ("locust", "boto3", "python-swiftclient", "gevent", "hdrhistogram")
 
     def unfit(self, workload: Workload, api: Api) -> tuple[str, ...]:

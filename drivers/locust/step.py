@@ -6,6 +6,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from random import Random
 from typing import Literal
 
 import gevent
@@ -37,7 +38,7 @@ from weighbridge.results.run.step import (
     Second,
     Tally,
 )
-from weighbridge.suites import Operation, Workload
+from weighbridge.suites import PARTS, Operation, Workload
 from weighbridge.suites.operations import ListingOptions
 
 
@@ -200,6 +201,10 @@ PAGE_S = 1.0
 """
 CLOSE_S = 30.0
 """Time that a worker process may take to return its window."""
+LEAST_WARMUP_S = 1.5
+"""The shortest warm-up in which a store can be seen to settle; the first second scatters most."""
+GOLDEN_SHARE = 0.6180339887
+"""Its multiples, each without its whole part, are spread evenly however many there are."""
 SATURATED_SHARE = 0.8
 SKEW_SHARE = 0.01
 
@@ -212,10 +217,18 @@ def _further_pages(workload: Workload) -> int:
 
 
 class StepRun:
-    """Runs one step. `allowance` is what all of this driver's processes on this host may use."""
+    """Runs one step. `allowance` is what all of this driver's processes on this host may use, and
+    `told` whether the store has settled.
+    """
 
     def __init__(
-        self, setup: Setup, runner: LoadRunner, allowance: CpuAllowance, command: Step, send: Send
+        self,
+        setup: Setup,
+        runner: LoadRunner,
+        allowance: CpuAllowance,
+        command: Step,
+        send: Send,
+        told: Callable[[], bool],
     ) -> None:
         self._setup = setup
         self._runner = runner
@@ -223,6 +236,7 @@ class StepRun:
         self._command = command
         self._workload = command.workload
         self._send = send
+        self._told = told
         self._patience_s = setup.request_timeout_s + GRACE_S
         self._rates: deque[tuple[float, WorkerProgress]] = deque()
         self._sent_s = 0.0
@@ -306,17 +320,17 @@ class StepRun:
         workload = self._workload
         # Objects to delete are used up: after a warm-up there could be none left for the window.
         at_once = workload.only_deletes and workload.warmup == 0
-        opened = self._open() if at_once else None
+        opened_s, own_cpu_at_open_s, started_at = self._open()
         began_s = time.monotonic()
         self._runner.ask(RELEASE, EMPTY, ANSWER_S)
-        if opened is None:
-            self._warm_up(began_s)
-            opened = self._open()
-        else:
+        if at_once:
             self._notes.append(
                 "the window opened before the first request, since objects to delete are used up"
             )
-        opened_s, own_cpu_at_open_s, started_at = opened
+        else:
+            self._warm_up(began_s)
+            self._fall_out_of_step()
+            opened_s, own_cpu_at_open_s, started_at = self._open()
         self._watch(opened_s)
         windows = self._runner.ask(CLOSE, EMPTY, CLOSE_S)
         own_cpu_s = self._runner.own_cpu_s() - own_cpu_at_open_s
@@ -365,13 +379,17 @@ class StepRun:
         return time.monotonic(), own_cpu_s, started_at
 
     def _warm_up(self, began_s: float) -> None:
-        """Wait until the warm-up is over and every worker has completed a request.
+        """Wait until the warm-up is over, the store has settled, and every worker has completed a
+        request.
 
         Raises DriverError when one has not after the warm-up and a request's timeout. A complete
         listing is one operation of many requests, each with its own timeout.
         """
-        warmup_s = self._workload.warmup
-        deadline_s = began_s + warmup_s + self._patience_s + PAGE_S * _further_pages(self._workload)
+        warmup_s, settle_s, told = self._workload.warmup, self._command.settle_s, False
+        if settle_s:
+            warmup_s = max(warmup_s, LEAST_WARMUP_S)
+        due_s = warmup_s + settle_s
+        deadline_s = began_s + due_s + self._patience_s + PAGE_S * _further_pages(self._workload)
         while True:
             progress = self._progress()
             passed_s = time.monotonic() - began_s
@@ -379,11 +397,18 @@ class StepRun:
             if progress.exhausted >= self._command.workers:
                 self._notes.append(f"{RAN_OUT} in the warm-up")
                 return
-            if passed_s >= warmup_s and progress.started >= self._command.workers:
-                if passed_s > warmup_s + 1.0:
+            if settle_s and not told and self._told():
+                told, due_s = True, max(warmup_s, min(due_s, passed_s))
+            if passed_s >= due_s and progress.started >= self._command.workers:
+                if passed_s > due_s + 1.0:
                     self._notes.append(
-                        f"the window opened {passed_s - warmup_s:.1f} s late: a first request took "
+                        f"the window opened {passed_s - due_s:.1f} s late: a first request took "
                         "that long"
+                    )
+                if settle_s and not told:
+                    self._notes.append(
+                        f"after a warm-up of {passed_s:.1f} s the disks' reads per operation still "
+                        "fell"
                     )
                 return
             if time.monotonic() > deadline_s:
@@ -393,7 +418,28 @@ class StepRun:
                     f"{late} of {self._command.workers} workers had not finished a request after "
                     f"{passed_s:.0f} s{last}"
                 )
-            gevent.sleep(max(0.005, min(POLL_S, warmup_s - passed_s)))
+            left_s = due_s - passed_s if told or not settle_s else max(0.05, warmup_s - passed_s)
+            gevent.sleep(max(0.005, min(POLL_S, left_s)))
+
+    def _fall_out_of_step(self) -> None:
+        """Let a share of a mean latency pass, as the warm-up had it.
+
+        Workers are in step with its end, where the last of them has finished its first request or
+        all began at once: a window of few requests that opens there has old ones cut at its close
+        and young ones at its opening, and counts up to a fifth less than workers / mean latency
+        (benchmarks/window_phase.py). Shares of repeats are spread evenly from a drawn one on.
+        """
+        command = self._command
+        window = merged(self._runner.ask(CLOSE, EMPTY, CLOSE_S))
+        complete = [tally for tally in window.tallies if tally.operation not in PARTS]
+        spent_us = sum((tally.sum_us or 0) + (tally.failed_us or 0) for tally in complete)
+        ended = max(1, sum(tally.count + tally.failed for tally in complete))
+        drawn = Random(f"{self._setup.seed} {command.workload.name} {command.workers}")  # noqa: S311 - not a secret
+        share = (drawn.random() + command.repeat * GOLDEN_SHARE) % 1
+        opens_s = time.monotonic() + share * spent_us / ended / 1e6
+        while (left_s := opens_s - time.monotonic()) > 0:
+            gevent.sleep(min(POLL_S, left_s))
+            self._report("warm-up", self._workload.warmup, self._workload.warmup, None)
 
     def _watch(self, opened_s: float) -> None:
         """Wait until the window closes: at its end, or when no objects are left to delete."""
@@ -489,6 +535,7 @@ class StepRun:
                 phase=phase,
                 done=done_s,
                 total=total_s,
+                operations=now.done,
                 operations_per_s=max(0, now.done - then.done) / (now_s - then_s),
                 bytes_per_s=max(0, now.bytes - then.bytes) / (now_s - then_s),
                 errors=now.failed,

@@ -11,15 +11,17 @@ The rules, from queueing theory and benchmarking practice:
   workers are busy for the complete window: with successes, with failures and the pause after them,
   and with requests outstanding at the end, each as far as it lies inside. A deviation of more than
   5 % is noted (time lost in the driver, or samples lost), one of more than 20 % makes the step
-  invalid. For a driver that does not report these parts, throughput x mean latency is used instead:
-  requests cut by the window's ends blur that by up to one request per worker, so both bounds are
-  widened by one over the operations that a worker completed, as they are if workers run out of
-  objects to delete; and it is not applied to steps with failures, whose time is unknown. Nor is the
-  law applied to a driver that reports no latencies. For a driver that truncates latencies to whole
-  units (`DriverTraits.rounding_us`) the real sum is higher by up to one unit per operation: a
-  deviation is only what that cannot explain, throughput x (mean + unit) if too little is accounted
-  for. If a driver also leaves out the requests that the window's start cuts
-  (`uncounted_requests`), the bounds are widened by that many operations per worker.
+  invalid. Beside it count x mean latency alone is noted where it is off by more than 5 % and one
+  request a worker at each end of the window: what those cut took longer than what was counted. For
+  a driver that does not report these parts, throughput x mean latency is used instead: requests cut
+  by the window's ends blur that by up to one request per worker, so both bounds are widened by one
+  over the operations that a worker completed, as they are if workers run out of objects to delete;
+  and it is not applied to steps with failures, whose time is unknown. Nor is the law applied to a
+  driver that reports no latencies. For a driver that truncates latencies to whole units
+  (`DriverTraits.rounding_us`) the real sum is higher by up to one unit per operation: a deviation
+  is only what that cannot explain, throughput x (mean + unit) if too little is accounted for. If a
+  driver also leaves out the requests that the window's start cuts (`uncounted_requests`), the
+  bounds are widened by that many operations per worker.
 - Rate: requests are sent at 99 % of the intended rate at least. Otherwise the step measured another
   load than the suite asked for: the note says which, and how far behind schedule the workers were
   at the end. If the number sent is unknown, those that ended count, and one more per worker.
@@ -161,6 +163,11 @@ def judge(
             faults.append(f"{cause}{text}{lost}")
         elif abs(miss) > LITTLE_NOTED + bound:
             notes.append(text)
+        elif (ended := _counted(measurement)) < 1 - LITTLE_NOTED - 2 * measurement.workers / done:
+            notes.append(
+                f"count x mean latency makes {ended:.0%} of the workers: requests that the "
+                "window's ends cut took longer than those that it counts"
+            )
     if measurement.load is None:
         notes.append("the driver's CPU is not known")
     if any(
@@ -246,6 +253,14 @@ def _too_slow(measurement: Measurement, rate_per_s: float, ended: int) -> list[s
         f"intended ({begun / intended:.1%})"
     )
     return [f"{reached}: {behind}"]
+
+
+def _counted(measurement: Measurement) -> float:
+    """The share of the workers' time that requests took which ended in the window; 1: unknown."""
+    if any(tally.busy_us is None for tally in measurement.complete):
+        return 1.0
+    spent_us = sum((tally.sum_us or 0) + (tally.failed_us or 0) for tally in measurement.complete)
+    return spent_us / 1e6 / (measurement.window_s * measurement.workers)
 
 
 def _little(measurement: Measurement, done: int, failed: int) -> tuple[float, float] | None:
