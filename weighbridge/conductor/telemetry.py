@@ -396,6 +396,57 @@ class _Span:
     last: _Sample
 
 
+SETTLING_S: Final = 0.7
+"""Reads per operation of two spans of this length are compared."""
+STILL_FALLING: Final = 0.8
+"""A span of less than this share of the reads per operation of the span before it."""
+FEW_READS: Final = 0.1
+"""So few per operation decide nothing."""
+
+
+class Settling:
+    """Whether the reads per operation of a store's disks have stopped falling in a warm-up.
+
+    A cache that fills makes each request cheaper than the last: a window then shows how long ago
+    the store started. Where disks have no counters, nothing is waited for.
+    """
+
+    def __init__(self, watch: Watch) -> None:
+        stores = [one.host for one in watch.limits if one.disks and one.tier != "client"]
+        self._stores = [watch.hosts[name] for name in stores]
+        self._before: list[tuple[float, int, int]] = []
+        self._per_operation: list[float] = []
+        self._settled = False
+
+    def has_settled(self, progress: Progress) -> bool:
+        """True once, in the warm-up, with the first progress that shows it."""
+        now_s = time.monotonic()
+        if self._settled or progress.phase != "warm-up":
+            return False
+        if not self._before or now_s - self._before[-1][0] >= SETTLING_S:
+            self._settled = self._sample(now_s, progress.operations)
+        return self._settled
+
+    def _sample(self, now_s: float, operations: int) -> bool:
+        try:
+            disks = [store.counters().disks for store in self._stores]
+        except WeighbridgeError:
+            return True
+        if not disks or None in disks:
+            return True
+        reads = sum(disk.reads for some in disks for disk in some or ())
+        if self._before and operations > self._before[-1][2]:
+            _, reads_before, done = self._before[-1]
+            self._per_operation.append((reads - reads_before) / (operations - done))
+        elif self._before:
+            return False  # a longer span: nothing has ended in this one
+        self._before.append((now_s, reads, operations))
+        if len(self._per_operation) < 2:
+            return False
+        earlier, latest = self._per_operation[-2:]
+        return latest < FEW_READS or latest >= STILL_FALLING * earlier
+
+
 class StepTelemetry:
     """Telemetry of one step. A context manager; in it, `on_progress` gets the driver's progress.
 

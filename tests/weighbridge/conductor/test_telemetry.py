@@ -6,7 +6,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,13 +17,20 @@ from fake_run import WORKLOADS, fake_run
 from tests.weighbridge.sent_runs import until
 from weighbridge.common.errors import TargetError
 from weighbridge.common.host import Counters, DiskCounters, Host, ModelDiskCounters
-from weighbridge.conductor.telemetry import ProbeLine, StepTelemetry, Watch, grown, limits_of
+from weighbridge.conductor.telemetry import (
+    ProbeLine,
+    Settling,
+    StepTelemetry,
+    Watch,
+    grown,
+    limits_of,
+)
 from weighbridge.drivers.protocol import Progress
 from weighbridge.gateways.gateway import HostNeed
 from weighbridge.gateways.probe import Probe
 from weighbridge.results.run.step import StepKey
 from weighbridge.results.run.store import RunStore
-from weighbridge.results.run.telemetry import DiskSecond, HostLimits, Telemetry
+from weighbridge.results.run.telemetry import DiskLimit, DiskSecond, HostLimits, Telemetry
 from weighbridge.topologies.fake import FakeHost
 from weighbridge.topologies.hardware import Hardware
 
@@ -39,6 +46,59 @@ while not ended.is_set():
     number += 10
     ended.wait(0.05)
 """
+
+
+class Disks:
+    """A host whose disks have read so much at each second; None: that is not known."""
+
+    def __init__(self, clock: list[float], reads: Sequence[int] | None) -> None:
+        self._clock, self._reads = clock, reads
+
+    def counters(self) -> Counters:
+        if self._reads is None:
+            return Counters()
+        disk = DiskCounters(
+            read_bytes=0,
+            written_bytes=0,
+            reads=self._reads[int(self._clock[0])],
+            writes=0,
+            busy_s=0.0,
+            waited_s=0.0,
+        )
+        return Counters(disks=(disk,))
+
+
+@pytest.mark.parametrize(
+    ("reads", "operations", "settled_s"),
+    [
+        ((0, 100, 150, 175, 187), (0, 10, 20, 30, 40), None),  # each second half of the last
+        ((0, 100, 150, 195, 300), (0, 10, 20, 30, 40), 3),  # 10, 5 and 4.5 an operation
+        ((0, 100, 150, 175, 187), (0, 10, 15, 17, 18), 2),  # 10 an operation, of ever fewer
+        ((0, 3, 4, 4, 4), (0, 30, 60, 90, 120), 2),  # hardly any
+        ((0, 100, 150, 250, 350), (0, 10, 10, 20, 30), 3),  # a second in which nothing ended
+        (None, (0, 10, 20, 30, 40), 0),
+    ],
+)
+def test_a_store_has_settled_when_its_disks_reads_per_operation_no_longer_fall(
+    store: RunStore,
+    monkeypatch: pytest.MonkeyPatch,
+    reads: Sequence[int] | None,
+    operations: Sequence[int],
+    settled_s: int | None,
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("weighbridge.conductor.telemetry.time.monotonic", lambda: clock[0])
+    limits = HostLimits(host="store-1", tier="storage", disks=(DiskLimit(),))
+    watch = Watch(store, "swift", {"store-1": Disks(clock, reads)}, [limits], lambda: ())
+    settling, said = Settling(watch), []
+    for quarter in range(20):
+        clock[0] = quarter / 4
+        done = operations[int(clock[0])]
+        progress = Progress(phase="warm-up", done=0, total=1, operations=done)
+        if settling.has_settled(progress):
+            said.append(int(clock[0]))
+    assert said[:1] == ([] if settled_s is None else [settled_s])
+    assert len(said) <= 1
 
 
 PERIOD = "weighbridge.conductor.telemetry.PERIOD_S"
