@@ -126,6 +126,7 @@ def _tally(same: Sequence[Tally]) -> Tally:
         sum_us=_sum(tally.sum_us for tally in same),
         in_flight=_added(tally.in_flight for tally in same),
         in_flight_max_us=_most(tally.in_flight_max_us for tally in same),
+        awaiting=_added(tally.awaiting for tally in same),
         outstanding_us=_sum(tally.outstanding_us for tally in same),
         failed_us=_sum(tally.failed_us for tally in same),
         before_us=_sum(tally.before_us for tally in same),

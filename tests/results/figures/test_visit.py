@@ -219,6 +219,23 @@ def test_the_time_to_first_byte_is_a_lower_bound_if_requests_in_flight_could_mov
     assert point.value("first-byte") < usual_ms if bound else point.value("first-byte") == usual_ms
 
 
+@pytest.mark.parametrize(
+    ("awaiting", "at_least"), [([], False), ([5_000_000] * 300, False), ([5_000_000] * 1000, True)]
+)
+def test_the_time_to_first_byte_is_known_if_those_in_flight_said_whether_they_had_it(
+    awaiting: list[int], at_least: bool
+) -> None:
+    # As many in flight as made it a lower bound; those that await none are in `first_byte`.
+    measured = stalling(0.13)
+    tally = altered(measured.tallies[0], awaiting=Histogram.of(awaiting).encode())
+    point = visit(step_of(altered(measured, tallies=(tally,)))).points["read"]
+    figure = point.figure("first-byte")
+    assert figure.at_least == at_least
+    usual_ms = Histogram.decode(tally.first_byte or "").percentile_us(90) / 1000
+    low, high = (4_990, 5_010) if at_least else (usual_ms, usual_ms * (1.2 if awaiting else 1))
+    assert low <= present(figure.value) <= high
+
+
 def test_a_stalling_gateway_puts_first_bytes_in_doubt_or_makes_them_unknown(runs: Path) -> None:
     plan = fake_run(runs, layouts=("swift",), workloads=ONE, repeats=1, telemetry=False).plan()
     (row,) = summarize(plan, [step_of(stalling(0.13))])

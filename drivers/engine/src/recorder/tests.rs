@@ -6,7 +6,7 @@ fn sample(latency_ns: u64, bytes: u64) -> Sample {
 }
 
 fn failed(class: Failure, age_ns: u64) -> Failed {
-    Failed { class, age_ns, before_ns: 0 }
+    Failed { class, age_ns, before_ns: 0, first_byte_ns: None }
 }
 
 #[test]
@@ -64,8 +64,8 @@ fn merged_counts_are_the_sum_of_all() {
     b.failure(Operation::Read, 1, &failed(Failure::Http(503), 2_000_000));
     b.failure(Operation::Write, 0, &failed(Failure::ShortBody, 5_000));
     b.failure(Operation::Read, 1, &failed(Failure::Timeout, 60_000_000_000));
-    a.outstanding(Operation::Read, 7_000_000, 3_000_000);
-    b.outstanding(Operation::Read, 9_000_000, 2_000_000);
+    a.outstanding(Operation::Read, 7_000_000, 3_000_000, Some(6_000_000));
+    b.outstanding(Operation::Read, 9_000_000, 2_000_000, Some(9_500_000));
     b.paused(Operation::Read, 10_000_000);
     a.begun();
     b.begun();
@@ -91,6 +91,9 @@ fn merged_counts_are_the_sum_of_all() {
         (Some(60_000_000), Some(4000))
     );
     assert_eq!(tallies[0].in_flight, Some(encoded(&histogram(&[7000, 9000, 60_000_000]))));
+    assert_eq!(tallies[0].awaiting, Some(encoded(&histogram(&[9000, 60_000_000]))));
+    assert_eq!(tallies[0].first_byte, Some(encoded(&histogram(&[500, 1500, 6000]))));
+    assert!(tallies[1].awaiting.is_none(), "writes have no first byte");
     assert_eq!(seconds.iter().map(|second| second.errors).sum::<u64>(), 5);
 }
 

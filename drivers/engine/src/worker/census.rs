@@ -20,7 +20,8 @@ impl Worker {
         let outstanding = |recorder: &mut Recorder, operation, started_ns: u64| {
             if started_ns < closed_ns {
                 let before_ns = opened_ns.saturating_sub(started_ns);
-                recorder.outstanding(operation, closed_ns - started_ns, before_ns);
+                let first_byte_ns = self.first_byte_ns.checked_sub(started_ns);
+                recorder.outstanding(operation, closed_ns - started_ns, before_ns, first_byte_ns);
             }
         };
         if let Some(part) = self.request.as_ref().filter(|_| busy).and_then(counted_part) {
@@ -84,6 +85,7 @@ impl Worker {
                 operation,
                 closed_ns - self.started_ns,
                 opened_ns.saturating_sub(self.started_ns),
+                self.first_byte_ns.checked_sub(self.started_ns),
             );
             self.waited(context.recorder, opened_ns, closed_ns);
             let end = Moment::of(closed_ns, opened_ns);

@@ -178,6 +178,7 @@ impl Worker {
                 class,
                 age_ns: now.saturating_sub(started_ns),
                 before_ns: opened_ns.saturating_sub(started_ns),
+                first_byte_ns: self.first_byte_ns.checked_sub(started_ns),
             };
             if let Some(operation) = counted_part(request) {
                 context.recorder.failure(operation, second, &failed(self.started_ns));

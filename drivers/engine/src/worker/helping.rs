@@ -89,6 +89,7 @@ impl Worker {
                 class,
                 age_ns: now.saturating_sub(self.started_ns),
                 before_ns: moment.opened_ns.saturating_sub(self.started_ns),
+                first_byte_ns: self.first_byte_ns.checked_sub(self.started_ns),
             };
             context.recorder.failure(part, moment.second, &failed);
         }
