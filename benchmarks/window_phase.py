@@ -1,14 +1,12 @@
 """Whether windows of few requests count as many as workers / mean latency says.
 
-    python benchmarks/window_phase.py [--repeats 10]
-    python benchmarks/window_phase.py RUN ...
+    python benchmarks/window_phase.py [--repeats 10] [RUN ...]
 
 Without runs, Locust's driver reads from a null target with latencies that are known: constant, or
-uniform from none to twice the mean. A window that opens or closes in step with its workers counts
-requests at a phase, which is the same in all repeats, so that no interval shows it: `off by` is
-throughput by count / (workers / mean latency) - 1, over all repeats, with the spread of single
-windows. `drift` is what the second half of windows counted more than the first. Of runs it is shown
-for each closed loop of each layout.
+uniform from none to twice the mean. A window in step with its workers counts requests at a phase
+that is the same in all repeats, so that no interval shows it: `off by` is throughput by count /
+(workers / mean latency) - 1 over all repeats, with the spread of single windows, and `drift` what
+second halves of windows counted more than first ones. Of runs, for each cell of a closed loop.
 """
 
 from __future__ import annotations
@@ -35,44 +33,35 @@ from weighbridge.suites import Objects, Workload
 SEED = 2014
 CASES = ((600.0, 0.0), (600.0, 1.0), (150.0, 0.0), (20.0, 0.0))
 """Mean latencies in ms, and their spread in means."""
-WORKERS = (1, 4, 16)
-
+READS = Workload(
+    name="reads",
+    objects=Objects(size=4096, containers=1, per_container=20),
+    operations={"read": 1.0},
+    workers=(1, 4, 16),
+    runtime=2.0,
+    warmup=0.4,
+)
 Cell = tuple[str, list[Measurement]]
 
 
-def on_null_targets(repeats: int) -> Iterator[Cell]:
-    """Repeats of reads from null targets with these latencies."""
-    with tempfile.TemporaryDirectory() as folder:
-        for delay_ms, spread in CASES:
-            reads = Workload(
-                name="reads",
-                objects=Objects(size=4096, containers=1, per_container=20),
-                operations={"read": 1.0},
-                workers=WORKERS,
-                runtime=2.0,
-                warmup=0.4,
-            )
-            argv = [sys.executable, "-m", "weighbridge.drivers.locust"]
-            log = Path(folder, "driver.log")
-            with (
-                NullTarget(seed=SEED, delay_ms=delay_ms, delay_spread=spread) as target,
-                log.open("wb") as stderr,
-                DriverProcess(
-                    subprocess.Popen(
-                        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr
-                    ),
-                    log,
-                ) as driver,
-            ):
-                at = Endpoint(api="s3", url=target.url, user=USER, key=SecretStr(KEY))
-                driver.setup(Setup(target=at, bucket_prefix="wb-phase", seed=SEED))
-                driver.prepare(Prepare(workload=reads))
-                for workers in WORKERS:
-                    steps = [
-                        Step(workload=reads, workers=workers, repeat=n) for n in range(repeats)
-                    ]
-                    measured = [driver.step(step).measurement for step in steps]
-                    yield f"{delay_ms:g} ms x (1 +- {spread:g}), {workers} workers", measured
+def on_null_target(delay_ms: float, spread: float, repeats: int) -> Iterator[Cell]:
+    """Repeats of reads from a null target with these latencies."""
+    argv = [sys.executable, "-m", "weighbridge.drivers.locust"]
+    with (
+        NullTarget(seed=SEED, delay_ms=delay_ms, delay_spread=spread) as target,
+        tempfile.NamedTemporaryFile() as log,
+        DriverProcess(
+            subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log),
+            Path(log.name),
+        ) as driver,
+    ):
+        at = Endpoint(api="s3", url=target.url, user=USER, key=SecretStr(KEY))
+        driver.setup(Setup(target=at, bucket_prefix="wb-phase", seed=SEED))
+        driver.prepare(Prepare(workload=READS))
+        for workers in READS.workers:
+            steps = [Step(workload=READS, workers=workers, repeat=n) for n in range(repeats)]
+            name = f"{delay_ms:g} ms x (1 +- {spread:g}), {workers} workers"
+            yield name, [driver.step(step).measurement for step in steps]
 
 
 def of_run(folder: Path) -> Iterator[Cell]:
@@ -80,8 +69,8 @@ def of_run(folder: Path) -> Iterator[Cell]:
     cells: dict[str, list[Measurement]] = defaultdict(list)
     for step in RunStore.open(folder).steps():
         if step.measurement is not None and step.measurement.begun is None:
-            key = step.key
-            cells[f"{key.layout}, {key.workload}, {key.workers}"].append(step.measurement)
+            name = f"{step.key.layout}, {step.key.workload}, {step.key.workers}"
+            cells[name].append(step.measurement)
     yield from sorted(cells.items())
 
 
@@ -91,32 +80,30 @@ def line(name: str, measured: Sequence[Measurement]) -> str:
     for one in measured:
         spent_s = sum(tally.sum_us or 0 for tally in one.complete) / 1e6
         shares.append(spent_s / (one.window_s * one.workers) - 1)
-        complete = int(one.window_s + 0.1)
+        half = int(one.window_s + 0.1) // 2
         for second in one.seconds:
-            if not complete // 2 <= second.second < complete - complete // 2:
-                halves[second.second >= complete // 2] += second.count
-    drift = f"{halves[1] / halves[0] - 1:+7.1%}" if halves[0] else "      -"
+            if second.second < 2 * half:
+                halves[second.second // half] += second.count
+    drift = halves[1] / max(1, halves[0]) - 1
     spread = statistics.stdev(shares) if len(shares) > 1 else 0.0
-    count = sum(one.done for one in measured)
     return (
-        f"{name:<44} {count:>7} requests, off by {statistics.mean(shares):+6.1%} "
-        f"(sd {spread:.1%}), drift {drift}"
+        f"{name:<44} {sum(one.done for one in measured):>7} requests, off by "
+        f"{statistics.mean(shares):+6.1%} (sd {spread:.1%}), drift {drift:+7.1%}"
     )
 
 
-def main() -> int:
+def main() -> None:
     """Measure or read, and print a line for each cell."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("runs", nargs="*", type=Path, help="run folders")
+    parser = argparse.ArgumentParser(usage="window_phase.py [--repeats 10] [RUN ...]")
+    parser.add_argument("runs", nargs="*", type=Path)
     parser.add_argument("--repeats", type=int, default=10)
     options = parser.parse_args()
-    cells = [cell for run in options.runs for cell in of_run(run)]
-    for name, measured in cells or on_null_targets(options.repeats):
-        print(line(name, measured), flush=True)
-    return 0
+    for delay_ms, spread in () if options.runs else CASES:
+        for cell in on_null_target(delay_ms, spread, options.repeats):
+            print(line(*cell), flush=True)
+    for run in options.runs:
+        print(*(line(*cell) for cell in of_run(run)), sep="\n")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

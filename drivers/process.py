@@ -7,16 +7,16 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final, Protocol, Self, TypeVar
+from typing import IO, Final, Self, TypeVar
 
 from pydantic import ValidationError
 
 from weighbridge.common import program_lines
 from weighbridge.common.errors import DriverError
-from weighbridge.common.host import Command, PipedProcess
+from weighbridge.common.host import Command, Host, PipedProcess
 from weighbridge.common.program_lines import NoLine, ProgramEnded, ProgramLines
 from weighbridge.drivers.protocol import (
     EVENT,
@@ -214,27 +214,10 @@ HOST_GONE_S: Final = 2.0
 _KILLED: Final = frozenset({-signal.SIGKILL, 128 + signal.SIGKILL})
 
 
-class ClientHost(Protocol):
-    """What these programs need of a host."""
-
-    name: str
-
-    def module(self, name: str, *arguments: str) -> Command:
-        """See Host."""
-
-    def spawn(
-        self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None
-    ) -> PipedProcess:
-        """See Host."""
-
-    def is_up(self) -> bool:
-        """See Host."""
-
-
 @dataclass(frozen=True)
 class _Program:
     name: str
-    host: ClientHost
+    host: Host
     program: PipedProcess
     log: Path
     writing: threading.Thread
@@ -254,7 +237,7 @@ class ClientPrograms:
         self.close()
 
     def add(
-        self, host: ClientHost, name: str, command: Command, log: Path, line: bytes = b""
+        self, host: Host, name: str, command: Command, log: Path, line: bytes = b""
     ) -> PipedProcess:
         """Start a program and write `line` to its stdin, left open; its stderr goes to `log`."""
         program = host.spawn(command.argv, stderr=log, env=command.env)

@@ -34,9 +34,9 @@ from pydantic import (
     Field,
     NonNegativeFloat,
     NonNegativeInt,
+    PlainSerializer,
     SecretStr,
     TypeAdapter,
-    field_serializer,
     model_validator,
 )
 
@@ -46,6 +46,11 @@ from weighbridge.common.errors import DriverError
 from weighbridge.common.record import Record
 from weighbridge.results.run.step import Measurement
 from weighbridge.suites import Workload
+
+SentSecret = Annotated[
+    SecretStr, PlainSerializer(lambda secret: secret.get_secret_value(), when_used="json")
+]
+"""A secret that is itself in JSON, since it is sent by a pipe."""
 
 
 class RingDisk(Record):
@@ -63,12 +68,8 @@ class Ring(Record):
     table: tuple[tuple[NonNegativeInt, ...], ...]
     """For each replica (row) of each partition, the index of a disk."""
     part_power: Annotated[int, Field(ge=1, le=32)]
-    hash_prefix: SecretStr
-    hash_suffix: SecretStr
-
-    @field_serializer("hash_prefix", "hash_suffix", when_used="json")
-    def _open(self, secret: SecretStr) -> str:
-        return secret.get_secret_value()
+    hash_prefix: SentSecret
+    hash_suffix: SentSecret
 
 
 class Setup(Record):
@@ -181,24 +182,16 @@ class Listening(Record):
 
     kind: Literal["listening"] = "listening"
     port: Annotated[int, Field(ge=1, le=65535)]
-    key: SecretStr
+    key: SentSecret
     """Without it nobody is let in."""
-
-    @field_serializer("key", when_used="json")
-    def _open(self, secret: SecretStr) -> str:
-        return secret.get_secret_value()
 
 
 class Joining(Record):
     """The first line on the stdin of a worker process, from the process that starts it."""
 
     setup: Setup
-    key: SecretStr
+    key: SentSecret
     """The driver's, as in Listening."""
-
-    @field_serializer("key", when_used="json")
-    def _open(self, secret: SecretStr) -> str:
-        return secret.get_secret_value()
 
 
 class Ready(Record):

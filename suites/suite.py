@@ -409,14 +409,8 @@ class Suite(Record):
 
     @property
     def cache_words(self) -> str:
-        """Which caches are dropped, and when, with the workloads that differ from the others."""
-        words = [cache_words(self.cache)]
-        words += [
-            f"{one.name}: {cache_words(one.cache)}"
-            for one in self.workloads
-            if one.cache is not None and one.cache != self.cache
-        ]
-        return "; ".join(words)
+        """Which caches are dropped, and when, by workload where they differ."""
+        return _by_workload({one.name: cache_words(self.cache_of(one)) for one in self.workloads})
 
     @property
     def connection_words(self) -> str:
@@ -516,30 +510,25 @@ class Suite(Record):
             if one.signed != UNSIGNED and (one.signed == SDK_DEFAULT) == engine
         ]
         if own:
-            raise ValueError(
-                f"signing of {', '.join(own)}: {SDK_DEFAULT} is for `users: sdk`"
-                if engine
-                else f"signing of {', '.join(own)}: SDKs sign in their own way; set {SDK_DEFAULT}, "
-                "leave it out, or set `users: engine`"
-            )
+            why = f"{SDK_DEFAULT} is for `users: sdk`"
+            if not engine:
+                why = f"SDKs sign in their own way; set {SDK_DEFAULT}, or set `users: engine`"
+            raise ValueError(f"signing of {', '.join(own)}: {why}")
         only_engine = sorted(
             {name for one in self.workloads for name in one.operations} - PLAIN_OPERATIONS
         )
-        if only_engine and self.users == "sdk":
-            raise ValueError(
-                f"SDK users do not send {', '.join(only_engine)}: set `users: engine`, or leave "
-                "them out"
-            )
+        if only_engine and not engine:
+            what = f"SDK users do not send {', '.join(only_engine)}"
+            raise ValueError(f"{what}: set `users: engine`, or leave them out")
         for key, usual, why in ENGINE_ONLY:
             named = [
                 one.name
                 for one in self.workloads
                 if getattr(one.objects if key == "compressible" else one, key) != usual
             ]
-            if named and self.users == "sdk":
-                raise ValueError(
-                    f"{key} of {', '.join(named)}: {why}; set `users: engine`, or leave `{key}` out"
-                )
+            if named and not engine:
+                what = f"{key} of {', '.join(named)}: {why}"
+                raise ValueError(f"{what}; set `users: engine`, or leave `{key}` out")
         faulted = [one for one in self.workloads if one.fault is not None]
         if any(isinstance(one.cache or self.cache, Every) for one in faulted):
             raise ValueError(

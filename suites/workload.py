@@ -308,8 +308,8 @@ def cache_words(cache: CachePolicy) -> str:
         return f"dropped every {cache.every:g} s while a step runs{whose}"
     return {
         "none": "never dropped",
-        "before-step": "dropped before steps that read, of kernels and daemons: reads are cold",
-        "kernel": "dropped before steps that read, only of kernels",
+        "before-step": "dropped before every step, of kernels and daemons: reads are cold",
+        "kernel": "dropped before every step, only of kernels",
     }[cache]
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from random import Random
-from typing import Literal
+from typing import Any, Literal
 
 import gevent
 
 from weighbridge.common.errors import DriverError
+from weighbridge.common.record import Record
 from weighbridge.drivers.engine._native import added_histograms
 from weighbridge.drivers.locust.cpu_allowance import CpuAllowance
 from weighbridge.drivers.locust.load_runner import ANSWER_S, LoadRunner
@@ -80,27 +82,20 @@ def merged(windows: Sequence[Window]) -> Window:
         for second in window.seconds:
             moments.setdefault((second.operation, second.second), []).append(second)
     return Window(
+        **_together(
+            windows, added=("begun", "connections", "cpu_s"), most=("behind_us", "stall_us")
+        ),
         tallies=tuple(_tally(same) for _, same in sorted(tallies.items())),
         seconds=tuple(_second(same) for _, same in sorted(moments.items())),
         window_s=sum(window.window_s for window in windows) / len(windows),
-        begun=_sum(window.begun for window in windows),
-        behind_us=_most(window.behind_us for window in windows),
-        connections=_sum(window.connections for window in windows),
-        stall_us=_most(window.stall_us for window in windows),
         endpoints=_endpoints([one for window in windows for one in window.endpoints]),
-        cpu_s=sum(window.cpu_s for window in windows),
     )
 
 
 def merged_progress(parts: Sequence[WorkerProgress]) -> WorkerProgress:
     """The progress of all worker groups; the last error is the last group's that has one."""
     return WorkerProgress(
-        started=sum(part.started for part in parts),
-        running=sum(part.running for part in parts),
-        exhausted=sum(part.exhausted for part in parts),
-        done=sum(part.done for part in parts),
-        failed=sum(part.failed for part in parts),
-        bytes=sum(part.bytes for part in parts),
+        **_together(parts, added=("started", "running", "exhausted", "done", "failed", "bytes")),
         errors=_added_errors(part.errors for part in parts),
         last_error=next((part.last_error for part in reversed(parts) if part.last_error), None),
     )
@@ -115,21 +110,15 @@ def _added_errors(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 def _tally(same: Sequence[Tally]) -> Tally:
     return Tally(
+        **_together(
+            same,
+            added=("count", "bytes", "sum_us", "outstanding_us", "failed_us", "before_us"),
+            most=("max_us", "in_flight_max_us"),
+            histograms=("latency", "first_byte", "in_flight", "awaiting"),
+        ),
         operation=same[0].operation,
-        count=sum(tally.count for tally in same),
-        bytes=sum(tally.bytes for tally in same),
         errors=_added_errors(tally.errors for tally in same),
-        latency=_added(tally.latency for tally in same),
-        first_byte=_added(tally.first_byte for tally in same),
         min_us=min((tally.min_us for tally in same if tally.min_us is not None), default=None),
-        max_us=_most(tally.max_us for tally in same),
-        sum_us=_sum(tally.sum_us for tally in same),
-        in_flight=_added(tally.in_flight for tally in same),
-        in_flight_max_us=_most(tally.in_flight_max_us for tally in same),
-        awaiting=_added(tally.awaiting for tally in same),
-        outstanding_us=_sum(tally.outstanding_us for tally in same),
-        failed_us=_sum(tally.failed_us for tally in same),
-        before_us=_sum(tally.before_us for tally in same),
     )
 
 
@@ -140,11 +129,9 @@ def _endpoints(parts: Sequence[EndpointTally]) -> tuple[EndpointTally, ...]:
         by_name.setdefault(part.name, []).append(part)
     return tuple(
         EndpointTally(
+            **_together(same, added=("count",), most=("left_out",), histograms=("latency",)),
             name=name,
-            count=sum(one.count for one in same),
             errors=_added_errors(one.errors for one in same),
-            latency=_added(one.latency for one in same),
-            left_out=any(one.left_out for one in same),
         )
         for name, same in by_name.items()
     )
@@ -154,35 +141,35 @@ def _second(same: Sequence[Second]) -> Second:
     bands: Counter[int] = Counter()
     for second in same:
         bands.update(dict(second.bands))
+    added = ("count", "bytes", "errors", "sum_us", "in_flight")
     return Second(
+        **_together(same, added=added, most=("max_us",)),
         second=same[0].second,
         operation=same[0].operation,
-        count=sum(second.count for second in same),
-        bytes=sum(second.bytes for second in same),
-        errors=sum(second.errors for second in same),
-        max_us=max(second.max_us for second in same),
-        sum_us=sum(second.sum_us for second in same),
         bands=tuple(sorted(bands.items())),
-        in_flight=_sum(second.in_flight for second in same),
         failures=_added_errors(second.failures for second in same),
     )
 
 
-def _sum(parts: Iterable[int | None]) -> int | None:
-    """None when one part is unknown: a sum without it would be wrong."""
-    known = list(parts)
-    return None if None in known else sum(part for part in known if part is not None)
-
-
-def _most(parts: Iterable[int | None]) -> int | None:
-    return max((part for part in parts if part is not None), default=None)
-
-
-def _added(histograms: Iterable[str | None]) -> str | None:
-    known = [histogram for histogram in histograms if histogram is not None]
-    if len(known) < 2:
-        return known[0] if known else None
-    return added_histograms(known)
+def _together(
+    same: Sequence[Record],
+    *,
+    added: Sequence[str],
+    most: Sequence[str] = (),
+    histograms: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Fields of records as one: a sum is unknown if a part is, and without it would be wrong."""
+    fields: dict[str, Any] = {}
+    for name in (*added, *most, *histograms):
+        values = [getattr(one, name) for one in same]
+        known = [value for value in values if value is not None]
+        if name in added:
+            fields[name] = sum(known) if len(known) == len(values) else None
+        elif name in most or len(known) < 2:
+            fields[name] = max(known, default=None)
+        else:
+            fields[name] = added_histograms(known)
+    return fields
 
 
 Send = Callable[[Progress], None]
@@ -239,7 +226,7 @@ class StepRun:
         self._send = send
         self._told = told
         self._patience_s = setup.request_timeout_s + GRACE_S
-        self._rates: deque[tuple[float, WorkerProgress]] = deque()
+        self._rates = deque([(time.monotonic(), WorkerProgress())])
         self._sent_s = 0.0
         self._notes: list[str] = [allowance.note] if allowance.note else []
 
@@ -486,11 +473,9 @@ class StepRun:
             if hide:
                 return CutOff(requests=0)
             raise
+        without = "; ".join(dict.fromkeys(one.without for one in ended if one.without))
         return CutOff(
-            requests=sum(one.requests for one in ended),
-            renewed=sum(one.renewed for one in ended),
-            replaced=sum(one.replaced for one in ended),
-            without="; ".join(dict.fromkeys(one.without for one in ended if one.without)),
+            **_together(ended, added=("requests", "renewed", "replaced")), without=without
         )
 
     def _with_cut_off(self, tallies: tuple[Tally, ...], cut: int) -> tuple[Tally, ...]:
@@ -526,19 +511,16 @@ class StepRun:
             self._rates.append((now_s, progress))
             while len(self._rates) > 2 and now_s - self._rates[1][0] > 1.0:
                 self._rates.popleft()
-        if progress is None or len(self._rates) < 2:
-            errors = self._rates[-1][1].failed if self._rates else 0
-            self._send(Progress(phase=phase, done=done_s, total=total_s, errors=errors))
-            return
-        (then_s, then), (_, now) = self._rates[0], self._rates[-1]
+        (then_s, then), (at_s, now) = self._rates[0], self._rates[-1]
+        passed_s = (at_s - then_s if progress is not None else 0.0) or math.inf
         self._send(
             Progress(
                 phase=phase,
                 done=done_s,
                 total=total_s,
                 operations=now.done,
-                operations_per_s=max(0, now.done - then.done) / (now_s - then_s),
-                bytes_per_s=max(0, now.bytes - then.bytes) / (now_s - then_s),
+                operations_per_s=max(0, now.done - then.done) / passed_s,
+                bytes_per_s=max(0, now.bytes - then.bytes) / passed_s,
                 errors=now.failed,
             )
         )

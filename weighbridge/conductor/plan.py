@@ -73,6 +73,11 @@ def _design(names: Sequence[str], drawn: random.Random) -> list[tuple[str, ...]]
     return [row for one in squares for row in drawn.sample(one, size)]
 
 
+def _refuse(faults: Collection[str], advice: str, between: str = "\n") -> None:
+    if faults:
+        raise UsageError(between.join(faults), advice=advice)
+
+
 def refuse_what_layouts_lack(suite: Suite, planned: Sequence[Planned]) -> None:
     """Raise UsageError for what a layout is known not to do, or a driver not on it."""
     _refuse_lone_drivers(suite, planned)
@@ -87,10 +92,8 @@ def _refuse_lone_drivers(suite: Suite, planned: Sequence[Planned]) -> None:
     lone = [name for name in suite.drivers if not KINDS.get_or_refuse(name).spreads]
     lone += ["users: sdk"] if suite.users == "sdk" else []
     if spread and lone:
-        raise UsageError(
-            f"{', '.join(spread)}: several endpoints, but {', '.join(lone)} would use only one",
-            advice="Use Locust with the engine, or a layout with one endpoint or a front.",
-        )
+        what = f"{', '.join(spread)}: several endpoints, but {', '.join(lone)} would use only one"
+        _refuse([what], "Use Locust with the engine, or a layout with one endpoint or a front.")
 
 
 def _refuse_repeated_content(suite: Suite, planned: Sequence[Planned]) -> None:
@@ -123,12 +126,11 @@ def _refuse_ways(suite: Suite, planned: Sequence[Planned]) -> None:
         )
         if way in lacked
     ]
-    if faults:
-        raise UsageError(
-            "\n".join(faults),
-            advice="Leave that `signing` or `encryption` out, or choose another release; see "
-            "docs/signing.md and docs/keeping.md.",
-        )
+    _refuse(
+        faults,
+        "Leave that `signing` or `encryption` out, or choose another release; see docs/signing.md "
+        "and docs/keeping.md.",
+    )
 
 
 def _refuse_lacking(suite: Suite, planned: Sequence[Planned]) -> None:
@@ -142,12 +144,11 @@ def _refuse_lacking(suite: Suite, planned: Sequence[Planned]) -> None:
         for operation in (*workload.operations, *((VERSIONS,) if workload.versions else ()))
         if operation in lacked
     ]
-    if faults:
-        raise UsageError(
-            "\n".join(faults),
-            advice="Leave that operation or API out, or choose another layout or release; see "
-            "docs/what-is-sent.md.",
-        )
+    _refuse(
+        faults,
+        "Leave that operation or API out, or choose another layout or release; see "
+        "docs/what-is-sent.md.",
+    )
 
 
 AGAIN: Final = "-again"
@@ -388,20 +389,12 @@ def control_of(one: Planned) -> Planned:
     return replace(one, layout=one.layout.model_copy(update={"name": name}))
 
 
-def _without(suite: Suite, workloads: Collection[str]) -> Suite:
-    kept = tuple(one for one in suite.workloads if one.name not in workloads)
-    return suite.model_copy(update={"workloads": kept})
-
-
 def refuse_same_names(planned: Sequence[Planned]) -> None:
     """Raise UsageError if two layouts have one name."""
     names = [one.layout.name for one in planned]
     twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise UsageError(
-            f"two layouts are named {', '.join(twice)}",
-            advice="Their results would look alike: rename one of them.",
-        )
+    what = [f"two layouts are named {', '.join(twice)}"] if twice else []
+    _refuse(what, "Their results would look alike: rename one of them.")
 
 
 def make_plan(
@@ -429,18 +422,12 @@ def make_plan(
         for api in suite.api
         if api not in (*one.gateway.apis(), *one.gateway.layers())
     ]
-    if lacking:
-        raise UsageError(
-            "; ".join(lacking),
-            advice="Different interfaces cannot be compared: choose an API that all layouts have.",
-        )
+    advice = "Different interfaces cannot be compared: choose an API that all layouts have."
+    _refuse(lacking, advice, "; ")
     refuse_what_layouts_lack(suite, planned)
     lone = faults_left_out(suite, hardware, planned)
     unfit = aging.unfit(suite, planned)
-    if unfit:
-        raise UsageError(
-            "\n".join(unfit), advice="Change `age` of the suite, or leave those layouts out."
-        )
+    _refuse(unfit, "Change `age` of the suite, or leave those layouts out.")
     durability.refuse_unfit(suite.durability, planned, hardware)
     unverified = [
         f"{driver} cannot use the CA of {one.layout.name}, so it cannot verify its TLS"
@@ -449,14 +436,13 @@ def make_plan(
         for driver in suite.drivers
         if not KINDS.get_or_refuse(driver).takes_ca_file
     ]
-    if unverified:
-        raise UsageError(
-            "\n".join(unverified), advice="Use --driver locust, or those layouts without TLS."
-        )
-    own = {one.layout.name: _without(suite, lone.get(one.layout.name, {})) for one in planned}
-    passes = {
-        one.layout.name: passes_of(own[one.layout.name], one.gateway.layers()) for one in planned
-    }
+    _refuse(unverified, "Use --driver locust, or those layouts without TLS.")
+    passes = {}
+    for one in planned:
+        left = lone.get(one.layout.name, {})
+        kept = tuple(workload for workload in suite.workloads if workload.name not in left)
+        own = suite.model_copy(update={"workloads": kept})
+        passes[one.layout.name] = passes_of(own, one.gateway.layers())
     passes |= {name: _control(suite, passes[name]) for name in controls}
     idle = {name: one for name, one in controls.items() if passes[one] and not passes[name]}
     planned = [one for one in planned if one.layout.name not in idle]
@@ -466,11 +452,9 @@ def make_plan(
         for way in passes[one.layout.name]
         for workload in way.workloads
     )
-    if steps > MOST_STEPS:
-        advice = "Ask for fewer repeats, worker counts, workloads or layouts."
-        raise UsageError(
-            f"the plan has {steps:,} steps; the limit is {MOST_STEPS:,}", advice=advice
-        )
+    many = [f"the plan has {steps:,} steps; the limit is {MOST_STEPS:,}"]
+    advice = "Ask for fewer repeats, worker counts, workloads or layouts."
+    _refuse(many if steps > MOST_STEPS else (), advice)
     given = [one for one in (suite.order_seed, order_seed, suite.seed) if one is not None]
     names = [one.layout.name for one in planned]
     row = blocks(names, suite.repeats, given[0]) if suite.repeats > 1 else (tuple(names),)

@@ -24,12 +24,10 @@ pub struct Sample {
     pub before_ns: u64,
 }
 
-/// A failed request.
+/// A request that failed, or that the end of the window cut.
 #[derive(Clone, Copy, Debug)]
-pub struct Failed {
-    /// The class of error.
-    pub class: Failure,
-    /// From the (intended) start to the failure, in nanoseconds.
+pub struct Cut {
+    /// From the (intended) start to that, in nanoseconds.
     pub age_ns: u64,
     /// The part of `age_ns` before the window was opened, in nanoseconds.
     pub before_ns: u64,
@@ -117,13 +115,13 @@ impl Tally {
     }
 
     /// Counts a request of this age whose end was not observed, and its first byte, if it had come.
-    fn record_in_flight(&mut self, age_ns: u64, first_byte_ns: Option<u64>) {
-        let us = whole_us(age_ns);
+    fn record_in_flight(&mut self, cut: Cut) {
+        let us = whole_us(cut.age_ns);
         self.in_flight.get_or_insert_with(|| Box::new(empty())).saturating_record(us);
         self.in_flight_max_us = self.in_flight_max_us.max(us);
         let Some(first_byte) = &mut self.first_byte else { return };
         let awaiting = self.awaiting.get_or_insert_with(|| Box::new(empty()));
-        match first_byte_ns.filter(|&ns| ns <= age_ns) {
+        match cut.first_byte_ns.filter(|&ns| ns <= cut.age_ns) {
             Some(ns) => first_byte.saturating_record(whole_us(ns)),
             None => awaiting.saturating_record(us),
         }
@@ -242,16 +240,16 @@ impl Recorder {
 
     /// Counts a failure in second number `second` of the window. A request that timed out might
     /// have ended at any time later.
-    pub fn failure(&mut self, operation: Operation, second: usize, failed: &Failed) {
+    pub fn failure(&mut self, operation: Operation, second: usize, class: Failure, cut: Cut) {
         let tally = self.tally(operation);
-        *tally.errors.entry(failed.class).or_default() += 1;
-        tally.failed_us += whole_us(failed.age_ns);
-        tally.before_us += failed.before_ns / 1000;
-        if failed.class == Failure::Timeout {
-            tally.record_in_flight(failed.age_ns, failed.first_byte_ns);
+        *tally.errors.entry(class).or_default() += 1;
+        tally.failed_us += whole_us(cut.age_ns);
+        tally.before_us += cut.before_ns / 1000;
+        if class == Failure::Timeout {
+            tally.record_in_flight(cut);
         }
         tally.second(second).errors += 1;
-        *tally.failures.entry((second, failed.class)).or_default() += 1;
+        *tally.failures.entry((second, class)).or_default() += 1;
     }
 
     /// Counts a request that was outstanding at the beginning of each of these seconds.
@@ -278,24 +276,17 @@ impl Recorder {
         self.tally(operation).failed_us += ns / 1000;
     }
 
-    /// Counts a request that was outstanding when the window closed, for `age_ns`, of which
-    /// `before_ns` are before its opening, and the first byte of its answer at `first_byte_ns`.
-    pub fn outstanding(
-        &mut self,
-        operation: Operation,
-        age_ns: u64,
-        before_ns: u64,
-        first_byte_ns: Option<u64>,
-    ) {
+    /// Counts a request that was outstanding when the window closed.
+    pub fn outstanding(&mut self, operation: Operation, cut: Cut) {
         let tally = self.tally(operation);
-        tally.record_in_flight(age_ns, first_byte_ns);
-        tally.outstanding_us += whole_us(age_ns);
-        tally.before_us += before_ns / 1000;
+        tally.record_in_flight(cut);
+        tally.outstanding_us += whole_us(cut.age_ns);
+        tally.before_us += cut.before_ns / 1000;
     }
 
     /// Counts a request that was due `age_ns` before the window closed and was not sent.
     pub fn waiting(&mut self, operation: Operation, age_ns: u64) {
-        self.tally(operation).record_in_flight(age_ns, None);
+        self.tally(operation).record_in_flight(Cut { age_ns, before_ns: 0, first_byte_ns: None });
         self.behind_us = self.behind_us.max(whole_us(age_ns));
     }
 

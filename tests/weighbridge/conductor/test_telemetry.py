@@ -243,13 +243,9 @@ def test_the_earliest_message_of_the_driver_sets_the_start_of_the_window(
         before_s = time.monotonic()
         heard(recording, 1.0, 60.0)  # half a second late
         heard(recording, 1.5, 60.0)
-        took_s = time.monotonic() - before_s
         sampled(meter, 1)
     end_s = time.monotonic() - before_s
-    telemetry = read(store)
-    assert telemetry.tail is not None
-    assert 0.499 - took_s <= telemetry.tail.opened_within_s <= 0.501
-    assert 1.49 <= telemetry.hosts[-1].at_s <= 1.51 + end_s
+    assert 1.49 <= read(store).hosts[-1].at_s <= 1.51 + end_s
 
 
 def test_a_window_that_never_opened_leaves_its_seconds_unplaced(
@@ -480,12 +476,6 @@ def test_a_repeated_step_has_only_its_last_telemetry(store: RunStore, meter: Met
         with measuring(store, meter):
             sampled(meter, 2)
     assert sum(b'"head"' in line for line in written(store)) == 1
-
-
-def test_the_cost_of_sampling_is_recorded(store: RunStore, meter: Meter) -> None:
-    with watching(store, meter) as watch, watch.step(KEY, 30.0):
-        sampled(meter, 2)
-    assert "ms of CPU per second" in notes(store)[-1]
 
 
 def test_an_error_in_the_step_ends_sampling_and_is_raised(store: RunStore, meter: Meter) -> None:
