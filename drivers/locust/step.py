@@ -192,7 +192,7 @@ CLOSE_S = 30.0
 LEAST_WARMUP_S = 1.5
 """The shortest warm-up in which a store can be seen to settle; the first second scatters most."""
 GOLDEN_SHARE = 0.6180339887
-"""Its multiples, each without its whole part, are spread evenly however many there are."""
+"""Its multiples, without their whole parts, are spread evenly however many there are."""
 SATURATED_SHARE = 0.8
 SKEW_SHARE = 0.01
 
@@ -205,9 +205,7 @@ def _further_pages(workload: Workload) -> int:
 
 
 class StepRun:
-    """Runs one step. `allowance` is what all of this driver's processes on this host may use, and
-    `told` whether the store has settled.
-    """
+    """Runs one step. `allowance` is for all of its host; `told`: whether the store has settled."""
 
     def __init__(
         self,
@@ -389,15 +387,11 @@ class StepRun:
                 told, due_s = True, max(warmup_s, min(due_s, passed_s))
             if passed_s >= due_s and progress.started >= self._command.workers:
                 if passed_s > due_s + 1.0:
-                    self._notes.append(
-                        f"the window opened {passed_s - due_s:.1f} s late: a first request took "
-                        "that long"
-                    )
+                    delay = f"the window opened {passed_s - due_s:.1f} s late"
+                    self._notes.append(f"{delay}: a first request took that long")
                 if settle_s and not told:
-                    self._notes.append(
-                        f"after a warm-up of {passed_s:.1f} s the disks' reads per operation still "
-                        "fell"
-                    )
+                    still = "the disks' reads per operation still fell"
+                    self._notes.append(f"after a warm-up of {passed_s:.1f} s {still}")
                 return
             if time.monotonic() > deadline_s:
                 late = self._command.workers - progress.started
@@ -412,9 +406,8 @@ class StepRun:
     def _fall_out_of_step(self) -> None:
         """Let a share of a mean latency pass, as the warm-up had it.
 
-        Workers are in step with its end, where the last of them has finished its first request or
-        all began at once: a window of few requests that opens there has old ones cut at its close
-        and young ones at its opening, and counts up to a fifth less than workers / mean latency
+        Workers are in step with its end, when the last has finished its first request. A window
+        of few requests that opens there counts up to a fifth less than workers / mean latency
         (benchmarks/window_phase.py). Shares of repeats are spread evenly from a drawn one on.
         """
         command = self._command

@@ -535,10 +535,9 @@ class Reading:
         """A percentile of the time to first byte in ms, and whether it is a lower bound; None if
         uncertain.
 
-        Some drivers do not know whether requests not seen to end had their first byte. If none had,
-        the percentile is that of `bounded`; if that exceeds MOVED times that of requests that
-        ended, or has no upper end, only a lower bound is certain: the percentile if all had had
-        theirs at once.
+        Where it is not known whether requests not seen to end had theirs: if none had, it is that
+        of `bounded`. If that has no upper end, or exceeds MOVED times that of requests that ended,
+        only a lower bound is certain: the percentile if all had had theirs at once.
         """
         first, in_flight = self._first, self._in_flight
         if first is None or not enough_samples(first.count, percent):

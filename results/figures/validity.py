@@ -131,10 +131,9 @@ def judge(
         unserved += _too_slow(measurement, rate_per_s, done + failed)
     (notes if may_fail else faults).extend(unserved)
     for tally in measurement.tallies:
+        counted = tally.count if tally.bins is None else tally.bins.count
         if tally.latency is not None:
             counted = Histogram.decode(tally.latency).count
-        else:
-            counted = tally.bins.count if tally.bins is not None else tally.count
         if counted != tally.count:
             faults.append(
                 f"the histogram of {tally.operation} counts {counted} samples where {tally.count} "
@@ -168,14 +167,10 @@ def judge(
             )
     if measurement.load is None:
         notes.append("the driver's CPU is not known")
-    if any(
-        tally.count and tally.latency is None and tally.bins is None
-        for tally in measurement.tallies
-    ):
+    timed = [one for one in measurement.tallies if one.latency is not None or one.bins is not None]
+    if any(tally.count and tally not in timed for tally in measurement.tallies):
         notes.append(f"{tool_label(measurement.driver)} reports no percentiles")
-    for tally in measurement.tallies:
-        if tally.latency is None and tally.bins is None:
-            continue
+    for tally in timed:
         lacking = [
             f"p{one} (needs {least_samples(one)})"
             for one in (50, 90, 99)

@@ -134,9 +134,7 @@ class Tally(Record):
     in_flight_max_us: Count | None = None
     """The oldest of them, exact."""
     awaiting: str | None = None
-    """Ages of those among them that had not had their first byte; the first bytes of others are in
-    `first_byte`. None: unknown, or there were none in flight.
-    """
+    """Ages of those that had no first byte yet; others are in `first_byte`. None: unknown."""
     outstanding_us: Count | None = None
     """Sum of the ages of requests that were sent and outstanding when the window closed."""
     failed_us: Count | None = None

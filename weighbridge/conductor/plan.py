@@ -17,7 +17,7 @@ from weighbridge.common.record import Record
 from weighbridge.common.structure import Structure
 from weighbridge.conductor import aging, durability
 from weighbridge.conductor.outage import faults_left_out
-from weighbridge.conductor.passes import left_out, passes_of, together
+from weighbridge.conductor.passes import left_out, passes_of, refuse, together
 from weighbridge.drivers.kind import KINDS
 from weighbridge.gateways.sizing import Sized
 from weighbridge.results.features.rate_search import MOST_AT_A_RATE
@@ -73,11 +73,6 @@ def _design(names: Sequence[str], drawn: random.Random) -> list[tuple[str, ...]]
     return [row for one in squares for row in drawn.sample(one, size)]
 
 
-def _refuse(faults: Collection[str], advice: str, between: str = "\n") -> None:
-    if faults:
-        raise UsageError(between.join(faults), advice=advice)
-
-
 def refuse_what_layouts_lack(suite: Suite, planned: Sequence[Planned]) -> None:
     """Raise UsageError for what a layout is known not to do, or a driver not on it."""
     _refuse_lone_drivers(suite, planned)
@@ -93,7 +88,7 @@ def _refuse_lone_drivers(suite: Suite, planned: Sequence[Planned]) -> None:
     lone += ["users: sdk"] if suite.users == "sdk" else []
     if spread and lone:
         what = f"{', '.join(spread)}: several endpoints, but {', '.join(lone)} would use only one"
-        _refuse([what], "Use Locust with the engine, or a layout with one endpoint or a front.")
+        refuse([what], "Use Locust with the engine, or a layout with one endpoint or a front.")
 
 
 def _refuse_repeated_content(suite: Suite, planned: Sequence[Planned]) -> None:
@@ -126,7 +121,7 @@ def _refuse_ways(suite: Suite, planned: Sequence[Planned]) -> None:
         )
         if way in lacked
     ]
-    _refuse(
+    refuse(
         faults,
         "Leave that `signing` or `encryption` out, or choose another release; see docs/signing.md "
         "and docs/keeping.md.",
@@ -144,7 +139,7 @@ def _refuse_lacking(suite: Suite, planned: Sequence[Planned]) -> None:
         for operation in (*workload.operations, *((VERSIONS,) if workload.versions else ()))
         if operation in lacked
     ]
-    _refuse(
+    refuse(
         faults,
         "Leave that operation or API out, or choose another layout or release; see "
         "docs/what-is-sent.md.",
@@ -237,11 +232,7 @@ class Plan(Record):
         found = []
         for number, workload in enumerate(self._ordered(visit, ways[0].workloads)):
             for place, workers in enumerate(self._counts(visit, workload)):
-                first = (visit.repeat + number + place) % len(ways)
-                turned = (*ways[first:], *ways[:first])
-                found += [
-                    StepTurn(way, workload, _key(visit, way, workload, workers)) for way in turned
-                ]
+                found += _turned(visit, ways, workload, workers, number + place)
         return tuple(found)
 
     def prepared(self, visit: Visit, ways: Sequence[Pass]) -> tuple[StepTurn, ...]:
@@ -249,12 +240,8 @@ class Plan(Record):
         found = []
         prepared = self._ordered(visit, ways[0].prepared)
         for number, workload in enumerate(prepared, len(ways[0].workloads)):
-            first = (visit.repeat + number) % len(ways)
-            found += [
-                StepTurn(way, workload, _key(visit, way, workload, workload.workers[0]))
-                for way in (*ways[first:], *ways[:first])
-                if not continues(workload)
-            ]
+            if not continues(workload):
+                found += _turned(visit, ways, workload, workload.workers[0], number)
         return tuple(found)
 
     def keys(self, visit: Visit) -> tuple[StepKey, ...]:
@@ -366,6 +353,15 @@ def _end(workloads: Sequence[Workload], named: Collection[str]) -> int:
     return max((place for place, one in enumerate(workloads, 1) if one.name in named), default=0)
 
 
+def _turned(
+    visit: Visit, ways: Sequence[Pass], workload: Workload, workers: int, number: int
+) -> list[StepTurn]:
+    """A step of each pass, of which another one is the first each time."""
+    first = (visit.repeat + number) % len(ways)
+    turned = (*ways[first:], *ways[:first])
+    return [StepTurn(way, workload, _key(visit, way, workload, workers)) for way in turned]
+
+
 def _key(visit: Visit, way: Pass, workload: Workload, workers: int) -> StepKey:
     return StepKey(
         layout=visit.layout,
@@ -394,7 +390,7 @@ def refuse_same_names(planned: Sequence[Planned]) -> None:
     names = [one.layout.name for one in planned]
     twice = sorted({name for name in names if names.count(name) > 1})
     what = [f"two layouts are named {', '.join(twice)}"] if twice else []
-    _refuse(what, "Their results would look alike: rename one of them.")
+    refuse(what, "Their results would look alike: rename one of them.")
 
 
 def make_plan(
@@ -423,11 +419,11 @@ def make_plan(
         if api not in (*one.gateway.apis(), *one.gateway.layers())
     ]
     advice = "Different interfaces cannot be compared: choose an API that all layouts have."
-    _refuse(lacking, advice, "; ")
+    refuse(lacking, advice, "; ")
     refuse_what_layouts_lack(suite, planned)
     lone = faults_left_out(suite, hardware, planned)
     unfit = aging.unfit(suite, planned)
-    _refuse(unfit, "Change `age` of the suite, or leave those layouts out.")
+    refuse(unfit, "Change `age` of the suite, or leave those layouts out.")
     durability.refuse_unfit(suite.durability, planned, hardware)
     unverified = [
         f"{driver} cannot use the CA of {one.layout.name}, so it cannot verify its TLS"
@@ -436,7 +432,7 @@ def make_plan(
         for driver in suite.drivers
         if not KINDS.get_or_refuse(driver).takes_ca_file
     ]
-    _refuse(unverified, "Use --driver locust, or those layouts without TLS.")
+    refuse(unverified, "Use --driver locust, or those layouts without TLS.")
     passes = {}
     for one in planned:
         left = lone.get(one.layout.name, {})
@@ -454,7 +450,7 @@ def make_plan(
     )
     many = [f"the plan has {steps:,} steps; the limit is {MOST_STEPS:,}"]
     advice = "Ask for fewer repeats, worker counts, workloads or layouts."
-    _refuse(many if steps > MOST_STEPS else (), advice)
+    refuse(many if steps > MOST_STEPS else (), advice)
     given = [one for one in (suite.order_seed, order_seed, suite.seed) if one is not None]
     names = [one.layout.name for one in planned]
     row = blocks(names, suite.repeats, given[0]) if suite.repeats > 1 else (tuple(names),)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import queue
 import re
 import threading
@@ -378,7 +379,7 @@ class _Span(NamedTuple):
 SETTLING_S: Final = 0.7
 """Reads per operation of two spans of this length are compared."""
 STILL_FALLING: Final = 0.8
-"""A span of less than this share of the reads per operation of the span before it."""
+"""The latest span has less than this share of those before it."""
 FEW_READS: Final = 0.1
 """So few per operation decide nothing."""
 
@@ -393,37 +394,29 @@ class Settling:
     def __init__(self, watch: Watch) -> None:
         stores = [one.host for one in watch.limits if one.disks and one.tier != "client"]
         self._stores = [watch.hosts[name] for name in stores]
-        self._before: list[tuple[float, int, int]] = []
-        self._per_operation: list[float] = []
+        self._before: tuple[float, int, int] | None = None
+        self._per_operation = math.nan
         self._settled = False
 
     def has_settled(self, progress: Progress) -> bool:
         """True once, in the warm-up, with the first progress that shows it."""
-        now_s = time.monotonic()
-        if self._settled or progress.phase != "warm-up":
+        now_s, done = time.monotonic(), progress.operations
+        at_s, reads_before, done_before = self._before or (-math.inf, 0, -1)
+        early = now_s < at_s + SETTLING_S or done == done_before
+        if self._settled or progress.phase != "warm-up" or early:
             return False
-        if not self._before or now_s - self._before[-1][0] >= SETTLING_S:
-            self._settled = self._sample(now_s, progress.operations)
-        return self._settled
-
-    def _sample(self, now_s: float, operations: int) -> bool:
         try:
             disks = [store.counters().disks for store in self._stores]
         except WeighbridgeError:
-            return True
-        if not disks or None in disks:
-            return True
+            disks = []
         reads = sum(disk.reads for some in disks for disk in some or ())
-        if self._before and operations > self._before[-1][2]:
-            _, reads_before, done = self._before[-1]
-            self._per_operation.append((reads - reads_before) / (operations - done))
-        elif self._before:
-            return False  # a longer span: nothing has ended in this one
-        self._before.append((now_s, reads, operations))
-        if len(self._per_operation) < 2:
-            return False
-        earlier, latest = self._per_operation[-2:]
-        return latest < FEW_READS or latest >= STILL_FALLING * earlier
+        earlier, latest = self._per_operation, (reads - reads_before) / (done - done_before)
+        if self._before is not None:
+            self._per_operation = latest
+            self._settled = latest >= STILL_FALLING * earlier or latest < FEW_READS
+        self._before = (now_s, reads, done)
+        self._settled = self._settled or not disks or None in disks
+        return self._settled
 
 
 class StepTelemetry:
