@@ -33,7 +33,7 @@ from weighbridge.drivers.locust.account import Account, addresses_of
 from weighbridge.drivers.locust.cpu_allowance import CpuAllowance
 from weighbridge.drivers.locust.load_runner import LoadRunner
 from weighbridge.drivers.locust.sdk import Recorder
-from weighbridge.drivers.locust.step import StepRun, endpoint_notes, merged
+from weighbridge.drivers.locust.step import StepRun, endpoint_notes
 from weighbridge.drivers.locust.worker_group import Window, WorkerProgress, engine_config
 from weighbridge.drivers.locust.worker_process import (
     CLOSE,
@@ -46,7 +46,7 @@ from weighbridge.drivers.locust.worker_process import (
 )
 from weighbridge.drivers.protocol import Cleanup, Prepare, Progress, Setup, Step
 from weighbridge.results.run.histogram import Histogram
-from weighbridge.results.run.step import EndpointTally, Measurement, Tally
+from weighbridge.results.run.step import EndpointTally, Measurement
 from weighbridge.suites import Objects, Workload
 
 SETUP = Setup(
@@ -422,49 +422,6 @@ def tally(name: str, latencies_us: list[int], errors: dict[str, int], **more: An
         latency=Histogram.of(latencies_us).encode() if latencies_us else None,
         **more,
     )
-
-
-def window(*endpoints: EndpointTally, connections: int | None = None) -> Window:
-    return Window(
-        tallies=(), seconds=(), window_s=1.0, endpoints=endpoints, connections=connections
-    )
-
-
-def test_counts_of_an_endpoint_are_added_over_processes() -> None:
-    one = window(tally("a:1", [1000, 2000], {}), tally("b:1", [], {"connect": 3}), connections=2)
-    other = window(tally("a:1", [3000], {"reset": 1}), tally("b:1", [], {}, left_out=True))
-    both = merged([one, other])
-    first, second = both.endpoints
-    assert (first.name, first.count, first.errors) == ("a:1", 3, {"reset": 1})
-    assert Histogram.decode(first.latency or "").count == 3
-    assert (second.count, second.errors, second.left_out) == (0, {"connect": 3}, True)
-    assert both.connections is None
-    assert merged([one, one]).connections == 4
-
-
-def test_the_time_of_workers_is_added_over_processes_for_littles_law() -> None:
-    parts = ("sum_us", "failed_us", "outstanding_us", "before_us")
-    windows = [
-        window(connections=None).model_copy(
-            update={
-                "tallies": (
-                    Tally(
-                        operation="read",
-                        count=1,
-                        bytes=1,
-                        latency=Histogram.of([1]).encode(),
-                        min_us=1,
-                        max_us=1,
-                        **{part: number * 10**at for at, part in enumerate(parts)},
-                    ),
-                )
-            }
-        )
-        for number in (1, 2)
-    ]
-    (both,) = merged(windows).tallies
-    assert [getattr(both, part) for part in parts] == [3, 30, 300, 3000]
-    assert both.busy_us == 3 + 30 + 300 - 3000
 
 
 def test_an_endpoint_where_requests_failed_or_that_was_left_out_is_named() -> None:

@@ -44,11 +44,8 @@ def test_each_repeat_visits_every_layout_once_in_a_balanced_order_drawn_by_the_s
     assert {
         make_plan(run.suite, run.hardware, run.planned, order_seed=seed).visits for seed in range(8)
     } != {plan.visits}
-
-
-def test_the_order_seed_of_a_suite_takes_precedence(tmp_path: Path) -> None:
-    run = Run(tmp_path, repeats=20, order_seed=3)
-    plans = [make_plan(run.suite, run.hardware, run.planned, order_seed=drawn) for drawn in (1, 2)]
+    own = Run(tmp_path, repeats=20, order_seed=3)
+    plans = [make_plan(own.suite, own.hardware, own.planned, order_seed=drawn) for drawn in (1, 2)]
     assert plans[0] == plans[1]
     assert plans[0].order_seed == 3
 
