@@ -182,45 +182,33 @@ def test_urls_are_split_into_their_parts_and_invalid_ones_refused() -> None:
             UrlParts.of(url)
 
 
-def proc(folder: Path, cgroup: str, mountinfo: str) -> Path:
-    (folder / "proc").mkdir()
-    (folder / "proc" / "cgroup").write_text(cgroup)
-    (folder / "proc" / "mountinfo").write_text(mountinfo)
-    return folder / "proc"
+V2 = "30 20 0:26 / {0}/fs rw shared:4 - cgroup2 cgroup2 rw\n"
+V1 = (
+    "31 20 0:27 /host-1 {0}/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"
+    "30 20 0:26 / {0}/memory rw - cgroup cgroup rw,memory\n"
+)
+HERE = "4:memory:/host-1\n3:cpu,cpuacct:/host-1/service\n"
 
 
-def test_a_quota_of_cgroup_v2_is_found_at_any_level(tmp_path: Path) -> None:
-    inner = tmp_path / "fs" / "outer" / "inner"
-    inner.mkdir(parents=True)
-    (inner / "cpu.max").write_text("max 100000\n")
-    (inner.parent / "cpu.max").write_text("50000 100000\n")
-    mount = f"30 20 0:26 / {tmp_path}/fs rw shared:4 - cgroup2 cgroup2 rw\n"
-    found = allowance(proc(tmp_path, "0::/outer/inner\n", mount))
-    assert (found.cpus, found.note) == (0.5, "")
-
-
-def test_a_quota_of_cgroup_v1_is_found_even_in_a_containers_part_of_the_tree(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("cgroup", "mounts", "files", "cpus"),
+    [
+        # At any level, and even in a container's part of the tree.
+        ("0::/a/b\n", V2, {"fs/a/b/cpu.max": "max 1000", "fs/a/cpu.max": "500 1000"}, 0.5),
+        (HERE, V1, {"cpu/service/cpu.cfs_quota_us": "250", "cpu/cpu.cfs_quota_us": "-1"}, 0.25),
+        ("3:cpu,cpuacct:/somewhere\n", "30 20 0:26 / / rw - ext4 /dev/sda rw\n", {}, None),
+    ],
+)
+def test_a_quota_is_found_and_one_that_cannot_be_seen_is_unknown(
+    tmp_path: Path, cgroup: str, mounts: str, files: dict[str, str], cpus: float | None
 ) -> None:
-    inner = tmp_path / "cpu" / "service"
-    inner.mkdir(parents=True)
-    (inner / "cpu.cfs_quota_us").write_text("25000\n")
-    (inner / "cpu.cfs_period_us").write_text("100000\n")
-    (inner.parent / "cpu.cfs_quota_us").write_text("-1\n")
-    mounts = (
-        f"31 20 0:27 /host-1 {tmp_path}/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"
-        f"30 20 0:26 / {tmp_path}/memory rw - cgroup cgroup rw,memory\n"
-    )
-    found = allowance(proc(tmp_path, "4:memory:/host-1\n3:cpu,cpuacct:/host-1/service\n", mounts))
-    assert (found.cpus, found.note) == (0.25, "")
-
-
-def test_a_quota_that_cannot_be_seen_is_reported_as_unknown(tmp_path: Path) -> None:
-    found = allowance(
-        proc(tmp_path, "3:cpu,cpuacct:/somewhere\n", "30 20 0:26 / / rw - ext4 /dev/sda rw\n")
-    )
-    assert found.cpus >= 1
-    assert "not known" in found.note
+    proc = {"proc/cgroup": cgroup, "proc/mountinfo": mounts.format(tmp_path)}
+    for name, text in {**files, "cpu/service/cpu.cfs_period_us": "1000", **proc}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = allowance(tmp_path / "proc")
+    assert found.cpus == cpus if cpus else "not known" in found.note
+    assert found.cpus >= 1 or not found.note
 
 
 def chained(*errors: BaseException) -> BaseException:

@@ -270,65 +270,60 @@ def test_lines_of_probes_between_steps_are_dropped(store: RunStore, meter: Meter
     assert read(store).probes
 
 
-def test_a_probe_that_dies_is_an_event_and_a_gap_and_hosts_are_still_sampled(
-    store: RunStore, meter: Meter
-) -> None:
-    dies = (
-        'import sys; print(\'{"qlen": 1}\', flush=True); sys.stderr.write("no socket\\n"); '
-        "sys.exit(4)"
-    )
-    with watching(store, meter, dies) as watch:
-        until(lambda: watch.readers[0].ended)
-        with watch.step(KEY, 5.0) as recording:
-            heard(recording, 0.0, 5.0)
-            sampled(meter, 3)
-    (said,) = [text for text in notes(store) if "probe" in text]
-    assert "radosgw.0 ended by itself with status 4: no socket" in said
-    telemetry = read(store)
-    assert telemetry.tail is not None
-    assert telemetry.tail.gaps == ("radosgw.0 has ended",)
-    assert telemetry.hosts
-    assert telemetry.probes == ()
-
-
-def test_a_probe_that_stalls_is_an_event_and_a_gap_and_is_ended(
-    store: RunStore, meter: Meter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(PERIOD, 1.0)
-    monkeypatch.setattr("weighbridge.conductor.telemetry.SILENCE_S", 0.2)
-    monkeypatch.setattr("weighbridge.conductor.telemetry.QUIT_S", 0.2)
-    stalls = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
-    with watching(store, meter, stalls) as watch:
-        with watch.step(KEY, 5.0) as recording:
-            heard(recording, 0.0, 5.0)
-            sampled(meter, 3)
-        process = watch.readers[0]._process
-    process.wait(20)
-    assert [text for text in notes(store) if "has sent nothing for" in text]
-    assert read(store).tail is not None
-    assert "sent nothing" in " ".join(read(store).tail.gaps)  # type: ignore[union-attr]
+GO = "import sys; sys.stdin.read(1); "
 
 
 @pytest.mark.parametrize(
-    ("prints", "said"),
+    ("text", "note", "gap"),
     [
-        ("write('x' * 2**20 + chr(10))", "printed a line of more than 262,144 bytes"),
-        ("writelines(['{\"a\": 1}' + chr(10)] * 5000)", "more than 10 lines between two samples"),
+        (
+            GO + "sys.stderr.write('no socket\\n'); sys.exit(4)",
+            "radosgw.0 ended by itself with status 4: no socket",
+            "radosgw.0 has ended",
+        ),
+        (
+            "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)",
+            "has sent nothing for",
+            "sent nothing",
+        ),
+        (
+            GO + "sys.stdout.write('x' * 2**20 + chr(10)); sys.stdout.flush()",
+            "printed a line of more than 262,144 bytes",
+            "radosgw.0 has ended",
+        ),
+        (
+            GO + "sys.stdout.writelines(['{\"a\": 1}' + chr(10)] * 5000)",
+            "",
+            "more than 10 lines between two samples",
+        ),
     ],
 )
-def test_a_probe_that_prints_without_an_end_is_a_gap_and_takes_no_memory(
-    store: RunStore, meter: Meter, monkeypatch: pytest.MonkeyPatch, prints: str, said: str
+def test_a_probe_that_misbehaves_is_a_gap_takes_no_memory_and_hosts_are_still_sampled(
+    store: RunStore,
+    meter: Meter,
+    monkeypatch: pytest.MonkeyPatch,
+    text: str,
+    note: str,
+    gap: str,
 ) -> None:
-    monkeypatch.setattr("weighbridge.conductor.telemetry.MOST_WAITING", 10)
-    text = f"import sys; sys.stdin.read(1); sys.stdout.{prints}; sys.stdout.flush()"
+    stalls = gap == "sent nothing"
+    for name, value in (
+        ("SILENCE_S", 0.2 if stalls else 60),
+        ("QUIT_S", 0.2),
+        ("MOST_WAITING", 10),
+    ):
+        monkeypatch.setattr(f"weighbridge.conductor.telemetry.{name}", value)
     with measuring(store, meter, text) as watch:
+        process = watch.readers[0]._process
         watch.readers[0]._lines.send("go", 5.0)
-        until(lambda: watch.readers[0].ended)
+        until(lambda: watch.readers[0].ended or (stalls and bool(notes(store))))
         sampled(meter, 3)
+    process.wait(20)
     telemetry = read(store)
     assert telemetry.tail is not None
-    assert said in " ".join([*notes(store), *telemetry.tail.gaps])
-    assert "radosgw.0 has ended" in telemetry.tail.gaps
+    assert note in " ".join(notes(store))
+    assert gap in " ".join(telemetry.tail.gaps)
+    assert telemetry.hosts
     assert len(telemetry.probes) < 5000
 
 
@@ -396,39 +391,29 @@ def test_a_step_is_measured_even_if_a_probe_cannot_be_made_or_started(
     assert says in " ".join(notes(store))
 
 
-def test_a_host_that_is_gone_is_a_gap_and_the_step_continues(store: RunStore, meter: Meter) -> None:
-    with measuring(store, meter):
-        sampled(meter, 2)
-        meter.fails = True
-        sampled(meter, 3)
-    telemetry = read(store)
-    assert telemetry.tail is not None
-    assert telemetry.tail.gaps == ("gateway-1: its counters could not be read",)
-    assert len([text for text in notes(store) if "is gone" in text]) == 1
-    assert all(one.at_s < 3 for one in telemetry.hosts)
-
-
 @pytest.mark.parametrize(
-    ("wrong", "what"),
+    ("wrong", "gap"),
     [
-        (Counters(cpu_s=2.0**58), "cpu_s"),
-        (Counters(cpu_s=0.0, network_sent_bytes=0), "cpu_s, sent_bytes"),
-        (Counters(network_received_bytes=2**62), "received_bytes"),
-        (Counters(disks=(DiskCounters(2**62, 0, 0, 0, 0.0, 0.0),)), "disks"),
+        (None, "gateway-1: its counters could not be read"),
+        (Counters(cpu_s=2.0**58), "gateway-1: of cpu_s"),
+        (Counters(cpu_s=0.0, network_sent_bytes=0), "gateway-1: of cpu_s, sent_bytes"),
+        (Counters(network_received_bytes=2**62), "gateway-1: of received_bytes"),
+        (Counters(disks=(DiskCounters(2**62, 0, 0, 0, 0.0, 0.0),)), "gateway-1: of disks"),
     ],
 )
-def test_a_counter_that_fell_or_grew_beyond_what_a_host_can_do_is_a_gap(
-    store: RunStore, meter: Meter, wrong: Counters, what: str
+def test_a_host_that_is_gone_or_whose_counters_are_impossible_is_one_gap_of_the_step(
+    store: RunStore, meter: Meter, wrong: Counters | None, gap: str
 ) -> None:
     with measuring(store, meter):
         sampled(meter, 3)
-        meter.more = wrong
+        meter.fails, meter.more = wrong is None, wrong or Counters()
         sampled(meter, 3)
     telemetry = read(store)
     assert telemetry.tail is not None
-    assert [gap.partition(" its ")[0] for gap in telemetry.tail.gaps] == [f"gateway-1: of {what}"]
-    (gap,) = {text.partition(" its ")[0] for text in notes(store) if "gateway-1: of" in text}
-    assert gap.endswith(what)
+    assert [one.partition(" its counters fell")[0] for one in telemetry.tail.gaps] == [gap]
+    assert {one.partition(" its counters fell")[0] for one in notes(store)} == {
+        f"{gap}: gateway-1 is gone" if wrong is None else gap
+    }
     assert all((one.cpu_s or 0) < 60 for one in telemetry.hosts)
 
 
