@@ -406,7 +406,7 @@ def make_plan(
     if lacking:
         raise UsageError(
             "; ".join(lacking),
-            advice="Different interfaces cannot be compared: choose an API that all layouts have.",
+            advice="Different interfaces cannot be compared: give an --api that all layouts have.",
         )
     refuse_what_layouts_lack(suite, planned)
     lone = faults_left_out(suite, hardware, planned)
