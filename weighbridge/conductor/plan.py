@@ -418,7 +418,7 @@ def make_plan(
         for api in suite.api
         if api not in (*one.gateway.apis(), *one.gateway.layers())
     ]
-    advice = "Different interfaces cannot be compared: choose an API that all layouts have."
+    advice = "Different interfaces cannot be compared: give an --api that all layouts have."
     refuse(lacking, advice, "; ")
     refuse_what_layouts_lack(suite, planned)
     lone = faults_left_out(suite, hardware, planned)
