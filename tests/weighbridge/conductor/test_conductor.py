@@ -341,7 +341,7 @@ def test_a_driver_gets_the_timeout_of_its_suite(
         yield cast("OpenedDriver", None)
 
     monkeypatch.setattr(type(KINDS[driver]), "opened", opened)
-    monkeypatch.setattr(opening, "_target", lambda *_: (TARGET, None))
+    monkeypatch.setattr(opening, "_endpoint", lambda *_: TARGET)
     suite = loader.load(loader.find("quick")).model_copy(update={"timeout": 90.0})
     client, layout = SimpleNamespace(name="client-1"), SimpleNamespace(name="one")
     deployment = cast("Deployment", SimpleNamespace(clients=(client,), layout=layout))
