@@ -298,7 +298,7 @@ GO = "import sys; sys.stdin.read(1); "
         ),
     ],
 )
-def test_a_probe_that_misbehaves_is_a_gap_takes_no_memory_and_hosts_are_still_sampled(
+def test_a_probe_that_ends_stalls_or_prints_without_an_end_is_a_gap_and_takes_no_memory(
     store: RunStore,
     meter: Meter,
     monkeypatch: pytest.MonkeyPatch,
