@@ -341,10 +341,10 @@ def test_a_driver_gets_the_timeout_of_its_suite(
         yield cast("OpenedDriver", None)
 
     monkeypatch.setattr(type(KINDS[driver]), "opened", opened)
+    monkeypatch.setattr(opening, "_endpoint", lambda *_: TARGET)
     suite = loader.load(loader.find("quick")).model_copy(update={"timeout": 90.0})
     client, layout = SimpleNamespace(name="client-1"), SimpleNamespace(name="one")
-    known = SimpleNamespace(clients=(client,), layout=layout, endpoints=(TARGET,))
-    deployment = cast("Deployment", known)
+    deployment = cast("Deployment", SimpleNamespace(clients=(client,), layout=layout))
     one = Pass(api="s3", workloads=suite.workloads, driver=driver)
     with opening.opened(deployment, suite, one, prefix="wb-one", log=tmp_path / "log"):
         pass

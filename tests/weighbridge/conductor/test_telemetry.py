@@ -298,7 +298,7 @@ GO = "import sys; sys.stdin.read(1); "
         ),
     ],
 )
-def test_a_probe_that_misbehaves_is_a_gap_takes_no_memory_and_hosts_are_still_sampled(
+def test_a_probe_that_ends_stalls_or_prints_without_an_end_is_a_gap_and_takes_no_memory(
     store: RunStore,
     meter: Meter,
     monkeypatch: pytest.MonkeyPatch,
@@ -401,7 +401,7 @@ def test_a_step_is_measured_even_if_a_probe_cannot_be_made_or_started(
         (Counters(disks=(DiskCounters(2**62, 0, 0, 0, 0.0, 0.0),)), "gateway-1: of disks"),
     ],
 )
-def test_a_host_that_is_gone_or_whose_counters_are_impossible_is_one_gap_of_the_step(
+def test_a_host_that_is_gone_or_counts_beyond_what_a_host_can_do_is_one_gap_of_the_step(
     store: RunStore, meter: Meter, wrong: Counters | None, gap: str
 ) -> None:
     with measuring(store, meter):
