@@ -15,9 +15,7 @@ from weighbridge.results.judge.reasons import Reason, Remedy, reasons, remedy
 from weighbridge.results.judge.run_data import RunData
 from weighbridge.results.numbers import counted
 from weighbridge.results.run.reading import write_atomically
-from weighbridge.results.show.answer import Answer
-from weighbridge.results.show.feature import write_sections
-from weighbridge.results.show.gallery import Gallery, gallery
+from weighbridge.results.show.feature import Answer, Gallery, gallery, write_sections
 from weighbridge.results.show.pictures import DRAWING, write_charts
 from weighbridge.results.show.report import report
 from weighbridge.results.show.section import Section

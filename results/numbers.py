@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import zip_longest
-from typing import Final
+from typing import Final, TypeVar
 
 UNKNOWN = "–"
+Item = TypeVar("Item")
+Key = TypeVar("Key", bound=Hashable)
 _NUMBER: Final = re.compile(r"(?<![\w.-])\d[\d,]*(?:\.\d+)?")
 
 
@@ -20,6 +22,15 @@ def show_figure(value: float | None, digits: int = 3) -> str:
     # 99.96 rounds to 100.0, which would have one digit too many.
     decimals -= abs(round(value, decimals)) >= 10 ** (digits - decimals)
     return f"{value:,.{max(0, decimals)}f}"
+
+
+def show_value(value: object) -> str:
+    """A cell of any kind as people read it."""
+    if value is None:
+        return UNKNOWN
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return show_figure(value) if isinstance(value, float) else str(value)
 
 
 def show_ms(value: float | None) -> str:
@@ -71,12 +82,17 @@ def without_numbers(text: str) -> str:
     return _NUMBER.sub("\0", text)
 
 
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """The items by what `key` says of each, in the order in which that first occurs."""
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
+
+
 def alike_as_one(texts: Iterable[str]) -> tuple[str, ...]:
     """The texts, each once; those that differ in their numbers alone are one."""
-    groups: dict[str, list[str]] = {}
-    for text in texts:
-        groups.setdefault(without_numbers(text), []).append(text)
-    return tuple(ranged(alike) for alike in groups.values())
+    return tuple(map(ranged, grouped(texts, without_numbers).values()))
 
 
 def ranged(texts: Sequence[str]) -> str:

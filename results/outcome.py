@@ -65,9 +65,7 @@ NEEDED_LEAST: Final = (LIMITED_BY, METRICS["p50"].terminal, METRICS["bandwidth"]
 
 
 def print_outcome(derived: Derived, console: Console) -> None:
-    """Print the answer, then table, findings and files. What is in doubt has a letter, which is
-    explained once below the table.
-    """
+    """Print answer, table, findings and files; doubts have letters, explained below the table."""
     answer = derived.answered
     if derived.answer:
         print_line(console, derived.answer, "bold")

@@ -20,7 +20,7 @@ from weighbridge.results.judge.comparing import comparable, reason
 from weighbridge.results.judge.comparison import kind_of, subjects
 from weighbridge.results.judge.leads import NEAR, Lead, leads
 from weighbridge.results.judge.run_data import RunData
-from weighbridge.results.numbers import UNKNOWN, counted, show_figure, show_ms
+from weighbridge.results.numbers import UNKNOWN, counted, grouped, show_figure, show_ms
 from weighbridge.results.run.reading import write_atomically
 from weighbridge.results.run.step import driver_label, traits_of
 from weighbridge.results.show.feature import Feature
@@ -150,12 +150,9 @@ def sentences(steps: Sequence[Agreement], answers: Sequence[Lead]) -> tuple[str,
 
 def _ranking(answers: Sequence[Lead]) -> tuple[str, ...]:
     """Whether both drivers have the same leaders, in the workloads that both could compare."""
-    kinds: dict[tuple[object, ...], list[Lead]] = {}
-    for lead in answers:
-        kinds.setdefault(lead.kind[:3], []).append(lead)
     both = [
         of_drivers
-        for of_drivers in kinds.values()
+        for of_drivers in grouped(answers, lambda lead: lead.kind[:3]).values()
         if len(of_drivers) > 1 and all(lead.standing != "not comparable" for lead in of_drivers)
     ]
     if not both:
@@ -180,6 +177,7 @@ def causes(steps: Sequence[Agreement], facts: Mapping[str, Mapping[str, str]]) -
     return tuple(texts)
 
 
+_LATENCIES: Final[tuple[MetricKey, ...]] = ("p90", "max")
 _CSV_COLUMNS: Final = """
 layout api workload operation workers {first}_ops_s {other}_ops_s
 {other}_over_{first} {other}_over_{first}_low {other}_over_{first}_high
@@ -201,8 +199,7 @@ def _csv_cells(step: Agreement) -> tuple[object, ...]:
     cells: list[object] = [first.layout, first.api, first.workload, first.operation, first.workers]
     cells += [first.value("throughput"), other.value("throughput")]
     cells += [None] * 3 if factor is None else [factor.value, factor.low, factor.high]
-    latencies: tuple[MetricKey, ...] = ("p90", "max")
-    for metric in latencies:
+    for metric in _LATENCIES:
         value, within = other.value(metric), other.within(metric)
         ends = (value, value) if within is None else (within.low_ms, within.high_ms)
         cells += [first.value(metric), *ends, step.bins_off(metric)]
@@ -244,10 +241,9 @@ def agreement_sections(data: RunData) -> Iterator[Section]:
 
 def _cells(step: Agreement) -> tuple[str, ...]:
     first, other = step.first, step.other
-    latencies: tuple[MetricKey, ...] = ("p90", "max")
     both = [
         f"{show_ms(first.value(key))} · {show_latency(other.value(key), other.within(key))}"
-        for key in latencies
+        for key in _LATENCIES
     ]
     first_ms, other_ms = first.value("mean"), other.value("mean")
     apart = UNKNOWN

@@ -11,7 +11,7 @@ from pydantic import Field
 from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.record import Record
 from weighbridge.results.judge.host_equality import BOUNDS, FREE_BOUND, show
-from weighbridge.results.numbers import UNKNOWN, all_of, show_share, upper
+from weighbridge.results.numbers import UNKNOWN, all_of, grouped, show_share, upper
 from weighbridge.results.run import Kind, Unit
 from weighbridge.results.show.chart import Chart, Panel, layer
 from weighbridge.results.show.scales import names_encoding
@@ -111,11 +111,8 @@ def oddities(figures: Sequence[HostFigure]) -> tuple[str, ...]:
 
 def _unlike(figures: Sequence[HostFigure]) -> Iterator[str]:
     """Those of three or more equals that differ; of two, nobody knows which is wrong."""
-    groups: dict[tuple[str, str, str], list[HostFigure]] = {}
-    for figure in figures:
-        if figure.group in ("cpu", "disk"):
-            groups.setdefault((figure.group, figure.job, figure.like), []).append(figure)
-    for equals in groups.values():
+    alone = [figure for figure in figures if figure.group in ("cpu", "disk")]
+    for equals in grouped(alone, lambda one: (one.group, one.job, one.like)).values():
         if len(equals) == 2:
             low, high = sorted(equals, key=lambda figure: figure.value)
             if 1 - low.value / high.value > low.bound:
@@ -188,15 +185,14 @@ def _panel(group: Group, figures: Sequence[HostFigure]) -> Panel:
     rows = [_row(figure, drawn=figure in shown) for figure in figures]
     names = [row["_name"] for row in rows if row["_name"]]
     end = max(row["_end"] for row in rows)
-    bar = layer("bar", "", "isValid(datum._name)", x="value", x2={"datum": 0})
-    bar["mark"]["height"] = {"band": 0.62}
-    bar["encoding"]["color"] = {
+    colour = {
         "field": "group",
         "type": "nominal",
         "scale": {"domain": [*TITLES], "range": "ordinal"},
         "legend": None,
     }
-    promised = layer("tick", "", "isValid(datum._name) && datum.promised", x="promised")
+    where = "isValid(datum._name)"
+    promised = layer("tick", "", f"{where} && datum.promised", x="promised")
     promised["mark"] |= {"thickness": 3, "color": "$ink"}
     scale = {"domain": [0, end * ROOM], "nice": False}
     return Panel(
@@ -209,9 +205,9 @@ def _panel(group: Group, figures: Sequence[HostFigure]) -> Panel:
                 "y": {**names_encoding(names), "field": "_name"},
             },
             "layer": [
-                bar,
+                layer("bar", "", where, x="value", x2={"datum": 0}, color=colour),
                 promised,
-                layer("text", "figure", "isValid(datum._name)", x="_end", text="_text"),
+                layer("text", "figure", where, x="_end", text="_text"),
             ],
         },
         height=ROW_PX * len(names),

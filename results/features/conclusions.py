@@ -20,7 +20,7 @@ from weighbridge.results.figures.metrics import METRICS, Figures, MetricKey
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.comparing import TOGETHER, at_workers, correlation, judge
 from weighbridge.results.judge.comparison import Effect
-from weighbridge.results.numbers import all_of, counted, show_ratio
+from weighbridge.results.numbers import all_of, counted, grouped, show_ratio
 from weighbridge.suites import Bounds
 from weighbridge.suites.studies import (
     BANDWIDTH,
@@ -131,9 +131,7 @@ class _Cells:
     def __init__(self, study: Study, scale: StudyScale, rows: Sequence[Row]) -> None:
         self._study = study
         self._scale = scale
-        self._rows: dict[_Place, list[Row]] = {}
-        for row in rows:
-            self._rows.setdefault(_Place(row.layout, row.workload, row.workers), []).append(row)
+        self._rows = grouped(rows, lambda row: _Place(row.layout, row.workload, row.workers))
 
     def pairs(self, check: ConclusionCheck) -> Iterator[_Pair]:
         for variant, workload, workers in product(

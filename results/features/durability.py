@@ -26,8 +26,8 @@ from weighbridge.results.figures.doubt import (
 from weighbridge.results.figures.statistics import LEVEL, beta_quantile
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.run_data import RunData, of_run
-from weighbridge.results.numbers import UNKNOWN, counted, listed, show_figure, upper
-from weighbridge.results.run.durability import FINDINGS, Finding, FoundObjects, PowerCut, read_cuts
+from weighbridge.results.numbers import UNKNOWN, counted, grouped, listed, show_figure, upper
+from weighbridge.results.run.durability import FINDINGS, Finding, PowerCut, read_cuts
 from weighbridge.results.show.chart import BAD, COLOUR, Chart, Panel, Spec, layer
 from weighbridge.results.show.chart_source import ChartKind, ChartSource
 from weighbridge.results.show.feature import Feature
@@ -130,11 +130,7 @@ class CutSeries(Record):
         """By API, size and way of writing, the cuts with the objects of that kind alone."""
         kinds: dict[tuple[str, int, str], list[PowerCut]] = {}
         for cut in self.cuts:
-            by_kind: dict[tuple[str, int, str], list[FoundObjects]] = {}
-            for objects in cut.objects:
-                by_kind.setdefault((objects.api, objects.size_bytes, objects.way), []).append(
-                    objects
-                )
+            by_kind = grouped(cut.objects, lambda one: (one.api, one.size_bytes, one.way))
             for kind, own in by_kind.items():
                 part = cut.model_copy(update={"objects": tuple(own)})
                 kinds.setdefault(kind, []).append(part)

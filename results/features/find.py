@@ -33,6 +33,7 @@ from weighbridge.results.show.chart import COMPARABLE, NOT_COMPARABLE, PROVISION
 from weighbridge.results.show.chart_source import ChartKind, ChartSource
 from weighbridge.results.show.charts.bars import bar_panel
 from weighbridge.results.show.feature import Feature
+from weighbridge.results.show.latencies import PLACE
 from weighbridge.results.show.section import Grid, Part, Section
 from weighbridge.results.show.slide import Point, Slide, Topic, bar_chart
 from weighbridge.suites import Api, DriverName, Workload
@@ -176,7 +177,7 @@ def found_rates(
                     first.model_copy(update={"repeat": repeat})
                     for repeat in range(plan.suite.repeats)
                 ]
-                places = [row for row in rows if _measured_as(row, first)]
+                places = [row for row in rows if PLACE(row) == PLACE(first)]
                 doubts = [one for row in places for one in row.doubts if one.what in _DEPLOYED]
                 rate = _answer({key: searches.of(key) for key in keys}, lost, doubts + of_hosts)
                 power = next(iter(marks_of([row.power for row in places])), None)
@@ -305,11 +306,6 @@ def _reasons(key: StepKey, search: RateSearch | None, lost: Mapping[StepKey, str
             for trial in search.trials
             if (trial.rate_per_s, trial.verdict) == (search.high, "not served")
         )
-
-
-def _measured_as(row: Row, key: StepKey) -> bool:
-    names = ("layout", "api", "driver", "workload", "workers")
-    return all(getattr(row, name) == getattr(key, name) for name in names)
 
 
 def _doubt(doubt: Doubt) -> str:

@@ -19,6 +19,7 @@ from weighbridge.common.record import Record
 from weighbridge.results.features.compare_runs import RunsVerdict
 from weighbridge.results.features.run_guard import (
     ALL,
+    GUARD_FACTS,
     ComparedRun,
     Difference,
     guard,
@@ -46,8 +47,15 @@ from weighbridge.results.features.run_series import (
 from weighbridge.results.figures.doubt import Doubt, doubt_brief
 from weighbridge.results.figures.metrics import METRICS, PRIMARY, MetricKey
 from weighbridge.results.figures.reading import MetricFigure
-from weighbridge.results.judge.comparison import Kind
-from weighbridge.results.numbers import counted, listed, show_figure, show_p, show_percent, upper
+from weighbridge.results.numbers import (
+    counted,
+    grouped,
+    listed,
+    show_figure,
+    show_p,
+    show_percent,
+    upper,
+)
 from weighbridge.results.run.resolved import PlannedLayout
 from weighbridge.results.show.chart import (
     BAD,
@@ -132,11 +140,8 @@ class RunOutlier(SeriesCell, Outlying):
 
 def _in_cells(moved: Sequence[RunChange | RunOutlier]) -> str:
     """Such as `throughput +10 % in 4 cells (+8 % to +12 %), better`."""
-    by_metric: dict[MetricKey, list[RunChange | RunOutlier]] = {}
-    for one in moved:
-        by_metric.setdefault(one.metric, []).append(one)
     texts = []
-    for metric, cells in by_metric.items():
+    for metric, cells in grouped(moved, lambda one: one.metric).items():
         ratios = sorted(cell.ratio for cell in cells)
         low, middle, high = (show_percent(ratios[at]) for at in (0, len(ratios) // 2, -1))
         ends = f" ({low} to {high})" if low != high else ""
@@ -154,9 +159,7 @@ class LayoutChange(Record):
     begun: datetime
     changes: tuple[RunChange, ...]
     differs: tuple[Difference, ...]
-    """What else differs between that run and the last one before: guard facts that were allowed to,
-    versions and settings; `a` is before.
-    """
+    """What else differs since the last run before: guard facts, settings; `a` is before."""
 
     @property
     def is_sure(self) -> bool:
@@ -212,9 +215,7 @@ class History(Record):
     @property
     def outlier_words(self) -> tuple[str, ...]:
         """A sentence for each run and layout that has outliers."""
-        places: dict[tuple[datetime, str, str], list[RunOutlier]] = {}
-        for one in self.outliers:
-            places.setdefault((one.begun, one.run, one.label), []).append(one)
+        places = grouped(self.outliers, lambda one: (one.begun, one.run, one.label))
         return tuple(
             f"{label} in {run} ({begun:%Y-%m-%d}): "
             f"{', '.join(dict.fromkeys(one.brief for one in outliers))}: {_in_cells(outliers)}"
@@ -347,24 +348,18 @@ def _doubts(
 def _by_layout(
     found: Sequence[RunChange], of_run: Mapping[str, ComparedRun], despite: Sequence[str]
 ) -> Iterable[LayoutChange]:
-    places: dict[tuple[datetime, str, str, str], list[RunChange]] = {}
-    for one in found:
-        places.setdefault((one.begun, one.run, one.label, one.layout), []).append(one)
+    places = grouped(found, lambda one: (one.begun, one.run, one.label, one.layout))
+    allowed = GUARD_FACTS if ALL in despite else despite
     for (moment, run, label, layout), mine in sorted(places.items()):
         before, after = of_run[mine[0].previous], of_run[run]
         pair = [(layout, layout)]
         differs = [
-            *(one for one in guard(before, after, pair, [ALL]).unlike if _may(one, despite)),
+            *(one for one in guard(before, after, pair, [ALL]).unlike if one.fact in allowed),
             *(one for one in settings_apart(before, after, pair) if one.fact not in _PASSING),
         ]
         yield LayoutChange(
             label=label, run=run, begun=moment, changes=tuple(mine), differs=tuple(differs)
         )
-
-
-def _may(one: Difference, despite: Sequence[str]) -> bool:
-    """Whether runs were compared although they differ in this."""
-    return bool({one.fact, ALL} & set(despite))
 
 
 def latest_verdict(history: History) -> RunsVerdict:
@@ -557,9 +552,6 @@ _CAPTION: Final = (
     "and after. Outlier: far outside its neighbours, and no change."
 )
 
-Cell = tuple[str, Kind, int]
-"""Suite, what is requested, and worker count."""
-
 
 def history_charts(history: History) -> tuple[Chart, ...]:
     """A chart for throughput and one for p90; none without any figure of it."""
@@ -569,10 +561,12 @@ def history_charts(history: History) -> tuple[Chart, ...]:
 
 
 def _chart(history: History, metric: MetricKey, frame: _Frame) -> Chart | None:
-    cells: dict[Cell, list[RunSeries]] = {}
-    for one in history.series:
-        if one.metric == metric and any(point.figure.value for point in one.points):
-            cells.setdefault((one.suite, one.kind, one.workers), []).append(one)
+    known = [
+        one
+        for one in history.series
+        if one.metric == metric and any(point.figure.value for point in one.points)
+    ]
+    cells = grouped(known, lambda one: (one.suite, one.kind, one.workers))
     if not cells:
         return None
     changes = [
@@ -724,10 +718,8 @@ def _change_layers(changes: Sequence[RunChange], frame: _Frame) -> list[Spec]:
                 "text": _mark(one),
             }
         )
-    rule = layer("rule", "moment", x="at", color=BAD)
-    rule["encoding"] |= FULL_HEIGHT
     layers = [
-        rule,
+        layer("rule", "moment", x="at", color=BAD, **FULL_HEIGHT),
         layer("rule", "level", x="from", x2="at", y="before", color=MUTED),
         layer("rule", "level", x="at", x2="to", y="after", color=MUTED),
         layer("text", "figure", x="at", y="after", text="text", color=INK),

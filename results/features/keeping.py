@@ -7,7 +7,7 @@ from typing import Final
 
 from weighbridge.common.quantities import show_bytes
 from weighbridge.results.judge.run_data import RunData, of_run
-from weighbridge.results.numbers import UNKNOWN
+from weighbridge.results.numbers import UNKNOWN, grouped
 from weighbridge.results.run.durability import DaemonMemory, Kept, KeptObjects, read_kept
 from weighbridge.results.show.feature import Feature
 from weighbridge.results.show.section import Part, Section, grid_of
@@ -28,11 +28,8 @@ def _kept_lines(data: RunData) -> Iterator[Line]:
     for layout in data.plan.layouts:
         structure = data.plan.structures.get(layout.name)
         planned = None if structure is None else structure.redundancy_words
-        groups: dict[tuple[str, str, str], list[KeptObjects]] = {}
-        for reading in _read(data).objects:
-            if reading.layout == layout.name:
-                place = (reading.workload, reading.api, reading.driver)
-                groups.setdefault(place, []).append(reading)
+        own = [reading for reading in _read(data).objects if reading.layout == layout.name]
+        groups = grouped(own, lambda reading: (reading.workload, reading.api, reading.driver))
         for readings in groups.values():
             yield _kept_line(readings, planned)
 
@@ -73,14 +70,11 @@ def _mean(values: Sequence[float]) -> float | None:
 def _memory_lines(data: RunData) -> Iterator[Line]:
     """A line for each layout and role, and, of several roles, one for all daemons."""
     for layout in data.plan.layouts:
-        roles: dict[str, list[DaemonMemory]] = {}
-        for reading in _read(data).memory:
-            if reading.layout == layout.name:
-                roles.setdefault(reading.role, []).append(reading)
+        every = [reading for reading in _read(data).memory if reading.layout == layout.name]
+        roles = grouped(every, lambda reading: reading.role)
         for role, readings in roles.items():
             yield _memory_line(layout.name, role, readings)
         if len(roles) > 1:
-            every = [reading for reading in _read(data).memory if reading.layout == layout.name]
             yield _memory_line(layout.name, ALL, every)
 
 

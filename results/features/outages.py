@@ -21,11 +21,11 @@ from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.figures.validity import class_words
 from weighbridge.results.judge.comparing import compare
-from weighbridge.results.judge.comparison import Comparison, Kind, Verdict, kind_of, subjects
+from weighbridge.results.judge.comparison import Comparison, Verdict, kind_of, subjects
 from weighbridge.results.judge.host_equality import unequal_shares
 from weighbridge.results.judge.run_data import RunData, of_run
 from weighbridge.results.judge.trust import TrustSign, rows_left_out, steadiness_words, trust
-from weighbridge.results.numbers import UNKNOWN, counted, show_figure, upper
+from weighbridge.results.numbers import UNKNOWN, counted, grouped, show_figure, upper
 from weighbridge.results.run import StepKey, Telemetry
 from weighbridge.results.run.durability import Outage, read_outages
 from weighbridge.results.show.chart import (
@@ -219,9 +219,7 @@ def outages(data: RunData) -> Outages:
     rows = data.in_doubt(broken)
     own = [row for row in rows if row.layout not in plan.twins]
     names, recorded = subjects(own), read_outages(data.store.folder)
-    groups: dict[tuple[Kind, int], list[Row]] = {}
-    for row in own:
-        groups.setdefault((kind_of(row), row.workers), []).append(row)
+    groups = grouped(own, lambda row: (kind_of(row), row.workers))
     kinds = tuple(
         OutageKind(
             key=f"{kind[0]}-{kind[1]}-{kind[2]}-w{workers}",
@@ -572,12 +570,11 @@ def _spec(outage: OutageRow, x: AxisScale, y: AxisScale, column: str) -> Spec:
     fault = outage.row.fault
     moments = [(outage.fault_s, "" if fault is None else upper(fault.way))]
     moments += [(outage.back_s, "Back")] if outage.back_s is not None else []
-    rules = layer("rule", "moment", x="at", color=BAD)
-    words = layer("text", "note", x="at", text="name", color=MUTED)
+    top = {"datum": y.value(0.93)}
+    rules = layer("rule", "moment", x="at", color=BAD, **FULL_HEIGHT)
+    words = layer("text", "note", x="at", text="name", color=MUTED, y=top)
     for mark in (rules, words):
         mark["data"] = {"values": [{"at": at, "name": name} for at, name in moments]}
-    rules["encoding"] |= FULL_HEIGHT
-    words["encoding"]["y"] = {"datum": y.value(0.93)}
     return {
         "encoding": {"x": {**x.encoding(), "field": "_at"}, "y": y.encoding(), "color": COLOUR},
         "layer": [rules, words, curve, *([failed] if column == "ops_s" else [])],

@@ -191,9 +191,7 @@ class GoodputCurve:
 
 
 def _fall(best: OfferedPoint, last: OfferedPoint) -> Ratio | None:
-    """Goodput at the highest judged rate divided by the best, repeat by repeat; None if a repeat
-    served nothing.
-    """
+    """Goodput at the highest judged rate over the best; None if a repeat served nothing."""
     now = {point.repeat: point.value("goodput") for point in last.row.used}
     then = {point.repeat: point.value("goodput") for point in best.row.used}
     ratios = [(now[repeat] or 0.0) / (then[repeat] or 1.0) for repeat in now if then.get(repeat)]
@@ -236,9 +234,7 @@ class OverloadKind:
 
 @of_run
 def overloads(data: RunData) -> tuple[OverloadKind, ...]:
-    """Goodput over the offered rate, without A/A controls; none without workloads with `overload`,
-    which may be offered more than can be served.
-    """
+    """Goodput by offered rate, without A/A controls; none without workloads with `overload`."""
     plan = data.plan
     workloads = {one.name: one for one in plan.suite.workloads if one.overload is not None}
     kinds: dict[tuple[object, ...], list[tuple[Workload, Row]]] = {}
@@ -314,9 +310,7 @@ def _panel(kind: OverloadKind) -> Panel:
     served = layer("line", "uncounted", x="at", y="at", color=MUTED)
     served["data"] = {"values": [{"at": 0.0}, {"at": min(x.high, y.high)}]}
     interval = layer("rule", "interval", f"isValid(datum.{high})", y=low, y2=high)
-    interval["mark"]["clip"] = True
-    line = layer("line", "path", "isValid(datum._stretch)", y=column)
-    line["encoding"]["detail"] = {"field": "_stretch", "type": "nominal"}
+    line = layer("line", "path", "isValid(datum._stretch)", y=column, detail="_stretch")
     refused = layer("text", "note", "isValid(datum._text)", y=column, text="_text")
     shares = [
         f"{show_share(curve.judged[-1].goodput / curve.best.goodput)} {curve.layout}"

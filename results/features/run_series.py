@@ -67,9 +67,7 @@ RULE: Final = ChangeRule()
 
 
 class ChangePoint(Record):
-    """A change of a series: the means of the figures on both sides, since the change before it and
-    until the next one.
-    """
+    """A change of a series: means on both sides, since the change before and until the next."""
 
     before: PositiveFloat
     """Mean of the figures before it, since the change before that, in the metric's unit."""
@@ -182,9 +180,7 @@ OUTLIER_RULE: Final = OutlierRule()
 
 
 class Outlying(Record):
-    """A figure far outside those of its neighbours: `middle` is their median, and from `low` to
-    `high` a figure is no outlier.
-    """
+    """A figure far outside its neighbours: beyond `low` to `high` about their median, `middle`."""
 
     middle: PositiveFloat
     low: NonNegativeFloat
@@ -382,9 +378,7 @@ class _Group:
 def series_of(
     runs: Sequence[ComparedRun], despite: Sequence[str] = ()
 ) -> tuple[tuple[RunSeries, ...], tuple[SeriesBreak, ...]]:
-    """All series of these runs, by time, and their breaks. `despite` names guard facts in which
-    runs may differ, or `all`.
-    """
+    """All series of these runs, by time, and breaks; `despite`: facts that may differ, or `all`."""
     groups: dict[tuple[str, str, str], list[_Group]] = {}
     breaks = []
     for run in runs:

@@ -1,6 +1,4 @@
-"""What lies inside a step: what each of several endpoints of a gateway served, and the profile of
-daemons and a disk.
-"""
+"""What lies inside a step: what each of several endpoints served, profiles of daemons, a disk."""
 
 from __future__ import annotations
 

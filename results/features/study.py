@@ -12,8 +12,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import ValidationError
-
 from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.errors import UsageError
 from weighbridge.common.quantities import show_bytes
@@ -25,9 +23,9 @@ from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.comparison import Effect
 from weighbridge.results.judge.run_data import RunData, of_run
-from weighbridge.results.numbers import UNKNOWN, counted, show_figure, upper
-from weighbridge.results.run import ResolvedPlan, read_bounded
-from weighbridge.results.run.reading import write_atomically
+from weighbridge.results.numbers import counted, grouped, show_value, upper
+from weighbridge.results.run import ResolvedPlan
+from weighbridge.results.run.reading import read_record, write_atomically
 from weighbridge.results.show.chart import Chart, Panel
 from weighbridge.results.show.chart_source import ChartKind, ChartSource
 from weighbridge.results.show.charts.change_map import (
@@ -85,7 +83,7 @@ class StudyTable:
 
     @property
     def shown(self) -> tuple[tuple[str, ...], ...]:
-        return tuple(tuple(map(_shown, line)) for line in self.lines)
+        return tuple(tuple(map(show_value, line)) for line in self.lines)
 
     @property
     def grid(self) -> Grid:
@@ -96,12 +94,6 @@ class StudyTable:
         ]
         caption = f"{self.title}. {self.note}" if self.note else self.title
         return Grid(caption, self.head, self.shown, numbers, labels=self.labels)
-
-
-def _shown(value: Value) -> str:
-    if value is None:
-        return UNKNOWN
-    return show_figure(value) if isinstance(value, float) else str(value)
 
 
 @dataclass(frozen=True)
@@ -146,14 +138,7 @@ def parameter_table(scale: StudyScale, lacking: Sequence[str]) -> StudyTable | N
 def study_of(run_folder: Path) -> StudyRun | None:
     """The study that a run replays; None if it replays none. Raises UsageError if unreadable."""
     path = run_folder / FILE
-    try:
-        return StudyRun.model_validate_json(read_bounded(path))
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from error
-    except ValidationError as error:
-        raise UsageError(f"{path}: cannot be read: {error}") from error
+    return read_record(path, StudyRun) if path.exists() else None
 
 
 @of_run
@@ -224,9 +209,7 @@ def _table(
         for row in rows
         if all(levels(row, [name])[0].key in wanted for name, wanted in shape.where.items())
     ]
-    cells: dict[tuple[tuple[_Level, ...], tuple[_Level, ...]], list[Row]] = {}
-    for row in chosen:
-        cells.setdefault((levels(row, shape.down), levels(row, shape.across)), []).append(row)
+    cells = grouped(chosen, lambda row: (levels(row, shape.down), levels(row, shape.across)))
     down, across = (
         sorted(dict.fromkeys(each), key=lambda line: [level.place for level in line])
         for each in (
@@ -655,7 +638,9 @@ def _topic(data: RunData) -> Topic | None:
 
 
 def _concluded(study: StudyOutcome) -> str:
-    """`2 of 9 conclusions contradicted, none supported, 7 open`."""
+    """`2 of 9 conclusions contradicted, none supported, 7 open`; empty without any."""
+    if not study.conclusions:
+        return ""
     counts = Counter(one.verdict for one in study.conclusions)
     return (
         f"{counts['contradicts'] or 'None'} of {counted(len(study.conclusions), 'conclusion')} "
@@ -663,13 +648,8 @@ def _concluded(study: StudyOutcome) -> str:
     )
 
 
-def _answer(data: RunData) -> str:
-    study = replayed(data)
-    return _concluded(study) if study is not None and study.conclusions else ""
-
-
 FEATURE: Final = Feature(
-    answer=_answer,
+    answer=lambda data: _concluded(study) if (study := replayed(data)) else "",
     charts={"recap": ChartKind(_charts)},
     sections=_sections,
     topic=_topic,

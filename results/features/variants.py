@@ -13,7 +13,7 @@ from weighbridge.results.figures.metrics import MetricKey
 from weighbridge.results.figures.statistics import Ratio, geometric_mean, ratio
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.run_data import RunData
-from weighbridge.results.numbers import UNKNOWN, show_figure
+from weighbridge.results.numbers import UNKNOWN, grouped, show_figure
 from weighbridge.results.run.step import StepKey
 from weighbridge.results.show.feature import Feature
 from weighbridge.results.show.section import Grid, Part, Section
@@ -98,10 +98,8 @@ def _mean(values: Sequence[float]) -> str:
 
 def variant_groups(suite: Suite, factor: Factor) -> tuple[tuple[Workload, ...], ...]:
     """The workloads that differ in nothing but name and a factor, in the suite's order."""
-    groups: dict[str, list[Workload]] = {}
-    for workload in suite.workloads:
-        alike = workload.model_copy(update={"name": "", factor.key: factor.usual})
-        groups.setdefault(alike.model_dump_json(), []).append(workload)
+    usual = {"name": "", factor.key: factor.usual}
+    groups = grouped(suite.workloads, lambda one: one.model_copy(update=usual).model_dump_json())
     return tuple(
         tuple(group)
         for group in groups.values()
@@ -113,19 +111,16 @@ _Place = tuple[str, str, int, str]
 """Layout, driver, workers, and workload."""
 
 
+def _place_of(one: StepKey | Row) -> _Place:
+    return one.layout, one.driver, one.workers, one.workload
+
+
 def ways_of(factor: Factor, data: RunData) -> tuple[Way, ...]:
     """Each way of a factor, layout by layout; empty where there is only one way."""
     suite = data.plan.suite
-    steps: dict[_Place, list[StepKey]] = {}
-    for key in data.steps:
-        if key.api == "s3" and key.layer is None and key.rate_per_s is None:
-            place = (key.layout, key.driver, key.workers, key.workload)
-            steps.setdefault(place, []).append(key)
-    rows: dict[_Place, list[Row]] = {}
-    for row in data.rows:
-        if row.api == "s3" and row.layer is None:
-            place = (row.layout, row.driver, row.workers, row.workload)
-            rows.setdefault(place, []).append(row)
+    keys = [key for key in data.steps if (key.api, key.layer, key.rate_per_s) == ("s3", None, None)]
+    steps = grouped(keys, _place_of)
+    rows = grouped((row for row in data.rows if row.api == "s3" and row.layer is None), _place_of)
     ways = []
     for group in variant_groups(suite, factor):
         names = [workload.name for workload in group]
@@ -224,9 +219,7 @@ class CompleteListing:
 
     @property
     def beside(self) -> Ratio | None:
-        """The median time for a name divided by that before the deletes; None if either is unknown
-        or not ranked.
-        """
+        """The median time for a name over that before deletes; None if unknown or not ranked."""
         if self.before is None or not (self.row.ranked and self.before.row.ranked):
             return None
         own, earlier = self.ms_by_name, self.before.ms_by_name

@@ -10,8 +10,9 @@ the group `weighbridge.metrics`, named by the metric's key.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field
@@ -150,9 +151,7 @@ OUTSTANDING: Final = ("unfinished",)
 window are counted in it: to count both would make more than were due.
 """
 WHOLE_SECOND: Final = 1.0
-"""Times of an outage are read from complete seconds: the first after the fault begins up to this
-much later.
-"""
+"""Times of an outage are of complete seconds: the first may begin so much after the fault."""
 _SUFFIXES: Final = {"op/s": "ops_s", "MB/s": "mb_s", "%": "percent", "s/1000 op": "s_per_1000_ops"}
 """Units in column names, if not as they are."""
 _INTERVAL: Final = "Geometric mean over the repeats, ± half of its 95 % interval."
@@ -210,47 +209,65 @@ def _first_byte(percent: float, key: str, title: str, **more: Any) -> Metric:
     )
 
 
-def _share(key: str, about: str, count: Callable[[Reading], float | None]) -> Metric:
-    """What became of requests that are not good, in % of those that were due."""
+def _shares(declared: str, *counts: Callable[[Reading], float | None]) -> Iterator[Metric]:
+    """What became of requests that are not good, in % of those that were due: of each its key and
+    what it is, a line each, and how it is counted.
+    """
+    for (key, about), count in zip(_entries(declared), counts, strict=True):
+        yield _metric(
+            key,
+            "%",
+            f"{about} Of workloads with `overload`.",
+            partial(_share_of_due, count),
+            name=key.replace("-", " "),
+            group="count",
+            of_overload=True,
+            over_repeats=_AVERAGE,
+            merge=average,
+            page=False,
+        )
 
-    def read(reading: Reading) -> float | None:
-        number = count(reading)
-        return None if number is None or not reading.offered else 100 * number / reading.offered
 
-    return _metric(
-        key,
-        "%",
-        f"{about} Of workloads with `overload`.",
-        read,
-        name=key.replace("-", " "),
-        group="count",
-        of_overload=True,
-        over_repeats=_AVERAGE,
-        merge=average,
-        page=False,
-    )
+def _share_of_due(count: Callable[[Reading], float | None], reading: Reading) -> float | None:
+    number = count(reading)
+    return None if number is None or not reading.offered else 100 * number / reading.offered
+
+
+def _entries(declared: str) -> Iterator[tuple[str, str]]:
+    """What is declared, a line each, as a name and what it means; what is indented goes on."""
+    for entry in re.sub(r"\n +", " ", declared).strip().splitlines():
+        name, about = entry.split(" | ")
+        yield name, about
 
 
 def _failures(reading: Reading, classes: tuple[str, ...]) -> int:
     return sum(reading.tally.errors.get(name, 0) for name in classes)
 
 
-def _of_outage(key: str, name: str, unit: str, about: str, **more: Any) -> Metric:
-    """A figure of a fault: shown and not compared, as it may be 0, or is coarse, if not said."""
+def _of_outage(declared: str) -> Iterator[Metric]:
+    """Figures of a fault, a line each: key, unit, name and what it is. They are shown and not
+    compared, as they may be 0, or are coarse, if `_MORE_OF_OUTAGE` does not say it.
+    """
     known: dict[str, Any] = {"group": "count", "merge": average, "over_repeats": _AVERAGE}
-    return _metric(
-        key,
-        unit,
-        f"{about} Of workloads with `fault`.",
-        lambda reading: None if reading.outage is None else reading.outage.by_metric.get(key),
-        name=name,
-        of_outage=True,
-        page=False,
-        **(known | more),
-    )
+    for place, about in _entries(declared):
+        key, unit, name = place.split(" ", 2)
+        yield _metric(
+            key,
+            unit,
+            f"{about} Of workloads with `fault`.",
+            partial(_figure_of_outage, key),
+            name=name,
+            of_outage=True,
+            page=False,
+            **(known | _MORE_OF_OUTAGE.get(key, {})),
+        )
 
 
-_TIME: Final[Mapping[str, Any]] = {
+def _figure_of_outage(key: str, reading: Reading) -> MetricFigure | None:
+    return None if reading.outage is None else reading.outage.by_metric.get(key)
+
+
+_TIME: Final[dict[str, Any]] = {
     "group": "latency",
     "merge": geometric_mean,
     "over_repeats": f"{_MEAN} ≥: not within the time observed.",
@@ -258,6 +275,12 @@ _TIME: Final[Mapping[str, Any]] = {
     "bound": 1.25,
 }
 """Of a time after a fault, which is compared."""
+_MORE_OF_OUTAGE: Final[Mapping[str, dict[str, Any]]] = {
+    "stall": _TIME,
+    "detect": {**_TIME, "resolution": WHOLE_SECOND},
+    "recover": {**_TIME, "resolution": WHOLE_SECOND},
+    "away-max": {"merge": largest, "over_repeats": "The largest."},
+}
 
 
 def _mean(reading: Reading) -> MetricFigure | None:
@@ -277,36 +300,25 @@ def _per_1000(cpu_s: float | None, done: int) -> float | None:
     return cpu_s / done * 1000 if cpu_s is not None and done else None
 
 
-SHARES: Final = (
-    _share(
-        "refused",
-        "Requests answered with 503, 429 or 498, in % of those that were due.",
+SHARES: Final = tuple(
+    _shares(
+        """
+refused | Requests answered with 503, 429 or 498, in % of those that were due.
+late | Requests that succeeded too late to count, in % of those that were due.
+timed-out | Requests without a complete answer within the suite’s timeout, in % of those due.
+failed-otherwise | Requests that failed in another way, in % of those that were due; without those
+    that were outstanding when the window closed.
+not-sent | Requests that were due and waited in the client for a free connection when the window
+    closed, in % of those that were due.
+""",
         lambda reading: _failures(reading, REFUSED),
-    ),
-    _share(
-        "late",
-        "Requests that succeeded too late to count, in % of those that were due.",
         lambda reading: None if reading.good is None else reading.tally.count - reading.good,
-    ),
-    _share(
-        "timed-out",
-        "Requests without a complete answer within the suite’s timeout, in % of those due.",
         lambda reading: _failures(reading, TIMED_OUT),
-    ),
-    _share(
-        "failed-otherwise",
-        "Requests that failed in another way, in % of those that were due; without those that were "
-        "outstanding when the window closed.",
         lambda reading: (
             reading.tally.failed - _failures(reading, (*REFUSED, *TIMED_OUT, *OUTSTANDING))
         ),
-    ),
-    _share(
-        "not-sent",
-        "Requests that were due and waited in the client for a free connection when the window "
-        "closed, in % of those that were due.",
         lambda reading: reading.not_sent,
-    ),
+    )
 )
 """What became of requests that are not good, each in % of those that were due."""
 
@@ -437,70 +449,23 @@ _OWN: Final = (
         page=False,
     ),
     *SHARES,
-    _of_outage(
-        "stall",
-        "longest stall",
-        "s",
-        "The longest time in which a worker got no success, over all its tries.",
-        **_TIME,
-    ),
-    _of_outage(
-        "detect",
-        "time to detect",
-        "s",
-        "From the fault to the first of five seconds without errors and with half of the rate "
-        "before the fault, looked for until what died comes back.",
-        resolution=WHOLE_SECOND,
-        **_TIME,
-    ),
-    _of_outage(
-        "recover",
-        "time to 90 %",
-        "s",
-        "From the fault to the first of five seconds with 90 % of the rate before the fault.",
-        resolution=WHOLE_SECOND,
-        **_TIME,
-    ),
-    _of_outage(
-        "rate-before",
-        "rate before",
-        "op/s",
-        "Median of the seconds of the window before the fault.",
-    ),
-    _of_outage(
-        "unanswered",
-        "seconds without an answer",
-        "s",
-        "Complete seconds after the fault in which nothing succeeded.",
-    ),
-    _of_outage(
-        "missed",
-        "work missed",
-        "s",
-        "Work missed from the fault to the end of the window, in seconds at the rate before the "
-        "fault.",
-    ),
-    _of_outage(
-        "away-p99",
-        "p99 while away",
-        "ms",
-        "99 % of what succeeded between the fault and the return took at most this long, from "
-        "bands that are 19 to 25 % wide.",
-    ),
-    _of_outage(
-        "away-max",
-        "max while away",
-        "ms",
-        "The slowest success between the fault and the return.",
-        merge=largest,
-        over_repeats="The largest.",
-    ),
-    _of_outage(
-        "lowest-back",
-        "lowest rate after the return",
-        "%",
-        "Mean of five seconds, in % of the rate before the fault.",
-    ),
+    *_of_outage("""
+stall s longest stall | The longest time in which a worker got no success, over all its tries.
+detect s time to detect | From the fault to the first of five seconds without errors and with half
+    of the rate before the fault, looked for until what died comes back.
+recover s time to 90 % | From the fault to the first of five seconds with 90 % of the rate before
+    the fault.
+rate-before op/s rate before | Median of the seconds of the window before the fault.
+unanswered s seconds without an answer | Complete seconds after the fault in which nothing
+    succeeded.
+missed s work missed | Work missed from the fault to the end of the window, in seconds at the rate
+    before the fault.
+away-p99 ms p99 while away | 99 % of what succeeded between the fault and the return took at most
+    this long, from bands that are 19 to 25 % wide.
+away-max ms max while away | The slowest success between the fault and the return.
+lowest-back % lowest rate after the return | Mean of five seconds, in % of the rate before the
+    fault.
+"""),
 )
 
 METRICS: Final[Registry[Metric]] = Registry(

@@ -162,9 +162,7 @@ def write_atomically(path: Path, content: str | bytes, *, folder: Path | None = 
 
 
 def append_line(path: Path, line: str) -> None:
-    """Append in one synced write after the last complete line; what was there stays if that fails.
-    Raises StoreError.
-    """
+    """Append in one synced write after the last complete line, or nothing. Raises StoreError."""
     try:
         with _locked(path) as descriptor:
             length = _length_of_lines(descriptor)

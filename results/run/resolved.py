@@ -109,14 +109,10 @@ class BenchedPool(Record):
     @property
     def words(self) -> str:
         """Such as `pool bench: 3 replicas, 32 placement groups, CRUSH rule 0`."""
-        return f"pool {self.pool}: {', '.join(self._known) or 'its replicas are not known'}"
-
-    @property
-    def _known(self) -> tuple[str, ...]:
-        kept = () if self.kept is None else (kept_words(self.kept),)
-        groups = () if self.pg_num is None else (f"{self.pg_num} placement groups",)
-        rule = () if self.rule is None else (f"CRUSH rule {self.rule}",)
-        return (*kept, *groups, *rule)
+        known = [] if self.kept is None else [kept_words(self.kept)]
+        known += [] if self.pg_num is None else [f"{self.pg_num} placement groups"]
+        known += [] if self.rule is None else [f"CRUSH rule {self.rule}"]
+        return f"pool {self.pool}: {', '.join(known) or 'its replicas are not known'}"
 
     @property
     def facts(self) -> Mapping[str, str]:
@@ -279,16 +275,11 @@ class ResolvedPlan(_Part):
     def _coherent(self) -> ResolvedPlan:
         known = {workload.name for workload in self.suite.workloads}
         for layout, passes in self.passes.items():
-            unknown = [
-                workload.name
-                for one in passes
-                for workload in one.workloads
-                if workload.name not in known
-            ]
-            if unknown:
-                raise ValueError(
-                    f"{layout} replays {unknown[0]!r}, which is not a workload of the suite"
-                )
+            names = (workload.name for one in passes for workload in one.workloads)
+            for name in names:
+                if name not in known:
+                    why = f"{layout} replays {name!r}, which is not a workload of the suite"
+                    raise ValueError(why)
         if not self.by_size:
             return self
         layouts = [

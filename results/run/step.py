@@ -385,9 +385,7 @@ class Again(Record):
 
 
 class StepResult(Record):
-    """Without a `measurement` it is invalid; `notes` say why. `order` counts steps from 0 as they
-    were made: to test for drift.
-    """
+    """Invalid without a `measurement`; `notes` say why. `order` is the place in time, from 0."""
 
     schema_version: Literal[1] = STEP_VERSION
     key: StepKey

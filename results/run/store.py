@@ -85,9 +85,7 @@ class RunStore:
         weighbridge_version: str = "",
         sheets: Sequence[Sheet] = (),
     ) -> RunStore:
-        """Create a folder below `runs`, with `plan` as `results.run.resolved` reads it. Raises
-        StoreError or UsageError.
-        """
+        """Create a folder below `runs`, with its plan. Raises StoreError or UsageError."""
         now = datetime.now(UTC)
         run_id = f"{now:%Y%m%dT%H%M%SZ}-{suite}-{secrets.token_hex(4)}"
         folder = runs / run_id
@@ -169,9 +167,7 @@ class RunStore:
     # ---- measurements
 
     def append(self, step: StepResult) -> None:
-        """Write a step's line, which is then on disk. Raises StoreError: what was there before
-        still counts.
-        """
+        """Write a step's line to disk. Raises StoreError: what was there before still counts."""
         append_line(self.folder / "steps.jsonl", step.model_dump_json())
 
     def keep(self, folder: str, name: str, data: bytes) -> None:
@@ -335,7 +331,11 @@ def lock_run_folder(folder: Path) -> Iterator[tuple[Holder, ...]]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise _busy(folder, _holders(path)) from None
+            holders, who = _holders(path), "another process"
+            if holders:
+                who = f"process {holders[-1].pid}, since {holders[-1].since},"
+            advice = "Wait for it to end, or stop it; `weighbridge report` works in the meantime."
+            raise UsageError(f"{folder}: {who} is writing to this run", advice=advice) from None
         _check_files(folder)
         before = _holders(path)
         now = Holder(pid=os.getpid(), since=datetime.now(UTC).isoformat(timespec="seconds"))
@@ -389,12 +389,6 @@ def _check_files(folder: Path) -> None:
             f"{folder / odd.name}: is {odd.otherwise}; a run is written to plain files",
             advice=advice,
         )
-
-
-def _busy(folder: Path, holders: tuple[Holder, ...]) -> UsageError:
-    who = f"process {holders[-1].pid}, since {holders[-1].since}," if holders else "another process"
-    advice = "Wait for it to end, or stop it; `weighbridge report` works in the meantime."
-    return UsageError(f"{folder}: {who} is writing to this run", advice=advice)
 
 
 def _holders(path: Path) -> tuple[Holder, ...]:

@@ -21,7 +21,7 @@ from typing import Any, Final, Literal
 
 from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.errors import UsageError
-from weighbridge.results.numbers import UNKNOWN, show_figure
+from weighbridge.results.numbers import show_value
 from weighbridge.results.run.resolved import PlannedLayout
 from weighbridge.results.show.scales import LIGHT, TOKENS, AxisScale, Look, config, spread
 
@@ -36,9 +36,7 @@ HEIGHT_PX: Final = 900
 TEXT_PX: Final = 28
 PAGE_TEXT_PX: Final = 14
 _WIDE: Final = 1.4
-"""From this ratio of width to height on a picture has two columns; a chart with more than two rows
-has several pictures.
-"""
+"""From this ratio of width to height on a picture has two columns, and two rows at most."""
 _HALF_PX: Final = 230.0
 """About the height of a plot of which two are one below the other."""
 _MARGIN_PX: Final = 40
@@ -79,6 +77,8 @@ def layer(mark: str, style: str = "", where: str = "", rows: Any = None, **chann
     """
     spec: Spec = {"mark": {"type": mark, **({"style": style} if style else {})}}
     spec["mark"] |= _SYMBOLS.get(style, {})
+    if mark == "bar":
+        spec["mark"]["height"] = {"band": 0.62}
     if rows is not None:
         spec["data"] = {"values": rows}
     if where:
@@ -135,9 +135,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class PictureStyle:
-    """How pictures are made: their size in pixels, a title instead of the finding, and whether
-    each panel has one of its own.
-    """
+    """How pictures are made: size in pixels, title, and whether each panel has its own picture."""
 
     width: int = 1920
     height: int = 1080
@@ -435,14 +433,9 @@ def _cell(value: Any) -> Any:
 
 
 def _shown(value: Any) -> str:
-    """A cell of a page's table."""
-    if value is None:
-        return UNKNOWN
-    if isinstance(value, bool):
-        return "yes" if value else "no"
     if isinstance(value, tuple | list):
         return " · ".join(map(_shown, value))
-    return show_figure(value) if isinstance(value, float) else str(value)
+    return show_value(value)
 
 
 def standing_layers(column: str, *, at: str = "_at", along: str = "y") -> list[Spec]:

@@ -15,7 +15,7 @@ from weighbridge.results.judge.comparison import Comparison, Effect, Kind, kind_
 from weighbridge.results.judge.leads import Lead, leads
 from weighbridge.results.judge.run_data import RunData
 from weighbridge.results.judge.words import caveats, store_names
-from weighbridge.results.numbers import counted
+from weighbridge.results.numbers import counted, grouped
 from weighbridge.results.run.resolved import PlannedLayout, ResolvedPlan
 from weighbridge.results.show.chart import COMPARABLE, NOT_COMPARABLE, PROVISIONAL, Chart
 from weighbridge.results.show.latencies import KindLatencies, read_latencies
@@ -86,15 +86,10 @@ class ChartSource:
 
     def cells(self, rows: Sequence[Row] | None = None) -> dict[Kind, list[Row]]:
         """The rows of each workload, in the order of the table."""
-        cells: dict[Kind, list[Row]] = {}
-        for row in self.rows if rows is None else rows:
-            cells.setdefault(kind_of(row), []).append(row)
-        return cells
+        return grouped(self.rows if rows is None else rows, kind_of)
 
     def at_one_count(self) -> dict[Kind, list[Row]]:
-        """The rows of each workload at the largest of the worker counts at which most layouts are
-        ranked.
-        """
+        """The rows of each workload at the largest worker count at which most are ranked."""
         chosen = {}
         for kind, rows in self.cells().items():
             counts = {row.workers: 0 for row in rows}

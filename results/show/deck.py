@@ -253,7 +253,6 @@ def _columns(table: Table, size: float) -> tuple[list[float], bool]:
 
 
 def _heights(table: Table, widths: Sequence[float], size: float) -> list[float]:
-    """The heights of a table's lines."""
     heights = []
     for line in table:
         cells = [
@@ -351,7 +350,6 @@ class _Page:
         return shape
 
     def _write(self, place: Any, texts: Sequence[Text], *, after: float = 0.0) -> None:
-        """Texts into a shape or a cell."""
         frame = place.text_frame
         for number, (text, size, ink, bold) in enumerate(texts):
             paragraph = frame.add_paragraph() if number else frame.paragraphs[0]
@@ -632,7 +630,6 @@ def _distance(place: int, value: float) -> str:
 
 
 def _head(title: Any, text: str) -> None:
-    """The title of a chart or of an axis."""
     title.text_frame.text = bound(text)
     font = title.text_frame.paragraphs[0].runs[0].font
     font.size, font.bold = Pt(_CHART_PT), False

@@ -69,8 +69,6 @@ class Format:
 def _files(
     suffix: str, content: Callable[[RunData, Table], bytes]
 ) -> Callable[[RunData, Sequence[Table]], Produced]:
-    """A file for each table."""
-
     def make(data: RunData, chosen: Sequence[Table]) -> Produced:
         return Produced(
             tuple(ExportFile(f"{one.name}.{suffix}", content(data, one)) for one in chosen)
@@ -138,9 +136,7 @@ class _Latencies:
 
 
 def histograms(data: RunData) -> Produced:
-    """For each step with a histogram its log, and for each operation its distribution; for reads
-    also that of the time to first byte.
-    """
+    """Each step's log, and each operation's distribution, of reads also of the first byte."""
     files: list[ExportFile] = []
     remarks: list[str] = []
     for key, step in data.steps.items():
@@ -159,14 +155,24 @@ def histograms(data: RunData) -> Produced:
                 remarks.append(f"{key}: {error.message}; its log is left out")
             else:
                 files.append(ExportFile(f"{key.file_name}.hlog", text.encode()))
-    remarks += _without_histogram(data)
+    without = [str(key) for key, step in data.steps.items() if not any(_latencies(step))]
+    if without:
+        more = f"; and {len(without) - 3} more" if len(without) > 3 else ""
+        some = f"{'; '.join(without[:3])}{more}"
+        remarks.append(f"{len(without)} of {len(data.steps)} steps have no histogram: {some}")
     return Produced(tuple(files), tuple(remarks), folder="hgrm")
 
 
 def _log(measured: Measurement, found: Sequence[tuple[_Latencies, Histogram]]) -> str:
     """An interval log. Raises InvalidMeasurement if the step began at no time."""
     # The log writer of the Python library is not used: it drops tags and rounds maxima down.
-    lines = [_log_header(measured.started_at)]
+    start_s = utc(measured.started_at).replace(tzinfo=UTC).timestamp()
+    lines = [
+        "#[Latencies in microseconds, Interval_Max in milliseconds, times in seconds]\n",
+        "#[Histogram log format version 1.3]\n",
+        f"#[StartTime: {start_s:.3f} (seconds since epoch), {measured.started_at}]\n",
+        '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"\n',
+    ]
     for one, histogram in found:
         top_us = histogram.percentile_us(100)
         if one.max_us is not None:
@@ -187,27 +193,6 @@ def _readable(latencies: _Latencies, key: StepKey, remarks: list[str]) -> Histog
         remarks.append(f"{key}, {latencies.name}: the histogram counts no samples; left out")
         return None
     return histogram
-
-
-def _without_histogram(data: RunData) -> tuple[str, ...]:
-    """A remark on the steps that have none, if there are any."""
-    without = [str(key) for key, step in data.steps.items() if not any(_latencies(step))]
-    if not without:
-        return ()
-    more = f"; and {len(without) - 3} more" if len(without) > 3 else ""
-    some = f"{'; '.join(without[:3])}{more}"
-    return (f"{len(without)} of {len(data.steps)} steps have no histogram: {some}",)
-
-
-def _log_header(started_at: str) -> str:
-    """Raises InvalidMeasurement if it is no time."""
-    start_s = utc(started_at).replace(tzinfo=UTC).timestamp()
-    return (
-        "#[Latencies in microseconds, Interval_Max in milliseconds, times in seconds]\n"
-        "#[Histogram log format version 1.3]\n"
-        f"#[StartTime: {start_s:.3f} (seconds since epoch), {started_at}]\n"
-        '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"\n'
-    )
 
 
 def distribution(histogram: Histogram, max_us: int | None = None, sum_us: int | None = None) -> str:
@@ -254,9 +239,7 @@ def ticks() -> Iterator[float]:
 
 
 def _middle_us(top_us: int) -> int:
-    """The middle of a bucket, given its top: buckets are 1 us wide below 2048 us, 2 us below 4096
-    us ...
-    """
+    """The middle of a bucket, by its top: 1 us wide below 2048 us, 2 us below 4096 us ..."""
     width: int = 2 ** max(0, top_us.bit_length() - int(math.log2(_SUB_BUCKETS)))
     return top_us - width + 1 + width // 2
 

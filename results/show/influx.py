@@ -65,7 +65,6 @@ from weighbridge.results.run import (
     StepResult,
     Tally,
 )
-from weighbridge.suites import Workload
 
 # Points.
 
@@ -113,9 +112,7 @@ class RunPoints:
         yield from point("weighbridge_run", self._tags, fields, at_ms)
 
     def step(self, step: StepResult) -> Iterator[str]:
-        """A step's points, with its hosts' use; none without a measurement. Raises
-        InvalidMeasurement, and UsageError about the plan.
-        """
+        """A step's points, if measured. Raises InvalidMeasurement, UsageError about the plan."""
         measured = step.measurement
         if measured is None:
             return
@@ -132,7 +129,7 @@ class RunPoints:
             yield from point("weighbridge_second", of, fields, began_ms + one.second * 1000)
         telemetry = self._store.telemetry(step.key, step.time)
         use = None if telemetry is None else step_use(telemetry, measured.window_s)
-        workload = self._workloads.get(step.key.workload)
+        workload = workloads_of(self._plan).get(step.key.workload)
         found = visit(step, use, workload=workload)
         ended_ms = began_ms + round(measured.window_s * 1000)
         for tally in measured.tallies:
@@ -160,10 +157,6 @@ class RunPoints:
     @cached_property
     def _plan(self) -> ResolvedPlan:
         return self._store.plan()
-
-    @cached_property
-    def _workloads(self) -> dict[str, Workload]:
-        return workloads_of(self._plan)
 
     @property
     def _tags(self) -> dict[str, str | None]:
@@ -478,9 +471,7 @@ class _Exchange:
     def request(
         self, method: str, url: str, *, body: bytes, headers: Mapping[str, str], **_: object
     ) -> _Answer:
-        """A write that was accepted, tried again while the server is away. Raises Away,
-        WriteRefused.
-        """
+        """An accepted write, tried again while the server is away. Raises Away, WriteRefused."""
         until_s = time.monotonic() + GIVEN_UP_S
         for number in count():
             try:
@@ -519,7 +510,10 @@ class _Exchange:
         status = answer.status
         if status == 204:
             return _Answer(status)
-        said = self._one_line(_server_message(data) or answer.reason)
+        # A server's text in one short line, without the token in whatever form it repeats that.
+        said = redacted(_server_message(data) or answer.reason, self._secrets)
+        said = " ".join(said.split())
+        said = said if len(said) <= _LONGEST_MESSAGE else f"{said[:_LONGEST_MESSAGE]} ..."
         message = f"{self._server}: answered {status}{f': {said}' if said else ''}"
         if status >= 429:
             raise Away(message, wait_s=_seconds(answer.headers.get("Retry-After", "")))
@@ -529,11 +523,6 @@ class _Exchange:
             message += "; an accepted write is answered 204, and no redirect is followed"
             advice = "Is this the address of an InfluxDB?"
         raise WriteRefused(message, batch=status in _BATCH_AT_FAULT, advice=advice)
-
-    def _one_line(self, text: str) -> str:
-        """A server's text in one short line, without the token in whatever form it repeats that."""
-        words = " ".join(redacted(text, self._secrets).split())
-        return words if len(words) <= _LONGEST_MESSAGE else f"{words[:_LONGEST_MESSAGE]} ..."
 
 
 def _counts(data: bytes) -> int:

@@ -18,14 +18,14 @@ from weighbridge.common.errors import InvalidMeasurement
 from weighbridge.results.figures.doubt import doubt_words
 from weighbridge.results.figures.reading import CLOSE, product_limit
 from weighbridge.results.figures.statistics import geometric_mean
-from weighbridge.results.figures.summary import Point, Row
+from weighbridge.results.figures.summary import Row
 from weighbridge.results.figures.validity import least_samples
 from weighbridge.results.judge.comparison import Kind
-from weighbridge.results.numbers import counted, upper
+from weighbridge.results.numbers import counted, grouped, upper
 from weighbridge.results.run.histogram import Histogram
 from weighbridge.results.run.step import Second, StepResult, Tally
 
-_PLACE: Final = attrgetter("layout", "api", "workload", "workers", "driver", "layer")
+PLACE: Final = attrgetter("layout", "api", "workload", "workers", "driver", "layer")
 """What a row of the table and the keys of its steps have in common."""
 
 
@@ -143,16 +143,15 @@ def read_latencies(
     cells: Mapping[Kind, Sequence[Row]], names: Mapping[Kind, str], steps: Iterable[StepResult]
 ) -> tuple[KindLatencies, ...]:
     """The latencies of each workload: `cells` are its rows at one worker count."""
-    repeats: dict[tuple[object, ...], list[StepResult]] = {}
-    for step in sorted(steps, key=lambda step: step.key.repeat):
-        # A search's own steps have the same place as those of its workload.
-        if step.key.rate_per_s is None:
-            repeats.setdefault(_PLACE(step.key), []).append(step)
+    # A search's own steps have the same place as those of its workload.
+    own = [step for step in steps if step.key.rate_per_s is None]
+    own.sort(key=lambda step: step.key.repeat)
+    repeats = grouped(own, lambda step: PLACE(step.key))
     kinds = []
     for kind, rows in cells.items():
         layouts = [
             LayoutLatencies(
-                row.layout, tuple(_repeat(step, row) for step in repeats.get(_PLACE(row), ()))
+                row.layout, tuple(_repeat(step, row) for step in repeats.get(PLACE(row), ()))
             )
             for row in rows
         ]
@@ -177,6 +176,7 @@ def _repeat(step: StepResult, row: Row) -> RepeatLatencies:
         return RepeatLatencies(number, gap="nothing succeeded")
     point = next((point for point in row.points if point.repeat == number), None)
     ranked = point is not None and point.ranked and not row.condemned
+    notes = step.notes if point is None else point.notes
     curve: list[tuple[int, float]] = []
     gap = ""
     try:
@@ -186,7 +186,7 @@ def _repeat(step: StepResult, row: Row) -> RepeatLatencies:
     return RepeatLatencies(
         repeat=number,
         ranked=ranked,
-        note="" if ranked else _why_not(step, row, point),
+        note="" if ranked else doubt_words(row.condemned) or next(iter(notes), "not ranked"),
         count=tally.count if curve else 0,
         tops_us=tuple(top_us for top_us, _ in curve),
         shares=tuple(1 - longer for _, longer in curve),
@@ -194,11 +194,6 @@ def _repeat(step: StepResult, row: Row) -> RepeatLatencies:
         seconds=tuple(one for one in measurement.seconds if one.operation == row.operation),
         gap=gap,
     )
-
-
-def _why_not(step: StepResult, row: Row, point: Point | None) -> str:
-    notes = step.notes if point is None else point.notes
-    return doubt_words(row.condemned) or next(iter(notes), "not ranked")
 
 
 def _curve(tally: Tally) -> list[tuple[int, float]]:

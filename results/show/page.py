@@ -44,7 +44,8 @@ def render(
         .get_template(template)
         .render(
             **fields,
-            colours={one.name: layout_colour(number) for number, one in enumerate(layouts)},
+            # As CSS: they change with the look.
+            colours={one.name: f"var(--layout-{number})" for number, one in enumerate(layouts)},
             palettes={look.name: styles(layouts, look) for look in LOOKS},
             policy=_policy(),
             program=_program(),
@@ -71,11 +72,6 @@ def environment() -> Environment:
     templates.filters["breakable"] = _breakable
     templates.filters["capital"] = upper
     return templates
-
-
-def layout_colour(number: int) -> str:
-    """The colour of a page's layout, from 0, as CSS: it changes with the look."""
-    return f"var(--layout-{number})"
 
 
 def _plots(charts: Iterable[Chart]) -> dict[str, Any]:

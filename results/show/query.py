@@ -129,23 +129,15 @@ def answer_text(answer: QueryResult) -> str:
     """Aligned columns, numbers to the right; nothing is cut off and no line is broken."""
     heads = [_shown(name) for name in answer.columns]
     cells = [[_shown(value) for value in line] for line in answer.lines]
-    numeric = [
-        all(
-            isinstance(line[place], (int, float, Decimal)) or line[place] is None
-            for line in answer.lines
-        )
-        and bool(answer.lines)
-        for place in range(len(heads))
-    ]
-    widths = [max(cell_len(line[place]) for line in [heads, *cells]) for place in range(len(heads))]
+    widths = [max(map(cell_len, column)) for column in zip(heads, *cells, strict=True)]
+    number, columns = int | float | Decimal | None, zip(*answer.lines, strict=True)
+    right = [all(isinstance(value, number) for value in column) for column in columns]
 
     def row(line: list[str]) -> str:
-        padded = (
-            f"{' ' * (width - cell_len(cell))}{cell}"
-            if right
-            else f"{cell}{' ' * (width - cell_len(cell))}"
-            for cell, width, right in zip(line, widths, numeric, strict=True)
-        )
+        padded = []
+        for place, (cell, width) in enumerate(zip(line, widths, strict=True)):
+            gap = " " * (width - cell_len(cell))
+            padded.append(f"{gap}{cell}" if right and right[place] else f"{cell}{gap}")
         return "  ".join(padded).rstrip()
 
     rule = "  ".join("-" * width for width in widths)

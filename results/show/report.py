@@ -12,7 +12,6 @@ from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.results.figures.doubt import power_brief
 from weighbridge.results.figures.metrics import METRICS, MetricKey
-from weighbridge.results.figures.reading import MetricFigure
 from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM
 from weighbridge.results.figures.summary import Row, shown
 from weighbridge.results.figures.use import limit_brief
@@ -21,12 +20,12 @@ from weighbridge.results.judge.host_equality import host_shares, sameness, unequ
 from weighbridge.results.judge.leads import overall
 from weighbridge.results.judge.reasons import Reason, Remedy, marks
 from weighbridge.results.judge.run_data import RunData
-from weighbridge.results.numbers import UNKNOWN, show_ratio
+from weighbridge.results.numbers import UNKNOWN, grouped, show_ratio
 from weighbridge.results.run import ResolvedPlan, RunEvent, Sheet
 from weighbridge.results.run.step import driver_label
-from weighbridge.results.show.answer import Answer, signs
+from weighbridge.results.show.chart_source import drawn_ends_ms
 from weighbridge.results.show.charts.resources import limits_section
-from weighbridge.results.show.gallery import Gallery
+from weighbridge.results.show.feature import Answer, Gallery, signs
 from weighbridge.results.show.page import render
 from weighbridge.results.show.section import Grid, Section, sortable
 from weighbridge.results.show.table import Filled
@@ -76,6 +75,7 @@ def report(
     table, names = results_grid(rows, reasons), subjects(rows)
     about = [names[kind_of(row)] for row in rows]
     own = [row for row in rows if row.layout not in plan.twins]
+    unsampled = (f"{one.layout}: {one.text}" for one in data.events if one.kind == "telemetry")
     kinds = {effects[0].about: effects for effects in overall(comparison).values()}
     return render(
         "report.html.j2",
@@ -98,7 +98,7 @@ def report(
             if effect.workers is not None and effect.metric == "throughput"
         ],
         cards=answer.cards,
-        limits=limits_section(own, _unsampled(data.events)),
+        limits=limits_section(own, tuple(dict.fromkeys(unsampled))),
         caches=_caches(layouts, data.events),
         attested=sameness(data.attested, layouts, plan.twins),
         several_drivers=len({row.driver for row in rows}) > 1,
@@ -168,7 +168,10 @@ def results_grid(rows: Sequence[Row], reasons: Sequence[Reason] = ()) -> Grid:
     for row, line in zip(rows, row_lines(rows), strict=True):
         size, letters = row.object_size_bytes, marks(row, reasons)
         texts = {metric.column: shown(row, metric.key) for metric in _METRICS_SHOWN}
-        ends = {metric.column: _sorted_by(row.figure(metric.key)) for metric in _METRICS_SHOWN}
+        ends: dict[str, float | None] = {}
+        for metric in _METRICS_SHOWN:
+            figure, within = row.figure(metric.key), row.within(metric.key)
+            ends[metric.column] = figure.value if within is None else drawn_ends_ms(within)[1]
         texts |= {
             "object_size_bytes": UNKNOWN if size is None else show_bytes(size),
             "driver": driver_label(row.driver),
@@ -188,14 +191,6 @@ def results_grid(rows: Sequence[Row], reasons: Sequence[Reason] = ()) -> Grid:
         table,
         heads,
     )
-
-
-def _sorted_by(figure: MetricFigure) -> float | None:
-    """A bin is sorted by its upper end, the last one by its lower end."""
-    within = figure.within
-    if within is None:
-        return figure.value
-    return within.low_ms if within.high_ms is None else within.high_ms
 
 
 _EFFECTS: Final = {
@@ -262,12 +257,9 @@ def _share_facts(plan: ResolvedPlan) -> dict[str, tuple[Fact, ...]]:
 
 def _caches(layouts: Sequence[str], events: Sequence[RunEvent]) -> tuple[Fact, ...]:
     """Which caches were dropped how often on each layout; texts that differ in numbers are one."""
-    found: dict[str, list[RunEvent]] = {}
-    for event in events:
-        if event.kind == "caches" and event.layout in layouts:
-            found.setdefault(_NUMBER.sub("\0", event.text), []).append(event)
+    dropped = [one for one in events if one.kind == "caches" and one.layout in layouts]
     facts = []
-    for pattern, same in found.items():
+    for pattern, same in grouped(dropped, lambda one: _NUMBER.sub("\0", one.text)).items():
         name = pattern
         for each in zip(*(map(int, _NUMBER.findall(one.text)) for one in same), strict=True):
             low, high = min(each), max(each)
@@ -278,11 +270,6 @@ def _caches(layouts: Sequence[str], events: Sequence[RunEvent]) -> tuple[Fact, .
         )
         facts.append(Fact(name=name, values=values))
     return tuple(facts)
-
-
-def _unsampled(events: Sequence[RunEvent]) -> tuple[str, ...]:
-    messages = (f"{event.layout}: {event.text}" for event in events if event.kind == "telemetry")
-    return tuple(dict.fromkeys(messages))
 
 
 _METRICS: Final[tuple[MetricKey, ...]] = ("throughput", "bandwidth", "p90", "max", "first-byte")

@@ -24,7 +24,7 @@ from weighbridge.common.csv_text import csv_lines, show_time
 from weighbridge.common.escaping import escape_controls
 from weighbridge.common.quantities import utc
 from weighbridge.results.judge.run_data import RunData
-from weighbridge.results.numbers import UNKNOWN, show_figure
+from weighbridge.results.numbers import UNKNOWN, show_value
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -119,17 +119,13 @@ class Line:
         if column.name in self.shown:
             return self.shown[column.name]
         value = self.cell(column)
-        if value is None or value == ():
-            return UNKNOWN
-        if isinstance(value, bool):
-            return "yes" if value else "no"
         if isinstance(value, tuple):
-            return "; ".join(value)
+            return "; ".join(value) or UNKNOWN
         if isinstance(value, datetime):
             return show_time(value)
         if column.unit == "B" and isinstance(value, int | float):
             return f"{value / 2**20:,.1f} MiB"
-        return show_figure(value) if isinstance(value, float) else str(value)
+        return show_value(value)
 
     def _attribute(self, column: Column) -> Cell:
         for source in self.sources:
@@ -247,9 +243,7 @@ class Filled:
 
     @property
     def heads(self) -> tuple[Column, ...]:
-        """The columns for people: those with a head (all, if none has one) of which something is
-        known.
-        """
+        """Columns for people: with a head (all, if none has one), of which something is known."""
         heads = [one for one in self.table.columns if one.head] or self.table.columns
         known = (any(line.text(one) not in (UNKNOWN, "") for line in self.lines) for one in heads)
         return tuple(one for one, some in zip(heads, known, strict=True) if some or not self.lines)

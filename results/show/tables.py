@@ -1,6 +1,4 @@
-"""The tables of every run: its runs, results, steps, seconds, effects, hosts and facts; and the
-registry of features, whose tables are exported and queried like these.
-"""
+"""Tables of every run: runs, results, steps, seconds, effects, hosts, facts; and of features."""
 
 from __future__ import annotations
 
@@ -22,7 +20,6 @@ from weighbridge.results.judge.run_data import RunData
 from weighbridge.results.numbers import UNKNOWN, show_figure, show_p, show_ratio, upper
 from weighbridge.results.run.histogram import Histogram
 from weighbridge.results.run.step import EndpointTally, Measurement, StepKey, StepResult, Tally
-from weighbridge.results.run.telemetry import HostLimits, HostSecond
 from weighbridge.results.show.feature import FEATURES
 from weighbridge.results.show.table import Cell, Column, Filled, Line, Table, columns, line
 from weighbridge.suites import DEFAULT_DRIVER, ENCRYPTION, SIGNING, Factor, parts_of
@@ -416,33 +413,28 @@ def _hosts(data: RunData) -> Iterator[Line]:
     for key, telemetry in data.telemetry():
         limits = {one.host: one for one in telemetry.head.hosts}
         for second in telemetry.hosts:
-            yield _host(data, key, second, limits.get(second.host))
+            limit = limits.get(second.host)
+            models = [one.model for one in second.disks or () if one.model is not None]
+            yield _key_line(
+                data,
+                key,
+                second,
+                limit,
+                **_sums("disk", second.disks, _OF_DISKS),
+                **_sums("model_disk", models or None, _OF_MODELS),
+                memory_limit_bytes=None if limit is None else limit.memory_bytes,
+            )
 
 
-def _host(data: RunData, key: StepKey, second: HostSecond, limits: HostLimits | None) -> Line:
-    models = [one.model for one in second.disks or () if one.model is not None]
-    return _key_line(
-        data,
-        key,
-        second,
-        cpus=None if limits is None else limits.cpus,
-        memory_limit_bytes=None if limits is None else limits.memory_bytes,
-        nic_bits_s=None if limits is None else limits.nic_bits_s,
-        disk_read_bytes=_sum(second.disks, "read_bytes"),
-        disk_written_bytes=_sum(second.disks, "written_bytes"),
-        disk_reads=_sum(second.disks, "reads"),
-        disk_writes=_sum(second.disks, "writes"),
-        disk_busy_s=_sum(second.disks, "busy_s"),
-        model_disk_busy_s=_sum(models or None, "busy_s"),
-        model_disk_flushes=_sum(models or None, "flushes"),
-        model_disk_destaged_bytes=_sum(models or None, "destaged_bytes"),
-        model_disk_late_s=_sum(models or None, "late_s"),
-    )
+_OF_DISKS: Final = ("read_bytes", "written_bytes", "reads", "writes", "busy_s")
+_OF_MODELS: Final = ("busy_s", "flushes", "destaged_bytes", "late_s")
 
 
-def _sum(disks: Sequence[object] | None, name: str) -> float | None:
+def _sums(prefix: str, disks: Sequence[object] | None, names: Sequence[str]) -> dict[str, Cell]:
     """Over all disks of a host; unknown where none was sampled."""
-    return None if disks is None else sum(getattr(one, name) for one in disks)
+    if disks is None:
+        return dict.fromkeys(f"{prefix}_{name}" for name in names)
+    return {f"{prefix}_{name}": sum(getattr(one, name) for one in disks) for name in names}
 
 
 HOSTS: Final = Table(

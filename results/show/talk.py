@@ -31,13 +31,20 @@ from weighbridge.results.judge.leads import is_ahead, overall
 from weighbridge.results.judge.reasons import reasons, remedy
 from weighbridge.results.judge.run_data import RunData
 from weighbridge.results.judge.words import caveats, headline, title
-from weighbridge.results.numbers import UNKNOWN, counted, listed, show_figure, show_percent, upper
+from weighbridge.results.numbers import (
+    UNKNOWN,
+    counted,
+    grouped,
+    listed,
+    show_figure,
+    show_percent,
+    upper,
+)
 from weighbridge.results.run import PlannedHost
 from weighbridge.results.run.step import driver_label
-from weighbridge.results.show.answer import Answer, signs
 from weighbridge.results.show.charts.resources import resource_finding
 from weighbridge.results.show.deck import Deck
-from weighbridge.results.show.feature import FEATURES
+from weighbridge.results.show.feature import FEATURES, Answer, signs
 from weighbridge.results.show.slide import (
     BAD,
     BETTER,
@@ -253,13 +260,13 @@ class _Talk:
     def _changes(self) -> Iterator[Slide]:
         """The change from the first layout at each worker count."""
         comparison = self.data.comparison
-        effects: dict[tuple[Kind, int], list[Effect]] = {}
-        for effect in comparison.effects:
-            if effect.workers is not None and effect.metric in PRIMARY:
-                effects.setdefault((kind_of(effect), effect.workers), []).append(effect)
+        effects = [one for one in comparison.effects if one.metric in PRIMARY]
+        groups = grouped(effects, lambda one: (kind_of(one), one.workers))
         columns = [(name, metric) for name in comparison.subjects for metric in PRIMARY]
         lines: list[SlideLine] = []
-        for (kind, workers), at_workers in effects.items():
+        for (kind, workers), at_workers in groups.items():
+            if workers is None:
+                continue
             cells = {(effect.subject, effect.metric): _change(effect) for effect in at_workers}
             changes = [cells.get(column, SlideCell("")) for column in columns]
             lines.append([upper(self.names.get(kind, kind[0])), str(workers), *changes])

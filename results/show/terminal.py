@@ -134,9 +134,7 @@ def print_table(
     right: Collection[str] = (),
     whole: bool = False,
 ) -> None:
-    """Print rows of texts, no markup; `right` names columns on the right, and `whole` leaves the
-    first column unbroken however narrow the others get.
-    """
+    """Print texts as they are; `right`: columns on the right; `whole`: the first is not broken."""
     table = new_table(*head, right=right)
     table.columns[0].no_wrap = whole
     for row in rows:

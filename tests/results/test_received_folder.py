@@ -24,7 +24,7 @@ from weighbridge.results.run.profile import FOLDER
 from weighbridge.results.run.reading import StoreError, write_atomically
 from weighbridge.results.run.store import RunStore, lock_run_folder
 from weighbridge.results.show.exports import export
-from weighbridge.results.show.gallery import gallery
+from weighbridge.results.show.feature import gallery
 from weighbridge.results.show.pictures import write_charts
 
 WITHIN_S = 60

@@ -20,7 +20,7 @@ from weighbridge.common.errors import EXIT_FINE, EXIT_INVALID
 from weighbridge.results.features.open_run import open_run
 from weighbridge.results.judge.run_data import RunData
 from weighbridge.results.run.store import RunStore
-from weighbridge.results.show.answer import Answer
+from weighbridge.results.show.feature import Answer
 
 pytestmark = [pytest.mark.system, pytest.mark.alone]
 

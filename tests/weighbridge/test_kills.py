@@ -24,7 +24,7 @@ from weighbridge.results import derivation
 from weighbridge.results.run import reading as writing
 from weighbridge.results.run import store as storing
 from weighbridge.results.run.store import RunStore
-from weighbridge.results.show.gallery import Gallery
+from weighbridge.results.show.feature import Gallery
 from weighbridge.topologies.fake import FakeHost, FakeHosts
 
 pytestmark = pytest.mark.long  # kills complete comparisons in many places

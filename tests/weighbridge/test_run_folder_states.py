@@ -30,7 +30,7 @@ from weighbridge.results import derivation, derive
 from weighbridge.results.features.open_run import open_run
 from weighbridge.results.run.step import StepResult
 from weighbridge.results.run.store import RunStore, gaps, lock_run_folder
-from weighbridge.results.show.gallery import Gallery
+from weighbridge.results.show.feature import Gallery
 
 pytestmark = pytest.mark.long  # kills and resumes complete runs
 

@@ -126,7 +126,7 @@ def charts_verb(
     """Draw the charts of a RUN folder as PNG, SVG and PDF, each with its CSV and finding."""
     from weighbridge.results.features.open_run import open_run
     from weighbridge.results.show.chart import PictureStyle
-    from weighbridge.results.show.gallery import gallery
+    from weighbridge.results.show.feature import gallery
     from weighbridge.results.show.pictures import write_charts
     from weighbridge.results.show.scales import DARK, LIGHT
 

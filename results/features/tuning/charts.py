@@ -35,7 +35,7 @@ MAX_SETTINGS: Final = 20
 ROOM: Final = 1.6
 """How much longer the scale is than the farthest end, for the figures at the right."""
 WIDEST: Final = 2.0
-"""Intervals are cut off at so many times the largest change."""
+"""Intervals are cut off, and axes of slides end, at so many times the largest change."""
 LONGEST: Final = 40
 """Of settings' names in a tuning's chart; longer ones are shortened, not in the data."""
 _PERCENT: Final = "datum.value == 0 ? '0' : format(datum.value, '+,.3~r') + ' %'"
@@ -120,9 +120,7 @@ def finding(changes: Sequence[SettingChange], called: str) -> str:
 
 
 def _change_panel(changes: Sequence[SettingChange], key: str, title: str) -> Panel:
-    """The panel of the largest known changes; its data have all. Nothing can fall by more than
-    100 %.
-    """
+    """The panel of the largest known changes; its data have all. Nothing falls by over 100 %."""
     drawn = [one for one in changes if one.effect.ratio is not None][:MAX_SETTINGS]
     names = [one.setting for one in drawn]
     brief = short_names(names) if max(map(len, names)) > LONGEST else {}
@@ -139,21 +137,17 @@ def _change_panel(changes: Sequence[SettingChange], key: str, title: str) -> Pan
         place = {"_low": ends[0], "_high": ends[1], "_to": max(ends[1], 0.0)}
         rows.append({**_change_row(one), "_name": brief.get(one.setting, one.setting), **place})
     rows += [_change_row(one) for one in changes if one not in drawn]
-    bars = []
+    bars, zero = [], {"datum": 0}
     for style, sign, colour in (
         ("", "", {**TONE, "field": "_tone"}),
         ("grey", "!", {"value": "$axis"}),
     ):
         where = f"isValid(datum._name) && {sign}isValid(datum._tone)"
-        bar = layer("bar", style, where, x="change_percent", x2={"datum": 0}, color=colour)
-        bar["mark"]["height"] = {"band": 0.62}
-        bars.append(bar)
+        bars.append(layer("bar", style, where, x="change_percent", x2=zero, color=colour))
     whiskers = [
         layer("rule", style, "datum._low < datum._high", x="_low", x2="_high")
         for style in ("whisker-edge", "whisker")
     ]
-    zero = layer("rule", "zero", x={"datum": 0})
-    zero["encoding"] |= FULL_HEIGHT
     scale = AxisScale(low=low, high=high, ticks=tuple(ticks))
     named = {**names_encoding([brief.get(name, name) for name in names]), "field": "_name"}
     return Panel(
@@ -162,7 +156,12 @@ def _change_panel(changes: Sequence[SettingChange], key: str, title: str) -> Pan
         rows=rows,
         spec={
             "encoding": {"x": scale.encoding(labelExpr=_PERCENT, grid=True), "y": named},
-            "layer": [*bars, *whiskers, zero, layer("text", "figure", x="_to", text="_text")],
+            "layer": [
+                *bars,
+                *whiskers,
+                layer("rule", "zero", x=zero, **FULL_HEIGHT),
+                layer("text", "figure", x="_to", text="_text"),
+            ],
         },
         height=ROW_PX * len(drawn) + 30,
     )
@@ -249,8 +248,7 @@ def _trials_panel(
     x = AxisScale(low=0.5, high=max(last + 0.5, 2.0), ticks=tuple(ticks), title="trial")
     unit = METRICS[result.run.objectives[number].of].unit
     y = AxisScale.around([one.value for one in readings if one.value is not None], unit)
-    restarts = layer("rule", "level", x={"field": "at"})
-    restarts["encoding"] |= FULL_HEIGHT
+    restarts = layer("rule", "level", x="at", **FULL_HEIGHT)
     restarts["data"] = {
         "values": [
             {"at": one.number + 0.5}
@@ -267,8 +265,7 @@ def _trials_panel(
         points["mark"]["shape"] = "diamond"
         settings.append(points)
     where = "datum._baseline && isValid(datum.value)"
-    line = layer("line", "path", where, y="value", color=INK)
-    line["encoding"]["detail"] = {"field": "deployment", "type": "nominal"}
+    line = layer("line", "path", where, y="value", color=INK, detail="deployment")
     baselines = layer("point", "sure", where, y="value", color=INK)
     # The chart's finding is of the first objective; a panel's title has its own.
     words = result.table.drift[number].words.partition(": ")[2].partition(";")[0] if number else ""

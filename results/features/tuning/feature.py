@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from weighbridge.results.features.tuning.charts import (
+    WIDEST,
     changes_of,
     drift_chart,
     finding,
@@ -33,7 +34,6 @@ from weighbridge.results.features.tuning.tuning_result import (
 from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM, Ratio
 from weighbridge.results.judge.comparison import Effect
 from weighbridge.results.judge.run_data import RunData
-from weighbridge.results.judge.words import Card
 from weighbridge.results.numbers import UNKNOWN, counted, listed, percent, show_ratio, upper
 from weighbridge.results.run.reading import write_atomically
 from weighbridge.results.show.chart_source import ChartKind
@@ -58,16 +58,6 @@ from weighbridge.suites.tuning import Parameter, show_setting
 
 WINNERS: Final = "winner"
 """Folder of a tuning's choice: one file for each configuration file, ready to paste."""
-
-
-def _answer(data: RunData) -> str:
-    result = tuned(data)
-    return "" if result is None else result.headline
-
-
-def _cards(data: RunData) -> Iterator[Card]:
-    result = tuned(data)
-    return iter(()) if result is None else cards(result)
 
 
 def _write(data: RunData) -> None:
@@ -236,9 +226,6 @@ why text | Why it has no figure, or failed.
 
 
 MAX_BARS: Final = 10
-
-WIDEST: Final = 2.0
-"""An axis ends at so many times the largest change, wherever an interval ends."""
 
 VERDICT_INKS: Final = {"better": BETTER, "worse": WORSE}
 
@@ -586,14 +573,14 @@ def _differing(data: RunData, result: TuningResult) -> Iterator[tuple[str, str, 
 
 
 FEATURE: Final = Feature(
-    answer=_answer,
+    answer=lambda data: "" if (result := tuned(data)) is None else result.headline,
     tables=(LEDGER, TRIALS),
     charts={
         "tornado": ChartKind(tornado_charts, runs=("tuning",)),
         "drift": ChartKind(drift_chart, runs=("tuning",)),
     },
     sections=_sections,
-    cards=_cards,
+    cards=lambda data: () if (result := tuned(data)) is None else cards(result),
     topic=_topic,
     write=_write,
 )

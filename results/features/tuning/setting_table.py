@@ -38,7 +38,7 @@ from weighbridge.results.figures.statistics import (
 )
 from weighbridge.results.figures.summary import JudgedStep, Point
 from weighbridge.results.judge.comparison import Effect, Verdict, requests_of
-from weighbridge.results.numbers import counted, show_figure, show_p, show_percent
+from weighbridge.results.numbers import counted, grouped, show_figure, show_p, show_percent
 from weighbridge.results.run import EntryVerdict, LayoutVariant, StepKey, Trial, TuningRun
 from weighbridge.suites import Bounds
 from weighbridge.suites.tuning import Objective, Setting, show_setting
@@ -132,10 +132,8 @@ def setting_table(run: TuningRun, trials: Sequence[Trial], visits: JudgedSteps) 
         for number in range(len(run.objectives))
         for reading in _readings(number, run, trials, visits)
     )
-    by_variant: dict[str, list[Trial]] = {}
-    for trial in trials:
-        if not trial.arm.is_baseline:
-            by_variant.setdefault(trial.arm.name, []).append(trial)
+    tried = [trial for trial in trials if not trial.arm.is_baseline]
+    by_variant = grouped(tried, lambda trial: trial.arm.name)
     pairs = {name: _pairs(run, own, readings) for name, own in by_variant.items()}
     effects = iter(_effects(run, [one for each in pairs.values() for one in each]))
     gateway, storage = (
@@ -498,12 +496,9 @@ def _entry(
         )
     for one in pairs:
         # Reasons that differ in a number alone count together.
-        groups: dict[str, list[str]] = {}
-        for why in one.lacking:
-            groups.setdefault(_NUMBER.sub("0", why), []).append(why)
         notes += [
             f"{len(group)} of {len(made)} trials have no figure: {group[0]}"
-            for group in groups.values()
+            for group in grouped(one.lacking, lambda why: _NUMBER.sub("0", why)).values()
         ]
     verdict = _over_all([effect.verdict for effect in effects], made=bool(made), allowed=not broken)
     unknown = [effect for effect in effects if effect.verdict in ("not comparable", "provisional")]

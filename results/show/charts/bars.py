@@ -17,7 +17,7 @@ from weighbridge.results.judge.comparing import reason
 from weighbridge.results.judge.comparison import Effect
 from weighbridge.results.judge.leads import faster
 from weighbridge.results.judge.words import group_name, headline
-from weighbridge.results.numbers import counted, show_figure, show_ratio, upper
+from weighbridge.results.numbers import counted, grouped, show_figure, show_ratio, upper
 from weighbridge.results.show.chart import (
     COLOUR,
     COMPARABLE,
@@ -114,13 +114,8 @@ def bar_panel(rows: Sequence[dict[str, Any]], column: str, **about: Any) -> Pane
         row["_end"] = min(max(value or 0.0, row["high"] or 0.0), reach)
         short = why if len(why) <= _LONGEST else f"{why[: _LONGEST - 1].rstrip()}…"
         row["_why"] = f"× {short}" if value is None else None
-    bars = []
-    for style, sign in (("sure", "=="), ("doubted-bar", "!=")):
-        where, zero = f"datum.standing {sign} '{COMPARABLE}'", {"datum": 0}
-        bar = layer("bar", style, where, x=column, x2=zero)
-        bar["mark"]["height"] = {"band": 0.62}
-        bars.append(bar)
-    bars[1]["encoding"]["stroke"] = COLOUR
+    sure, zero = f"datum.standing == '{COMPARABLE}'", {"datum": 0}
+    doubted = sure.replace("==", "!=")
     known, whole = f"isValid(datum.{column})", "isValid(datum.low) && isValid(datum.high)"
     edge, left = {"value": "$background"}, {"value": 0}
     scale = {"domain": [0, reach * ROOM], "nice": False}
@@ -133,7 +128,8 @@ def bar_panel(rows: Sequence[dict[str, Any]], column: str, **about: Any) -> Pane
                 "color": COLOUR,
             },
             "layer": [
-                *bars,
+                layer("bar", "sure", sure, x=column, x2=zero),
+                layer("bar", "doubted-bar", doubted, x=column, x2=zero, stroke=COLOUR),
                 # An edge in the background's colour makes a whisker visible on any bar.
                 layer("rule", "whisker-edge", whole, x="low", x2="_end", color=edge),
                 layer("rule", "whisker", whole, x="low", x2="_end", color=INK),
@@ -163,9 +159,7 @@ def ratio_chart(source: ChartSource) -> tuple[Chart, ...]:
     every = (comparison.baseline, *comparison.subjects)
     baseline = group_name([comparison.baseline], every, source.stores)
     subject = "the other" if several else group_name(comparison.subjects, every, source.stores)
-    groups: dict[str, list[Effect]] = {}
-    for effect in effects:
-        groups.setdefault(upper(effect.about) if several else "", []).append(effect)
+    groups = grouped(effects, lambda effect: upper(effect.about) if several else "")
     ends = [end for effect in effects for end in _ends(effect) if end]
     reach = min(max([MIN_REACH, *(1.1 * max(end, 1 / end) for end in ends)]), MAX_REACH)
     title = f"← {baseline} is faster · {subject} is faster → (ratio, log scale)"

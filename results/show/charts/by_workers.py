@@ -296,9 +296,7 @@ def _in_rows(layers: Sequence[Spec], layouts: Sequence[str], scale: AxisScale) -
 
 
 def _latency_finding(source: ChartSource, metric: MetricKey) -> str:
-    """The largest gap between two latencies at one worker count, of layouts that are comparable;
-    empty without any.
-    """
+    """The largest gap between comparable layouts' latencies at one worker count, if any."""
     apart = {
         (kind_of(effect), effect.workers, frozenset((effect.baseline, effect.subject)))
         for effect in source.effects

@@ -122,9 +122,7 @@ class LatencyMap:
 
     @property
     def stalls(self) -> list[tuple[int, int]]:
-        """Runs of seconds without success though STALLED requests were due: where few are made,
-        many seconds have none.
-        """
+        """Runs of seconds without success in which STALLED requests were due on average."""
         counts = {second.second: second.count for second in self.seconds if second.count}
         per_s = sum(counts.values()) / self.length_s if self.length_s else 0.0
         idle = groupby(range(self.length_s), key=lambda second: second not in counts)

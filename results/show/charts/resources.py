@@ -141,15 +141,12 @@ def limits_section(rows: Sequence[Row], messages: Sequence[str]) -> Section:
     steps, daemons = [], []
     recorded = False
     for row in rows:
-        shares = []
-        for name in DRAWN:
-            top = _top(row, name)
-            if top is None:
-                shares.append(UNKNOWN)
-            else:
-                recorded = True
-                mark = "● " if top.saturated else ""
-                shares.append(f"{mark}{top.share * 100:.0f}")
+        tops = [_top(row, name) for name in DRAWN]
+        recorded = recorded or any(tops)
+        shares = [
+            UNKNOWN if top is None else f"{'● ' * top.saturated}{top.share * 100:.0f}"
+            for top in tops
+        ]
         about = (upper(titles[kind_of(row)]), str(row.workers), row.layout)
         steps.append((*about, row.saturated or "not recorded", *shares))
         daemons.append((*about, row.daemon_words or UNKNOWN))

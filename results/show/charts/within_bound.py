@@ -23,7 +23,7 @@ from weighbridge.results.figures.service_level import (
 )
 from weighbridge.results.figures.summary import Row
 from weighbridge.results.judge.comparison import Kind
-from weighbridge.results.numbers import show_figure, upper
+from weighbridge.results.numbers import grouped, show_figure, upper
 from weighbridge.results.show.chart import (
     COLOUR,
     FULL_WIDTH,
@@ -86,9 +86,7 @@ def bound_panels(source: ChartSource) -> list[BoundPanel]:
     """What is known of each workload."""
     panels = []
     for kind, rows in source.cells().items():
-        cells: dict[str, list[Row]] = {}
-        for row in rows:
-            cells.setdefault(row.layout, []).append(row)
+        cells = grouped(rows, lambda row: row.layout)
         paths = {layout: path(own) for layout, own in cells.items()}
         bound_ms = source.slo_ms or default_bound_ms(list(paths.values()))
         within = [served(layout, own, bound_ms) for layout, own in cells.items() if bound_ms]

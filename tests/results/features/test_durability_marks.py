@@ -31,10 +31,9 @@ from weighbridge.results.run.durability import (
     record_kept,
 )
 from weighbridge.results.run.store import RunStore
-from weighbridge.results.show.answer import Answer
 from weighbridge.results.show.chart import Chart
 from weighbridge.results.show.exports import json_schema, produce
-from weighbridge.results.show.gallery import gallery
+from weighbridge.results.show.feature import Answer, gallery
 from weighbridge.results.show.query import ask
 from weighbridge.results.show.report import effects_grid, results_grid
 from weighbridge.results.show.table import Table

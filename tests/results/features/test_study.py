@@ -277,5 +277,5 @@ def test_a_run_without_a_study_has_no_section(tmp_path: Path) -> None:
 
 def test_a_study_that_cannot_be_read_is_an_error_that_names_its_file(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text('{"study": 1}')
-    with pytest.raises(UsageError, match=r"study\.json: cannot be read"):
+    with pytest.raises(UsageError, match=r"study\.json: study: Input should be"):
         study_of(tmp_path)

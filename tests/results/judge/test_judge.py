@@ -17,7 +17,7 @@ from weighbridge.results.judge.comparison import Effect
 from weighbridge.results.judge.leads import Lead, leads
 from weighbridge.results.judge.words import MAX_WORKLOADS, card, caveats, headline, title
 from weighbridge.results.run import RunStore
-from weighbridge.results.show.answer import Answer
+from weighbridge.results.show.feature import Answer
 
 RGW = {"beast": "RGW", "haproxy": "RGW"}
 DIFFER = Doubt(what="hosts differ", grade="grave", words="CPU of gateway-1")

@@ -39,7 +39,7 @@ from weighbridge.results.run.store import RunStore
 from weighbridge.results.run.telemetry import Attested
 from weighbridge.results.show.deck import Deck
 from weighbridge.results.show.exports import produce
-from weighbridge.results.show.gallery import gallery
+from weighbridge.results.show.feature import gallery
 
 CLAIMS = re.compile(
     r"\b(leads|led|faster than|slower than|wins|beats|same hosts|are valid|is faster|is slower)\b"

@@ -25,11 +25,10 @@ from weighbridge.results.figures.summary import rows_of
 from weighbridge.results.figures.use import step_use
 from weighbridge.results.run.store import RunStore
 from weighbridge.results.show import feature as feature_module
-from weighbridge.results.show import gallery as gallery_module
 from weighbridge.results.show.chart_source import ChartKind
 from weighbridge.results.show.charts.by_workers import latency_by_workers, throughput_by_workers
 from weighbridge.results.show.charts.resources import resources_by_workers
-from weighbridge.results.show.gallery import CHARTS, Gallery, gallery
+from weighbridge.results.show.feature import CHARTS, Gallery, gallery
 from weighbridge.results.show.pictures import write_charts
 from weighbridge.results.show.scales import DARK, LIGHT
 from weighbridge.suites import Layer
@@ -176,9 +175,8 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Puts a package on the path, with a registry that has not read entry points yet."""
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.delitem(sys.modules, "toy_chart", raising=False)
-    monkeypatch.setattr(
-        gallery_module, "CHARTS", Registry(CHARTS.group, CHARTS.what, kind=ChartKind)
-    )
+    charts = Registry(CHARTS.group, CHARTS.what, kind=ChartKind)
+    monkeypatch.setattr(feature_module, "CHARTS", charts)
 
 
 def printed(*words: object) -> str:
@@ -188,7 +186,7 @@ def printed(*words: object) -> str:
     return done.output
 
 
-KIND = "from weighbridge.results.show.gallery import ChartKind\n"
+KIND = "from weighbridge.results.show.chart_source import ChartKind\n"
 
 
 def with_code(tmp_path: Path, code: str) -> Path:
