@@ -12,19 +12,7 @@ import resource
 import statistics
 import subprocess
 import sys
-from dataclasses import asdict, dataclass
 from pathlib import Path
-
-
-@dataclass(frozen=True)
-class CommandCost:
-    """CPU of one command over several runs, in milliseconds."""
-
-    command: str
-    median_ms: float
-    least_ms: float
-    most_ms: float
-    runs: int
 
 
 def cpu_ms(argv: list[str]) -> float:
@@ -53,16 +41,16 @@ def main() -> None:
     for name, argv in ((f"weighbridge {words[0]}", command), ("python -c pass", bare)):
         # The first run may have to compile modules and is not counted.
         times = [cpu_ms(argv) for _ in range(options.runs + 1)][1:]
-        rows.append(CommandCost(name, statistics.median(times), min(times), max(times), len(times)))
-    for row in rows:
+        figures = {"median_ms": statistics.median(times), "least_ms": min(times)}
+        rows.append({"command": name, **figures, "most_ms": max(times), "runs": len(times)})
         print(
-            f"{row.command:<20} {row.median_ms:7.1f} ms CPU ({row.least_ms:.1f} to "
-            f"{row.most_ms:.1f}, n = {row.runs})"
+            f"{name:<20} {figures['median_ms']:7.1f} ms CPU ({min(times):.1f} to "
+            f"{max(times):.1f}, n = {len(times)})"
         )
     peak_mb = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1000
     print(f"at most {peak_mb:.0f} MB in memory")
     if options.json:
-        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+        options.json.write_text(json.dumps(rows, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -35,12 +35,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from cost_cases import CASES, WARMUP_S, CostCase, CostRow, TurnCost
-from nulltarget import KEY, USER, NullTarget, wrk_put_script
+from nulltarget import KEY, USER, NullTarget, workload, wrk_put_script
 from pydantic import SecretStr
 
 from weighbridge.common.endpoint import Endpoint, Signing
@@ -57,15 +56,64 @@ from weighbridge.drivers.protocol import (
     Setup,
     Step,
 )
-from weighbridge.suites import UNSIGNED
+from weighbridge.suites import UNSIGNED, Workload
 from weighbridge.suites.workload import VERIFIED_SHARE
 
 CLIENT_CPU, TARGET_CPU = "0", 1
+WARMUP_S = 1.0
 SEED = 2014
 GIB = 2**30
 WRK_DONE = re.compile(r"(\d+) requests in .*?, .* read")
 WRK_BAD = re.compile(r"Non-2xx or 3xx responses: (\d+)|Socket errors: (.*)")
 PREFIX = "bench"
+
+
+@dataclass(frozen=True)
+class CostCase:
+    """What every client does: `operation` on objects of one size over some connections."""
+
+    operation: Literal["read", "write"]
+    object_size_bytes: int
+    connections: int
+
+    @property
+    def workload(self) -> Workload:
+        """The case as a workload; it verifies the default share of reads."""
+        objects = 200 if self.object_size_bytes < 2**20 else 4
+        record = workload(self.operation, self.object_size_bytes, objects)
+        return Workload.model_validate(
+            {**record, "warmup": WARMUP_S, "workers": [self.connections], "verify": VERIFIED_SHARE}
+        )
+
+
+@dataclass(frozen=True)
+class TurnCost:
+    """What a client did in one turn, and its CPU time."""
+
+    count: int
+    cpu_s: float
+    window_s: float
+
+
+@dataclass(frozen=True)
+class CostRow:
+    """One line of the result: medians of the rounds."""
+
+    client: str
+    operation: str
+    object_size_bytes: int
+    connections: int
+    cpu_us_per_op: float
+    cpu_s_per_gib: float
+    ops_s: float
+
+
+CASES = (
+    CostCase("read", 4096, 16),
+    CostCase("write", 4096, 16),
+    CostCase("read", 64 * 2**20, 4),
+    CostCase("write", 64 * 2**20, 4),
+)
 
 SIGNED = {
     "signed": Signing(payload="signed"),

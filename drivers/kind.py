@@ -149,6 +149,8 @@ class DriverKind(ABC):
     """Whether it has buckets keep versions, and knows those of objects (`versions`)."""
     counts_stalls: ClassVar[bool] = False
     """Whether it counts how long its workers wait, as steps with a `fault` need."""
+    settles: ClassVar[bool] = False
+    """Whether its windows wait for Open."""
     sized_at_start: ClassVar[bool] = False
     """Whether its programs size themselves by the CPUs that they find when they start, as Java:
     limits are then not lifted meanwhile.

@@ -7,16 +7,16 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final, Protocol, Self, TypeVar
+from typing import IO, Final, Self, TypeVar
 
 from pydantic import ValidationError
 
 from weighbridge.common import program_lines
 from weighbridge.common.errors import DriverError
-from weighbridge.common.host import Command, PipedProcess
+from weighbridge.common.host import Command, Host, PipedProcess
 from weighbridge.common.program_lines import NoLine, ProgramEnded, ProgramLines
 from weighbridge.drivers.protocol import (
     EVENT,
@@ -31,6 +31,7 @@ from weighbridge.drivers.protocol import (
     Listening,
     Measured,
     OnProgress,
+    Open,
     Prepare,
     Prepared,
     Progress,
@@ -125,7 +126,7 @@ class DriverProcess:
         within_s = QUIT_S / 4 if self._busy else QUIT_S
         program_lines.end(self.process, within_s=within_s, terminate_s=QUIT_S)
 
-    def _send(self, command: DriverCommand) -> None:
+    def _send(self, command: DriverCommand | Open) -> None:
         try:
             self._lines.send(command.model_dump_json(), self.silence_s)
         except NoLine as error:
@@ -146,8 +147,8 @@ class DriverProcess:
         while True:
             event = self._next(command)
             if isinstance(event, Progress):
-                if on_progress is not None:
-                    on_progress(event)
+                if on_progress is not None and on_progress(event):
+                    self._send(Open())
             elif isinstance(event, Listening) and listening is not None:
                 listening(event)
             elif isinstance(event, Failed):
@@ -213,27 +214,10 @@ HOST_GONE_S: Final = 2.0
 _KILLED: Final = frozenset({-signal.SIGKILL, 128 + signal.SIGKILL})
 
 
-class ClientHost(Protocol):
-    """What these programs need of a host."""
-
-    name: str
-
-    def module(self, name: str, *arguments: str) -> Command:
-        """See Host."""
-
-    def spawn(
-        self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None
-    ) -> PipedProcess:
-        """See Host."""
-
-    def is_up(self) -> bool:
-        """See Host."""
-
-
 @dataclass(frozen=True)
 class _Program:
     name: str
-    host: ClientHost
+    host: Host
     program: PipedProcess
     log: Path
     writing: threading.Thread
@@ -253,7 +237,7 @@ class ClientPrograms:
         self.close()
 
     def add(
-        self, host: ClientHost, name: str, command: Command, log: Path, line: bytes = b""
+        self, host: Host, name: str, command: Command, log: Path, line: bytes = b""
     ) -> PipedProcess:
         """Start a program and write `line` to its stdin, left open; its stderr goes to `log`."""
         program = host.spawn(command.argv, stderr=log, env=command.env)

@@ -7,7 +7,7 @@ events as JSON lines on its stdout.
                      <-            Progress ...   Ready
     Prepare          ->
                      <-            Progress ...   Prepared
-    Step             ->
+    Step, Open       ->
                      <-            Progress ...   Measured
     Cleanup          ->
                      <-            Progress ...   Cleaned
@@ -15,9 +15,9 @@ events as JSON lines on its stdout.
                      <-            Progress ...   Aged
     Quit             ->            (ends with exit status 0)
 
-One command is answered before the next is sent; any may be answered by `Failed`, after which the
-driver ends with exit status 3. A closed stdin means Quit at once. stderr is for people and goes to
-a log. Secrets travel here and nowhere else: never on a command line.
+One command is answered before the next is sent, but Open belongs to a step. Any may be answered by
+`Failed`, after which the driver ends with exit status 3. A closed stdin means Quit at once. stderr
+is for people and goes to a log. Secrets travel here and nowhere else: never on a command line.
 
 With several clients, Locust's driver on the first one is the master. It sends the port it listens
 on, and the conductor starts the worker processes of the other clients, `python -m
@@ -34,9 +34,9 @@ from pydantic import (
     Field,
     NonNegativeFloat,
     NonNegativeInt,
+    PlainSerializer,
     SecretStr,
     TypeAdapter,
-    field_serializer,
     model_validator,
 )
 
@@ -46,6 +46,11 @@ from weighbridge.common.errors import DriverError
 from weighbridge.common.record import Record
 from weighbridge.results.run.step import Measurement
 from weighbridge.suites import Workload
+
+SentSecret = Annotated[
+    SecretStr, PlainSerializer(lambda secret: secret.get_secret_value(), when_used="json")
+]
+"""A secret that is itself in JSON, since it is sent by a pipe."""
 
 
 class RingDisk(Record):
@@ -63,12 +68,8 @@ class Ring(Record):
     table: tuple[tuple[NonNegativeInt, ...], ...]
     """For each replica (row) of each partition, the index of a disk."""
     part_power: Annotated[int, Field(ge=1, le=32)]
-    hash_prefix: SecretStr
-    hash_suffix: SecretStr
-
-    @field_serializer("hash_prefix", "hash_suffix", when_used="json")
-    def _open(self, secret: SecretStr) -> str:
-        return secret.get_secret_value()
+    hash_prefix: SentSecret
+    hash_suffix: SentSecret
 
 
 class Setup(Record):
@@ -142,6 +143,14 @@ class Step(Record):
     workers: Annotated[int, Field(ge=1)]
     repeat: NonNegativeInt = 0
     """Part of the seed of the request sequence, with workload and workers; never of the result."""
+    settle_s: NonNegativeFloat = 0.0
+    """How long the window waits for Open after its warm-up; 0: it does not."""
+
+
+class Open(Record):
+    """In a step: its store has settled, and its window may open. Elsewhere it says nothing."""
+
+    kind: Literal["open"] = "open"
 
 
 class Cleanup(Record):
@@ -173,24 +182,16 @@ class Listening(Record):
 
     kind: Literal["listening"] = "listening"
     port: Annotated[int, Field(ge=1, le=65535)]
-    key: SecretStr
+    key: SentSecret
     """Without it nobody is let in."""
-
-    @field_serializer("key", when_used="json")
-    def _open(self, secret: SecretStr) -> str:
-        return secret.get_secret_value()
 
 
 class Joining(Record):
     """The first line on the stdin of a worker process, from the process that starts it."""
 
     setup: Setup
-    key: SecretStr
+    key: SentSecret
     """The driver's, as in Listening."""
-
-    @field_serializer("key", when_used="json")
-    def _open(self, secret: SecretStr) -> str:
-        return secret.get_secret_value()
 
 
 class Ready(Record):
@@ -208,6 +209,8 @@ class Progress(Record):
     done: NonNegativeFloat
     """Seconds or objects done, out of `total`."""
     total: NonNegativeFloat
+    operations: NonNegativeInt = 0
+    """Operations of the step so far that succeeded."""
     operations_per_s: NonNegativeFloat = 0.0
     bytes_per_s: NonNegativeFloat = 0.0
     errors: NonNegativeInt = 0
@@ -296,8 +299,9 @@ DRIVER_COMMAND: TypeAdapter[DriverCommand] = TypeAdapter(DriverCommand)
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 
 
-OnProgress = Callable[[Progress], None]
-"""Called with every Progress event, in the conductor's own thread."""
+OnProgress = Callable[[Progress], bool | None]
+"""Called with every Progress event, in the conductor's own thread; True: send Open."""
+OPEN_LINE: Final = Open().model_dump_json().encode()
 
 
 class DriverFailure(DriverError):

@@ -11,7 +11,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, TypeVar
+from itertools import chain
+from typing import Annotated, Any, ClassVar, Final, TypeVar
 
 from pydantic import AfterValidator, Field, ValidationInfo, create_model, model_validator
 
@@ -22,7 +23,7 @@ from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
 from weighbridge.common.structure import Part, Scope
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.gateway import Site
+from weighbridge.gateways.gateway import RootImage, Site
 from weighbridge.gateways.probe import FileGrammar, Probe
 from weighbridge.gateways.sizing import Role, Sized, Sizes
 
@@ -166,9 +167,50 @@ def fronts_before(store: str) -> Mapping[str, type[Front]]:
     }
 
 
-def packages_before(store: str) -> tuple[str, ...]:
-    """The Debian packages that the hosts of a kind of gateway need for its fronts."""
-    return tuple(package for front in fronts_before(store).values() for package in front.packages)
+_PACKAGES: Final[Mapping[str, tuple[str, ...]]] = {
+    "rgw": (
+        *("ceph-mon", "ceph-mgr", "ceph-osd", "radosgw", "ceph-common", "python3-rados"),
+        # CephFS is no gateway, but a layer that Ceph studies measured beside RADOS.
+        *("ceph-mds", "ceph-fuse"),
+        *("iproute2", "procps", "tini", "python3", "btrfs-progs", "e2fsprogs"),
+    ),
+    "swift": (
+        *("swift-proxy", "swift-account", "swift-container", "swift-object", "memcached", "rsync"),
+        *("xfsprogs", "iproute2", "procps", "tini", "python3"),
+    ),
+}
+_VERSIONS: Final = {"rgw": ("ceph-common",), "swift": ("python3-swift",)}
+_SHARED: Final = ("bookworm", "trixie")
+_OF_SUITES: Final[Mapping[str, Mapping[str, Any]]] = {
+    # Its security and update archives name files that no longer exist.
+    "bullseye": {
+        "options": ('--setup-hook=sed -i -e /security/d -e /-updates/d "$1/etc/apt/sources.list"',)
+    },
+    # It changes daily, and its list is signed for two weeks: a mirror's may be older.
+    "sid": {"options": ('--aptopt=Acquire::Check-Valid-Until "false"',)},
+    "jammy": {"distribution": "Ubuntu"},
+    "noble": {"distribution": "Ubuntu"},
+}
+
+
+def store_image(store: str, name: str, suite: str) -> RootImage:
+    """The image of a release of a store that Debian packages: its packages and its fronts'. In the
+    suites that comparisons use, all such stores have one root, so that their hosts are equal.
+    """
+    packages = {
+        name: (*own, *(one for front in fronts_before(name).values() for one in front.packages))
+        for name, own in _PACKAGES.items()
+    }
+    own = packages.pop(store)
+    beside = tuple(chain.from_iterable(packages.values())) if suite in _SHARED else ()
+    return RootImage(
+        name=name,
+        suite=suite,
+        packages=own,
+        beside=beside,
+        version_packages=_VERSIONS[store],
+        **_OF_SUITES.get(suite, {}),
+    )
 
 
 def _refuse_twice(names: tuple[str, ...], field: ValidationInfo) -> tuple[str, ...]:

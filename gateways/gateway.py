@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated, ClassVar, Final, Literal, Protocol
+from typing import Annotated, ClassVar, Literal, Protocol
 
 from pydantic import Field, SecretStr
 
@@ -220,6 +220,8 @@ class RootImage(Record):
     suite: str
     distribution: Literal["Debian", "Ubuntu"] = "Debian"
     packages: tuple[str, ...]
+    beside: tuple[str, ...] = ()
+    """Packages that other stores need of this suite: their lab hosts have the same root."""
     options: tuple[str, ...] = ()
     programs: tuple[Program, ...] = ()
     """Programs that Debian does not package; hosts have them in `artefact.FOLDER`."""
@@ -228,11 +230,10 @@ class RootImage(Record):
     `name`; empty: there is none to check.
     """
 
-
-# Its security and update archives name files that no longer exist.
-BULLSEYE: Final = ('--setup-hook=sed -i -e /security/d -e /-updates/d "$1/etc/apt/sources.list"',)
-# sid changes daily, and its package list is signed for two weeks: a mirror's may be older.
-SID: Final = ('--aptopt=Acquire::Check-Valid-Until "false"',)
+    @property
+    def root(self) -> str:
+        """The name of the lab's image, which several stores may share: `trixie`."""
+        return self.suite if self.beside else self.name
 
 
 class HostNeed(Record):

@@ -74,7 +74,8 @@ def override(document: Document, suite: Suite, overrides: Overrides, places: Seq
         _replace_workloads(document, suite, overrides, places)
     for number in range(len(document.data["workloads"])):
         if overrides.workers is not None:
-            counts = [_plain(one) for _, one in items(overrides.workers)]
+            words = [one for _, one in items(overrides.workers)]
+            counts = [int(one) if re.fullmatch("[0-9]{1,19}", one) else one for one in words]
             origin = _origin("--workers", overrides.workers)
             document.change(("workloads", number, "workers"), counts, origin)
         for option, key, time in (
@@ -116,10 +117,6 @@ def items(text: str) -> Iterator[tuple[int, str]]:
         if word := part.strip():
             yield column + part.index(word), word
         column += len(part) + 1
-
-
-def _plain(word: str) -> int | str:
-    return int(word) if word.isdecimal() and word.isascii() and len(word) < 20 else word
 
 
 def _origin(option: str, text: str, column: int = 1, message: str = "") -> Fault:

@@ -345,14 +345,21 @@ class Suite(Record):
     """How often each step is measured, each time on a fresh deployment; a claim needs 5."""
     cache: CachePolicy = "before-step"
     """Which caches are dropped, on every host and at every level: `before-step`, `kernel`
-    (only the kernels'), `every 60s`, or `none`.
+    (only the kernels'), `every 60s`, or `none`. Steps that only write or delete keep them, unless
+    their workload has a `cache` of its own: stores would measure how they fill again.
+    """
+    settle: Annotated[Seconds, Field(ge=0, le=3600)] = 10.0
+    """How long a warm-up of Locust's may take beyond the workload's `warmup`, until the disks'
+    reads per operation no longer fall. It takes 1.5 s at least, unless `warmup` is 0. 0: `warmup`.
     """
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 2014
     """Requests are drawn from it: the same for every gateway, repeat by repeat."""
     order: Literal["ascending", "descending", "shuffle"] = "ascending"
-    """The order of a workload's worker counts; `shuffle`: one per block for all its layouts."""
+    """The order of a workload's worker counts; `shuffle`: one per block for all its layouts, also
+    of workloads, of which those that an A/A control measures lead.
+    """
     order_seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
-    """Seed of the order of layouts and shuffled worker counts; None: drawn per run and recorded."""
+    """Seed of the order of layouts and of what is shuffled; None: drawn per run and recorded."""
     cleanup: Literal["after-step", "with-deployment"] = "after-step"
     """When written objects are deleted: after the step or workload that wrote them, or with the
     deployment at the end of a visit. Then all workloads of a visit are prepared before its first
@@ -388,16 +395,22 @@ class Suite(Record):
         }
         return tuple(sorted(found))
 
+    def cache_of(self, workload: Workload) -> CachePolicy:
+        """Which caches are dropped for the steps of a workload."""
+        if workload.cache is not None:
+            return workload.cache
+        reads = not all(TRAITS[one].makes or TRAITS[one].deletes for one in workload.operations)
+        return self.cache if reads or isinstance(self.cache, Every) else "none"
+
+    def settle_of(self, workload: Workload) -> float:
+        """How long its warm-up may wait; not where that uses up objects, or a backlog grows."""
+        waits = workload.warmup and not workload.deletes and workload.overload is None
+        return self.settle if waits else 0.0
+
     @property
     def cache_words(self) -> str:
-        """Which caches are dropped, and when, with the workloads that differ from the others."""
-        words = [cache_words(self.cache)]
-        words += [
-            f"{one.name}: {cache_words(one.cache)}"
-            for one in self.workloads
-            if one.cache is not None and one.cache != self.cache
-        ]
-        return "; ".join(words)
+        """Which caches are dropped, and when, by workload where they differ."""
+        return _by_workload({one.name: cache_words(self.cache_of(one)) for one in self.workloads})
 
     @property
     def connection_words(self) -> str:
@@ -497,30 +510,25 @@ class Suite(Record):
             if one.signed != UNSIGNED and (one.signed == SDK_DEFAULT) == engine
         ]
         if own:
-            raise ValueError(
-                f"signing of {', '.join(own)}: {SDK_DEFAULT} is for `users: sdk`"
-                if engine
-                else f"signing of {', '.join(own)}: SDKs sign in their own way; set {SDK_DEFAULT}, "
-                "leave it out, or set `users: engine`"
-            )
+            why = f"{SDK_DEFAULT} is for `users: sdk`"
+            if not engine:
+                why = f"SDKs sign in their own way; set {SDK_DEFAULT}, or set `users: engine`"
+            raise ValueError(f"signing of {', '.join(own)}: {why}")
         only_engine = sorted(
             {name for one in self.workloads for name in one.operations} - PLAIN_OPERATIONS
         )
-        if only_engine and self.users == "sdk":
-            raise ValueError(
-                f"SDK users do not send {', '.join(only_engine)}: set `users: engine`, or leave "
-                "them out"
-            )
+        if only_engine and not engine:
+            what = f"SDK users do not send {', '.join(only_engine)}"
+            raise ValueError(f"{what}: set `users: engine`, or leave them out")
         for key, usual, why in ENGINE_ONLY:
             named = [
                 one.name
                 for one in self.workloads
                 if getattr(one.objects if key == "compressible" else one, key) != usual
             ]
-            if named and self.users == "sdk":
-                raise ValueError(
-                    f"{key} of {', '.join(named)}: {why}; set `users: engine`, or leave `{key}` out"
-                )
+            if named and not engine:
+                what = f"{key} of {', '.join(named)}: {why}"
+                raise ValueError(f"{what}; set `users: engine`, or leave `{key}` out")
         faulted = [one for one in self.workloads if one.fault is not None]
         if any(isinstance(one.cache or self.cache, Every) for one in faulted):
             raise ValueError(

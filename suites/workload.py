@@ -291,7 +291,7 @@ def every(value: object) -> object:
 
 
 CachePolicy = Literal["none", "before-step", "kernel"] | Every
-"""Which caches are dropped, and when: never; before each step those of daemons and kernels, or
+"""Which caches are dropped, and when: never; before steps those of daemons and kernels, or
 `kernel`: only those of kernels; or Every so often while a step runs.
 """
 
@@ -308,7 +308,7 @@ def cache_words(cache: CachePolicy) -> str:
         return f"dropped every {cache.every:g} s while a step runs{whose}"
     return {
         "none": "never dropped",
-        "before-step": "dropped before every step, of kernels and daemons",
+        "before-step": "dropped before every step, of kernels and daemons: reads are cold",
         "kernel": "dropped before every step, only of kernels",
     }[cache]
 
@@ -487,7 +487,7 @@ class Workload(Record):
     runtime: Seconds
     """Length of the measured window, in seconds."""
     warmup: Seconds = 5.0
-    """Time before the window that is not counted, in seconds."""
+    """Least time before the window, which is not counted, in seconds; see the suite's `settle`."""
     rate_per_s: Annotated[float, Field(gt=0, le=1e9)] | None = None
     """Operations per second of all workers, counted from intended starts; None: a closed loop."""
     overload: Overload | None = None

@@ -82,16 +82,16 @@ PACKAGES_FORMAT = "${Package}=${Version}\\n"
 
 def packages(image: RootImage) -> tuple[str, ...]:
     """The packages of an image, sorted."""
-    return tuple(sorted({*image.packages, *ALWAYS}))
+    return tuple(sorted({*image.packages, *image.beside, *ALWAYS}))
 
 
 def key(image: RootImage) -> str:
-    """The name of an image in a store: its own name, and a hash of all that decides its content."""
+    """The name of an image in a store: its root's, and a hash of all that decides its content."""
     programs = [artefacts.key(one) for one in image.programs]
     asked = json.dumps(
         [RECIPE, image.suite, packages(image), image.options, *([programs] if programs else [])]
     )
-    return f"{image.name}-{hashlib.sha256(asked.encode()).hexdigest()[:12]}"
+    return f"{image.root}-{hashlib.sha256(asked.encode()).hexdigest()[:12]}"
 
 
 def argv(
@@ -161,7 +161,7 @@ def refresh(image: RootImage, say: Say, *, store: Path) -> Path:
     with _build_lock(image, say, store) as lock:
         if in_use(root):
             raise UsageError(
-                f"image {image.name}: it is in use by hosts",
+                f"image {image.root}: it is in use by hosts",
                 advice="`weighbridge status` lists them, `down` tears them down.",
             )
         return _build(image, say, store, lock)
@@ -208,7 +208,7 @@ def _build(image: RootImage, say: Say, store: Path, lock: int, ending: Event | N
     started = time.monotonic()
     count = len(packages(image))
     what = f"{image.distribution} {image.suite}"
-    say(f"image {image.name}: building {what}, {count} packages and dependencies")
+    say(f"image {image.root}: building {what}, {count} packages and dependencies")
     obtain = partial_of(ensure, say=say, store=store, ending=ending)
     try:
         (partial / "tmp").mkdir(parents=True)
@@ -223,7 +223,7 @@ def _build(image: RootImage, say: Say, store: Path, lock: int, ending: Event | N
             for one in image.programs
         ]
         line = argv(image, partial / "root", programs, ubuntu_options(image, obtain))
-        what = f"image {image.name}"
+        what = f"image {image.root}"
         follow(line, what, say, scratch=partial / "tmp", lock=lock, ending=ending)
         query = ["dpkg-query", f"--admindir={partial}/root/var/lib/dpkg", "--show"]
         listed = command([*query, f"--showformat={PACKAGES_FORMAT}"])
@@ -236,7 +236,7 @@ def _build(image: RootImage, say: Say, store: Path, lock: int, ending: Event | N
     finally:
         safe_files.remove_tree(partial)
     installed = f", {len(listed.splitlines())} packages" if listed else ""
-    say(f"image {image.name}: built in {time.monotonic() - started:.0f} s{installed}")
+    say(f"image {image.root}: built in {time.monotonic() - started:.0f} s{installed}")
     return root
 
 
@@ -269,6 +269,6 @@ def _build_lock(image: RootImage, say: Say, store: Path) -> Iterator[int]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say(f"image {image.name}: another process is building it; waiting")
+            say(f"image {image.root}: another process is building it; waiting")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield file.fileno()

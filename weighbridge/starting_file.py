@@ -69,7 +69,8 @@ def starting_file(kind: str, base: str | None = None, file: Path | None = None) 
     document = Document.read(one.path(base or one.usual))
     checked = document.into(one.model)
     given = dict(document.data)
-    given["name"] = _name(file, given["name"])
+    stem = re.sub(r"[^a-z0-9]+", "-", file.stem.lower()).strip("-") if file is not None else ""
+    given["name"] = stem if 0 < len(stem) <= 40 else f"my-{given['name']}"[:40]
     models: dict[str, type[BaseModel]] = {}
     if isinstance(checked, Layout):
         store = STORES[STORES.known(checked.gateway)]
@@ -80,11 +81,6 @@ def starting_file(kind: str, base: str | None = None, file: Path | None = None) 
         "# Keys that begin with # have their defaults; `null` means not set.",
     )
     return "\n".join((*head, *_lines(one.model, given, "", models))) + "\n"
-
-
-def _name(file: Path | None, base: str) -> str:
-    stem = re.sub(r"[^a-z0-9]+", "-", file.stem.lower()).strip("-") if file is not None else ""
-    return stem if 0 < len(stem) <= 40 else f"my-{base}"[:40]
 
 
 def _lines(

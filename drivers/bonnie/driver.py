@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Literal
 
@@ -25,11 +25,10 @@ from weighbridge.drivers.protocol import (
     OnProgress,
     Prepare,
     Prepared,
-    Progress,
     Step,
 )
 from weighbridge.drivers.rados.cluster import RadosCluster
-from weighbridge.drivers.rados.host_commands import CommandOutput, kept_of
+from weighbridge.drivers.rados.host_commands import kept_of
 from weighbridge.drivers.rados.tool import FILL_S, AdminToolDriver, now, object_bytes, one_operation
 from weighbridge.results.run.step import Measurement, Tally
 
@@ -120,15 +119,10 @@ class BonnieCephFs(AdminToolDriver):
         words = ["-d", self._system.mount, "-s", f"{total // 2**20}:{block}:1:1", "-r", "0"]
         words += ["-n", "0", "-f", "-D", "-u", "root", "-q", "-m", NAME]
 
-        def tick(seconds: float, _: Sequence[CommandOutput]) -> bool:
-            if on_progress is not None:
-                whole = max(workload.runtime, seconds)
-                on_progress(Progress(phase="measure", done=seconds, total=whole))
-            return False
-
         started_at = now()
         argv = (*self.machine.tool(BONNIE), *words)
-        ran = self.commands.run([argv], tick, within_s=FILL_S)
+        # As long as it takes: its file is of the size that the suite says.
+        ran = self.run([argv], "measure", on_progress, total_s=workload.runtime, grace_s=FILL_S)
         tally, window_s = tally_of(
             ran[0].text, operation, name=NAME, block_bytes=block, file_bytes=total
         )

@@ -11,7 +11,7 @@ import math
 import re
 import time
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Final, Literal
@@ -37,15 +37,13 @@ from weighbridge.drivers.protocol import (
     OnProgress,
     Prepare,
     Prepared,
-    Progress,
     Step,
 )
 from weighbridge.drivers.rados.block import ImageDriver, RbdImage
 from weighbridge.drivers.rados.cluster import RadosCluster
-from weighbridge.drivers.rados.host_commands import CommandOutput, kept_of
+from weighbridge.drivers.rados.host_commands import kept_of
 from weighbridge.drivers.rados.tool import (
     FILL_S,
-    GRACE_S,
     AdminToolDriver,
     now,
     object_bytes,
@@ -201,14 +199,8 @@ class DdDriver(AdminToolDriver):
         argv = self.argv(workload, self.path(workload))
         runtime_s = workload.runtime
 
-        def tick(seconds: float, _: Sequence[CommandOutput]) -> bool:
-            if on_progress is not None:
-                done = min(seconds, runtime_s)
-                on_progress(Progress(phase="measure", done=done, total=runtime_s))
-            return seconds >= runtime_s
-
         started_at = now()
-        ran = self.commands.run([argv], tick, within_s=runtime_s + GRACE_S)
+        ran = self.run([argv], "measure", on_progress, total_s=runtime_s, ends=True)
         tally, window_s = tally_of(ran[0].errors, operation, object_bytes(workload))
         early = window_s < _EARLY * runtime_s
         measurement = Measurement(

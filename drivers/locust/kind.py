@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar, Final
 
+from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.drivers.kind import DriverKind, LoadSite, OpenedDriver
-from weighbridge.drivers.process import ClientHost, ClientPrograms
+from weighbridge.drivers.process import ClientPrograms
 from weighbridge.drivers.protocol import Joining, Listening, Setup
 from weighbridge.results.run.step import DriverTraits
 from weighbridge.suites import TRAITS, VERSIONS, Api, Workload
@@ -27,7 +28,7 @@ class RemoteWorkers(ClientPrograms):
     """
 
     def __init__(
-        self, hosts: Sequence[ClientHost], module: Sequence[str], setup: Setup, log: Path
+        self, hosts: Sequence[Host], module: Sequence[str], setup: Setup, log: Path
     ) -> None:
         super().__init__(END_S)
         self._hosts = tuple(hosts)
@@ -72,6 +73,7 @@ class LocustKind(DriverKind):
     signs = True
     keeps_versions = True
     counts_stalls = True
+    settles = True
     packages: ClassVar = ("locust", "boto3", "python-swiftclient", "gevent", "hdrhistogram")
 
     def unfit(self, workload: Workload, api: Api) -> tuple[str, ...]:

@@ -35,6 +35,7 @@ from weighbridge.drivers.locust.worker_process import (
 )
 from weighbridge.drivers.protocol import (
     DRIVER_COMMAND,
+    OPEN_LINE,
     AgeBuckets,
     Cleaned,
     Cleanup,
@@ -105,9 +106,11 @@ class LocustLoop:
         self._was_overloaded = False
 
     def run(self) -> int:
-        return answer_commands(
-            iter(self._inbox.get, None), DRIVER_COMMAND, self._answer, self._send, self._secrets
-        )
+        lines = (line for line in iter(self._inbox.get, None) if line != OPEN_LINE)
+        return answer_commands(lines, DRIVER_COMMAND, self._answer, self._send, self._secrets)
+
+    def _told_to_open(self) -> bool:
+        return not self._inbox.empty() and self._inbox.peek() == OPEN_LINE
 
     def _secrets(self) -> tuple[str, ...]:
         return () if self._setup is None else self._setup.secrets
@@ -170,7 +173,9 @@ class LocustLoop:
         if workload.deletes:
             objects.forget(workload)
         self._was_overloaded = workload.overload is not None
-        measurement, window = StepRun(setup, runner, allowance(), command, self._send).run()
+        measurement, window = StepRun(
+            setup, runner, allowance(), command, self._send, self._told_to_open
+        ).run()
         stats = runner.environment.stats
         feed(stats, workload.name, window.model_copy(update={"tallies": measurement.tallies}))
         log.info(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Literal
+from random import Random
+from typing import Any, Literal
 
 import gevent
 
 from weighbridge.common.errors import DriverError
+from weighbridge.common.record import Record
 from weighbridge.drivers.engine._native import added_histograms
 from weighbridge.drivers.locust.cpu_allowance import CpuAllowance
 from weighbridge.drivers.locust.load_runner import ANSWER_S, LoadRunner
@@ -37,7 +40,7 @@ from weighbridge.results.run.step import (
     Second,
     Tally,
 )
-from weighbridge.suites import Operation, Workload
+from weighbridge.suites import PARTS, Operation, Workload
 from weighbridge.suites.operations import ListingOptions
 
 
@@ -79,27 +82,20 @@ def merged(windows: Sequence[Window]) -> Window:
         for second in window.seconds:
             moments.setdefault((second.operation, second.second), []).append(second)
     return Window(
+        **_together(
+            windows, added=("begun", "connections", "cpu_s"), most=("behind_us", "stall_us")
+        ),
         tallies=tuple(_tally(same) for _, same in sorted(tallies.items())),
         seconds=tuple(_second(same) for _, same in sorted(moments.items())),
         window_s=sum(window.window_s for window in windows) / len(windows),
-        begun=_sum(window.begun for window in windows),
-        behind_us=_most(window.behind_us for window in windows),
-        connections=_sum(window.connections for window in windows),
-        stall_us=_most(window.stall_us for window in windows),
         endpoints=_endpoints([one for window in windows for one in window.endpoints]),
-        cpu_s=sum(window.cpu_s for window in windows),
     )
 
 
 def merged_progress(parts: Sequence[WorkerProgress]) -> WorkerProgress:
     """The progress of all worker groups; the last error is the last group's that has one."""
     return WorkerProgress(
-        started=sum(part.started for part in parts),
-        running=sum(part.running for part in parts),
-        exhausted=sum(part.exhausted for part in parts),
-        done=sum(part.done for part in parts),
-        failed=sum(part.failed for part in parts),
-        bytes=sum(part.bytes for part in parts),
+        **_together(parts, added=("started", "running", "exhausted", "done", "failed", "bytes")),
         errors=_added_errors(part.errors for part in parts),
         last_error=next((part.last_error for part in reversed(parts) if part.last_error), None),
     )
@@ -114,20 +110,15 @@ def _added_errors(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 def _tally(same: Sequence[Tally]) -> Tally:
     return Tally(
+        **_together(
+            same,
+            added=("count", "bytes", "sum_us", "outstanding_us", "failed_us", "before_us"),
+            most=("max_us", "in_flight_max_us"),
+            histograms=("latency", "first_byte", "in_flight", "awaiting"),
+        ),
         operation=same[0].operation,
-        count=sum(tally.count for tally in same),
-        bytes=sum(tally.bytes for tally in same),
         errors=_added_errors(tally.errors for tally in same),
-        latency=_added(tally.latency for tally in same),
-        first_byte=_added(tally.first_byte for tally in same),
         min_us=min((tally.min_us for tally in same if tally.min_us is not None), default=None),
-        max_us=_most(tally.max_us for tally in same),
-        sum_us=_sum(tally.sum_us for tally in same),
-        in_flight=_added(tally.in_flight for tally in same),
-        in_flight_max_us=_most(tally.in_flight_max_us for tally in same),
-        outstanding_us=_sum(tally.outstanding_us for tally in same),
-        failed_us=_sum(tally.failed_us for tally in same),
-        before_us=_sum(tally.before_us for tally in same),
     )
 
 
@@ -138,11 +129,9 @@ def _endpoints(parts: Sequence[EndpointTally]) -> tuple[EndpointTally, ...]:
         by_name.setdefault(part.name, []).append(part)
     return tuple(
         EndpointTally(
+            **_together(same, added=("count",), most=("left_out",), histograms=("latency",)),
             name=name,
-            count=sum(one.count for one in same),
             errors=_added_errors(one.errors for one in same),
-            latency=_added(one.latency for one in same),
-            left_out=any(one.left_out for one in same),
         )
         for name, same in by_name.items()
     )
@@ -152,35 +141,35 @@ def _second(same: Sequence[Second]) -> Second:
     bands: Counter[int] = Counter()
     for second in same:
         bands.update(dict(second.bands))
+    added = ("count", "bytes", "errors", "sum_us", "in_flight")
     return Second(
+        **_together(same, added=added, most=("max_us",)),
         second=same[0].second,
         operation=same[0].operation,
-        count=sum(second.count for second in same),
-        bytes=sum(second.bytes for second in same),
-        errors=sum(second.errors for second in same),
-        max_us=max(second.max_us for second in same),
-        sum_us=sum(second.sum_us for second in same),
         bands=tuple(sorted(bands.items())),
-        in_flight=_sum(second.in_flight for second in same),
         failures=_added_errors(second.failures for second in same),
     )
 
 
-def _sum(parts: Iterable[int | None]) -> int | None:
-    """None when one part is unknown: a sum without it would be wrong."""
-    known = list(parts)
-    return None if None in known else sum(part for part in known if part is not None)
-
-
-def _most(parts: Iterable[int | None]) -> int | None:
-    return max((part for part in parts if part is not None), default=None)
-
-
-def _added(histograms: Iterable[str | None]) -> str | None:
-    known = [histogram for histogram in histograms if histogram is not None]
-    if len(known) < 2:
-        return known[0] if known else None
-    return added_histograms(known)
+def _together(
+    same: Sequence[Record],
+    *,
+    added: Sequence[str],
+    most: Sequence[str] = (),
+    histograms: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Fields of records as one: a sum is unknown if a part is, and without it would be wrong."""
+    fields: dict[str, Any] = {}
+    for name in (*added, *most, *histograms):
+        values = [getattr(one, name) for one in same]
+        known = [value for value in values if value is not None]
+        if name in added:
+            fields[name] = sum(known) if len(known) == len(values) else None
+        elif name in most or len(known) < 2:
+            fields[name] = max(known, default=None)
+        else:
+            fields[name] = added_histograms(known)
+    return fields
 
 
 Send = Callable[[Progress], None]
@@ -200,6 +189,10 @@ PAGE_S = 1.0
 """
 CLOSE_S = 30.0
 """Time that a worker process may take to return its window."""
+LEAST_WARMUP_S = 1.5
+"""The shortest warm-up in which a store can be seen to settle; the first second scatters most."""
+GOLDEN_SHARE = 0.6180339887
+"""Its multiples, without their whole parts, are spread evenly however many there are."""
 SATURATED_SHARE = 0.8
 SKEW_SHARE = 0.01
 
@@ -212,10 +205,16 @@ def _further_pages(workload: Workload) -> int:
 
 
 class StepRun:
-    """Runs one step. `allowance` is what all of this driver's processes on this host may use."""
+    """Runs one step. `allowance` is for all of its host; `told`: whether the store has settled."""
 
     def __init__(
-        self, setup: Setup, runner: LoadRunner, allowance: CpuAllowance, command: Step, send: Send
+        self,
+        setup: Setup,
+        runner: LoadRunner,
+        allowance: CpuAllowance,
+        command: Step,
+        send: Send,
+        told: Callable[[], bool],
     ) -> None:
         self._setup = setup
         self._runner = runner
@@ -223,8 +222,9 @@ class StepRun:
         self._command = command
         self._workload = command.workload
         self._send = send
+        self._told = told
         self._patience_s = setup.request_timeout_s + GRACE_S
-        self._rates: deque[tuple[float, WorkerProgress]] = deque()
+        self._rates = deque([(time.monotonic(), WorkerProgress())])
         self._sent_s = 0.0
         self._notes: list[str] = [allowance.note] if allowance.note else []
 
@@ -306,17 +306,17 @@ class StepRun:
         workload = self._workload
         # Objects to delete are used up: after a warm-up there could be none left for the window.
         at_once = workload.only_deletes and workload.warmup == 0
-        opened = self._open() if at_once else None
+        opened_s, own_cpu_at_open_s, started_at = self._open()
         began_s = time.monotonic()
         self._runner.ask(RELEASE, EMPTY, ANSWER_S)
-        if opened is None:
-            self._warm_up(began_s)
-            opened = self._open()
-        else:
+        if at_once:
             self._notes.append(
                 "the window opened before the first request, since objects to delete are used up"
             )
-        opened_s, own_cpu_at_open_s, started_at = opened
+        else:
+            self._warm_up(began_s)
+            self._fall_out_of_step()
+            opened_s, own_cpu_at_open_s, started_at = self._open()
         self._watch(opened_s)
         windows = self._runner.ask(CLOSE, EMPTY, CLOSE_S)
         own_cpu_s = self._runner.own_cpu_s() - own_cpu_at_open_s
@@ -365,13 +365,17 @@ class StepRun:
         return time.monotonic(), own_cpu_s, started_at
 
     def _warm_up(self, began_s: float) -> None:
-        """Wait until the warm-up is over and every worker has completed a request.
+        """Wait until the warm-up is over, the store has settled, and every worker has completed a
+        request.
 
         Raises DriverError when one has not after the warm-up and a request's timeout. A complete
         listing is one operation of many requests, each with its own timeout.
         """
-        warmup_s = self._workload.warmup
-        deadline_s = began_s + warmup_s + self._patience_s + PAGE_S * _further_pages(self._workload)
+        warmup_s, settle_s, told = self._workload.warmup, self._command.settle_s, False
+        if settle_s:
+            warmup_s = max(warmup_s, LEAST_WARMUP_S)
+        due_s = warmup_s + settle_s
+        deadline_s = began_s + due_s + self._patience_s + PAGE_S * _further_pages(self._workload)
         while True:
             progress = self._progress()
             passed_s = time.monotonic() - began_s
@@ -379,12 +383,15 @@ class StepRun:
             if progress.exhausted >= self._command.workers:
                 self._notes.append(f"{RAN_OUT} in the warm-up")
                 return
-            if passed_s >= warmup_s and progress.started >= self._command.workers:
-                if passed_s > warmup_s + 1.0:
-                    self._notes.append(
-                        f"the window opened {passed_s - warmup_s:.1f} s late: a first request took "
-                        "that long"
-                    )
+            if settle_s and not told and self._told():
+                told, due_s = True, max(warmup_s, min(due_s, passed_s))
+            if passed_s >= due_s and progress.started >= self._command.workers:
+                if passed_s > due_s + 1.0:
+                    delay = f"the window opened {passed_s - due_s:.1f} s late"
+                    self._notes.append(f"{delay}: a first request took that long")
+                if settle_s and not told:
+                    still = "the disks' reads per operation still fell"
+                    self._notes.append(f"after a warm-up of {passed_s:.1f} s {still}")
                 return
             if time.monotonic() > deadline_s:
                 late = self._command.workers - progress.started
@@ -393,7 +400,27 @@ class StepRun:
                     f"{late} of {self._command.workers} workers had not finished a request after "
                     f"{passed_s:.0f} s{last}"
                 )
-            gevent.sleep(max(0.005, min(POLL_S, warmup_s - passed_s)))
+            left_s = due_s - passed_s if told or not settle_s else max(0.05, warmup_s - passed_s)
+            gevent.sleep(max(0.005, min(POLL_S, left_s)))
+
+    def _fall_out_of_step(self) -> None:
+        """Let a share of a mean latency pass, as the warm-up had it.
+
+        Workers are in step with its end, when the last has finished its first request. A window
+        of few requests that opens there counts up to a fifth less than workers / mean latency
+        (benchmarks/window_phase.py). Shares of repeats are spread evenly from a drawn one on.
+        """
+        command = self._command
+        window = merged(self._runner.ask(CLOSE, EMPTY, CLOSE_S))
+        complete = [tally for tally in window.tallies if tally.operation not in PARTS]
+        spent_us = sum((tally.sum_us or 0) + (tally.failed_us or 0) for tally in complete)
+        ended = max(1, sum(tally.count + tally.failed for tally in complete))
+        drawn = Random(f"{self._setup.seed} {command.workload.name} {command.workers}")  # noqa: S311 - not a secret
+        share = (drawn.random() + command.repeat * GOLDEN_SHARE) % 1
+        opens_s = time.monotonic() + share * spent_us / ended / 1e6
+        while (left_s := opens_s - time.monotonic()) > 0:
+            gevent.sleep(min(POLL_S, left_s))
+            self._report("warm-up", self._workload.warmup, self._workload.warmup, None)
 
     def _watch(self, opened_s: float) -> None:
         """Wait until the window closes: at its end, or when no objects are left to delete."""
@@ -439,11 +466,9 @@ class StepRun:
             if hide:
                 return CutOff(requests=0)
             raise
+        without = "; ".join(dict.fromkeys(one.without for one in ended if one.without))
         return CutOff(
-            requests=sum(one.requests for one in ended),
-            renewed=sum(one.renewed for one in ended),
-            replaced=sum(one.replaced for one in ended),
-            without="; ".join(dict.fromkeys(one.without for one in ended if one.without)),
+            **_together(ended, added=("requests", "renewed", "replaced")), without=without
         )
 
     def _with_cut_off(self, tallies: tuple[Tally, ...], cut: int) -> tuple[Tally, ...]:
@@ -479,18 +504,16 @@ class StepRun:
             self._rates.append((now_s, progress))
             while len(self._rates) > 2 and now_s - self._rates[1][0] > 1.0:
                 self._rates.popleft()
-        if progress is None or len(self._rates) < 2:
-            errors = self._rates[-1][1].failed if self._rates else 0
-            self._send(Progress(phase=phase, done=done_s, total=total_s, errors=errors))
-            return
-        (then_s, then), (_, now) = self._rates[0], self._rates[-1]
+        (then_s, then), (at_s, now) = self._rates[0], self._rates[-1]
+        passed_s = (at_s - then_s if progress is not None else 0.0) or math.inf
         self._send(
             Progress(
                 phase=phase,
                 done=done_s,
                 total=total_s,
-                operations_per_s=max(0, now.done - then.done) / (now_s - then_s),
-                bytes_per_s=max(0, now.bytes - then.bytes) / (now_s - then_s),
+                operations=now.done,
+                operations_per_s=max(0, now.done - then.done) / passed_s,
+                bytes_per_s=max(0, now.bytes - then.bytes) / passed_s,
                 errors=now.failed,
             )
         )

@@ -106,18 +106,8 @@ class NativeWorkerGroup:
         self._engine = Engine(
             engine_config(setup, account, workload, threads=max(1, math.ceil(cpus)))
         )
-
-    def add_worker(self, index: int, of: int, repeat: int) -> None:
-        self._engine.add_worker(index, of, repeat)
-
-    def remove_worker(self, index: int) -> None:
-        self._engine.remove_worker(index)
-
-    def open_window(self) -> None:
-        self._engine.open_window()
-
-    def close_window(self) -> None:
-        self._engine.close_window()
+        self.add_worker, self.remove_worker = self._engine.add_worker, self._engine.remove_worker
+        self.open_window, self.close_window = self._engine.open_window, self._engine.close_window
 
     def stop(self, timeout_s: float) -> int:
         """See WorkerGroup. Waits in a native thread, so that greenlets go on."""

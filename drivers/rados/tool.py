@@ -72,8 +72,12 @@ class ToolDriver(Driver):
         *,
         total_s: float,
         warmup_s: float = 0.0,
+        grace_s: float = GRACE_S,
+        ends: bool = False,
     ) -> list[CommandOutput]:
-        """Run commands to their end, with progress by time, for `total_s` after their warm-up."""
+        """Run commands to their end, with progress by time, for `total_s` after their warm-up;
+        `ends`: end them then.
+        """
 
         def tick(seconds: float, _: Sequence[CommandOutput]) -> bool:
             if on_progress is not None and seconds < warmup_s:
@@ -81,9 +85,9 @@ class ToolDriver(Driver):
             elif on_progress is not None:
                 done = min(seconds - warmup_s, total_s)
                 on_progress(Progress(phase=phase, done=done, total=total_s))
-            return False
+            return ends and seconds >= warmup_s + total_s
 
-        return self.commands.run(commands, tick, within_s=warmup_s + total_s + GRACE_S)
+        return self.commands.run(commands, tick, within_s=warmup_s + total_s + grace_s)
 
     def load(self, ran: Sequence[CommandOutput], seconds: float | None = None) -> Load | None:
         """CPU of the tool's processes, start and end included, over `seconds` or their lifetime."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from weighbridge.common.endpoint import S3Way
-from weighbridge.gateways.front import packages_before
-from weighbridge.gateways.gateway import BULLSEYE, SID, KnownRelease, RootImage
+from weighbridge.gateways.front import store_image
+from weighbridge.gateways.gateway import KnownRelease
 
 Frontend = Literal["beast", "civetweb"]
 
@@ -46,14 +46,6 @@ _IGNORES_PARTS: Final[Mapping[str, str]] = {
     "read-part": "this radosgw ignores partNumber, and sends the complete object",
 }
 
-_PACKAGES = (
-    *("ceph-mon", "ceph-mgr", "ceph-osd", "radosgw", "ceph-common", "python3-rados"),
-    # CephFS is no gateway, but a layer that Ceph studies measured beside RADOS.
-    *("ceph-mds", "ceph-fuse"),
-    *("iproute2", "procps", "tini", "python3", "btrfs-progs", "e2fsprogs"),
-    *packages_before("rgw"),
-)
-
 MGR_MODULES: Final = (
     *("alerts", "balancer", "crash", "devicehealth", "influx", "insights", "iostat", "localpool"),
     *("mirroring", "nfs", "orchestrator", "osd_perf_query", "osd_support", "pg_autoscaler"),
@@ -63,15 +55,19 @@ MGR_MODULES: Final = (
 """Python modules of the mgr, which loads all, used or not: that took 4 s of CPU and 250 MB. Neither
 PUT nor GET uses one, so they are not loaded where a release can be told so."""
 
-_image: Final = partial(RootImage, packages=_PACKAGES, version_packages=("ceph-common",))
 
-RELEASES: dict[str, CephRelease] = {
-    "ceph-14": CephRelease(
-        image=_image(name="ceph-14", suite="bullseye", options=BULLSEYE),
+def _release(name: str, suite: str, **known: Any) -> CephRelease:
+    return CephRelease(image=store_image("rgw", name, suite), **known)
+
+
+_before_20: Final = partial(_release, s3_lacks_operations=_IGNORES_PARTS)
+_of_files: Final = partial(_before_20, filestore=True)
+_KNOWN: Final = (
+    _of_files(
+        "ceph-14",
+        "bullseye",
         frontends=("beast", "civetweb"),
-        filestore=True,
         s3_lacks=_BEFORE_17,
-        s3_lacks_operations=_IGNORES_PARTS,
         lacks=frozenset(
             {
                 "mon_allow_pool_size_one",
@@ -81,32 +77,11 @@ RELEASES: dict[str, CephRelease] = {
             }
         ),
     ),
-    "ceph-16": CephRelease(
-        image=_image(name="ceph-16", suite="bookworm"),
-        frontends=("beast", "civetweb"),
-        filestore=True,
-        s3_lacks=_BEFORE_17,
-        s3_lacks_operations=_IGNORES_PARTS,
-    ),
-    "ceph-17": CephRelease(
-        image=_image(name="ceph-17", suite="jammy", distribution="Ubuntu"),
-        settings_of="ceph-16",
-        filestore=True,
-        s3_lacks=_NO_TRAILERS,
-        s3_lacks_operations=_IGNORES_PARTS,
-    ),
-    "ceph-18": CephRelease(
-        image=_image(name="ceph-18", suite="trixie"),
-        s3_lacks_operations=_IGNORES_PARTS,
-    ),
-    "ceph-19": CephRelease(
-        image=_image(name="ceph-19", suite="noble", distribution="Ubuntu"),
-        settings_of="ceph-18",
-        s3_lacks_operations=_IGNORES_PARTS,
-    ),
-    "ceph-20": CephRelease(
-        image=_image(name="ceph-20", suite="sid", options=SID),
-        key_type=2,
-    ),
-}
+    _of_files("ceph-16", "bookworm", frontends=("beast", "civetweb"), s3_lacks=_BEFORE_17),
+    _of_files("ceph-17", "jammy", settings_of="ceph-16", s3_lacks=_NO_TRAILERS),
+    _before_20("ceph-18", "trixie"),
+    _before_20("ceph-19", "noble", settings_of="ceph-18"),
+    _release("ceph-20", "sid", key_type=2),
+)
+RELEASES: Final = {one.image.name: one for one in _KNOWN}
 """Releases of Ceph by the name that layouts use."""

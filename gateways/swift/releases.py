@@ -5,22 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from pydantic import Field
 
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.endpoint import S3Way
 from weighbridge.common.host import Host
-from weighbridge.gateways.front import packages_before
-from weighbridge.gateways.gateway import BULLSEYE, SID, KnownRelease, RootImage
+from weighbridge.gateways.front import store_image
+from weighbridge.gateways.gateway import KnownRelease
 from weighbridge.gateways.swift.settings import SwiftSettings
-
-_PACKAGES = (
-    *("swift-proxy", "swift-account", "swift-container", "swift-object", "memcached", "rsync"),
-    *("xfsprogs", "iproute2", "procps", "tini", "python3"),
-    *packages_before("swift"),
-)
 
 
 class SwiftRelease(KnownRelease):
@@ -62,40 +56,26 @@ _IGNORES_PARTS: Final = {
 }
 
 
-_image: Final = partial(RootImage, packages=_PACKAGES, version_packages=("python3-swift",))
+def _release(name: str, suite: str, **known: Any) -> SwiftRelease:
+    return SwiftRelease(image=store_image("swift", name, suite), **known)
 
 
-def _before_34(image: RootImage, settings_of: str = "") -> SwiftRelease:
-    return SwiftRelease(
-        image=image,
-        settings_of=settings_of,
-        lacks=frozenset({"etag_validate_pct"}),
-        s3_lacks=_NO_CHUNKS,
-        s3_lacks_operations=_NO_PARTS,
-        lacks_operations=_IGNORES_PARTS,
-    )
-
-
-RELEASES: dict[str, SwiftRelease] = {
-    "swift-2.26": _before_34(_image(name="swift-2.26", suite="bullseye", options=BULLSEYE)),
-    "swift-2.29": _before_34(
-        _image(name="swift-2.29", suite="jammy", distribution="Ubuntu"), settings_of="swift-2.26"
-    ),
-    "swift-2.30": _before_34(_image(name="swift-2.30", suite="bookworm")),
-    "swift-2.33": _before_34(
-        _image(name="swift-2.33", suite="noble", distribution="Ubuntu"), settings_of="swift-2.30"
-    ),
-    "swift-2.35": SwiftRelease(
-        image=_image(name="swift-2.35", suite="trixie"),
-        s3_lacks=_ALL,
-        s3_lacks_operations=_NO_CONDITIONS,
-    ),
-    "swift-2.38": SwiftRelease(
-        image=_image(name="swift-2.38", suite="sid", options=SID),
-        s3_lacks=_ALL,
-        s3_lacks_operations=_NO_TAGS,
-    ),
-}
+_before_34: Final = partial(
+    _release,
+    lacks=frozenset({"etag_validate_pct"}),
+    s3_lacks=_NO_CHUNKS,
+    s3_lacks_operations=_NO_PARTS,
+    lacks_operations=_IGNORES_PARTS,
+)
+_KNOWN: Final = (
+    _before_34("swift-2.26", "bullseye"),
+    _before_34("swift-2.29", "jammy", settings_of="swift-2.26"),
+    _before_34("swift-2.30", "bookworm"),
+    _before_34("swift-2.33", "noble", settings_of="swift-2.30"),
+    _release("swift-2.35", "trixie", s3_lacks=_ALL, s3_lacks_operations=_NO_CONDITIONS),
+    _release("swift-2.38", "sid", s3_lacks=_ALL, s3_lacks_operations=_NO_TAGS),
+)
+RELEASES: Final = {one.image.name: one for one in _KNOWN}
 """Releases of Swift by the name that layouts use."""
 
 

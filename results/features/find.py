@@ -24,11 +24,10 @@ from weighbridge.results.figures.doubt import (
 )
 from weighbridge.results.figures.statistics import geometric_mean, one_sample
 from weighbridge.results.figures.summary import Row
-from weighbridge.results.judge.comparison import requests_of
+from weighbridge.results.judge.comparison import Kind, called, requests_of
 from weighbridge.results.judge.run_data import RunData, of_run
 from weighbridge.results.numbers import UNKNOWN, counted, listed, show_figure, upper
 from weighbridge.results.run import LatencyBound, ResolvedPlan, StepKey
-from weighbridge.results.run.step import driver_label
 from weighbridge.results.show.chart import COMPARABLE, NOT_COMPARABLE, PROVISIONAL, Chart
 from weighbridge.results.show.chart_source import ChartKind, ChartSource
 from weighbridge.results.show.charts.bars import bar_panel
@@ -36,7 +35,7 @@ from weighbridge.results.show.feature import Feature
 from weighbridge.results.show.latencies import PLACE
 from weighbridge.results.show.section import Grid, Part, Section
 from weighbridge.results.show.slide import Point, Slide, Topic, bar_chart
-from weighbridge.suites import Api, DriverName, Workload
+from weighbridge.suites import Api, DriverName
 
 _DEPLOYED: Final = ("machine busy", "reads uneven")
 """Doubts about an ordinary step that are about its deployment, and so about the steps after it."""
@@ -160,7 +159,8 @@ def found_rates(
     """The answers of a run's searches. `lost`: steps not measured, with the reason; `rows`:
     ordinary steps; `pairs`: doubts about layouts' hosts.
     """
-    rates: dict[tuple[str, Api, DriverName], list[FoundRate]] = {}
+    rates: dict[Kind, list[FoundRate]] = {}
+    asked: dict[Kind, str] = {}
     for layout in plan.layouts:
         of_hosts = [pair.doubt for pair in pairs if layout.name in pair.layouts]
         for way in plan.passes_of(layout.name):
@@ -181,35 +181,20 @@ def found_rates(
                 doubts = [one for row in places for one in row.doubts if one.what in _DEPLOYED]
                 rate = _answer({key: searches.of(key) for key in keys}, lost, doubts + of_hosts)
                 power = next(iter(marks_of([row.power for row in places])), None)
-                kind = (workload.name, way.api, way.driver)
+                kind = (workload.name, next(iter(workload.operations)), way.api, way.driver)
+                sizes = [(one, workload.request_bytes(one)) for one in workload.operations]
+                asked[kind] = listed([requests_of(*size) for size in sizes])
                 rates.setdefault(kind, []).append(replace(rate, power=power))
-    workloads = {workload.name: workload for workload in plan.suite.workloads}
-    kinds = sorted(rates, key=lambda kind: ([*workloads].index(kind[0]), *kind[1:]))
-    abouts = _abouts(kinds, workloads)
+    workloads = [workload.name for workload in plan.suite.workloads]
+    kinds = sorted(rates, key=lambda kind: (workloads.index(kind[0]), *kind[1:]))
+    abouts = called(asked)
     return Found(
         searches.bound,
         tuple(
-            FoundKind(about, rates[kind][0].connections, tuple(rates[kind]))
-            for about, kind in zip(abouts, kinds, strict=True)
+            FoundKind(abouts[kind], rates[kind][0].connections, tuple(rates[kind]))
+            for kind in kinds
         ),
     )
-
-
-def _abouts(
-    kinds: Sequence[tuple[str, Api, DriverName]], workloads: Mapping[str, Workload]
-) -> list[str]:
-    """What is requested in each kind; no two are called the same."""
-    apis, drivers = ({kind[place] for kind in kinds} for place in (1, 2))
-    names = []
-    for workload, api, driver in kinds:
-        asked = workloads[workload]
-        name = listed([requests_of(one, asked.request_bytes(one)) for one in asked.operations])
-        name = f"{name} over {api}" if len(apis) > 1 else name
-        names.append(f"{name} by {driver_label(driver)}" if len(drivers) > 1 else name)
-    return [
-        f"{name} of {workload}" if names.count(name) > 1 else name
-        for name, (workload, _, _) in zip(names, kinds, strict=True)
-    ]
 
 
 def _answer(

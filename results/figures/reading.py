@@ -479,10 +479,11 @@ class Reading:
         self._latency: Histogram | None = None
         self._in_flight: Histogram | None = None
         self._first: Histogram | None = None
+        self._awaiting: Histogram | None = None
         try:
-            self._latency, self._in_flight, self._first = (
+            self._latency, self._in_flight, self._first, self._awaiting = (
                 None if text is None else Histogram.decode(text)
-                for text in (tally.latency, tally.in_flight, tally.first_byte)
+                for text in (tally.latency, tally.in_flight, tally.first_byte, tally.awaiting)
             )
         except InvalidMeasurement as error:
             self.fault = str(error)
@@ -534,14 +535,15 @@ class Reading:
         """A percentile of the time to first byte in ms, and whether it is a lower bound; None if
         uncertain.
 
-        Whether requests not seen to end had their first byte is unknown. If none had, the
-        percentile is that of `bounded`; if that exceeds MOVED times that of requests that ended, or
-        has no upper end, only a lower bound is certain: the percentile if all had had theirs at
-        once.
+        Where it is not known whether requests not seen to end had theirs: if none had, it is that
+        of `bounded`. If that has no upper end, or exceeds MOVED times that of requests that ended,
+        only a lower bound is certain: the percentile if all had had theirs at once.
         """
         first, in_flight = self._first, self._in_flight
         if first is None or not enough_samples(first.count, percent):
             return None
+        if self._awaiting is not None and (exact := bounded(first, self._awaiting, percent)):
+            return MetricFigure(value=exact[0], at_least=exact[1] is None)
         seen_ms = first.percentile_us(percent) / 1000
         most = bounded(first, in_flight, percent)
         certain = most is None or (most[1] is not None and most[1] <= MOVED * seen_ms)

@@ -11,15 +11,17 @@ The rules, from queueing theory and benchmarking practice:
   workers are busy for the complete window: with successes, with failures and the pause after them,
   and with requests outstanding at the end, each as far as it lies inside. A deviation of more than
   5 % is noted (time lost in the driver, or samples lost), one of more than 20 % makes the step
-  invalid. For a driver that does not report these parts, throughput x mean latency is used instead:
-  requests cut by the window's ends blur that by up to one request per worker, so both bounds are
-  widened by one over the operations that a worker completed, as they are if workers run out of
-  objects to delete; and it is not applied to steps with failures, whose time is unknown. Nor is the
-  law applied to a driver that reports no latencies. For a driver that truncates latencies to whole
-  units (`DriverTraits.rounding_us`) the real sum is higher by up to one unit per operation: a
-  deviation is only what that cannot explain, throughput x (mean + unit) if too little is accounted
-  for. If a driver also leaves out the requests that the window's start cuts
-  (`uncounted_requests`), the bounds are widened by that many operations per worker.
+  invalid. Beside it count x mean latency alone is noted where it is off by more than 5 % and one
+  request a worker at each end of the window: what those cut took longer than what was counted. For
+  a driver that does not report these parts, throughput x mean latency is used instead: requests cut
+  by the window's ends blur that by up to one request per worker, so both bounds are widened by one
+  over the operations that a worker completed, as they are if workers run out of objects to delete;
+  and it is not applied to steps with failures, whose time is unknown. Nor is the law applied to a
+  driver that reports no latencies. For a driver that truncates latencies to whole units
+  (`DriverTraits.rounding_us`) the real sum is higher by up to one unit per operation: a deviation
+  is only what that cannot explain, throughput x (mean + unit) if too little is accounted for. If a
+  driver also leaves out the requests that the window's start cuts (`uncounted_requests`), the
+  bounds are widened by that many operations per worker.
 - Rate: requests are sent at 99 % of the intended rate at least. Otherwise the step measured another
   load than the suite asked for: the note says which, and how far behind schedule the workers were
   at the end. If the number sent is unknown, those that ended count, and one more per worker.
@@ -40,6 +42,7 @@ The rules, from queueing theory and benchmarking practice:
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from functools import cache
 from typing import Final
@@ -124,13 +127,13 @@ def judge(
             unserved.append(f"{text}: beyond the bound of {bounds.error_share:.2%}")
         else:
             notes.append(text)
-    not_served = notes if may_fail else faults
-    not_served += unserved
+    if rate_per_s is not None:
+        unserved += _too_slow(measurement, rate_per_s, done + failed)
+    (notes if may_fail else faults).extend(unserved)
     for tally in measurement.tallies:
+        counted = tally.count if tally.bins is None else tally.bins.count
         if tally.latency is not None:
             counted = Histogram.decode(tally.latency).count
-        else:
-            counted = tally.bins.count if tally.bins is not None else tally.count
         if counted != tally.count:
             faults.append(
                 f"the histogram of {tally.operation} counts {counted} samples where {tally.count} "
@@ -148,29 +151,26 @@ def judge(
             client = measurement.load.busiest.client
             where = f" on {client}" if client else ""
             faults.append(f"the driver{where} {used}: it may have been the bottleneck")
-    if rate_per_s is not None:
-        too_slow = _too_slow(measurement, rate_per_s, done + failed)
-        unserved += too_slow
-        not_served += too_slow
     little = _little(measurement, done, failed) if rate_per_s is None and done else None
     if little is not None:
-        miss, bound = little
+        miss, bound, ended = little
         text = f"throughput x mean latency makes {1 + miss:.0%} of the workers (Little's law)"
         if abs(miss) > LITTLE_REFUSED + bound:
             lost = "" if cause else ": samples were lost or the driver was the bottleneck"
             faults.append(f"{cause}{text}{lost}")
         elif abs(miss) > LITTLE_NOTED + bound:
             notes.append(text)
+        elif ended < 1 - LITTLE_NOTED - 2 * measurement.workers / done:
+            notes.append(
+                f"count x mean latency makes {ended:.0%} of the workers: requests that the "
+                "window's ends cut took longer than those that it counts"
+            )
     if measurement.load is None:
         notes.append("the driver's CPU is not known")
-    if any(
-        tally.count and tally.latency is None and tally.bins is None
-        for tally in measurement.tallies
-    ):
+    timed = [one for one in measurement.tallies if one.latency is not None or one.bins is not None]
+    if any(tally.count and tally not in timed for tally in measurement.tallies):
         notes.append(f"{tool_label(measurement.driver)} reports no percentiles")
-    for tally in measurement.tallies:
-        if tally.latency is None and tally.bins is None:
-            continue
+    for tally in timed:
         lacking = [
             f"p{one} (needs {least_samples(one)})"
             for one in (50, 90, 99)
@@ -206,19 +206,13 @@ def _unlike_its_seconds(measurement: Measurement, tally: Tally) -> list[str]:
 
 def error_words(tallies: tuple[Tally, ...]) -> str:
     """Failures by class in words, most frequent first: `http-503: 12, timeout: 3`."""
-    classes: dict[str, int] = {}
-    for tally in tallies:
-        for name, count in tally.errors.items():
-            classes[name] = classes.get(name, 0) + count
-    return class_words(classes)
+    return class_words(sum((Counter(tally.errors) for tally in tallies), Counter()))
 
 
 def class_words(classes: Mapping[str, int]) -> str:
     """Counts by class in words, most frequent first: `http-503: 12, timeout: 3`."""
-    return ", ".join(
-        f"{name}: {count}"
-        for name, count in sorted(classes.items(), key=lambda item: (-item[1], item[0]))
-    )
+    ordered = sorted(classes.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{name}: {count}" for name, count in ordered)
 
 
 def _called(operation: Operation) -> str:
@@ -248,18 +242,20 @@ def _too_slow(measurement: Measurement, rate_per_s: float, ended: int) -> list[s
     return [f"{reached}: {behind}"]
 
 
-def _little(measurement: Measurement, done: int, failed: int) -> tuple[float, float] | None:
+def _little(measurement: Measurement, done: int, failed: int) -> tuple[float, float, float] | None:
     """How far the workers' accounted time is off the available time beyond what truncated latencies
-    explain, and its blur; None if something needed is unknown.
+    explain, its blur, and the share of requests that ended in it; None if something is unknown.
     """
     asked_s = measurement.window_s * measurement.workers
     blur = traits_of(measurement.driver).uncounted_requests * measurement.workers / done
     busy_us = [tally.busy_us for tally in measurement.complete]
     if None not in busy_us:
         runs_out = any(TRAITS[tally.operation].deletes for tally in measurement.complete)
-        return sum(part or 0 for part in busy_us) / 1e6 / asked_s - 1, blur if runs_out else 0.0
+        ended_us = sum((one.sum_us or 0) + (one.failed_us or 0) for one in measurement.complete)
+        miss = sum(part or 0 for part in busy_us) / 1e6 / asked_s - 1
+        return miss, blur if runs_out else 0.0, ended_us / 1e6 / asked_s
     if failed or any(tally.sum_us is None for tally in measurement.complete):
         return None
     low = sum(tally.sum_us or 0 for tally in measurement.complete) / 1e6 / asked_s - 1
     high = low + done * traits_of(measurement.driver).rounding_us / 1e6 / asked_s
-    return low if low > 0 else min(high, 0.0), blur
+    return low if low > 0 else min(high, 0.0), blur, 1.0

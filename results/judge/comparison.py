@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Final, Literal, Protocol
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
@@ -56,16 +56,19 @@ def kind_of(one: OfAKind) -> Kind:
 
 def subjects(rows: Sequence[Row]) -> dict[Kind, str]:
     """The name of each kind of requests: `1 MB reads`; with API, driver, workload if needed."""
-    apis, ways = ({row.api for row in rows}, {(row.api, row.driver) for row in rows})
+    return called({kind_of(row): requests_of(row.operation, row.object_size_bytes) for row in rows})
+
+
+def called(requests: Mapping[Kind, str]) -> dict[Kind, str]:
+    """What kinds of requests are called; no two are called the same."""
+    apis, ways = {kind[2] for kind in requests}, {kind[2:] for kind in requests}
     names: dict[Kind, str] = {}
-    for row in rows:
-        name = requests_of(row.operation, row.object_size_bytes)
-        name += f" over {API_NAMES[row.api]}" if len(apis) > 1 else ""
-        name += f" by {driver_label(row.driver)}" if len(ways) > len(apis) else ""
-        names[kind_of(row)] = name
-    called = list(names.values())
+    for kind, name in requests.items():
+        names[kind] = name + (f" over {API_NAMES[kind[2]]}" if len(apis) > 1 else "")
+        names[kind] += f" by {driver_label(kind[3])}" if len(ways) > len(apis) else ""
+    given = list(names.values())
     return {
-        kind: f"{name} of {kind[0]}" if called.count(name) > 1 else name
+        kind: f"{name} of {kind[0]}" if given.count(name) > 1 else name
         for kind, name in names.items()
     }
 

@@ -140,7 +140,14 @@ def headline(leads: Sequence[Lead], stores: Mapping[str, str] = NO_STORES) -> st
     if all(lead.standing == "not comparable" for lead in leads):
         return f"No ranking{_why_not(leads, ': ')}"
     marks = [mark for lead in leads for mark in lead.power]
-    return with_losses("; ".join(_clauses(leads, stores)), marks)
+    return with_losses("; ".join(_clauses(leads, stores)) + _over(leads), marks)
+
+
+def _over(leads: Sequence[Lead]) -> str:
+    """The API in brackets; empty of several, which are named with their workloads."""
+    name, *more = {API_NAMES[lead.kind[2]] for lead in leads}
+    named = more or f"over {name}" in leads[0].about
+    return "" if named else f" ({name.removeprefix('the ')})"
 
 
 def _clauses(
@@ -179,7 +186,7 @@ def _begin(text: str) -> str:
 
 def title(lead: Lead, stores: Mapping[str, str] = NO_STORES, *, intervals: bool = False) -> str:
     """The answer for one workload: how many times as fast the leaders are, or that nobody is."""
-    return _clauses([lead], stores, intervals=intervals)[0]
+    return _clauses([lead], stores, intervals=intervals)[0] + _over([lead])
 
 
 def _ahead(

@@ -264,7 +264,7 @@ class ResolvedPlan(_Part):
     pools: dict[str, BenchedPool] = Field(default_factory=dict)
     """By layout, pools that existed before, in which layer `rados` was measured."""
     order_seed: int | None = None
-    """The seed of the order of visits and of shuffled worker counts."""
+    """The seed of the order of visits, and of shuffled workloads and worker counts."""
     twins: dict[str, str] = Field(default_factory=dict)
     """A/A controls and the layouts that they repeat: they differ by the test bed's noise alone."""
     find: LatencyBound | None = None

@@ -133,6 +133,8 @@ class Tally(Record):
     """None also if there were none."""
     in_flight_max_us: Count | None = None
     """The oldest of them, exact."""
+    awaiting: str | None = None
+    """Ages of those that had no first byte yet; others are in `first_byte`. None: unknown."""
     outstanding_us: Count | None = None
     """Sum of the ages of requests that were sent and outstanding when the window closed."""
     failed_us: Count | None = None

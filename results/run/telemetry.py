@@ -152,7 +152,7 @@ class ProbeSecond(Record):
 
 
 class Tail(Record):
-    """The last line. `opened_within_s`: how far apart messages put the window's start."""
+    """The last line. Older runs have `opened_within_s`, which nobody read."""
 
     kind: Literal["tail"] = "tail"
     opened_within_s: NonNegativeFloat | None = None

@@ -211,13 +211,10 @@ _SPARE: Final = {
 """More of a family's hues, and colours for layouts of neither family."""
 _SHAPES: Final = ("circle", "square", "triangle-up", "diamond", "triangle-down", "triangle-right")
 _PARTS: Final = {
-    "cpu": ("#5B5B66", "#A2A2AD"),
-    "disk": ("#00875F", "#2FC08F"),
-    "disks": ("#00574A", "#7FD6C2"),
-    "network": ("#139CB6", "#7BDDF9"),
-    "fabric": ("#0072B2", "#35A1E7"),
+    "light": ("#5B5B66", "#00875F", "#00574A", "#139CB6", "#0072B2"),
+    "dark": ("#A2A2AD", "#2FC08F", "#7FD6C2", "#7BDDF9", "#35A1E7"),
 }
-"""The colours of the parts of a host."""
+"""The colours of CPUs, each disk, all disks, pairs of hosts and the whole network."""
 _WORSE_TO_BETTER: Final = {
     "light": ("#A64000", "#D55E00", "#F3B58A", "#F5F6F8", "#8FC1E3", "#0072B2", "#004A78"),
     "dark": ("#FF9A4D", "#D56A1B", "#7A4421", "#2A2E36", "#23587D", "#2A8FD3", "#7CC7FF"),
@@ -229,8 +226,9 @@ _HEAT: Final = {
 """Viridis (S. van der Walt, N. Smith 2015), which people with any kind of colour vision can read;
 low counts are near the background's colour.
 """
+_OF_LOOK: Final = ("ink", "muted", "bad", "axis")
 TOKENS: Final = {
-    **{f"${name}": {"expr": name} for name in ("ink", "muted", "bad", "axis")},
+    **{f"${name}": {"expr": name} for name in _OF_LOOK},
     # Vega has a signal `background` of its own.
     "$background": {"expr": "paper"},
     "$strong": "datum._tone > strongly_better || datum._tone < strongly_worse",
@@ -293,10 +291,7 @@ def config(look: Look, layouts: Sequence[PlannedLayout], text_px: int) -> dict[s
     worse, better = _STRONG[look.name]
     params = {
         "paper": look.background,
-        "ink": look.ink,
-        "muted": look.muted,
-        "bad": look.bad,
-        "axis": look.axis,
+        **{name: getattr(look, name) for name in _OF_LOOK},
         "strongly_worse": worse,
         "strongly_better": better,
     }
@@ -350,7 +345,7 @@ def config(look: Look, layouts: Sequence[PlannedLayout], text_px: int) -> dict[s
             "symbol": [style.shape for style in drawn],
             "diverging": list(diverging(look)),
             "heatmap": list(_HEAT[look.name]),
-            "ordinal": [colours[look.name == "dark"] for colours in _PARTS.values()],
+            "ordinal": list(_PARTS[look.name]),
         },
         "style": _mark_styles(look, text_px),
         "view": {"stroke": None},

@@ -44,16 +44,6 @@ SQL_TYPES: Final[Mapping[Kind, str]] = MappingProxyType(
         "texts": "VARCHAR[]",
     }
 )
-_JSON_TYPES: Final[Mapping[Kind, Mapping[str, Any]]] = MappingProxyType(
-    {
-        "text": {"type": ["string", "null"]},
-        "integer": {"type": ["integer", "null"]},
-        "number": {"type": ["number", "null"]},
-        "boolean": {"type": ["boolean", "null"]},
-        "time": {"type": ["string", "null"], "format": "date-time"},
-        "texts": {"type": "array", "items": {"type": "string"}},
-    }
-)
 
 
 @dataclass(frozen=True)
@@ -69,6 +59,14 @@ class Column:
     @property
     def is_number(self) -> bool:
         return self.kind in ("integer", "number")
+
+    @property
+    def json_type(self) -> dict[str, Any]:
+        """What the JSON Schema says of its cells."""
+        if self.kind == "texts":
+            return {"type": "array", "items": {"type": "string"}}
+        name = "string" if self.kind in ("text", "time") else self.kind
+        return {"type": [name, "null"], **({"format": "date-time"} if self.kind == "time" else {})}
 
     @property
     def title(self) -> str:
@@ -181,9 +179,7 @@ def object_schema(of: Sequence[Column]) -> dict[str, Any]:
     about = {one.name: f"{one.about}{f' Unit: {one.unit}.' if one.unit else ''}" for one in of}
     return {
         "type": "object",
-        "properties": {
-            one.name: {**_JSON_TYPES[one.kind], "description": about[one.name]} for one in of
-        },
+        "properties": {one.name: {**one.json_type, "description": about[one.name]} for one in of},
         "required": [one.name for one in of],
         "additionalProperties": False,
     }

@@ -6,6 +6,7 @@ import itertools
 import json
 import socket
 import ssl
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -298,6 +299,36 @@ def test_a_delay_of_the_target_is_measured(null: Make, bench: Make) -> None:
     assert 20_000 <= tally["min_us"] < 25_000
     assert HdrHistogram.decode(tally["latency"]).get_value_at_percentile(50) < 40_000
     assert HdrHistogram.decode(tally["first_byte"]).get_min_value() >= 19_980
+
+
+def test_the_first_byte_of_a_request_that_the_windows_end_cuts_counts_if_it_had_come(
+    scripted: Make, bench: Make
+) -> None:
+    ended, order = threading.Event(), itertools.count(1)
+
+    def answer(connection: Any, head: bytes) -> bool:
+        number = next(order)
+        if number <= 10 or number % 2:
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + b"x" * 10)
+        if number > 10:
+            ended.wait(20)
+        connection.sendall(b"x" * 990)
+        return True
+
+    served: Served = scripted(answer)
+    engine = bench(served, shape())
+    engine.engine.open_window()
+    engine.start(2)
+    until(lambda: engine.progress["done"] >= 10 and len(served.asked) == 12, "hanging requests")
+    time.sleep(0.1)  # the first bytes of one arrive
+    engine.engine.close_window()
+    tally = engine.snapshot()["by"]["read"]
+    ended.set()
+    counts = {
+        name: HdrHistogram.decode(tally[name]).get_total_count()
+        for name in ("first_byte", "in_flight", "awaiting")
+    }
+    assert counts == {"first_byte": tally["count"] + 1, "in_flight": 2, "awaiting": 1}
 
 
 def test_over_tls_only_a_trusted_target_gets_requests(

@@ -120,7 +120,7 @@ def test_the_reason_for_an_invalid_step_leaves_out_remarks_on_its_driver(derived
 def test_verdicts_are_counted_and_a_missing_noise_floor_is_reported(tmp_path: Path) -> None:
     text = "\n".join(printed(derived_run(tmp_path, telemetry=False), 140))
     assert "Of 8 cells of swift compared with rgw-beast: " in text
-    assert text.splitlines()[0] == "RGW is 1.5× as fast as Swift at 1 MB reads."
+    assert text.splitlines()[0] == "RGW is 1.5× as fast as Swift at 1 MB reads (Swift API)."
     assert "How far runs of this machine differ is not known: compare --aa measures it." in text
     assert "saturated" not in text  # no telemetry, and no empty columns for it
 

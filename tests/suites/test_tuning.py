@@ -185,7 +185,7 @@ def test_only_the_steps_of_objectives_are_replayed() -> None:
     found = {one.name: one.workers for one in suite.workloads}
     assert found == {"small-write": (16,), "small-read": (16,)}
     assert suite.name == "trial"
-    assert (suite.api, suite.repeats, suite.seed, suite.layers) == (("swift",), 7, 2014, ())
+    assert (suite.api, suite.repeats, suite.seed, suite.layers) == (("s3",), 7, 2014, ())
     assert suite.bounds.error_share == 0.01
     assert suite.control is False  # those of quick are of a workload that may not be replayed
 
@@ -244,7 +244,7 @@ def test_p90_within_measures_all_worker_counts() -> None:
     ("old", "new", "fault"),
     [
         ("suite: quick", "suite: quik", "5:8 no suite 'quik' (did you mean 'quick'?)"),
-        ("suite: quick", "suite: quick\napi: s3", "6:6 suite quick has no s3; it has swift"),
+        ("suite: quick", "suite: quick\napi: swift", "6:6 suite quick has no swift; it has s3"),
         ("suite: quick", "suite: quick\ncache: none", "cache: given, but the suite has its own"),
         (AT_16, "small-read, workers: 5", "6:52 small-read is not replayed at 5 workers, but at 1"),
     ],

@@ -189,7 +189,7 @@ def measurement_of(
     )
 
 
-def answer(setup: Setup | None, command: DriverCommand, say: Callable[[Event], None]) -> Event:
+def answer(setup: Setup | None, command: DriverCommand, say: Callable[[Event], object]) -> Event:
     """The last event of a command; Progress goes to `say` before it."""
     if isinstance(command, Setup):
         return Ready(versions={"fake": "1"})

@@ -20,12 +20,9 @@ from weighbridge.gateways.gateway import STORES, RootImage
 from weighbridge.topologies.attestation import IMAGE as TOOLS
 from weighbridge.topologies.images import ensure
 
-RELEASES = (("rgw", "ceph-16"), ("swift", "swift-2.30"), ("seaweedfs", "seaweedfs-4.48"))
-OTHERS = (
-    *(("rgw", "ceph-14"), ("rgw", "ceph-18")),
-    *(("swift", "swift-2.26"), ("swift", "swift-2.35")),
-)
-"""An old and a new one of each."""
+RELEASES = (("rgw", "ceph-18"), ("rgw", "ceph-16"), ("seaweedfs", "seaweedfs-4.48"))
+OTHERS = (("rgw", "ceph-14"), ("swift", "swift-2.26"))
+"""The oldest of each."""
 
 
 def main(releases: tuple[tuple[str, str], ...]) -> int:

@@ -117,7 +117,7 @@ def attesting(
 
 @pytest.fixture(scope="module")
 def attested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attesting]:
-    image = ensure(Swift.releases["swift-2.30"], print, store=place().images)
+    image = ensure(Swift.releases["swift-2.35"], print, store=place().images)
     made = hardware(BANDWIDTH)
     roots = {"gateway-1": image, "store-1": ROOT}
     with attesting(

@@ -111,8 +111,8 @@ def test_charts_and_report_are_there_in_every_form(finished: RunStore) -> None:
 def test_what_decided_the_results_is_in_the_manifest_and_no_secret_is(finished: RunStore) -> None:
     manifest = finished.manifest
     facts = {sheet.layout: sheet.facts for sheet in manifest.sheets if sheet.layout}
-    assert "16.2" in json.dumps(facts["rgw-beast"])
-    assert "2.30" in json.dumps(facts["swift"])
+    assert "18.2" in json.dumps(facts["rgw-beast"])
+    assert "2.35" in json.dumps(facts["swift"])
     assert {config.layout for config in manifest.configs} == {"rgw-beast", "swift"}
     ceph = next(config.text for config in manifest.configs if config.path.endswith("ceph.conf"))
     assert "osd pool default size" in ceph.replace("_", " ")

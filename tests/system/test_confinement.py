@@ -75,7 +75,7 @@ DENIED = {
 @pytest.fixture(scope="module")
 def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabHosts]:
     folder = tmp_path_factory.mktemp("confined")
-    images = {IMAGE: ensure(Swift.releases["swift-2.30"], print, store=place().images)}
+    images = {IMAGE: ensure(Swift.releases["swift-2.35"], print, store=place().images)}
     label = f"confined-{secrets.token_hex(3)}"
     odd = Path("/srv") / f"{label}-größe"
     odd.mkdir()

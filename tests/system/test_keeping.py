@@ -146,7 +146,7 @@ def planned(layout: str, release: str) -> Planned:
 
 
 @pytest.fixture(
-    params=["ceph-16", *(pytest.param(one, marks=OTHER_RELEASE) for one in ("ceph-14", "ceph-18"))]
+    params=["ceph-18", *(pytest.param(one, marks=OTHER_RELEASE) for one in ("ceph-14", "ceph-16"))]
 )
 def release(request: pytest.FixtureRequest) -> str:
     return str(request.param)

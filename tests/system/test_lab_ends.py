@@ -286,7 +286,7 @@ def test_a_checkout_below_tmp_is_seen_by_hosts_that_make_the_load_and_a_folder_m
 
 
 def test_hosts_of_one_image_change_nothing_of_it_nor_of_each_other(tmp_path: Path) -> None:
-    image = ensure(Swift.releases["swift-2.30"], lambda line: None, store=place().images)
+    image = ensure(Swift.releases["swift-2.35"], lambda line: None, store=place().images)
     label = labelled("image")
     with raised(
         label, tmp_path / "deployment", tmp_path / "state", {"gateway-1": image, "store-1": image}

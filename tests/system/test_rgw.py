@@ -98,7 +98,7 @@ def test_caches_are_dropped_in_each_daemon_and_objects_stay(rgw: Deployment) -> 
 
 def test_facts_are_what_the_daemons_say(rgw: Deployment) -> None:
     facts = rgw.facts()
-    assert "16.2" in facts["radosgw"]
+    assert "18.2" in facts["radosgw"]
     assert facts["rgw: rgw_frontends"] == "beast endpoint=gateway-1:8000 tcp_nodelay=1"
     assert facts["osd: bdev_aio_poll_ms"] == "250"
     assert facts["osd: osd_max_scrubs"] == "0"

@@ -143,15 +143,15 @@ def test_memstore_needs_no_disk_and_runs_several_osds_a_host(tmp_path: Path) -> 
 @pytest.mark.test_all
 @pytest.mark.parametrize(
     ("release", "version", "frontend"),
-    [("ceph-14", "14.2.", "civetweb"), ("ceph-18", "18.2.", "beast")],
+    [("ceph-14", "14.2.", "civetweb"), ("ceph-16", "16.2.", "civetweb")],
 )
-def test_an_older_and_a_newer_release_serve_both_apis_with_three_mons(
+def test_older_releases_serve_both_apis_with_three_mons(
     tmp_path: Path, release: str, version: str, frontend: str
 ) -> None:
     def change(text: str) -> str:
         assert text.count("  mon: store-1 ") == 1
         return (
-            text.replace("release: ceph-16", f"release: {release}")
+            text.replace("release: ceph-18", f"release: {release}")
             .replace("frontend: beast", f"frontend: {frontend}")
             .replace("  mon: store-1 ", "  mon: [store-1, store-2, store-3] ")
         )
@@ -182,7 +182,7 @@ def test_ceph_and_the_front_say_all_that_is_wrong_with_options_before_any_daemon
         check(f"{text}  options: {options}\n", tmp_path)
     said = str(error.value)
     assert (
-        "ceph-16 has no option 'osd_op_num_shard' in [osd] (did you mean 'osd_op_num_shards'?)"
+        "ceph-18 has no option 'osd_op_num_shard' in [osd] (did you mean 'osd_op_num_shards'?)"
         in said
     )
     assert "no option 'rgw_nonsense_of_ours' in [client]" in said

@@ -61,13 +61,11 @@ CHANGED: list[tuple[dict[str, Any], set[str]]] = [
 ]
 
 
-@pytest.mark.releases
 @pytest.mark.test_all
 def test_radosgw_takes_each_way_to_sign_and_a_changed_body_is_an_error(tmp_path: Path) -> None:
-    def change(layout: str) -> str:
-        return layout.replace("release: ceph-16", "release: ceph-18") + VAULT_OPTIONS
-
-    with deployed("rgw-beast", tmp_path, change, change_hardware=unlimited, once=True) as rgw:
+    with deployed(
+        "rgw-beast", tmp_path, lambda text: text + VAULT_OPTIONS, "lab-cpu", unlimited, once=True
+    ) as rgw:
         signings = [signing for signing, _ in CHANGED]
         found = on_client(rgw, "s3", str(WITNESS), signings=signings)
         assert rgw.layout.release == "ceph-18"

@@ -133,7 +133,7 @@ def test_the_pipeline_in_the_facts_is_the_one_that_runs(swift: Deployment) -> No
     pipeline = swift.facts()["pipeline"].split()
     assert pipeline[:3] == ["catch_errors", "gatekeeper", "healthcheck"]
     assert pipeline.index("s3api") < pipeline.index("tempauth") < pipeline.index("proxy-server")
-    assert "python3-swift 2.30" in swift.facts()["packages"]
+    assert "python3-swift 2.35" in swift.facts()["packages"]
 
 
 def test_memcached_and_each_storage_host_are_asked_for_their_counters(swift: Deployment) -> None:

@@ -76,8 +76,8 @@ def at(*releases: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("deployment", marked, indirect=True)
 
 
-on_ceph = at("ceph-16", "ceph-14", "ceph-18")
-on_swift = at("swift-2.30", "swift-2.26", "swift-2.35")
+on_ceph = at("ceph-18", "ceph-14", "ceph-16")
+on_swift = at("swift-2.35", "swift-2.26", "swift-2.30")
 on_nothing = pytest.mark.parametrize("deployment", [None], indirect=True, ids=["nothing"])
 """One deployment runs at a time: a test that starts its own hosts says that none does."""
 
@@ -106,11 +106,9 @@ def deployment(
             yield found
     else:
         folder = tmp_path_factory.mktemp("rgw")
-
-        def at_release(text: str) -> str:
-            return text.replace("release: ceph-16", f"release: {release}")
-
-        with deployed("rgw-haproxy", folder, at_release, once=True) as deployment:
+        with deployed(
+            "rgw-haproxy", folder, lambda text: text.replace("ceph-18", str(release)), once=True
+        ) as deployment:
             assert deployment.layout.release == release
             yield deployment
 

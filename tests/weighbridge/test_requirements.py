@@ -472,7 +472,7 @@ def test_without_a_name_the_hardware_is_made_from_this_machine(
     assert set(homes) == {tmp_path}
     with pytest.raises(UsageError, match=r"auto-4 was made from another machine; .* is auto-2"):
         selection.hardware_named("auto-4")
-    assert [one.layout.name for one in chosen.layouts] == ["rgw-beast", "swift"]
+    assert [one.layout.name for one in chosen.layouts] == ["rgw-beast", "swift-s3api"]
 
 
 def test_a_machine_too_small_for_auto_is_refused_with_the_faults_of_other_names(

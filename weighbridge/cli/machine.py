@@ -156,7 +156,7 @@ def print_baseline(baseline: Baseline, screen: Console) -> None:
 )
 @as_json
 def images_verb(names: tuple[str, ...], *, refresh: bool, as_json: bool) -> None:
-    """List lab hosts' images with the date of their packages; NAME is, for example, ceph-16."""
+    """List lab hosts' images with the date of their packages; NAME is, for example, trixie."""
     from weighbridge.common.document import did_you_mean
     from weighbridge.documents import ImagesDocument, LabImage
     from weighbridge.environment import place
@@ -191,7 +191,7 @@ def _known() -> Mapping[str, RootImage]:
     from weighbridge.topologies.attestation import IMAGE as TOOLS
 
     made = [image for kind in STORES.values() for image in kind.releases.values() if image.packages]
-    return {image.name: image for image in (*made, TOOLS)}
+    return {image.root: image for image in (*made, TOOLS)}
 
 
 VARIABLE = "_WEIGHBRIDGE_COMPLETE"

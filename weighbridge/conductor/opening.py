@@ -63,9 +63,12 @@ def opened(
     """A pass's driver, ended on every path. `prefix` is the run's; `alone`: on the first client
     only. Raises DriverError if it cannot be set up, or ends badly.
     """
-    target, ring = (
-        _target(deployment, one) if one.api in ("swift", "s3", "object-server") else (None, None)
-    )
+    target: Endpoint | None = None
+    ring: Ring | None = None
+    if one.api == "object-server":
+        target, ring = object_servers(deployment)
+    elif one.api in ("swift", "s3"):
+        target = _endpoint(deployment, one)
     site = LoadSite(
         layout=deployment.layout.name,
         clients=tuple(deployment.clients[:1] if alone else deployment.clients),
@@ -98,12 +101,6 @@ def _pool(deployment: Deployment) -> PoolSite | None:
         return None
     host = deployment.observed[pool.host]
     return PoolSite(host, pool, host.cores)
-
-
-def _target(deployment: Deployment, one: Pass) -> tuple[Endpoint, Ring | None]:
-    if one.api != "object-server":
-        return _endpoint(deployment, one), None
-    return object_servers(deployment)
 
 
 def object_servers(deployment: Deployment) -> tuple[Endpoint, Ring]:

@@ -27,9 +27,11 @@ def passes_of(suite: Suite, layers: Collection[str]) -> tuple[Pass, ...]:
         for api in suite.api
         for driver in drivers_of(suite, api)
     ]
-    faults = [
-        f"{one.driver} cannot load {one.api}" for one in found if one.api not in _loaded(one.driver)
-    ]
+    faults = []
+    for one in found:
+        kind = KINDS.get_or_refuse(one.driver)
+        if one.api not in (*kind.apis, *kind.layers):
+            faults.append(f"{one.driver} cannot load {one.api}")
     if len({KINDS.get_or_refuse(name).mark for name in suite.drivers}) < len(suite.drivers):
         faults.append(
             f"{' and '.join(suite.drivers)} would find each other's objects: their buckets have "
@@ -41,11 +43,7 @@ def passes_of(suite: Suite, layers: Collection[str]) -> tuple[Pass, ...]:
         for workload in one.workloads
         for why in unfit(one.driver, workload, one.api)
     ]
-    if faults:
-        raise UsageError(
-            "\n".join(dict.fromkeys(faults)),
-            advice="Change the workload, or choose another driver.",
-        )
+    refuse(faults, "Change the workload, or choose another driver.")
     below = [
         _below(suite, layer)
         for layer in suite.layers
@@ -86,11 +84,6 @@ def drivers_of(suite: Suite, api: Api) -> tuple[DriverName, ...]:
     if api in GATEWAY_APIS:
         return suite.drivers
     return loading(api)
-
-
-def _loaded(driver: DriverName) -> tuple[str, ...]:
-    kind = KINDS.get_or_refuse(driver)
-    return (*kind.apis, *kind.layers)
 
 
 def _below(suite: Suite, layer: Layer) -> list[Pass]:
@@ -160,18 +153,15 @@ def finding(suite: Suite, *, repeats: int | None = None) -> Suite:
             f"suite {suite.name!r} has no reads or writes of a gateway without a rate of their own",
             advice="--find searches the rate of such workloads: choose another suite.",
         )
+    paced = [one.model_copy(update={"rate_per_s": 1.0}) for one in found]
     faults = [
         f"{one.name}: {why}"
         for api in suite.api
         for driver in drivers_of(suite, api)
-        for one in found
-        for why in _unfit(driver, one, api)
+        for one in paced
+        for why in KINDS.get_or_refuse(driver).unfit(one, api)
     ]
-    if faults:
-        raise UsageError(
-            "\n".join(dict.fromkeys(faults)),
-            advice="--find sends requests at a rate, which the driver locust can.",
-        )
+    refuse(faults, "--find sends requests at a rate, which the driver locust can.")
     update = {
         "workloads": tuple(found),
         "repeats": 1 if repeats is None else repeats,
@@ -188,6 +178,7 @@ def left_out_of_search(suite: Suite, searched: Suite) -> str:
     return f"no rate is searched for {', '.join(others)}: not reads or writes" if others else ""
 
 
-def _unfit(driver: str, workload: Workload, api: str) -> tuple[str, ...]:
-    kind = KINDS.get_or_refuse(driver)
-    return kind.unfit(workload.model_copy(update={"rate_per_s": 1.0}), api)  # type: ignore[arg-type]  # `api` is one of the suite's
+def refuse(faults: Collection[str], advice: str, between: str = "\n") -> None:
+    """Raise UsageError with these faults, each once, if there are any."""
+    if faults:
+        raise UsageError(between.join(dict.fromkeys(faults)), advice=advice)

@@ -17,14 +17,22 @@ from weighbridge.common.record import Record
 from weighbridge.common.structure import Structure
 from weighbridge.conductor import aging, durability
 from weighbridge.conductor.outage import faults_left_out
-from weighbridge.conductor.passes import left_out, passes_of, together
+from weighbridge.conductor.passes import left_out, passes_of, refuse, together
 from weighbridge.drivers.kind import KINDS
 from weighbridge.gateways.sizing import Sized
 from weighbridge.results.features.rate_search import MOST_AT_A_RATE
 from weighbridge.results.run.profile import Chosen
 from weighbridge.results.run.resolved import BenchedPool, LatencyBound
 from weighbridge.results.run.step import Pass, StepKey
-from weighbridge.suites import VERSIONS, Suite, Workload, continues, encryption_needs, signing_needs
+from weighbridge.suites import (
+    VERSIONS,
+    Suite,
+    Workload,
+    continues,
+    encryption_needs,
+    signing_needs,
+    whole,
+)
 from weighbridge.suites.workload import REPEATED_AFTER_BYTES
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Layout, Planned
@@ -79,10 +87,8 @@ def _refuse_lone_drivers(suite: Suite, planned: Sequence[Planned]) -> None:
     lone = [name for name in suite.drivers if not KINDS.get_or_refuse(name).spreads]
     lone += ["users: sdk"] if suite.users == "sdk" else []
     if spread and lone:
-        raise UsageError(
-            f"{', '.join(spread)}: several endpoints, but {', '.join(lone)} would use only one",
-            advice="Use Locust with the engine, or a layout with one endpoint or a front.",
-        )
+        what = f"{', '.join(spread)}: several endpoints, but {', '.join(lone)} would use only one"
+        refuse([what], "Use Locust with the engine, or a layout with one endpoint or a front.")
 
 
 def _refuse_repeated_content(suite: Suite, planned: Sequence[Planned]) -> None:
@@ -115,12 +121,11 @@ def _refuse_ways(suite: Suite, planned: Sequence[Planned]) -> None:
         )
         if way in lacked
     ]
-    if faults:
-        raise UsageError(
-            "\n".join(faults),
-            advice="Leave that `signing` or `encryption` out, or choose another release; see "
-            "docs/signing.md and docs/keeping.md.",
-        )
+    refuse(
+        faults,
+        "Leave that `signing` or `encryption` out, or choose another release; see docs/signing.md "
+        "and docs/keeping.md.",
+    )
 
 
 def _refuse_lacking(suite: Suite, planned: Sequence[Planned]) -> None:
@@ -134,12 +139,11 @@ def _refuse_lacking(suite: Suite, planned: Sequence[Planned]) -> None:
         for operation in (*workload.operations, *((VERSIONS,) if workload.versions else ()))
         if operation in lacked
     ]
-    if faults:
-        raise UsageError(
-            "\n".join(faults),
-            advice="Leave that operation or API out, or choose another layout or release; see "
-            "docs/what-is-sent.md.",
-        )
+    refuse(
+        faults,
+        "Leave that operation or API out, or choose another layout or release; see "
+        "docs/what-is-sent.md.",
+    )
 
 
 AGAIN: Final = "-again"
@@ -195,7 +199,7 @@ class Plan(Record):
     budget_s: Annotated[float, Field(gt=0)] | None = None
     """Time for the whole run, in seconds; None: as long as it takes."""
     order_seed: Annotated[int, Field(ge=0)]
-    """Seed of the order of visits and of shuffled worker counts."""
+    """Seed of the order of visits, and of shuffled workloads and worker counts."""
     find: LatencyBound | None = None
     """The bound in which each gateway's highest rate is searched; None: none is."""
 
@@ -226,25 +230,18 @@ class Plan(Record):
         changes from count to count and repeat to repeat.
         """
         found = []
-        for number, workload in enumerate(ways[0].workloads):
+        for number, workload in enumerate(self._ordered(visit, ways[0].workloads)):
             for place, workers in enumerate(self._counts(visit, workload)):
-                first = (visit.repeat + number + place) % len(ways)
-                turned = (*ways[first:], *ways[:first])
-                found += [
-                    StepTurn(way, workload, _key(visit, way, workload, workers)) for way in turned
-                ]
+                found += _turned(visit, ways, workload, workers, number + place)
         return tuple(found)
 
     def prepared(self, visit: Visit, ways: Sequence[Pass]) -> tuple[StepTurn, ...]:
         """Workloads that are prepared, not measured, each at its first count; as `turns`."""
         found = []
-        for number, workload in enumerate(ways[0].prepared, len(ways[0].workloads)):
-            first = (visit.repeat + number) % len(ways)
-            found += [
-                StepTurn(way, workload, _key(visit, way, workload, workload.workers[0]))
-                for way in (*ways[first:], *ways[:first])
-                if not continues(workload)
-            ]
+        prepared = self._ordered(visit, ways[0].prepared)
+        for number, workload in enumerate(prepared, len(ways[0].workloads)):
+            if not continues(workload):
+                found += _turned(visit, ways, workload, workload.workers[0], number)
         return tuple(found)
 
     def keys(self, visit: Visit) -> tuple[StepKey, ...]:
@@ -293,6 +290,23 @@ class Plan(Record):
         first = next(one for one in self.visits if one.layout == visit.layout)
         return self.attest and visit.layout not in self.twins and visit == first
 
+    def _ordered(self, visit: Visit, workloads: Sequence[Workload]) -> Sequence[Workload]:
+        """Workloads of a pass in their order; shuffled, in that of the block, alike on all layouts.
+
+        What a control measures leads: it must have done all that its layout did before. What
+        deletes objects of others comes after these.
+        """
+        suite = self.suite
+        if suite.order != "shuffle":
+            return workloads
+        lead = _end(suite.workloads, suite.control) if isinstance(suite.control, tuple) else 0
+        drawn = random.Random(f"{self.order_seed} {visit.repeat}")  # noqa: S311 - as in `balance`
+        place: dict[str, tuple[bool, float]] = {}
+        for number, one in enumerate(suite.workloads):
+            drawn_at = drawn.random()
+            place[one.name] = place.get(whole(one).name, (number >= lead, drawn_at))
+        return sorted(workloads, key=lambda one: place[one.name])
+
     def _counts(self, visit: Visit, workload: Workload) -> Sequence[int]:
         order = self.suite.order
         if order == "shuffle":
@@ -339,6 +353,15 @@ def _end(workloads: Sequence[Workload], named: Collection[str]) -> int:
     return max((place for place, one in enumerate(workloads, 1) if one.name in named), default=0)
 
 
+def _turned(
+    visit: Visit, ways: Sequence[Pass], workload: Workload, workers: int, number: int
+) -> list[StepTurn]:
+    """A step of each pass, of which another one is the first each time."""
+    first = (visit.repeat + number) % len(ways)
+    turned = (*ways[first:], *ways[:first])
+    return [StepTurn(way, workload, _key(visit, way, workload, workers)) for way in turned]
+
+
 def _key(visit: Visit, way: Pass, workload: Workload, workers: int) -> StepKey:
     return StepKey(
         layout=visit.layout,
@@ -362,20 +385,12 @@ def control_of(one: Planned) -> Planned:
     return replace(one, layout=one.layout.model_copy(update={"name": name}))
 
 
-def _without(suite: Suite, workloads: Collection[str]) -> Suite:
-    kept = tuple(one for one in suite.workloads if one.name not in workloads)
-    return suite.model_copy(update={"workloads": kept})
-
-
 def refuse_same_names(planned: Sequence[Planned]) -> None:
     """Raise UsageError if two layouts have one name."""
     names = [one.layout.name for one in planned]
     twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise UsageError(
-            f"two layouts are named {', '.join(twice)}",
-            advice="Their results would look alike: rename one of them.",
-        )
+    what = [f"two layouts are named {', '.join(twice)}"] if twice else []
+    refuse(what, "Their results would look alike: rename one of them.")
 
 
 def make_plan(
@@ -403,18 +418,12 @@ def make_plan(
         for api in suite.api
         if api not in (*one.gateway.apis(), *one.gateway.layers())
     ]
-    if lacking:
-        raise UsageError(
-            "; ".join(lacking),
-            advice="Different interfaces cannot be compared: choose an API that all layouts have.",
-        )
+    advice = "Different interfaces cannot be compared: give an --api that all layouts have."
+    refuse(lacking, advice, "; ")
     refuse_what_layouts_lack(suite, planned)
     lone = faults_left_out(suite, hardware, planned)
     unfit = aging.unfit(suite, planned)
-    if unfit:
-        raise UsageError(
-            "\n".join(unfit), advice="Change `age` of the suite, or leave those layouts out."
-        )
+    refuse(unfit, "Change `age` of the suite, or leave those layouts out.")
     durability.refuse_unfit(suite.durability, planned, hardware)
     unverified = [
         f"{driver} cannot use the CA of {one.layout.name}, so it cannot verify its TLS"
@@ -423,14 +432,13 @@ def make_plan(
         for driver in suite.drivers
         if not KINDS.get_or_refuse(driver).takes_ca_file
     ]
-    if unverified:
-        raise UsageError(
-            "\n".join(unverified), advice="Use --driver locust, or those layouts without TLS."
-        )
-    own = {one.layout.name: _without(suite, lone.get(one.layout.name, {})) for one in planned}
-    passes = {
-        one.layout.name: passes_of(own[one.layout.name], one.gateway.layers()) for one in planned
-    }
+    refuse(unverified, "Use --driver locust, or those layouts without TLS.")
+    passes = {}
+    for one in planned:
+        left = lone.get(one.layout.name, {})
+        kept = tuple(workload for workload in suite.workloads if workload.name not in left)
+        own = suite.model_copy(update={"workloads": kept})
+        passes[one.layout.name] = passes_of(own, one.gateway.layers())
     passes |= {name: _control(suite, passes[name]) for name in controls}
     idle = {name: one for name, one in controls.items() if passes[one] and not passes[name]}
     planned = [one for one in planned if one.layout.name not in idle]
@@ -440,11 +448,9 @@ def make_plan(
         for way in passes[one.layout.name]
         for workload in way.workloads
     )
-    if steps > MOST_STEPS:
-        advice = "Ask for fewer repeats, worker counts, workloads or layouts."
-        raise UsageError(
-            f"the plan has {steps:,} steps; the limit is {MOST_STEPS:,}", advice=advice
-        )
+    many = [f"the plan has {steps:,} steps; the limit is {MOST_STEPS:,}"]
+    advice = "Ask for fewer repeats, worker counts, workloads or layouts."
+    refuse(many if steps > MOST_STEPS else (), advice)
     given = [one for one in (suite.order_seed, order_seed, suite.seed) if one is not None]
     names = [one.layout.name for one in planned]
     row = blocks(names, suite.repeats, given[0]) if suite.repeats > 1 else (tuple(names),)

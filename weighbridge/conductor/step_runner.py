@@ -22,7 +22,8 @@ from weighbridge.common.record import Record
 from weighbridge.conductor.interruption import await_end
 from weighbridge.conductor.outage import maker_of
 from weighbridge.conductor.profiling import Profiler
-from weighbridge.conductor.telemetry import CounterSource, Watch, limits_of
+from weighbridge.conductor.telemetry import CounterSource, Settling, Watch, limits_of
+from weighbridge.drivers.kind import KINDS
 from weighbridge.drivers.protocol import (
     Cleaned,
     Cleanup,
@@ -402,7 +403,7 @@ class StepRunner:
         key: StepKey,
     ) -> tuple[StepResult, tuple[KeptFile, ...], TargetError | None]:
         """The step, its files, and why nothing else can be measured on this deployment."""
-        cache = self._suite.cache if workload.cache is None else workload.cache
+        cache = self._suite.cache_of(workload)
 
         def drop() -> None:
             dropped = deployment.drop_caches(kernel_alone=kernel_alone(cache))
@@ -420,19 +421,25 @@ class StepRunner:
             dropping(cache, drop),
             watch.step(key, workload.runtime, self._time(key)) as recording,
         ):
+            settles = KINDS.get_or_refuse(key.driver).settles
+            settling = Settling(watch)
 
-            def on_progress(progress: Progress) -> None:
+            def on_progress(progress: Progress) -> bool:
                 recording.on_progress(progress)
                 if maker is not None:
                     maker.on_progress(progress)
                 profiling(progress)
                 self._display.progress(progress)
+                return settling.has_settled(progress) if order.settle_s else False
 
             # A step of a search has its own requests, and names for what it writes; so has what is
             # measured again.
             nth = key.search_step or self._time(key)
             order = Step(
-                workload=workload, workers=key.workers, repeat=key.repeat + MOST_REPEATS * nth
+                workload=workload,
+                workers=key.workers,
+                repeat=key.repeat + MOST_REPEATS * nth,
+                settle_s=self._suite.settle_of(workload) if settles else 0.0,
             )
             measured = driver.step(order, on_progress)
         faults = () if maker is None else maker.write(self._store.folder, watch.restart)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import queue
 import re
 import threading
@@ -14,7 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol, Self
+from typing import Final, NamedTuple, Protocol, Self
 
 from weighbridge.common.errors import WeighbridgeError
 from weighbridge.common.host import Counters, DiskCounters, ModelDiskCounters
@@ -46,6 +47,10 @@ PERIOD_S: Final = 1.0
 MOST_PER_S: Final = 2.0**43
 """A disk or NIC with 8 TB/s is none: a host that says more says anything, as do sums of it."""
 MOST_CPUS: Final = 10**4
+GROWING: Final = (
+    *("throttled_s", "cpu_periods", "throttled_periods", "conductor_cpu_s", "kernel_cpu_s"),
+    *("oom_kills", "network_faults"),
+)
 
 
 def grown(
@@ -56,14 +61,8 @@ def grown(
     """
     most_cpu_s = (cpus or MOST_CPUS) * (span_s + PERIOD_S)
     return {
+        **{name: _more(getattr(first, name), getattr(last, name)) for name in GROWING},
         "cpu_s": _more(first.cpu_s, last.cpu_s, most_cpu_s),
-        "throttled_s": _more(first.throttled_s, last.throttled_s),
-        "cpu_periods": _more(first.cpu_periods, last.cpu_periods),
-        "throttled_periods": _more(first.throttled_periods, last.throttled_periods),
-        "conductor_cpu_s": _more(first.conductor_cpu_s, last.conductor_cpu_s),
-        "kernel_cpu_s": _more(first.kernel_cpu_s, last.kernel_cpu_s),
-        "oom_kills": _more(first.oom_kills, last.oom_kills),
-        "network_faults": _more(first.network_faults, last.network_faults),
         "received_bytes": _more(first.network_received_bytes, last.network_received_bytes),
         "sent_bytes": _more(first.network_sent_bytes, last.network_sent_bytes),
         "memory_bytes": last.memory_bytes,
@@ -237,17 +236,13 @@ class ProbeReader:
 
 
 def _values(line: bytes) -> dict[str, float] | None:
-    try:
+    with contextlib.suppress(ValueError, RecursionError):
         found = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(found, dict):
-        return None
-    good = all(
-        isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
-        for value in found.values()
-    )
-    return {str(name): float(value) for name, value in found.items()} if good else None
+        if isinstance(found, dict) and all(
+            type(value) in (int, float) and abs(value) < 1e300 for value in found.values()
+        ):
+            return {str(name): float(value) for name, value in found.items()}
+    return None
 
 
 class CounterSource(Protocol):
@@ -312,21 +307,13 @@ class Watch:
         self._store = store
         self._layout = layout
         self._probes = probes
-        self._cpu_s = 0.0
-        self._sampled_s = 0.0
 
     def __enter__(self) -> Self:
         self._start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(self, *_: object) -> None:
         self._close()
-        if self._sampled_s and kind is None:
-            hosts = sum(one.tier != "machine" for one in self.limits)
-            self.note(
-                f"sampling {hosts} hosts took {self._cpu_s / self._sampled_s * 1e3:.1f} ms of CPU "
-                "per second on this machine"
-            )
 
     def restart(self) -> None:
         """Start all probes again, between two steps: some may have ended with their host."""
@@ -366,11 +353,6 @@ class Watch:
         head = Head(key=key, hosts=self.limits, daemons=tuple(daemons.values()))
         return StepTelemetry(self, self._store.record_telemetry(head, time), runtime_s)
 
-    def spent(self, cpu_s: float, sampled_s: float) -> None:
-        """Add to the cost of sampling."""
-        self._cpu_s += cpu_s
-        self._sampled_s += sampled_s
-
     def _close(self) -> None:
         # All are asked first, so that they end at the same time.
         for reader in self.readers:
@@ -379,21 +361,62 @@ class Watch:
             reader.close()
 
 
-@dataclass(frozen=True)
-class _Sample:
+class _Sample(NamedTuple):
     """The use of a host at a time of the monotonic clock."""
 
     at: float
     counters: Counters
 
 
-@dataclass(frozen=True)
-class _Span:
+class _Span(NamedTuple):
     """The use of a host between two samples."""
 
     host: HostLimits
     first: _Sample
     last: _Sample
+
+
+SETTLING_S: Final = 0.7
+"""Reads per operation of two spans of this length are compared."""
+STILL_FALLING: Final = 0.8
+"""The latest span has less than this share of those before it."""
+FEW_READS: Final = 0.1
+"""So few per operation decide nothing."""
+
+
+class Settling:
+    """Whether the reads per operation of a store's disks have stopped falling in a warm-up.
+
+    A cache that fills makes each request cheaper than the last: a window then shows how long ago
+    the store started. Where disks have no counters, nothing is waited for.
+    """
+
+    def __init__(self, watch: Watch) -> None:
+        stores = [one.host for one in watch.limits if one.disks and one.tier != "client"]
+        self._stores = [watch.hosts[name] for name in stores]
+        self._before: tuple[float, int, int] | None = None
+        self._per_operation = math.nan
+        self._settled = False
+
+    def has_settled(self, progress: Progress) -> bool:
+        """True once, in the warm-up, with the first progress that shows it."""
+        now_s, done = time.monotonic(), progress.operations
+        at_s, reads_before, done_before = self._before or (-math.inf, 0, -1)
+        early = now_s < at_s + SETTLING_S or done == done_before
+        if self._settled or progress.phase != "warm-up" or early:
+            return False
+        try:
+            disks = [store.counters().disks for store in self._stores]
+        except WeighbridgeError:
+            disks = []
+        reads = sum(disk.reads for some in disks for disk in some or ())
+        earlier, latest = self._per_operation, (reads - reads_before) / (done - done_before)
+        if self._before is not None:
+            self._per_operation = latest
+            self._settled = latest >= STILL_FALLING * earlier or latest < FEW_READS
+        self._before = (now_s, reads, done)
+        self._settled = self._settled or not disks or None in disks
+        return self._settled
 
 
 class StepTelemetry:
@@ -411,8 +434,6 @@ class StepTelemetry:
         self._runtime_s = runtime_s
         self._started = time.monotonic()
         self._opened: float | None = None
-        self._opened_last = 0.0
-        self._heard = 0
         self._changed = threading.Condition()
         self._fresh = False
         self._ending = False
@@ -448,27 +469,21 @@ class StepTelemetry:
         with self._changed:
             self._fresh = self._fresh or self._opened is None
             self._opened = opened if self._opened is None else min(self._opened, opened)
-            # Once all is done, the message no longer shows how late it is.
-            if progress.done < progress.total:
-                self._opened_last = max(self._opened_last, opened)
-                self._heard += 1
             if self._fresh:
                 self._changed.notify()
 
     # ---- the sampling thread
 
     def _run(self) -> None:
-        began = time.thread_time()
         try:
             with self._file:
                 while self._wait():
                     self._write(self._taken())
                 self._write(self._taken())
-                self._write([*map(self._placed, self._waiting), self._tail()])
+                tail = Tail(gaps=tuple(self._gaps))
+                self._write([*map(self._placed, self._waiting), tail])
         except StoreError as error:
             self._failed = error
-        finally:
-            self._watch.spent(time.thread_time() - began, time.monotonic() - self._started)
 
     def _wait(self) -> bool:
         with self._changed:
@@ -585,9 +600,3 @@ class StepTelemetry:
         if from_s < -EDGE_S:
             return "warm-up"
         return "measure" if to_s <= self._runtime_s + EDGE_S else "drain"
-
-    def _tail(self) -> Tail:
-        spread_s = None
-        if self._opened is not None and self._heard > 1:
-            spread_s = round(max(0.0, self._opened_last - self._opened), 4)
-        return Tail(opened_within_s=spread_s, gaps=tuple(self._gaps))

@@ -261,17 +261,13 @@ def _steps(
     visit: Visit, turns: Sequence[StepTurn], searched: Collection[StepKey], *, leaves: bool
 ) -> list[WorkUnit]:
     steps = [_step(visit, turn, leaves=leaves) for turn in turns]
-    pairs = [(one, turn) for one, turn in zip(steps, turns, strict=True) if turn.key in searched]
-    searches = [
-        replace(
-            one,
-            kind="search",
-            planned_s=MOST_AT_A_RATE
-            * (turn.workload.warmup + max(turn.workload.runtime, SHORTEST_S)),
-            guess_s=MOST_AT_A_RATE * one.guess_s,
-        )
-        for one, turn in pairs
-    ]
+    searches = []
+    for one, turn in zip(steps, turns, strict=True):
+        if turn.key in searched:
+            step_s = turn.workload.warmup + max(turn.workload.runtime, SHORTEST_S)
+            guess_s = MOST_AT_A_RATE * one.guess_s
+            planned_s = MOST_AT_A_RATE * step_s
+            searches.append(replace(one, kind="search", planned_s=planned_s, guess_s=guess_s))
     return [*steps, *searches]
 
 

@@ -115,7 +115,8 @@ class Space:
         two such numbers, the larger one. Raises DocumentError with all faults.
         """
         settings, places = self._merged(choices)
-        planned = self._changed(settings, places, name or self._name(settings))
+        own, named = self.baseline.planned, name or self._name(settings)
+        planned = changed_layout(own, self._hardware, settings, lambda key: places[key], name=named)
         has = _settings(planned)
         differing: Settings = {}
         for key, value in settings.items():
@@ -214,11 +215,6 @@ class Space:
                 settings[other] = value
                 places[other] = self._document.fault_at((*choice.place, "also", other), "")
         return settings, places
-
-    def _changed(self, settings: Settings, places: Mapping[str, Fault], name: str) -> Planned:
-        return changed_layout(
-            self.baseline.planned, self._hardware, settings, lambda key: places[key], name=name
-        )
 
     def _name(self, settings: Settings) -> str:
         """A name for the layout with these settings: the last word of each key, with its value."""

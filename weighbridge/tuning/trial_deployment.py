@@ -132,7 +132,9 @@ class TrialDeployment:
             with self.runner.watching(one.planned, deployment) as watch:
                 while keys:
                     workload, key = keys[0]
-                    self._prepare(deployment, driver, workload)
+                    if workload.name not in self._prepared:
+                        self.runner.prepare(deployment, driver, workload)
+                        self._prepared[workload.name] = workload
                     began = time.monotonic() if began is None else began
                     if workload.deletes:
                         # What a step deletes must be there again before the next.
@@ -239,11 +241,6 @@ class TrialDeployment:
             self.store.add_facts([Sheet(title="driver", facts=dict(found.versions))])
             self._driver = found.driver
         return self._driver
-
-    def _prepare(self, deployment: Deployment, driver: Driver, workload: Workload) -> None:
-        if workload.name not in self._prepared:
-            self.runner.prepare(deployment, driver, workload)
-            self._prepared[workload.name] = workload
 
     def _failed(
         self, deployment: Deployment, error: WeighbridgeError, left: Sequence[StepKey]

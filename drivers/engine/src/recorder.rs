@@ -24,15 +24,15 @@ pub struct Sample {
     pub before_ns: u64,
 }
 
-/// A failed request.
+/// A request that failed, or that the end of the window cut.
 #[derive(Clone, Copy, Debug)]
-pub struct Failed {
-    /// The class of error.
-    pub class: Failure,
-    /// From the (intended) start to the failure, in nanoseconds.
+pub struct Cut {
+    /// From the (intended) start to that, in nanoseconds.
     pub age_ns: u64,
     /// The part of `age_ns` before the window was opened, in nanoseconds.
     pub before_ns: u64,
+    /// From the (intended) start to the first byte of the answer, if it had come.
+    pub first_byte_ns: Option<u64>,
 }
 
 /// Bands of a second's latencies: four per octave, up to 2^32 us.
@@ -80,6 +80,8 @@ pub(crate) struct Tally {
     /// Ages of requests whose end was not observed; few operations of few windows have any.
     pub(crate) in_flight: Option<Box<Histogram<u64>>>,
     pub(crate) in_flight_max_us: u64,
+    /// Those among them that had not had their first byte; what others had is in `first_byte`.
+    pub(crate) awaiting: Option<Box<Histogram<u64>>>,
     pub(crate) seconds: Vec<Cell>,
     /// Failures by second and class.
     pub(crate) failures: BTreeMap<(usize, Failure), u64>,
@@ -106,15 +108,23 @@ impl Tally {
             before_us: 0,
             in_flight: None,
             in_flight_max_us: 0,
+            awaiting: None,
             seconds: Vec::new(),
             failures: BTreeMap::new(),
         }
     }
 
-    /// Counts a request of this age whose end was not observed.
-    fn record_in_flight(&mut self, us: u64) {
+    /// Counts a request of this age whose end was not observed, and its first byte, if it had come.
+    fn record_in_flight(&mut self, cut: Cut) {
+        let us = whole_us(cut.age_ns);
         self.in_flight.get_or_insert_with(|| Box::new(empty())).saturating_record(us);
         self.in_flight_max_us = self.in_flight_max_us.max(us);
+        let Some(first_byte) = &mut self.first_byte else { return };
+        let awaiting = self.awaiting.get_or_insert_with(|| Box::new(empty()));
+        match cut.first_byte_ns.filter(|&ns| ns <= cut.age_ns) {
+            Some(ns) => first_byte.saturating_record(whole_us(ns)),
+            None => awaiting.saturating_record(us),
+        }
     }
 
     fn second(&mut self, second: usize) -> &mut Cell {
@@ -140,11 +150,14 @@ impl Tally {
         self.failed_us += other.failed_us;
         self.outstanding_us += other.outstanding_us;
         self.before_us += other.before_us;
-        if let Some(theirs) = &other.in_flight {
-            self.in_flight
-                .get_or_insert_with(|| Box::new(empty()))
-                .add(&**theirs)
-                .expect("histograms of the same bounds");
+        for (mine, theirs) in
+            [(&mut self.in_flight, &other.in_flight), (&mut self.awaiting, &other.awaiting)]
+        {
+            if let Some(theirs) = theirs {
+                mine.get_or_insert_with(|| Box::new(empty()))
+                    .add(&**theirs)
+                    .expect("histograms of the same bounds");
+            }
         }
         self.in_flight_max_us = self.in_flight_max_us.max(other.in_flight_max_us);
         for (second, cell) in other.seconds.iter().enumerate() {
@@ -227,16 +240,16 @@ impl Recorder {
 
     /// Counts a failure in second number `second` of the window. A request that timed out might
     /// have ended at any time later.
-    pub fn failure(&mut self, operation: Operation, second: usize, failed: &Failed) {
+    pub fn failure(&mut self, operation: Operation, second: usize, class: Failure, cut: Cut) {
         let tally = self.tally(operation);
-        *tally.errors.entry(failed.class).or_default() += 1;
-        tally.failed_us += whole_us(failed.age_ns);
-        tally.before_us += failed.before_ns / 1000;
-        if failed.class == Failure::Timeout {
-            tally.record_in_flight(whole_us(failed.age_ns));
+        *tally.errors.entry(class).or_default() += 1;
+        tally.failed_us += whole_us(cut.age_ns);
+        tally.before_us += cut.before_ns / 1000;
+        if class == Failure::Timeout {
+            tally.record_in_flight(cut);
         }
         tally.second(second).errors += 1;
-        *tally.failures.entry((second, failed.class)).or_default() += 1;
+        *tally.failures.entry((second, class)).or_default() += 1;
     }
 
     /// Counts a request that was outstanding at the beginning of each of these seconds.
@@ -263,19 +276,17 @@ impl Recorder {
         self.tally(operation).failed_us += ns / 1000;
     }
 
-    /// Counts a request that was outstanding when the window closed, for `age_ns`, of which
-    /// `before_ns` are before its opening.
-    pub fn outstanding(&mut self, operation: Operation, age_ns: u64, before_ns: u64) {
+    /// Counts a request that was outstanding when the window closed.
+    pub fn outstanding(&mut self, operation: Operation, cut: Cut) {
         let tally = self.tally(operation);
-        let us = whole_us(age_ns);
-        tally.record_in_flight(us);
-        tally.outstanding_us += us;
-        tally.before_us += before_ns / 1000;
+        tally.record_in_flight(cut);
+        tally.outstanding_us += whole_us(cut.age_ns);
+        tally.before_us += cut.before_ns / 1000;
     }
 
     /// Counts a request that was due `age_ns` before the window closed and was not sent.
     pub fn waiting(&mut self, operation: Operation, age_ns: u64) {
-        self.tally(operation).record_in_flight(whole_us(age_ns));
+        self.tally(operation).record_in_flight(Cut { age_ns, before_ns: 0, first_byte_ns: None });
         self.behind_us = self.behind_us.max(whole_us(age_ns));
     }
 

@@ -23,6 +23,7 @@ pub struct TallyRecord {
     pub(crate) before_us: u64,
     pub(crate) in_flight: Option<String>,
     pub(crate) in_flight_max_us: Option<u64>,
+    pub(crate) awaiting: Option<String>,
 }
 
 impl TallyRecord {
@@ -47,6 +48,7 @@ impl TallyRecord {
             before_us: tally.before_us,
             in_flight: tally.in_flight.as_ref().map(|histogram| encoded(histogram)),
             in_flight_max_us: tally.in_flight.is_some().then_some(tally.in_flight_max_us),
+            awaiting: tally.awaiting.as_ref().map(|histogram| encoded(histogram)),
         }
     }
 }

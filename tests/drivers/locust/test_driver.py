@@ -74,6 +74,24 @@ def test_a_mix_of_all_operations_is_prepared_measured_and_cleaned_up(
     assert any(progress.operations_per_s > 0 for progress in heard if progress.phase == "measure")
 
 
+def test_a_window_that_waits_for_its_store_opens_when_the_conductor_says_so(
+    null: Callable[..., Null], kept: Kept
+) -> None:
+    reads = workload({"read": 1})
+    with kept() as running:
+        running.setup(setup_for(null().target("s3")))
+        running.prepare(Prepare(workload=reads))
+        warmups = []
+        # What is said too often, or too late, concerns no later step.
+        for said, settle_s in ((True, 60.0), (False, 1.5)):
+            order = Step(workload=reads, workers=1, settle_s=settle_s)
+            measurement = running.step(order, lambda _, said=said: said).measurement
+            warmups.append(measurement.warmup_s)
+            assert any("still fell" in note for note in measurement.notes) is not said
+        assert 1.5 <= warmups[0] < 30
+        assert warmups[1] >= 3
+
+
 def test_what_any_operation_makes_is_deleted_after_its_step(kept: Kept) -> None:
     with memory_store() as store, kept() as running:
         running.setup(setup_for(store.endpoints[0]))

@@ -28,13 +28,13 @@ from weighbridge.drivers.engine._native import content
 from weighbridge.drivers.locust.account import Account, UrlParts, signature
 from weighbridge.drivers.locust.client import Body, transport_error_class
 from weighbridge.drivers.locust.cpu_allowance import allowance
-from weighbridge.drivers.locust.figures import LocustFigures, feed, summary
+from weighbridge.drivers.locust.figures import LocustFigures
 from weighbridge.drivers.locust.load_runner import AT_ONCE
 from weighbridge.drivers.locust.sdk import Recorder
 from weighbridge.drivers.locust.step import merged, merged_progress
 from weighbridge.drivers.locust.worker_group import Window, WorkerProgress
 from weighbridge.results.run.histogram import Histogram
-from weighbridge.results.run.step import Tally
+from weighbridge.results.run.step import EndpointTally, Tally
 from weighbridge.suites import Operation
 
 
@@ -92,50 +92,44 @@ def test_latencies_outside_the_histogram_are_counted_at_its_bounds_and_failures_
     assert figures == (0, None, None, {"http-503": 3})
 
 
-def test_times_that_one_process_does_not_know_are_unknown_for_all() -> None:
-    known, window = window_of([7], 1), window_of([8], 0)
-    unknown = window.tallies[0].model_copy(update={"failed_us": None, "before_us": None})
-    old = window.model_copy(update={"tallies": (unknown,)})
-    (tally,) = merged([known, old]).tallies
-    assert (tally.sum_us, tally.failed_us, tally.before_us, tally.busy_us) == (15, None, None, None)
-
-
-def test_at_a_rate_requests_sent_are_added_and_the_longest_delay_is_kept() -> None:
-    windows = [
-        window_of([7], 0).model_copy(update={"begun": begun, "behind_us": late})
-        for begun, late in ((3, 40), (5, 20))
+def test_what_processes_recorded_is_added_and_what_one_does_not_know_is_unknown_for_all() -> None:
+    one, two = (
+        window_of([latency_us] * count, 1).model_copy(
+            update={
+                "begun": begun,
+                "behind_us": late_us,
+                "connections": count,
+                "endpoints": (
+                    EndpointTally(name="a:1", count=0, errors={"reset": count}, left_out=left_out),
+                ),
+            }
+        )
+        for latency_us, count, begun, late_us, left_out in (
+            (700_000, 1, 3, 40, False),
+            (900_000, 2, 5, 20, True),
+        )
+    )
+    both = merged([one, two])
+    assert (both.begun, both.behind_us, both.connections, both.cpu_s) == (8, 40, 3, 1.0)
+    (tally,) = both.tallies
+    figures = (tally.count, tally.bytes, tally.min_us, tally.max_us, tally.sum_us)
+    assert figures == (3, 3000, 700_000, 900_000, 2_500_000)
+    assert (tally.failed_us, tally.busy_us) == (1_400_000, 1_900_000)
+    assert Histogram.decode(tally.latency or "").count == 3
+    assert [(one.errors, one.left_out) for one in both.endpoints] == [({"reset": 3}, True)]
+    update = {"begun": None, "connections": None, "behind_us": None}
+    known = merged([one, two.model_copy(update=update)])
+    assert (known.begun, known.connections, known.behind_us) == (None, None, 40)
+    tallies = tuple(tally.model_copy(update={"failed_us": None}) for tally in two.tallies)
+    (tally,) = merged([one, two.model_copy(update={"tallies": tallies})]).tallies
+    assert (tally.sum_us, tally.failed_us, tally.busy_us) == (2_500_000, None, None)
+    parts = [
+        WorkerProgress(running=2, done=3, errors={"reset": 1}, last_error="it broke"),
+        WorkerProgress(running=1, done=1, errors={"reset": 1, "connect": 1}),
     ]
-    assert (merged(windows).begun, merged(windows).behind_us) == (8, 40)
-    unpaced = window_of([7], 0)
-    assert merged([*windows, unpaced]).begun is None
-    assert merged([unpaced] * 2).behind_us is None
-
-
-def test_merged_progress_adds_up_and_keeps_a_last_error() -> None:
-    one = WorkerProgress(
-        started=1, running=2, done=3, failed=1, bytes=5, errors={"reset": 1}, last_error="it broke"
-    )
-    two = WorkerProgress(
-        started=2, running=1, done=1, failed=2, bytes=1, errors={"reset": 1, "connect": 1}
-    )
-    both = merged_progress([one, two])
-    assert (both.started, both.running, both.done, both.failed, both.bytes) == (3, 3, 4, 3, 6)
-    assert both.errors == {"reset": 2, "connect": 1}
-    assert both.last_error == "it broke"
-
-
-def test_locusts_own_statistics_agree_with_the_window() -> None:
-    stats = RequestStats()
-    feed(stats, "small", window_of([10_000, 20_000, 30_000], 1))
-    entry = stats.get("small", "read")
-    for one in (entry, stats.total):
-        assert (one.num_requests, one.num_failures, one.total_content_length) == (4, 1, 3000)
-        assert (one.min_response_time, one.max_response_time) == (10, 30)
-        assert one.avg_response_time == pytest.approx(20)
-        assert one.median_response_time == 20
-        assert one.total_rps == pytest.approx(2.0)
-    assert [error.occurrences for error in stats.errors.values()] == [1]
-    assert "small" in summary(stats)
+    progress = merged_progress(parts)
+    assert (progress.running, progress.done, progress.last_error) == (3, 4, "it broke")
+    assert progress.errors == {"reset": 2, "connect": 1}
 
 
 def test_a_window_that_grows_is_added_to_locusts_statistics_once() -> None:
@@ -188,45 +182,33 @@ def test_urls_are_split_into_their_parts_and_invalid_ones_refused() -> None:
             UrlParts.of(url)
 
 
-def proc(folder: Path, cgroup: str, mountinfo: str) -> Path:
-    (folder / "proc").mkdir()
-    (folder / "proc" / "cgroup").write_text(cgroup)
-    (folder / "proc" / "mountinfo").write_text(mountinfo)
-    return folder / "proc"
+V2 = "30 20 0:26 / {0}/fs rw shared:4 - cgroup2 cgroup2 rw\n"
+V1 = (
+    "31 20 0:27 /host-1 {0}/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"
+    "30 20 0:26 / {0}/memory rw - cgroup cgroup rw,memory\n"
+)
+HERE = "4:memory:/host-1\n3:cpu,cpuacct:/host-1/service\n"
 
 
-def test_a_quota_of_cgroup_v2_is_found_at_any_level(tmp_path: Path) -> None:
-    inner = tmp_path / "fs" / "outer" / "inner"
-    inner.mkdir(parents=True)
-    (inner / "cpu.max").write_text("max 100000\n")
-    (inner.parent / "cpu.max").write_text("50000 100000\n")
-    mount = f"30 20 0:26 / {tmp_path}/fs rw shared:4 - cgroup2 cgroup2 rw\n"
-    found = allowance(proc(tmp_path, "0::/outer/inner\n", mount))
-    assert (found.cpus, found.note) == (0.5, "")
-
-
-def test_a_quota_of_cgroup_v1_is_found_even_in_a_containers_part_of_the_tree(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("cgroup", "mounts", "files", "cpus"),
+    [
+        # At any level, and even in a container's part of the tree.
+        ("0::/a/b\n", V2, {"fs/a/b/cpu.max": "max 1000", "fs/a/cpu.max": "500 1000"}, 0.5),
+        (HERE, V1, {"cpu/service/cpu.cfs_quota_us": "250", "cpu/cpu.cfs_quota_us": "-1"}, 0.25),
+        ("3:cpu,cpuacct:/somewhere\n", "30 20 0:26 / / rw - ext4 /dev/sda rw\n", {}, None),
+    ],
+)
+def test_a_quota_is_found_and_one_that_cannot_be_seen_is_unknown(
+    tmp_path: Path, cgroup: str, mounts: str, files: dict[str, str], cpus: float | None
 ) -> None:
-    inner = tmp_path / "cpu" / "service"
-    inner.mkdir(parents=True)
-    (inner / "cpu.cfs_quota_us").write_text("25000\n")
-    (inner / "cpu.cfs_period_us").write_text("100000\n")
-    (inner.parent / "cpu.cfs_quota_us").write_text("-1\n")
-    mounts = (
-        f"31 20 0:27 /host-1 {tmp_path}/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"
-        f"30 20 0:26 / {tmp_path}/memory rw - cgroup cgroup rw,memory\n"
-    )
-    found = allowance(proc(tmp_path, "4:memory:/host-1\n3:cpu,cpuacct:/host-1/service\n", mounts))
-    assert (found.cpus, found.note) == (0.25, "")
-
-
-def test_a_quota_that_cannot_be_seen_is_reported_as_unknown(tmp_path: Path) -> None:
-    found = allowance(
-        proc(tmp_path, "3:cpu,cpuacct:/somewhere\n", "30 20 0:26 / / rw - ext4 /dev/sda rw\n")
-    )
-    assert found.cpus >= 1
-    assert "not known" in found.note
+    proc = {"proc/cgroup": cgroup, "proc/mountinfo": mounts.format(tmp_path)}
+    for name, text in {**files, "cpu/service/cpu.cfs_period_us": "1000", **proc}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = allowance(tmp_path / "proc")
+    assert found.cpus == cpus if cpus else "not known" in found.note
+    assert found.cpus >= 1 or not found.note
 
 
 def chained(*errors: BaseException) -> BaseException:

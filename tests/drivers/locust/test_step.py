@@ -6,8 +6,10 @@ import json
 import socket
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
+import gevent
 import pytest
 from locust.env import Environment
 from pydantic import SecretStr
@@ -31,7 +33,7 @@ from weighbridge.drivers.locust.account import Account, addresses_of
 from weighbridge.drivers.locust.cpu_allowance import CpuAllowance
 from weighbridge.drivers.locust.load_runner import LoadRunner
 from weighbridge.drivers.locust.sdk import Recorder
-from weighbridge.drivers.locust.step import StepRun, endpoint_notes, merged
+from weighbridge.drivers.locust.step import StepRun, endpoint_notes
 from weighbridge.drivers.locust.worker_group import Window, WorkerProgress, engine_config
 from weighbridge.drivers.locust.worker_process import (
     CLOSE,
@@ -44,7 +46,7 @@ from weighbridge.drivers.locust.worker_process import (
 )
 from weighbridge.drivers.protocol import Cleanup, Prepare, Progress, Setup, Step
 from weighbridge.results.run.histogram import Histogram
-from weighbridge.results.run.step import EndpointTally, Measurement, Tally
+from weighbridge.results.run.step import EndpointTally, Measurement
 from weighbridge.suites import Objects, Workload
 
 SETUP = Setup(
@@ -76,6 +78,8 @@ class FakeRunner(LoadRunner):
         self._progress, self._cut, self._cpu_s = progress, cut, cpu_s
         self.failing = False
 
+    latency_us = 250
+
     def begin(self, command: Begin) -> None:
         self.asked.append("begin")
 
@@ -85,7 +89,7 @@ class FakeRunner(LoadRunner):
             return [self._progress(self.asked.count("progress"))] * 2
         if question is CLOSE:
             recorder = Recorder()
-            recorder.success("read", 0.01, 250, 100, 200)
+            recorder.success("read", 0.01, self.latency_us, 100, 200)
             if self.failing:
                 recorder.failure("read", 0.02, "http-403", 250)
             window = Window(
@@ -120,12 +124,38 @@ class FakeRunner(LoadRunner):
         self.asked.append("close")
 
 
+class Timed(FakeRunner):
+    """A runner by whose clock only waiting takes time; requests take 0.6 s."""
+
+    latency_us = 600_000
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(working)
+        self.now_s = 0.0
+        self.at_s: dict[str, float] = {}
+        monkeypatch.setattr(weighbridge.drivers.locust.step.time, "monotonic", lambda: self.now_s)
+        monkeypatch.setattr(gevent, "sleep", self.sleep)
+
+    def sleep(self, seconds: float = 0) -> None:
+        self.now_s += seconds
+
+    def ask(self, question: Any, argument: Record, timeout_s: float) -> list[Any]:
+        self.at_s.setdefault(f"{question.name} {self.asked.count(question.name)}", self.now_s)
+        return super().ask(question, argument, timeout_s)
+
+
 def measure(
-    runner: LoadRunner, workload: Workload = READS, heard: list[Progress] | None = None
+    runner: LoadRunner,
+    workload: Workload = READS,
+    heard: list[Progress] | None = None,
+    *,
+    repeat: int = 0,
+    settle_s: float = 0.0,
+    told: Callable[[], bool] = lambda: False,
 ) -> Measurement:
     send = (heard if heard is not None else []).append
-    step = Step(workload=workload, workers=2)
-    return StepRun(SETUP, runner, CpuAllowance(cpus=1.0), step, send).run()[0]
+    step = Step(workload=workload, workers=2, repeat=repeat, settle_s=settle_s)
+    return StepRun(SETUP, runner, CpuAllowance(cpus=1.0), step, send, told).run()[0]
 
 
 def working(_turn: int) -> WorkerProgress:
@@ -137,7 +167,7 @@ def test_a_step_is_warm_up_window_and_drain_and_merges_the_windows_of_all_proces
     heard: list[Progress] = []
     measurement = measure(runner, heard=heard)
     asked = [verb for verb in runner.asked if verb != "progress"]
-    assert asked == ["start 2", "begin", "release", "open", "close", "stop", "end"]
+    assert " ".join(asked) == "start 2 begin open release close open close stop end"
     assert measurement.tallies[0].count == 2
     assert measurement.seconds[0].count == 2
     assert measurement.window_s == pytest.approx(0.15)
@@ -150,7 +180,39 @@ def test_a_step_is_warm_up_window_and_drain_and_merges_the_windows_of_all_proces
 def test_the_window_opens_only_when_every_worker_has_completed_a_request() -> None:
     runner = FakeRunner(lambda turn: WorkerProgress(started=1 if turn > 4 else 0, running=1))
     measure(runner)
-    assert runner.asked[: runner.asked.index("open")].count("progress") == 5
+    assert runner.asked[: runner.asked.index("close")].count("progress") == 5
+
+
+@pytest.mark.parametrize(
+    ("settle_s", "told_s", "warmup_s"),
+    [(0.0, 0.0, 0.02), (5.0, 0.0, 1.5), (5.0, 3.0, 3.0), (5.0, 9.0, 6.5)],
+)
+def test_a_warm_up_waits_until_the_store_has_settled_but_not_for_ever(
+    monkeypatch: pytest.MonkeyPatch, settle_s: float, told_s: float, warmup_s: float
+) -> None:
+    runner = Timed(monkeypatch)
+    measurement = measure(runner, settle_s=settle_s, told=lambda: runner.now_s >= told_s)
+    assert runner.at_s["close 0"] == pytest.approx(warmup_s, abs=0.06)
+    still = [note for note in measurement.notes if "reads per operation still fell" in note]
+    assert bool(still) is (told_s == 9)
+    assert not [note for note in measurement.notes if "late" in note]
+
+
+def test_windows_of_repeats_open_at_phases_that_are_spread_over_a_mean_latency(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    phases = []
+    for repeat in (0, 1, 2, 3, 4, 0):
+        runner = Timed(monkeypatch)
+        measure(runner, repeat=repeat)
+        phases.append((runner.at_s["open 1"] - runner.at_s["close 0"]) / 0.6)
+    *phases, again = phases
+    assert again == pytest.approx(phases[0])
+    ordered = sorted(phases)
+    gaps = [after - before for before, after in pairwise(ordered)]
+    assert ordered[0] >= 0
+    assert ordered[-1] < 1
+    assert max(gaps) < 0.4 < sum(gaps)
 
 
 def test_a_worker_that_never_completes_a_request_fails_the_step_with_the_last_error(
@@ -163,7 +225,7 @@ def test_a_worker_that_never_completes_a_request_fails_the_step_with_the_last_er
     with pytest.raises(DriverError, match=r"2 of 2 workers had not finished a request .*no answer"):
         measure(runner)
     assert runner.asked[-2:] == ["stop", "end"]
-    assert "open" not in runner.asked
+    assert runner.asked.count("open") == 1  # for the warm-up
 
 
 def test_a_first_complete_listing_may_take_as_long_as_all_of_its_pages(
@@ -230,7 +292,7 @@ def test_requests_cut_off_are_errors_and_a_note_says_that_their_operation_is_unk
 def test_load_is_given_by_client_and_the_masters_own_cpu_counts_on_the_first() -> None:
     runner = FakeRunner(working, cpu_s=0.1)
     runner.clients = ("near", "far")
-    runner.own_cpu_s = iter((1.0, 1.03)).__next__  # type: ignore[method-assign]
+    runner.own_cpu_s = iter((0.5, 1.0, 1.03)).__next__  # type: ignore[method-assign]
     measurement = measure(runner)
     assert measurement.load is not None
     assert [(one.client, one.cpu_limit) for one in measurement.load.clients] == [
@@ -360,49 +422,6 @@ def tally(name: str, latencies_us: list[int], errors: dict[str, int], **more: An
         latency=Histogram.of(latencies_us).encode() if latencies_us else None,
         **more,
     )
-
-
-def window(*endpoints: EndpointTally, connections: int | None = None) -> Window:
-    return Window(
-        tallies=(), seconds=(), window_s=1.0, endpoints=endpoints, connections=connections
-    )
-
-
-def test_counts_of_an_endpoint_are_added_over_processes() -> None:
-    one = window(tally("a:1", [1000, 2000], {}), tally("b:1", [], {"connect": 3}), connections=2)
-    other = window(tally("a:1", [3000], {"reset": 1}), tally("b:1", [], {}, left_out=True))
-    both = merged([one, other])
-    first, second = both.endpoints
-    assert (first.name, first.count, first.errors) == ("a:1", 3, {"reset": 1})
-    assert Histogram.decode(first.latency or "").count == 3
-    assert (second.count, second.errors, second.left_out) == (0, {"connect": 3}, True)
-    assert both.connections is None
-    assert merged([one, one]).connections == 4
-
-
-def test_the_time_of_workers_is_added_over_processes_for_littles_law() -> None:
-    parts = ("sum_us", "failed_us", "outstanding_us", "before_us")
-    windows = [
-        window(connections=None).model_copy(
-            update={
-                "tallies": (
-                    Tally(
-                        operation="read",
-                        count=1,
-                        bytes=1,
-                        latency=Histogram.of([1]).encode(),
-                        min_us=1,
-                        max_us=1,
-                        **{part: number * 10**at for at, part in enumerate(parts)},
-                    ),
-                )
-            }
-        )
-        for number in (1, 2)
-    ]
-    (both,) = merged(windows).tallies
-    assert [getattr(both, part) for part in parts] == [3, 30, 300, 3000]
-    assert both.busy_us == 3 + 30 + 300 - 3000
 
 
 def test_an_endpoint_where_requests_failed_or_that_was_left_out_is_named() -> None:

@@ -169,6 +169,18 @@ def test_each_part_of_the_workers_time_enters_littles_law(part: str, sign: int) 
     assert not of_littles_law(timed(fake_measurement()))
 
 
+@pytest.mark.parametrize(("factor", "noted"), [(1.15, True), (1.04, False)])
+def test_count_x_mean_latency_is_noted_beside_the_accounted_time(
+    factor: float, noted: bool
+) -> None:
+    # 80 s are counted; the rest went into requests that the end of the window cut.
+    rest_us = round((factor - 1) * 80e6)
+    verdict = judge(timed(slowed(fake_measurement(), factor), outstanding_us=rest_us), Bounds())
+    assert verdict.valid
+    said = [note for note in verdict.notes if note.startswith("count x mean latency makes 87% ")]
+    assert bool(said) is noted
+
+
 def test_littles_law_is_wide_for_few_operations_and_sharp_with_known_times() -> None:
     few = slowed(fake_measurement(workers=8, mean_ms=10_000, window_s=20), 1.3)
     assert not of_littles_law(few)

@@ -206,17 +206,33 @@ def stalling(share: float) -> Measurement:
     return complete.model_copy(update={"tallies": (tally.model_copy(update=more),)})
 
 
-@pytest.mark.parametrize(("share", "bound"), [(0.0, False), (0.002, False), (0.13, True)])
+@pytest.mark.parametrize(
+    ("share", "awaiting", "bound"),
+    [
+        (0.0, None, False),
+        (0.002, None, False),
+        (0.13, None, True),
+        (0.13, [], False),
+        (0.13, [5_000_000] * 300, False),
+        (0.13, [5_000_000] * 1000, True),
+    ],
+)
 def test_the_time_to_first_byte_is_a_lower_bound_if_requests_in_flight_could_move_it(
-    share: float, bound: bool
+    share: float, awaiting: list[int] | None, bound: bool
 ) -> None:
     measured = stalling(share)
-    point = visit(step_of(measured)).points["read"]
-    assert (point.figure("first-byte").at_least) == bound
-    usual_ms = Histogram.decode(measured.tallies[0].first_byte or "").percentile_us(90) / 1000
-    assert point.value("first-byte") is not None
-    # What is in flight may have had its first byte: its age is no lower bound of that.
-    assert point.value("first-byte") < usual_ms if bound else point.value("first-byte") == usual_ms
+    known = {} if awaiting is None else {"awaiting": Histogram.of(awaiting).encode()}
+    tally = altered(measured.tallies[0], **known)
+    point = visit(step_of(altered(measured, tallies=(tally,)))).points["read"]
+    figure = point.figure("first-byte")
+    assert figure.at_least == bound
+    usual_ms = Histogram.decode(tally.first_byte or "").percentile_us(90) / 1000
+    if awaiting:
+        low, high = (4_990, 5_010) if bound else (usual_ms, usual_ms * 1.2)
+        assert low <= present(figure.value) <= high
+    else:
+        # What is in flight may have had its first byte: its age is no lower bound of that.
+        assert present(figure.value) < usual_ms if bound else figure.value == usual_ms
 
 
 def test_a_stalling_gateway_puts_first_bytes_in_doubt_or_makes_them_unknown(runs: Path) -> None:

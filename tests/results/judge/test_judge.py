@@ -191,7 +191,7 @@ def test_a_caveat_says_which_workloads_it_is_about() -> None:
     assert caveats(found) == f"Caveat at 1 kB reads: {MILD.words}"
     assert (
         headline(found)
-        == "b was 2.0× as fast as a at 1 kB reads; b is 3.0× as fast as a at 2 kB reads"
+        == "b was 2.0× as fast as a at 1 kB reads; b is 3.0× as fast as a at 2 kB reads (Swift API)"
     )
     assert caveats(found[1:]) == ""
 
@@ -214,15 +214,18 @@ def test_titles_are_about_one_workload_and_drivers_stay_apart() -> None:
         for name, rate in zip("ab", rates, strict=True)
     ]
     assert [title(lead) for lead in judged(rows)] == [
-        "a was 2.0× as fast as b at 1 MB reads by Locust",
-        "b was 1.1× as fast as a at 1 MB reads by COSBench",
+        "a was 2.0× as fast as b at 1 MB reads by Locust (Swift API)",
+        "b was 1.1× as fast as a at 1 MB reads by COSBench (Swift API)",
     ]
     assert caveats(judged(rows)) == FEW
 
 
 def test_two_apis_and_two_workloads_of_equal_requests_are_named() -> None:
     rows = [row_of(name, 1, [100.0], api=api) for api in ("swift", "s3") for name in "ab"]
-    assert ["Swift API" in lead.about for lead in judged(rows)] == [True, False]
+    assert [title(lead).count("API") for lead in judged(rows)] == [1, 1]
+    assert headline(judged(rows)).endswith("over the Swift API and 1 MB reads over the S3 API")
+    rows = [row_of(name, 1, [100.0], api="s3") for name in "ab"]
+    assert headline(judged(rows)).endswith("at 1 MB reads (S3 API)")
     rows = [row_of(name, 1, [100.0], workload=kind) for kind in ("hot", "cold") for name in "ab"]
     assert [lead.about for lead in judged(rows)] == ["1 MB reads of hot", "1 MB reads of cold"]
 

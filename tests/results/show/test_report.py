@@ -154,7 +154,7 @@ def test_background_work_has_its_own_table_and_cache_drops_are_counted(runs: Pat
     assert words[at + 4 : at + 10] == ["scrub", "off", "–", "auditors", "–", "do not run"]
     at = words.index("memcached: 1 to 3 entries dropped on 2 hosts #1")
     assert words[at + 1 : at + 3] == ["–", "2 times"]
-    assert "Caches: dropped before every step, of kernels and daemons" in words
+    assert "Caches: dropped before every step, of kernels and daemons: reads are cold" in words
     assert "rgw-beast: the probe osd.0 ended by itself" in words
 
 

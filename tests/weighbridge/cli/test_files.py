@@ -91,7 +91,7 @@ def test_render_and_the_plan_say_whose_settings_a_release_without_own_ones_gets(
     assert "ceph-19 gets the settings of ceph-18, checked by its programs" in done.stderr
     done = weighbridge("render", "rgw-beast", *lab, folder=tmp_path)
     assert "gets the settings" not in done.stderr
-    layouts = ("--layouts", "swift@swift-2.33")
+    layouts = ("--layouts", "swift-s3api@swift-2.33")
     done = weighbridge("compare", "--dry-run", *layouts, *lab, folder=tmp_path, COLUMNS="400")
     assert "settings of swift-2.30" in " ".join(done.stdout.split())
 

@@ -121,6 +121,7 @@ def test_drivers_start_and_prepare_without_limits_and_steps_are_measured_with_th
 
 WARM = {**SUITE["workloads"][0], "name": "warm", "workers": [2, 4], "cache": "none"}
 COLD = {**SUITE["workloads"][0], "name": "cold", "workers": [2]}
+PURE = {**COLD, "name": "pure", "operations": {"write": 1}}
 
 
 @pytest.mark.parametrize(
@@ -130,6 +131,8 @@ COLD = {**SUITE["workloads"][0], "name": "cold", "workers": [2]}
         ({"cache": "kernel every 1s"}, 0, "kernel caches"),
         ({"cache": "none"}, 0, ""),
         ({"workloads": [WARM, COLD]}, 1, ""),  # a workload's own policy goes before the suite's
+        ({"workloads": [PURE]}, 0, ""),  # what is not read need not be cold
+        ({"workloads": [{**PURE, "cache": "before-step"}]}, 1, ""),
     ],
 )
 def test_caches_are_dropped_as_the_suite_asks_or_the_workload(

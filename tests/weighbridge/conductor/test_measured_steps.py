@@ -255,11 +255,10 @@ class Hours:
         return self.at[:times]
 
 
-def test_caches_are_dropped_at_once_and_then_every_minute_of_a_step() -> None:
+def test_caches_are_dropped_at_once_and_then_every_minute_of_a_step_however_slow_a_drop_is() -> (
+    None
+):
     assert Hours().run(Every(every=60.0), 5) == [0.0, 60.0, 120.0, 180.0, 240.0]
-
-
-def test_a_slow_drop_does_not_delay_the_next_one() -> None:
     assert Hours(takes_s=7.0).run(Every(every=60.0), 4) == [0.0, 60.0, 120.0, 180.0]
     assert Hours(takes_s=90.0).run(Every(every=60.0), 3) == [0.0, 90.0, 180.0]
 

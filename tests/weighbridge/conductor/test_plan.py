@@ -44,35 +44,51 @@ def test_each_repeat_visits_every_layout_once_in_a_balanced_order_drawn_by_the_s
     assert {
         make_plan(run.suite, run.hardware, run.planned, order_seed=seed).visits for seed in range(8)
     } != {plan.visits}
-
-
-def test_the_order_seed_of_a_suite_takes_precedence(tmp_path: Path) -> None:
-    run = Run(tmp_path, repeats=20, order_seed=3)
-    plans = [make_plan(run.suite, run.hardware, run.planned, order_seed=drawn) for drawn in (1, 2)]
+    own = Run(tmp_path, repeats=20, order_seed=3)
+    plans = [make_plan(own.suite, own.hardware, own.planned, order_seed=drawn) for drawn in (1, 2)]
     assert plans[0] == plans[1]
     assert plans[0].order_seed == 3
 
 
-def test_worker_counts_ascend_descend_or_are_shuffled_for_each_block_alike_on_all_layouts(
+def test_workloads_and_counts_are_shuffled_for_each_block_alike_on_all_layouts(
     tmp_path: Path,
 ) -> None:
-    def counts(order: str) -> list[tuple[int, ...]]:
-        workload = {**SUITE["workloads"][0], "workers": [4, 1, 16, 2]}
-        run = Run(tmp_path, repeats=12, order=order, workloads=[workload])
-        plan = make_plan(run.suite, run.hardware, run.planned, order_seed=5)
+    def orders(order: str, **suite: object) -> list[tuple[str, ...]]:
+        """Of each block its steps, which are those of the control as far as it goes."""
+        base = {**SUITE["workloads"][0], "workers": [2, 1]}
+        listed = {**base, "operations": {"list": 1}, "listed": {"deleted": [0, "25%", "50%"]}}
+        workloads = [{**base, "name": name} for name in "abc"] + [{**listed, "name": "l"}]
+        run = Run(tmp_path, repeats=12, order=order, workloads=workloads, **suite)
+        planned = [*run.planned, control_of(run.planned[0])]
+        controls = {"rgw-a-again": "rgw-a"}
+        plan = make_plan(run.suite, run.hardware, planned, order_seed=5, controls=controls)
         found = []
         for block in plan.blocks():
-            each = {tuple(key.workers for key in plan.keys(visit)) for visit in block}
-            assert len(each) == 1
-            found += each
+            each = {}
+            for visit in block:
+                steps = [f"{key.workload}{key.workers}" for key in plan.keys(visit)]
+                each[visit.layout] = tuple(steps)
+            assert each["rgw-a"] == each["swift-b"]
+            assert each["rgw-a"][: len(each["rgw-a-again"])] == each["rgw-a-again"]
+            found.append(each["rgw-a"])
         return found
 
-    assert set(counts("ascending")) == {(1, 2, 4, 16)}
-    assert set(counts("descending")) == {(16, 4, 2, 1)}
-    shuffled = counts("shuffle")
-    assert all(sorted(one) == [1, 2, 4, 16] for one in shuffled)
+    listed = ("l1", "l2", "l-25-deleted1", "l-25-deleted2", "l-50-deleted1", "l-50-deleted2")
+    assert set(orders("ascending")) == {("a1", "a2", "b1", "b2", "c1", "c2", *listed)}
+    assert orders("descending")[0][:4] == ("a2", "a1", "b2", "b1")
+    shuffled = orders("shuffle", control=["b"])
+    assert orders("shuffle", control=["b"]) == shuffled
     assert len(set(shuffled)) > 6
-    assert counts("shuffle") == shuffled
+    counts = [[step for step in one if step[0] == "c"] for one in shuffled]
+    assert ["c1", "c2"] in counts
+    assert ["c2", "c1"] in counts
+    names = ["".join(dict.fromkeys(step[0] for step in one)) for one in shuffled]
+    assert {one[:2] for one in names} == {"ab", "ba"}
+    assert {one[2:] for one in names} == {"cl", "lc"}
+    chains = {tuple(dict.fromkeys(step[:-1] for step in one if step[0] == "l")) for one in shuffled}
+    assert chains == {("l", "l-25-deleted", "l-50-deleted")}
+    free = {"".join(dict.fromkeys(step[0] for step in one)) for one in orders("shuffle")}
+    assert {one[0] for one in free} == set("abcl")
 
 
 def test_two_drivers_take_turns_step_by_step_and_each_goes_first_as_often(tmp_path: Path) -> None:

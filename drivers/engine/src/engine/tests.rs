@@ -48,6 +48,22 @@ fn idle(engine: &Engine) -> Progress {
     engine.progress().expect("alive")
 }
 
+/// Starts workers, and waits until each has finished a request.
+fn start(engine: &Engine, workers: u64) {
+    for worker in 0..workers {
+        engine.add_worker(worker, workers, 0).expect("a new worker");
+    }
+    while engine.started() < workers {
+        std::thread::yield_now();
+    }
+}
+
+fn await_done(engine: &Engine, requests: u64) {
+    while engine.progress().expect("alive").done < requests {
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn written_objects_are_read_back_and_deleted() {
     let server = target();
@@ -61,12 +77,8 @@ fn written_objects_are_read_back_and_deleted() {
         engine.prepare(0, 10, 1, 3, None).expect("ten objects");
         assert_eq!(idle(&engine).done, 10);
         engine.open_window();
-        for worker in 0..4 {
-            engine.add_worker(worker, 4, 0).expect("a new worker");
-        }
-        while engine.progress().expect("alive").done < 200 {
-            std::thread::yield_now();
-        }
+        start(&engine, 4);
+        await_done(&engine, 200);
         engine.close_window();
         assert_eq!(engine.stop(Duration::from_secs(20)), Ok(0));
         engine.delete("written", 4).expect("valid");
@@ -83,19 +95,11 @@ fn requests_completed_after_the_window_count_as_outstanding() {
     let server = target();
     let engine = engine(&server, &json!({"write": 1.0}), 100, 3);
     engine.open_window();
-    for worker in 0..6 {
-        engine.add_worker(worker, 6, 0).expect("a new worker");
-    }
-    let done = |more: u64| {
-        let before = engine.progress().expect("alive").done;
-        while engine.progress().expect("alive").done < before + more {
-            std::thread::yield_now();
-        }
-    };
-    done(100);
+    start(&engine, 6);
+    await_done(&engine, 100);
     engine.close_window();
     let closed = serde_json::to_value(engine.snapshot()).expect("JSON");
-    done(1000);
+    await_done(&engine, 1100);
     engine.close_window();
     assert_eq!(serde_json::to_value(engine.snapshot()).expect("JSON"), closed);
     let tally = &closed["tallies"][0];
@@ -121,19 +125,12 @@ fn requests_completed_after_the_window_count_as_outstanding() {
 fn requests_that_end_while_the_window_is_being_closed_count_as_outstanding() {
     let server = target();
     let engine = engine(&server, &json!({"write": 1.0}), 100, 2);
-    for worker in 0..8 {
-        engine.add_worker(worker, 8, 0).expect("a new worker");
-    }
-    while engine.started() < 8 {
-        std::thread::yield_now();
-    }
+    start(&engine, 8);
     let mut outstanding = 0;
     for _ in 0..100 {
         engine.open_window();
         let before = engine.progress().expect("alive").done;
-        while engine.progress().expect("alive").done < before + 50 {
-            std::thread::yield_now();
-        }
+        await_done(&engine, before + 50);
         engine.close_window();
         let snapshot = serde_json::to_value(engine.snapshot()).expect("JSON");
         let Some(text) = snapshot["tallies"][0]["in_flight"].as_str() else { continue };
@@ -148,21 +145,14 @@ fn requests_that_end_while_the_window_is_being_closed_count_as_outstanding() {
 
 #[test]
 fn a_request_of_a_leaving_worker_is_not_outstanding_when_the_window_closes() {
-    for census in [false, true] {
-        check_leaving(census);
-    }
+    [false, true].into_iter().for_each(check_leaving);
 }
 
 /// `census`: whether requests end before what is outstanding is counted, or after.
 fn check_leaving(census: bool) {
     let server = target_with(&json!({"seed": 3, "delay_ms": 500.0}));
     let engine = engine(&server, &json!({"write": 1.0}), 100, 1);
-    for worker in 0..2 {
-        engine.add_worker(worker, 2, 0).expect("a new worker");
-    }
-    while engine.started() < 2 {
-        std::thread::yield_now();
-    }
+    start(&engine, 2);
     engine.open_window();
     for worker in 0..2 {
         engine.remove_worker(worker);
@@ -190,12 +180,8 @@ fn a_stall_lasts_over_all_tries_until_one_succeeds() {
         target_with(&json!({"seed": 3, "delay_ms": 100.0, "fail_share": 0.7, "fail_status": 503}));
     let engine = engine(&server, &json!({"write": 1.0}), 100, 1);
     engine.open_window();
-    for worker in 0..2 {
-        engine.add_worker(worker, 2, 0).expect("a new worker");
-    }
-    while engine.progress().expect("alive").done < 8 {
-        std::thread::yield_now();
-    }
+    start(&engine, 2);
+    await_done(&engine, 8);
     engine.close_window();
     let snapshot = serde_json::to_value(engine.snapshot()).expect("JSON");
     assert!(snapshot["stall_us"].as_u64() >= Some(200_000), "{}", snapshot["stall_us"]);
@@ -217,12 +203,7 @@ fn a_stall_lasts_over_all_tries_until_one_succeeds() {
 fn dropping_a_busy_engine_ends_its_threads() {
     let server = target();
     let engine = engine(&server, &json!({"write": 1.0}), 100_000, 2);
-    for worker in 0..8 {
-        engine.add_worker(worker, 8, 0).expect("a new worker");
-    }
-    while engine.started() < 8 {
-        std::thread::yield_now();
-    }
+    start(&engine, 8);
     let shared = Arc::downgrade(&engine.shared);
     drop(engine);
     assert!(shared.upgrade().is_none());

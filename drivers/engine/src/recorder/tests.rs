@@ -5,8 +5,8 @@ fn sample(latency_ns: u64, bytes: u64) -> Sample {
     Sample { latency_ns, first_byte_ns: Some(latency_ns / 2), bytes, before_ns: 0 }
 }
 
-fn failed(class: Failure, age_ns: u64) -> Failed {
-    Failed { class, age_ns, before_ns: 0 }
+fn cut(age_ns: u64) -> Cut {
+    Cut { age_ns, before_ns: 0, first_byte_ns: None }
 }
 
 #[test]
@@ -59,13 +59,17 @@ fn merged_counts_are_the_sum_of_all() {
     let (mut a, mut b) = (Recorder::new([Operation::Read]), Recorder::new([Operation::Write]));
     a.success(Operation::Read, 0, &sample(1_000_000, 5));
     b.success(Operation::Read, 1, &sample(3_000_000, 5));
-    a.failure(Operation::Read, 0, &failed(Failure::Http(503), 1_000_000));
-    a.failure(Operation::Read, 0, &failed(Failure::Http(503), 1_000_000));
-    b.failure(Operation::Read, 1, &failed(Failure::Http(503), 2_000_000));
-    b.failure(Operation::Write, 0, &failed(Failure::ShortBody, 5_000));
-    b.failure(Operation::Read, 1, &failed(Failure::Timeout, 60_000_000_000));
-    a.outstanding(Operation::Read, 7_000_000, 3_000_000);
-    b.outstanding(Operation::Read, 9_000_000, 2_000_000);
+    a.failure(Operation::Read, 0, Failure::Http(503), cut(1_000_000));
+    a.failure(Operation::Read, 0, Failure::Http(503), cut(1_000_000));
+    b.failure(Operation::Read, 1, Failure::Http(503), cut(2_000_000));
+    b.failure(Operation::Write, 0, Failure::ShortBody, cut(5_000));
+    b.failure(Operation::Read, 1, Failure::Timeout, cut(60_000_000_000));
+    for (recorder, age_ns, before_ns, first_byte_ns) in
+        [(&mut a, 7_000_000, 3_000_000, 6_000_000), (&mut b, 9_000_000, 2_000_000, 9_500_000)]
+    {
+        let cut = Cut { age_ns, before_ns, first_byte_ns: Some(first_byte_ns) };
+        recorder.outstanding(Operation::Read, cut);
+    }
     b.paused(Operation::Read, 10_000_000);
     a.begun();
     b.begun();
@@ -91,13 +95,16 @@ fn merged_counts_are_the_sum_of_all() {
         (Some(60_000_000), Some(4000))
     );
     assert_eq!(tallies[0].in_flight, Some(encoded(&histogram(&[7000, 9000, 60_000_000]))));
+    assert_eq!(tallies[0].awaiting, Some(encoded(&histogram(&[9000, 60_000_000]))));
+    assert_eq!(tallies[0].first_byte, Some(encoded(&histogram(&[500, 1500, 6000]))));
+    assert!(tallies[1].awaiting.is_none(), "writes have no first byte");
     assert_eq!(seconds.iter().map(|second| second.errors).sum::<u64>(), 5);
 }
 
 #[test]
 fn failures_alone_have_no_latency() {
     let mut recorder = Recorder::new([Operation::Write]);
-    recorder.failure(Operation::Write, 0, &failed(Failure::Reset, 1000));
+    recorder.failure(Operation::Write, 0, Failure::Reset, cut(1000));
     let (tallies, _) = recorder.records();
     assert!(
         tallies[0].latency.is_none() && tallies[0].min_us.is_none() && tallies[0].max_us.is_none()
@@ -109,10 +116,10 @@ fn failures_alone_have_no_latency() {
 #[test]
 fn failures_and_requests_in_flight_are_counted_by_second_and_the_longest_stall_is_kept() {
     let (mut a, mut b) = (Recorder::new([Operation::Read]), Recorder::new([Operation::Read]));
-    a.failure(Operation::Read, 1, &failed(Failure::Timeout, 1000));
-    a.failure(Operation::Read, 1, &failed(Failure::Http(503), 1000));
-    b.failure(Operation::Read, 1, &failed(Failure::Http(503), 1000));
-    b.failure(Operation::Read, 2, &failed(Failure::Http(500), 1000));
+    a.failure(Operation::Read, 1, Failure::Timeout, cut(1000));
+    a.failure(Operation::Read, 1, Failure::Http(503), cut(1000));
+    b.failure(Operation::Read, 1, Failure::Http(503), cut(1000));
+    b.failure(Operation::Read, 2, Failure::Http(500), cut(1000));
     a.in_flight(Operation::Read, 0..3);
     b.in_flight(Operation::Read, 2..3);
     b.in_flight(Operation::Read, 2..2);

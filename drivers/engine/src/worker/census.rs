@@ -3,7 +3,7 @@
 use super::Worker;
 use super::ending::counted_part;
 use crate::reactor::Context;
-use crate::recorder::Recorder;
+use crate::recorder::{Cut, Recorder};
 use crate::shared::Moment;
 use crate::source::Source;
 use crate::workload::Operation;
@@ -19,8 +19,7 @@ impl Worker {
         self.waited(recorder, opened_ns, closed_ns);
         let outstanding = |recorder: &mut Recorder, operation, started_ns: u64| {
             if started_ns < closed_ns {
-                let before_ns = opened_ns.saturating_sub(started_ns);
-                recorder.outstanding(operation, closed_ns - started_ns, before_ns);
+                recorder.outstanding(operation, self.cut(started_ns, opened_ns, closed_ns));
             }
         };
         if let Some(part) = self.request.as_ref().filter(|_| busy).and_then(counted_part) {
@@ -47,6 +46,15 @@ impl Worker {
         let drawn = self.request.filter(|_| !busy).map(|request| request.operation);
         for (operation, age_ns) in step.waiting(drawn, closed_ns) {
             recorder.waiting(operation, age_ns);
+        }
+    }
+
+    /// Its request, or operation, since `started_ns` when it is cut, in a window since `opened_ns`.
+    pub(super) fn cut(&self, started_ns: u64, opened_ns: u64, now: u64) -> Cut {
+        Cut {
+            age_ns: now.saturating_sub(started_ns),
+            before_ns: opened_ns.saturating_sub(started_ns),
+            first_byte_ns: self.first_byte_ns.checked_sub(started_ns),
         }
     }
 
@@ -80,11 +88,8 @@ impl Worker {
             && self.number().is_some()
             && !self.leaving
         {
-            context.recorder.outstanding(
-                operation,
-                closed_ns - self.started_ns,
-                opened_ns.saturating_sub(self.started_ns),
-            );
+            let cut = self.cut(self.started_ns, opened_ns, closed_ns);
+            context.recorder.outstanding(operation, cut);
             self.waited(context.recorder, opened_ns, closed_ns);
             let end = Moment::of(closed_ns, opened_ns);
             context.recorder.in_flight(operation, end.begun_since(self.started_ns));

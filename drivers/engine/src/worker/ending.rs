@@ -4,7 +4,7 @@ use super::{LONGEST_PAUSE_NS, NextStep, PAUSE_NS, Phase, Worker};
 use crate::answer::Outcome;
 use crate::picker::{Part, Request};
 use crate::reactor::Context;
-use crate::recorder::{Failed, Failure, Sample};
+use crate::recorder::{Failure, Sample};
 use crate::shared::Moment;
 use crate::source::AfterFailure;
 use crate::sys::now_ns;
@@ -174,16 +174,13 @@ impl Worker {
         self.failures += 1;
         if let Some(moment) = moment {
             let Moment { second, opened_ns } = moment;
-            let failed = |started_ns: u64| Failed {
-                class,
-                age_ns: now.saturating_sub(started_ns),
-                before_ns: opened_ns.saturating_sub(started_ns),
-            };
             if let Some(operation) = counted_part(request) {
-                context.recorder.failure(operation, second, &failed(self.started_ns));
+                let cut = self.cut(self.started_ns, opened_ns, now);
+                context.recorder.failure(operation, second, class, cut);
             }
             let started_ns = self.flow.started_ns.unwrap_or(self.started_ns);
-            context.recorder.failure(request.operation, second, &failed(started_ns));
+            let cut = self.cut(started_ns, opened_ns, now);
+            context.recorder.failure(request.operation, second, class, cut);
             context.recorder.in_flight(request.operation, moment.begun_since(started_ns));
         } else {
             self.started_ns = self.flow.started_ns.unwrap_or(self.started_ns);

@@ -5,7 +5,7 @@ use super::{NextStep, Phase, Worker};
 use crate::crew::{Crew, Drained};
 use crate::picker::{Part, Request};
 use crate::reactor::Context;
-use crate::recorder::{Failed, Failure};
+use crate::recorder::Failure;
 use crate::shared::Moment;
 use crate::source::Source;
 use crate::sys::now_ns;
@@ -85,12 +85,8 @@ impl Worker {
         (now, moment): (u64, Option<Moment>),
     ) -> NextStep {
         if let (Some(moment), Some(part)) = (moment, counted_part(request)) {
-            let failed = Failed {
-                class,
-                age_ns: now.saturating_sub(self.started_ns),
-                before_ns: moment.opened_ns.saturating_sub(self.started_ns),
-            };
-            context.recorder.failure(part, moment.second, &failed);
+            let cut = self.cut(self.started_ns, moment.opened_ns, now);
+            context.recorder.failure(part, moment.second, class, cut);
         }
         let is_last = crew.failed(class);
         self.go_on(context, crew, is_last)
