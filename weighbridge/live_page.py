@@ -135,7 +135,11 @@ class LivePage:
         with self._lock:
             self._state, self._doing = "ended", words
         until_s = time.monotonic() + LAST_LOOK_S
-        while self._watched() and time.monotonic() < until_s:
+        while time.monotonic() < until_s:
+            with self._lock:
+                open_now = time.monotonic() - self._asked_at_s < LAST_LOOK_S
+                if not open_now or self._fetched >= self._report:
+                    return
             time.sleep(0.05)
 
     def now(self) -> Now:
@@ -157,11 +161,6 @@ class LivePage:
         with self._lock:
             self._fetched = self._report
             return self._html
-
-    def _watched(self) -> bool:
-        with self._lock:
-            open_now = time.monotonic() - self._asked_at_s < LAST_LOOK_S
-            return open_now and self._fetched < self._report
 
     def _note(self, text: str) -> None:
         with self._lock:

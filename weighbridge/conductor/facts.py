@@ -13,10 +13,14 @@ PACKAGES = ("pydantic", "vl-convert-python")
 
 def facts_of_machine(hardware: Hardware) -> dict[str, str]:
     """Facts by name. What is not known is left out, never guessed."""
+    try:
+        system = platform.freedesktop_os_release()["PRETTY_NAME"]
+    except (OSError, KeyError):
+        system = platform.system()
     facts = {
         "python": platform.python_version(),
         "machine": platform.machine(),
-        "system": _os_release(),
+        "system": system,
         "cpus": str(len(os.sched_getaffinity(0))),
         "load before": " ".join(f"{value:.2f}" for value in os.getloadavg()),
         "hardware": hardware.name,
@@ -43,13 +47,6 @@ def _version(name: str) -> str:
 
 def _read(path: Path) -> str:
     return path.read_text("utf-8", "replace").strip().replace("\t", " ") if path.exists() else ""
-
-
-def _os_release() -> str:
-    try:
-        return platform.freedesktop_os_release()["PRETTY_NAME"]
-    except (OSError, KeyError):
-        return platform.system()
 
 
 def _models() -> dict[str, str]:

@@ -245,9 +245,8 @@ class PassRunner:
     def _say_again(self, turn: StepTurn, share: float, what: str) -> None:
         text = f"others used {show_share(share)} of this machine's CPUs in {turn.key}: {what}"
         self.display.say(text)
-        self.store.event(
-            AGAIN, text, layout=self.visit.layout, repeat=self.visit.repeat, share=share
-        )
+        layout, repeat = self.visit.layout, self.visit.repeat
+        self.store.event(AGAIN, text, layout=layout, repeat=repeat, share=share)
 
     def _measure_turn(self, driver: Driver, turn: StepTurn, *, again: bool, leave: bool) -> None:
         self.at = turn

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Final, Protocol
 
 from pydantic import Field, PositiveInt, TypeAdapter, ValidationError
@@ -178,7 +177,6 @@ def _ask(group: Sequence[Daemon]) -> list[_Memory | None]:
 
 MOST_REPEATS: Final = 1000
 """Of a suite."""
-NOTHING_SPOILT: Final[Mapping[StepKey, float]] = MappingProxyType({})
 UNANSWERED: Final = frozenset({"timeout", "unfinished"})
 """Error classes of requests without an answer: live daemons may have stopped taking requests."""
 
@@ -216,11 +214,11 @@ class StepRunner:
         *,
         profiler: Profiler | None = None,
         written: Callable[[StepResult], None] = lambda _: None,
-        again: Mapping[StepKey, float] = NOTHING_SPOILT,
+        again: Mapping[StepKey, float] | None = None,
     ) -> None:
         before = store.steps()
-        self.spoilt = dict(again)
-        self.complete = complete_steps(before) - again.keys()
+        self.spoilt = dict(again or {})
+        self.complete = complete_steps(before) - self.spoilt.keys()
         self._times = {one.key: one.time for one in before}
         self.order = max((one.order for one in before), default=-1) + 1
         self._suite = suite

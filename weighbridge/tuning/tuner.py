@@ -158,7 +158,11 @@ class Tuner:
         at, began = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
         switched, error, started_up = self._switched(one)
         if not self._trials:
-            self._check_changes()
+            # Before the first trial, all changes that running daemons refuse.
+            wanted = self.prepared.candidates or self.prepared.singles
+            if refusals := self.deployment.refusals(wanted):
+                advice = "Give these parameters a wider scope, or leave it out: the gateway knows "
+                raise UsageError("\n".join(refusals), advice=f"{advice}what is enough.")
         changed_s = time.monotonic() - began
         started = time.monotonic()
         if error is not None:
@@ -193,16 +197,6 @@ class Tuner:
         else:
             self.deployment.recover()
         return trial
-
-    def _check_changes(self) -> None:
-        """Before the first trial, raise UsageError with all changes that running daemons refuse."""
-        refusals = self.deployment.refusals(self.prepared.candidates or self.prepared.singles)
-        if refusals:
-            advice = (
-                "Give these parameters a wider scope, or leave it out: the gateway knows "
-                "what is enough."
-            )
-            raise UsageError("\n".join(refusals), advice=advice)
 
     def _switched(self, one: Candidate) -> tuple[Switched, WeighbridgeError | None, bool]:
         """Run a candidate: what was done, why it failed, and whether the gateway started.
