@@ -131,7 +131,9 @@ class Watch:
         return f"WEIGHBRIDGE_HOME={place().home}".encode() in (process / "environ").read_bytes()
 
     def _secrets_of(self, label: str, host: str, root: Path) -> None:
-        for name in WITH_SECRETS:
+        # Hosts have the packages of both stores: files of the other one are its samples.
+        store = "ceph" if label.startswith("rgw") else "swift"
+        for name in (name for name in WITH_SECRETS if store in name):
             path = root / name
             with suppress(FileNotFoundError, ProcessLookupError):
                 texts = KEYS.findall(path.read_text())

@@ -16,7 +16,7 @@ from weighbridge.common.errors import CommandFailed
 from weighbridge.common.host import Host, Service
 from weighbridge.gateways.gateway import STORES, RootImage
 
-RELEASE: Final = "swift-2.35"
+RELEASE: Final = "swift-2.30"
 _SWIFT: Final = STORES["swift"].releases[RELEASE]
 _DATABASE: Final = "sqlite:////var/lib/keystone/keystone.db"
 IMAGE: Final = RootImage(

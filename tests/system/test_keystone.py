@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +89,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("keystone")
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(Swift.releases, RELEASE, IMAGE)
-        with deployed("swift", folder, change_hardware=unlimited, once=True) as deployment:
+        own = partial(re.sub, "swift-2.35", RELEASE)
+        with deployed("swift", folder, own, change_hardware=unlimited, once=True) as deployment:
             yield Site(deployment, folder)
 
 
