@@ -23,10 +23,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import combinations
 from statistics import fmean
 from types import MappingProxyType
-from typing import Any, Final, TypedDict
+from typing import Any, Final
 
 from weighbridge.results.figures.doubt import Doubt, PairDoubt, doubt_words, few, graves, touching
 from weighbridge.results.figures.foreign_load import (
@@ -112,11 +113,6 @@ class MachineNoise:
 NO_NOISE: Final = MachineNoise()
 
 
-class _How(TypedDict):
-    paired: bool
-    noise: MachineNoise
-
-
 def comparable(*rows: Row) -> bool:
     """Whether each of these rows may be ranked and has throughputs to compare."""
     return all(
@@ -200,11 +196,9 @@ def contrasts(
             for metric in (metrics or compared()) if both else ():
                 always = metric.key in PRIMARY and both[0][0].fault is None
                 if always or any(row.value(metric.key) is not None for two in both for row in two):
-                    how: _How = {"paired": pair in paired, "noise": noise}
-                    each = [
-                        at_workers(metric, *two, doubts, about=names[kind], **how) for two in both
-                    ]
-                    effects += [over_all(each, **how), *each]
+                    how = partial(at_workers, metric, about=names[kind], noise=noise)
+                    each = [how(*two, doubts, paired=pair in paired) for two in both]
+                    effects += [over_all(each, paired=pair in paired, noise=noise), *each]
     return effects
 
 

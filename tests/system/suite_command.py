@@ -23,6 +23,7 @@ from weighbridge.topologies.lab.host import LabHost
 COMMAND = (sys.executable, "-m", "weighbridge")
 _TRIAL = """
 name: trial
+settle: 0s
 about: As short as it can be
 api: {api}
 {suite}

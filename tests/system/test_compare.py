@@ -26,6 +26,7 @@ pytestmark = pytest.mark.system
 
 SUITE = """
 name: trial
+settle: 0s
 about: Both sizes and both directions, as short as it can be
 api: [swift]
 workloads:

@@ -35,6 +35,7 @@ CAPS = {
 }
 SUITE = """
 name: trial
+settle: 0s
 about: Reads and writes, as short as they can be
 api: [s3]
 layers: [rados, rbd, osd]

@@ -28,6 +28,7 @@ AS_ADMIN = ("client-2", "store-3")
 """Hosts that are logged in to by who is not root."""
 CUT_SUITE = """\
 name: over-ssh
+settle: 0s
 about: A little of each, to be seen
 api: [swift]
 repeats: 1

@@ -250,13 +250,14 @@ def test_what_other_programs_cost_is_estimated_and_taken_out(
     assert ("for what other programs used" in found.text) == (adjusted > 1.01)
 
 
-def test_a_claim_that_only_disturbed_windows_make_is_provisional() -> None:
-    # Nothing is known of what others cost: too few windows differ.
-    found = cell(compare([disturbed("a", 1.0, 0.4, 1, 3), disturbed("b", 1.02, -0.6, 0, 2)]))
-    assert found.adjusted == pytest.approx(1.0)
-    assert found.verdict in ("provisional", "not significant")
-    if found.verdict == "provisional":
-        assert "without them" in found.doubts[-1].words
+@pytest.mark.parametrize(
+    ("quiet", "verdict"), [(1.02, "provisional"), (0.5, "provisional"), (1.4, "better")]
+)
+def test_a_claim_that_rests_on_disturbed_windows_is_provisional(quiet: float, verdict: str) -> None:
+    claimed = cell(compare([row("a"), row("b", rates=times(1.5))]))
+    (effect,), _ = judge([altered(claimed, quiet=quiet)], Bounds())
+    assert effect.verdict == verdict
+    assert any("without them" in doubt.words for doubt in effect.doubts) == (quiet != 1.4)
 
 
 @pytest.mark.long
