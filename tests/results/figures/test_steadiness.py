@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -227,18 +228,10 @@ def windows(
     places = np.cumsum(lengths) - lengths / 2
     moves = []
     for _ in range(repeats):
-        level = (
-            rate
-            * (1 + drift * (places / window_s - 0.5))
-            * (1 + noise * draw.normal(size=len(lengths)) / np.sqrt(lengths))
-        )
-        move = window_move(
-            alternating(
-                [int(one) for one in draw.poisson(np.maximum(level, 0) * lengths)], window_s
-            )
-        )
-        assert move is not None
-        moves.append(move)
+        drifting = rate * (1 + drift * (places / window_s - 0.5))
+        level = drifting * (1 + noise * draw.normal(size=len(lengths)) / np.sqrt(lengths))
+        counts = [int(one) for one in draw.poisson(np.maximum(level, 0) * lengths)]
+        moves.append(present(window_move(alternating(counts, window_s))))
     return moves
 
 
@@ -254,41 +247,36 @@ def said(
     ]
 
 
-REGIMES = pytest.mark.parametrize(
-    ("repeats", "rate", "noise", "window_s"),
+@pytest.mark.parametrize(
+    ("drift", "rate", "noise", "given", "verdict", "least", "most"),
     [
-        (5, 1500, 0.05, 3.0),
-        (5, 30, 0.05, 2.5),
-        (8, 300, 0.1, 2.5),
-        pytest.param(8, 1500, 0.2, 3.0, marks=pytest.mark.test_all),
-        pytest.param(5, 300, 0.05, 3.0, marks=pytest.mark.test_all),
+        # 5 % of drifts are called steady and less than 2 % of noise is not, but for chance in 400.
+        (MOST, 1500, 0.05, {}, True, 0, 0.08),
+        (-MOST, 1500, 0.05, {}, True, 0, 0.08),
+        (MOST, 30, 0.05, {"window_s": 2.5}, True, 0, 0.08),
+        (MOST, 300, 0.1, {"repeats": 8, "window_s": 2.5}, True, 0, 0.08),
+        (0.0, 30, 0.05, {"window_s": 2.5}, False, 0, 0.03),
+        (0.0, 300, 0.1, {"repeats": 8, "window_s": 2.5}, False, 0, 0.03),
+        pytest.param(MOST, 1500, 0.2, {"repeats": 8}, True, 0, 0.08, marks=pytest.mark.test_all),
+        pytest.param(0.0, 1500, 0.2, {"repeats": 8}, False, 0, 0.03, marks=pytest.mark.test_all),
+        # Both are found if noise allows.
+        (0.0, 1500, 0.05, {}, True, 0.7, 1),
+        (0.0, 300, 0.1, {"repeats": 20}, True, 0.9, 1),
+        (0.4, 1500, 0.05, {}, False, 0.9, 1),
+        (0.0, 30, 0.2, {}, None, 0.9, 1),
     ],
 )
-
-
-@REGIMES
-@pytest.mark.parametrize("way", [1, pytest.param(-1, marks=pytest.mark.test_all)])
-def test_a_drift_of_20_percent_is_rarely_called_steady(
-    repeats: int, rate: float, noise: float, window_s: float, way: int
+def test_drift_and_steadiness_over_repeats_are_told_as_often_as_promised(
+    drift: float,
+    rate: float,
+    noise: float,
+    given: dict[str, Any],
+    verdict: bool | None,
+    least: float,
+    most: float,
 ) -> None:
-    found = said(way * MOST, repeats=repeats, rate=rate, noise=noise, window_s=window_s)
-    assert found.count(True) <= 0.08 * len(found)  # 5 %, and what chance adds in 400
-
-
-@REGIMES
-def test_steady_noise_is_rarely_called_unsteady(
-    repeats: int, rate: float, noise: float, window_s: float
-) -> None:
-    found = said(0.0, repeats=repeats, rate=rate, noise=noise, window_s=window_s)
-    assert found.count(False) <= 0.03 * len(found)  # below 2 %, and what chance adds
-
-
-@pytest.mark.long
-def test_steadiness_and_drift_are_found_if_noise_allows() -> None:
-    assert said(0.0, rate=1500, noise=0.05).count(True) >= 0.7 * 400
-    assert said(0.0, rate=300, noise=0.1, repeats=20).count(True) >= 0.9 * 400
-    assert said(0.4, rate=1500, noise=0.05).count(False) >= 0.9 * 400
-    assert said(0.0, rate=30, noise=0.2).count(None) >= 0.9 * 400
+    found = said(drift, rate=rate, noise=noise, **given)
+    assert least <= found.count(verdict) / len(found) <= most
 
 
 def test_what_is_left_open_has_the_drift_that_is_not_ruled_out() -> None:

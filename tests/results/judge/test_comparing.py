@@ -18,14 +18,12 @@ from weighbridge.results.figures.summary import Row
 from weighbridge.results.figures.use import Resource
 from weighbridge.results.judge.comparing import (
     TOGETHER,
-    at_workers,
     compare,
     contrasts,
     correlation,
     judge,
-    over_all,
 )
-from weighbridge.results.judge.comparison import Comparison, Effect, Verdict
+from weighbridge.results.judge.comparison import Comparison, Verdict
 from weighbridge.results.run.machine import ControlRatio, MachineRun
 from weighbridge.results.run.step import UNLIKE
 from weighbridge.suites import Bounds, Fault
@@ -258,37 +256,6 @@ def test_a_claim_that_rests_on_disturbed_windows_is_provisional(quiet: float, ve
     (effect,), _ = judge([altered(claimed, quiet=quiet)], Bounds())
     assert effect.verdict == verdict
     assert any("without them" in doubt.words for doubt in effect.doubts) == (quiet != 1.4)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("repeats", [5, pytest.param(6, marks=pytest.mark.test_all)])
-def test_at_most_6_in_100_runs_of_a_layout_vs_itself_make_any_claim(
-    repeats: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # The rank test and the smallest effect decide nothing, and take most of the time.
-    monkeypatch.setattr("weighbridge.results.judge.comparing.rank_p", lambda _a, _b: 1.0)
-    monkeypatch.setattr("weighbridge.results.figures.statistics._seen_again", lambda *_: 1.0)
-    draw, claims = random.Random(2014), 0
-    for _ in range(1000):
-        # Throughput and p90 with independent noise: together they claim more often than with shared
-        # noise.
-        pairs = [
-            (scattered("a", workers, repeats, draw), scattered("b", workers, repeats, draw))
-            for workers in (1, 8)
-        ]
-        found: list[Effect] = []
-        for metric in (METRICS["throughput"], METRICS["p90"]):
-            each = [at_workers(metric, *pair) for pair in pairs]
-            found += [over_all(each), *each]
-        judged, _ = judge(found, Bounds())
-        claims += any(one.verdict in ("better", "worse") for one in judged)
-    assert claims / 1000 <= 0.06
-
-
-def scattered(layout: str, workers: int, repeats: int, draw: random.Random) -> Row:
-    """A row of repeats whose throughput and p90 scatter independently."""
-    both = [[math.exp(draw.gauss(0, 0.05)) for _ in ("rate", "p90")] for _ in range(repeats)]
-    return row(layout, workers, [rate for rate, _ in both], [p90 for _, p90 in both])
 
 
 def limited(row: Row, *kinds: tuple[str, str]) -> Row:
