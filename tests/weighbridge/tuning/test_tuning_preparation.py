@@ -230,7 +230,7 @@ def test_what_may_lose_nothing_needs_a_confirmation_and_a_store_that_starts_agai
     [
         # The patience that comparisons with faults have.
         (
-            "layout: swift, suite: degrade-lab",
+            "layout: swift, suite: degrade-lab, api: swift",
             "{of: stall, workload: host-dies, operation: read}",
             "proxy.conn_timeout",
             ("500ms", "5s"),
@@ -238,7 +238,7 @@ def test_what_may_lose_nothing_needs_a_confirmation_and_a_store_that_starts_agai
         ),
         # What follows the size of hosts.
         (
-            "layout: rgw-haproxy, suite: quick, hardware: lab-cpu",
+            "layout: rgw-haproxy, suite: quick, hardware: lab-cpu, api: s3",
             "{of: throughput, workload: small-read, workers: 16}",
             "radosgw.threads",
             ("256", "512"),
@@ -258,7 +258,7 @@ def test_a_tuning_begins_with_the_settings_that_a_comparison_would_have(
     monkeypatch.undo()
     path = _written(
         tmp_path,
-        f"{{name: t, about: t, {head}, api: swift, confirm: 0, objectives: [{objective}],"
+        f"{{name: t, about: t, {head}, confirm: 0, objectives: [{objective}],"
         f" parameters: [{{key: {key}, values: [{', '.join(levels)}]}}]}}",
     )
     ready = preparation.prepare(*preparation.read(str(path)))
