@@ -165,7 +165,13 @@ REGIMES: Final = (
         offsets=0.05,
         why="repeats of one run do not show what runs differ by",
     ),
-    Regime("runs differ by 5 %, 3 known", (0.05, 0.05), offsets=0.05, known=3),
+    Regime(
+        "runs differ by 5 %, 3 known",
+        (0.05, 0.05),
+        offsets=0.05,
+        known=3,
+        why="three runs say little of what runs differ by",
+    ),
     Regime("runs differ by 5 %, 10 known", (0.05, 0.05), offsets=0.05, known=10),
     Regime("runs do not differ, 10 known", (0.05, 0.05), known=10),
     Regime(

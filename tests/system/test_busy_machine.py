@@ -100,6 +100,7 @@ def test_beside_programs_that_burn_every_core_it_says_so_first_ranks_nothing_and
     assert left_over() == []
 
 
+@pytest.mark.test_all
 def test_what_a_burst_disturbed_comes_again_and_what_a_load_disturbed_when_repair_asks(
     tmp_path: Path,
 ) -> None:
