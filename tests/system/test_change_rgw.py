@@ -63,7 +63,9 @@ def change(
 
 
 def pids(deployment: Deployment, host: str, program: str) -> list[str]:
-    return deployment.hosts[host].run(["sh", "-c", f"pgrep -x {program} || true"]).stdout.split()
+    # A radosgw of 18 names its first thread otherwise.
+    line = f"pgrep -f '^([^ ]*/)?{program}( |$)' || true"
+    return deployment.hosts[host].run(["sh", "-c", line]).stdout.split()
 
 
 def base_of(deployment: Deployment) -> Planned:

@@ -80,7 +80,7 @@ def measured(ceph: Deployment, folder: Path, api: Api, driver: str) -> list[Meas
     before = in_cluster(ceph)
     found = []
     with opened(ceph, SUITE, one, prefix="wb-test", log=folder / "log") as ready:
-        assert re.search(r"ceph version 16\.2", " ".join(ready.versions.values()))
+        assert re.search(r"ceph version 18\.2", " ".join(ready.versions.values()))
         for workload in one.workloads:
             ready.driver.prepare(Prepare(workload=workload))
             answer = ready.driver.step(Step(workload=workload, workers=4))

@@ -29,7 +29,6 @@ pytestmark = pytest.mark.system
 
 HARDWARE = """
 name: two-clients
-settle: 0s
 kind: lab
 clients: [client-1, client-2]
 hosts:

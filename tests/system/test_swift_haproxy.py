@@ -84,7 +84,7 @@ def test_memcached_a_storage_host_and_haproxy_report_what_they_count(swift: Depl
 
 def test_what_haproxy_says_of_itself_is_in_the_facts(swift: Deployment) -> None:
     facts = swift.facts()
-    assert facts["haproxy"].startswith("HAProxy 2.6.")
+    assert facts["haproxy"].startswith("HAProxy 3.0.")
     assert facts["haproxy balance"] == "roundrobin over gateway-1-8080, gateway-1-8081"
     assert (
         facts["haproxy health check"]

@@ -55,7 +55,7 @@ def test_whoever_comes_second_is_refused_naming_the_first_which_goes_on(tmp_path
         assert str(run.relative_to(tmp_path)) in words
         assert "since" in words
     assert not (tmp_path / "second").exists()
-    steps = valid_steps(code, said + rest, RunStore.open(run)).steps()
+    steps = valid_steps(code, said + rest, RunStore.open(run)).latest().values()
     assert [step.measurement is not None for step in steps] == [True, True]
     assert not any(
         tally.errors for step in steps if step.measurement for tally in step.measurement.tallies
