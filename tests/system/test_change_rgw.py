@@ -63,7 +63,7 @@ def change(
 
 
 def pids(deployment: Deployment, host: str, program: str) -> list[str]:
-    # A radosgw of 18 names its first thread otherwise.
+    """By command line: a radosgw of 18 names its first thread otherwise."""
     line = f"pgrep -f '^([^ ]*/)?{program}( |$)' || true"
     return deployment.hosts[host].run(["sh", "-c", line]).stdout.split()
 

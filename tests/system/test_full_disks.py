@@ -145,7 +145,7 @@ def test_a_disk_that_fills_up_in_a_step_costs_that_step_alone_and_is_gone_on_wit
         code, said = ended(site.start(f"resume --no-charts {run}"))
         valid_steps(code, said, RunStore.open(run))
         assert "step 1/2" not in said
-        steps = RunStore.open(run).steps()
+        steps = list(RunStore.open(run).latest().values())
         assert steps[0] == first
         assert [(step.key.api, step.measurement is not None) for step in steps] == [
             ("swift", True),
@@ -163,7 +163,8 @@ def test_a_disk_too_small_for_the_report_keeps_every_step_and_the_report_is_made
         assert code == 3, said
         assert str(run / "derived") in said
         assert "the disk is full" in said
-        assert [step.measurement is not None for step in RunStore.open(run).steps()] == [True, True]
+        steps = RunStore.open(run).latest().values()
+        assert [step.measurement is not None for step in steps] == [True, True]
         assert not (run / "derived" / "report.html").exists()
         small.resize("24m")
         code, said = ended(site.start(f"report --no-charts {run}"))
@@ -206,7 +207,7 @@ def test_a_cluster_that_fills_up_ends_its_step_with_that_reason_and_is_torn_down
     code, said = ended(process)
     assert code in (3, 4), said
     (run,) = (tmp_path / "runs").iterdir()
-    (step,) = RunStore.open(run).steps()
+    (step,) = RunStore.open(run).latest().values()
     assert step.measurement is not None, step.notes
     assert not step.valid
     assert set().union(*(one.errors for one in step.measurement.tallies)) <= {

@@ -52,7 +52,7 @@ def test_a_store_of_another_package_is_built_put_into_an_image_and_measured_on_l
             timeout=600,
             check=False,
         )
-        (step,) = measured(done, tmp_path / "runs").steps()
+        (step,) = measured(done, tmp_path / "runs").latest().values()
         assert step.measurement is not None
     finally:
         _remove(toy_store.Toy.releases["toy-2"])

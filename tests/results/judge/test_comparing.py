@@ -339,14 +339,8 @@ def detected(layout: str, detect_s: float) -> Row:
 
 
 def earlier(*offsets: float, error: float = 0.0) -> list[MachineRun]:
-    return [
-        MachineRun(
-            run_id=str(number),
-            machine="m",
-            controls=(ControlRatio(metric="throughput", difference=offset, error=error),),
-        )
-        for number, offset in enumerate(offsets)
-    ]
+    ratios = [ControlRatio(metric="throughput", difference=one, error=error) for one in offsets]
+    return [MachineRun(run_id=str(n), machine="m", controls=(r,)) for n, r in enumerate(ratios)]
 
 
 def test_a_control_is_compared_with_its_layout_alone_and_shows_what_it_differs_by() -> None:
