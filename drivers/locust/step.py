@@ -404,7 +404,7 @@ class StepRun:
             gevent.sleep(max(0.005, min(POLL_S, left_s)))
 
     def _fall_out_of_step(self) -> None:
-        """Let a share of a mean latency pass, as the warm-up had it.
+        """Close the window that the warm-up had, and let a share of its mean latency pass.
 
         Workers are in step with its end, when the last has finished its first request. A window
         of few requests that opens there counts up to a fifth less than workers / mean latency

@@ -112,10 +112,8 @@ def beside(shares: Sequence[float | None]) -> Iterator[Doubt]:
     if 2 * disturbed > len(known):
         grade: Grade = "grave" if min(known) >= HOPELESS else "mild"
         used = f"other programs used {show_share(median(known))} of this machine’s CPUs"
-        words = (
-            used if disturbed == len(shares) else f"{used}: {disturbed} of {len(shares)} repeats"
-        )
-        yield Doubt(what="machine busy", grade=grade, words=words)
+        some = f": {disturbed} of {len(shares)} repeats" if disturbed < len(shares) else ""
+        yield Doubt(what="machine busy", grade=grade, words=f"{used}{some}")
     lost = len(shares) - len(known)
     if lost:
         in_which = f" in {lost} of {len(shares)} repeats" if len(shares) > 1 else ""

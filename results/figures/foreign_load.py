@@ -20,7 +20,7 @@ from typing import Final
 from weighbridge.results.figures.doubt import spoilt
 from weighbridge.results.figures.metrics import Metric, MetricKey
 from weighbridge.results.figures.summary import Point, Row
-from weighbridge.results.run.machine import LoadSlope
+from weighbridge.results.run.machine import MAX_LOG, LoadSlope
 
 QUIET: Final = 0.05
 """Up to this share of the CPUs others cost nothing: an idle machine uses 1 to 2 %, and a slope over
@@ -28,6 +28,8 @@ so little would be noise.
 """
 FEWEST: Final = 4
 """Windows beyond the levels and the slope, from which a slope is estimated."""
+LEAST_ERROR: Final = 1e-6
+"""No slope is known better."""
 
 Slopes = Mapping[tuple[str, MetricKey], LoadSlope]
 """By layout and metric."""
@@ -36,8 +38,8 @@ Slopes = Mapping[tuple[str, MetricKey], LoadSlope]
 def figures(row: Row, metric: Metric) -> dict[int, float]:
     """The repeats' figures; empty if one is unknown: the others would be other repeats."""
     values = {point.repeat: point.value(metric.key) for point in row.used}
-    known = {repeat: value for repeat, value in values.items() if value is not None and value > 0}
-    return known if len(known) == len(values) else {}
+    positive = {repeat: value for repeat, value in values.items() if value and value > 0}
+    return positive if len(positive) == len(values) else {}
 
 
 def load_of(point: Point) -> float:
@@ -67,18 +69,18 @@ def load_slopes(
     before = list(earlier)
     slopes = {}
     for (layout, key), of_layout in cells.items():
-        known = [slope for slope in before if (slope.layout, slope.metric) == (layout, key)]
+        same = [slope for slope in before if (slope.layout, slope.metric) == (layout, key)]
         own = slope_of(of_layout)
         if own is not None:
-            known.append(LoadSlope(layout=layout, metric=key, slope=own[0], error=own[1]))
-        if known:
-            slopes[layout, key] = _average(known)
+            same.append(LoadSlope(layout=layout, metric=key, slope=own[0], error=own[1]))
+        if same:
+            slopes[layout, key] = _average(same)
     return slopes
 
 
 def slope_of(cells: Iterable[Sequence[tuple[float, float]]]) -> tuple[float, float] | None:
     """The common slope of cells of windows, each a load and a logarithm, with its standard error;
-    None if too few differ.
+    None if too few differ, or by so little that it says nothing.
     """
     places: list[tuple[float, float]] = []
     levels = 0
@@ -93,15 +95,13 @@ def slope_of(cells: Iterable[Sequence[tuple[float, float]]]) -> tuple[float, flo
         return None
     slope = math.fsum(load * log for load, log in places) / across
     rest = math.fsum((log - slope * load) ** 2 for load, log in places)
-    return slope, math.sqrt(rest / freedom / across)
+    error = math.sqrt(rest / freedom / across)
+    return (slope, error) if max(abs(slope), error) <= MAX_LOG else None
 
 
 def _average(slopes: Sequence[LoadSlope]) -> LoadSlope:
-    """By inverse variances; one without an error is the average."""
-    for slope in slopes:
-        if not slope.error:
-            return slope
-    weights = [1 / slope.error**2 for slope in slopes]
+    """By inverse variances."""
+    weights = [1 / max(slope.error, LEAST_ERROR) ** 2 for slope in slopes]
     total = math.fsum(weights)
     value = math.fsum(weight * slope.slope for weight, slope in zip(weights, slopes, strict=True))
     return slopes[-1].model_copy(update={"slope": value / total, "error": 1 / math.sqrt(total)})

@@ -69,7 +69,7 @@ from weighbridge.results.judge.comparison import (
 )
 from weighbridge.results.judge.words import sentence
 from weighbridge.results.numbers import counted, show_ratio
-from weighbridge.results.run.machine import ControlRatio, MachineRun
+from weighbridge.results.run.machine import MAX_LOG, ControlRatio, MachineRun
 from weighbridge.results.run.step import UNLIKE
 from weighbridge.suites import Bounds
 
@@ -514,12 +514,13 @@ def controlled(rows: Sequence[Row], controls: Mapping[str, str]) -> list[NoiseFl
             repeats = set[int]().union(*known)
             means = [fmean(cell[n] for cell in known if n in cell) for n in sorted(repeats)]
             if known:
-                ratio = one_sample(means).ratio
+                tested = one_sample(means)
                 floor = NoiseFloor(
                     metric=metric.key,
                     layout=layout,
                     control=control,
-                    ratio=ratio,
+                    ratio=tested.ratio,
+                    tested=tested,
                     cells=len(known),
                     runs=1,
                 )
@@ -531,15 +532,12 @@ def control_ratios(floors: Iterable[NoiseFloor]) -> tuple[ControlRatio, ...]:
     """What a run's controls showed, to be kept with other runs of its machine."""
     ratios = []
     for floor in floors:
-        low, high = floor.ratio.low, floor.ratio.high
-        if low is not None and high is not None:
-            reach = t_quantile((1 + CONFIDENCE) / 2, floor.ratio.repeats - 1)
-            error = math.log(high / low) / 2 / reach
-            ratios.append(
-                ControlRatio(
-                    metric=floor.metric, difference=math.log(floor.ratio.value), error=error
-                )
+        tested = floor.tested
+        if tested is not None and max(abs(tested.difference), tested.error) <= MAX_LOG:
+            ratio = ControlRatio(
+                metric=floor.metric, difference=tested.difference, error=tested.error
             )
+            ratios.append(ratio)
     return tuple(ratios)
 
 
@@ -593,7 +591,7 @@ def judge(
     metrics are corrected together, and those of all others; so are, separately, effects over all
     worker counts.
     """
-    judged = list(effects)
+    judged, floors = list(effects), {floor.metric: floor.floor for floor in noise}
     families: dict[tuple[bool, bool], list[int]] = {}
     for number, effect in enumerate(effects):
         families.setdefault((effect.workers is None, effect.primary), []).append(number)
@@ -604,12 +602,8 @@ def judge(
             effect = effects[number]
             bound, tested = METRICS[effect.metric].bound_of(bounds), effect.tested
             # Of latencies in bins no floor is known.
-            floor = [
-                one.floor
-                for one in noise
-                if one.metric == effect.metric and one.floor is not None and not effect.bins
-            ]
-            judged[number] = _with(effect, bound=bound, noise=max(floor, default=None))
+            floor = None if effect.bins else floors.get(effect.metric)
+            judged[number] = _with(effect, bound=bound, noise=floor)
             p = effect.p if tested is None else tested.p_beyond(bound)
             if p is not None:
                 p_values[number] = p

@@ -216,6 +216,7 @@ class NoiseFloor(Record):
     """How many runs of this machine with its hardware had a control, this one included."""
     floor: PositiveFloat | None = None
     """95 % of these ratios are below it, either way; None for fewer than RUNS_FOR_A_FLOOR runs."""
+    tested: TTest | None = Field(default=None, exclude=True)
 
     @property
     def shown(self) -> bool:

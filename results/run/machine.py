@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
-from pydantic import NonNegativeFloat
+from pydantic import Field
 
 from weighbridge.common.record import Record
 from weighbridge.results.run.reading import append_line, read_lines, write_atomically
@@ -23,14 +23,20 @@ SAME: Final = ("cpu", "cpus", "hardware")
 """Facts of a machine that must be the same."""
 
 
+MAX_LOG: Final = 30.0
+"""Beyond e^30 nothing is a ratio, and a slope that is known no better says nothing."""
+Logarithm = Annotated[float, Field(ge=-MAX_LOG, le=MAX_LOG)]
+Error = Annotated[float, Field(ge=0, le=MAX_LOG)]
+
+
 class ControlRatio(Record):
     """What the A/A control of a layout showed for a metric: the mean logarithm of its figure
     relative to the layout's, over the repeats, and its standard error.
     """
 
     metric: str
-    difference: float
-    error: NonNegativeFloat
+    difference: Logarithm
+    error: Error
 
 
 class LoadSlope(Record):
@@ -40,8 +46,8 @@ class LoadSlope(Record):
 
     layout: str
     metric: str
-    slope: float
-    error: NonNegativeFloat
+    slope: Logarithm
+    error: Error
 
 
 class MachineRun(Record):

@@ -406,9 +406,9 @@ class Conductor:
         return any(key not in self._given_up for key in self._left(visit))
 
     def _spare_s(self) -> float | None:
-        """Seconds that the rest of the plan leaves; None: the run has no bound."""
-        left_s = [one.left_s() for one in (self.allowance, self.further) if one is not None]
-        return min(left_s) - self._estimate.left_s() if left_s else None
+        """Seconds that the rest of the plan leaves; None: the run has no budget."""
+        bound = self.allowance
+        return None if bound is None else bound.left_s() - self._estimate.left_s()
 
     @contextmanager
     def _started(self, visit: Visit, nth: int) -> Iterator[Deployment]:

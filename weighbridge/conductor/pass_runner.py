@@ -214,33 +214,32 @@ class PassRunner:
         disturbed every window: that is load, and no burst.
         """
         repaired_s = 0.0
-        whole_s = sum(self.took_s.values())
-        some = [turn for turn in turns if turn.key in self.runner.spoilt]
-        if not some:
-            return
+        disturbed = [turn for turn in turns if turn.key in self.runner.spoilt]
         plan = self.store.plan()
-        for turn in [turn for turn in some if plan.repairable(turn.key)] * MOST_TIMES:
+        for turn in [turn for turn in disturbed if plan.repairable(turn.key)] * MOST_TIMES:
             share = self.runner.spoilt.get(turn.key)
-            if share is not None:
-                spare_s = self.spare_s()
-                if spare_s is None:
-                    # A visit of one step has none to spare.
-                    spare_s = max(SHARE * whole_s, self.took_s[turn.key]) - repaired_s
-                load = len(self.windows) > 1 and all(self.windows)
-                if load or spare_s < self.took_s[turn.key]:
-                    why = "they disturb every window" if load else "there is no time"
-                    self._say_again(turn, share, f"not measured again: {why}")
-                    return
-                self._say_again(turn, share, "measured again")
-                self.estimate.again(self.visit, turn, leaves=leave)
-                self.at, began = turn, time.monotonic()
-                driver, workload = drivers[turn.way.driver], turn.workload
-                if not leave or workload.deletes or workload.listed is not None:
-                    self.runner.prepare(self.deployment, driver, workload)
-                self._measure_turn(driver, turn, again=False, leave=leave)
-                if not leave:
-                    self.runner.clean(self.deployment, driver, workload)
-                repaired_s += time.monotonic() - began
+            if share is None:
+                continue
+            spare_s = self.spare_s()
+            if spare_s is None:
+                # A visit of one step has none to spare.
+                whole_s = sum(self.took_s.values())
+                spare_s = max(SHARE * whole_s, self.took_s[turn.key]) - repaired_s
+            load = len(self.windows) > 1 and all(self.windows)
+            if load or spare_s < self.took_s[turn.key]:
+                why = "they disturb every window" if load else "there is no time"
+                self._say_again(turn, share, f"not measured again: {why}")
+                return
+            self._say_again(turn, share, "measured again")
+            self.estimate.again(self.visit, turn, leaves=leave)
+            self.at, began = turn, time.monotonic()
+            driver, workload = drivers[turn.way.driver], turn.workload
+            if not leave or workload.deletes or workload.listed is not None:
+                self.runner.prepare(self.deployment, driver, workload)
+            self._measure_turn(driver, turn, again=False, leave=leave)
+            if not leave:
+                self.runner.clean(self.deployment, driver, workload)
+            repaired_s += time.monotonic() - began
 
     def _say_again(self, turn: StepTurn, share: float, what: str) -> None:
         text = f"others used {show_share(share)} of this machine's CPUs in {turn.key}: {what}"
