@@ -37,8 +37,10 @@ MODEL_DISK_S: Final = 2.0
 """For a disk with a model: a spinning one serves some 300 random requests in a second, of which
 half a second would show a different share each time.
 """
-PIECE_S: Final = 0.7
-"""For a job at one of the sizes of a suite: after seven slices that slack is a few percent."""
+PIECE_S: Final = 2.0
+"""For a job at one of the sizes of a suite: as long as the shortest windows below its ceiling, so
+that a disk's cache is as large a part of it.
+"""
 SEQUENTIAL_BYTES: Final = 2**20
 RANDOM_BYTES: Final = 4096
 DEPTH: Final = 16

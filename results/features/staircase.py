@@ -10,8 +10,8 @@ the gateway's host, the engine that loads object servers on the client's. What i
 with its reason and is skipped, never guessed.
 
 A figure above one below it is examined. Reads above their disks came from memory. A layer whose
-load generator ran out of CPU could do more than its figure says. Anything else is not believable
-until explained.
+load generator ran out of CPU could do more than its figure says. Otherwise it is the lower figure
+that is in doubt: what clients got was served, so a ceiling below it was not one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from typing import Final, Literal, cast
 
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.structure import Level, StoreLayer, Structure
-from weighbridge.results.figures.doubt import Doubt
 from weighbridge.results.figures.steadiness import NOT_STEADY
 from weighbridge.results.figures.summary import NOT_VALID, Row
 from weighbridge.results.figures.use import UTILIZED, What, limit_brief
@@ -70,20 +69,24 @@ differ between deployments (`results.judge.host_equality.BOUNDS`), which is less
 few repeats on one machine differ.
 """
 
-Verdict = Literal["not believable", "not below", "from memory", "held below", "at least"]
-"""`at least`: its own load generator ran out of CPU; `held below`: that of the layer below did, or
-may have; `not below`: no layer is above it, since gateways keep objects elsewhere.
+Verdict = Literal["too low", "not below", "from memory", "held below", "at least"]
+"""`too low`: a layer above it did more; `at least`: its own load generator ran out of CPU; `held
+below`: that of the layer below did, or may have; `not below`: no layer is above it, since gateways
+keep objects elsewhere.
 """
 VERDICTS: Final[tuple[Verdict, ...]] = (
-    *("not believable", "not below", "from memory"),
-    *("held below", "at least"),
+    "too low",
+    "not below",
+    "from memory",
+    "held below",
+    "at least",
 )
 """The gravest first."""
 
 
 @dataclass(frozen=True)
 class LayerDoubt:
-    """A remark on a figure above one below it, or limited by its own load generator."""
+    """A remark on a figure above or below another, or limited by its own load generator."""
 
     verdict: Verdict
     text: str
@@ -131,11 +134,11 @@ class LayerStep:
     @property
     def carries(self) -> bool:
         """Whether the layers above can be shares of it."""
-        return self.doubt is None or self.doubt.verdict != "not below"
+        return self.believable and (self.doubt is None or self.doubt.verdict != "not below")
 
     @property
     def believable(self) -> bool:
-        return self.doubt is None or self.doubt.verdict != "not believable"
+        return self.doubt is None or self.doubt.verdict != "too low"
 
     def noted(self, *notes: str) -> LayerStep:
         """The same with more notes."""
@@ -156,9 +159,9 @@ def percent(share: float | None) -> str:
 # it. In bytes of objects per second:
 #
 # - Disks: the sum over those that hold objects. A write goes to as many as there are replicas, and
-#   twice to each that also has a journal; a read comes from one. For writes, and for reads in the
-#   order of the writes, the better of sequential and random requests counts, since the store places
-#   the data; for other reads random ones.
+#   twice to each that also has a journal; a read comes from one. For writes the better of
+#   sequential and random requests counts, since the store places the data; for reads random ones,
+#   also where objects are read in turn: those of many workers lie apart.
 # - OSDs (`ceph tell osd.N bench`): their sum, divided by the replicas. It only writes; journals are
 #   included.
 # - Network: at each end of each leg between clients, front, gateway and stores, the sum of what its
@@ -180,8 +183,6 @@ class CeilingQuery:
     operation: Transfer
     size_bytes: float
     """Of an object, or the expected mean."""
-    in_order: bool
-    """Whether objects are picked in the order in which they were written."""
     clients: tuple[str, ...]
     nics_bit_s: Mapping[str, float] = field(default_factory=dict)
     """NIC limits of the hosts that have one."""
@@ -238,7 +239,7 @@ def _bound(kind: HardwareKind, attested: Sequence[Attested]) -> float:
 
 def _disks(attested: Sequence[Attested], structure: Structure, query: CeilingQuery) -> _Ceiling:
     writes = query.operation == "write"
-    picks = ("sequential", "random") if writes or query.in_order else ("random",)
+    picks = ("sequential", "random") if writes else ("random",)
     fit = [
         each
         for each in attested
@@ -464,41 +465,37 @@ def doubts(stairs: Iterable[Staircase]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(texts))
 
 
-def above(
-    rate: float, below: Iterable[LayerStep], operation: Operation, daemons: int
+def _remark(
+    rate: float, above: str, step: LayerStep, operation: Operation, daemons: int
 ) -> LayerDoubt | None:
-    """The gravest remark on a rate that is above a layer below it; None if it is above none."""
-    remarks: list[LayerDoubt] = []
-    for step in below:
-        ops_s = step.throughput_ops_s
-        if ops_s is None or not step.carries or rate <= ops_s * (1 + step.bound):
-            continue
-        times = f"{show_figure(rate / ops_s, 2)} times what {INSIDE[step.level]} can do"
-        if step.level == "gateway" and daemons > 1:
-            continue
-        if step.level in ("disk", "osd") and operation == "read":
-            remarks.append(LayerDoubt("from memory", times))
-        elif step.held:
-            why = "whose figure is a lower bound, since its load generator ran out of CPU"
-            remarks.append(LayerDoubt("held below", f"{times}, {why}"))
-        elif step.lone_host:
-            why = f"which was measured from one host, {step.lone_host}: it may do more"
-            remarks.append(LayerDoubt("held below", f"{times}, {why}"))
-        else:
-            remarks.append(LayerDoubt("not believable", f"{times}: {_causes(step.level)}"))
-    return min(remarks, key=lambda doubt: VERDICTS.index(doubt.verdict), default=None)
+    """A remark on the rate of a layer `above` and a step below it, of which `too low` is of the
+    step; None if the rate is not above it.
+    """
+    ops_s = step.throughput_ops_s
+    if ops_s is None or not step.carries or rate <= ops_s * (1 + step.bound):
+        return None
+    times = show_figure(rate / ops_s, 2)
+    more = f"{times} times what {INSIDE[step.level]} can do"
+    if step.level == "gateway" and daemons > 1:
+        return None
+    if step.level in ("disk", "osd") and operation == "read":
+        return LayerDoubt("from memory", f"{more} in random order")
+    if step.held:
+        why = "whose figure is a lower bound, since its load generator ran out of CPU"
+        return LayerDoubt("held below", f"{more}, {why}")
+    if step.lone_host:
+        why = f"which was measured from one host, {step.lone_host}: it may do more"
+        return LayerDoubt("held below", f"{more}, {why}")
+    return LayerDoubt("too low", f"{above} did {times} times this: {_causes(step.level)}")
 
 
 def _causes(level: Level) -> str:
-    """How a result can be above a layer below it."""
+    """How a layer's figure can be below that of a layer above it."""
     if level in ("disk", "osd"):
-        return (
-            "acknowledged before it was on all disks (a quorum, a cache), or the attestation "
-            "was too short"
-        )
+        return "it answered before all disks had the data (a quorum, a cache), or they can do more"
     if level == "network":
-        return "the attestation was too short, or not all traffic used these links"
-    return "it was answered from a cache above that layer, or the layer was not loaded fully"
+        return "not all traffic used these links, or they can do more"
+    return "it was answered from a cache above this layer, or the layer was not loaded fully"
 
 
 # Making staircases, and what they say of rows.
@@ -553,7 +550,6 @@ class _Layout:
         self.query = CeilingQuery(
             operation=cast("Transfer", head.operation),
             size_bytes=head.object_size_bytes or 0.0,
-            in_order=self.workload.pick == "sequential",
             clients=plan.hardware.clients,
             nics_bit_s=plan.hardware.nics_bit_s,
         )
@@ -648,33 +644,47 @@ class _Layout:
     def _shared(self, steps: Sequence[LayerStep]) -> tuple[LayerStep, ...]:
         """The steps with their shares of what is below them, and remarks."""
         networks = self._networks()
-        stair: list[LayerStep] = []
-        for step in steps:
+        stair = list(steps)
+
+        def lower(at: int) -> list[LayerStep]:
+            """What is below a step, with the network that its own load crosses."""
+            level, below = stair[at].level, stair[:at]
+            if level not in networks:
+                return below
+            doubt = next((each.doubt for each in below if each.level == "network"), None)
+            others = [each for each in below if each.level != "network"]
+            return [*others, replace(networks[level], doubt=doubt)]
+
+        remarks: list[LayerDoubt | None] = [step.doubt for step in steps]
+        for at, step in enumerate(steps):
+            rate = step.throughput_ops_s
+            if rate is None or step.doubt is not None or step.level == "network":
+                continue
+            found = {
+                each.level: _remark(rate, step.name, each, self.head.operation, self.daemons)
+                for each in lower(at)
+            }
+            remarks[at] = _gravest(found.values())
+            for place, each in enumerate(stair[:at]):
+                if (remark := found.get(each.level)) is not None and remark.verdict == "too low":
+                    stair[place] = replace(each, doubt=remark)
+        for at, step in enumerate(stair):
             rate = step.throughput_ops_s
             if rate is None:
-                stair.append(step)
                 continue
-            below = list(stair)
-            if step.level in (*BENCHED, "object-server"):
-                below = [each for each in stair if each.level != "network"]
-                below += [networks[step.level]] if step.level in networks else []
-            lower = _under(step, below)
-            of_lower = None if lower is None else lower.throughput_ops_s
-            disks = next((each.throughput_ops_s for each in stair if each.level == "disk"), None)
-            doubt = step.doubt
-            if doubt is None and step.level != "network":
-                doubt = above(rate, below, self.head.operation, self.daemons)
+            under = _under(step, lower(at))
+            of_under = None if under is None else under.throughput_ops_s
+            disks = next((one.throughput_ops_s for one in stair if one.level == "disk"), None)
+            doubt = step.doubt or remarks[at]
             if step.held and doubt is None:
                 where = f"{step.held} ran out on its load generator: the layer can do more"
                 doubt = LayerDoubt("at least", where)
-            stair.append(
-                replace(
-                    step,
-                    below=None if lower is None else lower.level,
-                    of_below=rate / of_lower if of_lower else None,
-                    of_disks=rate / disks if disks and step.level != "disk" else None,
-                    doubt=doubt,
-                )
+            stair[at] = replace(
+                step,
+                below=None if under is None else under.level,
+                of_below=rate / of_under if of_under else None,
+                of_disks=rate / disks if disks and step.level != "disk" else None,
+                doubt=doubt,
             )
         return tuple(stair)
 
@@ -732,9 +742,15 @@ def _under(step: LayerStep, below: Sequence[LayerStep]) -> LayerStep | None:
     return min(known, key=lambda each: each.throughput_ops_s or 0.0, default=None)
 
 
+def _gravest(remarks: Iterable[LayerDoubt | None]) -> LayerDoubt | None:
+    """The gravest remark on a layer that is above others."""
+    own = [one for one in remarks if one is not None and one.verdict != "too low"]
+    return min(own, key=lambda one: VERDICTS.index(one.verdict), default=None)
+
+
 def with_ceilings(rows: Sequence[Row], stairs: Iterable[Staircase]) -> tuple[Row, ...]:
     """The rows, with the ceilings of disks and network that each came close to, and a note on each
-    that is above a layer below it; unbelievable ones are not ranked.
+    that is above a layer below it.
     """
     by_place = {(stair.kind, stair.layout): stair for stair in stairs}
     judged = []
@@ -743,12 +759,13 @@ def with_ceilings(rows: Sequence[Row], stairs: Iterable[Staircase]) -> tuple[Row
         update: dict[str, object] = {}
         if stair is not None and ops_s:
             update["reached"] = _reached(ops_s, stair)
-            doubt = above(ops_s, stair.steps[:-1], row.operation, stair.daemons)
-            if row.ranked and doubt is not None:
-                update["notes"] = (*row.notes, str(doubt))
-                if doubt.verdict == "not believable":
-                    grave = Doubt(what="above its ceiling", grade="grave", words=str(doubt))
-                    update["doubts"] = (*row.doubts, grave)
+            name = stair.top.name
+            remark = _gravest(
+                _remark(ops_s, name, step, row.operation, stair.daemons)
+                for step in stair.steps[:-1]
+            )
+            if row.ranked and remark is not None:
+                update["notes"] = (*row.notes, str(remark))
         judged.append(row.model_copy(update=update) if update else row)
     return tuple(judged)
 

@@ -31,7 +31,6 @@ What = Literal[
     "few repeats",
     "lower bound",
     "resolution",
-    "above its ceiling",
     "endpoint left out",
     "incomplete",
     "runs apart",

@@ -492,6 +492,6 @@ def test_fewer_large_requests_are_in_flight_and_many_jobs_are_shorter() -> None:
     words = ceilings.piece_arguments("/dev/wb0", ceilings.pieces([4096, 2**22]))
     assert words.count("--iodepth=16") == 4
     assert words.count("--iodepth=8") == 4
-    assert {word for word in words if word.startswith("--runtime")} == {"--runtime=700ms"}
+    assert {word for word in words if word.startswith("--runtime")} == {"--runtime=2000ms"}
     assert ceilings.piece_s(80) == 0.375
     assert ceilings.piece_s(8000) == ceilings.LEAST_PIECE_S

@@ -15,12 +15,13 @@ from weighbridge.topologies.attestation import AttestOptions
 GATEWAY_APIS: Final[tuple[Api, ...]] = ("swift", "s3")
 
 
-def passes_of(suite: Suite, layers: Collection[str]) -> tuple[Pass, ...]:
+def passes_of(suite: Suite, layers: Collection[str], replicas: int = 1) -> tuple[Pass, ...]:
     """The passes over a suite on a layout that has these `layers`, in order.
 
     Layers are measured at each workload's largest worker count, for the most that they can do. A
-    workload that a layer cannot do (a mix, a listing) is left out there. Raises UsageError with
-    every workload that a driver of the suite cannot do as it is written.
+    gateway sends `replicas` writes at once to object servers, so these are written to by as many
+    times more workers. A workload that a layer cannot do (a mix, a listing) is left out there.
+    Raises UsageError with every workload that a driver of the suite cannot do as it is written.
     """
     found = [
         Pass(api=api, driver=driver, workloads=suite.workloads)
@@ -45,7 +46,7 @@ def passes_of(suite: Suite, layers: Collection[str]) -> tuple[Pass, ...]:
     ]
     refuse(faults, "Change the workload, or choose another driver.")
     below = [
-        _below(suite, layer)
+        _below(suite, layer, replicas)
         for layer in suite.layers
         if layer in layers and layer not in HOST_LAYERS
     ]
@@ -86,11 +87,10 @@ def drivers_of(suite: Suite, api: Api) -> tuple[DriverName, ...]:
     return loading(api)
 
 
-def _below(suite: Suite, layer: Layer) -> list[Pass]:
-    ways = _ways(suite, layer)
+def _below(suite: Suite, layer: Layer, replicas: int) -> list[Pass]:
     return [
-        Pass(api=api, driver=driver, layer=layer, workloads=_largest(suite, api, driver))
-        for api, driver in ways
+        Pass(api=api, driver=driver, layer=layer, workloads=_largest(suite, api, driver, replicas))
+        for api, driver in _ways(suite, layer)
     ]
 
 
@@ -103,15 +103,14 @@ def _ways(suite: Suite, layer: Layer) -> list[tuple[Api, DriverName]]:
     ]
 
 
-def _largest(suite: Suite, api: Api, driver: DriverName) -> tuple[Workload, ...]:
-    fit = [
-        workload
-        for workload in suite.workloads
-        if workload.fault is None and not unfit(driver, workload, api)
-    ]
-    return tuple(
-        workload.model_copy(update={"workers": (max(workload.workers),)}) for workload in fit
-    )
+def _largest(suite: Suite, api: Api, driver: DriverName, replicas: int) -> tuple[Workload, ...]:
+    found = []
+    for workload in suite.workloads:
+        if workload.fault is None and not unfit(driver, workload, api):
+            copied = api == "object-server" and [*workload.operations] == ["write"]
+            workers = max(workload.workers) * (replicas if copied else 1)
+            found.append(workload.model_copy(update={"workers": (workers,)}))
+    return tuple(found)
 
 
 def asked_of_hosts(suite: Suite, *, sameness: bool) -> AttestOptions:

@@ -433,12 +433,16 @@ def make_plan(
         if not KINDS.get_or_refuse(driver).takes_ca_file
     ]
     refuse(unverified, "Use --driver locust, or those layouts without TLS.")
+    disks = {name: len(spec.disks) for name, spec in hardware.hosts.items()}
+    known = {one.layout.name: one.gateway.structure(disks) for one in planned}
     passes = {}
     for one in planned:
         left = lone.get(one.layout.name, {})
         kept = tuple(workload for workload in suite.workloads if workload.name not in left)
         own = suite.model_copy(update={"workloads": kept})
-        passes[one.layout.name] = passes_of(own, one.gateway.layers())
+        structure = known[one.layout.name]
+        replicas = 1 if structure is None else structure.replicas
+        passes[one.layout.name] = passes_of(own, one.gateway.layers(), replicas)
     passes |= {name: _control(suite, passes[name]) for name in controls}
     idle = {name: one for name, one in controls.items() if passes[one] and not passes[name]}
     planned = [one for one in planned if one.layout.name not in idle]
@@ -458,8 +462,6 @@ def make_plan(
         Visit(layout=name, repeat=repeat) for repeat, block in enumerate(row) for name in block
     ]
     layouts = tuple(one.layout for one in planned)
-    disks = {name: len(spec.disks) for name, spec in hardware.hosts.items()}
-    known = {one.layout.name: one.gateway.structure(disks) for one in planned}
     return Plan(
         suite=suite,
         hardware=hardware,
@@ -477,7 +479,7 @@ def make_plan(
             )
             for one in planned
         },
-        structures={name: structure for name, structure in known.items() if structure is not None},
+        structures={name: one for name, one in known.items() if one is not None and name in names},
         by_size={one.layout.name: one.sizing for one in planned if one.sizing},
         twins={name: controls[name] for name in controls if name not in idle},
         order_seed=given[0],

@@ -481,14 +481,14 @@ def test_a_figure_has_a_range_over_repeats(tmp_path: Path) -> None:
     assert found.words.startswith("≥ ")
 
 
-ABOVE = Doubt(what="above its ceiling", grade="grave", words="above its layer")
+GRAVE = Doubt(what="hosts differ", grade="grave", words="other hosts")
 
 
 @pytest.mark.parametrize("metrics", [(), ("p90",)])
 def test_a_row_that_is_not_ranked_or_whose_p90_is_not_comparable_serves_nothing(
     tmp_path: Path, metrics: tuple[str, ...]
 ) -> None:
-    doubt = altered(ABOVE, metrics=metrics)
+    doubt = altered(GRAVE, metrics=metrics)
     rows = [altered(row, doubts=(doubt,)) for row in rows_of(tmp_path) if row.layout == "swift"]
     assert served("swift", rows, 1000.0) == Served(layout="swift", ops_s=None, known=False)
     assert not any(one.joined for one in path(rows))

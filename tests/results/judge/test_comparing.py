@@ -28,8 +28,6 @@ from weighbridge.results.run.machine import ControlRatio, MachineRun
 from weighbridge.results.run.step import UNLIKE
 from weighbridge.suites import Bounds, Fault
 
-ABOVE = Doubt(what="above its ceiling", grade="grave", words="more than the disks can do")
-
 
 @pytest.mark.parametrize(
     ("subject", "verdict", "of_p90"),
@@ -45,7 +43,7 @@ ABOVE = Doubt(what="above its ceiling", grade="grave", words="more than the disk
         (row("b", rates=()), "not comparable", "not comparable"),
         (row("b", rates=times(2.0), valid=False), "not comparable", "not comparable"),
         (row("b", rates=times(2.0), steady=False), "not comparable", "not comparable"),
-        (row("b", rates=times(2.0), doubts=(ABOVE,)), "not comparable", "not comparable"),
+        (row("b", rates=times(2.0), doubts=(GRAVE,)), "not comparable", "not comparable"),
         (row("b", rates=times(2.0), p90s=[None] * 5), "better", "not comparable"),
         (row("b", rates=times(2.0), p90s=[5, 5, 5, 5, None], p90_ms=5), "better", "not comparable"),
     ],

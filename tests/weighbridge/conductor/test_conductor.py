@@ -501,6 +501,18 @@ def test_tools_are_needed_for_fio_which_cannot_load_gateways() -> None:
         passes_of(suite(driver="fio"), ())
 
 
+def test_object_servers_get_as_many_writes_at_once_as_a_gateway_sends_them() -> None:
+    workloads = [
+        workload("reads", {"read": 1}, workers=[1, 4]),
+        workload("writes", {"write": 1}, workers=[1, 4]),
+        workload("mix", {"read": 1, "write": 1}, workers=[1, 4]),
+    ]
+    asked = suite(layers=["object-server"], workloads=workloads)
+    *_, servers = passes_of(asked, ["object-server"], 3)
+    workers = {one.name: one.workers for one in servers.workloads}
+    assert workers == {"reads": (4,), "writes": (12,), "mix": (4,)}
+
+
 def test_two_drivers_take_turns_in_the_order_in_which_the_suite_names_them() -> None:
     workloads = WORKLOADS[:2]
     named = [
