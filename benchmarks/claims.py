@@ -21,10 +21,12 @@ find 8 times in 10, runs that find it (target: 80), and the median of those diff
 differ by exactly the practical bound and are called equivalent (target: at most 5).
 
 A second table has cells that are found where all differ by one ratio, and those that are
-provisional. A third compares runs (`results.features.compare_runs.compare_runs`): an unchanged
-layout, measured on days that differ, is called worse somewhere, by the repeats of the two runs
-alone and with so many runs of the same thing known (target: at most 5); and a layout that became
-30 % slower in all cells is.
+provisional. A third is of runs that go on after BLOCKS blocks until all cells are clear
+(`weighbridge.conductor.conductor.is_clear`) or there are MOST_BLOCKS: those with a wrong claim,
+cells that are claimed, and the mean number of blocks. A fourth compares runs
+(`results.features.compare_runs.compare_runs`): an unchanged layout, measured on days that differ,
+is called worse somewhere, by the repeats of the two runs alone and with so many runs of the same
+thing known (target: at most 5); and a layout that became 30 % slower in all cells is.
 
     .venv/bin/python -m benchmarks.claims [--runs 1000] [--regime WORDS]
 """
@@ -44,6 +46,7 @@ from typing import Final
 import numpy as np
 
 from benchmarks.simulated_runs import DIRECTION, Array, SimulatedCell, noise_of, rows_of
+from weighbridge.conductor.conductor import is_clear
 from weighbridge.results.features.compare_runs import RUNS, compare_runs, regressions
 from weighbridge.results.features.run_guard import ComparedRun, Guarded
 from weighbridge.results.figures.metrics import PRIMARY
@@ -58,6 +61,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from fake_layers import hardware
 
 BLOCKS: Final = 5
+MOST_BLOCKS: Final = 8
 WORKERS: Final = (1, 8, 32)
 OPERATIONS: Final[tuple[Operation, ...]] = ("read", "write")
 RUN_CELLS: Final = tuple(
@@ -66,6 +70,8 @@ RUN_CELLS: Final = tuple(
     for workers in WORKERS
 )
 CELLS: Final = len(RUN_CELLS)
+SHAPE: Final = (2, MOST_BLOCKS, CELLS)
+"""Layouts, blocks, cells."""
 CLAIMED: Final = ("better", "worse")
 BURST: Final = (0.4, 0.6)
 """What other programs use of the machine's CPUs in a burst: from, to."""
@@ -91,7 +97,7 @@ class Regime:
 
     name: str
     spreads: tuple[float, float]
-    more: Callable[[np.random.Generator], Array] = lambda _: np.zeros((2, BLOCKS, CELLS))
+    more: Callable[[np.random.Generator], Array] = lambda _: np.zeros(SHAPE)
     why: str = ""
     """Why it may exceed the targets."""
     bursts: float = 0.0
@@ -105,32 +111,33 @@ class Regime:
 
 
 def _outliers(draw: np.random.Generator) -> Array:
-    return math.log(0.5) * (draw.random((2, BLOCKS, CELLS)) < 0.1)
+    return math.log(0.5) * (draw.random(SHAPE) < 0.1)
 
 
 def _stalled_visits(draw: np.random.Generator) -> Array:
-    return math.log(0.5) * np.broadcast_to(draw.random((2, BLOCKS, 1)) < 0.1, (2, BLOCKS, CELLS))
+    return math.log(0.5) * np.broadcast_to(draw.random((*SHAPE[:2], 1)) < 0.1, SHAPE)
 
 
 def _blocks(draw: np.random.Generator) -> Array:
-    return np.broadcast_to(
-        np.cumsum(0.1 * draw.normal(size=BLOCKS))[None, :, None], (2, BLOCKS, CELLS)
-    )
+    return np.broadcast_to(np.cumsum(0.1 * draw.normal(size=MOST_BLOCKS))[None, :, None], SHAPE)
 
 
 def _line(draw: np.random.Generator, *, balanced: bool = True) -> Array:
     """The machine gets 4 % faster with every visit; which layout comes first is balanced or not."""
-    first = draw.permutation(np.arange(BLOCKS) % 2) if balanced else np.zeros(BLOCKS)
-    places = 2 * np.arange(BLOCKS) + np.stack([first, 1 - first])
-    return np.broadcast_to(0.04 * places[:, :, None], (2, BLOCKS, CELLS))
+    first = np.zeros(MOST_BLOCKS)
+    if balanced:
+        parts = (np.arange(BLOCKS), np.arange(BLOCKS, MOST_BLOCKS))
+        first = np.concatenate([draw.permutation(part % 2) for part in parts])
+    places = 2 * np.arange(MOST_BLOCKS) + np.stack([first, 1 - first])
+    return np.broadcast_to(0.04 * places[:, :, None], SHAPE)
 
 
 def _modes(draw: np.random.Generator) -> Array:
-    return math.log(0.75) * np.broadcast_to(draw.random((2, BLOCKS, 1)) < 0.5, (2, BLOCKS, CELLS))
+    return math.log(0.75) * np.broadcast_to(draw.random((*SHAPE[:2], 1)) < 0.5, SHAPE)
 
 
 def _modes_of_cells(draw: np.random.Generator) -> Array:
-    return math.log(0.75) * (draw.random((2, BLOCKS, CELLS)) < 0.5)
+    return math.log(0.75) * (draw.random(SHAPE) < 0.5)
 
 
 _WIDE = (
@@ -193,17 +200,17 @@ class SimulatedRun:
     moves: Array
     earlier: tuple[MachineRun, ...]
 
-    def judged(self) -> Comparison:
-        """Its comparison."""
-        rows = table_of(self.logs, self.others, self.moves)
+    def judged(self, blocks: int = BLOCKS) -> Comparison:
+        """The comparison of its first blocks."""
+        rows = table_of(self.logs[:, :, :blocks], self.others[:, :blocks], self.moves[:, :blocks])
         return compare(rows, bounds=BOUNDS, earlier=self.earlier)
 
 
 def run_of(regime: Regime, draw: np.random.Generator) -> SimulatedRun:
     """A run of a layout vs itself."""
     spreads = np.array(regime.spreads)[None, :, None, None]
-    logs = spreads * noise_of(draw, 2, BLOCKS, CELLS) + DIRECTION * regime.more(draw)[None]
-    others = np.zeros((2, BLOCKS, CELLS))
+    logs = spreads * noise_of(draw, *SHAPE) + DIRECTION * regime.more(draw)[None]
+    others = np.zeros(SHAPE)
     if regime.bursts:
         for _ in ("first", "again"):
             # What was spoilt is measured again, and the calmer window counts.
@@ -351,6 +358,42 @@ def print_found(runs: int) -> None:
         print(f"| {regime.name} | {' | '.join(shares)} | {provisional:.1f} | {wrong} |", flush=True)
 
 
+ENDED_IN: Final = (
+    Regime("5 %", (0.05, 0.05)),
+    Regime("15 %", (0.15, 0.15)),
+    Regime("5 and 20 %", (0.05, 0.20)),
+    Regime("5 %, 4 % faster a visit", (0.05, 0.05), _line),
+)
+
+
+def print_ended(runs: int) -> None:
+    """Print the table of what further blocks add."""
+    rules = (f"{BLOCKS} blocks", "until all is clear")
+    head = " | ".join(f"{rule}: wrong | claimed | blocks" for rule in rules)
+    print(f"\n| repeats vary by | ratio | {head} |\n| --- |{' ---: |' * (1 + 3 * len(rules))}")
+    for number, regime in enumerate(ENDED_IN):
+        for ratio in (1.0, 1.3):
+            wrong, claimed, blocks = np.zeros(2), np.zeros(2), np.zeros(2)
+            for run in range(runs):
+                simulated = run_of(regime, np.random.default_rng([5, number, run]))
+                simulated.logs[:, 1] += DIRECTION[:, 0] * math.log(ratio)
+                looks = [simulated.judged()]
+                while len(looks) <= MOST_BLOCKS - BLOCKS and not is_clear(looks[-1]):
+                    looks.append(simulated.judged(BLOCKS + len(looks)))
+                false = {"worse", "better" if ratio == 1 else "too small to matter"}
+                for rule, count in enumerate((1, len(looks))):
+                    effects = looks[count - 1].effects
+                    cells = [effect.verdict for effect in effects if effect.workers is not None]
+                    wrong[rule] += any(effect.verdict in false for effect in effects) / runs
+                    claimed[rule] += sum(map(CLAIMED.__contains__, cells)) / len(cells) / runs
+                    blocks[rule] += (BLOCKS + count - 1) / runs
+            figures = " | ".join(
+                f"{100 * wrong[rule]:.1f} | {100 * claimed[rule]:.0f} | {blocks[rule]:.1f}"
+                for rule in range(len(rules))
+            )
+            print(f"| {regime.name} | {ratio:g}x | {figures} |", flush=True)
+
+
 def day(draw: np.random.Generator, between: float, slower: float = 0.0) -> ComparedRun:
     """A run on its own day: days vary by a standard deviation; cells share half the variance."""
     share = math.sqrt(0.5) * between * (draw.normal() + draw.normal(size=CELLS)) - slower
@@ -443,6 +486,7 @@ def main() -> None:
             if regime.why:
                 print(f"\\* {regime.name}: {regime.why}.")
         print_found(runs // 2)
+        print_ended(runs // 2)
         print_regressions(runs // 2)
     print(
         f"\n{runs} runs per line, n = {BLOCKS}, {2 * CELLS} cells; "

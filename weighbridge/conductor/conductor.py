@@ -127,7 +127,7 @@ class HostChecks:
 # 1976): a run ends early only if every cell of throughput and p90 is significant at `STRICT`
 # after correction, and only the last look claims at the usual level. The time limit, which does
 # not depend on the results, may end a run after any block. The resulting error rate:
-# benchmarks/first_run_claims.py, table in docs/first-run.md.
+# benchmarks/claims.py, table in docs/first-run.md.
 
 
 STRICT: Final = 0.001

@@ -28,16 +28,16 @@ WorkKind = Literal["start", "age", "prepare", "step", "search", "clean", "stop",
 
 STARTING_S: Final = 7.0
 """Starting, verifying and limiting a lab layout: 6 s for Ceph and its fronts, 8 s for Swift."""
-ATTESTING_S: Final = 17.0
+ATTESTING_S: Final = 19.0
 STOPPING_S: Final = 3.0
 DRIVER_S: Final = 1.5
 """Starting a driver, with what a pass does around it."""
-PREPARED_PER_S: Final = 200
+PREPARED_PER_S: Final = 90
 """Objects written, or deleted, per second, besides the time for their bytes."""
-PREPARED_BYTES_PER_S: Final = 100e6
+PREPARED_BYTES_PER_S: Final = 60e6
 STEP_S: Final = 1.5
 """Caches, settling, cleaning and checking around a step that writes nothing."""
-LEFT_STEP_S: Final = 0.4
+LEFT_STEP_S: Final = 1.3
 """The same if what was written is not deleted."""
 DELETING: Final = 0.9
 """Deleting what a step wrote, as a share of the time that writing it took."""
