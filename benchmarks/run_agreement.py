@@ -27,7 +27,9 @@ from weighbridge.results.figures.metrics import PRIMARY
 from weighbridge.results.figures.statistics import Ratio
 from weighbridge.results.judge.comparison import Comparison, Effect
 from weighbridge.results.numbers import show_ratio
+from weighbridge.suites import Bounds
 
+BOUNDS: Final = Bounds()
 CLAIMED: Final = ("better", "worse")
 CLEAR: Final = 1.5
 """The ratio from which all runs are to say who leads."""
@@ -101,10 +103,13 @@ def print_controls(runs: Sequence[Comparison]) -> None:
         if len(logs) < 2:
             continue
         mean, error = fmean(logs), stdev(logs) / math.sqrt(len(logs))
+        bound = BOUNDS.throughput_ratio if metric == "throughput" else BOUNDS.p90_ratio
+        ends = [(one.ratio.low or 0.0, one.ratio.high or math.inf) for one in found]
+        beyond = [low > bound or high < 1 / bound for low, high in ends]
         print(
-            f"A/A {metric}: {', '.join(show_ratio(one.ratio.value) for one in found)}; "
-            f"{sum(one.shown for one in found)} called different; mean {math.exp(mean):.3f} "
-            f"(standard error {error:.3f})"
+            f"A/A {metric}: {', '.join(f'{one.ratio.value:.3f}' for one in found)}; "
+            f"{sum(one.shown for one in found)} intervals without 1, {sum(beyond)} claims; "
+            f"mean {math.exp(mean):.3f} (standard error {error:.3f})"
         )
 
 

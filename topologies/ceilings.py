@@ -38,9 +38,7 @@ MODEL_DISK_S: Final = 2.0
 half a second would show a different share each time.
 """
 PIECE_S: Final = 2.0
-"""For a job at one of the sizes of a suite: as long as the shortest windows below its ceiling, so
-that a disk's cache is as large a part of it.
-"""
+"""For a job at one of the sizes of a suite: as long as the shortest windows below its ceiling."""
 SEQUENTIAL_BYTES: Final = 2**20
 RANDOM_BYTES: Final = 4096
 DEPTH: Final = 16

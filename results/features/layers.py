@@ -343,12 +343,6 @@ def write_layers(data: RunData) -> None:
         write_atomically(data.store.derived / "layers.csv", table.csv)
 
 
-LEVELS: Final[tuple[Level, ...]] = (
-    *("front", "gateway", "object-server", "rados", "network", "osd", "disk"),
-)
-"""Layers from the top down."""
-
-
 def layers_topic(data: RunData) -> Topic | None:
     """What each layer serves of what is below it; none where no layer was measured."""
     stairs = [stair for stair in own_stairs(data) if stair.known]
@@ -367,7 +361,7 @@ def _slide(about: str, stairs: Sequence[Staircase], rows: Sequence[Row]) -> Slid
     own = [row for row in rows if (row.layout, kind_of(row)) in tops]
     doubted = [doubt for row in own for doubt in (*row.doubts, *few(row.repeats))]
     lines: list[SlideLine] = []
-    for level in LEVELS:
+    for level in reversed(NAMES):
         steps = [{step.level: step for step in stair.steps}.get(level) for stair in stairs]
         lines += [[NAMES[level], *map(_cell, steps)]] if any(steps) else []
     held = any(step.held for stair in stairs for step in stair.steps)

@@ -355,14 +355,13 @@ def _end(
 ) -> _Ceiling:
     """What hosts at one end of a leg send, or receive, if each byte crosses there so often."""
     verb = "send" if sends else "receive"
-    rates = []
-    missing = []
-    for host in hosts:
-        carried = _carried(attested, host, query.nics_bit_s.get(host), sends=sends)
-        rates += [carried] if carried is not None else []
-        missing += [host] if carried is None else []
-    if missing:
-        return _Ceiling(f"not measured: what {', '.join(missing)} {verb}s (--layers network)")
+    every = {
+        host: _carried(attested, host, query.nics_bit_s.get(host), sends=sends) for host in hosts
+    }
+    rates = [carried for carried in every.values() if carried is not None]
+    if len(rates) < len(every):
+        missing = ", ".join(host for host, carried in every.items() if carried is None)
+        return _Ceiling(f"not measured: what {missing} {verb}s (--layers network)")
     limited = all(limit for _, limit in rates)
     words = f"what {', '.join(hosts)} {verb}{'s' * (len(hosts) == 1)}"
     return _Ceiling(
@@ -390,12 +389,9 @@ def _carried(
     return best.value, best.promised is not None
 
 
-_Measure = Callable[[Sequence[Attested], Structure, CeilingQuery], _Ceiling]
-_MEASURES: Final[Mapping[HardwareKind, _Measure]] = {
-    "disk": _disks,
-    "osd": _osds,
-    "network": _network,
-}
+_MEASURES: Final[
+    Mapping[HardwareKind, Callable[[Sequence[Attested], Structure, CeilingQuery], _Ceiling]]
+] = {"disk": _disks, "osd": _osds, "network": _network}
 
 
 @dataclass(frozen=True)
@@ -480,22 +476,13 @@ def _remark(
         return None
     if step.level in ("disk", "osd") and operation == "read":
         return LayerDoubt("from memory", f"{more} in random order")
-    if step.held:
-        why = "whose figure is a lower bound, since its load generator ran out of CPU"
-        return LayerDoubt("held below", f"{more}, {why}")
-    if step.lone_host:
+    if step.held or step.lone_host:
         why = f"which was measured from one host, {step.lone_host}: it may do more"
+        if step.held:
+            why = "whose figure is a lower bound, since its load generator ran out of CPU"
         return LayerDoubt("held below", f"{more}, {why}")
-    return LayerDoubt("too low", f"{above} did {times} times this: {_causes(step.level)}")
-
-
-def _causes(level: Level) -> str:
-    """How a layer's figure can be below that of a layer above it."""
-    if level in ("disk", "osd"):
-        return "it answered before all disks had the data (a quorum, a cache), or they can do more"
-    if level == "network":
-        return "not all traffic used these links, or they can do more"
-    return "it was answered from a cache above this layer, or the layer was not loaded fully"
+    why = "it can do more, or not all of that reached it: a cache, a quorum, another link"
+    return LayerDoubt("too low", f"{above} did {times} times this: {why}")
 
 
 # Making staircases, and what they say of rows.
@@ -674,7 +661,9 @@ class _Layout:
                 continue
             under = _under(step, lower(at))
             of_under = None if under is None else under.throughput_ops_s
-            disks = next((one.throughput_ops_s for one in stair if one.level == "disk"), None)
+            disks = next(
+                (one.throughput_ops_s for one in stair if one.level == "disk" and one.carries), None
+            )
             doubt = step.doubt or remarks[at]
             if step.held and doubt is None:
                 where = f"{step.held} ran out on its load generator: the layer can do more"

@@ -25,14 +25,8 @@ from weighbridge.results import derive
 from weighbridge.results.features.open_run import open_run
 from weighbridge.results.features.study import StudyRun, study_of
 from weighbridge.results.judge.run_data import RunData
+from weighbridge.results.run import machine
 from weighbridge.results.run.histogram import Histogram
-from weighbridge.results.run.machine import (
-    ControlRatio,
-    LoadSlope,
-    MachineRun,
-    keep_runs,
-    machine_of,
-)
 from weighbridge.results.run.reading import read_lines, read_record
 from weighbridge.results.run.resolved import Manifest, ResolvedPlan, RunEvent
 from weighbridge.results.run.step import Bins, Second, StepResult
@@ -48,11 +42,11 @@ WORKLOADS: Final = (
     ),
 )
 Folders = dict[str, Path]
-MACHINE: Final = MachineRun(
+MACHINE: Final = machine.MachineRun(
     run_id="earlier",
     machine="m, 2, auto-2",
-    controls=(ControlRatio(metric="throughput", difference=0.04, error=0.02),),
-    slopes=(LoadSlope(layout="swift", metric="throughput", slope=-0.3, error=0.1),),
+    controls=(machine.ControlRatio(metric="throughput", difference=0.04, error=0.02),),
+    slopes=(machine.LoadSlope(layout="swift", metric="throughput", slope=-0.3, error=0.1),),
 )
 
 
@@ -60,8 +54,8 @@ MACHINE: Final = MachineRun(
 def folders_in(runs: Path) -> Folders:
     """Run folders with one step a layout, by kind, and an empty one."""
     store = fake_run(runs, workloads=WORKLOADS, repeats=1)
-    same = {"machine": machine_of(store.manifest)}
-    keep_runs(
+    same = {"machine": machine.machine_of(store.manifest)}
+    machine.keep_runs(
         store.folder,
         (MACHINE.model_copy(update={**same, "run_id": f"earlier-{n}"}) for n in range(3)),
     )
@@ -217,7 +211,7 @@ LINES: Final[dict[str, tuple[TypeAdapter[Any], Callable[[Folders], list[Any]]]]]
         lambda folders: [of_file(folders["tuning"], "trials.jsonl")],
     ),
     "telemetry.jsonl": (LINE, telemetry),
-    "machine.jsonl": (TypeAdapter(MachineRun), lambda folders: [MACHINE.model_dump(mode="json")]),
+    "machine.jsonl": (TypeAdapter(machine.MachineRun), lambda _: [MACHINE.model_dump(mode="json")]),
     "series.jsonl": (TypeAdapter(Second), lambda folders: [SECOND.model_dump(mode="json")]),
 }
 

@@ -410,10 +410,11 @@ SMALL = [SUITE["workloads"][0]]
 def test_blocks_follow_until_all_is_clear_and_are_in_the_plan_on_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looks: list[bool] = [False, True]
-    monkeypatch.setattr(conductor, "is_clear", lambda _: looks.pop(0))
+    looks: list[Comparison] = []
+    monkeypatch.setattr(conductor, "is_clear", lambda one: looks.append(one) or len(looks) > 1)
     run = Run(tmp_path, repeats=2, further={"blocks": 5, "within": "1h"}, workloads=SMALL)
     store, grown = conduct_further(run)
+    assert looks[-1] == open_run(store.folder).comparison
     assert sorted({step.key.repeat for step in store.steps()}) == [0, 1, 2]
     assert len(store.steps()) == 3 * 2 * 2
     plan = Plan.model_validate_json((store.folder / "plan.resolved.json").read_bytes())
@@ -437,33 +438,17 @@ def test_no_more_blocks_follow_than_the_suite_allows_in_the_order_of_a_longer_ru
     assert grown[-1].visits == Run(tmp_path / "longer", repeats=4, workloads=SMALL).plan().visits
 
 
-def test_no_block_follows_without_time_for_it_and_the_run_reports_that(tmp_path: Path) -> None:
-    store, grown = conduct_further(
-        Run(tmp_path, repeats=2, further=FURTHER_BLOCKS, workloads=SMALL), 1
-    )
-    assert grown == []
-    assert len(store.steps()) == 2 * 2 * 2
-    (texts,) = (event.text for event in store.events() if event.kind == FURTHER)
-    assert texts.startswith("no time for repeat 3: it would take about")
-
-
-def test_no_block_follows_if_the_suite_allows_none_or_nothing_is_compared(tmp_path: Path) -> None:
-    none = Run(tmp_path / "none", repeats=2, workloads=SMALL)
-    alone = Run(tmp_path / "alone", repeats=2, further=FURTHER_BLOCKS, workloads=SMALL)
-    del alone.planned[1]
-    for run in (none, alone):
-        store, grown = conduct_further(run)
-        assert grown == []
-        assert not [event for event in store.events() if event.kind == FURTHER]
-
-
-def test_the_looks_use_the_comparison_of_the_report(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_no_block_follows_without_time_for_it_or_if_none_is_allowed_or_nothing_compared(
+    tmp_path: Path,
 ) -> None:
-    seen: list[Comparison] = []
-    monkeypatch.setattr(conductor, "is_clear", lambda one: seen.append(one) is None)
-    store, _ = conduct_further(Run(tmp_path, repeats=2, further=FURTHER_BLOCKS, workloads=SMALL))
-    assert seen == [open_run(store.folder).comparison]
+    for case, within_s, said in (("late", 1, 1), ("none", 3600, 0), ("alone", 3600, 0)):
+        blocks = None if case == "none" else FURTHER_BLOCKS
+        run = Run(tmp_path / case, repeats=2, further=blocks, workloads=SMALL)
+        del run.planned[1 if case == "alone" else 2 :]
+        store, grown = conduct_further(run, within_s)
+        texts = [event.text for event in store.events() if event.kind == FURTHER]
+        assert (grown, len(texts)) == ([], said), case
+        assert all(text.startswith("no time for repeat 3: it would take") for text in texts)
 
 
 def workload(name: str, operations: dict[str, int], **more: Any) -> dict[str, Any]:
