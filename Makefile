@@ -13,7 +13,7 @@ STAGES = $(BIN)/python -P tests/stages.py $(AGAIN)
 .DEFAULT_GOAL := help
 .PHONY: compare test test-all quick check unit system test-cgroup2 rust setup setup-test setup-history bench fuzz lock wheel man reference docs clean help
 
-compare: setup ## Compare a real RGW with a real Swift on this machine (ten to fifteen minutes the first time); ARGS="..." are passed on
+compare: setup ## Compare a real RGW with a real Swift on this machine (twenty minutes the first time); ARGS="..." are passed on
 	$(BIN)/weighbridge compare $(ARGS)
 
 test: setup-test ## Checks, then tests, one stage after the other; all of them run, whatever fails

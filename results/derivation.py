@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,9 +10,8 @@ from typing import Final
 from weighbridge.common.errors import installed
 from weighbridge.results.features.open_run import open_run
 from weighbridge.results.judge.host_equality import summary, unequal_shares
-from weighbridge.results.judge.reasons import Reason, Remedy, reasons, remedy
+from weighbridge.results.judge.reasons import Reason, Remedy, reasons, remedy_of
 from weighbridge.results.judge.run_data import RunData
-from weighbridge.results.numbers import counted
 from weighbridge.results.run.reading import write_atomically
 from weighbridge.results.show.feature import Answer, Gallery, gallery, write_sections
 from weighbridge.results.show.pictures import DRAWING, write_charts
@@ -61,17 +59,7 @@ class Derived:
     @cached_property
     def remedy(self) -> Remedy | None:
         """What would make them significant; None if nothing is open."""
-        data = self.data
-        if data.tuning is not None:
-            return None
-        found = remedy(data.comparison, data.plan, data.manifest.command)
-        if found is None or not data.spoilt:
-            return found
-        return Remedy(
-            says=f"Other programs disturbed {counted(len(data.spoilt), 'window')}. To measure what "
-            "they spoilt again, once the machine is quieter",
-            command=shlex.join(("weighbridge", "resume", str(self.folder.parent), "--repair")),
-        )
+        return remedy_of(self.data)
 
     @cached_property
     def hosts(self) -> tuple[str, ...]:

@@ -748,9 +748,8 @@ def with_ceilings(rows: Sequence[Row], stairs: Iterable[Staircase]) -> tuple[Row
         update: dict[str, object] = {}
         if stair is not None and ops_s:
             update["reached"] = _reached(ops_s, stair)
-            name = stair.top.name
             remark = _gravest(
-                _remark(ops_s, name, step, row.operation, stair.daemons)
+                _remark(ops_s, stair.top.name, step, row.operation, stair.daemons)
                 for step in stair.steps[:-1]
             )
             if row.ranked and remark is not None:

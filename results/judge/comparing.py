@@ -482,16 +482,16 @@ def noise_of(
     rows: Sequence[Row], controls: Mapping[str, str], earlier: Sequence[MachineRun] = ()
 ) -> tuple[tuple[NoiseFloor, ...], MachineNoise]:
     """What the controls showed, and what is known of the machine with its `earlier` runs."""
-    floors, offsets = [], dict[MetricKey, tuple[float, int]]()
+    floors, known = [], dict[MetricKey, list[ControlRatio]]()
     shown = controlled(rows, controls)
-    ratios = [*control_ratios(shown), *(ratio for run in earlier for ratio in run.controls)]
-    for metric in compared():
-        known = [ratio for ratio in ratios if ratio.metric == metric.key]
-        if len(known) >= RUNS_FOR_A_FLOOR:
-            offsets[metric.key] = (offset_of(known), len(known))
+    for one in (*control_ratios(shown), *(one for run in earlier for one in run.controls)):
+        known.setdefault(one.metric, []).append(one)
+    offsets: dict[MetricKey, tuple[float, int]] = {}
+    for key, own in known.items():
+        if len(own) >= RUNS_FOR_A_FLOOR:
+            offsets[key] = (offset_of(own), len(own))
     for floor in shown:
-        known = [ratio for ratio in ratios if ratio.metric == floor.metric]
-        update: dict[str, object] = {"runs": max(1, len(known))}
+        update: dict[str, object] = {"runs": max(1, len(known.get(floor.metric, ())))}
         if floor.metric in offsets:
             offset, runs = offsets[floor.metric]
             reach = t_quantile((1 + CONFIDENCE) / 2, runs) * offset

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from string import ascii_lowercase
 from typing import Final, Literal, get_args
 
+from weighbridge.common.quantities import utc
 from weighbridge.common.record import Record
 from weighbridge.results.figures.doubt import Doubt
 from weighbridge.results.figures.metrics import METRICS, PRIMARY, MetricKey
@@ -20,7 +21,8 @@ from weighbridge.results.figures.steadiness import NOT_STEADY
 from weighbridge.results.figures.summary import NOT_VALID, Row
 from weighbridge.results.figures.validity import ASIDES
 from weighbridge.results.judge.comparison import Comparison, Effect, Kind, kind_of, subjects
-from weighbridge.results.numbers import listed, ranged, without_numbers
+from weighbridge.results.judge.run_data import RunData
+from weighbridge.results.numbers import counted, listed, ranged, without_numbers
 from weighbridge.results.run import ResolvedPlan
 from weighbridge.results.run.step import RAN_OUT
 from weighbridge.suites import Bounds
@@ -161,7 +163,6 @@ def _kinds(touched: set[Cell], mine: Sequence[Cell], names: dict[Kind, str]) -> 
 
 MOST_REPEATS: Final = 30
 """More repeats are not advised: a difference that needs them is too small to be worth it."""
-_NOISY: Final = {"hosts differ", "hosts below promise", "machine busy"}
 
 
 class Remedy(Record):
@@ -171,8 +172,33 @@ class Remedy(Record):
     command: str = ""
 
 
-def remedy(comparison: Comparison, plan: ResolvedPlan, command: Sequence[str]) -> Remedy | None:
-    """What would settle inconclusive cells, if any. `command` is the argv of the run."""
+def remedy_of(data: RunData) -> Remedy | None:
+    """What would settle a run's inconclusive cells; None if there are none, and of a tuning."""
+    if data.tuning is not None:
+        return None
+    run = str(data.store.folder)
+    at = [utc(event.at) for event in data.events]
+    repeat_s = (max(at) - min(at)).total_seconds() / data.plan.suite.repeats if at else 0.0
+    found = remedy(data.comparison, data.plan, data.manifest.command, run, repeat_s)
+    if found is None or not data.spoilt:
+        return found
+    return Remedy(
+        says=f"Other programs disturbed {counted(len(data.spoilt), 'window')}. To measure what "
+        "they spoilt again, once the machine is quieter",
+        command=shlex.join(("weighbridge", "resume", run, "--repair")),
+    )
+
+
+def remedy(
+    comparison: Comparison,
+    plan: ResolvedPlan,
+    command: Sequence[str],
+    run: str = "RUN",
+    repeat_s: float = 0.0,
+) -> Remedy | None:
+    """What would settle inconclusive cells, if any. `command` is the argv of the run, in the folder
+    `run`, of which each repeat took `repeat_s`.
+    """
     cells = [one for one in comparison.effects if one.workers is not None and one.metric in PRIMARY]
     open_cells = [effect for effect in cells if not effect.claimed]
     if not open_cells:
@@ -185,40 +211,41 @@ def remedy(comparison: Comparison, plan: ResolvedPlan, command: Sequence[str]) -
     sound = [effect for effect in open_cells if all(row.valid for row in effect.sides or ())]
     doubts = {doubt.what for effect in sound for doubt in effect.doubts}
     wanted = [repeats for effect in sound for repeats in _repeats(effect, plan.suite.bounds)]
-    changes: dict[str, str] = {}
-    needs = ["a quiet machine"] * bool(doubts & _NOISY)
+    noisy = doubts & {"hosts differ", "hosts below promise", "machine busy"}
+    needs = ["a quiet machine"] * bool(noisy)
     needs += ["all hosts attested"] * ("hosts not attested" in doubts)
     needs += ["repeats that all count"] * ("repeats left out" in doubts)
-    need, rerun = "", True
+    need, repeats = "", 0.0
+    longer: dict[str, str] = {}
     if "few repeats" in doubts and plan.suite.repeats < REPEATS_FOR_A_CLAIM:
-        changes["--repeats"] = str(REPEATS_FOR_A_CLAIM)
+        repeats = REPEATS_FOR_A_CLAIM
         need = f"{REPEATS_FOR_A_CLAIM} repeats"
     else:
         need, longer = _longer(sound, command)
-        rerun = not need or bool(longer)
-        changes |= longer
         if not need and wanted and min(wanted) <= MOST_REPEATS:
             repeats = max(repeats for repeats in wanted if repeats <= MOST_REPEATS)
-            changes["--repeats"] = str(repeats)
             need = f"about {repeats} repeats"
+    rerun = not need or bool(longer)
     needs += [need] * bool(need)
     rows = (row for effect in open_cells for row in effect.sides or ())
     if any(RAN_OUT in note for row in rows for note in row.notes):
         # No option of a run adds objects.
         needs.append("more objects to delete (`per_container` in a suite) or fewer workers")
-        rerun = False
+        rerun, repeats = False, 0
     if not needs:
-        never = (
-            "neither more repeats nor a quieter machine would change that: see the reasons above"
-        )
-        many = (
-            f"settling those that are not significant would take more than {MOST_REPEATS} repeats"
-        )
-        return Remedy(says=f"{head}; {many if wanted else never}.")
+        why = "neither more repeats nor a quieter machine would change that: see the reasons above"
+        if wanted:
+            why = f"to settle those not significant would take more than {MOST_REPEATS} repeats"
+        return Remedy(says=f"{head}; {why}.")
     says = f"{head}. They need {' and '.join(needs)}"
+    if repeats:
+        # A tenth more, since repeats do not all take as long.
+        minutes = max(1, math.ceil(1.1 * (repeats - plan.suite.repeats) * repeat_s / 60))
+        resumed = ("weighbridge", "resume", run, "--budget", f"{minutes}m")
+        return Remedy(says=says, command=shlex.join(resumed))
     if not rerun:
         return Remedy(says=f"{says}.")
-    return Remedy(says=says, command=shlex.join(_changed(plan, command, changes)))
+    return Remedy(says=says, command=shlex.join(_changed(plan, command, longer)))
 
 
 def _longer(effects: Sequence[Effect], command: Sequence[str]) -> tuple[str, dict[str, str]]:
@@ -254,17 +281,11 @@ def _repeats(effect: Effect, bounds: Bounds) -> Iterator[float]:
 
 
 def _changed(plan: ResolvedPlan, command: Sequence[str], changes: dict[str, str]) -> list[str]:
-    """The command with these options; `compare` for verbs other than compare and study."""
+    """The command with these options, which count as the last; of other verbs `compare`."""
     argv = list(command)
     if len(argv) < 2 or argv[1] not in ("compare", "study"):
         argv = ["weighbridge", "compare", "--suite", plan.suite.name]
         argv += ["--layouts", ",".join(plan.measured), "--hardware", plan.hardware.name]
-    dropped = {*changes, *(["--budget"] if "--repeats" in changes else [])}
-    kept: list[str] = []
-    skip = False
-    for word in argv:
-        if not skip and word.split("=")[0] not in dropped:
-            kept.append(word)
-        # An option that is dropped takes its value with it.
-        skip = not skip and word in dropped
-    return [*kept, *(word for item in changes.items() for word in item)]
+    for option, value in changes.items():
+        argv += [option, value]
+    return argv

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
 from weighbridge.results.figures.doubt import SPOILT, graves
 from weighbridge.results.figures.statistics import REPEATS_FOR_A_CLAIM
@@ -32,10 +32,6 @@ class TrustSign:
     detail: str
     section: str
     """The section of the report that says more."""
-
-
-_WATCHED: Final = "lab"
-"""Kind of hosts of whose machine all CPU time is recorded."""
 
 
 def trust(
@@ -109,7 +105,7 @@ def _machine_sign(hardware_kind: str, rows: Sequence[Row]) -> TrustSign:
         heavy = any(graves(doubts) for doubts in busy)
         state, words = ("bad" if heavy else "doubt"), "busy"
         detail = f"other programs took its CPUs in {touched} of {counted(len(rows), 'result')}"
-    elif hardware_kind != _WATCHED or blind:
+    elif hardware_kind != "lab" or blind:
         state, words = "unknown", "not known"
         detail = "what other programs used was not recorded"
     return TrustSign("Machine", state, words, detail, "limits")

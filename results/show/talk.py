@@ -28,7 +28,7 @@ from weighbridge.results.judge.comparing import reason
 from weighbridge.results.judge.comparison import Effect, Kind, kind_of, subjects
 from weighbridge.results.judge.host_equality import host_shares, verdict
 from weighbridge.results.judge.leads import is_ahead, overall
-from weighbridge.results.judge.reasons import reasons, remedy
+from weighbridge.results.judge.reasons import reasons, remedy_of
 from weighbridge.results.judge.run_data import RunData
 from weighbridge.results.judge.words import caveats, headline, title
 from weighbridge.results.numbers import (
@@ -357,9 +357,7 @@ class _Talk:
                 "A closed loop, in which each worker waits for its answer: this measures capacity, "
                 "not what users experience."
             )
-        would = None
-        if self.data.tuning is None:
-            would = remedy(self.data.comparison, plan, manifest.command)
+        would = remedy_of(self.data)
         lines += [f"{would.says.rstrip('.')}."] if would is not None else []
         lines += [] if manifest.command else ["The command of this run was not recorded."]
         version = manifest.weighbridge_version or "(version not recorded)"

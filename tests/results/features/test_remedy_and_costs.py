@@ -38,7 +38,7 @@ def test_the_csv_of_effects_has_empty_cells_for_unknowns() -> None:
     assert (lost["ratio"], lost["p"], lost["verdict"]) == ("", "", "not comparable")
 
 
-ARGV = ("weighbridge", "compare", "--layouts", "a,b", "--repeats", "2", "--budget=1h")
+ARGV = ("weighbridge", "compare", "--layouts", "a,b", "--repeats", "2")
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +58,7 @@ def comparison(
 
 
 AGAIN = "weighbridge compare --layouts a,b"
+MORE = "weighbridge resume /runs/1 --budget"
 RESUMED = "weighbridge compare --suite made-up --layouts rgw-beast,swift --hardware lab-made-up"
 # The ratio is half as far beyond the threshold of 5 % as 5 repeats can find: it takes four times as
 # many.
@@ -72,7 +73,7 @@ HARDLY = Ratio(value=1.0501, low=0.9, high=1.2, repeats=5)
             comparison("provisional", "few repeats"),
             ARGV,
             "1 of 1 comparisons of throughput and p90 are inconclusive (1 provisional). They need ",
-            f"{AGAIN} --repeats 5",
+            f"{MORE} 4m",
         ),
         (comparison("not comparable", "machine busy"), ARGV[:4], "need a quiet machine", AGAIN),
         (
@@ -85,7 +86,7 @@ HARDLY = Ratio(value=1.0501, low=0.9, high=1.2, repeats=5)
             comparison("not significant", ratio=FOURFOLD, smallest=1.05 * math.exp(0.1)),
             ARGV[:4],
             "",
-            f"{AGAIN} --repeats 20",
+            f"{MORE} 20m",
         ),
         (
             comparison("not significant", ratio=HARDLY, smallest=1.3),
@@ -100,17 +101,17 @@ HARDLY = Ratio(value=1.0501, low=0.9, high=1.2, repeats=5)
             "",
         ),
         (
-            comparison("provisional", "few repeats"),  # of a resumed run, made from its plan
+            comparison("provisional", "hosts differ"),  # of a resumed run, made from its plan
             ("weighbridge", "resume", "/runs/one"),
             "",
-            f"{RESUMED} --repeats 5",
+            RESUMED,
         ),
     ],
 )
 def test_what_is_inconclusive_needs_a_command_that_would_settle_it(
     plan: ResolvedPlan, found: Comparison, argv: tuple[str, ...], says: str, command: str
 ) -> None:
-    advice = present(remedy(found, plan, argv))
+    advice = present(remedy(found, plan, argv, "/runs/1", repeat_s=60.0))
     assert says in advice.says
     assert advice.command == command
 
