@@ -140,12 +140,12 @@ _Worst = dict[tuple[str, str], tuple[float, str]]
 def host_doubts(attested: Sequence[Attested], layouts: Sequence[str] = ()) -> tuple[PairDoubt, ...]:
     """Doubts about pairs of layouts: a grave one if their hosts' figures differ beyond the bound,
     by the worst figure; else a mild one if those of only one of them miss a promise beyond the
-    bound, and if only one of two `layouts` was attested.
-
-    The median over a layout's deployments counts if there are MEDIAN_FROM, so that one odd
-    deployment does not make hosts differ; of fewer, each does.
+    bound, and if only one of two `layouts` was attested. Ceilings at the sizes of objects, each
+    measured once, do not count. The median over a layout's deployments counts if there are
+    MEDIAN_FROM, so that one odd deployment does not make hosts differ; of fewer, each does.
     """
-    figures, known = compare(attested), {figure.layout for figure in attested}
+    figures = [one for one in compare(attested) if one.found[0].request_bytes is None]
+    known = {figure.layout for figure in attested}
     apart = _apart(figures)
     doubts = [_doubt(pair, "hosts differ", words) for pair, (_, words) in apart.items()]
     for (short, full), (_, words) in _one_short(figures).items():

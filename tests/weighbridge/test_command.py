@@ -148,7 +148,7 @@ def test_a_run_of_more_than_a_year_is_refused_before_anything_starts(tmp_path: P
     asked = ("--suite", tmp_path / "s.yaml", "--layouts", "null", "--hardware", "loopback")
     more = ("--repeats", "5", "--no-aa", "--out", tmp_path / "runs")
     done = weighbridge("compare", *asked, *more, folder=tmp_path, code=2)
-    assert "the run would take an estimated 637 days; the limit is 366" in done.stderr
+    assert re.search(r"would take an estimated [0-9,]+ days; the limit is 366", done.stderr)
     assert not (tmp_path / "runs").exists()
 
 
