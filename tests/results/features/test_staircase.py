@@ -439,7 +439,6 @@ def test_what_is_known_of_a_pool_and_its_bench_is_beside_its_figure() -> None:
         "pool bench: 3 replicas, 32 placement groups, CRUSH rule 0; from gateway-1; it is in use "
         "by rbd"
     )
-    # What a later version knows is ignored.
     assert planned(colour="green").pools["mine"].kept == Redundancy(replicas=3)
 
 
