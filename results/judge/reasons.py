@@ -9,6 +9,7 @@ import math
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from string import ascii_lowercase
 from typing import Final, Literal, get_args
 
@@ -178,7 +179,9 @@ def remedy_of(data: RunData) -> Remedy | None:
         return None
     run = str(data.store.folder)
     at = [utc(event.at) for event in data.events]
-    repeat_s = (max(at) - min(at)).total_seconds() / data.plan.suite.repeats if at else 0.0
+    # More than an hour between two of them is an interruption, or a repair of the next day.
+    took_s = [gap_s for one, two in pairwise(at) if (gap_s := (two - one).total_seconds()) < 3600]
+    repeat_s = sum(took_s) / data.plan.suite.repeats
     found = remedy(data.comparison, data.plan, data.manifest.command, run, repeat_s)
     if found is None or not data.spoilt:
         return found
@@ -196,9 +199,7 @@ def remedy(
     run: str = "RUN",
     repeat_s: float = 0.0,
 ) -> Remedy | None:
-    """What would settle inconclusive cells, if any. `command` is the argv of the run, in the folder
-    `run`, of which each repeat took `repeat_s`.
-    """
+    """What would settle open cells of a run, by its argv, its folder and the time of a repeat."""
     cells = [one for one in comparison.effects if one.workers is not None and one.metric in PRIMARY]
     open_cells = [effect for effect in cells if not effect.claimed]
     if not open_cells:
@@ -211,8 +212,9 @@ def remedy(
     sound = [effect for effect in open_cells if all(row.valid for row in effect.sides or ())]
     doubts = {doubt.what for effect in sound for doubt in effect.doubts}
     wanted = [repeats for effect in sound for repeats in _repeats(effect, plan.suite.bounds)]
-    noisy = doubts & {"hosts differ", "hosts below promise", "machine busy"}
-    needs = ["a quiet machine"] * bool(noisy)
+    needs = ["a quiet machine"] * any(
+        doubts & {"hosts differ", "hosts below promise", "machine busy"}
+    )
     needs += ["all hosts attested"] * ("hosts not attested" in doubts)
     needs += ["repeats that all count"] * ("repeats left out" in doubts)
     need, repeats = "", 0.0

@@ -104,13 +104,13 @@ def _ways(suite: Suite, layer: Layer) -> list[tuple[Api, DriverName]]:
 
 
 def _largest(suite: Suite, api: Api, driver: DriverName, replicas: int) -> tuple[Workload, ...]:
-    found = []
+    fit = []
     for workload in suite.workloads:
         if workload.fault is None and not unfit(driver, workload, api):
             copied = api == "object-server" and [*workload.operations] == ["write"]
             workers = max(workload.workers) * (replicas if copied else 1)
-            found.append(workload.model_copy(update={"workers": (workers,)}))
-    return tuple(found)
+            fit.append(workload.model_copy(update={"workers": (workers,)}))
+    return tuple(fit)
 
 
 def asked_of_hosts(suite: Suite, *, sameness: bool) -> AttestOptions:

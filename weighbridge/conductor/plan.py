@@ -434,13 +434,13 @@ def make_plan(
     ]
     refuse(unverified, "Use --driver locust, or those layouts without TLS.")
     disks = {name: len(spec.disks) for name, spec in hardware.hosts.items()}
-    known = {one.layout.name: one.gateway.structure(disks) for one in planned}
+    structures = {one.layout.name: one.gateway.structure(disks) for one in planned}
     passes = {}
     for one in planned:
         left = lone.get(one.layout.name, {})
         kept = tuple(workload for workload in suite.workloads if workload.name not in left)
         own = suite.model_copy(update={"workloads": kept})
-        structure = known[one.layout.name]
+        structure = structures[one.layout.name]
         replicas = 1 if structure is None else structure.replicas
         passes[one.layout.name] = passes_of(own, one.gateway.layers(), replicas)
     passes |= {name: _control(suite, passes[name]) for name in controls}
@@ -479,7 +479,7 @@ def make_plan(
             )
             for one in planned
         },
-        structures={name: one for name, one in known.items() if one is not None and name in names},
+        structures={name: one for name, one in structures.items() if one and name in names},
         by_size={one.layout.name: one.sizing for one in planned if one.sizing},
         twins={name: controls[name] for name in controls if name not in idle},
         order_seed=given[0],
