@@ -179,9 +179,8 @@ def remedy_of(data: RunData) -> Remedy | None:
         return None
     run = str(data.store.folder)
     at = [utc(event.at) for event in data.events]
-    # More than an hour between two of them is an interruption, or a repair of the next day.
     took_s = [gap_s for one, two in pairwise(at) if (gap_s := (two - one).total_seconds()) < 3600]
-    repeat_s = sum(took_s) / data.plan.suite.repeats
+    repeat_s = sum(took_s) / data.plan.suite.repeats  # without interruptions
     found = remedy(data.comparison, data.plan, data.manifest.command, run, repeat_s)
     if found is None or not data.spoilt:
         return found
@@ -212,9 +211,8 @@ def remedy(
     sound = [effect for effect in open_cells if all(row.valid for row in effect.sides or ())]
     doubts = {doubt.what for effect in sound for doubt in effect.doubts}
     wanted = [repeats for effect in sound for repeats in _repeats(effect, plan.suite.bounds)]
-    needs = ["a quiet machine"] * any(
-        doubts & {"hosts differ", "hosts below promise", "machine busy"}
-    )
+    noisy = doubts & {"hosts differ", "hosts below promise", "machine busy"}
+    needs = ["a quiet machine"] * bool(noisy)
     needs += ["all hosts attested"] * ("hosts not attested" in doubts)
     needs += ["repeats that all count"] * ("repeats left out" in doubts)
     need, repeats = "", 0.0
