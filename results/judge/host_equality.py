@@ -75,13 +75,18 @@ class ComparedFigure(Record):
         return near if limited else FREE_BOUND
 
     @property
+    def decides(self) -> bool:
+        """Whether it tells if hosts are equal. A ceiling at objects' size, of one job, does not."""
+        return self.found[0].request_bytes is None
+
+    @property
     def differs(self) -> bool:
-        return self.apart is not None and self.apart > self.bound
+        return self.decides and self.apart is not None and self.apart > self.bound
 
     @property
     def lacks(self) -> bool:
         """Whether it is below its promise by more than the bound."""
-        return _lack(self.shortest) > BOUNDS[self.kind]
+        return self.decides and _lack(self.shortest) > BOUNDS[self.kind]
 
     @property
     def name(self) -> str:
@@ -140,17 +145,16 @@ _Worst = dict[tuple[str, str], tuple[float, str]]
 def host_doubts(attested: Sequence[Attested], layouts: Sequence[str] = ()) -> tuple[PairDoubt, ...]:
     """Doubts about pairs of layouts: a grave one if their hosts' figures differ beyond the bound,
     by the worst figure; else a mild one if those of only one of them miss a promise beyond the
-    bound, and if only one of two `layouts` was attested. Ceilings at the sizes of objects, each
-    measured once, do not count. The median over a layout's deployments counts if there are
-    MEDIAN_FROM, so that one odd deployment does not make hosts differ; of fewer, each does.
+    bound, and if only one of two `layouts` was attested. The median over a layout's deployments
+    counts if there are MEDIAN_FROM: one odd one does not make hosts differ; of fewer, each does.
     """
-    figures = [one for one in compare(attested) if one.found[0].request_bytes is None]
-    known = {figure.layout for figure in attested}
+    figures = [one for one in compare(attested) if one.decides]
     apart = _apart(figures)
     doubts = [_doubt(pair, "hosts differ", words) for pair, (_, words) in apart.items()]
     for (short, full), (_, words) in _one_short(figures).items():
         if (short, full) not in apart and (full, short) not in apart:
             doubts.append(_doubt((short, full), "hosts below promise", words))
+    known = {figure.layout for figure in attested}
     doubts += [
         _doubt(pair, "hosts not attested", _not_attested(known, pair))
         for pair in combinations(layouts, 2)
@@ -253,7 +257,7 @@ def verdict(attested: Sequence[Attested], layouts: Sequence[str] = ()) -> str:
     if not attested:
         return "The hosts were not attested"
     unknown = _not_attested({figure.layout for figure in attested}, layouts)
-    figures = compare(attested)
+    figures = [one for one in compare(attested) if one.decides]
     number = counted(len(figures), "figure")
     deployments = len({(figure.layout, figure.repeat) for figure in attested})
     beyond = sum(figure.differs for figure in figures)
@@ -261,10 +265,8 @@ def verdict(attested: Sequence[Attested], layouts: Sequence[str] = ()) -> str:
     where = f"the {deployments} attested deployments" if unknown else named
     text = f"The hosts were equal within the bounds in {where} ({number})"
     if beyond:
-        text = (
-            f"{beyond} of {len(figures)} figures of the hosts differ beyond their bound over "
-            f"{deployments} deployments"
-        )
+        text = f"{beyond} of {len(figures)} figures of the hosts differ beyond their bound over "
+        text += f"{deployments} deployments"
     if deployments == 1:
         text = f"Only one deployment was attested ({number}): there is nothing to compare it with"
     return f"{text}; {unknown}" if unknown else text

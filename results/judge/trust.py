@@ -62,12 +62,10 @@ def trust(
 def _hosts_sign(
     attested: Sequence[Attested], layouts: Sequence[str], *, unequal: bool
 ) -> TrustSign:
-    compared = compare(attested)
-    twice, beyond, short = (
-        sum(figure.apart is not None for figure in compared),
-        sum(figure.differs for figure in compared),
-        sum(figure.lacks for figure in compared),
-    )
+    compared = [figure for figure in compare(attested) if figure.decides]
+    twice = sum(figure.apart is not None for figure in compared)
+    beyond = sum(figure.differs for figure in compared)
+    short = sum(figure.lacks for figure in compared)
     deployments = len({(figure.layout, figure.repeat) for figure in attested})
     doubts = host_doubts(attested, layouts)
     figures = counted(twice, "figure")
