@@ -10,12 +10,14 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from deployed_layouts import left_over
 from small_lab import raised
+from suite_command import measured, trial, weighbridge
 from weighbridge.environment import place
 from weighbridge.gateways.gateway import HostNeed
 from weighbridge.gateways.swift.swift import Swift
@@ -23,17 +25,10 @@ from weighbridge.results.judge.host_equality import warnings
 from weighbridge.results.run.telemetry import Attested
 from weighbridge.topologies.attestation import IMAGE, Attestation, attest
 from weighbridge.topologies.ceilings import PRIMES_EVENTS, REGION_BYTES, HostCeiling, cpu_arguments
-from weighbridge.topologies.deployment import deploy
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.images import ensure
 from weighbridge.topologies.lab import LabHosts
 from weighbridge.topologies.lab.claim import claims
-from weighbridge.topologies.loader import (
-    load_hardware,
-    load_layout,
-    shipped_hardware,
-    shipped_layouts,
-)
 
 pytestmark = [pytest.mark.system, pytest.mark.pair]
 
@@ -223,12 +218,11 @@ def test_a_disk_that_is_slower_in_another_deployment_is_warned_about(
     assert "under swift" in slower.split(" and ")[1]
 
 
-@pytest.mark.test_all
-def test_a_deployment_carries_its_attestation_and_leaves_nothing(tmp_path: Path) -> None:
-    made = load_hardware(shipped_hardware()["lab-cpu"])
-    planned = load_layout(shipped_layouts()["null"], made)
-    with deploy(planned, made, place(), print, logs=tmp_path / "logs", attest=True) as deployment:
-        assert deployment.attestation is not None
-        assert {one.host for one in deployment.attestation.ceilings} == set(deployment.hosts)
-        assert "tbf" in deployment.facts()["limits gateway-1"]
+def test_a_comparison_attests_the_hosts_of_each_layout_and_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "trial.yaml").write_text(trial("[swift]", "{read: 100}", "1s"))
+    words = f"--suite {tmp_path}/trial.yaml --layouts null:delay_ms=5,null:delay_ms=6"
+    done = weighbridge(f"compare --attest --no-charts {words} --out {tmp_path}/runs")
+    hosts = {(one.layout, one.host) for one in measured(done, tmp_path / "runs").attested()}
+    layouts = ("null-delay-ms-5", "null-delay-ms-6")
+    assert hosts == {*product(layouts, ("client-1", "gateway-1"))}
     assert left_over() == []

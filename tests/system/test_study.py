@@ -59,6 +59,8 @@ def test_a_studys_own_tools_are_measured_on_a_cluster_with_journals_on_the_faste
         ("runtime: 5s, warmup: 1s", "runtime: 1s, warmup: 0s"),
         ("size: 4MiB, per_container: 16", "size: 4MiB, per_container: 4"),
         ("size: 64MiB, per_container: 1", "size: 8MiB, per_container: 1"),
+        ("size: 4MiB, per_container: 64", "size: 4MiB, per_container: 16"),
+        ("size: 64KiB, per_container: 1536", "size: 64KiB, per_container: 256"),
         *changes,
     )
     done = weighbridge(
