@@ -218,6 +218,8 @@ def test_hosts_of_which_only_one_misses_its_promise_are_a_mild_doubt() -> None:
     assert (one.doubt.what, one.doubt.grade) == ("hosts below promise", "mild")
     assert "34 % less than promised under swift (bound 30 %), and not under rgw" in one.doubt.words
     assert host_doubts(pair(66.0, 80.0, 82.0)) == (), "the median of its deployments is not below"
+    (one,) = host_doubts(pair(66.0, 90.0))
+    assert one.doubt.what == "hosts below promise", "of two deployments each counts"
     assert host_doubts(pair(66.0, rgw=68.0)) == (), "both are below, and equal"
     assert host_doubts(pair(71.0)) == (), "within the bound of the promise"
     assert host_doubts(pair(66.0, promised=None)) == ()

@@ -142,8 +142,9 @@ def test_only_a_percentile_set_by_a_cpu_limit_is_in_grave_doubt() -> None:
     assert {metric for one in limited.doubts for metric in one.metrics} == {"p90", "p99", "max"}
     assert limited.ranked  # its throughput may be compared
     assert "throttled in 90 % of its periods of 100 ms" in limited.doubts[0].words
-    once = row_of(STEADY, {**each({}), 0: StepUse(throttled=(HELD,))})
-    assert {one.grade for one in once.doubts} == {"mild"}
+    for repeats, held in ((REPEATS, 1), (4, 2)):
+        uses = {number: StepUse(throttled=(HELD,) * (number < held)) for number in range(repeats)}
+        assert {one.grade for one in row_of(STEADY[:repeats], uses).doubts} == {"mild"}
 
 
 def test_only_repeats_that_count_decide_on_a_cpu_limit() -> None:

@@ -106,6 +106,17 @@ def test_a_difference_lost_by_correction_is_not_claimed() -> None:
     assert compare(rows).tests == 48
 
 
+def test_the_interval_over_counts_is_around_the_ratio_of_all_repeats() -> None:
+    """Also of one that lacks a count, and is in no test."""
+    at_one, at_two = (FIVE, [*times(2.0)[:4], 3.0]), (FIVE, FIVE[:4])
+    found = cell(compare(two_layouts(at_one, at_two)), workers=None)
+    middle = math.sqrt(math.prod(ratio for _, ratio in found.by_count))
+    ratio = present(found.ratio)
+    assert middle > 1.03 * math.sqrt(2)
+    ends = math.sqrt(present(ratio.low) * present(ratio.high))
+    assert (ratio.value, ends) == pytest.approx((middle, middle))
+
+
 def test_rank_statistics_are_reported_and_decide_nothing() -> None:
     found = compare([row("a"), row("b", rates=times(2.0))])
     assert cell(found).rank_p == pytest.approx(0.0109, abs=2e-3)  # ties: normal approximation
