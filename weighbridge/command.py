@@ -19,7 +19,7 @@ from typing import ClassVar, Final, cast
 
 import click
 
-from weighbridge.common.cleanup import outside_imports
+from weighbridge.common.cleanup import TERMINATION_SIGNALS, outside_imports
 from weighbridge.common.errors import (
     DISK_FULL,
     EXIT_INTERNAL,
@@ -139,8 +139,9 @@ def main() -> None:
             died.append(_internal(thread.exc_value))
 
     threading.excepthook = report
-    if signal.getsignal(signal.SIGINT) in (signal.SIG_DFL, signal.default_int_handler):
-        signal.signal(signal.SIGINT, outside_imports(_interrupt))
+    for one in TERMINATION_SIGNALS:
+        if signal.getsignal(one) in (signal.SIG_DFL, signal.default_int_handler):
+            signal.signal(one, outside_imports(_end))
     code = _code()
     for name in ("stdout", "stderr"):
         try:
@@ -152,8 +153,9 @@ def main() -> None:
     sys.exit(code or next(iter(died), code))
 
 
-def _interrupt(_number: int) -> None:
-    raise KeyboardInterrupt
+def _end(number: int) -> None:
+    # What is half written is removed; click turns a KeyboardInterrupt into an error of its own.
+    raise SystemExit(128 + number)
 
 
 def _code() -> int:
@@ -177,15 +179,17 @@ def _code() -> int:
         rest = f"{left}; all else" if left else "all"
         _complain(f"ended by {error.signal.name}; {rest} that was started is ended")
         return 128 + error.signal
-    except (KeyboardInterrupt, click.Abort):
-        return 130
+    except SystemExit as error:
+        return cast("int", error.code)
     except BrokenPipeError:
         # The reader (`| head`) has gone; Python's own last flush must not complain.
         sys.stdout = None
         return 141
     except ModuleNotFoundError as error:
-        lacking = _lacking(error)
-        return _internal(error) if lacking is None else _said(lacking)
+        from weighbridge.common.errors import EXTRA_OF, missing  # noqa: PLC0415 - `--help` is fast
+
+        module = (error.name or "").partition(".")[0]  # it may come with an extra
+        return _said(missing(module)) if module in EXTRA_OF else _internal(error)
     except OSError as error:
         if error.errno in DISK_FULL:
             return _full(error)
@@ -204,14 +208,6 @@ def _code() -> int:
 def _said(error: WeighbridgeError) -> int:
     _complain(str(error))
     return error.exit_code
-
-
-def _lacking(error: ModuleNotFoundError) -> WeighbridgeError | None:
-    """What to install for a module that comes with an extra; None for any other module."""
-    from weighbridge.common.errors import EXTRA_OF, missing  # noqa: PLC0415 - `--help` must be fast
-
-    module = (error.name or "").partition(".")[0]
-    return missing(module) if module in EXTRA_OF else None
 
 
 def _complain(text: str) -> None:

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from click import Command
@@ -175,10 +176,8 @@ def test_an_unknown_home_folder_is_reported(
     monkeypatch.setattr(os, "geteuid", lambda: 54321)
     monkeypatch.setattr(Path, "home", unknown)
     _, said = run_cli(2, verb)
-    assert (
-        "is not known: Could not determine home directory.\nSet WEIGHBRIDGE_HOME to a folder"
-        in said
-    )
+    why = "is not known: Could not determine home directory."
+    assert f"{why}\nSet WEIGHBRIDGE_HOME to a folder" in said
 
 
 @pytest.mark.skipif(
@@ -193,9 +192,8 @@ def test_an_unreadable_home_folder_is_reported(monkeypatch: pytest.MonkeyPatch, 
         monkeypatch.setenv("WEIGHBRIDGE_HOME", str(closed / below))
         os.seteuid(54321)
         try:
-            with pytest.raises(
-                MissingPrerequisite, match=rf"^{closed}.*\nSet WEIGHBRIDGE_HOME to a folder"
-            ):
+            said = rf"^{closed}.*\nSet WEIGHBRIDGE_HOME to a folder"
+            with pytest.raises(MissingPrerequisite, match=said):
                 place()
         finally:
             os.seteuid(0)
@@ -275,9 +273,8 @@ def test_a_cosbench_that_hosts_of_the_lab_do_not_see_is_refused_before_anything_
             monkeypatch.setattr("weighbridge.topologies.lab.bundle.OWN_FOLDERS", (folder,))
             home = tmp_path / "elsewhere"
         monkeypatch.setenv("COSBENCH_HOME", str(home))
-        with pytest.raises(
-            UsageError, match=r"client hosts of the lab do not see it: they have their own /tmp"
-        ) as refused:
+        why = "client hosts of the lab do not see it: they have their own /tmp"
+        with pytest.raises(UsageError, match=why) as refused:
             settings_of(["cosbench"], {}, lab=True)
         assert str(home) in str(refused.value)
         assert refused.value.exit_code == 2
@@ -298,13 +295,10 @@ def test_down_leaves_what_a_living_process_uses_and_names_both(
     with run.deployed() as deployment:
         if label == "--all":
             (run.place.deployments / "left-1").mkdir()
-        printed, said = run_cli(
-            2, "down", *([] if label is None else [label if label == "--all" else deployment.label])
-        )
-        assert (
-            f"{deployment.label} was left alone: process {os.getpid()} has been using it since"
-            in said
-        )
+        named = [] if label is None else [label if label == "--all" else deployment.label]
+        printed, said = run_cli(2, "down", *named)
+        user = f"process {os.getpid()} has been using it since"
+        assert f"{deployment.label} was left alone: {user}" in said
         assert ("removed left-1: 1 folder" in printed) == (label == "--all")
         assert [path.name for path in run.place.deployments.iterdir()] == [deployment.label]
         assert deployment.hosts["gateway-1"].alive("stub")
@@ -324,11 +318,8 @@ def test_no_password_is_taken_from_the_command_line_which_is_in_the_report(
     verb: Command, driver: tuple[str, ...], option: str, value: str, tmp_path: Path
 ) -> None:
     # There is no such suite: if the option is accepted after all, nothing is started.
-    words = (
-        [str(tmp_path)]
-        if verb is resume_verb
-        else ["--suite", str(tmp_path / "none.yaml"), *driver]
-    )
+    suite = ["--suite", str(tmp_path / "none.yaml"), *driver]
+    words = [str(tmp_path)] if verb is resume_verb else suite
     done = CliRunner().invoke(verb, [*words, option, value])
     assert isinstance(done.exception, UsageError), done.output
     assert str(done.exception).startswith(f"{option}: ")
@@ -373,13 +364,7 @@ def failing(error: Exception) -> Callable[..., None]:
 
 @pytest.mark.parametrize(
     "error",
-    [
-        ZeroDivisionError("by\nnothing"),
-        KeyError("x"),
-        MemoryError(),
-        RecursionError(),
-        OSError("odd"),
-    ],
+    [ZeroDivisionError("by\nnothing"), KeyError("x"), MemoryError(), RecursionError(), OSError()],
 )
 def test_what_nobody_foresaw_is_one_line_a_file_with_details_and_exit_code_5(
     tmp_path: Path,
@@ -402,11 +387,17 @@ def test_an_internal_error_is_reported_even_if_its_details_cannot_be_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_cli: Callable[..., tuple[str, str]]
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
-    monkeypatch.setattr(
-        "weighbridge.running.print_running", failing(ZeroDivisionError("by nothing"))
-    )
+    fails = failing(ZeroDivisionError("by nothing"))
+    monkeypatch.setattr("weighbridge.running.print_running", fails)
     _, said = run_cli(5, "status")
     assert "ZeroDivisionError: by nothing; its details could not be written: No such file" in said
+
+
+def started(*argv: str, folder: Path, stdout: int = subprocess.PIPE, **more: str) -> Any:
+    env, pipe = command_line.environment(folder, **more), subprocess.PIPE
+    return subprocess.run(
+        argv, stdout=stdout, stderr=pipe, text=True, check=False, timeout=120, env=env
+    )
 
 
 @pytest.mark.parametrize(
@@ -420,16 +411,8 @@ def test_an_internal_error_is_reported_even_if_its_details_cannot_be_kept(
 def test_an_output_that_is_full_or_not_read_has_its_own_exit_code(
     tmp_path: Path, words: str, code: int, said: str
 ) -> None:
-    line = (
-        f"unset PYTHONUNBUFFERED; {sys.executable} -m weighbridge {words}; exit ${{PIPESTATUS[0]}}"
-    )
-    done = subprocess.run(
-        ["bash", "-c", line],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=command_line.environment(tmp_path),
-    )
+    line = f"{sys.executable} -m weighbridge {words}; exit ${{PIPESTATUS[0]}}"
+    done = started("bash", "-c", f"unset PYTHONUNBUFFERED; {line}", folder=tmp_path)
     assert done.returncode == code
     assert said in done.stderr
     assert not re.search("Traceback|Exception ignored", done.stderr)
@@ -455,17 +438,25 @@ def test_an_interrupt_in_the_middle_of_imports_ends_the_command_without_a_traceb
         "sys.meta_path.insert(0, Finder())\n"
         "runpy.run_module('weighbridge', run_name='__main__', alter_sys=True)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, "compare", "--dry-run"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        env=command_line.environment(tmp_path, WEIGHBRIDGE_PATIENCE="0s"),
-    )
+    argv = (sys.executable, "-c", program, "compare", "--dry-run")
+    done = started(*argv, folder=tmp_path, WEIGHBRIDGE_PATIENCE="0s")
     # Before the verb begins, the signal itself ends it.
     assert done.returncode in (-signal.SIGINT, 130), done
     assert done.stderr.strip() == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_no_half_written_file(tmp_path: Path, number: signal.Signals) -> None:
+    program = (
+        "import os, signal\n"
+        f"signal.signal({number}, signal.SIG_DFL)\n"
+        f"os.fsync = lambda _: os.kill(os.getpid(), {number})\n"
+        "from weighbridge.command import main; main()"
+    )
+    file = tmp_path / "new" / "suite.yaml"
+    done = started(sys.executable, "-c", program, "init", "suite", str(file), folder=tmp_path)
+    assert (done.returncode, done.stderr) == (128 + number, "")
+    assert not list(file.parent.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -499,14 +490,7 @@ def test_an_advised_command_works_as_it_is_printed(
 def test_a_terminal_that_is_gone_is_a_hangup(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     os.close(ours)
-    done = subprocess.run(  # also where these tests ignore it, as under nohup
-        ["env", "--default-signal=HUP", sys.executable, "-m", "weighbridge", "status"],
-        stdout=theirs,
-        stderr=subprocess.PIPE,
-        text=True,
-        check=False,
-        timeout=120,
-        env=command_line.environment(tmp_path),
-    )
+    argv = ("env", "--default-signal=HUP", sys.executable, "-m", "weighbridge", "status")
+    done = started(*argv, folder=tmp_path, stdout=theirs)  # also under nohup
     os.close(theirs)
-    assert (done.returncode, done.stderr) == (-signal.SIGHUP, "")
+    assert (done.returncode, done.stderr) == (128 + signal.SIGHUP, "")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import signal
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
@@ -436,6 +437,8 @@ def null_target_verb(**options: str | float | None) -> None:
     """Serve the S3 and Swift APIs from memory without storing bodies, until interrupted."""
     from weighbridge.drivers.engine._native import null_target
 
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as nohup does
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # no handler runs while Rust waits for others
     try:
         null_target(json.dumps(options))
     except OSError as error:
