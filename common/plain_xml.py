@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 from html import unescape
+from typing import Final
 from xml.parsers import expat
 
 LARGEST_BYTES = 32 * 1024 * 1024
@@ -32,11 +33,17 @@ def parse(data: bytes) -> ET.Element:
 _PAGE_TITLE = re.compile(r"<title>(.*?)</title>", re.IGNORECASE | re.DOTALL)
 _TOLD = re.compile(r"<(?:\w+:)?(?:Code|Message)>(.*?)(?:</|\Z)", re.DOTALL)
 _LONGEST_WORDS = 200
+REMEDIES: Final = {
+    "InvalidLocationConstraint": "give this store's region, mostly us-east-1, in $AWS_REGION",
+    "QuotaExceeded": "delete some, or raise the quota",
+    "TooManyBuckets": "delete some (`weighbridge clean` finds what runs left), or raise the limit",
+}
+"""What to do, by S3's codes of refusals that no key is to blame for."""
 
 
 def error_words(body: bytes) -> str:
-    """What the body of an error says, on one line: S3's code and message, the title of a page, or
-    its beginning. The body may be cut off.
+    """What the body of an error says, on one line: S3's code, message and what to do, the title of
+    a page, or its beginning. The body may be cut off.
     """
     text = body[:LONGEST_ERROR_BYTES].decode(errors="replace")
     title = _PAGE_TITLE.search(text)
@@ -45,7 +52,10 @@ def error_words(body: bytes) -> str:
     if "\ufffd" in words.rstrip("\ufffd"):
         words = "(no text)"
     words = " ".join("".join(sign if sign.isprintable() else " " for sign in words).split())
-    return words if len(words) <= _LONGEST_WORDS else f"{words[: _LONGEST_WORDS - 4]} ..."
+    words = words if len(words) <= _LONGEST_WORDS else f"{words[: _LONGEST_WORDS - 4]} ..."
+    if told and told[0] in REMEDIES:
+        words += f"; {REMEDIES[told[0]]}"
+    return words
 
 
 class _Reader:

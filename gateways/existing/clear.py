@@ -23,7 +23,7 @@ from weighbridge.common.object_versions import ObjectVersion, versions_of
 from weighbridge.gateways.verify import listed
 
 _KEPT = ("Enabled", "Suspended")
-_MISSING = 404
+MISSING = 404
 _UNKNOWN = range(400, 502)
 """What a store without versions may answer to a question about them."""
 
@@ -32,7 +32,7 @@ def keeps_versions(exchange: Exchange, api: str, bucket: str) -> bool:
     """Whether a bucket keeps versions, or kept some. Raises WrongAnswer."""
     asked = "versions kept"
     if api == "swift":
-        said = ask(exchange, asked, "HEAD", f"/{bucket}", (200, 204, _MISSING))
+        said = ask(exchange, asked, "HEAD", f"/{bucket}", (200, 204, MISSING))
         return "x-versions-enabled" in said.headers
     answer = ask(exchange, asked, "GET", f"/{bucket}?versioning=", (200, *_UNKNOWN))
     if answer.status in _UNKNOWN:
@@ -50,7 +50,7 @@ def kept_versions(exchange: Exchange, api: str, bucket: str) -> Iterator[ObjectV
 
     def get(query: str) -> bytes:
         nonlocal last
-        last = ask(exchange, asked, "GET", f"/{bucket}?{query}", (200, 204, _MISSING))
+        last = ask(exchange, asked, "GET", f"/{bucket}?{query}", (200, 204, MISSING))
         return last.body if last.status == 200 else b""
 
     try:

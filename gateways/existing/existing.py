@@ -11,6 +11,7 @@ from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
+from weighbridge.common import plain_xml
 from weighbridge.common.endpoint import Endpoint, ObjectApi, singles
 from weighbridge.common.errors import BucketsLeft, TargetError, VerificationFailed, name_buckets
 from weighbridge.common.host import Host
@@ -31,8 +32,6 @@ _EMPTY_WITHIN_S = 20.0
 _SERVER_FAILS = 500
 _REFUSALS = (400, 401, 403)
 """Statuses that may be for the keys, or for the region that they are signed for."""
-_OF_NO_KEY = ("TooManyBuckets", "QuotaExceeded")
-"""Codes with these statuses that are for neither."""
 
 
 class RunningExisting(RunningGateway):
@@ -216,10 +215,7 @@ def _address_words(endpoint: Endpoint, shown: Mapping[str, Any]) -> str:
 def _remedy(seen: Seen) -> str:
     endpoint, lines = seen.endpoint, []
     if endpoint.addressing == "virtual":
-        lines.append(
-            "With `addressing: virtual` every name below the endpoint's host name must resolve "
-            "(wildcard DNS)."
-        )
+        lines.append("With `addressing: virtual` all names below it must resolve (wildcard DNS).")
     if "its certificate" in seen.fault:
         authorities = endpoint.ca_file or "those that this machine trusts (`ca_file` names others)"
         lines.append(f"CA certificates: {authorities}.")
@@ -335,8 +331,8 @@ class Existing(Gateway):
             raise
 
     def _advice(self, failed: OperationFailed, endpoints: tuple[Endpoint, ...]) -> str:
-        limited = any(f"\n{code}" in failed.message for code in _OF_NO_KEY)
-        if failed.skewed or limited or failed.status not in _REFUSALS:
+        remedied = any(f"\n{code}" in failed.message for code in plain_xml.REMEDIES)
+        if failed.skewed or remedied or failed.status not in _REFUSALS:
             return ""
         swift = self.settings.swift
         logged_in = swift is not None and swift.token_env is None and failed.operation != "auth"

@@ -22,7 +22,7 @@ from weighbridge.common.exchange import Exchange, HttpAnswer, WrongAnswer, ask, 
 from weighbridge.common.record import Record
 from weighbridge.common.tool_output import shortened
 from weighbridge.gateways.existing import clear
-from weighbridge.gateways.existing.clear import keeps_versions, kept_versions
+from weighbridge.gateways.existing.clear import MISSING, keeps_versions, kept_versions
 
 BUCKET: Final = re.compile(r"wb-[0-9a-f]{8}[acgo]?-[a-z0-9-]+-[0-9]+|wb-check-[0-9a-f]{16}")
 """Bucket names of `weighbridge.conductor.clearing` and of the verification of an endpoint."""
@@ -31,7 +31,6 @@ PATIENCE_S: Final = 20.0
 """An empty bucket that cannot be deleted for so long is left."""
 SAY_S: Final = 10.0
 SHOWN: Final = 3
-GONE: Final = 404
 
 
 class LeftoverBucket(Record):
@@ -50,12 +49,6 @@ class LeftoverBucket(Record):
 
 class EndpointSilent(TargetError):
     """An endpoint does not answer: another one of the same service may."""
-
-
-def left(endpoint: Endpoint) -> tuple[LeftoverBucket, ...]:
-    """All such buckets of an endpoint's account, sorted by name. Raises TargetError."""
-    found = (content(endpoint, name, made) for name, made in named(endpoint))
-    return tuple(one for one in found if one is not None)
 
 
 def named(endpoint: Endpoint) -> tuple[tuple[str, datetime], ...]:
@@ -89,7 +82,7 @@ def content(
                     if len(strange) == SHOWN:
                         break  # it is kept, and its list may have no end
         except WrongAnswer as wrong:
-            if wrong.answer is None or wrong.answer.status != GONE:
+            if wrong.answer is None or wrong.answer.status != MISSING:
                 raise
             return None
     return LeftoverBucket(

@@ -1,9 +1,11 @@
-"""An S3 server whose bucket always lists the same objects, whatever was deleted."""
+"""An S3 server whose bucket always lists the same objects, and what `clean` finds at any."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from http_stub import Request, Response, Server
+from weighbridge.common.endpoint import Endpoint
+from weighbridge.gateways.existing.leftover_buckets import LeftoverBucket, content, named
 
 NAMES = tuple(f"object-{number}" for number in range(5))
 LIST = "".join(f"<Contents><Key>{name}</Key></Contents>" for name in NAMES)
@@ -18,3 +20,8 @@ def lying_store(bucket_status: int = 409) -> Iterator[str]:
 
     with Server(answer).serving() as server:
         yield server.url
+
+
+def leftovers(endpoint: Endpoint) -> tuple[LeftoverBucket, ...]:
+    found = (content(endpoint, *one) for one in named(endpoint))
+    return tuple(one for one in found if one is not None)

@@ -72,7 +72,9 @@ def one(setup: Setup, account: Account, sdk: Client, name: str) -> dict[str, Any
     seen["after"] = found(sdk, bucket)
     if name == "deleting":
         # As of a run that was killed: `clean` finds it by its name, and deletes all of it.
-        (left,) = [one for one in leftover_buckets.left(setup.target) if one.bucket == bucket]
+        made_at = dict(leftover_buckets.named(setup.target))[bucket]
+        left = leftover_buckets.content(setup.target, bucket, made_at)
+        assert left is not None
         seen["left"] = [left.objects, list(left.strange)]
         seen["cleaned"] = leftover_buckets.delete(setup.target, bucket)
     else:

@@ -24,6 +24,7 @@ import pytest
 from pydantic import SecretStr
 from swiftclient.client import Connection
 
+from lying_store import leftovers
 from secret_search import find_secrets, secrets_in
 from ssh_server import Server
 from tests.drivers.conftest import Reply, always, serving
@@ -317,7 +318,7 @@ def test_a_bucket_that_disappears_after_it_was_listed_is_ignored(
     with existing_null_target() as place:
         left_by(place, bucket="wb-0123abcd-small-0")
         known = s3_of(place)
-        assert [one.bucket for one in leftover_buckets.left(known)] == ["wb-0123abcd-small-0"]
+        assert [one.bucket for one in leftovers(known)] == ["wb-0123abcd-small-0"]
 
 
 def test_clean_asks_several_endpoints_and_goes_on_where_one_does_not_answer(

@@ -104,10 +104,8 @@ def test_a_repeat_with_unknown_use_by_others_is_a_mild_doubt(lost: StepUse | Non
         uses[1] = lost
     (doubt,) = row_of(STEADY, uses).doubts
     assert (doubt.what, doubt.grade) == ("machine not known", "mild")
-    assert (
-        doubt.words
-        == "what other programs used of this machine’s CPUs in 1 of 5 repeats was not recorded"
-    )
+    words = "what other programs used of this machine’s CPUs in 1 of 5 repeats was not recorded"
+    assert doubt.words == words
 
 
 def test_stalled_and_invalid_repeats_left_out_are_a_doubt_about_the_others() -> None:
