@@ -89,7 +89,9 @@ def exchanged(
             connection.timeout = _each_s(connection, within_s)
         else:
             connection.sock.settimeout(_left_s(deadline_s))
-        connection.request(method, path, body, dict(headers))
+        # As bytes of UTF-8, which curl and python-swiftclient send: http.client would take Latin-1.
+        fields = {name: value.encode() for name, value in headers.items()}
+        connection.request(method, path, body, fields)
         try:
             with connection.getresponse() as response:
                 return response, read_limited(response, most_bytes)

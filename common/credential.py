@@ -51,10 +51,9 @@ def credential(origin: str, value: str) -> str:
     message about that would contain the key.
     """
     value = value.removesuffix("\n").removesuffix("\r")
-    if not value.isprintable() or any(ord(letter) > 0xFF for letter in value):
+    if not value.isprintable():
         raise UsageError(
-            f"{origin}: contains a line break, a control character or a character beyond Latin-1, "
-            "which no HTTP header can carry",
+            f"{origin}: contains a line break or control character, which HTTP cannot carry",
             advice='Check how it was set: `printf %s "$NAME" | od -c` shows all its characters.',
         )
     return value

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from pydantic import SecretStr
-from swiftclient.client import Connection
+from swiftclient.client import Connection, get_auth
 
 from aws_profiles import source_of
 from http_stub import Request, Response, Server, served
@@ -36,6 +36,7 @@ from weighbridge.common.errors import (
     VerificationFailed,
 )
 from weighbridge.common.exchange import WrongAnswer, exchanging
+from weighbridge.drivers.locust.account import Account
 from weighbridge.gateways.existing import clear, credentials, existing, leftover_buckets
 from weighbridge.gateways.existing.clear import keeps_versions
 from weighbridge.gateways.existing.existing import Existing
@@ -418,6 +419,19 @@ def test_a_certificate_that_the_engine_would_refuse_is_not_accepted(
         pytest.raises(TargetError, match=f"its certificate .*{what}"),
     ):
         start(client, settings((host, port), "https", s3={"ca_file": str(ca)}, swift=False))
+
+
+@pytest.mark.parametrize("key", ["Schlüssel", "hasło"])
+def test_a_key_is_sent_as_swifts_own_client_sends_it(
+    client: ThisHost, environment: pytest.MonkeyPatch, key: str
+) -> None:
+    environment.setenv("ST_KEY", key)
+    with null_process(user="weigh:er", key=key) as (_, url):
+        assert get_auth(f"{url}/auth/v1.0", "weigh:er", key)
+        given = settings(("127.0.0.1", int(url.rsplit(":", 1)[1])), s3=False)
+        assert "swift" in start(client, given).facts["verified"]
+        (endpoint,) = credentials.endpoints(given, os.environ)
+        Account(endpoint, 10.0).authenticate()
 
 
 @pytest.mark.parametrize("variable", ["ST_KEY", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"])
