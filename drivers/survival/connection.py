@@ -77,7 +77,7 @@ class Connection:
             if self._socket is None:
                 self._connect()
             length = f"Content-Length: {body_bytes}\r\n" if body_bytes or head[0] == "P" else ""
-            pending = f"{head}{length}\r\n".encode("latin-1")
+            pending = f"{head}{length}\r\n".encode()
             for piece in body:
                 self._send(pending + piece)
                 pending = b""
