@@ -28,9 +28,8 @@ LISTENERS = {
         "swift-account-s",
         "swift-container",
         "swift-object-se",
-        "iperf3",
     },
-    "store-2": {"ceph-osd", "swift-account-s", "swift-container", "swift-object-se", "iperf3"},
+    "store-2": {"ceph-osd", "swift-account-s", "swift-container", "swift-object-se"},
 }
 """By host, what must have been seen to listen in a run of RGW and Swift, by a word of its name or
 command: a look that saw nothing proves nothing.

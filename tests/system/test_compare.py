@@ -154,7 +154,8 @@ def test_fronts_and_daemons_that_are_restarted_show_no_more(tmp_path: Path) -> N
     layouts = "rgw-haproxy,swift-s3api:background=true"
     words = f"--suite {tmp_path}/suite.yaml --layouts {layouts} --no-charts"
     shown = shown_by(words, tmp_path / "runs")
-    check_listeners(shown, {"gateway-1": {"haproxy"}, "store-1": {"rsync"}, "store-2": {"rsync"}})
+    tools = {"rsync", "iperf3"}
+    check_listeners(shown, {"gateway-1": {"haproxy"}, "store-1": tools, "store-2": tools})
     check_credentials(shown)
     check_secrets(shown)
 
