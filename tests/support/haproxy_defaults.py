@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from weighbridge.gateways.haproxy.haproxy_counters import rows
@@ -40,11 +41,14 @@ def balance(folder: Path) -> str:
     with subprocess.Popen(["haproxy", "-db", "-f", str(folder / "bare.cfg")]) as haproxy:
         try:
             deadline = time.monotonic() + _WITHIN_S
-            while not path.exists():
+            found: list[dict[str, str]] = []
+            while not found:
                 if haproxy.poll() is not None or time.monotonic() > deadline:
                     sys.exit("HAProxy did not start with a bare backend")
                 time.sleep(0.005)
-            found = rows(str(path), timeout_s=_WITHIN_S)
+                # Its socket is there before it listens.
+                with suppress(FileNotFoundError, ConnectionRefusedError):
+                    found = rows(str(path), timeout_s=_WITHIN_S)
         finally:
             haproxy.terminate()
             haproxy.wait()
