@@ -364,13 +364,13 @@ def stages(names: Sequence[str]) -> list[Stage]:
     make = ["make", "--no-print-directory", "-o", "setup-test"]
 
     def system(marks: str) -> list[list[str]]:
-        """Most tests wait for daemons: six files at a time; then those that need half of the
+        """Most tests wait for daemons: five files at a time; then those that need half of the
         machine; then those that need all of it.
         """
         of = {mark: _files_with(mark) for mark in ("pair", "alone")}
         most = f"not pair and not alone and {marks}"
         return [
-            ["-q", "tests/system", "-m", most, "-n", "6", *files],
+            ["-q", "tests/system", "-m", most, "-n", "5", *files],
             ["-q", *of["pair"], "-m", f"pair and {marks}", "-n", "2", *files],
             ["-q", *of["alone"], "-m", f"alone and {marks}"],
         ]
