@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from command_lines import CommandLines
@@ -183,8 +182,8 @@ def shown_by(words: str, out: Path) -> Shown:
     return Shown(run, (done.stdout + done.stderr).encode(), watch, lines.seen)
 
 
-def check_listeners(shown: Shown, more: Mapping[str, set[str]] = MappingProxyType({})) -> None:
-    """All listen on the address of their host in the deployment's network alone; `more` by host."""
+def check_listeners(shown: Shown, wanted: Mapping[str, set[str]] = LISTENERS) -> None:
+    """All listen on the address of their host in the deployment's network alone."""
     watch = shown.watch
     wrong = sorted(
         f"{host}: {socket} by "
@@ -193,13 +192,12 @@ def check_listeners(shown: Shown, more: Mapping[str, set[str]] = MappingProxyTyp
         if not socket.loopback and socket.address != watch.addresses.get((label, host))
     )
     assert wrong == []
-    for host, listeners in LISTENERS.items():
+    for host, listeners in wanted.items():
         inodes = {socket.inode for _, name, socket in watch.sockets if name == host}
         seen = " ".join(
             name for (_, at, inode), name in watch.names.items() if at == host and inode in inodes
         )
-        wanted = listeners | more.get(host, set())
-        assert {name for name in wanted if name not in seen} == set(), seen
+        assert {name for name in listeners if name not in seen} == set(), seen
     # Nothing of the run listens in the machine's own network.
     assert watch.here == set(), watch.here
 

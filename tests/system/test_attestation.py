@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from deployed_layouts import left_over
+from exposure import check_listeners, shown_by
 from small_lab import raised
-from suite_command import measured, trial, weighbridge
+from suite_command import trial
 from weighbridge.environment import place
 from weighbridge.gateways.gateway import HostNeed
 from weighbridge.gateways.swift.swift import Swift
@@ -221,8 +222,8 @@ def test_a_disk_that_is_slower_in_another_deployment_is_warned_about(
 def test_a_comparison_attests_the_hosts_of_each_layout_and_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "trial.yaml").write_text(trial("[swift]", "{read: 100}", "1s"))
     words = f"--suite {tmp_path}/trial.yaml --layouts null:delay_ms=5,null:delay_ms=6"
-    done = weighbridge(f"compare --attest --no-charts {words} --out {tmp_path}/runs")
-    hosts = {(one.layout, one.host) for one in measured(done, tmp_path / "runs").attested()}
-    layouts = ("null-delay-ms-5", "null-delay-ms-6")
-    assert hosts == {*product(layouts, ("client-1", "gateway-1"))}
+    shown = shown_by(f"--attest --no-charts {words}", tmp_path / "runs")
+    check_listeners(shown, {"gateway-1": {"iperf3"}})
+    hosts = {(one.layout, one.host) for one in shown.run.attested()}
+    assert hosts == {*product(("null-delay-ms-5", "null-delay-ms-6"), ("client-1", "gateway-1"))}
     assert left_over() == []
