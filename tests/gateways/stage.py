@@ -145,6 +145,10 @@ class Stage:
             return json.dumps([self.option(command) for _, command in json.loads(stdin)])
         if "tls_handshake" in line:
             return json.dumps({"version": "TLSv1.3", "cipher": "TLS_X", "resumed": True})
+        if "swift_host.pyz silent" in line:
+            return "[]"
+        if "swift_host.pyz faults" in line:
+            return "{}"
         if "swift_host.pyz rings" in line:
             self.rings = json.loads(stdin)["rings"]
             return json.dumps(dict.fromkeys(self.rings, "cmluZw=="))
