@@ -59,15 +59,16 @@ def mount_disks(hosts: Sequence[Host], *, make: bool = False) -> None:
     """Mount the file systems of all disks of these hosts; `make` has them made first. Raises
     CommandFailed.
     """
-    calls = []
-    for host in hosts:
-        lines = []
-        for disk, folder in zip(host.disks, disk_folders(host), strict=True):
-            if make:
-                lines.append(f"mkfs.xfs -q -f -K {disk}")
-            lines += [f"mkdir -p {folder}", f"mount -t xfs -o {_OPTIONS} {disk} {folder}"]
-        calls.append(partial(host.run, ["sh", "-ec", "\n".join(lines)], timeout_s=120))
-    together(calls)
+    together([partial(_mount, host, make=make) for host in hosts])
+
+
+def _mount(host: Host, *, make: bool) -> None:
+    lines = []
+    for disk, folder in zip(host.disks, disk_folders(host), strict=True):
+        if make:
+            lines.append(f"mkfs.xfs -q -f -K {disk}")
+        lines += [f"mkdir -p {folder}", f"mount -t xfs -o {_OPTIONS} {disk} {folder}"]
+    host.run(["sh", "-ec", "\n".join(lines)], timeout_s=120)
 
 
 def disk_usage(mounted: Sequence[tuple[Host, Sequence[str]]]) -> tuple[int, int, int]:
@@ -129,8 +130,8 @@ class Readiness:
 
     def wait(self) -> None:
         """Return when it is. Raises CommandFailed with the last answer."""
-        order = {"url": self.url, "text": self.text, "times": self.times}
-        run_by_order(self.host, "weighbridge.gateways.ready", order)
+        wanted = {"url": self.url, "text": self.text, "times": self.times}
+        run_by_order(self.host, "weighbridge.gateways.await_answers", {"wanted": [wanted]})
 
 
 class FileStore(Gateway):

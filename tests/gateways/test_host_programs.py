@@ -27,10 +27,11 @@ from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import ServiceFailed, TargetError
 from weighbridge.common.host import Host, Service
 from weighbridge.gateways import daemon, program
+from weighbridge.gateways.await_answers import ask
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.existing import leftover_buckets
 from weighbridge.gateways.existing.leftover_buckets import EndpointSilent, LeftoverBucket, Sweep
-from weighbridge.gateways.ports import ask, await_ports
+from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.swift import drop_memcached, write_syslog
 from weighbridge.topologies.fake import FakeHost
 
@@ -41,7 +42,7 @@ ON_HOSTS = [
     *("rgw/ask_mon", "rgw/ask_daemon", "rgw/ceph_counters"),
     *("apache/apache_counters", "apache/reload_apache", "haproxy/haproxy_counters"),
     *("swift/make_rings", "swift/write_syslog", "swift/drop_memcached", "swift/known_options"),
-    *("swift/memcached_counters", "swift/storage_counters", "ready", "join_garage_nodes"),
+    *("swift/memcached_counters", "swift/storage_counters", "await_answers", "join_garage_nodes"),
 ]
 
 
@@ -327,7 +328,7 @@ def test_the_daemons_log_is_shown_when_it_printed_nothing(host: FakeHost) -> Non
 
 
 def test_asking_ends_when_the_reader_has_gone(port: int) -> None:
-    assert list(ask([("127.0.0.1", port)], 60, lambda: True)) == []
+    assert list(ask([{"address": "127.0.0.1", "port": port}], 60, lambda: True)) == []
 
 
 MADE = datetime(2026, 1, 1, tzinfo=UTC)
