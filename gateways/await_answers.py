@@ -38,11 +38,11 @@ def lacking(wanted: Mapping[str, Any]) -> str:
     from urllib.parse import urlsplit  # noqa: PLC0415
 
     url = urlsplit(wanted["url"])
-    kind, tls = http.client.HTTPConnection, {}
+    connection = http.client.HTTPConnection(url.netloc, timeout=_ANSWER_TIMEOUT_S)
     if url.scheme == "https":
-        context = ssl.create_default_context(cafile=wanted["ca"])
-        kind, tls = http.client.HTTPSConnection, {"context": context}
-    with contextlib.closing(kind(url.netloc, timeout=_ANSWER_TIMEOUT_S, **tls)) as connection:
+        tls = ssl.create_default_context(cafile=wanted["ca"])
+        connection = http.client.HTTPSConnection(url.netloc, timeout=_ANSWER_TIMEOUT_S, context=tls)
+    with contextlib.closing(connection):
         try:
             connection.request("GET", url.path)
             answer = connection.getresponse()
