@@ -25,6 +25,10 @@ class Daemon:
     service: Service
     port: int | None = None
     logs: tuple[str, ...] = ()
+    reads: tuple[str, ...] | None = None
+    """Files whose change it is restarted for; None: a change of settings leaves it alone."""
+    disks: tuple[str, ...] = ()
+    """Disks of the host that it holds."""
 
     def __str__(self) -> str:
         return f"{self.host.name} {self.service.name}" + (

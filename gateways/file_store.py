@@ -25,7 +25,7 @@ from weighbridge.common.errors import CommandFailed, TargetError, UsageError
 from weighbridge.common.host import Host, Service
 from weighbridge.common.record import Record
 from weighbridge.common.structure import ANSWERS, Answers, Fragments, Structure
-from weighbridge.gateways import daemon, program
+from weighbridge.gateways import program
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.gateway import (
     DiskSpace,
@@ -41,9 +41,9 @@ from weighbridge.gateways.gateway import (
     Tier,
     Unfit,
 )
-from weighbridge.gateways.ports import await_ports
+from weighbridge.gateways.running import RunningStore, StorePlan, run_scripts
 from weighbridge.gateways.together import together
-from weighbridge.gateways.verify import verify
+from weighbridge.gateways.verify import OperationCheck
 
 _BELOW: Final = "/srv/disk"
 _OPTIONS: Final = "noatime,nodiratime,logbufs=8"
@@ -55,20 +55,14 @@ def disk_folders(site: Site) -> tuple[str, ...]:
     return tuple(f"{_BELOW}{number}" for number in range(len(site.disks)))
 
 
-def mount_disks(hosts: Sequence[Host], *, make: bool = False) -> None:
-    """Mount the file systems of all disks of these hosts; `make` has them made first. Raises
-    CommandFailed.
-    """
-    together([partial(_mount, host, make=make) for host in hosts])
-
-
-def _mount(host: Host, *, make: bool) -> None:
+def mount_script(host: Host, *, make: bool = False) -> str:
+    """A script that mounts the file systems of all disks of a host; `make` has them made first."""
     lines = []
     for disk, folder in zip(host.disks, disk_folders(host), strict=True):
         if make:
             lines.append(f"mkfs.xfs -q -f -K {disk}")
         lines += [f"mkdir -p {folder}", f"mount -t xfs -o {_OPTIONS} {disk} {folder}"]
-    host.run(["sh", "-ec", "\n".join(lines)], timeout_s=120)
+    return "\n".join(lines)
 
 
 def disk_usage(mounted: Sequence[tuple[Host, Sequence[str]]]) -> tuple[int, int, int]:
@@ -276,14 +270,16 @@ class FileStore(Gateway):
         url = base_url(entrance.address, self.port)
         endpoint = Endpoint(api="s3", url=url, user=user, key=SecretStr(key))
         say("creating file systems")
-        mount_disks([hosts[name] for name in self.keepers], make=True)
+        run_scripts({hosts[name]: mount_script(hosts[name], make=True) for name in self.keepers})
         for name in self.hosts:
             for path, text in self.files(hosts[name], user, key, more).items():
                 hosts[name].put(path, text, mode=0o600)
-        running = RunningFileStore(self, hosts, client, endpoint)
-        running.start(say)
+        program = f"{self._version(entrance)}; {self.program.source}"
+        running = RunningFileStore(self, hosts, client, endpoint, program)
+        running.start(running.daemons(), say)
         self.set_up(running, hosts)
-        running.describe(f"{self._version(entrance)}; {self.program.source}", say)
+        running.describe(running.verify())
+        say(f"verified: {running.facts['verified']}")
         return running
 
     def _version(self, host: Host) -> str:
@@ -301,52 +297,42 @@ class FileStore(Gateway):
         return said.splitlines()[0]
 
 
-class RunningFileStore(RunningGateway):
+class RunningFileStore(RunningStore[FileStore]):
     """The store on its hosts: `start`, have it ready, then `describe`."""
 
-    def __init__(self, store: FileStore, hosts: Hosts, client: Host, endpoint: Endpoint) -> None:
-        self._store = store
-        self._hosts = hosts
-        self._client = client
+    def __init__(
+        self, store: FileStore, hosts: Hosts, client: Host, endpoint: Endpoint, program: str
+    ) -> None:
+        super().__init__(StorePlan(store, store.stages(hosts, endpoint)), hosts, client)
+        self._program = program
         self._keepers = [hosts[name] for name in store.keepers]
-        self._stages = store.stages(hosts, endpoint)
         self._structure = store.structure({name: len(host.disks) for name, host in hosts.items()})
         self.endpoints = (endpoint,)
         self.rendered = store.render(hosts)
 
-    def start(self, say: Say, names: Collection[str] | None = None) -> None:
-        """Start its daemons, of hosts of these names only if they are given, until they listen and
-        have met.
+    def planned(self, gateway: FileStore) -> StorePlan[FileStore]:
+        return StorePlan(gateway, self.plan.stages)
 
-        Raises ServiceFailed or CommandFailed.
-        """
-        for stage in self._stages:
-            mine = [each for each in stage if names is None or each.host.name in names]
-            daemon.start(mine)
-            await_ports(self._client, mine, say)
-        self._store.meet(self._hosts)
+    def start(self, daemons: Collection[Daemon], say: Say) -> None:
+        super().start(daemons, say)
+        self.plan.gateway.meet(self.hosts)
 
     def await_ready(self) -> None:
         """Return when it says that it is ready. Raises ServiceFailed or CommandFailed."""
         try:
-            for readiness in self._store.ready(self._hosts):
+            for readiness in self.plan.gateway.ready(self.hosts):
                 readiness.wait()
         except CommandFailed:
             self.check()
             raise
 
-    def describe(self, program: str, say: Say) -> None:
-        """Verify it, and say what it is. Raises ServiceFailed or VerificationFailed."""
-        with daemon.blaming(self.daemons()):
-            checks = verify(self._client, self.endpoints)
-        verified = f"{len(checks)} operations over S3"
-        say(f"verified: {verified}")
+    def describe(self, checks: Sequence[OperationCheck]) -> None:
         self.facts = MappingProxyType(
             {
-                **self._store.facts(self._structure),
-                "program": program,
-                "on disk": ANSWERS[self._store.answers],
-                "verified": f"{verified}, reads byte for byte",
+                **self.plan.gateway.facts(self._structure),
+                "program": self._program,
+                "on disk": ANSWERS[self.plan.gateway.answers],
+                "verified": f"{len(checks)} operations over S3, reads byte for byte",
             }
         )
 
@@ -356,12 +342,6 @@ class RunningFileStore(RunningGateway):
     def drop_caches(self) -> tuple[str, ...]:
         return ("no cache of the store itself: objects are in the page cache",)
 
-    def check(self) -> None:
-        daemon.check(self.daemons())
-
-    def daemons(self) -> tuple[Daemon, ...]:
-        return tuple(daemon for stage in self._stages for daemon in stage)
-
     def disk_space(self) -> DiskSpace:
         size, _, free = disk_usage([(host, disk_folders(host)) for host in self._keepers])
         return DiskSpace(bytes=size, free_bytes=free, kept=self._structure)
@@ -370,7 +350,9 @@ class RunningFileStore(RunningGateway):
         _, used, _ = disk_usage([(host, disk_folders(host)) for host in self._keepers])
         return KeptBytes(used, None, "XFS: used bytes of all disks, metadata included")
 
+    def mounts(self, host: Host) -> str:
+        return mount_script(host) if host in self._keepers else ""
+
     def start_again(self, names: Collection[str], say: Say) -> None:
-        mount_disks([host for host in self._keepers if host.name in names])
-        self.start(say, names)
+        super().start_again(names, say)
         self.await_ready()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated, ClassVar, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 from pydantic import Field, SecretStr
 
@@ -383,6 +383,8 @@ class Gateway(ABC):
     """The grammars of its configuration files."""
     release: str
     """Name of the release: one of `releases`."""
+    place: Any
+    settings: Any
     fault_settings: ClassVar[Mapping[str, object]] = {}
     """Settings, by dotted key, for workloads with faults, unless the command names them."""
     pool: CephPool | None = None
@@ -478,6 +480,11 @@ class Gateway(ABC):
         setting while they run (`nothing`).
         """
         return "cluster"
+
+    @classmethod
+    def asks_daemons(cls, key: str) -> bool:
+        """Whether running daemons are asked if they take a setting that else needs a restart."""
+        return False
 
     def layers(self) -> tuple[StoreLayer, ...]:
         """Layers below and beside it that can be measured while it runs."""

@@ -249,6 +249,7 @@ class Existing(Gateway):
     }
     Placement: ClassVar[type[Record]] = ExistingPlacement
     Settings: ClassVar[type[Record]] = ExistingSettings
+    settings: ExistingSettings
 
     def __init__(self, release: str, place: Record, settings: Record) -> None:
         assert isinstance(settings, ExistingSettings)  # noqa: S101 - the interface's contract

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, ClassVar
 
 from pydantic import Field, SecretStr
 
 from weighbridge.common.endpoint import Endpoint, ObjectApi, host_port
-from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host, Service
 from weighbridge.common.record import Record
 from weighbridge.common.structure import Scope
 from weighbridge.gateways import daemon
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.gateway import Gateway, HostNeed, RootImage, RunningGateway, Say
-from weighbridge.gateways.ports import await_ports
-from weighbridge.gateways.verify import verify
+from weighbridge.gateways.running import RunningStore, StorePlan
+from weighbridge.gateways.verify import OperationCheck, verify
 
 _USER = "null:user"
 _SERVICE = "null-target"
-_EFFECTIVE_SCOPES: frozenset[Scope] = frozenset({"restart", "buckets"})
-_ADVICE = "Tear it down and start it with the other settings."
 _REFUSED = "the null target refuses what is more than a complete object or a list (501)"
 _IGNORED = "the null target ignores ranges and conditions"
 _LACKS: Mapping[str, str] = MappingProxyType(
@@ -73,39 +70,42 @@ def _delay(settings: NullSettings) -> str:
     return f"{least_ms:g} to {most_ms:g} ms, drawn by the seed,"
 
 
-class RunningNull(RunningGateway):
+class RunningNull(RunningStore["Null"]):
     """The running null target."""
 
     def __init__(self, gateway: Null, host: Host, client: Host, say: Say) -> None:
-        self._gateway = gateway
-        self._host = host
-        self._client = client
         self._key = secrets.token_hex(16)
+        super().__init__(self._plan(gateway, host), {host.name: host}, client)
         base = f"http://{host_port(host.address, gateway.settings.port)}"
         self.endpoints = (
             Endpoint(api="swift", url=f"{base}/auth/v1.0", user=_USER, key=SecretStr(self._key)),
             Endpoint(api="s3", url=base, user=_USER, key=SecretStr(self._key)),
         )
         say(f"starting the null target on {host.name}")
-        self._start(say)
+        self.start(self.plan.daemons, say)
+        self.describe(self.verify())
 
-    def _start(self, say: Say) -> None:
-        self._complete = False
-        gateway, settings = self._gateway, self._gateway.settings
-        command = self._host.module("weighbridge", *gateway.arguments(self._host.address))
-        service = Service(
-            _SERVICE, command.argv, {**command.env, "WEIGHBRIDGE_NULL_KEY": self._key}
-        )
-        self._target = Daemon(self._host, service, settings.port)
-        daemon.start([self._target])
-        await_ports(self._client, [self._target], say)
-        verified = "no: it is meant to fail or to stall"
-        if not settings.fail_share and settings.stall_after_s is None:
-            with daemon.blaming([self._target]):
-                checks = verify(self._client, self.endpoints, stores_bodies=False)
-            verified = f"{len(checks)} operations over S3 and Swift, reads by length"
-        self.facts = MappingProxyType({**gateway.facts(), "verified": verified})
-        self._complete = True
+    def _plan(self, gateway: Null, host: Host) -> StorePlan[Null]:
+        command = host.module("weighbridge", *gateway.arguments(host.address))
+        env = {**command.env, "WEIGHBRIDGE_NULL_KEY": self._key}
+        service = Service(_SERVICE, command.argv, env)
+        return StorePlan(gateway, [[Daemon(host, service, gateway.settings.port, reads=())]])
+
+    def planned(self, gateway: Null) -> StorePlan[Null]:
+        (host,) = self.hosts.values()
+        return self._plan(gateway, host)
+
+    def verify(self) -> tuple[OperationCheck, ...]:
+        if self.plan.gateway.meant_to_fail:
+            return ()
+        with daemon.blaming(self.plan.daemons):
+            return verify(self.client, self.endpoints, stores_bodies=False)
+
+    def describe(self, checks: Sequence[OperationCheck]) -> None:
+        verified = f"{len(checks)} operations over S3 and Swift, reads by length"
+        if not checks:
+            verified = "no: it is meant to fail or to stall"
+        self.facts = MappingProxyType({**self.plan.gateway.facts(), "verified": verified})
 
     def settle(self) -> tuple[str, ...]:
         return ("null target: nothing is deferred",)
@@ -113,44 +113,8 @@ class RunningNull(RunningGateway):
     def drop_caches(self) -> tuple[str, ...]:
         return ("null target: nothing is cached",)
 
-    def check(self) -> None:
-        self._target.check()
-
-    def may_change(self, gateway: Gateway, scope: Scope) -> None:
-        self._checked(gateway, scope)
-
-    def _checked(self, gateway: Gateway, scope: Scope) -> Null:
-        running = self._gateway
-        if not isinstance(gateway, Null) or (gateway.place, gateway.settings.port) != (
-            running.place,
-            running.settings.port,
-        ):
-            raise UsageError(
-                "a running null target can get other options, but no other port or host",
-                advice=_ADVICE,
-            )
-        if scope not in _EFFECTIVE_SCOPES and not self._runs(gateway):
-            raise UsageError(
-                f"the null target reads its options when it starts: {scope} is not enough",
-                advice=_ADVICE,
-            )
-        return gateway
-
-    def _runs(self, gateway: Null) -> bool:
-        return (
-            gateway.settings == self._gateway.settings
-            and self._complete
-            and self._host.alive(_SERVICE)
-        )
-
-    def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
-        wanted = self._checked(gateway, scope)
-        if self._runs(wanted):
-            return ("null target: no change needed",)
-        self._host.stop(_SERVICE)
-        self._gateway = wanted
-        self._start(say)
-        return ("null target: restarted, its objects are lost",)
+    def daemons(self) -> tuple[Daemon, ...]:
+        return ()
 
 
 class Null(Gateway):
@@ -188,6 +152,10 @@ class Null(Gateway):
     @classmethod
     def scope(cls, key: str) -> Scope:
         return "buckets" if key in NullSettings.model_fields and key != "port" else "cluster"
+
+    @property
+    def meant_to_fail(self) -> bool:
+        return bool(self.settings.fail_share) or self.settings.stall_after_s is not None
 
     def facts(self) -> dict[str, str]:
         settings = self.settings

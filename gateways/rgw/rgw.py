@@ -367,6 +367,8 @@ class Rgw(Gateway):
     }
     Placement: ClassVar[type[Record]] = RgwPlacement
     Settings: ClassVar[type[Record]] = RgwSettings
+    place: RgwPlacement
+    settings: RgwSettings
     cluster: CephCluster
     grammars: ClassVar[tuple[FileGrammar, ...]] = (GRAMMAR,)
 

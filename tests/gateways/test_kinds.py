@@ -349,6 +349,7 @@ def test_a_status_that_does_not_say_it_is_refused(answer: dict[str, Any]) -> Non
 
 
 PLACE = NullPlacement(target="gateway-1")
+UNCHANGED = ("nothing: it already runs with these settings",)
 
 
 @pytest.fixture
@@ -373,8 +374,8 @@ def test_a_null_target_restarts_with_other_options_on_the_same_port_and_key(
 ) -> None:
     running = null().bring_up(hosts, hosts["client-1"], print)
     before = running.endpoints
-    assert running.change(null(delay_ms=20), "restart", print) == (
-        "null target: restarted, its objects are lost",
+    assert running.change(null(delay_ms=20), "buckets", print) == (
+        "restarted null-target on gateway-1",
     )
     assert running.endpoints == before
     assert running.facts["delay"] == "20 ms before each answer"
@@ -396,7 +397,7 @@ def test_a_null_target_serves_both_apis_and_an_unchanged_one_is_left_alone(
     lines = [_command_line(path) for path in Path("/proc").glob("[0-9]*/cmdline")]
     assert not [line for line in lines if key.encode() in line]
     assert any(b"null-target" in line for line in lines)
-    assert running.change(null(**given), "nothing", print) == ("null target: no change needed",)
+    assert running.change(null(**given), "nothing", print) == UNCHANGED
 
 
 def _command_line(path: Path) -> bytes:
@@ -424,7 +425,7 @@ def test_one_that_fails_to_start_is_an_error_and_can_be_changed_back(
     broken = null(seed=1)
     monkeypatch.setattr(broken, "arguments", lambda _: ("no-such-verb",))
     with pytest.raises(ServiceFailed, match="null-target: died"):
-        running.change(broken, "restart", print)
+        running.change(broken, "buckets", print)
     with pytest.raises(ServiceFailed, match="null-target: died"):
         running.check()
     running.change(null(), "restart", print)
@@ -435,13 +436,12 @@ def test_another_port_or_less_than_a_restart_is_refused_while_it_keeps_running(
     hosts: dict[str, Host],
 ) -> None:
     running = null().bring_up(hosts, hosts["client-1"], print)
-    refused: list[tuple[Null, Scope]] = [
-        (null(port=8081), "restart"),
-        (null(seed=1), "nothing"),
-        (null(seed=1), "reload"),
+    refused: list[tuple[Null, Scope, str]] = [
+        (null(port=8081), "restart", "port cannot be changed"),
+        (null(seed=1), "nothing", "seed: this needs at least `buckets`, not `nothing`"),
     ]
-    for changed, scope in refused:
-        with pytest.raises(UsageError, match="null target"):
+    for changed, scope, message in refused:
+        with pytest.raises(UsageError, match=message):
             running.change(changed, scope, print)
     running.check()
 
