@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -23,6 +24,9 @@ from weighbridge.gateways.certificates import CA_FILE, SERVER_FILE
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.front import Backend, Behind, Front, FrontSettings
 from weighbridge.gateways.probe import FileGrammar, Probe, Reading
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 Count = Annotated[int, Field(ge=1)]
 Port = Annotated[int, Field(ge=1, le=65535)]
@@ -199,199 +203,27 @@ STATUS_HOST = "status.weighbridge.invalid"
 BARE = "WEIGHBRIDGE_BARE"
 """When defined, the layout's own directives are left out, so that Apache can list what it knows."""
 
-_FOLDER = "/etc/weighbridge/apache"
 _SOCKET = "/run/weighbridge-responder.sock"
-# The size of Debian's own ssl.conf.
-_SESSIONS = "shmcb:/run/weighbridge-apache-sessions(512000)"
-# radosgw closes connections that were silent for 65 s; Apache must close them first.
-_IDLE_S = 30
 
 
-def apache_conf(
-    settings: ApacheSettings, address: str, backends: Sequence[Backend], *, native: bool
-) -> str:
-    """Apache's complete configuration. `native`: the backends speak FastCGI themselves."""
-    server = [
-        f'ServerRoot "{_FOLDER}"',
-        'DefaultRuntimeDir "/run"',
-        f'PidFile "{PID_FILE}"',
-        f'ErrorLog "/var/log/host/{ERROR_LOG}"',
-        "LogLevel warn",
-        f"ServerName {bracketed(address)}",
-        "ServerTokens Prod",
-        "User www-data",
-        "Group www-data",
-        *(
-            f'LoadModule {name}_module "/usr/lib/apache2/modules/mod_{name}.so"'
-            for name in _modules(settings, len(backends), native=native)
-        ),
-        *(f"{name} {size}" for name, size in settings.mpm.directives.items()),
-        f"Timeout {settings.timeout:.0f}",
-        f"KeepAlive {_on(settings.keep_alive)}",
-        f"KeepAliveTimeout {settings.keep_alive_timeout:.0f}",
-        f"MaxKeepAliveRequests {settings.keep_alive_requests}",
-        "LimitRequestBody 0",
-        f"EnableSendfile {_on(settings.sendfile)}",
-        f"ExtendedStatus {_on(settings.extended_status)}",
-        f"Listen {host_port(address, settings.port)}",
-    ]
-    if settings.tls:
-        server += ["SSLProtocol -all +TLSv1.2 +TLSv1.3", f'SSLSessionCache "{_SESSIONS}"']
-    if settings.access_log:
-        # %U is the path only: a query may contain a signature.
-        server.append(
-            'CustomLog "/var/log/host/apache.access.log" "%h %t \\"%m %U %H\\" %>s %O %D"'
-        )
-    secured = ("SSLEngine On", f'SSLCertificateFile "{SERVER_FILE}"') if settings.tls else ()
-    return "\n".join(
-        [
-            *server,
-            "<Directory />",
-            "  AllowOverride None",
-            "  Require all denied",
-            "</Directory>",
-            *_own(settings, "server"),
-            f"<VirtualHost *:{settings.port}>",
-            *(f"  {line}" for line in secured),
-            *(f"  {line}" for line in _clients(settings, address, backends, native=native)),
-            "</VirtualHost>",
-            # On the clients' own port: with a second one, Apache would serialise accepts with a
-            # lock.
-            f"<VirtualHost *:{settings.port}>",
-            f"  ServerName {STATUS_HOST}",
-            *(f"  {line}" for line in secured),
-            '  <Location "/server-status">',
-            "    SetHandler server-status",
-            "    Require local",
-            "  </Location>",
-            "</VirtualHost>",
-            "",
-        ]
+@functools.cache
+def _template() -> Template:
+    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - only for layouts with Apache
+
+    environment = Environment(
+        autoescape=False,  # noqa: S701 - no page; each value was checked to be in one line
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
     )
-
-
-def responder_conf(settings: ApacheSettings, address: str, backends: Sequence[Backend]) -> str:
-    """The responder's configuration: the options of its command line."""
-    responder = settings.responder
-    listen = _SOCKET if responder.socket == "unix" else f"127.0.0.1:{responder.port}"
-    lines = [
-        f"listen {listen}",
-        *(f"origin {host_port(one.address, one.port)}" for one in backends),
-        f"stats {host_port(address, STATS_PORT)}",
-        f"keep {responder.keep}",
-        f"timeout-s {settings.timeout:.0f}",
-    ]
-    return "\n".join(lines) + "\n"
+    environment.filters |= {"on": word, "seconds": "{:.0f}".format}
+    source = Path(__file__).with_name("apache.conf.j2").read_text(encoding="utf-8")
+    return environment.from_string(source)
 
 
 def word(value: Value) -> str:
     """A value as Apache spells it: booleans are `On` and `Off`."""
-    return _on(value) if isinstance(value, bool) else str(value)
-
-
-def _modules(settings: ApacheSettings, backends: int, *, native: bool) -> tuple[str, ...]:
-    path = "proxy_http" if settings.path == "http" else "proxy_fcgi"
-    balancer = ("slotmem_shm", "proxy_balancer", f"lbmethod_{settings.balance}")
-    wanted = (
-        f"mpm_{settings.mpm.kind}",
-        "authz_core",
-        "authz_host",
-        "env",
-        "status",
-        "proxy",
-        path,
-    )
-    spread = balancer if _balanced(settings, backends, native=native) else ()
-    secured = ("socache_shmcb", "ssl", "headers") if settings.tls else ()
-    return tuple(dict.fromkeys((*wanted, *spread, *secured, *settings.modules)))
-
-
-def _balanced(settings: ApacheSettings, backends: int, *, native: bool) -> bool:
-    return backends > 1 and (settings.path == "http" or native)
-
-
-def _clients(
-    settings: ApacheSettings, address: str, backends: Sequence[Backend], *, native: bool
-) -> list[str]:
-    """The clients' virtual host: the first one, used for any name they ask for."""
-    lines = [
-        f"ServerName {bracketed(address)}",
-        # Neither is inherited from the server. Without them %2F is answered with 404, and // in a
-        # key becomes /.
-        "AllowEncodedSlashes NoDecode",
-        "MergeSlashes Off",
-        "ProxyPreserveHost On",
-    ]
-    if settings.tls:
-        lines.append('RequestHeader set X-Forwarded-Proto "https"')
-    location = []
-    if settings.path == "http":
-        lines.append("ProxyAddHeaders Off")
-    else:
-        # Since 2.4.59 Apache ignores the Content-Length of a CGI-like program otherwise: HEAD would
-        # lose it, and a truncated answer would look complete.
-        lines.append("SetEnv ap_trust_cgilike_cl 1")
-        # Valid only here; without it the Authorization header is not passed on.
-        location.append("CGIPassAuth On")
-    # nocanon passes the target unchanged. With fcgi it must be left out: every request with a query
-    # would get 403, and REQUEST_URI is unchanged anyway.
-    canon = " nocanon" if settings.path == "http" else ""
-    reuse = f"ttl={_IDLE_S}" if settings.reuse else "disablereuse=on"
-    if settings.path == "fastcgi":
-        reuse = f"enablereuse={_on(settings.reuse).lower()}"
-    shared = f"retry=0 timeout={settings.timeout:.0f} {reuse}"
-    if settings.path == "fastcgi":
-        shared += f" flushpackets={settings.flush}"
-    if _balanced(settings, len(backends), native=native):
-        scheme = "http" if settings.path == "http" else "fcgi"
-        lines.append('<Proxy "balancer://gateways">')
-        lines += [
-            f'  BalancerMember "{scheme}://{host_port(one.address, one.port)}" {shared}'
-            for one in backends
-        ]
-        lines += [
-            f"  ProxySet lbmethod={settings.balance}",
-            "</Proxy>",
-            f'ProxyPass "/" "balancer://gateways/"{canon}',
-        ]
-    else:
-        lines.append(
-            f'ProxyPass "/" "{_target(settings, backends, native=native)}"{canon} {shared}'
-        )
-    location += _own(settings, "location")
-    return [
-        *lines,
-        '<Location "/">',
-        *(f"  {line}" for line in location),
-        "</Location>",
-        *_own(settings, "host"),
-    ]
-
-
-def _target(settings: ApacheSettings, backends: Sequence[Backend], *, native: bool) -> str:
-    if settings.path == "http":
-        return f"http://{host_port(backends[0].address, backends[0].port)}/"
-    if native:
-        return f"fcgi://{host_port(backends[0].address, backends[0].port)}/"
-    if settings.responder.socket == "unix":
-        return f"unix:{_SOCKET}|fcgi://localhost/"
-    return f"fcgi://127.0.0.1:{settings.responder.port}/"
-
-
-def _own(settings: ApacheSettings, section: Section) -> list[str]:
-    """The layout's own directives. They come last: Apache takes the later of two."""
-    directives: Mapping[str, Value] = settings.options.get(section, {})
-    if not directives:
-        return []
-    return [
-        f"<IfDefine !{BARE}>",
-        *(f"  {name} {word(value)}" for name, value in directives.items()),
-        "</IfDefine>",
-    ]
-
-
-def _on(flag: bool) -> str:
-    return "On" if flag else "Off"
+    return ("On" if value else "Off") if isinstance(value, bool) else str(value)
 
 
 class ApacheGrammar(FileGrammar):
@@ -560,10 +392,34 @@ class Apache(Front):
 
     def files(self, address: str, backends: Sequence[Backend]) -> Mapping[str, str]:
         """Good for Apache 2.4.39 and later."""
-        files = {CONF: apache_conf(self.settings, address, backends, native=self.native)}
-        if self.has_responder:
-            files[RESPONDER_CONF] = responder_conf(self.settings, address, backends)
-        return files
+        settings, responder = self.settings, self.settings.responder
+        places = [host_port(one.address, one.port) for one in backends]
+        own: dict[Section, list[str]] = {"server": [], "host": [], "location": []}
+        # The layout's own directives. They come last: Apache takes the later of two.
+        for section, directives in settings.options.items():
+            lines = [f"  {name} {word(value)}" for name, value in directives.items()]
+            own[section] = [f"<IfDefine !{BARE}>", *lines, "</IfDefine>"] if lines else []
+        socket = _SOCKET if responder.socket == "unix" else f"127.0.0.1:{responder.port}"
+        text = _template().render(
+            s=settings,
+            name=bracketed(address),
+            listen=host_port(address, self.port),
+            places=places,
+            native=self.native,
+            own=own,
+            socket=socket,
+            pid_file=PID_FILE,
+            error_log=ERROR_LOG,
+            server_file=SERVER_FILE,
+            status_host=STATUS_HOST,
+        )
+        if not self.has_responder:
+            return {CONF: text}
+        # The options of its command line.
+        listen = [f"listen {socket}", *(f"origin {place}" for place in places)]
+        limits = [f"keep {responder.keep}", f"timeout-s {settings.timeout:.0f}"]
+        lines = [*listen, f"stats {host_port(address, STATS_PORT)}", *limits]
+        return {CONF: text, RESPONDER_CONF: "\n".join(lines) + "\n"}
 
     def check(self, host: Host) -> None:
         if self.has_responder:
