@@ -227,7 +227,6 @@ def openssl(folder: Path, *words: str) -> str:
         ("ca.pem", ("-verify_ip", "10.80.0.11"), "server.pem: OK"),
         ("ca.pem", ("-verify_hostname", "gateway-1"), "server.pem: OK"),
         ("ca.pem", ("-verify_ip", "10.80.0.12"), "IP address mismatch"),
-        # As a CA of the same name it does not even get to the server's certificate.
         ("other.pem", ("-verify_ip", "10.80.0.11"), "verification failed"),
     ],
 )
