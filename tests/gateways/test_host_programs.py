@@ -38,7 +38,7 @@ ROOT = Path(write_syslog.__file__).parent.parent
 USER = drop_memcached.stored("AUTH_/user/weigh:bench")
 TOKEN = drop_memcached.stored("AUTH_/token/AUTH_tk1")
 ON_HOSTS = [
-    *("rgw/ask_mon", "rgw/ask_daemon", "rgw/ceph_counters"),
+    *("rgw/ask_mon", "rgw/ask_daemon"),
     *("apache/apache_counters", "apache/reload_apache", "haproxy/haproxy_counters"),
     *("swift/make_rings", "swift/write_syslog", "swift/drop_memcached", "swift/known_options"),
     *("swift/memcached_counters", "swift/storage_counters", "ready", "join_garage_nodes"),
