@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, NonNegativeInt, TypeAdapter, ValidationError
 
@@ -16,7 +16,7 @@ from weighbridge.common.errors import CommandFailed, TargetError
 from weighbridge.common.host import Host
 from weighbridge.common.quantities import show_bytes
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.gateway import Ask, KeptBytes, Standing, package_versions, words
+from weighbridge.gateways.gateway import Ask, Gateway, KeptBytes, Standing, package_versions, words
 from weighbridge.gateways.rgw.monitor import (
     Monitor,
     ask,
@@ -26,14 +26,10 @@ from weighbridge.gateways.rgw.monitor import (
     running_values,
     unknown_options,
 )
-from weighbridge.gateways.rgw.plan import CONF, store_words
+from weighbridge.gateways.rgw.plan import CONF, CephPlan, store_words
 from weighbridge.gateways.rgw.pools import DATA_POOL, INDEX_POOL, DataPool
-from weighbridge.gateways.rgw.releases import RELEASES
 from weighbridge.gateways.rgw.settings import RgwSettings
 from weighbridge.gateways.running import StorePlan
-
-if TYPE_CHECKING:
-    from weighbridge.gateways.rgw.rgw import Rgw
 
 Media = Literal["hdd", "ssd"]
 
@@ -95,30 +91,30 @@ class Seen:
     data_pool: DataPool
 
 
-def daemons_of(plan: StorePlan[Rgw], program: str) -> list[Daemon]:
+def daemons_of(plan: StorePlan[Gateway], program: str) -> list[Daemon]:
     """The daemons of a program of Ceph, such as `ceph-osd`, in their order."""
     return [one for one in plan.daemons if one.service.argv[0] == program]
 
 
-def facts(plan: StorePlan[Rgw], seen: Seen) -> dict[str, str]:
+def facts(plan: StorePlan[Gateway], ceph: CephPlan, seen: Seen) -> dict[str, str]:
     """What decides results, in words; values of options as the running daemons report them.
 
     Raises ServiceFailed when a daemon does not know an option that the layout sets.
     """
-    gateway, place, settings = plan.gateway, plan.gateway.place, plan.gateway.settings
+    release, place, settings = plan.gateway.release, ceph.place, ceph.settings
     data_pool, pools = seen.data_pool, settings.pools
     osds, gateways = daemons_of(plan, "ceph-osd"), daemons_of(plan, "radosgw")
     host = gateways[0].host
     store, written = store_words(settings.osd)
     each = Counter(one.host.name for one in gateways)
     where = ", ".join(f"{name} ({count})" if count > 1 else name for name, count in each.items())
-    knows = gateway.knows(host)
+    knows = ceph.knows(host)
     modules = " (without its Python modules)" if knows("mgr_disabled_modules") else ""
     apart = "a host" if pools.failure_domain == "host" else "an OSD"
     others = "" if data_pool.profile is None else f"; other pools {pools.replicas} replicas"
     groups = ", ".join(f"{name} {pools.groups[name]}" for name in (INDEX_POOL, DATA_POOL))
     found = {
-        "gateway": f"Ceph RGW, release {gateway.release}",
+        "gateway": f"Ceph RGW, release {release}",
         "radosgw": host.run(["radosgw", "--version"]).stdout.strip(),
         "packages": package_versions(host, ("radosgw", "ceph-osd", "ceph-mon")),
         "daemons": f"mon and mgr{modules} on {', '.join(place.mon)}, {len(osds)} OSDs on "
@@ -155,10 +151,10 @@ def facts(plan: StorePlan[Rgw], seen: Seen) -> dict[str, str]:
     found |= _queue(settings, osds[0], seen.media, knows) | _given_options(plan)
     if front is not None:
         found |= front.facts(plan.front_daemons[0].host)
-    other = RELEASES[gateway.release].settings_of
+    other = ceph.release.settings_of
     if other:
-        ignored = unknown_options(host, gateway.release, plan.text(host, CONF))
-        found["release settings"] = words(gateway.release, other, [*ignored.values()])
+        ignored = unknown_options(host, release, plan.text(host, CONF))
+        found["release settings"] = words(release, other, [*ignored.values()])
     return found
 
 
@@ -236,7 +232,7 @@ def _background(settings: RgwSettings) -> dict[str, str]:
     }
 
 
-def _given_options(plan: StorePlan[Rgw]) -> dict[str, str]:
+def _given_options(plan: StorePlan[Gateway]) -> dict[str, str]:
     """Values of the layout's own options, from the daemons: Ceph ignores unknown ones."""
     programs = {"mon": "ceph-mon", "mgr": "ceph-mgr", "client": "radosgw"}
     found: dict[str, str] = {}

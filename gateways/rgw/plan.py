@@ -10,16 +10,18 @@ import secrets
 import struct
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, Literal
 
 from weighbridge.common.endpoint import host_port
+from weighbridge.common.host import Host
 from weighbridge.gateways import config_text
 from weighbridge.gateways.certificates import SERVER_FILE, Certificates
 from weighbridge.gateways.front import Backend, Behind, Front, front_of, front_url, tls_host
-from weighbridge.gateways.gateway import Site
+from weighbridge.gateways.gateway import Gateway, Site
 from weighbridge.gateways.probe import IniGrammar
+from weighbridge.gateways.rgw.monitor import known_options
 from weighbridge.gateways.rgw.releases import MGR_MODULES, RELEASES
 from weighbridge.gateways.rgw.settings import (
     MON_IDS,
@@ -37,6 +39,12 @@ KEYRING: Final = "/etc/ceph/keyring"
 CLUSTER_LOG: Final = "cluster.log"
 _MOST_PG_PER_OSD: Final = 2000
 _HEALTH_PATH: Final = "/swift/healthcheck"
+# A radosgw with the FastCGI front end calls libfcgi: its symbols are in the program or Ceph's
+# library.
+_FASTCGI: Final = (
+    "grep -qa FCGX_ $(command -v radosgw) /usr/lib/*/libradosgw.so* 2>/dev/null && echo "
+    "yes || echo no"
+)
 
 
 @dataclass(frozen=True)
@@ -100,10 +108,12 @@ class CephKeys:
 class CephPlan:
     """The daemons that a layout makes on these hosts, and their files."""
 
-    def __init__(
-        self, release: str, place: RgwPlacement, settings: RgwSettings, sites: Mapping[str, Site]
-    ) -> None:
-        self.release, self.place, self.settings = RELEASES[release], place, settings
+    place: RgwPlacement
+    settings: RgwSettings
+
+    def __init__(self, gateway: Gateway, sites: Mapping[str, Site]) -> None:
+        self.place, self.settings = place, settings = gateway.place, gateway.settings
+        self.release = RELEASES[gateway.release]
         self.sites: Mapping[str, Site] = {name: sites[name] for name in place.hosts}
         self.mons = tuple(
             Mon(letter, name, sites[name].address)
@@ -139,6 +149,24 @@ class CephPlan:
                 more = f".{index}" if settings.daemons > 1 else ""
                 address, port = self.sites[name].address, settings.port + index
                 yield Radosgw(f"client.rgw.{name}{more}", f"radosgw{more}", name, address, port)
+
+    def knows(self, host: Host) -> Callable[[str], bool]:
+        """Whether its daemons know an option of this suite; the release on the host is asked if it
+        has the settings of another. Raises CommandFailed.
+        """
+        lacks = self.release.lacks
+        if not self.release.settings_of:
+            return lambda name: name not in lacks
+        known = known_options(host) - lacks
+        return lambda name: name in known
+
+    def speaks_fastcgi(self, hosts: Mapping[str, Host]) -> bool:
+        """Whether a front should speak FastCGI to radosgw that can. Raises CommandFailed."""
+        front = self.front(native=False)
+        if front is None or not front.wants_fastcgi:
+            return False
+        host = hosts[self.place.radosgw[0]]
+        return host.run(["sh", "-c", _FASTCGI]).stdout.strip() == "yes"
 
     def osds_of(self, host: str) -> list[Osd]:
         return [one for one in self.osds if one.host == host]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from ipaddress import ip_address, ip_network
 from typing import ClassVar, Final
 
@@ -35,7 +35,7 @@ from weighbridge.gateways.gateway import (
     words,
 )
 from weighbridge.gateways.probe import FileGrammar
-from weighbridge.gateways.rgw.monitor import known_options, option_faults, unknown_options
+from weighbridge.gateways.rgw.monitor import option_faults, unknown_options
 from weighbridge.gateways.rgw.plan import (
     CONF,
     GRAMMAR,
@@ -45,7 +45,7 @@ from weighbridge.gateways.rgw.plan import (
     tls_host_of,
 )
 from weighbridge.gateways.rgw.releases import RELEASES, SWIFT_LACKS
-from weighbridge.gateways.rgw.running_rgw import RunningRgw, speaks_fastcgi
+from weighbridge.gateways.rgw.running_rgw import RunningRgw
 from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings, by_size
 from weighbridge.gateways.running import HostFile, put_files
 from weighbridge.gateways.sizing import Sized, Sizes
@@ -261,17 +261,7 @@ class Rgw(Gateway):
 
     def planned(self, sites: Mapping[str, Site]) -> CephPlan:
         """The cluster on these hosts."""
-        return CephPlan(self.release, self.place, self.settings, sites)
-
-    def knows(self, host: Host) -> Callable[[str], bool]:
-        """Whether its daemons know an option of this suite; the release on the host is asked if it
-        has the settings of another. Raises CommandFailed.
-        """
-        release = RELEASES[self.release]
-        if not release.settings_of:
-            return lambda name: name not in release.lacks
-        known = known_options(host) - release.lacks
-        return lambda name: name in known
+        return CephPlan(self, sites)
 
     def _files(self, sites: Mapping[str, Site], *, native: bool) -> tuple[HostFile, ...]:
         """Its files before it is brought up, with keys that are thrown away."""
@@ -283,7 +273,7 @@ class Rgw(Gateway):
         return tuple(file.rendered for file in self._files(sites, native=False))
 
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
-        native = speaks_fastcgi(self, hosts)
+        native = self.planned(hosts).speaks_fastcgi(hosts)
         files = self._files(hosts, native=native)
         put_files(files, hosts)
         conf = next(file.text for file in files if file.path == CONF)

@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pydantic import SecretStr
 
@@ -20,7 +20,15 @@ from weighbridge.common.structure import Scope
 from weighbridge.gateways import daemon
 from weighbridge.gateways.certificates import ca_file_of, issued, trust
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.gateway import Below, CephBelow, DiskSpace, KeptBytes, Say, Tolerance
+from weighbridge.gateways.gateway import (
+    Below,
+    CephBelow,
+    DiskSpace,
+    Gateway,
+    KeptBytes,
+    Say,
+    Tolerance,
+)
 from weighbridge.gateways.probe import Probe
 from weighbridge.gateways.rgw import facts
 from weighbridge.gateways.rgw.facts import PLACEMENT, STORAGE_CLASS, ZONE, Seen, daemons_of
@@ -56,9 +64,6 @@ from weighbridge.gateways.tls_handshake import negotiated
 from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import OperationCheck
 
-if TYPE_CHECKING:
-    from weighbridge.gateways.rgw.rgw import Rgw
-
 _UID: Final = "weigh"
 _SUBUSER: Final = f"{_UID}:swift"
 _MGR_INTERVALS_S: Final = {"mgr_stats_period": "5", "mgr_tick_period": "2"}
@@ -75,42 +80,26 @@ _NOT_DROPPED: Final = {
     "memstore": "not dropped: MemStore's objects, which are only in memory",
 }
 
-# A radosgw with the FastCGI front end calls libfcgi: its symbols are in the program or Ceph's
-# library.
-_FASTCGI: Final = (
-    "grep -qa FCGX_ $(command -v radosgw) /usr/lib/*/libradosgw.so* 2>/dev/null && echo "
-    "yes || echo no"
-)
 
-
-def speaks_fastcgi(gateway: Rgw, hosts: Mapping[str, Host]) -> bool:
-    """Whether a front should speak FastCGI to radosgw that can. Raises CommandFailed."""
-    front = gateway.front
-    if front is None or not front.wants_fastcgi:
-        return False
-    host = hosts[gateway.place.radosgw[0]]
-    return host.run(["sh", "-c", _FASTCGI]).stdout.strip() == "yes"
-
-
-class RunningRgw(RunningStore["Rgw"]):
+class RunningRgw(RunningStore[Gateway]):
     """A healthy cluster with its gateway verified."""
 
-    def __init__(self, gateway: Rgw, hosts: Mapping[str, Host], client: Host) -> None:
-        ceph = gateway.planned(hosts)
-        tls_host = tls_host_of(gateway.place, gateway.settings)
+    def __init__(self, gateway: Gateway, hosts: Mapping[str, Host], client: Host) -> None:
+        ceph = CephPlan(gateway, hosts)
+        tls_host = tls_host_of(ceph.place, ceph.settings)
         self.certificates = None if tls_host is None else issued(hosts[tls_host])
         self._keys = CephKeys(str(uuid.uuid4()), ceph.keyring(), self.certificates)
-        self._mon_host = hosts[gateway.place.mon[0]]
-        self._objectstore = gateway.settings.osd.objectstore
-        self._host = hosts[gateway.place.radosgw[0]]
+        self._mon_host = hosts[ceph.place.mon[0]]
+        self._objectstore = ceph.settings.osd.objectstore
+        self._host = hosts[ceph.place.radosgw[0]]
         super().__init__(gateway, hosts, client)
         self._osds = daemons_of(self.plan, "ceph-osd")
         self._mons = daemons_of(self.plan, "ceph-mon")
         self.endpoints = self._endpoints(ceph)
 
-    def planned(self, gateway: Rgw) -> StorePlan[Rgw]:
-        ceph, place = gateway.planned(self.hosts), gateway.place
-        native = speaks_fastcgi(gateway, self.hosts)
+    def planned(self, gateway: Gateway) -> StorePlan[Gateway]:
+        ceph = CephPlan(gateway, self.hosts)
+        place, native = ceph.place, ceph.speaks_fastcgi(self.hosts)
         front = ceph.front(native=native)
         fronts: tuple[Daemon, ...] = ()
         if place.front is not None:
@@ -125,7 +114,7 @@ class RunningRgw(RunningStore["Rgw"]):
             mgr = Service("mgr", ("ceph-mgr", "-f", "-i", one.id, *fast))
             mons.append(Daemon(host, mon, MON_PORTS[0], (f"mon.{one.id}.log",)))
             mgrs.append(Daemon(host, mgr, logs=(f"mgr.{one.id}.log",)))
-        poll = (FAST_POLL,) if gateway.settings.osd.objectstore == "bluestore" else ()
+        poll = (FAST_POLL,) if self._objectstore == "bluestore" else ()
         osds = []
         for osd in ceph.osds:
             name = f"osd.{osd.number}"
@@ -141,6 +130,10 @@ class RunningRgw(RunningStore["Rgw"]):
         stages = (mons, [*osds, *mgrs], radosgws)
         return StorePlan(gateway, stages, ceph.files(self._keys, native=native), front, fronts)
 
+    @property
+    def _ceph(self) -> CephPlan:
+        return CephPlan(self.plan.gateway, self.hosts)
+
     def bring_up(self, say: Say) -> None:
         """Start it all. Raises ServiceFailed, CommandFailed or VerificationFailed.
 
@@ -148,8 +141,8 @@ class RunningRgw(RunningStore["Rgw"]):
         while OSDs boot, so that radosgw finds them; radosgw starts when OSDs are up, since it would
         otherwise wait 5 s for its next attempt; the mgr, which no request needs, beside OSDs.
         """
-        place, settings = self.plan.gateway.place, self.plan.gateway.settings
-        ceph = self.plan.gateway.planned(self.hosts)
+        ceph = self._ceph
+        place, settings = ceph.place, ceph.settings
         mons, others, radosgws = self.plan.stages
         put_files(self.plan.files, self.hosts)
         trust(self.hosts, self.certificates)
@@ -255,7 +248,7 @@ class RunningRgw(RunningStore["Rgw"]):
         )
 
     def _quieten(self, monitor: Monitor) -> None:
-        if self.plan.gateway.knows(self._mon_host)("mgr_disabled_modules"):
+        if self._ceph.knows(self._mon_host)("mgr_disabled_modules"):
             monitor.ask({"prefix": "health mute", "code": "MGR_MODULE_ERROR", "sticky": True})
             return
         off = {"mgr/balancer/active": "false", "mgr/devicehealth/enable_monitoring": "false"}
@@ -295,14 +288,14 @@ class RunningRgw(RunningStore["Rgw"]):
             return self._both(ceph.front_url)
         first, *others = [self._url_of(one) for one in ceph.radosgws]
         direct = self._both(first)
-        spreading = self.plan.gateway.settings.endpoints
+        spreading = self._ceph.settings.endpoints
         if spreading is None:
             return direct
         more = {"others": tuple(others), "spreading": spreading}
         return tuple(one.model_copy(update=more) for one in direct)
 
     def _url_of(self, one: Radosgw) -> str:
-        return base_url(one.address, one.port, tls=self.plan.gateway.settings.radosgw.tls)
+        return base_url(one.address, one.port, tls=self._ceph.settings.radosgw.tls)
 
     def _both(self, base: str, *, storage_url: str | None = None) -> tuple[Endpoint, ...]:
         ca_file, keys = ca_file_of(base), self._keys
@@ -318,7 +311,7 @@ class RunningRgw(RunningStore["Rgw"]):
         return swift, Endpoint(api="s3", url=base, user=keys.access_key, key=key, ca_file=ca_file)
 
     def below(self) -> Below:
-        ceph, pools = self.plan.gateway.planned(self.hosts), self.plan.gateway.settings.pools
+        ceph = self._ceph
         direct: tuple[Endpoint, ...] = ()
         if ceph.front_url is not None:
             # The first radosgw, past the front: its auth would return the front as storage URL.
@@ -330,8 +323,8 @@ class RunningRgw(RunningStore["Rgw"]):
                 host=self._host,
                 mon=self._mon_host,
                 osds={osd.number: osd.host for osd in ceph.osds},
-                replicas=pools.replicas,
-                failure_domain=pools.failure_domain,
+                replicas=ceph.settings.pools.replicas,
+                failure_domain=ceph.settings.pools.failure_domain,
             ),
         )
 
@@ -385,14 +378,14 @@ class RunningRgw(RunningStore["Rgw"]):
         return DiskSpace(
             bytes=stats["total_bytes"],
             free_bytes=stats["total_avail_bytes"],
-            kept=self.plan.gateway.settings.pools.kept,
+            kept=self._ceph.settings.pools.kept,
         )
 
     def kept_bytes(self) -> KeptBytes | None:
         return facts.kept_bytes(self._osds) if self._objectstore == "bluestore" else None
 
     def tolerance(self) -> Tolerance:
-        pools, front = self.plan.gateway.settings.pools, self.plan.front
+        pools, front = self._ceph.settings.pools, self.plan.front
         settings = {
             **facts.fault_options(self._osds[0], self._mons[0]),
             "copies": f"{pools.replicas}, writes need {pools.min_size} (min_size)",
@@ -405,7 +398,7 @@ class RunningRgw(RunningStore["Rgw"]):
         plan = self.plan
         verified = f"{len(checks)} operations over S3 and Swift, reads byte for byte"
         tls = negotiated(self.client, self.endpoints)
-        known = facts.facts(plan, self._seen)
+        known = facts.facts(plan, self._ceph, self._seen)
         self.facts = MappingProxyType({**known, "verified": verified, "tls": tls})
         self.rendered = tuple(file.rendered for file in plan.files)
         probes = [probe(one) for one in (*daemons_of(plan, "radosgw"), *self._osds)]
@@ -440,13 +433,10 @@ class RunningRgw(RunningStore["Rgw"]):
         set_options(mgrs, _MGR_INTERVALS_S)
 
     def mounts(self, host: Host) -> str:
-        gateway = self.plan.gateway
-        return mount_script(gateway.settings.osd, gateway.planned(self.hosts).osds_of(host.name))
+        return mount_script(self._ceph.settings.osd, self._ceph.osds_of(host.name))
 
     def remounts(self, host: Host, disk: str) -> str:
-        gateway = self.plan.gateway
-        osds = gateway.planned(self.hosts).osds_of(host.name)
-        return remount_script(gateway.settings.osd, osds, disk)
+        return remount_script(self._ceph.settings.osd, self._ceph.osds_of(host.name), disk)
 
     def _restore_poll(self, osds: Sequence[Daemon]) -> None:
         if self._objectstore == "bluestore":
@@ -477,7 +467,9 @@ class RunningRgw(RunningStore["Rgw"]):
 
     # changing radosgw
 
-    def refuse_taking(self, daemons: Sequence[Daemon], plan: StorePlan[Rgw], scope: Scope) -> None:
+    def refuse_taking(
+        self, daemons: Sequence[Daemon], plan: StorePlan[Gateway], scope: Scope
+    ) -> None:
         if scope != "nothing":
             super().refuse_taking(daemons, plan, scope)
         first = daemons[0]
@@ -493,7 +485,7 @@ class RunningRgw(RunningStore["Rgw"]):
                 advice=_ADVICE,
             )
 
-    def take(self, daemons: Sequence[Daemon], plan: StorePlan[Rgw]) -> str:
+    def take(self, daemons: Sequence[Daemon], plan: StorePlan[Gateway]) -> str:
         wanted = [self._live_values(one, plan) for one in daemons]
         before: list[dict[str, str]] = []
         try:
@@ -510,7 +502,7 @@ class RunningRgw(RunningStore["Rgw"]):
         return f"{', '.join(names)} applied to {_count(daemons)} while running"
 
     def confirm(
-        self, restarted: Sequence[Daemon], before: StorePlan[Rgw], plan: StorePlan[Rgw]
+        self, restarted: Sequence[Daemon], before: StorePlan[Gateway], plan: StorePlan[Gateway]
     ) -> None:
         for one in restarted:
             if one.service.argv[0] != "radosgw":
@@ -518,8 +510,8 @@ class RunningRgw(RunningStore["Rgw"]):
             wanted = self._differences(one, before.text(one.host, CONF), plan)
             if not wanted:
                 # It was restarted since nobody knew what it ran with.
-                own, knows = plan.gateway.settings.options.get("client", {}), plan.gateway.knows
-                known = knows(one.host)
+                ceph = CephPlan(plan.gateway, self.hosts)
+                own, known = ceph.settings.options.get("client", {}), ceph.knows(one.host)
                 for name, value in effective(plan.text(one.host, CONF), ceph_name(one)).items():
                     if name in own or (name.startswith("rgw_") and known(name)):
                         wanted[name] = value
@@ -531,14 +523,16 @@ class RunningRgw(RunningStore["Rgw"]):
             given = {name: value for name, value in wanted.items() if value is not None}
             _refuse_other(one, _as_read(one, given))
 
-    def _differences(self, one: Daemon, conf: str, plan: StorePlan[Rgw]) -> dict[str, str | None]:
+    def _differences(
+        self, one: Daemon, conf: str, plan: StorePlan[Gateway]
+    ) -> dict[str, str | None]:
         """New values of options beside those of `conf`; None: back to the default."""
         now = effective(conf, ceph_name(one))
         then = effective(plan.text(one.host, CONF), ceph_name(one))
         names = dict.fromkeys((*now, *then))
         return {name: then.get(name) for name in names if now.get(name) != then.get(name)}
 
-    def _live_values(self, one: Daemon, plan: StorePlan[Rgw]) -> dict[str, str]:
+    def _live_values(self, one: Daemon, plan: StorePlan[Gateway]) -> dict[str, str]:
         """What a running radosgw is to have. Options that are no longer given are set to their
         defaults: if they were merely unset, the value in the file that it read would apply again.
         """
