@@ -24,6 +24,7 @@ from weighbridge.common.registry import Registry
 from weighbridge.common.structure import Part, Scope
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.gateway import RootImage, Site
+from weighbridge.gateways.options import Option
 from weighbridge.gateways.probe import FileGrammar, Probe
 from weighbridge.gateways.sizing import Role, Sized, Sizes
 
@@ -252,7 +253,7 @@ class FrontedPlacement(Record):
 class FrontedSettings(Record):
     """The `settings` of a layout that may have a front. `with_fronts` adds the fields."""
 
-    endpoints: Endpoints | None = None
+    endpoints: Annotated[Endpoints | None, Option(scope="cluster")] = None
     """How clients spread over several daemons without a front; None: they use one address."""
     fronts: ClassVar[tuple[str, ...]] = ()
 

@@ -22,6 +22,7 @@ from weighbridge.common.paths import expanded, is_file
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.gateways.gateway import STORES, Gateway, Unfit
+from weighbridge.gateways.options import by_keys, by_option
 from weighbridge.gateways.sizing import Sized, left_open, with_sizes
 from weighbridge.topologies.hardware import Hardware
 
@@ -142,6 +143,8 @@ def path_of(key: str, settings: type[BaseModel]) -> tuple[str, ...]:
     model: type[BaseModel] | None = settings
     while words and model is not None:
         word, *words = words
+        if word not in model.model_fields and (row := by_option(model).get(word)) is not None:
+            word, *words = (*row.key.split("."), *words)  # a daemon's own name of a setting
         found.append(word)
         field = model.model_fields.get(word)
         if field is None:
@@ -324,13 +327,16 @@ def changed_layout(
     planned = base if isinstance(base, Planned) else load_layout(base, hardware, reference)
     words = [f"{'-'.join(key.split('.')[-2:])}-{value}" for key, value in changes.items()]
     full = [planned.layout.name, *changes.items()]
-    named = {"name": name or slug([planned.layout.name, *words], repr(full))}
-    layout = planned.layout.model_copy(update=named)
+    kind, faults = type(planned.gateway), list[Fault]()
+    update = {
+        "name": name or slug([planned.layout.name, *words], repr(full)),
+        "settings": by_keys(kind.Settings, planned.layout.settings),
+    }
+    layout = planned.layout.model_copy(update=update)
     if not changes:
         return replace(planned, layout=layout)
     document = Document(f"layout {layout.name}", _text(layout))
     document.was_valid = True
-    kind, faults = type(planned.gateway), list[Fault]()
     for key, value in changes.items():
         where = origin if isinstance(origin, Fault) else origin(key)
         try:

@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from weighbridge.common.quantities import parse_bytes, parse_seconds, show_bytes
+from weighbridge.gateways.options import option_words
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ def parameters(settings: type[BaseModel], under: str = "") -> Iterator[LayoutPar
             yield from parameters(inner, f"{key}.")
         else:
             text = texts.get(name, name.replace("_", " "))
+            if own := option_words(name, field):
+                text = f"{text.removesuffix('.')} ({own})."
             yield LayoutParameter(key, _kind_of(field), _default(field), text)
 
 

@@ -3,51 +3,30 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host
 from weighbridge.common.structure import SCOPES, Scope, differing, widest
-from weighbridge.gateways import daemon, program
+from weighbridge.gateways import daemon, options
 from weighbridge.gateways.certificates import CA_FILE
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.front import FRONTS, Front
 from weighbridge.gateways.gateway import Gateway, Say
 from weighbridge.gateways.ports import DEADLINE_S, await_ports
 from weighbridge.gateways.swift.config import Secrets, SwiftRoster, files, is_proxy, put
+from weighbridge.gateways.swift.options import ask
 from weighbridge.gateways.swift.settings import SERVERS, SwiftCluster, SwiftSettings
 from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import OperationCheck, verify
 
-_CLUSTER = frozenset(
-    {
-        # Rings, disks and the set of daemons depend on these, and what clients know.
-        *(
-            "s3api",
-            "replicas",
-            "ec",
-            "part_power",
-            "disks",
-            "background",
-            "proxy.daemons",
-            "proxy.port",
-        ),
-        "proxy.tls",
-        *("endpoints", "endpoints.spread", "endpoints.drop_dead"),
-        # The ring contains the ports.
-        "object.servers_per_port",
-        # A restarted memcached has lost the clients' token.
-        "proxy.memcached_memory",
-    }
-)
 _KEPT = frozenset(
     {
-        *("bind_ip", "bind_port", "servers_per_port", "swift_dir", "devices", "user"),
+        *("bind_ip", "bind_port", "swift_dir", "devices", "user"),
         *("memcache_servers", "use", "token_life", "reseller_prefix", "auth_prefix"),
     }
 )
@@ -57,16 +36,15 @@ _KEPT = frozenset(
 def scope_of(key: str) -> Scope:
     """The least restart for a setting to take effect; `cluster` for an unknown one."""
     head, _, rest = key.partition(".")
-    if key in _CLUSTER or head not in SwiftSettings.model_fields:
-        return "cluster"
-    if head in FRONTS:
+    if head in SwiftSettings.fronts:
         return FRONTS[head].scope(rest)
-    if head == "options":
-        name = key.rpartition(".")[2].removeprefix("set ").strip()
-        return "cluster" if name in _KEPT or name.startswith("user_") else "restart"
-    model = SwiftSettings.model_fields[head].annotation
-    fields: Mapping[str, Any] = getattr(model, "model_fields", {})
-    return "restart" if not rest or rest.partition(".")[0] in fields else "cluster"
+    if head != "options":
+        return options.scope_of(SwiftSettings, key)
+    name = key.rpartition(".")[2].removeprefix("set ").strip()
+    if name in _KEPT or name.startswith("user_"):
+        return "cluster"
+    row = options.by_option(SwiftSettings).get(name)
+    return "restart" if row is None else row.option.scope
 
 
 _SPARE_S = 30.0
@@ -191,15 +169,12 @@ class SwiftChange:
             for one in ports
         ]
         order = {"servers": asked, "deadline_s": DEADLINE_S}
-        command = self.state.client.module("weighbridge.gateways.swift.ask_servers")
-        done = self.state.client.run(
-            command.argv,
-            stdin=json.dumps(order),
-            env=command.env,
-            timeout_s=DEADLINE_S + len(ports) * _SPARE_S,
+        within_s = DEADLINE_S + len(ports) * _SPARE_S
+        silent = ask(
+            self.state.hosts[self.cluster.place.proxy[0]], "silent", order, timeout_s=within_s
         )
         daemon.check(servers)
-        for number in json.loads(done.stdout):
+        for number in silent:
             raise ports[number].failed(
                 f"port {ports[number].port} is open, but no request was answered within "
                 f"{DEADLINE_S:g} s"
@@ -244,8 +219,7 @@ class SwiftChange:
     def _files_read(self, daemons: Sequence[Daemon]) -> Mapping[str, _Read]:
         host = daemons[0].host
         paths = list(dict.fromkeys(path for one in daemons for path in self._reads(one)))
-        argv = program.ship(host, "weighbridge.gateways.swift.server_processes")
-        answer: Mapping[str, _Read] = json.loads(host.run(argv, stdin=json.dumps(paths)).stdout)
+        answer: Mapping[str, _Read] = ask(host, "running", paths)
         return answer
 
 

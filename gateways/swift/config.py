@@ -13,6 +13,7 @@ from weighbridge.gateways import config_text
 from weighbridge.gateways.certificates import SERVER_FILE, Certificates, issued
 from weighbridge.gateways.front import Backend, Front
 from weighbridge.gateways.gateway import Rendered, Site
+from weighbridge.gateways.options import values
 from weighbridge.gateways.probe import IniGrammar
 from weighbridge.gateways.swift.releases import RELEASES
 from weighbridge.gateways.swift.settings import (
@@ -149,26 +150,23 @@ def daemons_of(settings: SwiftSettings) -> Mapping[str, tuple[str, ...]]:
 RECON = "/var/cache/swift"
 """Where background daemons write statistics for recon."""
 
-_CACHE: Mapping[str, config_text.OptionValue] = {"recon_cache_path": RECON}
+Options = Mapping[str, config_text.OptionValue]
 
 
 def swift_conf(prefix: str, suffix: str, ec: EcSettings | None = None) -> str:
     """The text of swift.conf; prefix and suffix are the deployment's secrets."""
     hashes = {"swift_hash_path_prefix": prefix, "swift_hash_path_suffix": suffix}
-    sections: dict[str, Mapping[str, config_text.OptionValue]] = {"swift-hash": hashes}
+    sections: dict[str, Options] = {"swift-hash": hashes}
     if ec is None:
-        return config_text.ini_text(
-            {**sections, "storage-policy:0": {"name": "gold", "default": "yes"}}
-        )
+        sections["storage-policy:0"] = {"name": "gold", "default": "yes"}
+        return config_text.ini_text(sections)
     sections["storage-policy:0"] = {"name": "gold"}
     sections[f"storage-policy:{EC_POLICY}"] = {
         "name": f"ec-{ec.k}-{ec.m}",
         "default": "yes",
         "policy_type": "erasure_coding",
         "ec_type": ec.type,
-        "ec_num_data_fragments": ec.k,
-        "ec_num_parity_fragments": ec.m,
-        "ec_object_segment_size": ec.segment_size,
+        **values(ec)["policy"],
     }
     return config_text.ini_text(sections)
 
@@ -183,42 +181,29 @@ def proxy_conf(
     tls: bool = False,
 ) -> str:
     """A proxy server's file, with the user's `key`, all memcacheds, and `tls` of it or a front."""
-    proxy = settings.proxy
-    cache: dict[str, config_text.OptionValue] = {
-        "memcache_servers": ",".join(host_port(one, MEMCACHED_PORT) for one in memcacheds),
-        "memcache_max_connections": proxy.memcache_connections,
-    }
+    own = values(settings.proxy)
+    servers = ",".join(host_port(one, MEMCACHED_PORT) for one in memcacheds)
     users: dict[str, config_text.OptionValue] = {
         f"user_{ACCOUNT}_{USER}": f"{key} .admin",
         "token_life": 7 * 86400,
-        # By itself it takes the scheme of its own connection, which a front makes by HTTP.
-        **({"storage_url_scheme": "https"} if tls else {}),
     }
-    own_tls = {"cert_file": CERTIFICATE, "key_file": CERTIFICATE} if proxy.tls else {}
-    sections: dict[str, Mapping[str, config_text.OptionValue]] = {
+    if tls:
+        # By itself it takes the scheme of its own connection, which a front makes by HTTP.
+        users["storage_url_scheme"] = "https"
+    own_tls = {"cert_file": CERTIFICATE, "key_file": CERTIFICATE} if settings.proxy.tls else {}
+    sections: dict[str, Options] = {
         "DEFAULT": {
             "bind_ip": address,
             "bind_port": port,
             **own_tls,
-            "workers": proxy.workers,
+            **own["DEFAULT"],
             "user": "swift",
             "log_name": "proxy-server",
             "log_level": settings.log_level,
         },
         "pipeline:main": {"pipeline": " ".join(pipeline_text(settings))},
-        "app:proxy-server": {
-            "use": "egg:swift#proxy",
-            "account_autocreate": True,
-            "node_timeout": _number(proxy.node_timeout),
-            "conn_timeout": _number(proxy.conn_timeout),
-            "recoverable_node_timeout": _number(proxy.recoverable_node_timeout),
-            "post_quorum_timeout": _number(proxy.post_quorum_timeout),
-            "client_chunk_size": proxy.client_chunk_size,
-            "object_chunk_size": proxy.object_chunk_size,
-            "error_suppression_limit": proxy.error_suppression.limit,
-            "error_suppression_interval": _number(proxy.error_suppression.interval),
-        },
-        **pipeline_filters(settings, cache, users),
+        "app:proxy-server": {"use": "egg:swift#proxy", "account_autocreate": True, **own["app"]},
+        **pipeline_filters(settings, {"memcache_servers": servers, **own["cache"]}, users),
     }
     return config_text.ini_text(
         config_text.merged_sections(sections, settings.options.get("proxy", {}))
@@ -229,52 +214,34 @@ def storage_conf(
     settings: SwiftSettings, server: Server, address: str, *, lacks: frozenset[str] = frozenset()
 ) -> str:
     """The text of {account,container,object}-server.conf, without options the release `lacks`."""
-    own = {"account": settings.account, "container": settings.container, "object": settings.object}[
-        server
-    ]
+    record = {"account": settings.account, "container": settings.container}
+    own = values(record.get(server, settings.object))
     default: dict[str, config_text.OptionValue] = {
         "bind_ip": address,
         "bind_port": PORTS[server],
-        "workers": own.workers,
+        "workers": own["DEFAULT"]["workers"],
         "user": "swift",
         "devices": OBJECTS if server == "object" else DATABASES,
         "mount_check": True,
         "log_name": f"{server}-server",
         "log_level": settings.log_level,
+        **own["DEFAULT"],
     }
     app: dict[str, config_text.OptionValue] = {
         "use": f"egg:swift#{server}",
-        "node_timeout": _number(own.node_timeout),
+        "node_timeout": own["app"]["node_timeout"],
         "log_requests": settings.log_requests,
+        **{name: value for name, value in own["app"].items() if name not in lacks},
     }
-    if server == "object":
-        disk = settings.object
-        threads = "auto" if disk.tpool_threads is None else disk.tpool_threads
-        default |= {
-            "servers_per_port": disk.servers_per_port,
-            "eventlet_tpool_num_threads": threads,
-        }
-        default |= {
-            "disk_chunk_size": disk.disk_chunk_size,
-            "network_chunk_size": disk.network_chunk_size,
-        }
-        app |= {
-            "keep_cache_private": disk.keep_cache_private,
-            "keep_cache_size": disk.keep_cache_size,
-            "etag_validate_pct": disk.etag_validate_pct,
-            "mb_per_sync": disk.mb_per_sync,
-        }
-    app = {name: value for name, value in app.items() if name not in lacks}
-    every: dict[str, config_text.OptionValue] = {**_CACHE}
-    if settings.background_interval is not None:
-        every["interval"] = _number(settings.background_interval)
-    sections: dict[str, Mapping[str, config_text.OptionValue]] = {
+    cache = {"recon_cache_path": RECON}
+    interval = values(settings).get("daemon", {})
+    sections: dict[str, Options] = {
         "DEFAULT": default,
         "pipeline:main": {"pipeline": f"healthcheck recon {server}-server"},
         f"app:{server}-server": app,
         "filter:healthcheck": {"use": "egg:swift#healthcheck"},
-        "filter:recon": {"use": "egg:swift#recon", **_CACHE},
-        **{f"{server}-{daemon}": every for daemon in daemons_of(settings)[server]},
+        "filter:recon": {"use": "egg:swift#recon", **cache},
+        **{f"{server}-{name}": {**cache, **interval} for name in daemons_of(settings)[server]},
     }
     return config_text.ini_text(
         config_text.merged_sections(sections, settings.options.get(server, {}))
@@ -301,10 +268,6 @@ def rsyncd_conf(address: str) -> str:
         "reverse lookup": False,
     }
     return config_text.ini_text(modules, head=head)
-
-
-def _number(value: float) -> int | float:
-    return int(value) if value == int(value) else value
 
 
 class SwiftGrammar(IniGrammar):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import configparser
+import json
 import re
 from collections.abc import Collection, Mapping
+from typing import Any, Final
 
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.host import Host
@@ -18,7 +20,7 @@ _ALWAYS = frozenset({"use", "pipeline"})
 
 
 class Known(Record):
-    """The output of `known_options` for a release, each by server."""
+    """The output of `swift_host known` for a release, each by server."""
 
     samples: dict[str, dict[str, frozenset[str]]]
     """Option names by section of the sample file."""
@@ -127,10 +129,25 @@ def own_files(texts: Mapping[str, str]) -> list[tuple[str, str]]:
     return [(match[1], text) for match, text in matched if match]
 
 
-def ask(host: Host) -> Known:
+SWIFT_HOST: Final = "weighbridge.gateways.swift.swift_host"
+
+
+def ask(
+    host: Host,
+    command: str,
+    order: object = None,
+    *,
+    env: Mapping[str, str] | None = None,
+    timeout_s: float = 60,
+) -> Any:
+    """The answer of `swift_host` there. Raises CommandFailed."""
+    argv = (*program.ship(host, SWIFT_HOST), command)
+    return json.loads(host.run(argv, stdin=json.dumps(order), env=env, timeout_s=timeout_s).stdout)
+
+
+def known_to(host: Host) -> Known:
     """What the release on this host knows. Raises CommandFailed."""
-    done = host.run(program.ship(host, "weighbridge.gateways.swift.known_options"))
-    return Known.model_validate_json(done.stdout)
+    return Known.model_validate(ask(host, "known"))
 
 
 def ignored(known: Known, texts: Mapping[str, Mapping[str, str]]) -> list[str]:

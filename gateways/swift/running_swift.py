@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -35,6 +34,7 @@ from weighbridge.gateways.swift import config, options
 from weighbridge.gateways.swift.change import SwiftChange, SwiftState, fitting
 from weighbridge.gateways.swift.config import Proxy, Secrets, SwiftRoster, is_proxy, shown
 from weighbridge.gateways.swift.facts import facts
+from weighbridge.gateways.swift.options import SWIFT_HOST, ask
 from weighbridge.gateways.swift.releases import RELEASES
 from weighbridge.gateways.swift.settings import SwiftSettings
 from weighbridge.gateways.tls_handshake import negotiated
@@ -73,9 +73,7 @@ def object_servers(
     host: Host, stores: Sequence[Host], secret: Secrets, replicas: int
 ) -> SwiftBelow:
     """The object servers in the ring on `host`, which has Swift installed. Raises CommandFailed."""
-    ring = json.loads(
-        host.run(program.ship(host, "weighbridge.gateways.swift.read_ring"), timeout_s=180).stdout
-    )
+    ring = ask(host, "ring", "/etc/swift/object.ring.gz", timeout_s=180)
     names = {store.address: store.name for store in stores}
     return SwiftBelow(
         servers=tuple(ObjectServer(host=names[one["address"]], **one) for one in ring["disks"]),
@@ -267,9 +265,7 @@ class RunningSwift(RunningGateway):
             "prefix": RESELLER,
             "user": f"{config.ACCOUNT}:{config.USER}",
         }
-        host = self._caches[0]
-        command = program.ship(host, "weighbridge.gateways.swift.drop_memcached")
-        done = json.loads(host.run(command, stdin=json.dumps(order)).stdout)
+        done = ask(self._caches[0], "drop", order)
         dropped, kept = done["dropped"], done["kept"]
         return (
             f"memcached: {dropped} entries dropped",
@@ -327,34 +323,16 @@ class RunningSwift(RunningGateway):
 
 def probes(caches: Sequence[Host], stores: Sequence[Host]) -> tuple[Probe, ...]:
     """Counters of memcached, and recon's of storage hosts without load on their servers."""
-    return (
-        *(
-            Probe(
-                host,
-                f"memcached.{host.name}",
-                (
-                    *program.ship(host, "weighbridge.gateways.swift.memcached_counters"),
-                    host.address,
-                    str(config.MEMCACHED_PORT),
-                ),
-                counters=MEMCACHED,
-            )
-            for host in caches
-        ),
-        *(
-            Probe(
-                host,
-                f"swift.{host.name}",
-                (
-                    *program.ship(host, "weighbridge.gateways.swift.storage_counters"),
-                    config.OBJECTS,
-                    f"{config.RECON}/object.recon",
-                ),
-                counters=STORAGE,
-            )
-            for host in stores
-        ),
-    )
+    recon = f"{config.RECON}/object.recon"
+    found = []
+    for host in caches:
+        argv = (*program.ship(host, SWIFT_HOST), "memcached", host.address)
+        argv = (*argv, str(config.MEMCACHED_PORT))
+        found.append(Probe(host, f"memcached.{host.name}", argv, counters=MEMCACHED))
+    for host in stores:
+        argv = (*program.ship(host, SWIFT_HOST), "storage", config.OBJECTS, recon)
+        found.append(Probe(host, f"swift.{host.name}", argv, counters=STORAGE))
+    return tuple(found)
 
 
 def _pending(host: Host) -> int:
@@ -367,5 +345,5 @@ def _taken_as(state: SwiftState, proxy: Host) -> dict[str, str]:
     other = RELEASES[release].settings_of
     if not other:
         return {}
-    ignored = options.ignored(options.ask(proxy), state.files)
+    ignored = options.ignored(options.known_to(proxy), state.files)
     return {"release settings": words(release, other, ignored)}

@@ -21,6 +21,7 @@ from weighbridge.gateways.front import (
     tls_host,
     with_fronts,
 )
+from weighbridge.gateways.options import Option, OptionRecord, Size, sized
 from weighbridge.gateways.sizing import Role, Sized, Sizes, bits
 
 Count = Annotated[int, Field(ge=1)]
@@ -30,6 +31,8 @@ Port = Annotated[int, Field(ge=1, le=65535)]
 Server = Literal["proxy", "account", "container", "object"]
 SERVERS: tuple[Literal["account", "container", "object"], ...] = ("account", "container", "object")
 """The servers of a storage host."""
+_FIXED: Final = Option(scope="cluster")
+"""What rings, disks and the set of daemons depend on, and what clients know."""
 _HEALTH_PATH = "/healthcheck"
 """Answered by one of the first filters of the pipeline, without other servers."""
 
@@ -62,44 +65,44 @@ class SwiftPlacement(FrontedPlacement):
 class Errors(Record):
     """When and for how long the proxy suppresses a failing storage node."""
 
-    limit: Count = 10
+    limit: Annotated[Count, Option("app", "error_suppression_limit")] = 10
     """Errors after which a node is avoided."""
-    interval: Seconds = 60.0
+    interval: Annotated[Seconds, Option("app", "error_suppression_interval")] = 60.0
     """For how long."""
 
 
-class ProxySettings(Record):
+class ProxySettings(OptionRecord):
     """The proxy servers. Defaults are Swift's own."""
 
-    daemons: Count = 1
+    daemons: Annotated[Count, _FIXED] = 1
     """Proxy servers on each host; more than one in total need a front, or `endpoints`."""
-    port: Port = 8080
+    port: Annotated[Port, _FIXED] = 8080
     """Port of the first one of a host; the others use the next ones."""
-    tls: bool = False
+    tls: Annotated[bool, _FIXED] = False
     """The proxy itself speaks TLS, with a certificate of the deployment's own CA: Swift calls that
     for testing only. Behind a front set the front's `tls`.
     """
-    workers: Count = 1
+    workers: Annotated[Count, Option("DEFAULT", size=Size(shared=True))] = 1
     """Worker processes of each. Unless given, the proxies of a host share its CPUs, one for each;
     Swift would count the machine's, whatever the host's limit.
     """
-    node_timeout: Wait = 10.0
+    node_timeout: Annotated[Wait, Option("app")] = 10.0
     """Timeout for an answer or a chunk from a storage server."""
-    conn_timeout: Wait = 0.5
+    conn_timeout: Annotated[Wait, Option("app")] = 0.5
     """Timeout for a connection to a storage server."""
-    recoverable_node_timeout: Wait = 10.0
+    recoverable_node_timeout: Annotated[Wait, Option("app")] = 10.0
     """node_timeout for reads, which another replica can answer."""
-    post_quorum_timeout: Annotated[Seconds, Field(ge=0)] = 0.5
+    post_quorum_timeout: Annotated[Seconds, Field(ge=0), Option("app")] = 0.5
     """How long to wait for the last replica of a write after the quorum."""
-    client_chunk_size: Chunk = 65536
+    client_chunk_size: Annotated[Chunk, Option("app")] = 65536
     """Bytes read from a client at once."""
-    object_chunk_size: Chunk = 65536
+    object_chunk_size: Annotated[Chunk, Option("app")] = 65536
     """Bytes read from an object server at once."""
     error_suppression: Errors = Errors()
     """When a failing storage server is left out."""
-    memcache_connections: Count = 2
+    memcache_connections: Annotated[Count, Option("cache", "memcache_max_connections")] = 2
     """Connections of each worker to each memcached."""
-    memcached_memory: Annotated[Bytes, Field(ge=64 * 2**20)] = 256 * 2**20
+    memcached_memory: Annotated[Bytes, Field(ge=64 * 2**20), _FIXED] = 256 * 2**20
     """Memory of each memcached; every proxy host has one."""
 
     @model_validator(mode="after")
@@ -113,51 +116,58 @@ class ProxySettings(Record):
         return self
 
 
-class StorageSettings(Record):
+class StorageSettings(OptionRecord):
     """Account and container servers."""
 
-    workers: Count = 1
+    workers: Annotated[Count, Option("DEFAULT", size=Size())] = 1
     """Worker processes; unless given, one for each CPU of a storage host, as Swift's own `auto`."""
-    node_timeout: Wait = 3.0
+    node_timeout: Annotated[Wait, Option("app")] = 3.0
     """Timeout for an answer from another storage server."""
 
 
 class ObjectSettings(StorageSettings):
     """The object server."""
 
-    servers_per_port: Annotated[int, Field(ge=0)] = 0
+    servers_per_port: Annotated[int, Field(ge=0), Option("DEFAULT", scope="cluster")] = 0
     """0: all disks share one port and its workers. More: a port for each disk, each with this many
     processes and no workers.
     """
-    tpool_threads: Count | None = None
+    tpool_threads: Annotated[
+        Count | None,
+        Option("DEFAULT", "eventlet_tpool_num_threads", spell=lambda count: count or "auto"),
+    ] = None
     """Threads for disk I/O of each process; None: Swift's own, 20, or 1 with servers_per_port."""
-    keep_cache_private: bool = False
+    keep_cache_private: Annotated[bool, Option("app")] = False
     """False, Swift's own default, drops an object from the page cache after authenticated reads."""
-    keep_cache_size: Bytes = 5 * 2**20
+    keep_cache_size: Annotated[Bytes, Option("app")] = 5 * 2**20
     """Larger objects are never kept in the page cache."""
-    etag_validate_pct: Annotated[int, Field(ge=0, le=100)] = 100
+    etag_validate_pct: Annotated[int, Field(ge=0, le=100), Option("app")] = 100
     """Share of reads whose MD5 the object server checks. Releases 2.26 and 2.30 check all."""
-    disk_chunk_size: Chunk = 65536
+    disk_chunk_size: Annotated[Chunk, Option("DEFAULT")] = 65536
     """Bytes read from a disk at once."""
-    network_chunk_size: Chunk = 65536
+    network_chunk_size: Annotated[Chunk, Option("DEFAULT")] = 65536
     """Bytes read from the network at once."""
-    mb_per_sync: Annotated[int, Field(ge=0)] = 512
+    mb_per_sync: Annotated[int, Field(ge=0), Option("app")] = 512
     """MiB of an object after which it is synced while it is written; it is always synced at its
     end.
     """
 
 
-class EcSettings(Record):
+class EcSettings(OptionRecord):
     """Erasure coding of objects: `k` fragments with data, `m` more to replace lost ones."""
 
-    k: Annotated[int, Field(ge=1, le=32)]
-    """Fragments with data (`ec_num_data_fragments`)."""
-    m: Annotated[int, Field(ge=1, le=16)]
-    """Fragments with parity (`ec_num_parity_fragments`)."""
-    type: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")] = "liberasurecode_rs_vand"
-    """The code of PyECLib; the release must have its library (`ec_type`)."""
-    segment_size: Annotated[Bytes, Field(ge=4096, le=2**30)] = 2**20
-    """Bytes of an object that are coded at once (`ec_object_segment_size`)."""
+    k: Annotated[int, Field(ge=1, le=32), Option("policy", "ec_num_data_fragments")]
+    """Fragments with data."""
+    m: Annotated[int, Field(ge=1, le=16), Option("policy", "ec_num_parity_fragments")]
+    """Fragments with parity."""
+    type: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$"), Option("policy", "ec_type")] = (
+        "liberasurecode_rs_vand"
+    )
+    """The code of PyECLib; the release must have its library."""
+    segment_size: Annotated[
+        Bytes, Field(ge=4096, le=2**30), Option("policy", "ec_object_segment_size")
+    ] = 2**20
+    """Bytes of an object that are coded at once."""
     failure_domain: Literal["host", "disk"] = "host"
     """What no two fragments of an object share."""
 
@@ -181,17 +191,17 @@ class SwiftSettings(FrontedSettings):
     """
     versions: bool = False
     """Containers may keep versions (`allow_object_versioning` of versioned_writes), over S3 too."""
-    s3api: bool = False
+    s3api: Annotated[bool, _FIXED] = False
     """Serve the S3 API too, by the middleware s3api (and slo, which its multipart uploads need)."""
-    replicas: Count = 3
+    replicas: Annotated[Count, _FIXED] = 3
     """Copies of each object, account and container, each on another host; with `ec`, only of
     accounts and containers.
     """
-    ec: EcSettings | None = None
+    ec: Annotated[EcSettings | None, _FIXED] = None
     """Erasure coding of objects, such as `{k: 2, m: 1}`, by the storage policy of every new
     container; None: copies.
     """
-    part_power: Annotated[int, Field(ge=1, le=32)] = 10
+    part_power: Annotated[int, Field(ge=1, le=32), _FIXED] = 10
     """Partitions of each ring, as a power of two; unless given, at least 100 for each disk, and
     this at least.
     """
@@ -199,11 +209,13 @@ class SwiftSettings(FrontedSettings):
     account: StorageSettings = StorageSettings()
     container: StorageSettings = StorageSettings()
     object: ObjectSettings = ObjectSettings()
-    disks: Count | None = None
+    disks: Annotated[Count | None, _FIXED] = None
     """Disks used on each storage host, from the first on; None: all."""
-    background: bool = False
+    background: Annotated[bool, _FIXED] = False
     """Run replicators, auditors, updaters and the account reaper."""
-    background_interval: Annotated[Seconds, Field(ge=1)] | None = None
+    background_interval: Annotated[
+        Annotated[Seconds, Field(ge=1)] | None, Option("daemon", "interval")
+    ] = None
     """Time between their rounds; None: Swift's own, from 30 s (replicators) to 1 h (reaper)."""
     log_requests: bool = False
     """Log each request at proxies and storage servers; the study's pipeline has no access log."""
@@ -254,19 +266,12 @@ _MOST_PART_POWER: Final = 32
 def by_size(place: SwiftPlacement, settings: SwiftSettings, sizes: Sizes) -> tuple[Sized, ...]:
     """All of them, with those of the front."""
     stores = Role(place.storage, sizes)
-    servers = [
-        stores.processes(f"{server}.workers")
-        for server in SERVERS
-        if server != "object" or not settings.object.servers_per_port
-    ]
+    found = list(sized(ProxySettings, "proxy.", Role(place.proxy, sizes), settings.proxy.daemons))
+    for server in SERVERS:
+        if server != "object" or not settings.object.servers_per_port:
+            found += sized(StorageSettings, f"{server}.", stores)
     used = [sizes[name].disks for name in place.storage if name in sizes]
     disks = sum(min(count, settings.disks or count) for count in used)
-    return (
-        Role(place.proxy, sizes).processes("proxy.workers", shared_by=settings.proxy.daemons),
-        *servers,
-        *(
-            (bits("part_power", disks, least=_LEAST_PART_POWER, most=_MOST_PART_POWER),)
-            * bool(disks)
-        ),
-        *front_by_size(place, sizes),
-    )
+    if disks:
+        found.append(bits("part_power", disks, least=_LEAST_PART_POWER, most=_MOST_PART_POWER))
+    return (*found, *front_by_size(place, sizes))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import ClassVar, Final
@@ -43,6 +42,7 @@ from weighbridge.gateways.swift import change, config, options, running_swift
 from weighbridge.gateways.swift.change import SwiftState, verified_text
 from weighbridge.gateways.swift.config import Secrets, SwiftRoster, files, put, shown
 from weighbridge.gateways.swift.facts import LOG
+from weighbridge.gateways.swift.options import SWIFT_HOST, ask
 from weighbridge.gateways.swift.releases import RELEASES, code_faults
 from weighbridge.gateways.swift.running_swift import (
     MEMCACHED_SERVICE,
@@ -113,8 +113,8 @@ class SwiftBringUp:
     def _prepare(self, host: Host, script: Sequence[str] = ()) -> None:
         for path, text in self.state.files[host.name].items():
             put(host, path, text)
-        argv = program.ship(host, "weighbridge.gateways.swift.write_syslog")
-        syslog = Service(SYSLOG, (*argv, f"/var/log/host/{LOG}"))
+        argv = program.ship(host, SWIFT_HOST)
+        syslog = Service(SYSLOG, (*argv, "syslog", f"/var/log/host/{LOG}"))
         self._start([Daemon(host, syslog)])
         run_prepared(host, script)
 
@@ -183,9 +183,8 @@ class SwiftBringUp:
             rings[f"object-{config.EC_POLICY}"] = own
         order = {"part_power": self.settings.part_power, "seed": _RING_SEED, "rings": rings}
         host = self.caches[0]
-        command = program.ship(host, "weighbridge.gateways.swift.make_rings")
-        done = host.run(command, stdin=json.dumps(order), env=_ENVIRONMENT, timeout_s=180)
-        contents = {kind: base64.b64decode(text) for kind, text in json.loads(done.stdout).items()}
+        texts = ask(host, "rings", order, env=_ENVIRONMENT, timeout_s=180)
+        contents = {kind: base64.b64decode(text) for kind, text in texts.items()}
 
         def put_rings(host: Host) -> None:
             for kind, content in contents.items():
@@ -434,7 +433,7 @@ class Swift(Gateway):
         secret = Secrets.of(self.cluster, hosts)
         texts = files(self.release, self.settings, roster, secret, front)
         proxy = hosts[self.place.proxy[0]]
-        known = options.ask(proxy)
+        known = options.known_to(proxy)
         other = RELEASES[self.release].settings_of
         mine = {str(server): own for server, own in self.settings.options.items()}
         found = [

@@ -184,7 +184,7 @@ def test_swifts_servers_start_when_rings_and_disks_are_ready(stage: Stage) -> No
     assert len(servers) == 10
     assert len(stage.when("start syslog")) == 4
     assert max(stage.when("start syslog")) < min(stage.when("start account-server"))
-    assert max([*stage.when("make_rings"), *stage.when("mkfs.xfs")]) < min(servers)
+    assert max([*stage.when("swift_host.pyz rings"), *stage.when("mkfs.xfs")]) < min(servers)
     assert max(servers) < stage.when("weighbridge.gateways.verify")[0]
     assert all(
         f"/etc/swift/{kind}.ring.gz" in stage.hosts[name].files

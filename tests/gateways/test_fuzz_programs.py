@@ -15,7 +15,7 @@ from tests.mutation import Dice, bounded, cases, wrong_bytes, wrong_json, wrong_
 from weighbridge.gateways.apache import apache_counters
 from weighbridge.gateways.haproxy import haproxy_counters
 from weighbridge.gateways.rgw import ask_daemon
-from weighbridge.gateways.swift import memcached_counters
+from weighbridge.gateways.swift import swift_host
 
 STAT: Final = """# pxname,svname,qcur,scur,stot,bin,bout,status,check_status,hrsp_2xx,rtime,
 http,FRONTEND,,3,17,1234,5678,OPEN,,17,,
@@ -123,7 +123,7 @@ def test_any_answer_of_memcached_gives_numbers_or_no_line(dice: Dice) -> None:
         check(
             patch,
             wrong_bytes(dice, MEMCACHED.encode()),
-            lambda: memcached_counters.counters("10.0.0.1", 11211),
+            lambda: swift_host.counters("10.0.0.1", 11211),
         )
 
 
@@ -163,7 +163,7 @@ def test_a_memcached_without_statistics_gives_no_line(
 ) -> None:
     monkeypatch.setattr(socket, "create_connection", lambda *_, **__: Wire(answer))
     with pytest.raises(ValueError, match="memcached answered"):
-        memcached_counters.counters("10.0.0.1", 11211)
+        swift_host.counters("10.0.0.1", 11211)
 
 
 @pytest.mark.parametrize(

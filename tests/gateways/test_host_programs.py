@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import io
 import json
 import os
 import socket
@@ -13,8 +12,8 @@ import sys
 import threading
 import time
 import zipfile
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, redirect_stdout
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
@@ -31,17 +30,16 @@ from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.existing import leftover_buckets
 from weighbridge.gateways.existing.leftover_buckets import EndpointSilent, LeftoverBucket, Sweep
 from weighbridge.gateways.ports import ask, await_ports
-from weighbridge.gateways.swift import drop_memcached, write_syslog
+from weighbridge.gateways.swift import swift_host
 from weighbridge.topologies.fake import FakeHost
 
-ROOT = Path(write_syslog.__file__).parent.parent
-USER = drop_memcached.stored("AUTH_/user/weigh:bench")
-TOKEN = drop_memcached.stored("AUTH_/token/AUTH_tk1")
+ROOT = Path(swift_host.__file__).parent.parent
+USER = swift_host.stored("AUTH_/user/weigh:bench")
+TOKEN = swift_host.stored("AUTH_/token/AUTH_tk1")
 ON_HOSTS = [
     *("rgw/ask_mon", "rgw/ask_daemon"),
     *("apache/apache_counters", "apache/reload_apache", "haproxy/haproxy_counters"),
-    *("swift/make_rings", "swift/write_syslog", "swift/drop_memcached", "swift/known_options"),
-    *("swift/memcached_counters", "swift/storage_counters", "ready", "join_garage_nodes"),
+    *("swift/swift_host", "ready", "join_garage_nodes"),
 ]
 
 
@@ -92,10 +90,10 @@ def test_a_program_for_hosts_needs_only_python_3_9_and_what_is_shipped_with_it(
 def test_a_program_with_imports_from_this_suite_runs_without_the_suite_installed(
     tmp_path: Path,
 ) -> None:
-    path = shipped("swift/storage_counters", tmp_path)
+    path = shipped("swift/swift_host", tmp_path)
     # The virtual environment's base Python, which does not see the installed suite.
     python = (os.path.realpath(sys.executable), "-I", "-S")
-    argv = [*python, str(path), str(tmp_path), str(tmp_path / "none.recon")]
+    argv = [*python, str(path), "storage", str(tmp_path), str(tmp_path / "none.recon")]
     done = subprocess.run(
         argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=True
     )
@@ -157,21 +155,11 @@ def serving() -> AbstractContextManager[socketserver.TCPServer]:
     return served(server)
 
 
-def drop(servers: Sequence[socketserver.TCPServer], monkeypatch: pytest.MonkeyPatch) -> object:
-    places = [one.server_address[:2] for one in servers]
-    order = json.dumps({"servers": places, "prefix": "AUTH_", "user": "weigh:bench"})
-    read, write = os.pipe()
-    os.write(write, order.encode())
-    os.close(write)
-    said = io.StringIO()
-    with os.fdopen(read) as stdin, redirect_stdout(said):
-        monkeypatch.setattr(sys, "stdin", stdin)
-        drop_memcached.main()
-    return json.loads(said.getvalue())
+SWIFT_HOST = str(ROOT / "swift/swift_host.py")
 
 
 STORED = {USER: b'"AUTH_tk1"', TOKEN: b"[1, 2]"}
-OTHERS = {"a": b"1", "b": b"2", drop_memcached.stored("AUTH_/token/of somebody else"): b"3"}
+OTHERS = {"a": b"1", "b": b"2", swift_host.stored("AUTH_/token/of somebody else"): b"3"}
 
 
 @pytest.mark.parametrize(
@@ -187,14 +175,18 @@ OTHERS = {"a": b"1", "b": b"2", drop_memcached.stored("AUTH_/token/of somebody e
     ],
 )
 def test_memcached_is_emptied_except_for_the_users_token(
-    monkeypatch: pytest.MonkeyPatch, held: list[dict[str, bytes]], kept: list[dict[str, bytes]]
+    held: list[dict[str, bytes]], kept: list[dict[str, bytes]]
 ) -> None:
     with ExitStack() as stack:
         servers = [stack.enter_context(serving()) for _ in held]
         for server, one in zip(servers, held, strict=True):
             server.held.update(one)  # type: ignore[attr-defined]
         before, after = sum(map(len, held)), sum(map(len, kept))
-        assert drop(servers, monkeypatch) == {"dropped": before - after, "kept": after}
+        places = [one.server_address[:2] for one in servers]
+        order = json.dumps({"servers": places, "prefix": "AUTH_", "user": "weigh:bench"})
+        argv = [sys.executable, "-I", SWIFT_HOST, "drop"]
+        done = subprocess.run(argv, input=order, capture_output=True, text=True, check=True)
+        assert json.loads(done.stdout) == {"dropped": before - after, "kept": after}
         assert [server.held for server in servers] == kept  # type: ignore[attr-defined]
 
 
@@ -202,7 +194,7 @@ def test_memcacheds_counters_are_printed_by_its_own_names() -> None:
     with serving() as memcached:
         address, port = memcached.server_address[:2]
         memcached.held.update({"a": b"1"})  # type: ignore[attr-defined]
-        done = run_program(str(ROOT / "swift/memcached_counters.py"), str(address), str(port))
+        done = run_program(SWIFT_HOST, "memcached", str(address), str(port))
     assert json.loads(done.stdout) == {"curr_items": 1}
 
 
@@ -210,7 +202,7 @@ def test_a_stopped_memcached_gives_no_line(tmp_path: Path) -> None:
     with socket.socket() as wire:
         wire.bind(("127.0.0.1", 0))
         port = str(wire.getsockname()[1])
-        done = run_program(str(ROOT / "swift/memcached_counters.py"), "127.0.0.1", port)
+        done = run_program(SWIFT_HOST, "memcached", "127.0.0.1", port)
     assert done.stdout == ""
     assert "refused" in done.stderr
 
@@ -222,7 +214,7 @@ def test_a_storage_hosts_counters_need_no_request_to_its_servers(tmp_path: Path)
     recon = tmp_path / "object.recon"
     kept = {"async_pending": 7, "object_updater_sweep": 0.5}
     recon.write_text(json.dumps({**kept, "object_auditor_stats_ALL": {"passes": 1}}))
-    done = run_program(str(ROOT / "swift/storage_counters.py"), str(tmp_path), str(recon))
+    done = run_program(SWIFT_HOST, "storage", str(tmp_path), str(recon))
     values = json.loads(done.stdout)
     assert {**kept, "async_folders": 3}.items() <= values.items()
     assert {name for name in values if name.startswith("tcp_")} == {"tcp_inuse", "tcp_tw"}
@@ -232,11 +224,8 @@ def test_a_storage_hosts_counters_need_no_request_to_its_servers(tmp_path: Path)
 def test_syslog_messages_become_lines_without_their_priority(tmp_path: Path) -> None:
     device, log = tmp_path / "log", tmp_path / "swift.log"
     program = (
-        f"import sys; sys.argv[1:] = [{str(log)!r}]; sys.path.insert(0, {str(ROOT.parent)!r})\n"
-    )
-    program += (
-        "from weighbridge.gateways.swift import write_syslog; write_syslog.DEVICE = "
-        f"{str(device)!r}; write_syslog.main()"
+        "from weighbridge.gateways.swift import swift_host; swift_host.DEVICE = "
+        f"{str(device)!r}; swift_host.syslog({str(log)!r})"
     )
     with (
         subprocess.Popen([sys.executable, "-c", program]) as process,

@@ -10,7 +10,7 @@ import json
 import re
 import sys
 
-from weighbridge.gateways.swift.known_options import sample_of
+from weighbridge.gateways.swift.swift_host import sample_of
 
 SERVERS = ("proxy", "account", "container", "object")
 

@@ -61,7 +61,6 @@ MODULES: Final = (
     "weighbridge.gateways.existing.clear",
     "weighbridge.gateways.existing.look",
     "weighbridge.gateways.ports",
-    "weighbridge.gateways.swift.ask_servers",
     "weighbridge.gateways.tls_handshake",
     "weighbridge.gateways.verify",
     "weighbridge.cli.stores",

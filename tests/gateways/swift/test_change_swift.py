@@ -16,10 +16,9 @@ from weighbridge.common.structure import SCOPES, Scope, differing
 from weighbridge.gateways.gateway import RunningGateway
 from weighbridge.gateways.null.null import Null, NullSettings
 from weighbridge.gateways.null.null import NullPlacement as NullPlace
-from weighbridge.gateways.swift.ask_servers import silent
-from weighbridge.gateways.swift.server_processes import processes
 from weighbridge.gateways.swift.settings import SwiftPlacement, SwiftSettings
 from weighbridge.gateways.swift.swift import Swift
+from weighbridge.gateways.swift.swift_host import processes, silent
 
 NAMES = ("client-1", "gateway-1", "balancer-1", "store-1", "store-2", "store-3")
 STORES = NAMES[3:]
@@ -38,9 +37,11 @@ class RunningStage(Stage):
 
     def answer_on(self, host: str, argv: Sequence[str], stdin: str) -> str:
         line = " ".join(argv)
-        if "server_processes" in line:
+        if "swift_host.pyz running" in line:
             return json.dumps({path: self.file(host, path) for path in json.loads(stdin)})
-        return json.dumps(self.silent) if "ask_servers" in line else self.answer(argv, stdin)
+        return (
+            json.dumps(self.silent) if "swift_host.pyz silent" in line else self.answer(argv, stdin)
+        )
 
     def file(self, host: str, path: str) -> dict[str, Any]:
         content = self.hosts[host].files[path]
@@ -56,7 +57,7 @@ class RunningStage(Stage):
     def done(self) -> list[tuple[str, str]]:
         """What was stopped and started since the deployment started, with requests and checks."""
         words = {
-            "ask_servers": "ask",
+            "swift_host.pyz silent": "ask",
             "weighbridge.gateways.verify": "verify",
             " up ": "await backends",
         }
@@ -86,7 +87,7 @@ def test_object_servers_are_stopped_and_started_with_their_file_before_any_reque
     happened = stage.done()
     assert sorted(happened[:3]) == [(store, "stop object-server") for store in STORES]
     assert sorted(happened[3:6]) == [(store, "start object-server") for store in STORES]
-    assert happened[6:] == [("client-1", "ask"), ("client-1", "verify")]
+    assert happened[6:] == [("gateway-1", "ask"), ("client-1", "verify")]
     for store in STORES:
         assert "disk_chunk_size = 1048576" in str(stage.hosts[store].files[OBJECT_CONF])
     assert "disk 1048576 bytes" in running.facts["chunks"]
@@ -125,7 +126,7 @@ def test_an_unchanged_front_is_awaited_after_its_proxies_restarted(stage: Runnin
     assert stage.done() == [
         ("gateway-1", "stop proxy-server"),
         ("gateway-1", "start proxy-server"),
-        ("client-1", "ask"),
+        ("gateway-1", "ask"),
         ("balancer-1", "await backends"),
         ("client-1", "verify"),
     ]
@@ -148,14 +149,14 @@ def test_each_disks_own_port_is_awaited(stage: RunningStage) -> None:
     ports = {"servers_per_port": 2}
     running = stage.start(object=ports)
     asked: list[str] = []
-    answer = stage.hosts["client-1"]._answer
+    answer = stage.hosts["gateway-1"]._answer
 
     def listening(argv: Sequence[str], stdin: str) -> str:
-        if "ask_servers" in " ".join(argv):
+        if "swift_host.pyz silent" in " ".join(argv):
             asked.append(stdin)
         return answer(argv, stdin)
 
-    stage.hosts["client-1"]._answer = listening
+    stage.hosts["gateway-1"]._answer = listening
     running.change(swift(object={**ports, "mb_per_sync": 64}), "restart", print)
     # Stub hosts have two disks, one of them for objects.
     assert sorted(json.loads(asked[0])["servers"]) == [
@@ -279,8 +280,9 @@ def test_every_setting_has_a_scope() -> None:
 @pytest.mark.parametrize(("status", "left"), [(200, []), (404, []), (503, [0])])
 def test_any_answer_but_5xx_counts(status: int, left: list[int]) -> None:
     with Server(lambda _: Response(status)).serving() as server:
-        assert silent([("127.0.0.1", server.port, "")], 0.2) == left
-    assert silent([("127.0.0.1", 9, "")], 0.0) == [0]
+        order = {"servers": [["127.0.0.1", server.port, ""]], "deadline_s": 0.2}
+        assert silent(order) == left
+    assert silent({"servers": [["127.0.0.1", 9, ""]], "deadline_s": 0.0}) == [0]
 
 
 def test_processes_are_found_by_the_file_in_their_arguments_with_their_age(tmp_path: Path) -> None:

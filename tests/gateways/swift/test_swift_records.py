@@ -15,13 +15,12 @@ from tests.gateways.stub_host import StubHost
 from weighbridge.common.endpoint import ObjectApi
 from weighbridge.common.errors import CommandFailed, UsageError
 from weighbridge.gateways.gateway import RunningGateway
-from weighbridge.gateways.swift import config, known_options, running_swift
+from weighbridge.gateways.swift import config, running_swift, swift_host
 from weighbridge.gateways.swift.config import Proxy, Secrets, SwiftRoster
-from weighbridge.gateways.swift.known_options import sample_of
 from weighbridge.gateways.swift.options import Known, faults, ignored, own_files
-from weighbridge.gateways.swift.read_ring import described
 from weighbridge.gateways.swift.settings import SERVERS, SwiftPlacement, SwiftSettings
 from weighbridge.gateways.swift.swift import Swift
+from weighbridge.gateways.swift.swift_host import described, sample_of
 
 SAMPLE = """
 [DEFAULT]
@@ -57,12 +56,12 @@ conf.get(name)
 
 
 def known(tmp_path: Path) -> Known:
-    names, uses = known_options.sample(SAMPLE)
+    names, uses = swift_host.sample(SAMPLE)
     (tmp_path / "server.py").write_text(CODE)
     found = {
         "samples": {"object": names},
         "uses": {"object": uses},
-        "read": {"object": sorted(known_options.read(tmp_path))},
+        "read": {"object": sorted(swift_host.read(tmp_path))},
     }
     return Known.model_validate_json(json.dumps(found))
 
