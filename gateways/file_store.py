@@ -303,15 +303,15 @@ class RunningFileStore(RunningStore[FileStore]):
     def __init__(
         self, store: FileStore, hosts: Hosts, client: Host, endpoint: Endpoint, program: str
     ) -> None:
-        super().__init__(StorePlan(store, store.stages(hosts, endpoint)), hosts, client)
+        self.endpoints = (endpoint,)
+        super().__init__(store, hosts, client)
         self._program = program
         self._keepers = [hosts[name] for name in store.keepers]
         self._structure = store.structure({name: len(host.disks) for name, host in hosts.items()})
-        self.endpoints = (endpoint,)
         self.rendered = store.render(hosts)
 
     def planned(self, gateway: FileStore) -> StorePlan[FileStore]:
-        return StorePlan(gateway, self.plan.stages)
+        return StorePlan(gateway, gateway.stages(self.hosts, *self.endpoints))
 
     def start(self, daemons: Collection[Daemon], say: Say) -> None:
         super().start(daemons, say)

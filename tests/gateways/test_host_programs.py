@@ -38,7 +38,7 @@ ROOT = Path(swift_host.__file__).parent.parent
 USER = swift_host.stored("AUTH_/user/weigh:bench")
 TOKEN = swift_host.stored("AUTH_/token/AUTH_tk1")
 ON_HOSTS = [
-    *("rgw/ask_mon", "rgw/ask_daemon", "rgw/ceph_counters"),
+    *("rgw/ask_mon", "rgw/ask_daemon"),
     *("apache/apache_counters", "apache/reload_apache", "haproxy/haproxy_counters"),
     *("swift/swift_host", "await_answers", "join_garage_nodes"),
 ]

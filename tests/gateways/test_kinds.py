@@ -19,7 +19,7 @@ from weighbridge.common.structure import Scope, Structure, targets
 from weighbridge.gateways.front import FRONTS
 from weighbridge.gateways.gateway import STORES, Gateway, Standing
 from weighbridge.gateways.null.null import Null, NullPlacement, NullSettings
-from weighbridge.gateways.rgw.running_rgw import standing
+from weighbridge.gateways.rgw.facts import standing
 from weighbridge.gateways.sizing import HostSize, Role, Sized, bits, left_open, pieces, with_sizes
 from weighbridge.gateways.verify import verify
 from weighbridge.selection import hardware_named, layout_named

@@ -24,7 +24,7 @@ from weighbridge.gateways.certificates import CA_FILE, SERVER_FILE, Certificates
 from weighbridge.gateways.front import FRONTS, FrontSettings
 from weighbridge.gateways.gateway import RunningGateway
 from weighbridge.gateways.haproxy.front import Haproxy, HaproxySettings
-from weighbridge.gateways.rgw import change as rgw_scopes
+from weighbridge.gateways.rgw.rgw import Rgw
 from weighbridge.gateways.rgw.settings import RgwSettings
 from weighbridge.gateways.swift import change as swift_scopes
 from weighbridge.gateways.swift.settings import SwiftSettings
@@ -121,7 +121,7 @@ def test_tls_of_a_proxy_behind_a_front_or_of_one_that_does_not_follow_the_settin
 
 def test_no_running_gateway_can_change_to_tls() -> None:
     for key in ("radosgw.tls", "haproxy.tls", "apache.tls"):
-        assert rgw_scopes.scope_of(key) == "cluster"
+        assert Rgw.scope(key) == "cluster"
     for key in ("proxy.tls", "haproxy.tls"):
         assert swift_scopes.scope_of(key) == "cluster"
 
