@@ -35,7 +35,7 @@ class Daemon:
             f" (port {self.port})" if self.port else ""
         )
 
-    def failed(self, what: str) -> ServiceFailed:
+    def failed(self, what: str, *, advice: str = "") -> ServiceFailed:
         """The error that `what` happened, with the last lines of the daemon's output or logs."""
         names = (f"{self.service.name}.out", *self.logs)
         name = next((name for name in names if self.host.log_tail(name)), names[0])
@@ -45,6 +45,7 @@ class Daemon:
             what,
             log=str(self.host.log(name)),
             tail=self.host.log_tail(name),
+            advice=advice,
         )
 
     def check(self) -> None:

@@ -98,6 +98,10 @@ class StorePlan(Generic[Kind]):
     def daemons(self) -> tuple[Daemon, ...]:
         return tuple(one for stage in self.all_stages for one in stage)
 
+    def text(self, host: Host, path: str) -> str:
+        """The text of a file of a host."""
+        return next(one.text for one in self.files if (one.host, one.path) == (host.name, path))
+
 
 @dataclass(frozen=True)
 class _Change(Generic[Kind]):
@@ -131,11 +135,13 @@ class RunningStore(RunningGateway, Generic[Kind]):
     certificates: Certificates | None = None
     """None: clients use plain HTTP."""
 
-    def __init__(self, plan: StorePlan[Kind], hosts: Mapping[str, Host], client: Host) -> None:
-        self.plan = plan
+    def __init__(self, gateway: Kind, hosts: Mapping[str, Host], client: Host) -> None:
+        """Plans it; starts nothing."""
         self.hosts = hosts
         self.client = client
-        self._written = {(file.host, file.path): file.text for file in plan.files}
+        self.plan = self.planned(gateway)
+        self.written = {(file.host, file.path): file.text for file in self.plan.files}
+        """The texts of files as they are on hosts."""
         self._doubtful: set[_Name] = set()
 
     # what kinds of store add
@@ -180,8 +186,12 @@ class RunningStore(RunningGateway, Generic[Kind]):
         """
         raise NotImplementedError
 
-    def confirm(self, restarted: Sequence[Daemon], plan: StorePlan[Kind]) -> None:
-        """Raise ServiceFailed unless restarted daemons run with the plan's files."""
+    def confirm(
+        self, restarted: Sequence[Daemon], before: StorePlan[Kind], plan: StorePlan[Kind]
+    ) -> None:
+        """Raise ServiceFailed unless restarted daemons run with the plan's files; `before` is the
+        last plan that all ran with.
+        """
 
     # what is the same for all
 
@@ -260,7 +270,7 @@ class RunningStore(RunningGateway, Generic[Kind]):
                 front.await_backends(plan.front_daemons[0].host)
             checks = self.verify()
             self.start([one for one in restarted if one in plan.background], say)
-            self.confirm(restarted, plan)
+            self.confirm(restarted, before, plan)
             daemon.check(plan.daemons)
             self.describe(checks)
         except BaseException:
@@ -342,7 +352,7 @@ class RunningStore(RunningGateway, Generic[Kind]):
             known = lives and name not in self._doubtful and services.get(name) == one.service
             paths = one.reads or ()
             if not known or any(
-                texts[host, path] != self._written.get((host, path)) for path in paths
+                texts[host, path] != self.written.get((host, path)) for path in paths
             ):
                 stale[name] = known
         return stale
@@ -351,7 +361,7 @@ class RunningStore(RunningGateway, Generic[Kind]):
         if plan.front is None:
             return False
         host, paths = plan.front_daemons[0].host.name, plan.front_daemons[0].reads or ()
-        before = {path: self._written.get((host, path), "") for path in paths}
+        before = {path: self.written.get((host, path), "") for path in paths}
         after = {file.path: file.text for file in plan.files if file.host == host}
         return plan.front.reloads(before, {path: after[path] for path in paths})
 
@@ -374,10 +384,10 @@ class RunningStore(RunningGateway, Generic[Kind]):
             file
             for file in plan.files
             if (file.host, file.path) in reads
-            or self._written.get((file.host, file.path)) != file.text
+            or self.written.get((file.host, file.path)) != file.text
         ]
         for file in files:
-            self._written[file.host, file.path] = file.text
+            self.written[file.host, file.path] = file.text
         put_files(files, self.hosts)
 
 

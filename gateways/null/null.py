@@ -75,7 +75,7 @@ class RunningNull(RunningStore["Null"]):
 
     def __init__(self, gateway: Null, host: Host, client: Host, say: Say) -> None:
         self._key = secrets.token_hex(16)
-        super().__init__(self._plan(gateway, host), {host.name: host}, client)
+        super().__init__(gateway, {host.name: host}, client)
         base = f"http://{host_port(host.address, gateway.settings.port)}"
         self.endpoints = (
             Endpoint(api="swift", url=f"{base}/auth/v1.0", user=_USER, key=SecretStr(self._key)),
@@ -85,15 +85,12 @@ class RunningNull(RunningStore["Null"]):
         self.start(self.plan.daemons, say)
         self.describe(self.verify())
 
-    def _plan(self, gateway: Null, host: Host) -> StorePlan[Null]:
+    def planned(self, gateway: Null) -> StorePlan[Null]:
+        (host,) = self.hosts.values()
         command = host.module("weighbridge", *gateway.arguments(host.address))
         env = {**command.env, "WEIGHBRIDGE_NULL_KEY": self._key}
         service = Service(_SERVICE, command.argv, env)
         return StorePlan(gateway, [[Daemon(host, service, gateway.settings.port, reads=())]])
-
-    def planned(self, gateway: Null) -> StorePlan[Null]:
-        (host,) = self.hosts.values()
-        return self._plan(gateway, host)
 
     def verify(self) -> tuple[OperationCheck, ...]:
         if self.plan.gateway.meant_to_fail:

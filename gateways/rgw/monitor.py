@@ -1,20 +1,24 @@
-"""Commands to a cluster: to its monitors in one session, and to daemons by their admin sockets."""
+"""What Ceph is asked: its monitors in one session, daemons by their admin sockets, and the parser
+by which a release reads ceph.conf.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Self
 
 from pydantic import TypeAdapter
 
-from weighbridge.common.errors import CommandFailed, ServiceFailed
+from weighbridge.common.document import did_you_mean
+from weighbridge.common.errors import CommandFailed
 from weighbridge.common.host import Host, PipedProcess
 from weighbridge.common.program_lines import NoLine, ProgramEnded, ProgramLines, end
 from weighbridge.common.structure import CounterFigure, DaemonCounters
-from weighbridge.gateways import program
+from weighbridge.gateways import config_text, daemon, program
+from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.probe import Probe
 from weighbridge.gateways.together import together
 
@@ -158,77 +162,73 @@ class Monitor:
         end(self._process)
 
 
-@dataclass(frozen=True)
-class CephDaemon:
-    """A running Ceph daemon with its admin socket, such as osd.0 or client.rgw.gateway-1."""
-
-    host: Host
-    name: str
-
-    @property
-    def socket(self) -> str:
-        return f"/run/ceph/{self.name}.asok"
-
-    def failed(self, what: str, *, advice: str = "") -> ServiceFailed:
-        """The error that `what` happened, with the last lines of its log."""
-        log = f"{self.name}.log"
-        return ServiceFailed(
-            self.host.name,
-            self.name,
-            what,
-            log=str(self.host.log(log)),
-            tail=self.host.log_tail(log),
-            advice=advice,
-        )
-
-    def probe(self) -> Probe:
-        """The program that prints its counters every second; it is put on the host."""
-        counters, shown = (
-            (RADOSGW, SHOWN_OF_RADOSGW) if self.name.startswith("client.") else (OSD, SHOWN_OF_OSD)
-        )
-        # Users know client.rgw.gateway-1 as radosgw.gateway-1.
-        name = self.name.replace("client.rgw", "radosgw")
-        argv = program.ship(self.host, "weighbridge.gateways.rgw.ceph_counters")
-        return Probe(self.host, name, (*argv, self.socket, *counters), counters=shown)
+def ceph_name(one: Daemon) -> str:
+    """A daemon's name in Ceph, such as osd.0 or client.rgw.gateway-1."""
+    program, _, option, ident, *_ = one.service.argv
+    return ident if option == "-n" else f"{program.removeprefix('ceph-')}.{ident}"
 
 
-def ask(daemons: Sequence[CephDaemon], *commands: Command) -> dict[CephDaemon, list[str]]:
-    """The answers of daemons of one host to commands, by daemon. Raises CommandFailed."""
-    argv = program.ship(daemons[0].host, "weighbridge.gateways.rgw.ask_daemon")
-    order = [[daemon.socket, command] for daemon in daemons for command in commands]
-    answers: list[str] = json.loads(
-        daemons[0].host.run(argv, stdin=json.dumps(order), timeout_s=120).stdout
+def socket_of(one: Daemon) -> str:
+    """The path of a daemon's admin socket."""
+    return f"/run/ceph/{ceph_name(one)}.asok"
+
+
+def probe(one: Daemon) -> Probe:
+    """The program that prints a radosgw's or OSD's counters every second; it is put on its host."""
+    name = ceph_name(one)
+    counters, shown = (
+        (RADOSGW, SHOWN_OF_RADOSGW) if name.startswith("client.") else (OSD, SHOWN_OF_OSD)
     )
-    size = len(commands)
-    return {
-        daemon: answers[index * size : (index + 1) * size] for index, daemon in enumerate(daemons)
-    }
+    argv = program.ship(one.host, "weighbridge.gateways.rgw.ask_daemon")
+    # Users know client.rgw.gateway-1 as radosgw.gateway-1.
+    shown_name = name.replace("client.rgw", "radosgw")
+    return Probe(one.host, shown_name, (*argv, socket_of(one), *counters), counters=shown)
 
 
-def ask_all(daemons: Sequence[CephDaemon], *commands: Command) -> dict[CephDaemon, list[str]]:
-    """As `ask`, of daemons of any hosts, which are asked concurrently."""
-    by_host: dict[str, list[CephDaemon]] = {}
-    for daemon in daemons:
-        by_host.setdefault(daemon.host.name, []).append(daemon)
-    answers = together([partial(ask, mine, *commands) for mine in by_host.values()])
-    return {daemon: texts for answer in answers for daemon, texts in answer.items()}
+def ask(daemons: Sequence[Daemon], *commands: Command) -> list[list[str]]:
+    """Each daemon's answers to commands; hosts are asked concurrently. Raises CommandFailed."""
+    groups = daemon.by_host(daemons)
+
+    def ask_host(group: Sequence[Daemon]) -> list[str]:
+        argv = program.ship(group[0].host, "weighbridge.gateways.rgw.ask_daemon")
+        order = [[socket_of(one), command] for one in group for command in commands]
+        answers: list[str] = json.loads(
+            group[0].host.run(argv, stdin=json.dumps(order), timeout_s=120).stdout
+        )
+        return answers
+
+    by_name: dict[str, list[str]] = {}
+    for group, answers in zip(
+        groups, together([partial(ask_host, one) for one in groups]), strict=True
+    ):
+        for index, one in enumerate(group):
+            by_name[ceph_name(one)] = answers[index * len(commands) : (index + 1) * len(commands)]
+    return [by_name[ceph_name(one)] for one in daemons]
 
 
-def ask_options(daemon: CephDaemon, prefix: str, names: Sequence[str]) -> dict[str, str]:
+def ask_options(one: Daemon, prefix: str, names: Sequence[str]) -> dict[str, str]:
     """A daemon's answer to a command about each of these options. Raises CommandFailed."""
     if not names:
         return {}
     commands: list[Command] = [{"prefix": prefix, "var": name} for name in names]
-    return dict(zip(names, ask([daemon], *commands)[daemon], strict=True))
+    return dict(zip(names, ask([one], *commands)[0], strict=True))
 
 
-def running_values(daemon: CephDaemon, names: Sequence[str]) -> dict[str, str]:
+def set_options(daemons: Sequence[Daemon], options: Mapping[str, str]) -> list[dict[str, str]]:
+    """Each daemon's answers to setting options while it runs, by option. Raises CommandFailed."""
+    commands = [
+        {"prefix": "config set", "var": name, "val": [value]} for name, value in options.items()
+    ]
+    return [dict(zip(options, answers, strict=True)) for answers in ask(daemons, *commands)]
+
+
+def running_values(one: Daemon, names: Iterable[str]) -> dict[str, str]:
     """A daemon's running values. Raises ServiceFailed for an unknown option, CommandFailed."""
     values = {}
-    for name, answer in ask_options(daemon, "config get", names).items():
+    for name, answer in ask_options(one, "config get", tuple(names)).items():
         value = option(answer, name)
         if value is None:
-            raise daemon.failed(f"does not know the option {name!r}")
+            raise one.failed(f"does not know the option {name!r}")
         values[name] = value
     return values
 
@@ -240,3 +240,107 @@ def option(answer: str, name: str) -> str | None:
     except json.JSONDecodeError:
         return None
     return None if value is None else str(value)
+
+
+# Options of ceph.conf, parsed and checked by the release's own `ceph-conf`, without a daemon.
+
+
+_WRONG = "parse error setting"
+_STATUS = "\x1e"
+_END = "\x1f"
+# An empty file: the one on the host must not influence the answer.
+_CEPH_CONF = ("ceph-conf", "-c", "/dev/null")
+
+
+def known_options(host: Host) -> frozenset[str]:
+    """Every option of the release on this host. Raises CommandFailed."""
+    shown = host.run([*_CEPH_CONF, "--show-config"]).stdout
+    return frozenset(line.partition(" = ")[0] for line in shown.splitlines() if " = " in line)
+
+
+def unknown_options(host: Host, release: str, conf: str) -> dict[str, str]:
+    """Options unknown to the release, which it ignores, in sentences. Raises CommandFailed."""
+    return _unknown(known_options(host), release, conf)
+
+
+def _unknown(names: frozenset[str], release: str, conf: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for section, name, _ in _parsed(conf):
+        if name not in names:
+            hint = did_you_mean(name, sorted(names), known=False)
+            kind = section.partition(".")[0]
+            found.setdefault(name, f"{release} has no option {name!r} in [{kind}]{hint}")
+    return found
+
+
+def option_faults(
+    host: Host,
+    release: str,
+    conf: str,
+    given: Sequence[Mapping[str, config_text.OptionValue]],
+    *,
+    of_another: bool = False,
+) -> list[str]:
+    """Options of a ceph.conf that the release does not know, and values it does not accept.
+
+    `given` are the layout's own options by section: only their values are checked, and only their
+    names if the settings are `of_another` release. Raises CommandFailed.
+    """
+    mine = {name: value for of in given for name, value in of.items()}
+    names = known_options(host)
+    missing = _unknown(names, release, conf)
+    faults = [said for name, said in missing.items() if name in mine or not of_another]
+    values = {name: config_text.option_word(value) for name, value in mine.items() if name in names}
+    _, refused = parsed_values(host, "client.admin", values)
+    return faults + [f"{release}: {line}" for line in refused]
+
+
+def effective(conf: str, name: str) -> dict[str, str]:
+    """The options of a ceph.conf for the daemon `name`, such as client.rgw.gateway-1.
+
+    Its own section overrides that of its kind, which overrides [global].
+    """
+    sections: dict[str, dict[str, str]] = {}
+    for section, option, value in _parsed(conf):
+        sections.setdefault(section, {})[option] = value
+    found: dict[str, str] = {}
+    for one in ("global", name.partition(".")[0], name):
+        found |= sections.get(one, {})
+    return found
+
+
+def parsed_values(
+    host: Host, daemon_name: str, options: Mapping[str, str]
+) -> tuple[dict[str, str], list[str]]:
+    """Values as the release's parser writes them for a daemon, `true` for 1, 16777216 for 16M, and
+    what it says of those that it does not accept. As arguments values are parsed as in a file, but
+    errors are printed. Raises CommandFailed.
+    """
+    if not options:
+        return {}, []
+    argv = [*_CEPH_CONF, "-n", daemon_name]
+    commands = [
+        shlex.join([*argv, f"--{name}={value}", "--show-config-value", name])
+        for name, value in options.items()
+    ]
+    script = "\n".join(f"{command} 2>&1; printf '{_STATUS}%d{_END}' $?" for command in commands)
+    answers = host.run(["sh", "-c", script]).stdout.split(_END)[:-1]
+    values, refused = {}, []
+    for name, answer in zip(options, answers, strict=True):
+        text, _, status = answer.rpartition(_STATUS)
+        # Release 14 prints an error, and its default as well.
+        errors = [line for line in text.splitlines() if line.startswith(_WRONG)]
+        if errors or status != "0":
+            refused.append(errors[0] if errors else f"{name}: {text.strip()}")
+        values[name] = text.strip()
+    return values, refused
+
+
+def _parsed(conf: str) -> Iterator[tuple[str, str, str]]:
+    section = ""
+    for line in conf.splitlines():
+        if line.startswith("["):
+            section = line[1:-1]
+        elif line:
+            option, _, value = line.partition(" = ")
+            yield section, option, value

@@ -1,412 +1,637 @@
-"""A running Ceph cluster with radosgw, and what is known about it."""
+"""A Ceph cluster with radosgw: brought up, started again, and changed while it runs."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
-from collections import Counter
+import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
 from functools import partial
 from types import MappingProxyType
-from typing import Annotated, Any, Final
+from typing import Final
 
-from pydantic import BeforeValidator, NonNegativeInt, TypeAdapter, ValidationError
+from pydantic import SecretStr
 
-from weighbridge.common.endpoint import Endpoint, bracketed
-from weighbridge.common.errors import CommandFailed, TargetError, UsageError
-from weighbridge.common.host import Host
-from weighbridge.common.quantities import show_bytes
+from weighbridge.common.endpoint import Endpoint, base_url
+from weighbridge.common.errors import ServiceFailed, UsageError
+from weighbridge.common.host import Host, Service
 from weighbridge.common.structure import Scope
 from weighbridge.gateways import daemon
-from weighbridge.gateways.certificates import trust
+from weighbridge.gateways.certificates import ca_file_of, issued, trust
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.gateway import (
-    Ask,
     Below,
+    CephBelow,
     DiskSpace,
     Gateway,
     KeptBytes,
-    RunningGateway,
     Say,
-    Standing,
     Tolerance,
-    package_versions,
-    words,
 )
-from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.probe import Probe
-from weighbridge.gateways.rgw import objectstore
-from weighbridge.gateways.rgw.ceph_state import CephState, Media, conf_of
-from weighbridge.gateways.rgw.change import CephChange
-from weighbridge.gateways.rgw.cluster import CephCluster
-from weighbridge.gateways.rgw.config import DATA_POOL, INDEX_POOL, pools, unknown_options
-from weighbridge.gateways.rgw.data_pool import compression
+from weighbridge.gateways.rgw import facts
+from weighbridge.gateways.rgw.facts import PLACEMENT, STORAGE_CLASS, ZONE, Seen, daemons_of
 from weighbridge.gateways.rgw.monitor import (
-    CephDaemon,
     Monitor,
-    ask_all,
+    ask,
     ask_options,
-    option,
+    ceph_name,
+    effective,
+    parsed_values,
+    probe,
     running_values,
+    set_options,
 )
-from weighbridge.gateways.rgw.releases import RELEASES
-from weighbridge.gateways.rgw.settings import RgwSettings
+from weighbridge.gateways.rgw.plan import (
+    CONF,
+    FAST_POLL,
+    KEYRING,
+    MON_PORTS,
+    POLL_MS,
+    CephKeys,
+    CephPlan,
+    Mon,
+    Radosgw,
+    mount_script,
+    remount_script,
+    store_script,
+    tls_host_of,
+)
+from weighbridge.gateways.rgw.pools import data_pool, make_pools, primaries
+from weighbridge.gateways.running import RunningStore, StorePlan, front_daemons, put_files
 from weighbridge.gateways.tls_handshake import negotiated
 from weighbridge.gateways.together import together
 from weighbridge.gateways.verify import OperationCheck
 
-_MEDIA: Mapping[Media, str] = {"hdd": "spinning (rotational)", "ssd": "solid state"}
-
-_RGW_OPTIONS = (
-    "rgw_frontends",
-    "rgw_thread_pool_size",
-    "rgw_max_concurrent_requests",
-    "rgw_max_chunk_size",
-    "rgw_obj_stripe_size",
-    "rgw_put_obj_min_window_size",
-    "rgw_get_obj_window_size",
-    "rgw_override_bucket_index_max_shards",
-    "rgw_dynamic_resharding",
-    "rgw_enable_lc_threads",
-    "rgw_gc_obj_min_wait",
-    "rgw_enable_ops_log",
-    "rgw_print_continue",
-    "debug_rgw",
-)
-_OSD_OPTIONS = (
-    "osd_objectstore",
-    "osd_memory_target",
-    "osd_max_scrubs",
-    "bdev_aio_poll_ms",
-    "debug_osd",
-)
-_STORE_OPTIONS = {
-    "bluestore": (),
-    "filestore": ("osd_journal", "osd_journal_size"),
-    "memstore": ("memstore_device_bytes",),
-}
-UNEVEN: Final = 1.5
-"""Times an even share of the reads. With 64 placement groups, chance gives one of three OSDs as
-much in 1 of 100 clusters, with 32 in 11.
-"""
-_BYTES = (
-    "osd_memory_target",
-    "memstore_device_bytes",
-    "rgw_max_chunk_size",
-    "rgw_obj_stripe_size",
-    "rgw_put_obj_min_window_size",
-    "rgw_get_obj_window_size",
-)
-
-
-def facts(state: CephState) -> dict[str, str]:
-    """What decides results, in words; values of options as the running daemons report them.
-
-    Raises ServiceFailed when a daemon does not know an option that the layout sets.
-    """
-    cluster, data_pool, osds = state.cluster, state.data_pool, state.osds
-    settings, gateways = cluster.settings, tuple(state.radosgws)
-    pool = settings.pools
-    rgw_host = gateways[0].host
-    packages = ("radosgw", "ceph-osd", "ceph-mon")
-    store, written = objectstore.words(settings.osd)
-    each = Counter(one.host.name for one in gateways)
-    where = ", ".join(f"{name} ({count})" if count > 1 else name for name, count in each.items())
-    knows = cluster.knows(rgw_host)
-    modules = " (without its Python modules)" if knows("mgr_disabled_modules") else ""
-    found = {
-        "gateway": f"Ceph RGW, release {cluster.release}",
-        "radosgw": rgw_host.run(["radosgw", "--version"]).stdout.strip(),
-        "packages": package_versions(rgw_host, packages),
-        "daemons": f"mon and mgr{modules} on {', '.join(cluster.place.mon)}, {len(osds)} OSDs on "
-        f"{len(cluster.place.osd)} "
-        f"hosts, radosgw on {where}",
-        "object store": store,
-        "replicas": f"{data_pool.words}, each on "
-        f"{'a host' if pool.failure_domain == 'host' else 'an OSD'} of its own"
-        + ("" if data_pool.profile is None else f"; other pools {pool.replicas} replicas"),
-        "acknowledgement": (
-            f"a write is acknowledged when all {data_pool.size} {data_pool.parts} have it "
-            f"{written}; fewer than {data_pool.min_size} {data_pool.parts}: no answer"
-        ),
-        "compression": _compression(settings, rgw_host),
-        "placement groups": ", ".join(
-            f"{name} {count}"
-            for name, count in pools(pool).items()
-            if name in (DATA_POOL, INDEX_POOL)
-        )
-        + f", others {pool.other_pg_num}",
-        "reads by OSD": spread(state.primaries),
-        **_background(settings),
-    }
-    front = cluster.front(native=state.native)
-    if front is not None and front.wants_fastcgi:
-        found["FastCGI of radosgw"] = (
-            f"yes: {front.label} speaks to it directly"
-            if state.native
-            else "none in this release's program"
-        )
-    wanted = (*_OSD_OPTIONS, *_STORE_OPTIONS[settings.osd.objectstore])
-    for what, ceph, names in (("rgw", gateways[0], _RGW_OPTIONS), ("osd", osds[0], wanted)):
-        for name, value in running_values(ceph, [name for name in names if knows(name)]).items():
-            shown = f"{value} ({show_bytes(int(value))})" if name in _BYTES else value
-            found[f"{what}: {name}"] = _with_name(shown, ceph.host)
-    for radosgw in gateways[1:]:
-        value = running_values(radosgw, ["rgw_frontends"])["rgw_frontends"]
-        found[f"{radosgw.name}: rgw_frontends"] = _with_name(value, radosgw.host)
-    found |= _queue(state, knows) | _extra(state)
-    if front is not None and cluster.place.front is not None:
-        found |= front.facts(state.hosts[cluster.place.front])
-    return found | _taken_as(state)
-
-
-def _with_name(value: str, host: Host) -> str:
-    """Facts are compared, and an address belongs to one deployment: the host's name replaces it."""
-    return value.replace(f"{bracketed(host.address)}:", f"{host.name}:")
-
-
-def _taken_as(state: CephState) -> dict[str, str]:
-    release, place = state.cluster.release, state.cluster.place
-    other = RELEASES[release].settings_of
-    if not other:
-        return {}
-    ignored = unknown_options(state.hosts[place.radosgw[0]], release, conf_of(state.files))
-    return {"release settings": words(release, other, [*ignored.values()])}
-
-
-def _compression(settings: RgwSettings, host: Host) -> str:
-    if settings.radosgw.compression == "none":
-        return "none"
-    return f"{compression(host)}, by radosgw before it writes"
-
-
-def spread(primaries: Mapping[int, int]) -> str:
-    """Such as `osd.0 39 %, osd.1 31 %, osd.2 30 % of reads, by 64 placement groups of data`."""
-    total = sum(primaries.values())
-    shares = ", ".join(
-        f"osd.{number} {100 * count / total:.0f} %" for number, count in sorted(primaries.items())
-    )
-    return f"{shares} of reads, by {total} placement groups of object data"
-
-
-def uneven(primaries: Mapping[int, int]) -> tuple[str, ...]:
-    """A sentence when one OSD answers UNEVEN times its share of the reads or more, else nothing."""
-    most = max(primaries, key=lambda number: primaries[number])
-    total = sum(primaries.values())
-    if primaries[most] * len(primaries) < UNEVEN * total:
-        return ()
-    share, even = 100 * primaries[most] / total, 100 / len(primaries)
-    return (
-        (
-            f"osd.{most} answers {share:.0f} % of the reads; an even share of {len(primaries)} "
-            f"OSDs would be {even:.0f} %"
-        ),
-    )
-
-
-def _queue(state: CephState, knows: Callable[[str], bool]) -> dict[str, str]:
-    """How OSDs queue requests and which writes they defer, which depends on their kind of disk.
-
-    They ask the kernel, which calls loop disks rotational. BlueStore then writes data up to
-    `bluestore_prefer_deferred_size_hdd` to its log first; the option
-    `bluestore_debug_enforce_settings` overrides the kind.
-    """
-    each = Counter(state.media)
-    found = {
-        "disks as Ceph takes them": ", ".join(
-            f"{count} {_MEDIA[one]}" for one, count in sorted(each.items())
-        )
-    }
-    one, osd = state.media[0], state.osds[0]
-    names = ("osd_op_queue", f"osd_op_num_shards_{one}", f"osd_op_num_threads_per_shard_{one}")
-    values = running_values(osd, [name for name in names if knows(name)])
-    if state.cluster.settings.osd.objectstore == "bluestore":
-        names = (
-            f"bluestore_prefer_deferred_size_{one}",
-            f"bluestore_min_alloc_size_{one}",
-            "bluestore_debug_enforce_settings",
-        )
-        values |= running_values(osd, [name for name in names if knows(name)])
-    if values.get("osd_op_queue") == "mclock_scheduler":
-        values |= running_values(osd, ("osd_mclock_profile", f"osd_mclock_max_capacity_iops_{one}"))
-    return found | {f"osd: {name}": value for name, value in values.items()}
-
-
-def _background(settings: RgwSettings) -> dict[str, str]:
-    rgw, gc = settings.radosgw, settings.radosgw.gc
-    collected = (
-        f"garbage collection every {gc.processor_period:g} s"
-        if gc.enabled
-        else "garbage collection off"
-    )
-    return {
-        "background: checking of data": "scrub by Ceph's schedule"
-        if settings.osd.scrub
-        else "scrub off (osd_max_scrubs 0)",
-        "background: repair of replicas": "only when an OSD fails",
-        "background: balancing": "autoscaler and balancer off",
-        "background: splitting of listings": "dynamic resharding "
-        f"{'on' if rgw.dynamic_resharding else 'off'}",
-        "background: deferred updates": "none",
-        "background: deletion": f"{collected}, and run to its end after each step",
-        "background: expiry": f"lifecycle threads {'on' if rgw.lifecycle else 'off'}",
-    }
-
-
-def _extra(state: CephState) -> dict[str, str]:
-    """Values of the layout's own options, from the daemons: Ceph ignores unknown ones."""
-    daemons = {
-        "mon": CephDaemon(state.mon_host, "mon.a"),
-        "mgr": CephDaemon(state.mon_host, "mgr.a"),
-        "osd": state.osds[0],
-        "client": next(iter(state.radosgws)),
-        "global": state.osds[0],
-    }
-    found: dict[str, str] = {}
-    for section, options in state.cluster.settings.options.items():
-        if options:
-            values = running_values(daemons[section], tuple(options))
-            found |= {f"option [{section}] {name}": value for name, value in values.items()}
-    return found
-
-
-# How a cluster meets the death of a part: its options, and what its mon says of it meanwhile.
-
-
-_OSD: Final = (
-    "osd_heartbeat_interval",
-    "osd_heartbeat_grace",
-    "osd_fast_fail_on_connection_refused",
-    "osd_max_backfills",
-    "osd_recovery_sleep_hdd",
-    "osd_recovery_sleep_ssd",
-)
-_MON: Final = ("mon_osd_min_down_reporters", "mon_osd_down_out_interval")
-
-
-@contextmanager
-def _asking(state: CephState) -> Iterator[Ask]:
-    hosts = [state.hosts[name] for name in state.cluster.place.mon]
-    with ExitStack() as stack:
-
-        def opened(host: Host) -> Monitor:
-            # A dead daemon is what is waited for here, not why an answer is late.
-            return stack.enter_context(Monitor(host, lambda: None))
-
-        host, monitor = hosts[0], opened(hosts[0])
-
-        def ask_now() -> Standing:
-            nonlocal host, monitor
-            try:
-                return standing(monitor.status(), len(state.osds))
-            except CommandFailed:
-                others = [one for one in hosts if one is not host and one.is_up()]
-                if not others:
-                    raise
-                host, monitor = others[0], opened(others[0])
-                return standing(monitor.status(), len(state.osds))
-
-        yield ask_now
-
-
-def standing(status: dict[str, Any], osds: int) -> Standing:
-    """What `ceph status` says, as of the reports that OSDs have sent the mgr.
-
-    Raises TargetError for an answer that does not say it.
-    """
-    try:
-        # Release 14 has it one level deeper.
-        up = int(status["osdmap"].get("osdmap", status["osdmap"])["num_up_osds"])
-        groups = status["pgmap"]
-        total = int(groups["num_pgs"])
-        clean = sum(
-            int(one["count"])
-            for one in groups.get("pgs_by_state", ())
-            if one["state_name"].startswith("active+clean")
-        )
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise TargetError(
-            f"`ceph status` has no OSDs or groups: {json.dumps(status)[:200]}"
-        ) from None
-    words = f"{up} of {osds} OSDs up, {clean} of {total} placement groups clean"
-    return Standing(whole=up == osds and clean == total, words=words)
-
-
-_ALLOCATED: Final = ("bluestore_allocated", "allocated")
-"""Its names up to release 16, and from 18 on: a release has one of them."""
-_DATABASES: Final = ("db_used_bytes", "wal_used_bytes", "slow_used_bytes")
-
-
-def _counters(value: Any) -> Any:
-    kept = value if isinstance(value, dict) else {}
-    return {name: one for name, one in kept.items() if type(one) is int}
-
-
-_DUMP: Final = TypeAdapter(
-    dict[str, Annotated[dict[str, NonNegativeInt], BeforeValidator(_counters)]]
-)
-HOW: Final = (
-    "OSDs: bluestore_allocated of all pools; RocksDB and its log (bluefs, which grows in steps)"
-)
-
-
-def kept_bytes(osds: Sequence[CephDaemon]) -> KeptBytes | None:
-    """The sum over BlueStore OSDs, None where one does not say it. Raises TargetError.
-
-    The OSDs count at once, `ceph df` only with the next report to the mgr.
-    """
-    answers = ask_all(osds, {"prefix": "perf dump"})
-    dumps = [_read(osd.name, text) for osd, (text,) in answers.items()]
-    data = [_sum(one.get("bluestore", {}), _ALLOCATED) for one in dumps]
-    beside = [_sum(one.get("bluefs", {}), _DATABASES) for one in dumps]
-    known = [one for one in data if one is not None]
-    if len(known) < len(osds):
-        return None
-    rest = [one for one in beside if one is not None]
-    return KeptBytes(sum(known), sum(rest) if len(rest) == len(osds) else None, HOW)
-
-
-def _read(osd: str, text: str) -> Mapping[str, Mapping[str, int]]:
-    try:
-        return _DUMP.validate_json(text)
-    except ValidationError as error:
-        raise TargetError(f"{osd}: no counters: {error.errors()[0]['msg']}") from None
-
-
-def _sum(counters: Mapping[str, int], names: Sequence[str]) -> int | None:
-    known = [counters[name] for name in names if name in counters]
-    return sum(known) if known else None
-
-
-MGR_INTERVALS_S: Final = {"mgr_stats_period": "5", "mgr_tick_period": "2"}
+_UID: Final = "weigh"
+_SUBUSER: Final = f"{_UID}:swift"
+_MGR_INTERVALS_S: Final = {"mgr_stats_period": "5", "mgr_tick_period": "2"}
 """How often daemons report to the mgr, and it to the mon, by default: until it has heard from all,
 a cluster is not known to be healthy. While it starts they report every second.
 """
+_QUORUM_WITHIN_S: Final = 120.0
 _UP_WITHIN_S: Final = 120.0
-_POLL_S: Final = 0.1
+_CLEAN_WITHIN_S: Final = 180.0
+_POLL_S: Final = 0.05
+_NOT_DROPPED: Final = {
+    "filestore": "not dropped: RocksDB's block cache in the OSDs; FileStore's data is in the "
+    "kernel's caches, which are dropped",
+    "memstore": "not dropped: MemStore's objects, which are only in memory",
+}
 
 
-def restore_intervals(
-    mgrs: Sequence[CephDaemon], osds: Sequence[CephDaemon], settings: RgwSettings
-) -> None:
-    """Give running mgrs and OSDs the default intervals that would have slowed their start."""
-    ask_all(mgrs, *(_set(name, value) for name, value in MGR_INTERVALS_S.items()))
-    _restore_poll(osds, settings)
+class RunningRgw(RunningStore[Gateway]):
+    """A healthy cluster with its gateway verified."""
+
+    def __init__(self, gateway: Gateway, hosts: Mapping[str, Host], client: Host) -> None:
+        ceph = CephPlan(gateway, hosts)
+        tls_host = tls_host_of(ceph.place, ceph.settings)
+        self.certificates = None if tls_host is None else issued(hosts[tls_host])
+        self._keys = CephKeys(str(uuid.uuid4()), ceph.keyring(), self.certificates)
+        self._mon_host = hosts[ceph.place.mon[0]]
+        self._objectstore = ceph.settings.osd.objectstore
+        self._host = hosts[ceph.place.radosgw[0]]
+        super().__init__(gateway, hosts, client)
+        self._osds = daemons_of(self.plan, "ceph-osd")
+        self._mons = daemons_of(self.plan, "ceph-mon")
+        self.endpoints = self._endpoints(ceph)
+
+    def planned(self, gateway: Gateway) -> StorePlan[Gateway]:
+        ceph = CephPlan(gateway, self.hosts)
+        place, native = ceph.place, ceph.speaks_fastcgi(self.hosts)
+        front = ceph.front(native=native)
+        fronts: tuple[Daemon, ...] = ()
+        if place.front is not None:
+            files = ceph.front_files(native=native)
+            fronts = front_daemons(front, self.hosts[place.front], files)
+        mons, mgrs = [], []
+        # It needs a second or more to hear from all OSDs: meanwhile these and radosgw start.
+        fast = [f"--{name.replace('_', '-')}=1" for name in _MGR_INTERVALS_S]
+        for one in ceph.mons:
+            host = self.hosts[one.host]
+            mon = Service("mon", ("ceph-mon", "-f", "-i", one.id))
+            mgr = Service("mgr", ("ceph-mgr", "-f", "-i", one.id, *fast))
+            mons.append(Daemon(host, mon, MON_PORTS[0], (f"mon.{one.id}.log",)))
+            mgrs.append(Daemon(host, mgr, logs=(f"mgr.{one.id}.log",)))
+        poll = (FAST_POLL,) if self._objectstore == "bluestore" else ()
+        osds = []
+        for osd in ceph.osds:
+            name = f"osd.{osd.number}"
+            service = Service(name, ("ceph-osd", "-f", "-i", str(osd.number), *poll))
+            osds.append(
+                Daemon(self.hosts[osd.host], service, None, (f"{name}.log",), disks=osd.disks)
+            )
+        radosgws = []
+        for radosgw in ceph.radosgws:
+            host, logs = self.hosts[radosgw.host], (f"{radosgw.name}.log",)
+            service = Service(radosgw.service, ("radosgw", "-f", "-n", radosgw.name))
+            radosgws.append(Daemon(host, service, radosgw.port, logs, reads=(CONF,)))
+        stages = (mons, [*osds, *mgrs], radosgws)
+        return StorePlan(gateway, stages, ceph.files(self._keys, native=native), front, fronts)
+
+    @property
+    def _ceph(self) -> CephPlan:
+        return CephPlan(self.plan.gateway, self.hosts)
+
+    def bring_up(self, say: Say) -> None:
+        """Start it all. Raises ServiceFailed, CommandFailed or VerificationFailed.
+
+        The order makes it short: the keyring is written here, not asked for; all pools are created
+        while OSDs boot, so that radosgw finds them; radosgw starts when OSDs are up, since it would
+        otherwise wait 5 s for its next attempt; the mgr, which no request needs, beside OSDs.
+        """
+        ceph = self._ceph
+        place, settings = ceph.place, ceph.settings
+        mons, others, radosgws = self.plan.stages
+        put_files(self.plan.files, self.hosts)
+        trust(self.hosts, self.certificates)
+        say(f"creating the mon on {', '.join(place.mon)} and {len(ceph.osds)} OSDs")
+        for text in place.advice:
+            say(text)
+        makers: list[Callable[[], object]] = []
+        for name in place.osd:
+            script = store_script(settings.osd, ceph.osds_of(name))
+            makers.append(partial(self.hosts[name].run, ["sh", "-ec", script], timeout_s=120))
+        for mon in ceph.mons:
+            script = self._mon_script(ceph, mon)
+            makers.append(partial(self.hosts[mon.host].run, ["sh", "-ec", script]))
+        together(makers)
+        started = [*mons]
+        self.start(mons, say)
+        with Monitor(self._mon_host, partial(daemon.check, started)) as monitor:
+            self._await_quorum(monitor)
+            for osd in ceph.osds:
+                monitor.ask({"prefix": "osd new", "uuid": osd.uuid, "id": osd.number})
+            started += others
+            daemon.start(others)
+            make_pools(monitor, settings.pools)
+            self._await_up(monitor, self._osds, {}, started)
+            if settings.radosgw.compression != "none":
+                # The first radosgw would create the zone, and one that runs does not read it again.
+                self._compress(settings.radosgw.compression)
+            say(f"OSDs are up; starting {len(radosgws)} radosgw")
+            for some in (radosgws[:1], radosgws[1:]):
+                started += some
+                self.start(some, say)
+            self._make_user()
+            for front in self.plan.front_daemons[-1:]:
+                say(f"starting {front.service.name} on {front.host.name}")
+            started += self.plan.front_daemons
+            self.start(self.plan.front_daemons, say)
+            checks = self.verify()
+            say(
+                f"verified: {len(checks)} operations over S3 and Swift; waiting for a healthy "
+                "cluster"
+            )
+            self._quieten(monitor)
+            self._await_clean(monitor, sum(settings.pools.groups.values()), say)
+            # What kind of disk each OSD believes it has: options for that kind apply.
+            metadata = json.loads(monitor.ask({"prefix": "osd metadata", "format": "json"})[0])
+            self._seen = Seen(
+                tuple("hdd" if osd["rotational"] == "1" else "ssd" for osd in metadata),
+                primaries(monitor, len(ceph.osds)),
+                data_pool(monitor),
+            )
+        set_options(daemons_of(self.plan, "ceph-mgr"), _MGR_INTERVALS_S)
+        self._restore_poll(self._osds)
+        self.uneven = facts.uneven(self._seen.primaries)
+        self.describe(checks)
+
+    def _mon_script(self, ceph: CephPlan, mon: Mon) -> str:
+        """Creates a mon's store on its host; it knows all mons from the start."""
+        places = " ".join(f"--addv {one.id} '{one.places}'" for one in ceph.mons)
+        return f"""
+            mkdir -p /run/ceph /var/lib/ceph/mon/{mon.id} /var/lib/ceph/mgr/{mon.id}
+            monmaptool --create --clobber --fsid {self._keys.fsid} {places} /tmp/monmap
+            ceph-mon --mkfs -i {mon.id} --monmap /tmp/monmap --keyring {KEYRING}
+        """
+
+    def _await_quorum(self, monitor: Monitor) -> None:
+        """Wait for every mon: a quorum may lack some."""
+        deadline = time.monotonic() + _QUORUM_WITHIN_S
+        while len(self._mons) > 1:
+            answer = monitor.ask({"prefix": "quorum_status", "format": "json"})[0]
+            names = json.loads(answer)["quorum_names"]
+            late = [one for one in self._mons if ceph_name(one).removeprefix("mon.") not in names]
+            if not late:
+                return
+            if time.monotonic() > deadline:
+                raise late[0].failed(f"is not in the quorum after {_QUORUM_WITHIN_S:g} s")
+            time.sleep(_POLL_S)
+
+    def _compress(self, algorithm: str) -> None:
+        """Have the default placement compress; creates the zone if needed."""
+        host = self._host
+        # Any command that opens the store creates zone and zonegroup; those about zones do not.
+        host.run(["radosgw-admin", "bucket", "list"], timeout_s=120)
+        where = ("--placement-id", PLACEMENT, "--storage-class", STORAGE_CLASS)
+        command = ("radosgw-admin", "zone", "placement", "modify", *ZONE, *where)
+        host.run([*command, "--compression", algorithm], timeout_s=120)
+
+    def _make_user(self) -> None:
+        # Newer releases can deactivate keys, and take one without this field for inactive.
+        key = {"active": True}
+        s3 = {"user": _UID, "access_key": self._keys.access_key, **key}
+        data = {
+            "user_id": _UID,
+            "display_name": "Weighbridge",
+            "max_buckets": 0,
+            "keys": [{**s3, "secret_key": self._keys.secret_key}],
+            "subusers": [{"id": _SUBUSER, "permissions": "full-control"}],
+            "swift_keys": [{"user": _SUBUSER, "secret_key": self._keys.swift_key, **key}],
+            "op_mask": "read, write, delete",
+            "type": "rgw",
+        }
+        self._host.run(
+            ["radosgw-admin", "metadata", "put", f"user:{_UID}"], stdin=json.dumps({"data": data})
+        )
+
+    def _quieten(self, monitor: Monitor) -> None:
+        if self._ceph.knows(self._mon_host)("mgr_disabled_modules"):
+            monitor.ask({"prefix": "health mute", "code": "MGR_MODULE_ERROR", "sticky": True})
+            return
+        off = {"mgr/balancer/active": "false", "mgr/devicehealth/enable_monitoring": "false"}
+        # force: the mon does not know options of modules before a mgr has announced them.
+        command = {"prefix": "config set", "who": "mgr", "force": True}
+        monitor.ask(*({**command, "name": name, "value": value} for name, value in off.items()))
+
+    def _await_clean(self, monitor: Monitor, wanted: int, say: Say) -> None:
+        started = reported = time.monotonic()
+        while True:
+            status = monitor.status()
+            health, groups = status["health"], status["pgmap"]
+            clean = sum(
+                one["count"]
+                for one in groups.get("pgs_by_state", ())
+                if one["state_name"] == "active+clean"
+            )
+            if health["status"] == "HEALTH_OK" and clean >= wanted and clean == groups["num_pgs"]:
+                return
+            self.check()
+            checks = ", ".join(health["checks"]) or "no health checks"
+            what = f"{health['status']} ({checks}), {clean} of {wanted} placement groups clean"
+            if time.monotonic() - started > _CLEAN_WITHIN_S:
+                host, log = self._mon_host, self._mon_host.log("cluster.log")
+                what = f"{what} after {_CLEAN_WITHIN_S:g} s"
+                tail = host.log_tail(log.name)
+                raise ServiceFailed(host.name, "ceph", what, log=str(log), tail=tail)
+            if time.monotonic() - reported > 5:
+                reported = time.monotonic()
+                say(what)
+            time.sleep(_POLL_S)
+
+    # endpoints
+
+    def _endpoints(self, ceph: CephPlan) -> tuple[Endpoint, ...]:
+        if ceph.front_url is not None:
+            return self._both(ceph.front_url)
+        first, *others = [self._url_of(one) for one in ceph.radosgws]
+        direct = self._both(first)
+        spreading = self._ceph.settings.endpoints
+        if spreading is None:
+            return direct
+        more = {"others": tuple(others), "spreading": spreading}
+        return tuple(one.model_copy(update=more) for one in direct)
+
+    def _url_of(self, one: Radosgw) -> str:
+        return base_url(one.address, one.port, tls=self._ceph.settings.radosgw.tls)
+
+    def _both(self, base: str, *, storage_url: str | None = None) -> tuple[Endpoint, ...]:
+        ca_file, keys = ca_file_of(base), self._keys
+        swift = Endpoint(
+            api="swift",
+            url=f"{base}/auth/v1.0",
+            user=_SUBUSER,
+            key=SecretStr(keys.swift_key),
+            storage_url=storage_url,
+            ca_file=ca_file,
+        )
+        key = SecretStr(keys.secret_key)
+        return swift, Endpoint(api="s3", url=base, user=keys.access_key, key=key, ca_file=ca_file)
+
+    def below(self) -> Below:
+        ceph = self._ceph
+        direct: tuple[Endpoint, ...] = ()
+        if ceph.front_url is not None:
+            # The first radosgw, past the front: its auth would return the front as storage URL.
+            base = self._url_of(ceph.radosgws[0])
+            direct = self._both(base, storage_url=f"{base}/swift/v1")
+        return Below(
+            gateway=direct,
+            ceph=CephBelow(
+                host=self._host,
+                mon=self._mon_host,
+                osds={osd.number: osd.host for osd in ceph.osds},
+                replicas=ceph.settings.pools.replicas,
+                failure_domain=ceph.settings.pools.failure_domain,
+            ),
+        )
+
+    # between steps
+
+    def settle(self) -> tuple[str, ...]:
+        host = self._host
+        host.run(["radosgw-admin", "gc", "process", "--include-all"], timeout_s=3600)
+        listed = host.run(["radosgw-admin", "gc", "list", "--include-all"], timeout_s=600).stdout
+        return (f"RGW garbage collection completed, {len(json.loads(listed))} entries left",)
+
+    def drop_caches(self) -> tuple[str, ...]:
+        bluestore, gateways = self._objectstore == "bluestore", daemons_of(self.plan, "radosgw")
+        dropping = [("cache zap", gateways)]
+        if bluestore:
+            dropping.insert(0, ("cache drop", self._osds))
+        for command, daemons in dropping:
+            for one, (answer,) in zip(daemons, ask(daemons, {"prefix": command}), strict=True):
+                # Both answer nothing on success; a refusal is a text.
+                if answer.strip():
+                    raise one.failed(f"caches not dropped: {answer.strip()}")
+        count = f" of {len(gateways)} radosgw" if len(gateways) > 1 else ""
+        zapped = f"RGW's metadata cache{count} (cache zap)"
+        if not bluestore:
+            return (zapped, _NOT_DROPPED[self._objectstore])
+        return (
+            f"BlueStore's onode and buffer caches of {len(self._osds)} OSDs (cache drop)",
+            zapped,
+            "not dropped: RocksDB's block cache in the OSDs, which has no command for it",
+        )
+
+    def check_disk_space(self) -> None:
+        health = self._host.run(["ceph", "health", "detail", "--format", "json"])
+        full_check = json.loads(health.stdout)["checks"].get("OSD_FULL")
+        if full_check is None:
+            return
+        # Details are sentences such as `osd.0 is full`.
+        names = [detail["message"].split()[0] for detail in full_check["detail"]]
+        full = next((one for one in self._osds if one.service.name in names), self._osds[0])
+        count = len(self._osds)
+        of = "" if count == 1 else f" ({len(names)} of {count} OSDs are)"
+        raise full.failed(
+            f"is full{of}: the cluster accepts no more writes or deletes",
+            advice="Give the hosts larger disks in the hardware file, or let the suite write less: "
+            "smaller or fewer objects, a shorter runtime, fewer workers.",
+        )
+
+    def disk_space(self) -> DiskSpace:
+        answer = self._host.run(["ceph", "df", "--format", "json"]).stdout
+        stats = json.loads(answer)["stats"]
+        return DiskSpace(
+            bytes=stats["total_bytes"],
+            free_bytes=stats["total_avail_bytes"],
+            kept=self._ceph.settings.pools.kept,
+        )
+
+    def kept_bytes(self) -> KeptBytes | None:
+        return facts.kept_bytes(self._osds) if self._objectstore == "bluestore" else None
+
+    def tolerance(self) -> Tolerance:
+        pools, front = self._ceph.settings.pools, self.plan.front
+        settings = {
+            **facts.fault_options(self._osds[0], self._mons[0]),
+            "copies": f"{pools.replicas}, writes need {pools.min_size} (min_size)",
+            **({} if front is None else front.tolerance()),
+        }
+        hosts = [one.host for one in self._mons]
+        return Tolerance(settings, partial(facts.asking, hosts, len(self._osds)))
+
+    def describe(self, checks: Sequence[OperationCheck]) -> None:
+        plan = self.plan
+        verified = f"{len(checks)} operations over S3 and Swift, reads byte for byte"
+        tls = negotiated(self.client, self.endpoints)
+        known = facts.facts(plan, self._ceph, self._seen)
+        self.facts = MappingProxyType({**known, "verified": verified, "tls": tls})
+        self.rendered = tuple(file.rendered for file in plan.files)
+        probes = [probe(one) for one in (*daemons_of(plan, "radosgw"), *self._osds)]
+        if plan.front is not None:
+            probes += plan.front.probes(plan.front_daemons[0].host)
+        self._probes = tuple(probes)
+
+    def probes(self) -> tuple[Probe, ...]:
+        return self._probes
+
+    # starting again
+
+    @contextlib.contextmanager
+    def starting(self, daemons: Sequence[Daemon], say: Say) -> Iterator[None]:
+        """OSDs are up when the block ends."""
+        osds = [one for one in daemons if one in self._osds]
+        if not osds:
+            yield
+            return
+        # Until they are started, they are dead: a slow answer of the mon is no reason to give them
+        # up.
+        with Monitor(self._mon_host, partial(daemon.check, self._mons)) as monitor:
+            before = _up_since(monitor)
+            yield
+            self._await_up(monitor, osds, before, daemons)
+        say(f"{len(osds)} OSDs are up again")
+        self._restore_poll(osds)
+
+    def start_again(self, names: Collection[str], say: Say) -> None:
+        super().start_again(names, say)
+        mgrs = [one for one in daemons_of(self.plan, "ceph-mgr") if one.host.name in names]
+        set_options(mgrs, _MGR_INTERVALS_S)
+
+    def mounts(self, host: Host) -> str:
+        return mount_script(self._ceph.settings.osd, self._ceph.osds_of(host.name))
+
+    def remounts(self, host: Host, disk: str) -> str:
+        return remount_script(self._ceph.settings.osd, self._ceph.osds_of(host.name), disk)
+
+    def _restore_poll(self, osds: Sequence[Daemon]) -> None:
+        if self._objectstore == "bluestore":
+            set_options(osds, {"bdev_aio_poll_ms": POLL_MS})
+
+    def _await_up(
+        self,
+        monitor: Monitor,
+        osds: Sequence[Daemon],
+        before: Mapping[str, int],
+        watched: Sequence[Daemon],
+    ) -> None:
+        """Wait until each OSD is up since a later epoch of the map than `before`: it still has
+        those as up that lost power. Raises ServiceFailed, also when a watched daemon dies.
+        """
+        deadline = time.monotonic() + _UP_WITHIN_S
+        while True:
+            now = _up_since(monitor)
+            late = [one for one in osds if now[ceph_name(one)] <= before.get(ceph_name(one), 0)]
+            if not late:
+                return
+            daemon.check(watched)
+            if time.monotonic() > deadline:
+                raise late[0].failed(
+                    f"{len(late)} of {len(osds)} OSDs did not come up in {_UP_WITHIN_S:g} s"
+                )
+            time.sleep(_POLL_S)
+
+    # changing radosgw
+
+    def refuse_taking(
+        self, daemons: Sequence[Daemon], plan: StorePlan[Gateway], scope: Scope
+    ) -> None:
+        if scope != "nothing":
+            super().refuse_taking(daemons, plan, scope)
+        first = daemons[0]
+        names = tuple(self._differences(first, self.written[first.host.name, CONF], plan))
+        fixed = [
+            name
+            for name, answer in ask_options(first, "config help", names).items()
+            if not _help(answer).get("can_update_at_runtime")
+        ]
+        if fixed:
+            raise UsageError(
+                f"{ceph_name(first)} cannot change {', '.join(fixed)} while it is running",
+                advice=_ADVICE,
+            )
+
+    def take(self, daemons: Sequence[Daemon], plan: StorePlan[Gateway]) -> str:
+        wanted = [self._live_values(one, plan) for one in daemons]
+        before: list[dict[str, str]] = []
+        try:
+            for one, options in zip(daemons, wanted, strict=True):
+                before.append(running_values(one, options))
+                _set_live(one, options)
+        except UsageError:
+            for one, options in zip(daemons, before, strict=False):
+                set_options([one], options)
+            raise
+        for one, options in zip(daemons, wanted, strict=True):
+            _refuse_other(one, options)
+        names = dict.fromkeys(name for options in wanted for name in options)
+        return f"{', '.join(names)} applied to {_count(daemons)} while running"
+
+    def confirm(
+        self, restarted: Sequence[Daemon], before: StorePlan[Gateway], plan: StorePlan[Gateway]
+    ) -> None:
+        for one in restarted:
+            if one.service.argv[0] != "radosgw":
+                continue
+            wanted = self._differences(one, before.text(one.host, CONF), plan)
+            if not wanted:
+                # It was restarted since nobody knew what it ran with.
+                ceph = CephPlan(plan.gateway, self.hosts)
+                own, known = ceph.settings.options.get("client", {}), ceph.knows(one.host)
+                for name, value in effective(plan.text(one.host, CONF), ceph_name(one)).items():
+                    if name in own or (name.startswith("rgw_") and known(name)):
+                        wanted[name] = value
+            left = _beyond_default(one, [name for name, value in wanted.items() if value is None])
+            if left:
+                raise one.failed(
+                    f"still has {', '.join(f'{name} ({source})' for name, source in left.items())}"
+                )
+            given = {name: value for name, value in wanted.items() if value is not None}
+            _refuse_other(one, _as_read(one, given))
+
+    def _differences(
+        self, one: Daemon, conf: str, plan: StorePlan[Gateway]
+    ) -> dict[str, str | None]:
+        """New values of options beside those of `conf`; None: back to the default."""
+        now = effective(conf, ceph_name(one))
+        then = effective(plan.text(one.host, CONF), ceph_name(one))
+        names = dict.fromkeys((*now, *then))
+        return {name: then.get(name) for name in names if now.get(name) != then.get(name)}
+
+    def _live_values(self, one: Daemon, plan: StorePlan[Gateway]) -> dict[str, str]:
+        """What a running radosgw is to have. Options that are no longer given are set to their
+        defaults: if they were merely unset, the value in the file that it read would apply again.
+        """
+        values = self._differences(one, self.written[one.host.name, CONF], plan)
+        given = {name: value for name, value in values.items() if value is not None}
+        dropped = [name for name, value in values.items() if value is None]
+        diff = _config_diff(one) if dropped else {}
+        defaults = {name: diff[name]["default"] for name in dropped if name in diff}
+        return {**_as_read(one, given), **defaults}
 
 
-def _restore_poll(osds: Sequence[CephDaemon], settings: RgwSettings) -> None:
-    if settings.osd.objectstore == "bluestore":
-        ask_all(osds, _set("bdev_aio_poll_ms", objectstore.POLL_MS))
+_READ_EACH_TIME: Final = frozenset(
+    {"rgw_get_obj_window_size", "rgw_get_obj_max_req_size", "rgw_put_obj_min_window_size"}
+)
+"""Options that radosgw reads for each request, so that they take effect although it does not
+observe them (rgw_rados.cc, Object::Read::iterate; rgw_sal_rados.cc, get_atomic_writer).
+"""
+_NOT_OBSERVED: Final = "may require restart"
+"""A daemon's answer to `config set` when nothing observes the option: it may never read the new
+value.
+"""
+_ADVICE: Final = "give the parameter the scope `restart`"
 
 
-def _set(name: str, value: str) -> dict[str, object]:
-    return {"prefix": "config set", "var": name, "val": [value]}
+def _set_live(one: Daemon, options: Mapping[str, str]) -> None:
+    """Set options of a running daemon. Raises UsageError when one may need a restart, ServiceFailed
+    when the daemon refuses one.
+    """
+    (answers,) = set_options([one], options)
+    for name, answer in answers.items():
+        if "success" not in answer:
+            raise one.failed(f"refuses an option at runtime: {name}: {answer.strip()}")
+    not_observed = [
+        name
+        for name, answer in answers.items()
+        if _NOT_OBSERVED in answer and name not in _READ_EACH_TIME
+    ]
+    uncertain = []
+    for name, answer in ask_options(one, "config help", not_observed).items():
+        flags = _help(answer).get("flags")
+        if not isinstance(flags, list) or "runtime" not in flags:
+            uncertain.append(name)
+    if uncertain:
+        raise UsageError(
+            f"{ceph_name(one)} reports that a change of {', '.join(uncertain)} may require a "
+            "restart, but not whether it does",
+            advice=_ADVICE,
+        )
 
 
-def _prepare(state: CephState, host: Host) -> None:
-    osds = [osd for osd in state.roster.osds if osd.host == host.name]
-    host.run(["sh", "-ec", objectstore.mounts(state.cluster.settings.osd, osds)], timeout_s=120)
+def _help(answer: str) -> Mapping[str, object]:
+    try:
+        said = json.loads(answer)
+    except json.JSONDecodeError:  # a message that it does not know the option
+        return {}
+    about: Mapping[str, object] = said.get("option", said)
+    return about
+
+
+def _config_diff(one: Daemon) -> Mapping[str, Mapping[str, str]]:
+    """Values by option and source, such as `default`, `file`, `override` and `final`."""
+    ((answer,),) = ask([one], {"prefix": "config diff"})
+    diff: Mapping[str, Mapping[str, str]] = json.loads(answer)["diff"]
+    return diff
+
+
+def _beyond_default(one: Daemon, names: Sequence[str]) -> dict[str, str]:
+    """Options that are not at their defaults, with sources and values: `file 5, override 7`."""
+    diff = _config_diff(one) if names else {}
+    beyond = {}
+    for name in names:
+        sources = [
+            f"{source} {value}"
+            for source, value in diff.get(name, {}).items()
+            if source not in {"default", "final"}
+        ]
+        if sources:
+            beyond[name] = ", ".join(sources)
+    return beyond
+
+
+def _as_read(one: Daemon, options: Mapping[str, str]) -> dict[str, str]:
+    """Values as the release's parser writes them. Raises UsageError with those that it refuses."""
+    values, refused = parsed_values(one.host, ceph_name(one), options)
+    if refused:
+        raise UsageError("\n".join(refused))
+    return values
+
+
+def _refuse_other(one: Daemon, wanted: Mapping[str, str]) -> None:
+    """Raise ServiceFailed when the daemon reports other values."""
+    values = running_values(one, wanted)
+    wrong = [
+        f"{name} {values[name]!r}, not {value!r}"
+        for name, value in wanted.items()
+        if values[name] != value
+    ]
+    if wrong:
+        raise one.failed(f"runs with {', '.join(wrong)}")
 
 
 def _up_since(monitor: Monitor) -> dict[str, int]:
@@ -415,225 +640,6 @@ def _up_since(monitor: Monitor) -> dict[str, int]:
     return {f"osd.{one['osd']}": one["up_from"] if one["up"] else 0 for one in dump["osds"]}
 
 
-def await_up(
-    monitor: Monitor,
-    osds: Sequence[CephDaemon],
-    before: Mapping[str, int],
-    daemons: Sequence[Daemon],
-) -> None:
-    """Wait until each OSD is up since a later epoch of the map than `before`: it still has those as
-    up that lost power. Raises ServiceFailed, also when one of the daemons dies.
-    """
-    deadline = time.monotonic() + _UP_WITHIN_S
-    while True:
-        now = _up_since(monitor)
-        late = [one for one in osds if now[one.name] <= before.get(one.name, 0)]
-        if not late:
-            return
-        daemon.check(daemons)
-        if time.monotonic() > deadline:
-            raise late[0].failed(
-                f"{len(late)} of {len(osds)} OSDs did not come up in {_UP_WITHIN_S:g} s"
-            )
-        time.sleep(_POLL_S)
-
-
-_KEPT = {
-    "filestore": "not dropped: RocksDB's block cache in the OSDs; FileStore's data is in the "
-    "kernel's caches, which are dropped",
-    "memstore": "not dropped: MemStore's objects, which are only in memory",
-}
-
-
-class RunningRgw(RunningGateway):
-    """A healthy cluster with its gateway verified."""
-
-    def __init__(
-        self,
-        state: CephState,
-        *,
-        endpoints: Sequence[Endpoint],
-        checks: Sequence[OperationCheck],
-        below: Below,
-    ) -> None:
-        self._state = state
-        self._osds = state.osds
-        self._gateways = tuple(state.radosgws)
-        self._objectstore = state.cluster.settings.osd.objectstore
-        self.endpoints = tuple(endpoints)
-        self._below = below
-        self.uneven = uneven(state.primaries)
-        self._describe(checks)
-
-    def settle(self) -> tuple[str, ...]:
-        host = self._gateways[0].host
-        host.run(["radosgw-admin", "gc", "process", "--include-all"], timeout_s=3600)
-        left = len(
-            json.loads(
-                host.run(["radosgw-admin", "gc", "list", "--include-all"], timeout_s=600).stdout
-            )
-        )
-        return (f"RGW garbage collection completed, {left} entries left",)
-
-    def drop_caches(self) -> tuple[str, ...]:
-        bluestore = self._objectstore == "bluestore"
-        dropped = ask_all(self._osds, {"prefix": "cache drop"}) if bluestore else {}
-        dropped |= ask_all(self._gateways, {"prefix": "cache zap"})
-        for ceph, (answer,) in dropped.items():
-            # Both answer nothing on success; a refusal is a text.
-            if answer.strip():
-                raise ceph.failed(f"caches not dropped: {answer.strip()}")
-        count = len(self._gateways)
-        zapped = (
-            "RGW's metadata cache" + (f" of {count} radosgw" if count > 1 else "") + " (cache zap)"
-        )
-        if bluestore:
-            return (
-                f"BlueStore's onode and buffer caches of {len(self._osds)} OSDs (cache drop)",
-                zapped,
-                "not dropped: RocksDB's block cache in the OSDs, which has no command for it",
-            )
-        return (zapped, _KEPT[self._objectstore])
-
-    def check(self) -> None:
-        daemon.check(self._state.daemons)
-
-    def check_disk_space(self) -> None:
-        ceph = self._below.ceph
-        if ceph is None:
-            return
-        checks = json.loads(ceph.host.run(["ceph", "health", "detail", "--format", "json"]).stdout)[
-            "checks"
-        ]
-        full_check = checks.get("OSD_FULL")
-        if full_check is None:
-            return
-        # Details are sentences such as `osd.0 is full`.
-        names = [detail["message"].split()[0] for detail in full_check["detail"]]
-        full = next((osd for osd in self._osds if osd.name in names), self._osds[0])
-        words = (
-            "is full"
-            if len(self._osds) == 1
-            else f"is full ({len(names)} of {len(self._osds)} OSDs are)"
-        )
-        raise full.failed(
-            f"{words}: the cluster accepts no more writes or deletes",
-            advice="Give the hosts larger disks in the hardware file, or let the suite write less: "
-            "smaller or fewer objects, a shorter runtime, fewer workers.",
-        )
-
-    def start_again(self, names: Collection[str], say: Say) -> None:
-        """The mon first, then OSDs and the mgr, radosgw once the OSDs are up, the front last."""
-        state = self._state
-
-        def ours(daemons: Collection[Daemon]) -> list[Daemon]:
-            return [one for one in daemons if one.host.name in names]
-
-        hosts = {name: host for name, host in state.hosts.items() if name in names}
-        trust(hosts, state.certificates)
-        together([partial(_prepare, state, host) for host in hosts.values()])
-        mons = [one for one in ours(state.store) if one.service.name == "mon"]
-        others = [one for one in ours(state.store) if one not in mons]
-        osds = [one for one in state.osds if one.host.name in names]
-        daemon.start(mons)
-        await_ports(state.client, mons, say)
-        with Monitor(state.mon_host, partial(daemon.check, mons)) as monitor:
-            before = _up_since(monitor)
-            daemon.start(others)
-            await_up(monitor, osds, before, others)
-        say(f"{len(osds)} OSDs are up again")
-        for some in (ours(state.radosgws.values()), ours(state.front)):
-            daemon.start(some)
-            await_ports(state.client, some, say)
-        mgrs = [one for one in state.mgrs if one.host.name in names]
-        if mgrs:
-            restore_intervals(mgrs, osds, state.cluster.settings)
-
-    def revive(self, daemons: Sequence[Daemon]) -> None:
-        """OSDs are up again when it returns."""
-        state = self._state
-        names = [one.service.name for one in daemons]
-        osds = [one for one in state.osds if one.name in names]
-        if not osds:
-            daemon.start(daemons)
-            return
-        # Until they are started, they are dead: a slow answer of the mon is no reason to give them
-        # up.
-        mons = [one for one in state.store if one.service.name == "mon"]
-        with Monitor(state.mon_host, partial(daemon.check, mons)) as monitor:
-            before = _up_since(monitor)
-            daemon.start(daemons)
-            await_up(monitor, osds, before, daemons)
-        _restore_poll(osds, state.cluster.settings)
-
-    def mend_disk(self, host: str, disk: str) -> None:
-        """One of its OSDs that saw an error has ended, and no other may go on."""
-        state = self._state
-        planned = [one for one in state.roster.osds if one.host == host and disk in one.disks]
-        names = {f"osd.{one.number}" for one in planned}
-        osds = [one for one in state.store if one.service.name in names]
-        for one in osds:
-            one.host.kill(one.service.name)
-        script = objectstore.remounts(state.cluster.settings.osd, planned, disk)
-        state.hosts[host].run(["sh", "-ec", script], timeout_s=120)
-        self.revive(osds)
-
-    def may_change(self, gateway: Gateway, scope: Scope) -> None:
-        self._planned(gateway, scope, lambda _: None)
-
-    def change(self, gateway: Gateway, scope: Scope, say: Say) -> tuple[str, ...]:
-        change = self._planned(gateway, scope, say)
-        with change.restoring_on_failure():
-            done, checks = change.run(self.endpoints)
-            self._describe(checks)
-        return done
-
-    def _planned(self, gateway: Gateway, scope: Scope, say: Say) -> CephChange:
-        if not isinstance(gateway.cluster, CephCluster):
-            raise UsageError(f"an rgw gateway is running, which cannot become a {gateway.kind} one")
-        return CephChange(self._state, gateway.cluster, scope, say)
-
-    def _describe(self, checks: Sequence[OperationCheck]) -> None:
-        verified = f"{len(checks)} operations over S3 and Swift, reads byte for byte"
-        tls = negotiated(self._state.client, self.endpoints)
-        self.facts = MappingProxyType({**facts(self._state), "verified": verified, "tls": tls})
-        self.rendered = self._state.files.shown()
-        self._probes = self._state.probes()
-
-    def below(self) -> Below:
-        return self._below
-
-    def disk_space(self) -> DiskSpace | None:
-        ceph = self._below.ceph
-        if ceph is None:
-            return None
-        stats = json.loads(ceph.host.run(["ceph", "df", "--format", "json"]).stdout)["stats"]
-        return DiskSpace(
-            bytes=stats["total_bytes"],
-            free_bytes=stats["total_avail_bytes"],
-            kept=self._state.cluster.settings.pools.kept,
-        )
-
-    def kept_bytes(self) -> KeptBytes | None:
-        return kept_bytes(self._osds) if self._objectstore == "bluestore" else None
-
-    def tolerance(self) -> Tolerance:
-        state = self._state
-        mon = CephDaemon(state.mon_host, "mon.a")
-        found: dict[str, str] = {}
-        for source, names in ((state.osds[0], _OSD), (mon, _MON)):
-            answers = ask_options(source, "config get", names)
-            values = {name: option(text, name) for name, text in answers.items()}
-            found |= {name: value for name, value in values.items() if value is not None}
-        pools = state.cluster.settings.pools
-        found["copies"] = f"{pools.replicas}, writes need {pools.min_size} (min_size)"
-        front = state.cluster.front(native=state.native)
-        return Tolerance(
-            found | ({} if front is None else front.tolerance()), partial(_asking, state)
-        )
-
-    def daemons(self) -> tuple[Daemon, ...]:
-        return self._state.daemons
-
-    def probes(self) -> tuple[Probe, ...]:
-        return self._probes
+def _count(radosgws: Sequence[Daemon]) -> str:
+    first = ceph_name(radosgws[0]).replace("client.rgw", "radosgw", 1)
+    return first if len(radosgws) == 1 else f"{len(radosgws)} radosgw"

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from ipaddress import ip_address, ip_network
+from collections.abc import Iterator
+from ipaddress import ip_network
 from string import ascii_lowercase
 from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from weighbridge.common.document import did_you_mean
-from weighbridge.common.host import Host
 from weighbridge.common.quantities import Bytes, Seconds
 from weighbridge.common.record import Record
-from weighbridge.common.structure import Fragments, Redundancy
 from weighbridge.gateways import config_text
 from weighbridge.gateways.front import (
     FrontedPlacement,
@@ -23,10 +21,10 @@ from weighbridge.gateways.front import (
     front_by_size,
     with_fronts,
 )
+from weighbridge.gateways.rgw.pools import Count, PoolSettings
 from weighbridge.gateways.rgw.releases import Frontend
-from weighbridge.gateways.sizing import Role, Sized, Sizes, pieces
+from weighbridge.gateways.sizing import Role, Sized, Sizes
 
-Count = Annotated[int, Field(ge=1)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 PgNum = Annotated[int, Field(ge=1, le=32768)]
 Section = Literal["global", "mon", "mgr", "osd", "client"]
@@ -262,88 +260,6 @@ class OsdSettings(Record):
         return (self.least_disks - self.own_journal) * self.memory_target
 
 
-class EcSettings(Record):
-    """Erasure coding of a pool: `k` fragments with data, `m` more to replace lost ones."""
-
-    k: Annotated[int, Field(ge=2, le=32)]
-    """Fragments with data."""
-    m: Annotated[int, Field(ge=1, le=16)]
-    """Fragments with parity: how many may be lost."""
-    plugin: Literal["jerasure", "isa"] = "jerasure"
-    """Ceph's library for the code, with its default technique (reed_sol_van)."""
-    stripe_unit: Annotated[Bytes, Field(ge=4096, le=4 * 2**20)] = 4096
-    """Bytes of a stripe in each fragment: an object is padded to `k` times that many."""
-
-    @model_validator(mode="after")
-    def _aligned(self) -> EcSettings:
-        if self.stripe_unit % 4096:
-            raise ValueError(f"stripe_unit {self.stripe_unit} is not a multiple of 4096")
-        return self
-
-    @property
-    def fragments(self) -> Fragments:
-        return Fragments(data=self.k, parity=self.m)
-
-
-class PoolSettings(Record):
-    """RADOS pools. Their placement groups are fixed: the autoscaler and the balancer are off.
-
-    Unless given, their numbers follow the rule of Ceph's own autoscaler (`mon_target_pg_per_osd`,
-    100): of 100 copies an OSD the data pool has 64 %, since it has the load, the index 16 %, and
-    each of the other five 4 %. The defaults here are those of three OSDs and three copies.
-    """
-
-    replicas: Count = 3
-    """Number of copies; with `ec`, of the other pools than that of object data."""
-    min_size: Count = 2
-    """Copies that must be available for a pool to serve requests; Ceph's own choice with `ec`."""
-    ec: EcSettings | None = None
-    """Erasure coding of the object data pool, such as `{k: 2, m: 1}`; None: copies. Index and other
-    pools always have copies.
-    """
-    failure_domain: Literal["host", "osd"] = "host"
-    """What no two copies or fragments share."""
-    data_pg_num: PgNum = 64
-    """Placement groups of the object data pool: a power of two."""
-    index_pg_num: PgNum = 16
-    """Placement groups of the bucket index pool."""
-    other_pg_num: PgNum = 4
-    """Placement groups of each of RGW's other pools."""
-
-    @model_validator(mode="after")
-    def _sensible(self) -> PoolSettings:
-        if self.min_size > self.replicas:
-            raise ValueError(f"min_size {self.min_size} is above replicas {self.replicas}")
-        for name in ("data_pg_num", "index_pg_num", "other_pg_num"):
-            count: int = getattr(self, name)
-            if count & (count - 1):
-                raise ValueError(f"{name} {count} is not a power of two")
-        return self
-
-    @property
-    def kept(self) -> Redundancy:
-        if self.ec is None:
-            return Redundancy(replicas=self.replicas)
-        return Redundancy(replicas=1, fragments=self.ec.fragments)
-
-    @property
-    def wide_ec(self) -> EcSettings | None:
-        """The erasure coding, if objects have at least as many fragments as other pools copies."""
-        return self.ec if self.ec and self.ec.fragments.count >= self.replicas else None
-
-    @property
-    def most_parts(self) -> int:
-        """The most copies or fragments of a pool, each in a failure domain of its own."""
-        return self.replicas if self.wide_ec is None else self.wide_ec.fragments.count
-
-    @property
-    def part_words(self) -> str:
-        """What there are most of: `3 replicas` or `3 fragments (k 2, m 1)`."""
-        if (ec := self.wide_ec) is None:
-            return f"{self.replicas} replicas"
-        return f"{ec.fragments.count} fragments (k {ec.k}, m {ec.m})"
-
-
 @with_fronts("rgw")
 class RgwSettings(FrontedSettings):
     """All settings that decide results, with explicit defaults."""
@@ -401,59 +317,9 @@ class RgwPlacement(FrontedPlacement):
         return tuple(dict.fromkeys((*self.mon, *self.osd, *self.radosgw, *front)))
 
 
-def network_faults(
-    place: RgwPlacement, settings: RgwSettings, hosts: Mapping[str, Host]
-) -> list[str]:
-    """Hosts without an address in it, a sentence each. Raises CommandFailed."""
-    if settings.osd.cluster_network is None:
-        return []
-    network = ip_network(settings.osd.cluster_network)
-    found = []
-    for name in place.osd:
-        words = hosts[name].run(["hostname", "-I"]).stdout.split()
-        # One of a link alone has the link's name behind a percent sign.
-        addresses = [ip_address(word) for word in words if "%" not in word]
-        if not any(one in network for one in addresses):
-            listed = ", ".join(map(str, addresses)) or "none"
-            found.append(f"osd.cluster_network: {name} has no address in {network}, but {listed}")
-    return found
-
-
-_LIST: Final = (
-    "ls /usr/lib/*/ceph/compressor /usr/lib*/ceph/compressor "
-    "/usr/lib/*/ceph/erasure-code /usr/lib*/ceph/erasure-code 2>/dev/null || true"
-)
-_LIBRARY: Final = re.compile(r"^lib(ceph|ec)_([a-z0-9]+)\.so$", re.MULTILINE)
-
-
-def plugin_faults(host: Host, release: str, settings: RgwSettings) -> list[str]:
-    """What of the settings the release on this host cannot do, a line each. Raises CommandFailed.
-
-    The packages of all Ceph daemons of a release have the same plug-ins.
-    """
-    wanted: list[tuple[str, str, str]] = []
-    if settings.radosgw.compression != "none":
-        wanted.append(("radosgw.compression", "ceph", settings.radosgw.compression))
-    if settings.pools.ec is not None:
-        wanted.append(("pools.ec.plugin", "ec", settings.pools.ec.plugin))
-    if not wanted:
-        return []
-    found = set(_LIBRARY.findall(host.run(["sh", "-c", _LIST]).stdout))
-    lines = []
-    for key, kind, name in wanted:
-        if (kind, name) not in found:
-            known = sorted(other for one, other in found if one == kind)
-            hint = did_you_mean(name, known) if known else ", nor any other"
-            lines.append(f"settings.{key}: {release} has no {name}{hint}")
-    return lines
-
-
 _THREADS_PER_CPU: Final = 32
 _LEAST_THREADS: Final = 512
 """Ceph's default of `rgw_thread_pool_size`, which suits 16 CPUs by 32 each."""
-_MOST_PG_NUM: Final = 32768
-_MOST_OTHER_PG_NUM: Final = 32
-"""Ceph's default of `osd_pool_default_pg_num`: these pools have little in them."""
 
 
 def by_size(place: RgwPlacement, settings: RgwSettings, sizes: Sizes) -> tuple[Sized, ...]:
@@ -461,7 +327,7 @@ def by_size(place: RgwPlacement, settings: RgwSettings, sizes: Sizes) -> tuple[S
     return (
         *_radosgw(place, settings, sizes),
         *_memory(place, settings, sizes),
-        *_placement_groups(settings.pools, sum(_osds(place, settings, sizes).values())),
+        *settings.pools.by_size(sum(_osds(place, settings, sizes).values())),
         *front_by_size(place, sizes),
     )
 
@@ -490,18 +356,6 @@ def _memory(place: RgwPlacement, settings: RgwSettings, sizes: Sizes) -> Iterato
     )
     if found is not None:
         yield found
-
-
-def _placement_groups(pools: PoolSettings, osds: int) -> Iterator[Sized]:
-    if not osds:
-        return
-    parts = pools.replicas if pools.ec is None else pools.ec.fragments.count
-    for key, percent, copies, most in (
-        ("data_pg_num", 64, parts, _MOST_PG_NUM),
-        ("index_pg_num", 16, pools.replicas, _MOST_PG_NUM),
-        ("other_pg_num", 4, pools.replicas, _MOST_OTHER_PG_NUM),
-    ):
-        yield pieces(key, osds, copies, percent=percent, most=most).below("pools")
 
 
 def _osds(place: RgwPlacement, settings: RgwSettings, sizes: Sizes) -> dict[str, int]:

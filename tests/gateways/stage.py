@@ -112,7 +112,7 @@ class Stage:
             "checks": [{"api": "s3", "operation": "PUT", "status": 200, "took_ms": 1.0}]
         }
         programs: dict[str, Serve] = {
-            "weighbridge.gateways.ports": ports,
+            "weighbridge.gateways.await_answers": ports,
             "ask_mon": Mon(self.mon_log, refused),
         }
         self.hosts = {

@@ -21,7 +21,7 @@ from weighbridge.common.host import Service
 from weighbridge.gateways import daemon
 from weighbridge.gateways import together as module
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.rgw.running_rgw import uneven
+from weighbridge.gateways.rgw.facts import uneven
 from weighbridge.gateways.rgw.settings import RgwSettings
 from weighbridge.gateways.swift.settings import SwiftSettings
 from weighbridge.gateways.together import THREADS, together
@@ -66,7 +66,7 @@ def test_ceph_starts_in_the_order_that_makes_it_fast(stage: Stage) -> None:
     assert len(osds) == 6
     stage.rgw(RgwSettings.model_validate({"osd": {"disks": 1}}))
     assert len(stage.when(r"start osd\.")) == 6 + 3
-    late = ("start mgr", "start radosgw", "radosgw-admin metadata put", "gateways.verify")
+    late = ("start radosgw", "radosgw-admin metadata put", "gateways.verify")
     order = [max(osds), *(stage.when(what)[0] for what in late)]
     assert order == sorted(order)
 

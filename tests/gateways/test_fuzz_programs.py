@@ -14,7 +14,7 @@ import pytest
 from tests.mutation import Dice, bounded, cases, wrong_bytes, wrong_json, wrong_text
 from weighbridge.gateways.apache import apache_counters
 from weighbridge.gateways.haproxy import haproxy_counters
-from weighbridge.gateways.rgw import ceph_counters
+from weighbridge.gateways.rgw import ask_daemon
 from weighbridge.gateways.swift import swift_host
 
 STAT: Final = """# pxname,svname,qcur,scur,stot,bin,bout,status,check_status,hrsp_2xx,rtime,
@@ -41,7 +41,7 @@ MEMCACHED: Final = (
 DUMP: Final = {
     "rgw": {"req": 12, "qlen": 1, "get_initial_lat": {"avgcount": 3, "sum": 0.25, "avgtime": 0.08}}
 }
-WANTED: Final = ceph_counters.parse(
+WANTED: Final = ask_daemon.parse(
     ["req=rgw.req", "qlen=rgw.qlen", "lat=rgw.get_initial_lat", "hits=rgw.cache_hit,rgw.hits"]
 )
 
@@ -135,7 +135,7 @@ def test_any_answer_of_an_admin_socket_gives_numbers_or_no_line(dice: Dice) -> N
         check(
             patch,
             length.to_bytes(4, "big") + data,
-            lambda: ceph_counters.counters("/run/ceph/osd.0.asok", WANTED),
+            lambda: ask_daemon.counters("/run/ceph/osd.0.asok", WANTED),
         )
 
 
@@ -174,4 +174,4 @@ def test_a_daemon_without_counters_gives_no_line(
 ) -> None:
     monkeypatch.setattr(socket, "socket", lambda *_: Wire(len(answer).to_bytes(4, "big") + answer))
     with pytest.raises(ValueError, match=r"perf dump returned|no latency"):
-        ceph_counters.counters("/run/ceph/osd.0.asok", WANTED)
+        ask_daemon.counters("/run/ceph/osd.0.asok", WANTED)

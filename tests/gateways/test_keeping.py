@@ -19,7 +19,8 @@ from weighbridge.common.structure import Fragments, Structure
 from weighbridge.gateways.daemon_memory import matches, memory, processes
 from weighbridge.gateways.fragments import FragmentPart, fragments
 from weighbridge.gateways.gateway import Rendered, Unfit
-from weighbridge.gateways.rgw.settings import RgwSettings, plugin_faults
+from weighbridge.gateways.rgw.rgw import plugin_faults
+from weighbridge.gateways.rgw.settings import RgwSettings
 from weighbridge.gateways.swift import config
 from weighbridge.gateways.swift.settings import EcSettings, SwiftSettings
 from weighbridge.gateways.swift.swift import Swift

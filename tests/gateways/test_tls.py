@@ -24,7 +24,7 @@ from weighbridge.gateways.certificates import CA_FILE, SERVER_FILE, Certificates
 from weighbridge.gateways.front import FRONTS, FrontSettings
 from weighbridge.gateways.gateway import RunningGateway
 from weighbridge.gateways.haproxy.front import Haproxy, HaproxySettings
-from weighbridge.gateways.rgw import change as rgw_scopes
+from weighbridge.gateways.rgw.rgw import Rgw
 from weighbridge.gateways.rgw.settings import RgwSettings
 from weighbridge.gateways.swift.settings import SwiftSettings
 from weighbridge.gateways.swift.swift import Swift
@@ -120,7 +120,7 @@ def test_tls_of_a_proxy_behind_a_front_or_of_one_that_does_not_follow_the_settin
 
 def test_no_running_gateway_can_change_to_tls() -> None:
     for key in ("radosgw.tls", "haproxy.tls", "apache.tls"):
-        assert rgw_scopes.scope_of(key) == "cluster"
+        assert Rgw.scope(key) == "cluster"
     for key in ("proxy.tls", "haproxy.tls"):
         assert Swift.scope(key) == "cluster"
 
@@ -226,7 +226,6 @@ def openssl(folder: Path, *words: str) -> str:
         ("ca.pem", ("-verify_ip", "10.80.0.11"), "server.pem: OK"),
         ("ca.pem", ("-verify_hostname", "gateway-1"), "server.pem: OK"),
         ("ca.pem", ("-verify_ip", "10.80.0.12"), "IP address mismatch"),
-        # As a CA of the same name it does not even get to the server's certificate.
         ("other.pem", ("-verify_ip", "10.80.0.11"), "verification failed"),
     ],
 )

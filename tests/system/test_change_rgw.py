@@ -152,7 +152,7 @@ def test_a_setting_of_radosgw_restarts_it_alone_and_objects_tokens_and_keys_stay
     gateway, osds = pids(beast, "gateway-1", "radosgw"), pids(beast, "store-1", "ceph-osd")
     for threads in (32, 512):
         assert change(beast, base, "restart", radosgw={"threads": threads}) == (
-            "radosgw.gateway-1 stopped and started",
+            "restarted radosgw on gateway-1",
         )
         assert beast.running_gateway.facts["rgw: rgw_thread_pool_size"] == str(threads)
         assert pids(beast, "gateway-1", "radosgw") != gateway
@@ -189,5 +189,5 @@ def test_a_setting_that_kills_radosgw_is_reported_with_its_log_and_can_be_revert
         change(beast, base, "restart", options={"client": {"rgw_frontends": "beast port=99999"}})
     with pytest.raises(ServiceFailed, match="radosgw: died"):
         beast.check()
-    assert change(beast, base, "nothing") == ("radosgw.gateway-1 stopped and started",)
+    assert change(beast, base, "nothing") == ("restarted radosgw on gateway-1",)
     assert change(beast, base, "restart") == ("nothing: it already runs with these settings",)

@@ -19,7 +19,7 @@ from weighbridge.environment import place
 from weighbridge.gateways.apache.front import CONF
 from weighbridge.gateways.fragments import fragments
 from weighbridge.gateways.gateway import Rendered
-from weighbridge.gateways.rgw.config import CONF as CEPH_CONF
+from weighbridge.gateways.rgw.plan import CONF as CEPH_CONF
 from weighbridge.topologies.deployment import hosts_request
 from weighbridge.topologies.loader import (
     Planned,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from weighbridge.gateways.rgw.config import CONF
+from weighbridge.gateways.rgw.plan import CONF
 from weighbridge.gateways.rgw.rgw import Rgw
 from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings
 

@@ -12,7 +12,7 @@ from tests.gateways.stage import Stage
 from tests.gateways.stub_host import StubHost
 from weighbridge.common.host import Service
 from weighbridge.common.structure import Scope
-from weighbridge.gateways.rgw.config import effective
+from weighbridge.gateways.rgw.monitor import effective
 from weighbridge.gateways.rgw.rgw import Rgw
 
 CONF = "/etc/ceph/ceph.conf"
@@ -58,7 +58,8 @@ class Radosgw:
             return json.dumps({"option": {"can_update_at_runtime": name not in FIXED, "flags": []}})
         if what == "config diff":
             levels: dict[str, dict[str, str]] = {
-                name: {"default": "", "file": value} for name, value in self.file.items()
+                name: {"default": DEFAULTS.get(name, ""), "file": value}
+                for name, value in self.file.items()
             }
             return json.dumps({"diff": levels})
         return json.dumps({name: {**DEFAULTS, **self.file, **self.given}.get(name, "1")})

@@ -3,23 +3,23 @@
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from tests.gateways.rgw.planned_rgw import PLACE, SITES, conf, rgw
+from tests.gateways.rgw.planned_rgw import SITES, conf, rgw
 from tests.gateways.stage import Stage
 from tests.gateways.stub_host import StubHost
 from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host, Service
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.front import Backend, Front
+from weighbridge.gateways.front import Backend, Behind, Front, front_of
 from weighbridge.gateways.gateway import RunningGateway
 from weighbridge.gateways.probe import Probe
-from weighbridge.gateways.rgw import config, objectstore
-from weighbridge.gateways.rgw.ceph_roster import CephRoster
-from weighbridge.gateways.rgw.cluster import CephCluster
-from weighbridge.gateways.rgw.config import effective, read_as
+from weighbridge.gateways.rgw import monitor, plan
+from weighbridge.gateways.rgw import rgw as rgw_module
+from weighbridge.gateways.rgw.monitor import effective, parsed_values
 from weighbridge.gateways.rgw.rgw import Rgw
 from weighbridge.gateways.rgw.settings import RgwSettings
 
@@ -72,16 +72,15 @@ class Fronted(Stage):
         self.front = PlainFront()
         self.natives: list[bool] = []
         self.radosgw = radosgw
-        planned = CephCluster.front
 
-        def front(cluster: CephCluster, *, native: bool | None = None) -> Front:
-            if native is not None:
-                self.natives.append(native)
-            real = planned(cluster)
+        def front(place: Any, settings: Any, behind: Behind) -> Front:
+            real = front_of(place, settings, behind)
             self.front.wants_fastcgi = real is not None and real.wants_fastcgi
+            self.natives.append(behind.fastcgi)
             return self.front
 
-        monkeypatch.setattr(CephCluster, "front", front)
+        for module in (rgw_module, plan):
+            monkeypatch.setattr(module, "front_of", front)
 
     def answer(self, argv: Sequence[str], stdin: str) -> str:
         if "FCGX_" in " ".join(argv):
@@ -157,7 +156,7 @@ def test_a_radosgw_with_fastcgi_is_used_directly_and_others_answer_http(
 ) -> None:
     fronted = Fronted(tmp_path, monkeypatch, radosgw=radosgw)
     running = fronted.up({"apache": {"path": "fastcgi"}}, "apache")
-    assert {*fronted.natives} == {radosgw == "FastCGI"}
+    assert fronted.natives[-1] == (radosgw == "FastCGI")
     assert running.facts["FastCGI of radosgw"] == fact
     host = fronted.hosts["gateway-1"]
     conf = str(host.files["/etc/ceph/ceph.conf"])
@@ -231,10 +230,10 @@ def test_separate_journals_use_the_last_disk_of_each_host() -> None:
     settings = RgwSettings.model_validate(
         {"osd": {"objectstore": "filestore", "filestore": {"journal": "own"}}}
     )
-    osds = CephRoster(PLACE, settings, SITES).osds
+    osds = rgw(settings).planned(SITES).osds
     assert [(one.device, one.journal_disk) for one in osds] == [("/dev/wb0", "/dev/wb1")] * 3
     assert conf(settings)["osd.1"]["osd_journal"] == "/var/lib/ceph/journal/1"
-    text = objectstore.script(settings.osd, osds[:1])
+    text = plan.store_script(settings.osd, osds[:1])
     assert (
         text.index("mkfs.xfs -q -f -K /dev/wb1")
         < text.index("/dev/wb0")
@@ -249,7 +248,7 @@ def test_file_systems_are_created_without_discards_and_mounted_without_access_ti
     settings = RgwSettings.model_validate(
         {"osd": {"objectstore": "filestore", "filestore": {"filesystem": filesystem}}}
     )
-    text = objectstore.script(settings.osd, CephRoster(PLACE, settings, SITES).osds[:2])
+    text = plan.store_script(settings.osd, rgw(settings).planned(SITES).osds[:2])
     assert text.count(f"mkfs.{filesystem} ") == 2
     assert text.count(f"mount -t {filesystem} -o noatime,") == 2
     assert text.count(" -K " if filesystem != "ext4" else " nodiscard,") == 2
@@ -276,9 +275,9 @@ def test_only_file_systems_of_a_disk_that_failed_are_mounted_again(
     osd: dict[str, object], disk: str, remounted: list[str]
 ) -> None:
     settings = RgwSettings.model_validate({"osd": osd})
-    roster = CephRoster(PLACE, settings, SITES)
+    roster = rgw(settings).planned(SITES)
     mine = [one for one in roster.osds if one.host == "store-1" and disk in one.disks]
-    lines = objectstore.remounts(settings.osd, mine, disk).splitlines()
+    lines = plan.remount_script(settings.osd, mine, disk).splitlines()
     assert lines[::2] == [f"umount {folder}" for folder in remounted]
     assert [line.split()[-1] for line in lines[1::2]] == remounted
 
@@ -287,15 +286,15 @@ def test_one_osd_stripes_over_all_disks_of_its_host_by_btrfs() -> None:
     settings = RgwSettings.model_validate(
         {"osd": {"objectstore": "filestore", "filestore": {"filesystem": "btrfs", "raid0": True}}}
     )
-    osds = CephRoster(PLACE, settings, SITES).osds
+    osds = rgw(settings).planned(SITES).osds
     assert [(one.host, one.device, one.more) for one in osds] == [
         (f"store-{number}", "/dev/wb0", ("/dev/wb1",)) for number in (1, 2, 3)
     ]
-    text = objectstore.script(settings.osd, osds[:1])
+    text = plan.store_script(settings.osd, osds[:1])
     assert "mkfs.btrfs -q -f -K -d raid0 -m raid0 /dev/wb0 /dev/wb1 " in text
     assert ",device=/dev/wb0,device=/dev/wb1 /dev/wb0 /var/lib/ceph/osd/0" in text
     assert settings.osd.least_memory_bytes == settings.osd.memory_target
-    assert "RAID 0" in objectstore.words(settings.osd)[0]
+    assert "RAID 0" in plan.store_words(settings.osd)[0]
 
 
 def test_filestore_on_ext4_gets_the_shorter_names_that_it_needs() -> None:
@@ -308,13 +307,13 @@ def test_memstore_gets_the_layouts_number_of_osds_without_disks() -> None:
     settings = RgwSettings.model_validate(
         {"osd": {"objectstore": "memstore", "memstore": {"per_host": 2, "size": "64MiB"}}}
     )
-    osds = CephRoster(PLACE, settings, SITES).osds
+    osds = rgw(settings).planned(SITES).osds
     assert [(one.number, one.host, one.device) for one in osds][2:4] == [
         (2, "store-2", None),
         (3, "store-2", None),
     ]
     assert conf(settings)["osd"]["memstore_device_bytes"] == str(64 << 20)
-    assert "/dev/" not in objectstore.script(settings.osd, osds[:2])
+    assert "/dev/" not in plan.store_script(settings.osd, osds[:2])
 
 
 KNOWN = (
@@ -335,21 +334,23 @@ def host(folder: Path, asked: list[list[str]] | None = None) -> StubHost:
     def answer(argv: Sequence[str], stdin: str) -> str:
         if argv[0] == "ceph-conf":
             return KNOWN
-        lines = [shlex.split(line) for line in argv[2].splitlines()]
+        lines = [shlex.split(line.partition(" 2>&1")[0]) for line in argv[2].split("\n")]
         if asked is not None:
             asked.extend(lines)
-        return "".join(REFUSED if "--osd_max_scrubs=none" in line else "1\n" for line in lines)
+        return "".join(
+            f"{REFUSED if '--osd_max_scrubs=none' in line else '1'}\x1e0\x1f" for line in lines
+        )
 
     return StubHost("gateway-1", "10.0.0.1", folder, [], answer, {})
 
 
 def test_a_file_with_known_options_has_no_faults(tmp_path: Path) -> None:
-    assert config.option_faults(host(tmp_path), "ceph-16", CONF, []) == []
+    assert monitor.option_faults(host(tmp_path), "ceph-16", CONF, []) == []
 
 
 def test_unknown_options_are_reported_by_section_with_the_closest_known_one(tmp_path: Path) -> None:
     conf = CONF + "[mon]\nosd_max_scrub = 1\n[osd.1]\nqqq = 1\n[osd.2]\nqqq = 1\n"
-    assert config.option_faults(host(tmp_path), "ceph-16", conf, []) == [
+    assert monitor.option_faults(host(tmp_path), "ceph-16", conf, []) == [
         "ceph-16 has no option 'osd_max_scrub' in [mon] (did you mean 'osd_max_scrubs'?)",
         "ceph-16 has no option 'qqq' in [osd]",
     ]
@@ -360,10 +361,10 @@ def test_with_another_ones_settings_only_unknown_options_of_the_layout_are_refus
 ) -> None:
     conf = CONF + "[mon]\nqqq = 1\n[osd.1]\nrrr = 1\n"
     given = [{"rrr": 1}]
-    assert config.option_faults(host(tmp_path), "ceph-17", conf, given, of_another=True) == [
+    assert monitor.option_faults(host(tmp_path), "ceph-17", conf, given, of_another=True) == [
         "ceph-17 has no option 'rrr' in [osd]"
     ]
-    assert set(config.unknown_options(host(tmp_path), "ceph-17", conf)) == {"qqq", "rrr"}
+    assert set(monitor.unknown_options(host(tmp_path), "ceph-17", conf)) == {"qqq", "rrr"}
 
 
 def test_values_that_ceph_rejects_are_reported_in_its_words_without_its_usage_text(
@@ -371,17 +372,17 @@ def test_values_that_ceph_rejects_are_reported_in_its_words_without_its_usage_te
 ) -> None:
     asked: list[list[str]] = []
     given = {"osd_max_scrubs": "none", "osd_op_num_shards": True, "unknown_one": 1}
-    assert config.option_faults(host(tmp_path, asked), "ceph-16", CONF, [given]) == [
+    assert monitor.option_faults(host(tmp_path, asked), "ceph-16", CONF, [given]) == [
         f"ceph-16: {REFUSED.splitlines()[0]}"
     ]
-    assert [line[3] for line in asked] == ["--osd_max_scrubs=none", "--osd_op_num_shards=true"]
+    assert [line[5] for line in asked] == ["--osd_max_scrubs=none", "--osd_op_num_shards=true"]
 
 
 @pytest.mark.parametrize("value", ["$(touch x)", "a b'c", "; reboot"])
 def test_a_value_is_passed_as_an_argument_never_as_a_command(tmp_path: Path, value: str) -> None:
     asked: list[list[str]] = []
-    config.option_faults(host(tmp_path, asked), "ceph-16", CONF, [{"rgw_frontends": value}])
-    assert asked[0][3] == f"--rgw_frontends={value}"
+    monitor.option_faults(host(tmp_path, asked), "ceph-16", CONF, [{"rgw_frontends": value}])
+    assert asked[0][5] == f"--rgw_frontends={value}"
 
 
 def test_a_daemons_section_overrides_its_kinds_which_overrides_global() -> None:
@@ -395,5 +396,6 @@ def test_a_daemons_section_overrides_its_kinds_which_overrides_global() -> None:
 def test_a_value_that_the_release_cannot_parse_is_refused_in_its_words(tmp_path: Path) -> None:
     given = "33554432\n\x1e0\x1fparse error setting 'rgw_x' to 'y'\n7\n\x1e0\x1f"
     host = StubHost("gateway-1", "10.0.0.1", tmp_path, [], lambda _, __: given, {})
-    with pytest.raises(UsageError, match=r"^parse error setting 'rgw_x' to 'y'$"):
-        read_as(host, "client.rgw.x", {"rgw_get_obj_window_size": "32M", "rgw_x": "y"})
+    options = {"rgw_get_obj_window_size": "32M", "rgw_x": "y"}
+    _, refused = parsed_values(host, "client.rgw.x", options)
+    assert refused == ["parse error setting 'rgw_x' to 'y'"]

@@ -16,27 +16,17 @@ import pytest
 from pydantic import ValidationError
 
 from http_stub import served
-from tests.gateways.rgw.planned_rgw import PLACE, SITES, STORES, Spot, conf, rgw
+from tests.gateways.rgw.planned_rgw import SITES, STORES, Spot, conf, rgw
 from tests.gateways.stage import Stage
 from tests.gateways.stub_host import StubHost, run_program
 from weighbridge.common.document import DocumentError
 from weighbridge.common.errors import CommandFailed
 from weighbridge.common.host import Completed
 from weighbridge.gateways.apache.front import STATS_PORT
-from weighbridge.gateways.rgw import ceph_counters, monitor, running_rgw
-from weighbridge.gateways.rgw import settings as settings_module
-from weighbridge.gateways.rgw.ceph_roster import CephRoster
-from weighbridge.gateways.rgw.config import (
-    CONF,
-    DATA_POOL,
-    KEYRING,
-    ceph_conf,
-    frontend,
-    keyring,
-    new_key,
-    pools,
-)
+from weighbridge.gateways.rgw import ask_daemon, facts, monitor
 from weighbridge.gateways.rgw.monitor import OSD, RADOSGW
+from weighbridge.gateways.rgw.plan import CONF, KEYRING, frontend, keyring, new_key
+from weighbridge.gateways.rgw.pools import DATA_POOL
 from weighbridge.gateways.rgw.rgw import Rgw
 from weighbridge.gateways.rgw.settings import (
     PoolSettings,
@@ -51,7 +41,7 @@ from weighbridge.topologies.loader import (
     shipped_layouts,
 )
 
-PROGRAM = ceph_counters.__file__
+PROGRAM = ask_daemon.__file__
 GROUPS = {
     "rgw": {"req": 7, "qlen": 0, "put_initial_lat": {"avgcount": 2, "sum": 0.5, "avgtime": 0.25}},
     "rgw_op": {"get_obj_ops": 4},
@@ -82,17 +72,17 @@ def daemon(tmp_path: Path) -> Iterator[str]:
 def test_a_latency_is_printed_as_sum_and_count_and_missing_counters_are_left_out(
     daemon: str,
 ) -> None:
-    wanted = ceph_counters.parse(
+    wanted = ask_daemon.parse(
         ["req=rgw.req", "lat=rgw.put_initial_lat", "none=rgw.nothing", "gone=other.req"]
     )
-    assert ceph_counters.counters(daemon, wanted) == {"req": 7, "lat_sum_s": 0.5, "lat_count": 2.0}
+    assert ask_daemon.counters(daemon, wanted) == {"req": 7, "lat_sum_s": 0.5, "lat_count": 2.0}
 
 
 def test_a_counter_is_found_where_the_release_has_it(daemon: str) -> None:
-    wanted = ceph_counters.parse(
+    wanted = ask_daemon.parse(
         ["get=rgw.get,rgw_op.get_obj_ops", "qlen=rgw.qlen,rgw_op.get_obj_ops"]
     )
-    assert ceph_counters.counters(daemon, wanted) == {"get": 4, "qlen": 0}
+    assert ask_daemon.counters(daemon, wanted) == {"get": 4, "qlen": 0}
 
 
 def test_lines_come_at_once_and_every_second_until_stdin_closes(daemon: str) -> None:
@@ -237,7 +227,7 @@ def test_a_radosgw_with_fastcgi_listens_on_the_fronts_backend_port() -> None:
 
 
 def test_every_pool_has_the_layouts_number_of_placement_groups() -> None:
-    wanted = pools(PoolSettings(data_pg_num=64, index_pg_num=16, other_pg_num=4))
+    wanted = PoolSettings(data_pg_num=64, index_pg_num=16, other_pg_num=4).groups
     assert wanted[DATA_POOL] == 64
     assert sorted(wanted.values()) == [4, 4, 4, 4, 4, 16, 64]
 
@@ -458,7 +448,7 @@ def test_every_layout_has_the_right_number_of_placement_groups_for_three_osds() 
     """About 100 on each OSD, copies included: the target of Ceph's autoscaler."""
     for name in LAYOUTS:
         settings = shipped(name).settings.pools
-        assert sum(pools(settings).values()) * settings.replicas / 3 == 100
+        assert sum(settings.groups.values()) * settings.replicas / 3 == 100
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -563,11 +553,11 @@ def test_osd_hosts_without_an_address_in_that_network_are_refused_before_anythin
 
     hosts = {name: Addressed("10.0.0.1 10.2.0.7 fe80::1%eth0\n") for name in STORES}
     hosts["store-2"] = Addressed("10.0.0.2 fd00::2\n")
-    settings = RgwSettings.model_validate({"osd": {"cluster_network": "10.2.0.0/24"}})
-    assert settings_module.network_faults(PLACE, settings, hosts) == [  # type: ignore[arg-type]
+    planned = rgw({"osd": {"cluster_network": "10.2.0.0/24"}})
+    assert planned._network_faults(hosts) == [  # type: ignore[arg-type]
         "osd.cluster_network: store-2 has no address in 10.2.0.0/24, but 10.0.0.2, fd00::2"
     ]
-    assert settings_module.network_faults(PLACE, RgwSettings(), {}) == []
+    assert rgw()._network_faults({}) == []
 
 
 def test_a_cluster_is_asked_from_another_mons_host_when_the_first_is_dead(
@@ -591,16 +581,10 @@ def test_a_cluster_is_asked_from_another_mons_host_when_the_first_is_dead(
         def is_up(self) -> bool:
             return self.name not in dead
 
-    class State:
-        hosts = {name: UpSpot(name, "") for name in STORES}  # noqa: RUF012 - read alone
-        osds = (1, 2, 3)
-
-        def __init__(self, mons: tuple[str, ...]) -> None:
-            self.cluster = rgw(mon=mons).cluster
-
     dead: set[str] = set()
-    monkeypatch.setattr(running_rgw, "Monitor", Session)
-    with running_rgw._asking(State(STORES)) as asked:  # type: ignore[arg-type]
+    monkeypatch.setattr(facts, "Monitor", Session)
+    hosts = [UpSpot(name, "") for name in STORES]
+    with facts.asking(hosts, 3) as asked:  # type: ignore[arg-type]
         assert asked().whole
         dead |= {"store-1", "store-2"}
         assert asked().whole
@@ -640,8 +624,7 @@ def test_a_session_with_the_monitors_says_what_it_did_in_place_of_an_answer(
 def test_ceph_binds_to_ipv6_where_hosts_have_it(gateway: str, both: str) -> None:
     sites = {name: Spot(name, f"fd00::{number}") for number, name in enumerate(STORES, 1)}
     sites["gateway-1"] = Spot("gateway-1", gateway)
-    settings = RgwSettings()
-    text = ceph_conf(settings, CephRoster(PLACE, settings, sites), fsid="f")
+    text = next(one.text for one in rgw().render(sites) if one.path == CONF)
     assert "mon_host = [v2:[fd00::1]:3300,v1:[fd00::1]:6789]\n" in text
     assert f"ms_bind_ipv4 = {both}\nms_bind_ipv6 = true\n" in text
-    assert "ms_bind" not in ceph_conf(settings, CephRoster(PLACE, settings, SITES), fsid="f")
+    assert "ms_bind_ipv4" not in conf({})["global"]
