@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Final, Literal
 
+from weighbridge.common.cleanup import CleanupStack
 from weighbridge.common.errors import UsageError
 from weighbridge.common.quantities import show_bytes
 from weighbridge.gateways.gateway import RootImage, Say
@@ -23,10 +23,10 @@ from weighbridge.topologies.attestation import (
     measured_disk,
     serve,
 )
-from weighbridge.topologies.deployment import StateFolders
+from weighbridge.topologies.deployment import StateFolders, new_label, start_hosts
 from weighbridge.topologies.disk_models import described
 from weighbridge.topologies.hardware import Disk, Hardware, HostsRequest
-from weighbridge.topologies.hosts import Hosts, remove_folder
+from weighbridge.topologies.hosts import Hosts
 
 Group = Literal["cpu", "disk", "disks", "network", "fabric"]
 """`disks`: several at once; `fabric`: every host sends to and receives from others at once."""
@@ -65,13 +65,15 @@ def bare(hardware: Hardware, place: StateFolders, say: Say) -> Iterator[Hosts]:
     asked = HostsRequest(
         hardware, names, bare_image, images=place.images, state=place.state, tools=True
     )
-    start_hosts = hardware.of.prepared(asked, say)
-    label = f"baseline-{secrets.token_hex(3)}"
-    folder = place.deployments / label
-    with ExitStack() as stack:
-        folder.mkdir(parents=True, mode=0o700)
-        stack.callback(remove_folder, folder)
-        yield stack.enter_context(start_hosts(label, folder))
+    prepared = hardware.of.prepared(asked, say)
+    endings = CleanupStack()
+    try:
+        yield start_hosts(prepared, place.deployments / new_label("baseline"), endings)
+    finally:
+        try:
+            endings.close()
+        finally:
+            endings.close()
 
 
 def measure(
