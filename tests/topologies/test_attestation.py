@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import subprocess
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.mutation import Dice, cases, tried, wrong_json, wrong_text
 from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError, UsageError
 from weighbridge.common.host import Completed
 from weighbridge.gateways.gateway import HostNeed
 from weighbridge.topologies.attestation import (
+    DISK_JOBS,
     AttestOptions,
     attest,
+    bits_per_s,
     cpus,
+    disk_figures,
     disk_jobs,
+    events_per_s,
     piece_s,
     pieces,
 )
@@ -301,6 +308,20 @@ def test_cpus_are_measured_twice_or_if_they_differ_three_times_and_the_best_medi
     assert all("for _ in $(seq 5)" in command for command in asked)
 
 
+SIDE = {"io_bytes": 733000, "bw_bytes": 244333, "iops": 2682.211859, "runtime": 3002}
+RATES = {"bytes": 50069504, "seconds": 0.011471, "bits_per_second": 34919015953.273468}
+SMALL: dict[str, Any] = {
+    "fio": {
+        "jobs": [
+            {"jobname": job.name, "error": 0, "read": SIDE, "write": dict(SIDE)}
+            for job in DISK_JOBS
+        ]
+    },
+    "iperf3": {"end": {"streams": [], "sum_sent": RATES, "sum_received": dict(RATES)}},
+}
+"""What is read of the tools' answers."""
+
+
 def broken_fio(**read: object) -> str:
     """The recorded answer with a read of which this is wrong; without one: with no read."""
     answer = json.loads(ANSWERS["fio"])
@@ -320,7 +341,12 @@ def broken_fio(**read: object) -> str:
         ("fio", broken_fio(), "store-1: fio: no iops of read"),
         ("fio", broken_fio(read={"iops": 1e19}), "fio: no iops of read"),
         ("fio", "segfault", r"what it printed is not JSON.*segfault"),
+        ("fio", '{"jobs": 7}', "fio: `jobs` is not a list"),
+        ("fio", '{"jobs": [7]}', "fio: `jobs` is not a list"),
         ("iperf3", "[1]", "not a JSON object"),
+        ("iperf3", '{"end": []}', "iperf3: no end"),
+        ("iperf3", '{"end": {"sum_received": 7}}', "iperf3: no end"),
+        ("iperf3", '{"end": {"sum_received": {"bits_per_second": 1e999}}}', "iperf3: no end"),
         ("iperf3", REFUSED, "iperf3: unable to connect to server: Connection refused"),
     ],
 )
@@ -333,6 +359,24 @@ def test_output_without_a_figure_is_an_error_that_quotes_it_and_leaves_nothing(
     assert hosts.limited == set()
     assert len(hosts.limits_during("blkdiscard")) == (0 if tool == "sysbench" else 2)
     assert all(server.poll() is not None for server in hosts.servers)
+
+
+READERS: dict[str, Callable[[str], Sequence[float]]] = {
+    "sysbench": lambda printed: [events_per_s(printed)],
+    "fio": lambda printed: disk_figures(printed, DISK_JOBS),
+    "iperf3": lambda printed: [bits_per_s(printed)],
+}
+
+
+@pytest.mark.parametrize("tool", ANSWERS)
+@cases
+def test_any_output_of_a_tool_is_figures_or_a_target_error(tool: str, dice: Dice) -> None:
+    if tool == "sysbench":
+        printed = wrong_text(dice, ANSWERS[tool])
+    else:
+        printed = wrong_json(dice, SMALL[tool]).decode(errors="replace")
+    found = tried(lambda: READERS[tool](printed), TargetError)
+    assert all(isinstance(one, float) and math.isfinite(one) and one > 0 for one in found or ())
 
 
 @pytest.mark.parametrize("name", ["iperf3-3.12.json", "iperf3-3.12-reverse.json"])
