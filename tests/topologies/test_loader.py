@@ -1,12 +1,15 @@
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import pytest
+import yaml
 from pydantic import Field
 
+from tests.mutation import Dice, cases, hostile, tried, wrong_bytes, wrong_yaml
 from weighbridge.common.document import Document, DocumentError, Fault
 from weighbridge.common.endpoint import base_url, bracketed, host_port
 from weighbridge.common.errors import CommandFailed, UsageError
@@ -16,6 +19,8 @@ from weighbridge.common.record import Record
 from weighbridge.gateways.gateway import STORES
 from weighbridge.gateways.rgw.settings import RgwSettings
 from weighbridge.gateways.swift.settings import SwiftSettings
+from weighbridge.suites import loader as suite_loader
+from weighbridge.suites.studies import loader as study_loader
 from weighbridge.topologies import loader
 from weighbridge.topologies.fake import FakeHosts
 from weighbridge.topologies.hardware import Hardware, HostSpec, Nic
@@ -511,66 +516,192 @@ def test_commas_within_brackets_do_not_separate_references() -> None:
     assert split("") == []
 
 
-FAKE_HARDWARE = Hardware.model_validate(
-    {"name": "small", "kind": "fake", "hosts": {"client-1": {}, "gateway-1": {}, "spare": {}}}
-)
-
-
-@pytest.fixture
-def hosts(tmp_path: Path) -> Iterator[FakeHosts]:
-    with FakeHosts("trial", FAKE_HARDWARE, tmp_path, ["client-1", "gateway-1"]) as hosts:
-        yield hosts
-
-
-def test_only_requested_hosts_are_started_each_with_its_own_address(hosts: FakeHosts) -> None:
-    assert list(hosts.hosts) == ["client-1", "gateway-1"]
-    assert len({host.address for host in hosts.hosts.values()}) == 2
-    assert all(host.address.startswith("127.") for host in hosts.hosts.values())
-
-
-def test_a_command_returns_its_output_and_a_failing_one_its_status_and_output(
-    hosts: FakeHosts,
-) -> None:
-    host = hosts.hosts["client-1"]
-    assert host.run(["cat"], stdin="hello").stdout == "hello"
-    with pytest.raises(CommandFailed, match="ended with 7\nno luck") as error:
-        host.run(["sh", "-c", "echo no luck >&2; exit 7"])
-    assert error.value.code == 7
-
-
-def test_a_command_that_takes_too_long_is_killed(hosts: FakeHosts) -> None:
-    with pytest.raises(CommandFailed, match="took too long"):
-        hosts.hosts["client-1"].run(["sleep", "60"], timeout_s=0.2)
-
-
-def test_a_service_logs_runs_and_is_stopped(hosts: FakeHosts) -> None:
-    host = hosts.hosts["gateway-1"]
-    says = "import time, os; print(os.environ['WORD']); time.sleep(600)"
-    host.start([Service("talker", (sys.executable, "-uc", says), {"WORD": "hi"})])
-    assert host.alive("talker")
-    while not host.log_tail("talker.out"):
-        assert host.alive("talker")
-    assert host.log_tail("talker.out") == ["hi"]
-    host.stop("talker")
-    assert not host.alive("talker")
-    host.stop("talker")
-
-
-def test_closing_ends_services_and_programs_and_can_be_repeated(
-    hosts: FakeHosts, tmp_path: Path
-) -> None:
-    host = hosts.hosts["gateway-1"]
-    host.start([Service("sleeper", ("sleep", "600"))])
-    program = host.spawn(["cat"], stderr=tmp_path / "cat.log")
-    hosts.close()
-    hosts.close()
+def test_a_fake_host_runs_commands_and_services_in_a_folder_and_ends_them(tmp_path: Path) -> None:
+    specs: dict[str, Any] = {"client-1": {}, "gateway-1": {}, "spare": {}}
+    fake = Hardware.model_validate({"name": "small", "kind": "fake", "hosts": specs})
+    with FakeHosts("trial", fake, tmp_path, ["client-1", "gateway-1"]) as hosts:
+        assert list(hosts.hosts) == ["client-1", "gateway-1"]
+        assert len({host.address for host in hosts.hosts.values()}) == 2
+        assert all(host.address.startswith("127.") for host in hosts.hosts.values())
+        host = hosts.hosts["gateway-1"]
+        assert host.run(["cat"], stdin="hello").stdout == "hello"
+        with pytest.raises(CommandFailed, match="ended with 7\nno luck") as error:
+            host.run(["sh", "-c", "echo no luck >&2; exit 7"])
+        assert error.value.code == 7
+        with pytest.raises(CommandFailed, match="took too long"):
+            host.run(["sleep", "60"], timeout_s=0.2)
+        host.put("/etc/secret", "x", mode=0o600)
+        path = tmp_path / "gateway-1" / "root" / "etc" / "secret"
+        assert (path.read_text(), path.stat().st_mode & 0o777) == ("x", 0o600)
+        says = "import time, os; print(os.environ['WORD']); time.sleep(600)"
+        host.start([Service("talker", (sys.executable, "-uc", says), {"WORD": "hi"})])
+        while not host.log_tail("talker.out"):
+            assert host.alive("talker")
+        assert host.log_tail("talker.out") == ["hi"]
+        for _ in range(2):
+            host.stop("talker")
+            assert not host.alive("talker")
+        host.start([Service("sleeper", ("sleep", "600"))])
+        program = host.spawn(["cat"], stderr=tmp_path / "cat.log")
+        hosts.close()
     assert not host.alive("sleeper")
     assert program.poll() is not None
 
 
-def test_a_file_is_written_below_the_hosts_folder_with_its_mode(
-    hosts: FakeHosts, tmp_path: Path
-) -> None:
-    hosts.hosts["gateway-1"].put("/etc/secret", "x", mode=0o600)
-    path = tmp_path / "gateway-1" / "root" / "etc" / "secret"
-    assert (path.read_text(), path.stat().st_mode & 0o777) == ("x", 0o600)
+# Corrupted layouts, hardware files and references to layouts.
+
+
+REAL: Final = """name: real
+about: Each key of hardware once
+kind: ssh
+ssh: {user: root, port: 22, key: FOLDER/key, known_hosts: FOLDER/key, folder: /opt/weighbridge,
+  python: python3}
+profile: study-2014
+sysctl: {net.ipv4.tcp_sack: "0"}
+network: {mtu: 9000, set: true}
+clients: [client-1]
+hosts:
+  client-1: {cpus: 2, memory: 4GiB, nic: 10Gbit, address: 10.0.0.1,
+    ssh: {host: a.example, port: 22, user: me}}
+  store-1:
+    address: "fd00::2"
+    disks: [{id: /dev/disk/by-id/nvme-a, wipe: true, bandwidth: 200MB, iops: 100}]
+"""
+LAB_FILE: Final = """name: lab
+kind: lab
+clients: [client-1]
+hosts:
+  client-1: {cpus: 0.5, memory: 1GiB, nic: 10Gbit}
+  gateway-1: {cpus: 0.6, memory: 1GiB}
+  store-1: {memory: 2560MiB, disks: [{size: 20GiB, bandwidth: 200MB, iops: 500}]}
+"""
+
+
+@cases
+def test_any_hardware_file_is_accepted_or_refused_with_its_place(dice: Dice, fuzzed: Path) -> None:
+    text, document = dice.choice(seeds(fuzzed))
+    path, wrong = fuzzed / "hardware.yaml", wrong_yaml(dice, text, document)
+    path.write_bytes(wrong.encode(errors="surrogatepass"))
+    found = tried(
+        lambda: loader.load_hardware(path), UsageError, saying="hardware.yaml", text=_shown(path)
+    )
+    assert found is None or Hardware.model_validate_json(found.model_dump_json()) == found
+
+
+@cache
+def seeds(folder: Path) -> tuple[tuple[str, Any], ...]:
+    """Hardware files and their content, as texts; the key that they name exists."""
+    (folder / "key").touch(0o600)
+    texts = [text.replace("FOLDER", str(folder)) for text in (REAL, LAB_FILE)]
+    return tuple((text, yaml.load(text, Loader=yaml.BaseLoader)) for text in texts)
+
+
+def test_the_unchanged_hardware_files_are_valid(fuzzed: Path) -> None:
+    for text, _ in seeds(fuzzed):
+        (fuzzed / "seed.yaml").write_text(text)
+        assert loader.load_hardware(fuzzed / "seed.yaml")
+
+
+def _shown(path: Path) -> str:
+    return path.read_bytes().decode(errors="replace").replace("\r\n", "\n")
+
+
+FUZZED_LAYOUTS: Final = ("rgw-haproxy", "rgw-apache-fastcgi", "swift-haproxy", "existing", "null")
+
+
+@cache
+def shipped() -> tuple[tuple[str, Any, Hardware], ...]:
+    """Shipped layouts, without comments, and hardware that fits them."""
+    found = []
+    for name in FUZZED_LAYOUTS:
+        text = loader.shipped_layouts()[name].read_text()
+        lines = [line for line in text.splitlines() if not line.startswith("#")]
+        bare = "".join(f"{line.partition(' #')[0].rstrip()}\n" for line in lines)
+        where = "this-machine" if name == "existing" else "lab-cpu"
+        hardware = loader.load_hardware(loader.shipped_hardware()[where])
+        found.append((bare, yaml.safe_load(bare), hardware))
+    return tuple(found)
+
+
+@cases
+def test_any_layout_is_accepted_or_refused_with_its_place(dice: Dice, fuzzed: Path) -> None:
+    text, document, hardware = dice.choice(shipped())
+    path = fuzzed / "layout.yaml"
+    path.write_bytes(wrong_yaml(dice, text, document).encode(errors="surrogatepass"))
+    found = tried(
+        lambda: loader.load_layout(path, hardware),
+        UsageError,
+        saying="layout.yaml",
+        text=_shown(path),
+    )
+    if found is not None:
+        assert loader.Layout.model_validate_json(found.layout.model_dump_json()) == found.layout
+        if dice.random() < 0.1:
+            again = tried(lambda: loader.checked_again(found.layout, hardware, "plan"))
+            assert isinstance(again, loader.Planned)
+
+
+REFERENCES: Final = (
+    "rgw-beast",
+    "rgw-beast@ceph-18:radosgw.threads=64",
+    "rgw-haproxy:radosgw.daemons=2:haproxy.options.backend=[option http-no-delay, a: b]",
+    "swift:replicas=2:proxy.workers=4:place.proxy=[gateway-1]",
+    "rgw-beast:options.client.rgw.gateway-1.rgw_frontends={a: 1}",
+)
+
+
+def in_one_line(text: str) -> str:
+    """A reference for places of faults in it: always one line."""
+    return "".join(one if one.isprintable() else " " for one in text)
+
+
+@cases
+def test_any_reference_is_parsed_or_refused_within_it(dice: Dice) -> None:
+    text = dice.choice(REFERENCES)
+    text = (
+        wrong_bytes(dice, text.encode()).decode(errors="replace")
+        if dice.random() < 0.7
+        else f"{text}={hostile(dice)}"
+    )
+    tried(lambda: loader.split(text), UsageError)
+    found = tried(lambda: loader.parse(text), UsageError, text=in_one_line(text))
+    if found is not None:
+        tried(lambda: loader.find(found.name, loader.shipped_layouts(), "layout"), UsageError)
+        assert len(found.renamed("rgw-beast")) <= LONGEST_NAME
+        assert all(1 <= change.column <= len(text) for change in found.changes)
+
+
+@cases
+def test_any_change_is_applied_or_refused_within_the_reference(dice: Dice) -> None:
+    text = wrong_bytes(dice, dice.choice(REFERENCES[1:4]).encode()).decode(errors="replace")
+    reference = tried(lambda: loader.parse(text), UsageError, text=in_one_line(text))
+    if reference is None or not reference.changes:
+        return
+    path, hardware = (
+        loader.shipped_layouts()["null"],
+        loader.load_hardware(loader.shipped_hardware()["lab-cpu"]),
+    )
+    tried(lambda: loader.load_layout(path, hardware, reference), UsageError)
+
+
+@pytest.fixture(scope="module")
+def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("fuzzed")
+
+
+def test_a_name_too_long_for_a_path_is_no_layout_and_no_suite() -> None:
+    with pytest.raises(UsageError, match="no layout"):
+        loader.find("a" * 5000, loader.shipped_layouts(), "layout")
+    with pytest.raises(UsageError, match="no suite"):
+        suite_loader.find("a" * 5000)
+    with pytest.raises(UsageError, match="no study"):
+        study_loader.find("a" * 5000)
+
+
+def test_files_in_the_home_of_an_unknown_user_are_reported_missing(tmp_path: Path) -> None:
+    text = REAL.replace("key: FOLDER/key", "key: ~nobody-at-all/key").replace(
+        "FOLDER", str(tmp_path)
+    )
+    (tmp_path / "hardware.yaml").write_text(text)
+    with pytest.raises(UsageError, match="there is no file ~nobody-at-all/key"):
+        loader.load_hardware(tmp_path / "hardware.yaml")
