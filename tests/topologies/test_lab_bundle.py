@@ -28,6 +28,7 @@ from weighbridge.topologies.lab.program import (
     wait_end,
 )
 from weighbridge.topologies.lab.runc import DEPLOYMENT, HOST
+from weighbridge.topologies.on_host import telemetry
 
 
 @pytest.fixture
@@ -182,7 +183,7 @@ def test_every_host_knows_all_names_and_addresses_follow_the_order_of_the_file()
 
 
 def test_the_switch_has_a_port_for_each_host_with_the_mtu_of_the_network() -> None:
-    batch = network.switch_batch([network.Port(3, 4711, "10.80.0.13")], 9000)
+    batch = network.switch_batch([network.Port(3, 4711)], 9000)
     assert (
         "link add port3 mtu 9000 type veth peer name eth0 mtu 9000 address 02:00:00:00:00:03 "
         "netns 4711\n"
@@ -279,19 +280,17 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
+@pytest.mark.parametrize("state", ["S", "Z", "X"])
 @pytest.mark.parametrize("name", ["plain", "with blank", "pare) n (theses", ") S 1 1 1"])
-def test_the_name_of_a_process_may_contain_anything(tmp_path: Path, name: str) -> None:
+def test_a_process_has_any_name_and_is_no_zombie(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, state: str
+) -> None:
+    monkeypatch.setattr(telemetry, "PROC", str(tmp_path))
     (tmp_path / "7").mkdir()
     numbers = " ".join(map(str, range(100, 140)))
-    (tmp_path / "7/stat").write_text(f"7 ({name}) S 5 6 8 {numbers}\n")
-    assert LabProcess.of(7, tmp_path) == LabProcess(7, parent=5, session=8, started=115)
-
-
-@pytest.mark.parametrize("state", ["Z", "X"])
-def test_a_zombie_is_no_process(tmp_path: Path, state: str) -> None:
-    (tmp_path / "7").mkdir()
-    (tmp_path / "7/stat").write_text(f"7 (x) {state} " + " ".join(["1"] * 40))
-    assert LabProcess.of(7, tmp_path) is None
+    (tmp_path / "7/stat").write_text(f"7 ({name}) {state} 5 6 8 {numbers}\n")
+    process = LabProcess(7, parent=5, session=8, started=115)
+    assert LabProcess.of(7) == (process if state == "S" else None)
 
 
 def test_a_process_with_a_reused_pid_gets_no_signal(sleeper: subprocess.Popen[bytes]) -> None:

@@ -8,7 +8,6 @@ import stat
 import subprocess
 import sys
 import threading
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ import pytest
 from tests.weighbridge import command_line
 from weighbridge.common import safe_files
 from weighbridge.common.errors import TargetError, UsageError
-from weighbridge.common.host import DiskCounters
 from weighbridge.topologies.hardware import Disk, Hardware, HostSpec, Quota, quota_of, slice_words
 from weighbridge.topologies.hosts import CONDUCTOR, DeploymentOwner, started_at
 from weighbridge.topologies.lab import ending, start_lab
@@ -25,18 +23,13 @@ from weighbridge.topologies.lab.cgroup import (
     V1_FILES,
     Cgroups,
     LabMachine,
-    NicUse,
     Write,
-    counters,
-    disk_use,
-    nic_use,
 )
 from weighbridge.topologies.lab.claim import (
     Claim,
     ClaimedMachine,
     MachineHold,
     MachineInUse,
-    RootLimit,
     claims,
     exclude_conductors,
 )
@@ -69,51 +62,68 @@ def v2(tmp_path: Path) -> Cgroups:
     return Cgroups(mount)
 
 
-def written(cgroups: Cgroups, writes: tuple[Write, ...]) -> dict[str, str]:
-    return {str(one.path.relative_to(cgroups.mount)): one.text for one in writes}
+def limits(cgroups: Cgroups, **given: Any) -> list[str]:
+    """The lines that are written for the host's limits, each with its file."""
+    writes = cgroups.limits(GROUP, given.pop("spec", SPEC), DEVICES, **given)
+    lines = [f"{one.path.relative_to(cgroups.mount)} {one.text}" for one in writes]
+    return [line.replace("weighbridge/d/h/", "") for line in lines]
 
 
-def test_version_1_limits_cpu_by_quota_and_disks_by_throttles_and_lifts_them(v1: Cgroups) -> None:
-    throttle = "blkio/weighbridge/d/h/blkio.throttle"
-    limited = {
-        "cpu/weighbridge/d/h/cpu.cfs_period_us": "10000",
-        "cpu/weighbridge/d/h/cpu.cfs_quota_us": "5000",
-        **{f"{throttle}.{way}_bps_device": "7:3 10485760" for way in ("read", "write")},
-        **{f"{throttle}.{way}_iops_device": "7:4 200" for way in ("read", "write")},
-    }
-    assert written(v1, v1.limits(GROUP, SPEC, DEVICES)) == limited
-    lifted = {
-        "cpu/weighbridge/d/h/cpu.cfs_period_us": "100000",
-        "cpu/weighbridge/d/h/cpu.cfs_quota_us": "-1",
-        **{f"{throttle}.{way}_bps_device": "7:3 0" for way in ("read", "write")},
-        **{f"{throttle}.{way}_iops_device": "7:4 0" for way in ("read", "write")},
-    }
-    assert written(v1, v1.lifts(GROUP, SPEC, DEVICES)) == lifted
+CPU_1 = ["cpu/cpu.cfs_quota_us -1", "cpu/cpu.cfs_period_us 10000", "cpu/cpu.cfs_quota_us 5000"]
+DISK_1 = [
+    f"blkio/blkio.throttle.{way}_{what}_device {line}"
+    for what, line in (("bps", "7:3 10485760"), ("iops", "7:4 200"))
+    for way in ("read", "write")
+]
+DISK_2 = ["io.max 7:3 rbps=10485760 wbps=10485760", "io.max 7:4 riops=200 wiops=200"]
 
 
-def test_version_2_limits_cpu_by_max_and_each_disk_by_one_line_and_lifts_them(v2: Cgroups) -> None:
-    assert v2.version == 2
-    group = v2.mount / "weighbridge/d/h"
-    assert [(one.path, one.text) for one in v2.limits(GROUP, SPEC, DEVICES)] == [
-        (group / "cpu.max", "5000 10000"),
-        (group / "io.max", "7:3 rbps=10485760 wbps=10485760"),
-        (group / "io.max", "7:4 riops=200 wiops=200"),
-    ]
-    assert [(one.path, one.text) for one in v2.lifts(GROUP, SPEC, DEVICES)] == [
-        (group / "cpu.max", "max 100000"),
-        (group / "io.max", "7:3 rbps=max wbps=max"),
-        (group / "io.max", "7:4 riops=max wiops=max"),
-    ]
-
-
-def test_a_quota_has_periods_of_the_length_in_the_hardware_file(v1: Cgroups, v2: Cgroups) -> None:
-    """Version 1 removes the quota first: the kernel refuses a period in which the quota that is
-    there would be more than it can hand out, or less.
-    """
-    first = v1.limits(GROUP, SPEC, DEVICES, {"cpu"}, period_s=0.02)
-    assert [one.text for one in first] == ["-1", "20000", "10000"]
-    (second,) = v2.limits(GROUP, SPEC, DEVICES, {"cpu"}, period_s=0.005)
-    assert second.text == "2500 5000"
+@pytest.mark.parametrize(
+    ("version", "given", "lines"),
+    [
+        (1, {}, CPU_1 + DISK_1),
+        (2, {}, ["cpu.max 5000 10000", *DISK_2]),
+        (1, {"what": {"disk"}}, DISK_1),
+        (2, {"what": {"nic"}}, []),
+        # The quota goes first: the kernel refuses a period in which it would be too much or little.
+        (
+            1,
+            {"lift": True, "what": {"cpu"}},
+            ["cpu/cpu.cfs_quota_us -1", "cpu/cpu.cfs_period_us 100000"],
+        ),
+        (
+            1,
+            {"lift": True, "what": {"disk"}},
+            [
+                line.replace("10485760", "0").replace(" 200", "").replace("7:4", "7:4 0")
+                for line in DISK_1
+            ],
+        ),
+        (
+            2,
+            {"lift": True},
+            [
+                "cpu.max max 100000",
+                "io.max 7:3 rbps=max wbps=max",
+                "io.max 7:4 riops=max wiops=max",
+            ],
+        ),
+        (
+            1,
+            {"what": {"cpu"}, "period_s": 0.02},
+            [*CPU_1[:1], "cpu/cpu.cfs_period_us 20000", "cpu/cpu.cfs_quota_us 10000"],
+        ),
+        (2, {"what": {"cpu"}, "period_s": 0.005}, ["cpu.max 2500 5000"]),
+        (1, {"spec": HostSpec(disks=SPEC.disks[2:] * 3)}, []),
+        (2, {"spec": HostSpec(disks=SPEC.disks[2:] * 3), "lift": True}, []),
+    ],
+)
+def test_limits_are_written_by_kind_and_lifted(
+    v1: Cgroups, v2: Cgroups, version: int, given: dict[str, Any], lines: list[str]
+) -> None:
+    cgroups = v1 if version == 1 else v2
+    assert cgroups.version == version
+    assert limits(cgroups, **given) == lines
 
 
 @pytest.mark.parametrize(
@@ -140,91 +150,89 @@ def test_the_kernels_slice_is_reported_or_not_known(tmp_path: Path) -> None:
     assert slice_words(tmp_path / "none") == "not reported by this kernel"
 
 
-def test_a_host_without_limits_gets_none_written(v1: Cgroups, v2: Cgroups) -> None:
-    assert (v1.version, v2.version) == (1, 2)
-    assert v1.limits(GROUP, HostSpec(), ()) == v2.limits(GROUP, HostSpec(), ()) == ()
-    assert v1.lifts(GROUP, HostSpec(), ()) == v2.lifts(GROUP, HostSpec(), ()) == ()
-
-
-def test_limits_are_put_on_and_removed_by_kind(v1: Cgroups) -> None:
-    assert {one.path.parts[-5] for one in v1.limits(GROUP, SPEC, DEVICES, {"cpu"})} == {"cpu"}
-    assert {one.path.parts[-5] for one in v1.lifts(GROUP, SPEC, DEVICES, {"disk"})} == {"blkio"}
-    assert v1.limits(GROUP, SPEC, DEVICES, {"nic"}) == ()
-
-
-def test_write_back_is_limited_in_the_root_of_version_1_only(tmp_path: Path) -> None:
+def test_write_back_is_limited_in_the_root_of_version_1_only(v1: Cgroups, v2: Cgroups) -> None:
     disk = Disk(size=2**30, bandwidth=1000)
-    first = Cgroups(tmp_path)
-    assert written(first, first.write_back("7:3", disk)) == {
-        "blkio/blkio.throttle.read_bps_device": "7:3 1000",
-        "blkio/blkio.throttle.write_bps_device": "7:3 1000",
-    }
-    (tmp_path / "cgroup.controllers").write_text("io\n")
-    assert first.write_back("7:3", disk) == ()
+    for way, one in zip(("read", "write"), v1.write_back("7:3", disk), strict=True):
+        assert one.path == v1.mount / f"blkio/blkio.throttle.{way}_bps_device"
+        assert one.text == "7:3 1000"
+    assert v2.write_back("7:3", disk) == []
 
 
 def test_a_refused_write_names_file_and_text(tmp_path: Path) -> None:
     with pytest.raises(TargetError, match=r"no-such/file: '7:3 1' was refused"):
-        Write(tmp_path / "no-such/file", "7:3 1").apply()
+        Write(path=tmp_path / "no-such/file", text="7:3 1").apply()
 
 
-def test_limits_are_read_back_with_the_names_of_disks(v1: Cgroups) -> None:
-    for path, text in {
-        "cpu": {"cpu.cfs_quota_us": "5000\n", "cpu.cfs_period_us": "10000\n"},
-        "memory": {"memory.limit_in_bytes": "268435456\n"},
-        "blkio": {
-            f"blkio.throttle.{name}": ""
-            for name in ("read_bps_device", "read_iops_device", "write_iops_device")
-        },
-    }.items():
-        folder = v1.at(path, GROUP)
-        folder.mkdir(parents=True)
-        for name, content in text.items():
-            (folder / name).write_text(content)
-    (v1.at("blkio", GROUP) / "blkio.throttle.write_bps_device").write_text("7:3 10485760\n")
-    assert v1.read(GROUP, {"7:3": "/dev/wb0"}) == (
-        "cpu.cfs_quota_us 5000",
-        "cpu.cfs_period_us 10000",
-        "memory.limit_in_bytes 268435456",
-        "blkio.throttle.write_bps_device /dev/wb0 10485760",
-    )
+def test_only_the_recorded_limit_is_removed(tmp_path: Path) -> None:
+    file = tmp_path / "throttle"
+    file.write_text("7:3 999\n")
+    Write(path=file, text="7:3 100").lift()
+    assert file.read_text() == "7:3 999\n"
+    Write(path=file, text="7:3 999").lift()
+    assert file.read_text() == "7:3 0"
+    Write(path=tmp_path / "gone", text="7:3 100").lift()
 
 
-def test_the_cpus_of_a_hosts_own_are_read_back_in_both_versions(v1: Cgroups, v2: Cgroups) -> None:
-    files = {
-        v1: {
-            "cpuset": ("cpuset.cpus",),
-            "cpu": ("cpu.cfs_quota_us", "cpu.cfs_period_us"),
-            "memory": ("memory.limit_in_bytes",),
-            "blkio": tuple(f"blkio.throttle.{name}" for name in V1_FILES),
-        },
-        v2: {"": ("cpuset.cpus", "cpu.max", "memory.max", "io.max")},
-    }
-    for cgroups, by_controller in files.items():
-        for controller, names in by_controller.items():
-            folder = cgroups.at(controller, GROUP)
-            folder.mkdir(parents=True)
-            for name in names:
-                (folder / name).write_text("2-3\n" if name == "cpuset.cpus" else "max\n")
-        assert cgroups.read(GROUP, {}, own_cpus=True)[0] == "cpuset.cpus 2-3"
-        assert not any("cpuset" in one for one in cgroups.read(GROUP, {}))
+THROTTLES = {f"blkio/weighbridge/d/h/blkio.throttle.{name}": "" for name in V1_FILES}
+
+
+@pytest.mark.parametrize(
+    ("version", "files", "lines"),
+    [
+        (
+            1,
+            {
+                **THROTTLES,
+                "blkio/weighbridge/d/h/blkio.throttle.write_bps_device": "7:3 10485760\n",
+                "cpu/weighbridge/d/h/cpu.cfs_quota_us": "5000\n",
+                "cpu/weighbridge/d/h/cpu.cfs_period_us": "10000\n",
+                "cpuset/weighbridge/d/h/cpuset.cpus": "2-3\n",
+                "memory/weighbridge/d/h/memory.limit_in_bytes": "268435456\n",
+            },
+            [
+                "cpu.cfs_quota_us 5000",
+                "cpu.cfs_period_us 10000",
+                "memory.limit_in_bytes 268435456",
+                "blkio.throttle.write_bps_device /dev/wb0 10485760",
+            ],
+        ),
+        (
+            2,
+            {
+                "weighbridge/d/h/cpu.max": "max 100000\n",
+                "weighbridge/d/h/cpuset.cpus": "2-3\n",
+                "weighbridge/d/h/io.max": "7:3 rbps=1\n7:9 rbps=2\n",
+                "weighbridge/d/h/memory.max": "max\n",
+            },
+            ["cpu.max max 100000", "memory.max max", "io.max /dev/wb0 rbps=1", "io.max 7:9 rbps=2"],
+        ),
+    ],
+)
+def test_limits_are_read_back_with_the_names_of_disks(
+    v1: Cgroups, v2: Cgroups, version: int, files: dict[str, str], lines: list[str]
+) -> None:
+    cgroups = v1 if version == 1 else v2
+    with pytest.raises(TargetError, match=r"/weighbridge/d/h: cpu.* cannot be read: No such file"):
+        cgroups.read(GROUP, {})
+    for path, text in files.items():
+        (cgroups.mount / path).parent.mkdir(parents=True, exist_ok=True)
+        (cgroups.mount / path).write_text(text)
+    names = {"7:3": "/dev/wb0"}
+    assert cgroups.read(GROUP, names) == (*lines,)
+    assert cgroups.read(GROUP, names, own_cpus=True) == ("cpuset.cpus 2-3", *lines)
 
 
 def test_a_cgroup_is_removed_in_every_hierarchy_with_those_below_it(v1: Cgroups) -> None:
     for top in ("cpu", "memory", "systemd", "unified"):
         (v1.mount / top / "weighbridge/d/h/inner").mkdir(parents=True)
     (v1.mount / "cpu/weighbridge/other").mkdir()
-    assert v1.remove("/weighbridge/d") == ()
-    v1.remove_tree_if_empty()
-    assert [*v1.mount.glob("*/weighbridge")] == [v1.mount / "cpu/weighbridge"]
-    assert v1.remove("/weighbridge/d") == ()
-
-
-def test_what_cannot_be_removed_is_named(v1: Cgroups) -> None:
-    busy = v1.mount / "memory/weighbridge/d"
-    busy.mkdir(parents=True)
+    busy = v1.mount / "systemd/weighbridge/d"
     (busy / "tasks").write_text("1")  # like a process: the folder is not empty
     assert v1.remove("/weighbridge/d") == (busy,)
+    (busy / "tasks").unlink()
+    assert v1.remove("/weighbridge/d") == ()
+    assert [*v1.mount.glob("*/weighbridge")] == [v1.mount / "cpu/weighbridge"]
+    assert v1.remove("/weighbridge/d") == ()
 
 
 def test_processes_are_found_in_cgroups_below_too(v2: Cgroups) -> None:
@@ -234,94 +242,6 @@ def test_processes_are_found_in_cgroups_below_too(v2: Cgroups) -> None:
     (inner / "cgroup.procs").write_text("13\n14\n")
     assert sorted(v2.pids(GROUP)) == [12, 13, 14]
     assert v2.pids("/weighbridge/gone") == ()
-
-
-def _counted(cgroups: Cgroups, files: dict[str, str]) -> None:
-    for path, text in files.items():
-        target = cgroups.mount / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text)
-
-
-def test_counters_of_version_1_have_units(v1: Cgroups, monkeypatch: pytest.MonkeyPatch) -> None:
-    _counted(
-        v1,
-        {
-            "cpu/weighbridge/d/h/cpu.stat": "nr_periods 9\nnr_throttled 4\nthrottled_time "
-            "2500000000\n",
-            "cpuacct/weighbridge/d/h/cpuacct.usage": "1500000000\n",
-            "memory/weighbridge/d/h/memory.usage_in_bytes": "1000\n",
-            "memory/weighbridge/d/h/memory.max_usage_in_bytes": "2000\n",
-            "memory/weighbridge/d/h/memory.oom_control": "oom_kill_disable 0\nunder_oom "
-            "0\noom_kill 3\n",
-            "memory/weighbridge/d/h/memory.stat": "cache 9\ntotal_active_file "
-            "300\ntotal_inactive_file 100\n",
-        },
-    )
-    monkeypatch.setattr("weighbridge.topologies.lab.cgroup.nic_use", lambda table: NicUse(5, 6, 7))
-    used = counters(v1, GROUP, 1, (), ())
-    assert (used.cpu_s, used.throttled_s, used.oom_kills) == (1.5, 2.5, 3)
-    assert (used.memory_bytes, used.memory_peak_bytes) == (1000, 2000)
-    assert (used.network_received_bytes, used.network_sent_bytes, used.network_faults) == (5, 6, 7)
-    assert (used.cpu_periods, used.throttled_periods, used.memory_held_bytes) == (9, 4, 600)
-    assert used.disk_read_bytes is None
-    assert used.disks is None
-
-
-def test_counters_of_version_2_have_units_and_leave_out_what_an_older_kernel_lacks(
-    v2: Cgroups, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _counted(
-        v2,
-        {
-            "weighbridge/d/h/cpu.stat": "usage_usec 1500000\nuser_usec 1\nthrottled_usec 2500000\n",
-            "weighbridge/d/h/memory.current": "1000\n",
-            "weighbridge/d/h/memory.events": "low 0\nhigh 0\nmax 7\noom 4\noom_kill 3\n",
-            "weighbridge/d/h/memory.stat": "anon 9\nactive_file 300\ninactive_file 100\n",
-        },
-    )
-    monkeypatch.setattr("weighbridge.topologies.lab.cgroup.nic_use", lambda table: NicUse(5, 6, 7))
-    used = counters(v2, GROUP, 1, (), ())
-    assert (used.cpu_s, used.throttled_s, used.oom_kills) == (1.5, 2.5, 3)
-    assert (used.memory_bytes, used.memory_peak_bytes) == (1000, None)
-    assert (used.cpu_periods, used.throttled_periods, used.memory_held_bytes) == (None, None, 600)
-
-
-def test_counters_of_a_host_that_is_gone_are_an_error(v1: Cgroups) -> None:
-    with pytest.raises(TargetError, match="counters cannot be read"):
-        counters(v1, GROUP, 2**30, (), ())
-
-
-def test_each_disk_counts_bytes_requests_and_times_since_it_was_attached(
-    v1: Cgroups, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    test_counters_of_version_1_have_units(v1, monkeypatch)
-    block = v1.mount / "block"
-    for minor, line in ((3, "10 0 100 250 20 0 200 750 0 900 1000"), (4, "1 0 1 0 2 0 2 0 0 0 0")):
-        (block / f"loop{minor}").mkdir(parents=True)
-        (block / f"loop{minor}/stat").write_text(line)
-    now = disk_use([3, 4], block)
-    monkeypatch.setattr("weighbridge.topologies.lab.cgroup.disk_use", lambda minors: now)
-    zero = DiskCounters(read_bytes=0, written_bytes=0, reads=0, writes=0, busy_s=0, waited_s=0)
-    half = DiskCounters(
-        read_bytes=50 * 512, written_bytes=100 * 512, reads=5, writes=10, busy_s=0.4, waited_s=0.5
-    )
-    used = counters(v1, GROUP, 1, (3, 4), (half, zero))
-    assert used.disks == (
-        replace(half, busy_s=0.5),
-        DiskCounters(read_bytes=512, written_bytes=1024, reads=1, writes=2, busy_s=0, waited_s=0),
-    )
-    assert (used.disk_read_bytes, used.disk_written_bytes) == (51 * 512, 102 * 512)
-
-
-def test_the_nic_counts_bytes_and_dropped_or_broken_packets_without_loopback() -> None:
-    table = (
-        "Inter-|\n face |\n    lo: 9 9 9 9 0 0 0 0 9 9 9 9 0 0 0 0\n  eth0: 1000 10 1 2 0 0 0 "
-        "0 2000 20 3 4 0 0 0 0\n"
-    )
-    assert nic_use(table) == NicUse(1000, 2000, 10)
-    with pytest.raises(KeyError):
-        nic_use("lo: 1 1 1 1 0 0 0 0 1 1 1 1 0 0 0 0")
 
 
 def test_the_machines_cpu_seconds_leave_out_idle_time_and_guests(tmp_path: Path) -> None:
@@ -462,20 +382,10 @@ def test_an_ambiguous_label_is_refused(tmp_path: Path, label: str) -> None:
 
 def test_limits_are_recorded_for_the_cleanup_after_a_killed_conductor(tmp_path: Path) -> None:
     claim = Claim("labtest-a", tmp_path / "a", tmp_path)
-    limit = RootLimit(path=tmp_path / "throttle", text="7:3 100")
+    limit = Write(path=tmp_path / "throttle", text="7:3 100")
     claim.add((limit,))
     assert claims(tmp_path)[0].root_limits == (limit,)
     claim.release()
-
-
-def test_only_the_recorded_limit_is_removed(tmp_path: Path) -> None:
-    file = tmp_path / "throttle"
-    file.write_text("7:3 999\n")
-    RootLimit(path=file, text="7:3 100").lift()
-    assert file.read_text() == "7:3 999\n"
-    RootLimit(path=file, text="7:3 999").lift()
-    assert file.read_text() == "7:3 0"
-    RootLimit(path=tmp_path / "gone", text="7:3 100").lift()
 
 
 def test_an_invalid_claim_is_named(tmp_path: Path) -> None:
@@ -628,8 +538,7 @@ def test_a_container_that_a_killed_conductors_runc_adds_meanwhile_is_deleted_too
     class AddingRunc(Runc):
         def containers(self) -> tuple[Container, ...]:
             return tuple(
-                Container(name, "labtest-late", "store-1", 0, "created", tmp_path)
-                for name in sorted(there)
+                Container(name, "labtest-late", "store-1", tmp_path) for name in sorted(there)
             )
 
         def delete(self, container: str) -> None:

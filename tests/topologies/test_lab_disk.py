@@ -27,6 +27,7 @@ from weighbridge.topologies.lab.disk import LoopDisk
 from weighbridge.topologies.lab.model_disks import ModelDisks
 from weighbridge.topologies.lab.requirements import HostRequirement, exhausted, lab_requirements
 from weighbridge.topologies.loader import load_hardware
+from weighbridge.topologies.on_host import machine
 
 
 def open_descriptors() -> int:
@@ -321,9 +322,9 @@ def test_cpus_of_hosts_own_must_be_among_those_of_this_machine(
 def test_an_overlay_cannot_be_on_an_overlay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lab, "_file_system", lambda path: "overlay")
+    monkeypatch.setattr(machine, "file_system", lambda path: "overlay")
     assert not named(lab_requirements(SMALL, home=tmp_path), "file system").found
-    monkeypatch.setattr(lab, "_file_system", lambda path: "ext4")
+    monkeypatch.setattr(machine, "file_system", lambda path: "ext4")
     assert named(lab_requirements(SMALL, home=tmp_path), "file system").found
 
 

@@ -1,13 +1,15 @@
-"""The OCI bundle of a host: config.json, /etc/hosts, and shell lines that mount its root."""
+"""The OCI bundle of a host: config.json, its root, and the start of its container."""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import platform
 import re
 import shlex
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +17,13 @@ from threading import Event
 from typing import Any, Final
 
 from weighbridge.common.errors import CommandFailed, MissingPrerequisite
+from weighbridge.common.host import program_environment
 from weighbridge.gateways.gateway import Say
 from weighbridge.topologies.attestation import IMAGE
 from weighbridge.topologies.images import ensure
 from weighbridge.topologies.lab.disk import LoopDisk
-from weighbridge.topologies.lab.runc import DEPLOYMENT, HOST
+from weighbridge.topologies.lab.requirements import exhausted
+from weighbridge.topologies.lab.runc import DEPLOYMENT, HOST, PRIVATE, Runc
 
 # The measuring tools: programs of one image for all hosts, run by that image's loader.
 
@@ -74,6 +78,13 @@ def tool_argv(root: Path, name: str) -> tuple[str, ...]:
         f"{TOOLS_INSIDE}/{folder}/{name}",
     )
 
+
+START_S: Final = 60.0
+"""A host starts in 0.1 s, and even on a very busy machine in less than this."""
+FIRST_SPARE_DESCRIPTOR: Final = 100
+
+ETC_HOSTS: Final = "etc-hosts"
+"""The file of a deployment's names, beside its bundles."""
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -165,14 +176,6 @@ OWN_FOLDERS: Final = ("/proc", "/sys", "/dev", "/run", "/tmp", "/var/log")  # no
 
 
 @dataclass(frozen=True)
-class RootDisk:
-    """The disk of what a host writes to its root. `empty`: it has no file system yet."""
-
-    disk: LoopDisk
-    empty: bool
-
-
-@dataclass(frozen=True)
 class Bundle:
     """One container. `image` is a root image below an overlay; None: this machine's, read only."""
 
@@ -185,8 +188,10 @@ class Bundle:
     image: Path | None
     etc_hosts: Path
     disks: tuple[LoopDisk, ...] = ()
-    root: RootDisk | None = None
-    """None: what it writes to its root is in `folder`."""
+    root: LoopDisk | None = None
+    """The disk of what it writes to its root; None: that is in `folder`."""
+    empty: bool = True
+    """Whether `root` has no file system yet."""
     memory_bytes: int | None = None
     cpuset: str | None = None
     """The CPUs on which alone it runs."""
@@ -309,7 +314,11 @@ class Bundle:
             over = self.folder if self.root is None else self.folder / "root"
             layers = f"lowerdir={self.image},upperdir={over}/upper"
             options = f"{layers},workdir={over}/work"
-            lines = [] if self.root is None else _root_lines(self.root)
+            lines = []
+            if self.root is not None:
+                device = f"/dev/loop{self.root.minor}"
+                lines += [f"mkfs.xfs -q -f -K {device}"] if self.empty else []
+                lines += [f"mount -t xfs {device} root", "mkdir -p root/upper root/work"]
             lines.append(f"mount -t overlay weighbridge -o {shlex.quote(options)} rootfs")
             return "\n".join(lines)
         # This machine's root must be read only everywhere, also where other file systems are
@@ -329,11 +338,47 @@ class Bundle:
         lines += ["mount -t tmpfs -o mode=755 weighbridge rootfs/var/log"]
         return "\n".join(lines)
 
-
-def _root_lines(root: RootDisk) -> list[str]:
-    device = f"/dev/loop{root.disk.minor}"
-    made = [f"mkfs.xfs -q -f -K {device}"] if root.empty else []
-    return [*made, f"mount -t xfs {device} root", "mkdir -p root/upper root/work"]
+    def start(self, runc: Runc, submounts: Sequence[str], lock: int) -> int:
+        """Start the container, with the claim's `lock`; its first pid. Raises CommandFailed."""
+        self.write()
+        # runc passes on descriptors from 3 on, where bash moves the disks'. They are copied to
+        # numbers above 100 first, so that none overwrites another.
+        spare = [
+            fcntl.fcntl(disk.descriptor, fcntl.F_DUPFD_CLOEXEC, FIRST_SPARE_DESCRIPTOR)
+            for disk in self.disks
+        ]
+        moves = "".join(f"exec {3 + index}<&{one} {one}<&-\n" for index, one in enumerate(spare))
+        run = (
+            *("run", "--detach", "--no-new-keyring", "--preserve-fds", str(len(spare))),
+            *("--bundle", ".", "--pid-file", "pid"),
+        )
+        script = f'{moves}{self.script(submounts)}\nexec "$@"'
+        log = self.logs / "init.out"
+        try:
+            with log.open("wb") as out:
+                code = subprocess.run(
+                    [*PRIVATE, "bash", "-ec", script, "bash", *runc.argv(*run, self.id)],
+                    cwd=self.folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=out,
+                    env=program_environment(),
+                    pass_fds=(*spare, lock),
+                    # Ctrl-C in the conductor's terminal must not reach it.
+                    start_new_session=True,
+                    timeout=START_S,
+                    check=False,
+                ).returncode
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            for one in spare:
+                os.close(one)
+        if code != 0:
+            output = log.read_text(errors="replace")
+            advice = "" if code is None else exhausted(output)
+            raise CommandFailed(self.host, ["runc", *run], code, output, advice=advice)
+        return int((self.folder / "pid").read_text())
 
 
 def _seccomp() -> dict[str, Any]:

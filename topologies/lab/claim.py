@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import json
 import os
@@ -29,19 +28,6 @@ CHECK_S = 1.0
 """More than another process needs to check whether there is a run."""
 
 
-class RootLimit(Record):
-    """A limit in a file of the root cgroup, as `7:3 10485760`; writing device and 0 removes it."""
-
-    path: Path
-    text: str
-
-    def lift(self) -> None:
-        """Remove the limit unless another has it now, as the device may. Raises TargetError."""
-        with contextlib.suppress(FileNotFoundError):
-            if self.text in self.path.read_text().splitlines():
-                Write(self.path, f"{self.text.split()[0]} 0").apply()
-
-
 class ClaimedMachine(Record):
     """What a deployment uses of this machine beside containers; `pid` is its conductor's."""
 
@@ -49,7 +35,7 @@ class ClaimedMachine(Record):
     pid: int
     since: str
     folder: Path
-    root_limits: tuple[RootLimit, ...] = ()
+    root_limits: tuple[Write, ...] = ()
     handed_on: frozenset[str] | None = None
     """Controllers that cgroups below the root had before the lab's were made; None: not known."""
 
@@ -131,7 +117,7 @@ class Claim:
             self._unlock()
             raise
 
-    def add(self, limits: tuple[RootLimit, ...]) -> None:
+    def add(self, limits: tuple[Write, ...]) -> None:
         limits = (*self.claimed.root_limits, *limits)
         self.claimed = self.claimed.model_copy(update={"root_limits": limits})
         self.claimed.write(self.state)

@@ -13,6 +13,7 @@ from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.lab import model_disks
 from weighbridge.topologies.lab.cgroup import Cgroups
 from weighbridge.topologies.lab.network import can_delay
+from weighbridge.topologies.on_host import machine
 
 TOOLS = (
     ("runc", "runc", "runs hosts as containers"),
@@ -80,7 +81,9 @@ def lab_requirements(hardware: Hardware, *, home: Path) -> tuple[HostRequirement
             install("hosts"),
         ),
         _kernel(),
-        _overlay(),
+        HostRequirement(
+            "overlayfs", machine.overlay(), "shares an image between hosts", "modprobe overlay"
+        ),
         *_loop(hardware),
         *_netem(hardware),
         *_models(hardware),
@@ -103,16 +106,6 @@ def _kernel() -> HostRequirement:
         "has loop disks that free themselves",
         "boot a newer kernel",
     )
-
-
-def _overlay() -> HostRequirement:
-    known = "overlay" in Path("/proc/filesystems").read_text().split() or _module("overlay")
-    return HostRequirement("overlayfs", known, "shares an image between hosts", "modprobe overlay")
-
-
-def _module(name: str) -> bool:
-    listed = Path("/lib/modules") / os.uname().release / "modules.dep"
-    return listed.exists() and f"/{name}.ko" in listed.read_text()
 
 
 def _loop(hardware: Hardware) -> tuple[HostRequirement, ...]:
@@ -212,19 +205,10 @@ def _memory(hardware: Hardware) -> HostRequirement:
     )
 
 
-def free_bytes(home: Path) -> int:
-    """The free space where a folder is, or will be."""
-    return shutil.disk_usage(_existing(home)).free
-
-
-def _existing(path: Path) -> Path:
-    return next(one for one in (path, *path.parents) if one.exists())
-
-
 def _disk(hardware: Hardware, home: Path) -> tuple[HostRequirement, ...]:
-    there, free = _existing(home), free_bytes(home)
+    there, free = machine.existing(home), machine.free_bytes(home)
     disks = sum(disk.size or 0 for host in hardware.hosts.values() for disk in host.disks)
-    kind = _file_system(there)
+    kind = machine.file_system(there)
     return (
         HostRequirement(
             f"{show_bytes(IMAGES_BYTES)} of disk at {there} ({free / 2**30:.1f} GiB free)",
@@ -260,13 +244,3 @@ def exhausted(output: str) -> str:
             "`weighbridge doctor` counts it."
         )
     return ""
-
-
-def _file_system(path: Path) -> str:
-    best, kind = "", "unknown"
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        left, _, right = line.partition(" - ")
-        point = left.split()[4].encode().decode("unicode_escape")
-        if path.resolve().is_relative_to(point) and len(point) >= len(best):
-            best, kind = point, right.split()[0]
-    return kind
