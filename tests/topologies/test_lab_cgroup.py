@@ -325,48 +325,57 @@ def test_what_looks_like_a_root_hands_controllers_on_only_without_processes(
     assert v2.hands_on()
 
 
+PROGRAM = (sys.executable, "-c")
+IMPORTS = """
+import os, sys
+from pathlib import Path
+from weighbridge.common.errors import UsageError
+from weighbridge.topologies.lab.claim import Claim, MachineHold
+here = Path(sys.argv[1])
+def say(line): print(line, flush=True)
+"""
 HARDWARE = Hardware(name="two", kind="lab", hosts={"client-1": HostSpec(), "store-1": HostSpec()})
 
 
-def test_a_second_claim_is_refused_naming_the_first(tmp_path: Path) -> None:
-    claim = Claim("labtest-a", tmp_path / "a", tmp_path)
+def test_a_claim_is_the_only_one_and_private_and_has_all_that_a_cleanup_needs(
+    tmp_path: Path,
+) -> None:
+    state, limit = tmp_path / "state", Write(path=tmp_path / "throttle", text="7:3 100")
+    running = MachineHold(state)
+    claim = Claim("labtest-a", tmp_path / "a", state)
+    claim.put((limit,))
+    assert claims(state)[0].root_limits == (limit,)
+    assert limit.path.read_text() == limit.text
+    # Whoever can open a lock, even only to read it, can hold it.
+    assert stat.S_IMODE(state.stat().st_mode) == 0o700
+    assert {stat.S_IMODE((state / name).stat().st_mode) for name in ("run", "lock")} == {0o600}
     why = rf"labtest-a has been running on this machine since .*process {os.getpid()}"
     with pytest.raises(UsageError, match=why) as refused:
-        Claim("labtest-b", tmp_path / "b", tmp_path)
+        Claim("labtest-b", tmp_path / "b", state)
     assert "weighbridge down" in refused.value.advice
+    with pytest.raises(MachineInUse, match="labtest-a"):
+        ending.remove_leftovers(state=state)
+    found = ending.find_leftovers(state=state)
+    assert [str(one) for one in found] == [
+        "root cgroup limit 7:3 100 of labtest-a",
+        f"claim {state}/claims/labtest-a.json of labtest-a",
+    ]
     claim.release()
-    Claim("labtest-b", tmp_path / "b", tmp_path).release()
-    assert claims(tmp_path) == ()
+    running.release()
+    Claim("labtest-b", tmp_path / "b", state).release()
+    assert claims(state) == ()
 
 
 def test_a_holder_that_has_not_written_its_name_yet_is_refused_without_one() -> None:
-    message = MachineInUse({}).message
+    message = MachineInUse(b"").message
     assert message.startswith("another deployment has been running on this machine (process not ")
-
-
-def test_no_other_user_can_open_the_locks(tmp_path: Path) -> None:
-    """Whoever can open a lock, even only to read it, can hold it."""
-    state = tmp_path / "state"
-    running = MachineHold(state)
-    claim = Claim("labtest-a", tmp_path / "a", state)
-    try:
-        assert stat.S_IMODE(state.stat().st_mode) == 0o700
-        assert {stat.S_IMODE((state / name).stat().st_mode) for name in ("run", "lock")} == {0o600}
-    finally:
-        claim.release()
-        running.release()
 
 
 def test_what_a_killed_conductor_left_refuses_a_new_claim_until_it_is_removed(
     tmp_path: Path,
 ) -> None:
-    script = (
-        "import os, sys; from pathlib import Path; from weighbridge.topologies.lab.claim import "
-        "Claim; "
-        "Claim('labtest-a', Path(sys.argv[1]) / 'a', Path(sys.argv[1])); os._exit(9)"
-    )
-    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False)
-    assert done.returncode == 9
+    killed = f"{IMPORTS}Claim('labtest-a', here / 'a', here); os._exit(9)"
+    assert subprocess.run([*PROGRAM, killed, str(tmp_path)], check=False).returncode == 9
     with pytest.raises(UsageError, match="labtest-a: left running") as refused:
         Claim("labtest-b", tmp_path / "b", tmp_path)
     assert "weighbridge down" in refused.value.advice
@@ -378,29 +387,6 @@ def test_what_a_killed_conductor_left_refuses_a_new_claim_until_it_is_removed(
 def test_an_ambiguous_label_is_refused(tmp_path: Path, label: str) -> None:
     with pytest.raises(UsageError, match="is not a deployment's label"):
         Claim(label, tmp_path, tmp_path)
-
-
-def test_limits_are_recorded_for_the_cleanup_after_a_killed_conductor(tmp_path: Path) -> None:
-    claim = Claim("labtest-a", tmp_path / "a", tmp_path)
-    limit = Write(path=tmp_path / "throttle", text="7:3 100")
-    claim.add((limit,))
-    assert claims(tmp_path)[0].root_limits == (limit,)
-    claim.release()
-
-
-def test_an_invalid_claim_is_named(tmp_path: Path) -> None:
-    (tmp_path / "claims").mkdir()
-    (tmp_path / "claims/x.json").write_text("{")
-    with pytest.raises(TargetError, match=r"x\.json is not a claim"):
-        claims(tmp_path)
-
-
-def test_leftovers_are_not_removed_while_a_conductor_is_running(tmp_path: Path) -> None:
-    claim = Claim("labtest-a", tmp_path / "a", tmp_path)
-    with pytest.raises(MachineInUse, match="labtest-a"):
-        ending.remove_leftovers(state=tmp_path)
-    assert [one.deployment for one in ending.find_leftovers(state=tmp_path)] == ["labtest-a"]
-    claim.release()
 
 
 @pytest.mark.parametrize(
@@ -465,19 +451,18 @@ def test_a_claim_is_released_whatever_its_folder_does(
         ("evil-1", "victim", r"evil-1\.json: the folder of evil-1 is .*/victim, which is not in"),
         ("evil-1", "home/deployments/other", "which is not in"),
         ("evil-1", "home/deployments/evil-1/../../../victim", "which is not in"),
-        ("../../victim", "home/deployments/evil-1", "is not a claim of a deployment"),
+        ("../../victim", "home/deployments/evil-1", r"evil-1\.json is not a claim of a deployment"),
     ],
 )
 def test_a_claim_of_what_is_not_a_deployments_folder_removes_nothing(
     tmp_path: Path, deployment: str, folder: str, says: str
 ) -> None:
-    home, state, victim = (tmp_path / name for name in ("home", "state", "victim"))
-    (state / "claims").mkdir(parents=True, mode=0o700)
-    for one in (victim, home / "deployments/other", home / "deployments/evil-1"):
-        one.mkdir(parents=True)
-        (one / "precious").write_text("")
+    for name in ("victim", "home/deployments/other", "home/deployments/evil-1"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "precious").write_text("")
     claim = {"deployment": deployment, "pid": 1, "since": "", "folder": str(tmp_path / folder)}
-    (state / "claims/evil-1.json").write_text(json.dumps(claim))
+    (tmp_path / "state/claims").mkdir(parents=True, mode=0o700)
+    (tmp_path / "state/claims/evil-1.json").write_text(json.dumps(claim))
     done = command_line.weighbridge("down", "--all", folder=tmp_path)
     assert done.returncode == 3, done.stderr
     assert re.search(says, done.stderr), done.stderr
@@ -524,12 +509,6 @@ def test_disks_are_found_by_their_former_file(tmp_path: Path) -> None:
     assert disks(Path("/d/a"), "a", tmp_path) == (Path("/dev/loop3"),)
 
 
-def test_tearing_down_nothing_is_no_error(tmp_path: Path) -> None:
-    nothing = ClaimedMachine(deployment="labtest-none", pid=1, since="", folder=tmp_path / "none")
-    tear_down(nothing, Runc(tmp_path / "runc"), Cgroups())
-    tear_down(nothing, Runc(tmp_path / "runc"), Cgroups())
-
-
 def test_a_container_that_a_killed_conductors_runc_adds_meanwhile_is_deleted_too(
     tmp_path: Path,
 ) -> None:
@@ -547,8 +526,9 @@ def test_a_container_that_a_killed_conductors_runc_adds_meanwhile_is_deleted_too
                 there.add("late")
 
     left = ClaimedMachine(deployment="labtest-late", pid=1, since="", folder=tmp_path / "none")
-    tear_down(left, AddingRunc(tmp_path / "runc"), Cgroups())
-    assert there == set()
+    for _ in range(2):  # the second time there is nothing to tear down, which is no error
+        tear_down(left, AddingRunc(tmp_path / "runc"), Cgroups())
+        assert there == set()
 
 
 @pytest.mark.parametrize(
@@ -575,23 +555,16 @@ def test_hosts_that_cannot_be_started_are_refused_before_anything_is_claimed(
     assert list(tmp_path.iterdir()) == []
 
 
-OTHER_RUN = (
-    "import sys; from pathlib import Path; from weighbridge.topologies.lab.claim import "
-    "MachineHold; "
-    "running = MachineHold(Path(sys.argv[1])); running.describe('/somewhere/runs/first'); "
-    "print('held', flush=True); sys.stdin.read()"
-)
-
-
 def piped(script: str, folder: Path) -> subprocess.Popen[str]:
-    argv, pipe = [sys.executable, "-c", script, str(folder)], subprocess.PIPE
-    return subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True)
+    line, pipe = [*PROGRAM, f"{IMPORTS}{script}", str(folder)], subprocess.PIPE
+    return subprocess.Popen(line, stdin=pipe, stdout=pipe, text=True)
 
 
 def test_a_run_holds_the_machine_between_its_deployments_and_is_named_with_its_folder(
     tmp_path: Path,
 ) -> None:
-    other = piped(OTHER_RUN, tmp_path)
+    holding = "MachineHold(here).describe('/somewhere/runs/first'); say('held'); sys.stdin.read()"
+    other = piped(holding, tmp_path)
     try:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
@@ -609,38 +582,43 @@ def test_a_run_holds_the_machine_between_its_deployments_and_is_named_with_its_f
     running.release()
 
 
-def test_of_two_simultaneous_claims_one_succeeds_and_the_other_is_refused(tmp_path: Path) -> None:
-    script = (
-        "import sys; from pathlib import Path\n"
-        "from weighbridge.common.errors import UsageError; from weighbridge.topologies.lab.claim "
-        "import Claim\n"
-        "print('ready', flush=True)\n"
-        "for line in sys.stdin:\n"
-        "    try:\n"
-        "        claim = Claim(line.strip(), Path(sys.argv[1]), Path(sys.argv[1])); print('has "
-        "it', flush=True)\n"
-        "        sys.stdin.readline(); claim.release(); print('gave it back', flush=True)\n"
-        "    except UsageError as error:\n"
-        "        print(str(error).splitlines()[0], flush=True)\n"
-    )
-    pair = [piped(script, tmp_path) for _ in range(2)]
+CLAIMS = """
+say('ready')
+for line in sys.stdin:
     try:
-        lines = [(one.stdin, one.stdout) for one in pair]
-        assert [out.readline() for _, out in lines if out] == ["ready\n"] * 2
+        claim = Claim(line.strip(), here, here)
+    except UsageError as error:
+        say(str(error).splitlines()[0])
+        continue
+    say('has it')
+    sys.stdin.readline()
+    claim.release()
+    say('gave it back')
+"""
+
+
+def test_of_two_simultaneous_claims_one_succeeds_and_the_other_is_refused(tmp_path: Path) -> None:
+    pair = [piped(CLAIMS, tmp_path) for _ in range(2)]
+
+    def write(one: subprocess.Popen[str], line: str) -> None:
+        assert one.stdin is not None
+        one.stdin.write(f"{line}\n")
+        one.stdin.flush()
+
+    def read(one: subprocess.Popen[str]) -> str:
+        assert one.stdout is not None
+        return one.stdout.readline().strip()
+
+    try:
+        assert [read(one) for one in pair] == ["ready"] * 2
         for number in range(5):
-            for index, (into, _) in enumerate(lines):
-                assert into is not None
-                into.write(f"labtest-{number}-{index}\n")
-                into.flush()
-            lines_read = [out.readline() for _, out in lines if out]
-            (winner,) = [index for index, text in enumerate(lines_read) if text == "has it\n"]
-            assert "and only one" in lines_read[1 - winner]
-            into, out = lines[winner]
-            assert into is not None
-            assert out is not None
-            into.write("\n")
-            into.flush()
-            assert out.readline() == "gave it back\n"
+            for index, one in enumerate(pair):
+                write(one, f"labtest-{number}-{index}")
+            said = [read(one) for one in pair]
+            winner = said.index("has it")
+            assert "and only one" in said[1 - winner]
+            write(pair[winner], "")
+            assert read(pair[winner]) == "gave it back"
             assert claims(tmp_path) == ()
     finally:
         for one in pair:

@@ -20,6 +20,7 @@ from weighbridge.common.errors import CommandFailed, MissingPrerequisite
 from weighbridge.common.host import program_environment
 from weighbridge.gateways.gateway import Say
 from weighbridge.topologies.attestation import IMAGE
+from weighbridge.topologies.hardware import HostSpec
 from weighbridge.topologies.images import ensure
 from weighbridge.topologies.lab.disk import LoopDisk
 from weighbridge.topologies.lab.requirements import exhausted
@@ -88,84 +89,38 @@ ETC_HOSTS: Final = "etc-hosts"
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-_PLAIN: Final = (
-    "CAP_AUDIT_WRITE",
-    "CAP_CHOWN",
-    "CAP_DAC_OVERRIDE",
-    "CAP_FOWNER",
-    "CAP_FSETID",
-    "CAP_IPC_LOCK",
-    "CAP_KILL",
-    "CAP_NET_BIND_SERVICE",
-    "CAP_NET_RAW",
-    "CAP_SETFCAP",
-    "CAP_SETGID",
-    "CAP_SETPCAP",
-    "CAP_SETUID",
-    "CAP_SYS_CHROOT",
-    "CAP_SYS_NICE",
-    "CAP_SYS_PTRACE",
-)
+_PLAIN_TEXT: Final = """
+AUDIT_WRITE CHOWN DAC_OVERRIDE FOWNER FSETID IPC_LOCK KILL NET_BIND_SERVICE NET_RAW SETFCAP
+SETGID SETPCAP SETUID SYS_CHROOT SYS_NICE SYS_PTRACE
+"""
+_PLAIN: Final = tuple(f"CAP_{name}" for name in _PLAIN_TEXT.split())
 """For daemons, drivers and tools: no host can change the machine, its network limits or devices."""
 _MOUNTING: Final = "CAP_SYS_ADMIN"
 """For mounting XFS on a host's disks or a FUSE file system. It is close to root on the machine."""
 
-DENIED: Final = (
-    "kexec_load",
-    "kexec_file_load",
-    "init_module",
-    "finit_module",
-    "delete_module",
-    "reboot",
-    "swapon",
-    "swapoff",
-    "settimeofday",
-    "clock_settime",
-    "adjtimex",
-    "clock_adjtime",
-    "bpf",
-    "userfaultfd",
-    "perf_event_open",
-    "open_by_handle_at",
-    "acct",
-    "quotactl",
-    "quotactl_fd",
-    "iopl",
-    "ioperm",
-    "add_key",
-    "request_key",
-    "keyctl",
-    "nfsservctl",
-    "lookup_dcookie",
-    "uselib",
-    "ustat",
-    "sysfs",
-    "_sysctl",
-    "vhangup",
-    "pivot_root",
-)
+_DENIED_TEXT: Final = """
+kexec_load kexec_file_load init_module finit_module delete_module reboot swapon swapoff
+settimeofday clock_settime adjtimex clock_adjtime bpf userfaultfd perf_event_open
+open_by_handle_at acct quotactl quotactl_fd iopl ioperm add_key request_key keyctl nfsservctl
+lookup_dcookie uselib ustat sysfs _sysctl vhangup pivot_root
+"""
+DENIED: Final = tuple(_DENIED_TEXT.split())
 """System calls that change the machine or reach beyond the host. Gateways and drivers use none."""
 _NEW_USER: Final = 0x10000000
 """CLONE_NEWUSER."""
-MASKED: Final = (
-    "/proc/acpi",
-    "/proc/kcore",
-    "/proc/keys",
-    "/proc/latency_stats",
-    "/proc/sched_debug",
-    "/proc/scsi",
-    "/proc/timer_list",
-    "/sys/firmware",
-    "/sys/devices/virtual/powercap",
-)
+_MASKED_TEXT: Final = """
+/proc/acpi /proc/kcore /proc/keys /proc/latency_stats /proc/sched_debug /proc/scsi
+/proc/timer_list /sys/firmware /sys/devices/virtual/powercap
+"""
+MASKED: Final = tuple(_MASKED_TEXT.split())
+"""The machine's own, of which a host has no part."""
 READ_ONLY: Final = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
 """The machine's own settings, which hosts may not change."""
-"""The machine's own, of which a host has no part."""
 _SECCOMP: Final = Path("/proc/sys/kernel/seccomp/actions_avail")
 
 # For FUSE file systems such as ceph-fuse: character device 10:229 on every Linux.
 FUSE = Path("/dev/fuse")
-_FUSE_DEVICE = {"type": "c", "major": 10, "minor": 229}
+_FUSE_DEVICE: Final = ("c", 10, 229)
 
 # The first process of a host only has to reap orphaned processes: `wait` does, in dash and bash.
 INIT = ("/bin/sh", "-c", "sleep infinity & wait")
@@ -187,16 +142,15 @@ class Bundle:
     """The folder that is the host's /var/log/host."""
     image: Path | None
     etc_hosts: Path
+    spec: HostSpec
+    """Its memory and CPUs of its own are limited from the start."""
     disks: tuple[LoopDisk, ...] = ()
     root: LoopDisk | None = None
     """The disk of what it writes to its root; None: that is in `folder`."""
     empty: bool = True
     """Whether `root` has no file system yet."""
-    memory_bytes: int | None = None
-    cpuset: str | None = None
-    """The CPUs on which alone it runs."""
     limit_swap: bool = False
-    """Whether memory and swap together are limited to `memory_bytes`: this kernel accounts swap."""
+    """Whether memory and swap together are limited: this kernel accounts swap."""
     visible: tuple[Path, ...] = ()
     """Folders below this machine's /tmp or /run to show in a host without an image."""
     tools: Path | None = None
@@ -215,20 +169,19 @@ class Bundle:
     def config(self) -> dict[str, Any]:
         """config.json by the OCI runtime specification 1.0.2."""
         resources: dict[str, Any] = {"devices": [{"allow": False, "access": "rwm"}]}
-        devices = []
-        for disk in self.disks:
-            device = {"type": "b", "major": disk.major, "minor": disk.minor}
-            devices.append({"path": disk.path, **device, "fileMode": 0o660, "uid": 0, "gid": 0})
-            resources["devices"].append({"allow": True, **device, "access": "rwm"})
+        own = [(disk.path, "b", disk.major, disk.minor, 0o660) for disk in self.disks]
         if self.image is not None and FUSE.is_char_device():
-            access = {"fileMode": 0o666, "uid": 0, "gid": 0}
-            devices.append({"path": str(FUSE), **_FUSE_DEVICE, **access})
-            resources["devices"].append({"allow": True, **_FUSE_DEVICE, "access": "rwm"})
-        if self.memory_bytes is not None:
-            swap = {"swap": self.memory_bytes} if self.limit_swap else {}
-            resources["memory"] = {"limit": self.memory_bytes, **swap}
-        if self.cpuset is not None:
-            resources["cpu"] = {"cpus": self.cpuset}
+            own.append((str(FUSE), *_FUSE_DEVICE, 0o666))
+        devices = []
+        for path, kind, major, minor, mode in own:
+            device = {"type": kind, "major": major, "minor": minor}
+            devices.append({"path": path, **device, "fileMode": mode, "uid": 0, "gid": 0})
+            resources["devices"].append({"allow": True, **device, "access": "rwm"})
+        if self.spec.memory is not None:
+            swap = {"swap": self.spec.memory} if self.limit_swap else {}
+            resources["memory"] = {"limit": self.spec.memory, **swap}
+        if self.spec.cpuset is not None:
+            resources["cpu"] = {"cpus": self.spec.cpuset}
         # Hosts mount XFS on disks, and CephFS if they have an image. A client, whose root is this
         # machine's, could remount that writable.
         capabilities = [*_PLAIN, *([_MOUNTING] if self.image is not None or self.disks else [])]
@@ -272,15 +225,11 @@ class Bundle:
                 "options": options.split(","),
             }
 
-        shown = (
-            []
-            if self.image is not None
-            else [
-                mount(str(path), "bind", "rbind,ro", str(path))
-                for path in self.visible
-                if path.is_relative_to("/tmp") or path.is_relative_to("/run")  # noqa: S108
-            ]
-        )
+        shown = [
+            mount(str(path), "bind", "rbind,ro", str(path))
+            for path in (self.visible if self.image is None else ())
+            if path.is_relative_to("/tmp") or path.is_relative_to("/run")  # noqa: S108
+        ]
         if self.tools is not None:
             shown.append(mount(TOOLS_INSIDE, "bind", "bind,ro", str(self.tools)))
         return [

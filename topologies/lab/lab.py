@@ -188,9 +188,7 @@ class LabHosts(Hosts):
             for host in self.lab_hosts:
                 for disk, spec in zip(host.bundle.disks, host.spec.disks, strict=True):
                     root += self._shared.cgroups.write_back(disk.number, spec)
-            self._shared.claim.add(tuple(root))
-            for write in root:
-                write.apply()
+            self._shared.claim.put(tuple(root))
         self._limit(what, lift=False)
 
     def unlimit(self, what: Collection[Limited] = LIMITED) -> None:
