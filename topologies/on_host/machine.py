@@ -47,6 +47,7 @@ KINDS = {
     "ceph_bluestore": "an OSD of Ceph (BlueStore)",
     "crypto_LUKS": "an encrypted volume (LUKS)",
 }
+USAGES = {"filesystem": "a file system", "partition-table": "a partition table"}
 BLUESTORE = b"bluestore block device"
 """The start of its label: libblkid knows it only since 2.35."""
 
@@ -187,49 +188,30 @@ def _numbers(paths: list[str]) -> Iterator[str]:
 
 def size_of(path: str) -> int:
     """The size of a device in bytes."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return os.lseek(descriptor, 0, os.SEEK_END)
-    finally:
-        os.close(descriptor)
+    with Path(path).open("rb") as disk:
+        return disk.seek(0, os.SEEK_END)
 
 
 def holds(path: str, size: int) -> list[str]:
     """What is on a disk. Raises ValueError where that cannot be found out."""
-    for tool in ("blkid", "wipefs"):
-        if shutil.which(tool) is None:
-            raise ValueError(
-                f"the host has no {tool} to examine it: install its package util-linux"
-            )
-    done = run("blkid", "-p", "-o", "export", path)
-    if done.returncode not in (0, 2, 8):
-        raise ValueError(f"blkid failed: {done.stderr.strip() or done.returncode}")
-    facts = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
-    # Status 2: nothing known is on it; 8: several things are.
-    found = ["data of several kinds at once"] if done.returncode == 8 else []
-    kind = facts.get("TYPE")
-    if kind is not None:
-        label = f" with the name {facts['LABEL']!r}" if "LABEL" in facts else ""
-        other = f"a file system ({kind})" if facts.get("USAGE") == "filesystem" else kind
-        found.append(KINDS.get(kind, other) + label)
-    if "PTTYPE" in facts:
-        found.append(f"a partition table ({facts['PTTYPE']})")
+    if shutil.which("wipefs") is None:
+        raise ValueError("the host has no wipefs to examine it: install its package util-linux")
+    done = run("wipefs", "--json", "--output", "TYPE,USAGE,LABEL", path)
+    if done.returncode:
+        raise ValueError(f"wipefs failed: {done.stderr.strip() or done.returncode}")
+    found: dict[str, None] = {}
+    for one in json.loads(done.stdout)["signatures"] if done.stdout.strip() else ():
+        kind, named = one["type"], one.get("label")
+        words = KINDS.get(kind, f"{USAGES.get(one['usage'], 'a label')} ({kind})")
+        found[words + (f" with the name {named!r}" if named else "")] = None
     if not found:
-        done = run("wipefs", "--noheadings", "--output", "TYPE", path)
-        if done.returncode:
-            raise ValueError(f"wipefs failed: {done.stderr.strip() or done.returncode}")
-        found += [f"a label of {kind}" for kind in dict.fromkeys(done.stdout.split())]
-    if not found:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            start = os.pread(descriptor, min(EDGE_BYTES, size), 0)
-        finally:
-            os.close(descriptor)
+        with Path(path).open("rb") as disk:
+            start = disk.read(min(EDGE_BYTES, size))
         if start.startswith(BLUESTORE):
-            found.append(KINDS["ceph_bluestore"])
+            found[KINDS["ceph_bluestore"]] = None
         elif start.strip(b"\0"):
-            found.append("data of an unknown kind in its first MiB")
-    return found
+            found["data of an unknown kind in its first MiB"] = None
+    return list(found)
 
 
 def model_of(folder: Path) -> str:
