@@ -168,7 +168,6 @@ def served(model: DiskModel, size_bytes: int) -> Iterator[ServedDisk]:
         finally:
             disks.kill()
             cgroups.remove(f"/weighbridge/{LABEL}")
-            cgroups.remove_tree_if_empty()
 
 
 def idle_s() -> float:

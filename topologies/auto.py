@@ -29,7 +29,8 @@ from weighbridge.common.record import Record
 from weighbridge.topologies.hardware import Disk, Hardware, HostSpec
 from weighbridge.topologies.lab import model_disks
 from weighbridge.topologies.lab.cgroup import Cgroups
-from weighbridge.topologies.lab.requirements import CPUSET, IMAGES_BYTES, free_bytes
+from weighbridge.topologies.lab.requirements import CPUSET, IMAGES_BYTES
+from weighbridge.topologies.on_host.machine import free_bytes
 
 WHOLE_CORES_FROM: Final = 8
 """With five hosts this is a core each, and three for all else."""

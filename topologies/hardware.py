@@ -522,7 +522,7 @@ HOSTS: Registry[HostKind] = Registry(
     "weighbridge.hosts",
     "kind of host",
     own={
-        "lab": "weighbridge.topologies.lab.kind:LAB",
+        "lab": "weighbridge.topologies.lab.lab:LAB",
         "ssh": "weighbridge.topologies.ssh.kind:SSH",
         "fake": "weighbridge.topologies.fake:FAKE",
         "existing": "weighbridge.topologies.fake:THIS_MACHINE",

@@ -26,7 +26,8 @@ from weighbridge.environment import place
 from weighbridge.gateways.gateway import STORES, RootImage
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.images import ensure
-from weighbridge.topologies.lab import LabHosts, lab, start_lab
+from weighbridge.topologies.lab import LabHosts, start_lab
+from weighbridge.topologies.lab import host as lab_host
 from weighbridge.topologies.lab.bundle import Bundle
 from weighbridge.topologies.ssh.suite import WHEELHOUSE, Python, packed
 
@@ -179,13 +180,11 @@ def machines(
     label = f"machines-{secrets.token_hex(3)}"
     folder.mkdir(parents=True, exist_ok=True)
 
-    def bundle(*switch: Any, **parts: Any) -> Bundle:
-        if switch or parts["image"] is None:
-            return Bundle(*switch, **parts)
-        return Machine(**parts)
+    def bundle(**parts: Any) -> Bundle:
+        return Bundle(**parts) if parts["image"] is None else Machine(**parts)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lab, "Bundle", bundle)
+        patch.setattr(lab_host, "Bundle", bundle)
         hosts = start_lab(
             label,
             hardware,

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from weighbridge.common.errors import MissingPrerequisite, TargetError
+from weighbridge.topologies.hardware import HostSpec
 from weighbridge.topologies.lab import bundle as tools
 from weighbridge.topologies.lab import network
 from weighbridge.topologies.lab.bundle import DENIED, Bundle, etc_hosts, submounts
@@ -28,6 +29,7 @@ from weighbridge.topologies.lab.program import (
     wait_end,
 )
 from weighbridge.topologies.lab.runc import DEPLOYMENT, HOST
+from weighbridge.topologies.on_host import telemetry
 
 
 @pytest.fixture
@@ -40,7 +42,7 @@ def bundle(tmp_path: Path) -> Bundle:
         image=Path("/images/ceph"),
         etc_hosts=tmp_path / "hosts",
         disks=(LoopDisk("/dev/wb0", 9, -1, direct=True),),
-        memory_bytes=2**28,
+        spec=HostSpec(memory=2**28),
         limit_swap=True,
         visible=(Path("/tmp/checkout"), Path("/opt/checkout"), Path("/run/checkout")),
     )
@@ -59,29 +61,34 @@ def test_a_written_bundle_is_labelled_and_has_its_own_namespaces(bundle: Bundle)
     assert bundle.logs.is_dir()
 
 
-def test_a_host_may_use_its_own_disks_and_no_other_device(
-    bundle: Bundle, monkeypatch: pytest.MonkeyPatch
+DISK = {"type": "b", "major": 7, "minor": 9}
+FUSE = {"type": "c", "major": 10, "minor": 229}
+
+
+@pytest.mark.parametrize(
+    ("fuse", "image", "devices"),
+    [
+        ("/dev/no-fuse", "/images/ceph", [DISK]),
+        ("/dev/null", "/images/ceph", [DISK, FUSE]),  # a character device that every machine has
+        ("/dev/null", None, [DISK]),
+    ],
+)
+def test_a_host_may_use_its_own_disks_and_with_an_image_fuse_and_no_other_device(
+    bundle: Bundle,
+    monkeypatch: pytest.MonkeyPatch,
+    fuse: str,
+    image: str | None,
+    devices: list[dict[str, Any]],
 ) -> None:
-    monkeypatch.setattr("weighbridge.topologies.lab.bundle.FUSE", Path("/dev/no-fuse"))
-    linux = bundle.config()["linux"]
-    (device,) = linux["devices"]
-    assert (device["path"], device["major"], device["minor"]) == ("/dev/wb0", 7, 9)
+    monkeypatch.setattr("weighbridge.topologies.lab.bundle.FUSE", Path(fuse))
+    given = replace(bundle, image=None if image is None else Path(image))
+    linux = given.config()["linux"]
+    there = [{key: one[key] for key in ("type", "major", "minor")} for one in linux["devices"]]
+    assert (there, linux["devices"][0]["path"]) == (devices, "/dev/wb0")
     assert linux["resources"]["devices"] == [
         {"allow": False, "access": "rwm"},
-        {"allow": True, "type": "b", "major": 7, "minor": 9, "access": "rwm"},
+        *({"allow": True, **one, "access": "rwm"} for one in devices),
     ]
-
-
-def test_a_host_with_an_image_may_use_fuse_where_this_machine_has_it(
-    bundle: Bundle, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # A character device that every machine has.
-    monkeypatch.setattr("weighbridge.topologies.lab.bundle.FUSE", Path("/dev/null"))
-    linux = bundle.config()["linux"]
-    assert [(one["major"], one["minor"]) for one in linux["devices"]] == [(7, 9), (10, 229)]
-    allowed = {"allow": True, "type": "c", "major": 10, "minor": 229, "access": "rwm"}
-    assert allowed in linux["resources"]["devices"]
-    assert len(replace(bundle, image=None).config()["linux"]["devices"]) == 1
 
 
 def test_memory_swap_and_cpus_are_limited_from_the_start_and_descriptors_by_the_caller(
@@ -92,9 +99,9 @@ def test_memory_swap_and_cpus_are_limited_from_the_start_and_descriptors_by_the_
 
     assert resources()["memory"] == {"limit": 2**28, "swap": 2**28}
     assert resources(limit_swap=False)["memory"] == {"limit": 2**28}
-    assert "memory" not in resources(memory_bytes=None)
+    assert "memory" not in resources(spec=HostSpec())
     assert "cpu" not in resources()
-    assert resources(cpuset="2-3")["cpu"] == {"cpus": "2-3"}
+    assert resources(spec=HostSpec(cpuset="2-3"))["cpu"] == {"cpus": "2-3"}
     assert "rlimits" not in bundle.config()["process"]
 
 
@@ -124,40 +131,38 @@ def test_system_calls_that_change_the_machine_are_denied(bundle: Bundle) -> None
     assert values == {0x10000000}
 
 
-def test_an_image_is_mounted_through_an_overlay(bundle: Bundle) -> None:
+def test_an_image_is_mounted_through_an_overlay_and_this_machines_root_is_read_only_everywhere(
+    bundle: Bundle,
+) -> None:
     folders = f"upperdir={bundle.folder}/upper,workdir={bundle.folder}/work"
     assert f"lowerdir=/images/ceph,{folders}" in bundle.script()
     assert bundle.config()["root"] == {"path": "rootfs", "readonly": False}
-
-
-def test_a_path_with_blanks_and_quotes_stays_one_word(bundle: Bundle) -> None:
     odd = replace(bundle, image=Path("/images/it's here"))
     assert "'lowerdir=/images/it'\"'\"'s here,upperdir=" in odd.script()
-    assert "'rootfs/mnt/a b'" in replace(bundle, image=None).script(["/mnt/a b"])
-
-
-def test_this_machines_root_is_read_only_also_where_file_systems_are_mounted_in_it(
-    bundle: Bundle,
-) -> None:
     own = replace(bundle, image=None)
     assert own.config()["root"]["readonly"] is True
-    assert "protect rootfs/home" in own.script(["/home"]).splitlines()
+    lines = own.script(["/home", "/mnt/a b"]).splitlines()
+    assert lines[-3:-1] == ["protect rootfs/home", "protect 'rootfs/mnt/a b'"]
     # Or runc would make a mount point in this machine's log folder.
-    last = own.script().splitlines()[-1]
-    assert last == "mount -t tmpfs -o mode=755 weighbridge rootfs/var/log"
+    assert lines[-1] == "mount -t tmpfs -o mode=755 weighbridge rootfs/var/log"
 
 
-def test_a_checkout_below_tmp_or_run_is_visible_on_this_machines_root_but_not_on_an_image(
+def test_a_checkout_below_tmp_or_run_and_the_tools_are_mounted_read_only_after_those_folders(
     bundle: Bundle,
 ) -> None:
-    def targets(one: Bundle) -> list[str]:
-        return [mount["destination"] for mount in one.config()["mounts"]]
+    def mounts(**changes: Any) -> dict[str, Any]:
+        given = replace(bundle, **changes).config()["mounts"]
+        return {one["destination"]: (index, one) for index, one in enumerate(given)}
 
-    own = targets(replace(bundle, image=None))
-    assert own.index("/tmp/checkout") > own.index("/tmp")
-    assert own.index("/run/checkout") > own.index("/run")
-    assert "/opt/checkout" not in own
-    assert not {"/tmp/checkout", "/run/checkout"} & set(targets(bundle))
+    inside = {*("/tmp/checkout", "/run/checkout", "/opt/checkout"), tools.TOOLS_INSIDE}
+    assert not inside & set(mounts())
+    own = mounts(image=None, tools=Path("/images/tools"))
+    assert inside - set(own) == {"/opt/checkout"}
+    for path in inside - {"/opt/checkout"}:
+        index, mount = own[path]
+        assert index > own[f"/{path.split('/')[1]}"][0]
+        assert mount["options"][-1] == "ro"
+    assert own[tools.TOOLS_INSIDE][1]["source"] == "/images/tools"
 
 
 def test_submounts_leave_out_the_root_and_a_hosts_own_folders() -> None:
@@ -182,7 +187,7 @@ def test_every_host_knows_all_names_and_addresses_follow_the_order_of_the_file()
 
 
 def test_the_switch_has_a_port_for_each_host_with_the_mtu_of_the_network() -> None:
-    batch = network.switch_batch([network.Port(3, 4711, "10.80.0.13")], 9000)
+    batch = network.switch_batch([network.Port(3, 4711)], 9000)
     assert (
         "link add port3 mtu 9000 type veth peer name eth0 mtu 9000 address 02:00:00:00:00:03 "
         "netns 4711\n"
@@ -208,21 +213,6 @@ def test_a_delay_holds_twice_what_the_rate_sends_meanwhile_and_at_least_1000_pac
     assert network.limit_argv("eth0", 10**9, ("parent", "1:1"))[3:8] == (
         *("dev", "eth0", "parent", "1:1", "tbf"),
     )
-
-
-def test_the_image_of_tools_is_mounted_read_only_below_run(bundle: Bundle) -> None:
-    def mounted(of: Bundle) -> dict[str, list[str]]:
-        return {
-            one["source"]: one["options"]
-            for one in of.config()["mounts"]
-            if one["destination"] == tools.TOOLS_INSIDE
-        }
-
-    assert mounted(bundle) == {}
-    with_tools = replace(bundle, tools=Path("/images/tools"))
-    assert mounted(with_tools) == {"/images/tools": ["bind", "ro"]}
-    targets = [one["destination"] for one in with_tools.config()["mounts"]]
-    assert targets.index("/run") < targets.index(tools.TOOLS_INSIDE)
 
 
 def image(root: Path, triplet: str, loader: str) -> Path:
@@ -279,19 +269,17 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
+@pytest.mark.parametrize("state", ["S", "Z", "X"])
 @pytest.mark.parametrize("name", ["plain", "with blank", "pare) n (theses", ") S 1 1 1"])
-def test_the_name_of_a_process_may_contain_anything(tmp_path: Path, name: str) -> None:
+def test_a_process_has_any_name_and_is_no_zombie(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, state: str
+) -> None:
+    monkeypatch.setattr(telemetry, "PROC", str(tmp_path))
     (tmp_path / "7").mkdir()
     numbers = " ".join(map(str, range(100, 140)))
-    (tmp_path / "7/stat").write_text(f"7 ({name}) S 5 6 8 {numbers}\n")
-    assert LabProcess.of(7, tmp_path) == LabProcess(7, parent=5, session=8, started=115)
-
-
-@pytest.mark.parametrize("state", ["Z", "X"])
-def test_a_zombie_is_no_process(tmp_path: Path, state: str) -> None:
-    (tmp_path / "7").mkdir()
-    (tmp_path / "7/stat").write_text(f"7 (x) {state} " + " ".join(["1"] * 40))
-    assert LabProcess.of(7, tmp_path) is None
+    (tmp_path / "7/stat").write_text(f"7 ({name}) {state} 5 6 8 {numbers}\n")
+    process = LabProcess(7, parent=5, session=8, started=115)
+    assert LabProcess.of(7) == (process if state == "S" else None)
 
 
 def test_a_process_with_a_reused_pid_gets_no_signal(sleeper: subprocess.Popen[bytes]) -> None:
@@ -305,26 +293,23 @@ def test_a_process_with_a_reused_pid_gets_no_signal(sleeper: subprocess.Popen[by
     assert wait_end(found, 30)
 
 
-def test_a_program_is_killed_with_children_in_other_sessions() -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", FORKS], stdout=subprocess.PIPE, start_new_session=True
-    ) as program:
+@pytest.mark.parametrize(
+    ("line", "survives"),
+    [
+        ([sys.executable, "-c", FORKS], False),  # a child in another session
+        (["sh", "-c", "sleep 60 & echo $!"], True),  # found by its session, after its parent ended
+    ],
+)
+def test_a_program_is_killed_with_all_it_started(line: list[str], *, survives: bool) -> None:
+    with subprocess.Popen(line, stdout=subprocess.PIPE, start_new_session=True) as program:
         assert program.stdout is not None
         child = int(program.stdout.readline())
-        assert {one.pid for one in family(program.pid, everything())} == {program.pid, child}
+        if survives:
+            program.wait(30)
+        there = {child} if survives else {program.pid, child}
+        assert {one.pid for one in family(program.pid, everything())} == there
         assert kill_family(program.pid, everything)
-        assert program.wait(30) == -signal.SIGKILL
-    assert LabProcess.of(child) is None
-
-
-def test_survivors_of_a_program_are_found_by_its_session() -> None:
-    with subprocess.Popen(
-        ["sh", "-c", "sleep 60 & echo $!"], stdout=subprocess.PIPE, start_new_session=True
-    ) as program:
-        assert program.stdout is not None
-        child = int(program.stdout.readline())
-        program.wait(30)
-        assert kill_family(program.pid, everything)
+        assert program.wait(30) == (0 if survives else -signal.SIGKILL)
     assert LabProcess.of(child) is None
 
 
@@ -399,43 +384,30 @@ def test_a_program_that_goes_on_is_waited_for_no_longer_than_asked(tmp_path: Pat
         assert program.wait(10) == -signal.SIGKILL
 
 
-def host(deployment: Path, name: str) -> Path:
-    folder = deployment / "bundles" / name
-    folder.mkdir(parents=True)
-    return folder
-
-
-def test_a_daemon_is_alive_as_long_as_its_first_process(tmp_path: Path) -> None:
-    running = subprocess.Popen(["sleep", "60"])
-    now = LabProcess.of(running.pid)
+def test_daemons_are_alive_as_long_as_their_first_processes_and_the_last_record_of_a_host_counts(
+    tmp_path: Path, sleeper: subprocess.Popen[bytes]
+) -> None:
+    now = LabProcess.of(sleeper.pid)
     assert now is not None
     later = replace(now, started=now.started - 1)  # another one had the number
+    folders = {name: tmp_path / "bundles" / name for name in ("gateway-1", "store-1")}
+    for folder in folders.values():
+        folder.mkdir(parents=True)
+    keep_daemon(folders["store-1"], "store-1", {"osd.0": None, "mon": None})
+    keep_daemon(folders["store-1"], "store-1", {"osd.0": None})
     kept = {"radosgw": now, "haproxy": later, "apache2": None}
-    keep_daemon(host(tmp_path, "gateway-1"), "gateway-1", kept)
-    try:
-        assert [(one.host, one.service, one.alive) for one in daemons(tmp_path)] == [
-            ("gateway-1", "radosgw", True),
-            ("gateway-1", "haproxy", False),
-            ("gateway-1", "apache2", False),
-        ]
-    finally:
-        running.kill()
-        running.wait()
-    assert not any(one.alive for one in daemons(tmp_path))
+    keep_daemon(folders["gateway-1"], "gateway-1", kept)
+    dead = [("gateway-1", "haproxy"), ("gateway-1", "apache2"), ("store-1", "osd.0")]
 
+    def states() -> list[tuple[tuple[str, str], bool]]:
+        return [((one.host, one.service), one.alive) for one in daemons(tmp_path)]
 
-def test_the_last_record_counts_and_hosts_are_separate(tmp_path: Path) -> None:
-    here, there = host(tmp_path, "store-1"), host(tmp_path, "store-2")
-    keep_daemon(here, "store-1", {"osd.0": None, "mon": None})
-    keep_daemon(there, "store-2", {"osd.1": None})
-    keep_daemon(here, "store-1", {"osd.0": None})
-    last = [(one.host, one.service) for one in daemons(tmp_path)]
-    assert last == [("store-1", "osd.0"), ("store-2", "osd.1")]
+    first = ("gateway-1", "radosgw")
+    assert states() == [(first, True), *((one, False) for one in dead)]
+    sleeper.kill()
+    sleeper.wait()
+    assert states() == [(one, False) for one in (first, *dead)]
     assert daemons(tmp_path / "none") == ()
-
-
-def test_an_invalid_file_is_named(tmp_path: Path) -> None:
-    folder = host(tmp_path, "store-1")
-    (folder / FILE).write_text("{")
-    with pytest.raises(TargetError, match=rf"{folder}/{FILE} is not a valid list"):
+    (folders["store-1"] / FILE).write_text("{")
+    with pytest.raises(TargetError, match=rf"{folders['store-1']}/{FILE} is not a valid list"):
         daemons(tmp_path)

@@ -8,7 +8,6 @@ import stat
 import subprocess
 import sys
 import threading
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ import pytest
 from tests.weighbridge import command_line
 from weighbridge.common import safe_files
 from weighbridge.common.errors import TargetError, UsageError
-from weighbridge.common.host import DiskCounters
 from weighbridge.topologies.hardware import Disk, Hardware, HostSpec, Quota, quota_of, slice_words
 from weighbridge.topologies.hosts import CONDUCTOR, DeploymentOwner, started_at
 from weighbridge.topologies.lab import ending, start_lab
@@ -25,18 +23,13 @@ from weighbridge.topologies.lab.cgroup import (
     V1_FILES,
     Cgroups,
     LabMachine,
-    NicUse,
     Write,
-    counters,
-    disk_use,
-    nic_use,
 )
 from weighbridge.topologies.lab.claim import (
     Claim,
     ClaimedMachine,
     MachineHold,
     MachineInUse,
-    RootLimit,
     claims,
     exclude_conductors,
 )
@@ -69,51 +62,68 @@ def v2(tmp_path: Path) -> Cgroups:
     return Cgroups(mount)
 
 
-def written(cgroups: Cgroups, writes: tuple[Write, ...]) -> dict[str, str]:
-    return {str(one.path.relative_to(cgroups.mount)): one.text for one in writes}
+def limits(cgroups: Cgroups, **given: Any) -> list[str]:
+    """The lines that are written for the host's limits, each with its file."""
+    writes = cgroups.limits(GROUP, given.pop("spec", SPEC), DEVICES, **given)
+    lines = [f"{one.path.relative_to(cgroups.mount)} {one.text}" for one in writes]
+    return [line.replace("weighbridge/d/h/", "") for line in lines]
 
 
-def test_version_1_limits_cpu_by_quota_and_disks_by_throttles_and_lifts_them(v1: Cgroups) -> None:
-    throttle = "blkio/weighbridge/d/h/blkio.throttle"
-    limited = {
-        "cpu/weighbridge/d/h/cpu.cfs_period_us": "10000",
-        "cpu/weighbridge/d/h/cpu.cfs_quota_us": "5000",
-        **{f"{throttle}.{way}_bps_device": "7:3 10485760" for way in ("read", "write")},
-        **{f"{throttle}.{way}_iops_device": "7:4 200" for way in ("read", "write")},
-    }
-    assert written(v1, v1.limits(GROUP, SPEC, DEVICES)) == limited
-    lifted = {
-        "cpu/weighbridge/d/h/cpu.cfs_period_us": "100000",
-        "cpu/weighbridge/d/h/cpu.cfs_quota_us": "-1",
-        **{f"{throttle}.{way}_bps_device": "7:3 0" for way in ("read", "write")},
-        **{f"{throttle}.{way}_iops_device": "7:4 0" for way in ("read", "write")},
-    }
-    assert written(v1, v1.lifts(GROUP, SPEC, DEVICES)) == lifted
+CPU_1 = ["cpu/cpu.cfs_quota_us -1", "cpu/cpu.cfs_period_us 10000", "cpu/cpu.cfs_quota_us 5000"]
+DISK_1 = [
+    f"blkio/blkio.throttle.{way}_{what}_device {line}"
+    for what, line in (("bps", "7:3 10485760"), ("iops", "7:4 200"))
+    for way in ("read", "write")
+]
+DISK_2 = ["io.max 7:3 rbps=10485760 wbps=10485760", "io.max 7:4 riops=200 wiops=200"]
 
 
-def test_version_2_limits_cpu_by_max_and_each_disk_by_one_line_and_lifts_them(v2: Cgroups) -> None:
-    assert v2.version == 2
-    group = v2.mount / "weighbridge/d/h"
-    assert [(one.path, one.text) for one in v2.limits(GROUP, SPEC, DEVICES)] == [
-        (group / "cpu.max", "5000 10000"),
-        (group / "io.max", "7:3 rbps=10485760 wbps=10485760"),
-        (group / "io.max", "7:4 riops=200 wiops=200"),
-    ]
-    assert [(one.path, one.text) for one in v2.lifts(GROUP, SPEC, DEVICES)] == [
-        (group / "cpu.max", "max 100000"),
-        (group / "io.max", "7:3 rbps=max wbps=max"),
-        (group / "io.max", "7:4 riops=max wiops=max"),
-    ]
-
-
-def test_a_quota_has_periods_of_the_length_in_the_hardware_file(v1: Cgroups, v2: Cgroups) -> None:
-    """Version 1 removes the quota first: the kernel refuses a period in which the quota that is
-    there would be more than it can hand out, or less.
-    """
-    first = v1.limits(GROUP, SPEC, DEVICES, {"cpu"}, period_s=0.02)
-    assert [one.text for one in first] == ["-1", "20000", "10000"]
-    (second,) = v2.limits(GROUP, SPEC, DEVICES, {"cpu"}, period_s=0.005)
-    assert second.text == "2500 5000"
+@pytest.mark.parametrize(
+    ("version", "given", "lines"),
+    [
+        (1, {}, CPU_1 + DISK_1),
+        (2, {}, ["cpu.max 5000 10000", *DISK_2]),
+        (1, {"what": {"disk"}}, DISK_1),
+        (2, {"what": {"nic"}}, []),
+        # The quota goes first: the kernel refuses a period in which it would be too much or little.
+        (
+            1,
+            {"lift": True, "what": {"cpu"}},
+            ["cpu/cpu.cfs_quota_us -1", "cpu/cpu.cfs_period_us 100000"],
+        ),
+        (
+            1,
+            {"lift": True, "what": {"disk"}},
+            [
+                line.replace("10485760", "0").replace(" 200", "").replace("7:4", "7:4 0")
+                for line in DISK_1
+            ],
+        ),
+        (
+            2,
+            {"lift": True},
+            [
+                "cpu.max max 100000",
+                "io.max 7:3 rbps=max wbps=max",
+                "io.max 7:4 riops=max wiops=max",
+            ],
+        ),
+        (
+            1,
+            {"what": {"cpu"}, "period_s": 0.02},
+            [*CPU_1[:1], "cpu/cpu.cfs_period_us 20000", "cpu/cpu.cfs_quota_us 10000"],
+        ),
+        (2, {"what": {"cpu"}, "period_s": 0.005}, ["cpu.max 2500 5000"]),
+        (1, {"spec": HostSpec(disks=SPEC.disks[2:] * 3)}, []),
+        (2, {"spec": HostSpec(disks=SPEC.disks[2:] * 3), "lift": True}, []),
+    ],
+)
+def test_limits_are_written_by_kind_and_lifted(
+    v1: Cgroups, v2: Cgroups, version: int, given: dict[str, Any], lines: list[str]
+) -> None:
+    cgroups = v1 if version == 1 else v2
+    assert cgroups.version == version
+    assert limits(cgroups, **given) == lines
 
 
 @pytest.mark.parametrize(
@@ -140,91 +150,89 @@ def test_the_kernels_slice_is_reported_or_not_known(tmp_path: Path) -> None:
     assert slice_words(tmp_path / "none") == "not reported by this kernel"
 
 
-def test_a_host_without_limits_gets_none_written(v1: Cgroups, v2: Cgroups) -> None:
-    assert (v1.version, v2.version) == (1, 2)
-    assert v1.limits(GROUP, HostSpec(), ()) == v2.limits(GROUP, HostSpec(), ()) == ()
-    assert v1.lifts(GROUP, HostSpec(), ()) == v2.lifts(GROUP, HostSpec(), ()) == ()
-
-
-def test_limits_are_put_on_and_removed_by_kind(v1: Cgroups) -> None:
-    assert {one.path.parts[-5] for one in v1.limits(GROUP, SPEC, DEVICES, {"cpu"})} == {"cpu"}
-    assert {one.path.parts[-5] for one in v1.lifts(GROUP, SPEC, DEVICES, {"disk"})} == {"blkio"}
-    assert v1.limits(GROUP, SPEC, DEVICES, {"nic"}) == ()
-
-
-def test_write_back_is_limited_in_the_root_of_version_1_only(tmp_path: Path) -> None:
+def test_write_back_is_limited_in_the_root_of_version_1_only(v1: Cgroups, v2: Cgroups) -> None:
     disk = Disk(size=2**30, bandwidth=1000)
-    first = Cgroups(tmp_path)
-    assert written(first, first.write_back("7:3", disk)) == {
-        "blkio/blkio.throttle.read_bps_device": "7:3 1000",
-        "blkio/blkio.throttle.write_bps_device": "7:3 1000",
-    }
-    (tmp_path / "cgroup.controllers").write_text("io\n")
-    assert first.write_back("7:3", disk) == ()
+    for way, one in zip(("read", "write"), v1.write_back("7:3", disk), strict=True):
+        assert one.path == v1.mount / f"blkio/blkio.throttle.{way}_bps_device"
+        assert one.text == "7:3 1000"
+    assert v2.write_back("7:3", disk) == []
 
 
 def test_a_refused_write_names_file_and_text(tmp_path: Path) -> None:
     with pytest.raises(TargetError, match=r"no-such/file: '7:3 1' was refused"):
-        Write(tmp_path / "no-such/file", "7:3 1").apply()
+        Write(path=tmp_path / "no-such/file", text="7:3 1").apply()
 
 
-def test_limits_are_read_back_with_the_names_of_disks(v1: Cgroups) -> None:
-    for path, text in {
-        "cpu": {"cpu.cfs_quota_us": "5000\n", "cpu.cfs_period_us": "10000\n"},
-        "memory": {"memory.limit_in_bytes": "268435456\n"},
-        "blkio": {
-            f"blkio.throttle.{name}": ""
-            for name in ("read_bps_device", "read_iops_device", "write_iops_device")
-        },
-    }.items():
-        folder = v1.at(path, GROUP)
-        folder.mkdir(parents=True)
-        for name, content in text.items():
-            (folder / name).write_text(content)
-    (v1.at("blkio", GROUP) / "blkio.throttle.write_bps_device").write_text("7:3 10485760\n")
-    assert v1.read(GROUP, {"7:3": "/dev/wb0"}) == (
-        "cpu.cfs_quota_us 5000",
-        "cpu.cfs_period_us 10000",
-        "memory.limit_in_bytes 268435456",
-        "blkio.throttle.write_bps_device /dev/wb0 10485760",
-    )
+def test_only_the_recorded_limit_is_removed(tmp_path: Path) -> None:
+    file = tmp_path / "throttle"
+    file.write_text("7:3 999\n")
+    Write(path=file, text="7:3 100").lift()
+    assert file.read_text() == "7:3 999\n"
+    Write(path=file, text="7:3 999").lift()
+    assert file.read_text() == "7:3 0"
+    Write(path=tmp_path / "gone", text="7:3 100").lift()
 
 
-def test_the_cpus_of_a_hosts_own_are_read_back_in_both_versions(v1: Cgroups, v2: Cgroups) -> None:
-    files = {
-        v1: {
-            "cpuset": ("cpuset.cpus",),
-            "cpu": ("cpu.cfs_quota_us", "cpu.cfs_period_us"),
-            "memory": ("memory.limit_in_bytes",),
-            "blkio": tuple(f"blkio.throttle.{name}" for name in V1_FILES),
-        },
-        v2: {"": ("cpuset.cpus", "cpu.max", "memory.max", "io.max")},
-    }
-    for cgroups, by_controller in files.items():
-        for controller, names in by_controller.items():
-            folder = cgroups.at(controller, GROUP)
-            folder.mkdir(parents=True)
-            for name in names:
-                (folder / name).write_text("2-3\n" if name == "cpuset.cpus" else "max\n")
-        assert cgroups.read(GROUP, {}, own_cpus=True)[0] == "cpuset.cpus 2-3"
-        assert not any("cpuset" in one for one in cgroups.read(GROUP, {}))
+THROTTLES = {f"blkio/weighbridge/d/h/blkio.throttle.{name}": "" for name in V1_FILES}
+
+
+@pytest.mark.parametrize(
+    ("version", "files", "lines"),
+    [
+        (
+            1,
+            {
+                **THROTTLES,
+                "blkio/weighbridge/d/h/blkio.throttle.write_bps_device": "7:3 10485760\n",
+                "cpu/weighbridge/d/h/cpu.cfs_quota_us": "5000\n",
+                "cpu/weighbridge/d/h/cpu.cfs_period_us": "10000\n",
+                "cpuset/weighbridge/d/h/cpuset.cpus": "2-3\n",
+                "memory/weighbridge/d/h/memory.limit_in_bytes": "268435456\n",
+            },
+            [
+                "cpu.cfs_quota_us 5000",
+                "cpu.cfs_period_us 10000",
+                "memory.limit_in_bytes 268435456",
+                "blkio.throttle.write_bps_device /dev/wb0 10485760",
+            ],
+        ),
+        (
+            2,
+            {
+                "weighbridge/d/h/cpu.max": "max 100000\n",
+                "weighbridge/d/h/cpuset.cpus": "2-3\n",
+                "weighbridge/d/h/io.max": "7:3 rbps=1\n7:9 rbps=2\n",
+                "weighbridge/d/h/memory.max": "max\n",
+            },
+            ["cpu.max max 100000", "memory.max max", "io.max /dev/wb0 rbps=1", "io.max 7:9 rbps=2"],
+        ),
+    ],
+)
+def test_limits_are_read_back_with_the_names_of_disks(
+    v1: Cgroups, v2: Cgroups, version: int, files: dict[str, str], lines: list[str]
+) -> None:
+    cgroups = v1 if version == 1 else v2
+    with pytest.raises(TargetError, match=r"/weighbridge/d/h: cpu.* cannot be read: No such file"):
+        cgroups.read(GROUP, {})
+    for path, text in files.items():
+        (cgroups.mount / path).parent.mkdir(parents=True, exist_ok=True)
+        (cgroups.mount / path).write_text(text)
+    names = {"7:3": "/dev/wb0"}
+    assert cgroups.read(GROUP, names) == (*lines,)
+    assert cgroups.read(GROUP, names, own_cpus=True) == ("cpuset.cpus 2-3", *lines)
 
 
 def test_a_cgroup_is_removed_in_every_hierarchy_with_those_below_it(v1: Cgroups) -> None:
     for top in ("cpu", "memory", "systemd", "unified"):
         (v1.mount / top / "weighbridge/d/h/inner").mkdir(parents=True)
     (v1.mount / "cpu/weighbridge/other").mkdir()
-    assert v1.remove("/weighbridge/d") == ()
-    v1.remove_tree_if_empty()
-    assert [*v1.mount.glob("*/weighbridge")] == [v1.mount / "cpu/weighbridge"]
-    assert v1.remove("/weighbridge/d") == ()
-
-
-def test_what_cannot_be_removed_is_named(v1: Cgroups) -> None:
-    busy = v1.mount / "memory/weighbridge/d"
-    busy.mkdir(parents=True)
+    busy = v1.mount / "systemd/weighbridge/d"
     (busy / "tasks").write_text("1")  # like a process: the folder is not empty
     assert v1.remove("/weighbridge/d") == (busy,)
+    (busy / "tasks").unlink()
+    assert v1.remove("/weighbridge/d") == ()
+    assert [*v1.mount.glob("*/weighbridge")] == [v1.mount / "cpu/weighbridge"]
+    assert v1.remove("/weighbridge/d") == ()
 
 
 def test_processes_are_found_in_cgroups_below_too(v2: Cgroups) -> None:
@@ -236,143 +244,37 @@ def test_processes_are_found_in_cgroups_below_too(v2: Cgroups) -> None:
     assert v2.pids("/weighbridge/gone") == ()
 
 
-def _counted(cgroups: Cgroups, files: dict[str, str]) -> None:
-    for path, text in files.items():
-        target = cgroups.mount / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text)
-
-
-def test_counters_of_version_1_have_units(v1: Cgroups, monkeypatch: pytest.MonkeyPatch) -> None:
-    _counted(
-        v1,
-        {
-            "cpu/weighbridge/d/h/cpu.stat": "nr_periods 9\nnr_throttled 4\nthrottled_time "
-            "2500000000\n",
-            "cpuacct/weighbridge/d/h/cpuacct.usage": "1500000000\n",
-            "memory/weighbridge/d/h/memory.usage_in_bytes": "1000\n",
-            "memory/weighbridge/d/h/memory.max_usage_in_bytes": "2000\n",
-            "memory/weighbridge/d/h/memory.oom_control": "oom_kill_disable 0\nunder_oom "
-            "0\noom_kill 3\n",
-            "memory/weighbridge/d/h/memory.stat": "cache 9\ntotal_active_file "
-            "300\ntotal_inactive_file 100\n",
-        },
-    )
-    monkeypatch.setattr("weighbridge.topologies.lab.cgroup.nic_use", lambda table: NicUse(5, 6, 7))
-    used = counters(v1, GROUP, 1, (), ())
-    assert (used.cpu_s, used.throttled_s, used.oom_kills) == (1.5, 2.5, 3)
-    assert (used.memory_bytes, used.memory_peak_bytes) == (1000, 2000)
-    assert (used.network_received_bytes, used.network_sent_bytes, used.network_faults) == (5, 6, 7)
-    assert (used.cpu_periods, used.throttled_periods, used.memory_held_bytes) == (9, 4, 600)
-    assert used.disk_read_bytes is None
-    assert used.disks is None
-
-
-def test_counters_of_version_2_have_units_and_leave_out_what_an_older_kernel_lacks(
-    v2: Cgroups, monkeypatch: pytest.MonkeyPatch
+def test_the_machine_counts_programs_its_kernels_threads_and_this_suites_helpers(
+    tmp_path: Path,
 ) -> None:
-    _counted(
-        v2,
-        {
-            "weighbridge/d/h/cpu.stat": "usage_usec 1500000\nuser_usec 1\nthrottled_usec 2500000\n",
-            "weighbridge/d/h/memory.current": "1000\n",
-            "weighbridge/d/h/memory.events": "low 0\nhigh 0\nmax 7\noom 4\noom_kill 3\n",
-            "weighbridge/d/h/memory.stat": "anon 9\nactive_file 300\ninactive_file 100\n",
-        },
-    )
-    monkeypatch.setattr("weighbridge.topologies.lab.cgroup.nic_use", lambda table: NicUse(5, 6, 7))
-    used = counters(v2, GROUP, 1, (), ())
-    assert (used.cpu_s, used.throttled_s, used.oom_kills) == (1.5, 2.5, 3)
-    assert (used.memory_bytes, used.memory_peak_bytes) == (1000, None)
-    assert (used.cpu_periods, used.throttled_periods, used.memory_held_bytes) == (None, None, 600)
-
-
-def test_counters_of_a_host_that_is_gone_are_an_error(v1: Cgroups) -> None:
-    with pytest.raises(TargetError, match="counters cannot be read"):
-        counters(v1, GROUP, 2**30, (), ())
-
-
-def test_each_disk_counts_bytes_requests_and_times_since_it_was_attached(
-    v1: Cgroups, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    test_counters_of_version_1_have_units(v1, monkeypatch)
-    block = v1.mount / "block"
-    for minor, line in ((3, "10 0 100 250 20 0 200 750 0 900 1000"), (4, "1 0 1 0 2 0 2 0 0 0 0")):
-        (block / f"loop{minor}").mkdir(parents=True)
-        (block / f"loop{minor}/stat").write_text(line)
-    now = disk_use([3, 4], block)
-    monkeypatch.setattr("weighbridge.topologies.lab.cgroup.disk_use", lambda minors: now)
-    zero = DiskCounters(read_bytes=0, written_bytes=0, reads=0, writes=0, busy_s=0, waited_s=0)
-    half = DiskCounters(
-        read_bytes=50 * 512, written_bytes=100 * 512, reads=5, writes=10, busy_s=0.4, waited_s=0.5
-    )
-    used = counters(v1, GROUP, 1, (3, 4), (half, zero))
-    assert used.disks == (
-        replace(half, busy_s=0.5),
-        DiskCounters(read_bytes=512, written_bytes=1024, reads=1, writes=2, busy_s=0, waited_s=0),
-    )
-    assert (used.disk_read_bytes, used.disk_written_bytes) == (51 * 512, 102 * 512)
-
-
-def test_the_nic_counts_bytes_and_dropped_or_broken_packets_without_loopback() -> None:
-    table = (
-        "Inter-|\n face |\n    lo: 9 9 9 9 0 0 0 0 9 9 9 9 0 0 0 0\n  eth0: 1000 10 1 2 0 0 0 "
-        "0 2000 20 3 4 0 0 0 0\n"
-    )
-    assert nic_use(table) == NicUse(1000, 2000, 10)
-    with pytest.raises(KeyError):
-        nic_use("lo: 1 1 1 1 0 0 0 0 1 1 1 1 0 0 0 0")
-
-
-def test_the_machines_cpu_seconds_leave_out_idle_time_and_guests(tmp_path: Path) -> None:
-    stat = tmp_path / "stat"
-    stat.write_text("cpu  100 10 50 9999 9999 5 15 7 3 3\ncpu0 1 1 1 1 1 1 1 1 1 1\n")
-    assert LabMachine(tmp_path).counters().cpu_s == pytest.approx(180 / os.sysconf("SC_CLK_TCK"))
+    ticks_per_s = os.sysconf("SC_CLK_TCK")
     with pytest.raises(TargetError, match="cannot be read"):
         LabMachine(tmp_path / "none").counters()
 
-
-def test_the_kernels_own_cpu_time_is_counted_separately_and_never_decreases(tmp_path: Path) -> None:
-    ticks_per_s = os.sysconf("SC_CLK_TCK")
-
     def process(pid: int, name: str, flags: int, ticks: int) -> None:
-        folder = tmp_path / str(pid)
-        folder.mkdir(exist_ok=True)
-        (folder / "stat").write_text(
-            f"{pid} ({name}) S 2 0 0 0 -1 {flags} 0 0 0 0 {ticks} 0 0 0 20 0 1 0 5 0 0"
-        )
+        (tmp_path / str(pid)).mkdir(exist_ok=True)
+        line = f"{pid} ({name}) S 2 0 0 0 -1 {flags} 0 0 0 0 {ticks} 0 0 0 20 0 1 0 5 0 0"
+        (tmp_path / str(pid) / "stat").write_text(line)
 
-    (tmp_path / "stat").write_text("cpu  100 0 80 900 0 5 15 0 0 0\n")
+    # Idle time and that of guests, which is part of user, do not count.
+    (tmp_path / "stat").write_text("cpu  100 10 50 9999 9999 5 15 7 3 3\ncpu0 1 1 1 1 1 1 1\n")
     process(7, "loop0", 0x00200040, 1000)
     process(8, "kworker (odd) name", 0x00200040, 10)
-    process(9, "radosgw", 0x00400000, 5000)
-    machine = LabMachine(tmp_path)
-    first = machine.counters().kernel_cpu_s
-    assert first == pytest.approx(20 / ticks_per_s), "threads count from when they were first seen"
-    process(7, "loop0", 0x00200040, 1030)
-    process(9, "radosgw", 0x00400000, 9000)
-    (tmp_path / "8/stat").unlink()
-    assert machine.counters().kernel_cpu_s == pytest.approx(50 / ticks_per_s)
-
-
-def test_programs_that_hosts_need_count_as_this_suite_also_after_their_end(tmp_path: Path) -> None:
-    ticks_per_s = os.sysconf("SC_CLK_TCK")
-    (tmp_path / "stat").write_text("cpu  100 0 80 900 0 5 15 0 0 0\n")
-    disks = tmp_path / "9"
-    disks.mkdir()
-    disks_stat = disks / "stat"
-    disks_stat.write_text(
-        "9 (vdisk (x) y) S 1 0 0 0 -1 0 0 0 0 0 3000000 4000000 0 0 20 0 9 0 5 0 0"
-    )
+    process(9, "vdisk (x) y", 0x00400000, 7_000_000)
     machine = LabMachine(tmp_path, helpers=[9])
-    own_s = 7e6 / ticks_per_s
-    first = machine.counters().conductor_cpu_s
-    assert first is not None
-    assert own_s < first < own_s + 3600
-    disks_stat.unlink()
-    last = machine.counters().conductor_cpu_s
-    assert last is not None
-    assert last >= first
+    first = machine.counters()
+    assert first.cpu_s == pytest.approx(180 / ticks_per_s)
+    assert first.conductor_cpu_s is not None
+    assert 7e6 / ticks_per_s < first.conductor_cpu_s < 7e6 / ticks_per_s + 3600
+    # Threads count from when they were first seen, helpers also after their end.
+    assert first.kernel_cpu_s == pytest.approx(20 / ticks_per_s)
+    process(7, "loop0", 0x00200040, 1030)
+    for pid in (8, 9):
+        (tmp_path / str(pid) / "stat").unlink()
+    last = machine.counters()
+    assert last.kernel_cpu_s == pytest.approx(50 / ticks_per_s)
+    assert last.conductor_cpu_s is not None
+    assert last.conductor_cpu_s >= first.conductor_cpu_s
 
 
 def test_only_controllers_that_were_not_handed_on_before_are_taken_back_with_the_last_deployment(
@@ -381,7 +283,7 @@ def test_only_controllers_that_were_not_handed_on_before_are_taken_back_with_the
     control = v2.mount / "cgroup.subtree_control"
     control.write_text("memory pids\n")
     before = v2.handed_on()
-    assert before == {"memory", "pids"}
+    assert (before, v1.handed_on()) == ({"memory", "pids"}, None)
     control.write_text("cpu memory pids\n")
     (v2.mount / "weighbridge").mkdir()
     assert v2.handed_on() is None
@@ -390,7 +292,6 @@ def test_only_controllers_that_were_not_handed_on_before_are_taken_back_with_the
     (v2.mount / "weighbridge").rmdir()
     v2.take_back(before)
     assert control.read_text() == "-cpu"
-    assert v1.handed_on() is None
 
 
 def test_what_looks_like_a_root_hands_controllers_on_only_without_processes(
@@ -405,48 +306,57 @@ def test_what_looks_like_a_root_hands_controllers_on_only_without_processes(
     assert v2.hands_on()
 
 
+PROGRAM = (sys.executable, "-c")
+IMPORTS = """
+import os, sys
+from pathlib import Path
+from weighbridge.common.errors import UsageError
+from weighbridge.topologies.lab.claim import Claim, MachineHold
+here = Path(sys.argv[1])
+def say(line): print(line, flush=True)
+"""
 HARDWARE = Hardware(name="two", kind="lab", hosts={"client-1": HostSpec(), "store-1": HostSpec()})
 
 
-def test_a_second_claim_is_refused_naming_the_first(tmp_path: Path) -> None:
-    claim = Claim("labtest-a", tmp_path / "a", tmp_path)
+def test_a_claim_is_the_only_one_and_private_and_has_all_that_a_cleanup_needs(
+    tmp_path: Path,
+) -> None:
+    state, limit = tmp_path / "state", Write(path=tmp_path / "throttle", text="7:3 100")
+    running = MachineHold(state)
+    claim = Claim("labtest-a", tmp_path / "a", state)
+    claim.put((limit,))
+    assert claims(state)[0].root_limits == (limit,)
+    assert limit.path.read_text() == limit.text
+    # Whoever can open a lock, even only to read it, can hold it.
+    assert stat.S_IMODE(state.stat().st_mode) == 0o700
+    assert {stat.S_IMODE((state / name).stat().st_mode) for name in ("run", "lock")} == {0o600}
     why = rf"labtest-a has been running on this machine since .*process {os.getpid()}"
     with pytest.raises(UsageError, match=why) as refused:
-        Claim("labtest-b", tmp_path / "b", tmp_path)
+        Claim("labtest-b", tmp_path / "b", state)
     assert "weighbridge down" in refused.value.advice
+    with pytest.raises(MachineInUse, match="labtest-a"):
+        ending.remove_leftovers(state=state)
+    found = ending.find_leftovers(state=state)
+    assert [str(one) for one in found] == [
+        "root cgroup limit 7:3 100 of labtest-a",
+        f"claim {state}/claims/labtest-a.json of labtest-a",
+    ]
     claim.release()
-    Claim("labtest-b", tmp_path / "b", tmp_path).release()
-    assert claims(tmp_path) == ()
+    running.release()
+    Claim("labtest-b", tmp_path / "b", state).release()
+    assert claims(state) == ()
 
 
 def test_a_holder_that_has_not_written_its_name_yet_is_refused_without_one() -> None:
-    message = MachineInUse({}).message
+    message = MachineInUse(b"").message
     assert message.startswith("another deployment has been running on this machine (process not ")
-
-
-def test_no_other_user_can_open_the_locks(tmp_path: Path) -> None:
-    """Whoever can open a lock, even only to read it, can hold it."""
-    state = tmp_path / "state"
-    running = MachineHold(state)
-    claim = Claim("labtest-a", tmp_path / "a", state)
-    try:
-        assert stat.S_IMODE(state.stat().st_mode) == 0o700
-        assert {stat.S_IMODE((state / name).stat().st_mode) for name in ("run", "lock")} == {0o600}
-    finally:
-        claim.release()
-        running.release()
 
 
 def test_what_a_killed_conductor_left_refuses_a_new_claim_until_it_is_removed(
     tmp_path: Path,
 ) -> None:
-    script = (
-        "import os, sys; from pathlib import Path; from weighbridge.topologies.lab.claim import "
-        "Claim; "
-        "Claim('labtest-a', Path(sys.argv[1]) / 'a', Path(sys.argv[1])); os._exit(9)"
-    )
-    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False)
-    assert done.returncode == 9
+    killed = f"{IMPORTS}Claim('labtest-a', here / 'a', here); os._exit(9)"
+    assert subprocess.run([*PROGRAM, killed, str(tmp_path)], check=False).returncode == 9
     with pytest.raises(UsageError, match="labtest-a: left running") as refused:
         Claim("labtest-b", tmp_path / "b", tmp_path)
     assert "weighbridge down" in refused.value.advice
@@ -458,39 +368,6 @@ def test_what_a_killed_conductor_left_refuses_a_new_claim_until_it_is_removed(
 def test_an_ambiguous_label_is_refused(tmp_path: Path, label: str) -> None:
     with pytest.raises(UsageError, match="is not a deployment's label"):
         Claim(label, tmp_path, tmp_path)
-
-
-def test_limits_are_recorded_for_the_cleanup_after_a_killed_conductor(tmp_path: Path) -> None:
-    claim = Claim("labtest-a", tmp_path / "a", tmp_path)
-    limit = RootLimit(path=tmp_path / "throttle", text="7:3 100")
-    claim.add((limit,))
-    assert claims(tmp_path)[0].root_limits == (limit,)
-    claim.release()
-
-
-def test_only_the_recorded_limit_is_removed(tmp_path: Path) -> None:
-    file = tmp_path / "throttle"
-    file.write_text("7:3 999\n")
-    RootLimit(path=file, text="7:3 100").lift()
-    assert file.read_text() == "7:3 999\n"
-    RootLimit(path=file, text="7:3 999").lift()
-    assert file.read_text() == "7:3 0"
-    RootLimit(path=tmp_path / "gone", text="7:3 100").lift()
-
-
-def test_an_invalid_claim_is_named(tmp_path: Path) -> None:
-    (tmp_path / "claims").mkdir()
-    (tmp_path / "claims/x.json").write_text("{")
-    with pytest.raises(TargetError, match=r"x\.json is not a claim"):
-        claims(tmp_path)
-
-
-def test_leftovers_are_not_removed_while_a_conductor_is_running(tmp_path: Path) -> None:
-    claim = Claim("labtest-a", tmp_path / "a", tmp_path)
-    with pytest.raises(MachineInUse, match="labtest-a"):
-        ending.remove_leftovers(state=tmp_path)
-    assert [one.deployment for one in ending.find_leftovers(state=tmp_path)] == ["labtest-a"]
-    claim.release()
 
 
 @pytest.mark.parametrize(
@@ -510,21 +387,6 @@ def test_a_runc_that_outlives_its_conductor_and_one_that_just_ends_are_waited_fo
     with exclude_conductors(tmp_path, wait_s=10):
         assert claims(tmp_path) == ()
     timer.join()
-
-
-def test_the_folder_of_a_deployment_that_a_reboot_ended_is_found_and_removed(
-    tmp_path: Path,
-) -> None:
-    folder = tmp_path / "home/deployments/labtest-a"
-    (folder / "bundles/store-1/upper").mkdir(parents=True)
-    state = tmp_path / "state"
-    found = ending.find_leftovers(home=tmp_path / "home", state=state)
-    assert [(one.deployment, one.kind) for one in found] == [("labtest-a", "folder")]
-    assert ending.remove_leftovers("labtest-b", home=tmp_path / "home", state=state) == ()
-    assert folder.exists()
-    assert ending.remove_leftovers("labtest-a", home=tmp_path / "home", state=state) == found
-    assert ending.remove_leftovers(home=tmp_path / "home", state=state) == ()
-    assert not folder.exists()
 
 
 def test_a_claim_is_released_whatever_its_folder_does(
@@ -555,55 +417,56 @@ def test_a_claim_is_released_whatever_its_folder_does(
         ("evil-1", "victim", r"evil-1\.json: the folder of evil-1 is .*/victim, which is not in"),
         ("evil-1", "home/deployments/other", "which is not in"),
         ("evil-1", "home/deployments/evil-1/../../../victim", "which is not in"),
-        ("../../victim", "home/deployments/evil-1", "is not a claim of a deployment"),
+        ("../../victim", "home/deployments/evil-1", r"evil-1\.json is not a claim of a deployment"),
     ],
 )
 def test_a_claim_of_what_is_not_a_deployments_folder_removes_nothing(
     tmp_path: Path, deployment: str, folder: str, says: str
 ) -> None:
-    home, state, victim = (tmp_path / name for name in ("home", "state", "victim"))
-    (state / "claims").mkdir(parents=True, mode=0o700)
-    for one in (victim, home / "deployments/other", home / "deployments/evil-1"):
-        one.mkdir(parents=True)
-        (one / "precious").write_text("")
+    for name in ("victim", "home/deployments/other", "home/deployments/evil-1"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "precious").write_text("")
     claim = {"deployment": deployment, "pid": 1, "since": "", "folder": str(tmp_path / folder)}
-    (state / "claims/evil-1.json").write_text(json.dumps(claim))
+    (tmp_path / "state/claims").mkdir(parents=True, mode=0o700)
+    (tmp_path / "state/claims/evil-1.json").write_text(json.dumps(claim))
     done = command_line.weighbridge("down", "--all", folder=tmp_path)
     assert done.returncode == 3, done.stderr
     assert re.search(says, done.stderr), done.stderr
     assert len(list(tmp_path.rglob("precious"))) == 3
 
 
-def owned_by(pid: int, folder: Path, *, started: int) -> Path:
-    folder.mkdir(parents=True)
-    owner = DeploymentOwner(
-        deployment=folder.name, pid=pid, since="2026-01-01T00:00:00+00:00", started=started
-    )
-    (folder / CONDUCTOR).write_text(owner.model_dump_json())
-    return folder
-
-
-def test_the_folder_of_a_running_process_is_kept_and_named_until_it_ends(tmp_path: Path) -> None:
-    home, state = tmp_path / "home", tmp_path / "state"
+def test_folders_are_removed_by_name_or_all_but_that_of_a_running_process(tmp_path: Path) -> None:
+    where: Any = {"home": tmp_path / "home", "state": tmp_path / "state"}
     other = subprocess.Popen(["sleep", "60"])
     started = started_at(other.pid)
     assert started is not None
-    mine = owned_by(other.pid, home / "deployments/null-1", started=started)
-    # Of another process with that pid.
-    older = owned_by(other.pid, home / "deployments/null-2", started=started - 1)
-    gone = owned_by(2**30, home / "deployments/null-3", started=0)
+    # The second is of another process with that pid, the last has no owner: a reboot ended it.
+    owners = {"null-1": (other.pid, started), "null-2": (other.pid, started - 1), "null-3": None}
+    folders = [tmp_path / "home/deployments" / name for name in owners]
+    for folder, owner in zip(folders, owners.values(), strict=True):
+        (folder / "bundles/store-1/upper").mkdir(parents=True)
+        if owner is not None:
+            pid, ticks = owner
+            record = DeploymentOwner(deployment=folder.name, pid=pid, since="", started=ticks)
+            (folder / CONDUCTOR).write_text(record.model_dump_json())
     try:
-        assert [one.deployment for one in ending.lab_at_work(home=home, state=state)] == ["null-1"]
-        removed = ending.remove_leftovers(home=home, state=state)
-        assert [one.deployment for one in removed] == ["null-2", "null-3"]
-        assert [path.exists() for path in (mine, older, gone)] == [True, False, False]
-        assert ending.find_leftovers(home=home, state=state) == ()
+        assert [one.deployment for one in ending.lab_at_work(**where)] == ["null-1"]
+        found = ending.find_leftovers(**where)
+        assert [(one.deployment, one.kind) for one in found] == [
+            ("null-2", "folder"),
+            ("null-3", "folder"),
+        ]
+        assert ending.remove_leftovers("null-4", **where) == ()
+        assert ending.remove_leftovers("null-3", **where) == found[1:]
+        assert [folder.exists() for folder in folders] == [True, True, False]
+        assert ending.remove_leftovers(**where) == found[:1]
+        assert ending.find_leftovers(**where) == ending.remove_leftovers(**where) == ()
     finally:
         other.kill()
         other.wait()
-    assert ending.lab_at_work(home=home, state=state) == ()
-    assert [one.deployment for one in ending.remove_leftovers(home=home, state=state)] == ["null-1"]
-    assert not mine.exists()
+    assert ending.lab_at_work(**where) == ()
+    assert [one.deployment for one in ending.remove_leftovers(**where)] == ["null-1"]
+    assert not folders[0].exists()
 
 
 def test_disks_are_found_by_their_former_file(tmp_path: Path) -> None:
@@ -614,12 +477,6 @@ def test_disks_are_found_by_their_former_file(tmp_path: Path) -> None:
     assert disks(Path("/d/a"), "a", tmp_path) == (Path("/dev/loop3"),)
 
 
-def test_tearing_down_nothing_is_no_error(tmp_path: Path) -> None:
-    nothing = ClaimedMachine(deployment="labtest-none", pid=1, since="", folder=tmp_path / "none")
-    tear_down(nothing, Runc(tmp_path / "runc"), Cgroups())
-    tear_down(nothing, Runc(tmp_path / "runc"), Cgroups())
-
-
 def test_a_container_that_a_killed_conductors_runc_adds_meanwhile_is_deleted_too(
     tmp_path: Path,
 ) -> None:
@@ -628,8 +485,7 @@ def test_a_container_that_a_killed_conductors_runc_adds_meanwhile_is_deleted_too
     class AddingRunc(Runc):
         def containers(self) -> tuple[Container, ...]:
             return tuple(
-                Container(name, "labtest-late", "store-1", 0, "created", tmp_path)
-                for name in sorted(there)
+                Container(name, "labtest-late", "store-1", tmp_path) for name in sorted(there)
             )
 
         def delete(self, container: str) -> None:
@@ -638,8 +494,9 @@ def test_a_container_that_a_killed_conductors_runc_adds_meanwhile_is_deleted_too
                 there.add("late")
 
     left = ClaimedMachine(deployment="labtest-late", pid=1, since="", folder=tmp_path / "none")
-    tear_down(left, AddingRunc(tmp_path / "runc"), Cgroups())
-    assert there == set()
+    for _ in range(2):  # the second time there is nothing to tear down, which is no error
+        tear_down(left, AddingRunc(tmp_path / "runc"), Cgroups())
+        assert there == set()
 
 
 @pytest.mark.parametrize(
@@ -666,23 +523,16 @@ def test_hosts_that_cannot_be_started_are_refused_before_anything_is_claimed(
     assert list(tmp_path.iterdir()) == []
 
 
-OTHER_RUN = (
-    "import sys; from pathlib import Path; from weighbridge.topologies.lab.claim import "
-    "MachineHold; "
-    "running = MachineHold(Path(sys.argv[1])); running.describe('/somewhere/runs/first'); "
-    "print('held', flush=True); sys.stdin.read()"
-)
-
-
 def piped(script: str, folder: Path) -> subprocess.Popen[str]:
-    argv, pipe = [sys.executable, "-c", script, str(folder)], subprocess.PIPE
-    return subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True)
+    line, pipe = [*PROGRAM, f"{IMPORTS}{script}", str(folder)], subprocess.PIPE
+    return subprocess.Popen(line, stdin=pipe, stdout=pipe, text=True)
 
 
 def test_a_run_holds_the_machine_between_its_deployments_and_is_named_with_its_folder(
     tmp_path: Path,
 ) -> None:
-    other = piped(OTHER_RUN, tmp_path)
+    holding = "MachineHold(here).describe('/somewhere/runs/first'); say('held'); sys.stdin.read()"
+    other = piped(holding, tmp_path)
     try:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
@@ -700,38 +550,43 @@ def test_a_run_holds_the_machine_between_its_deployments_and_is_named_with_its_f
     running.release()
 
 
-def test_of_two_simultaneous_claims_one_succeeds_and_the_other_is_refused(tmp_path: Path) -> None:
-    script = (
-        "import sys; from pathlib import Path\n"
-        "from weighbridge.common.errors import UsageError; from weighbridge.topologies.lab.claim "
-        "import Claim\n"
-        "print('ready', flush=True)\n"
-        "for line in sys.stdin:\n"
-        "    try:\n"
-        "        claim = Claim(line.strip(), Path(sys.argv[1]), Path(sys.argv[1])); print('has "
-        "it', flush=True)\n"
-        "        sys.stdin.readline(); claim.release(); print('gave it back', flush=True)\n"
-        "    except UsageError as error:\n"
-        "        print(str(error).splitlines()[0], flush=True)\n"
-    )
-    pair = [piped(script, tmp_path) for _ in range(2)]
+CLAIMS = """
+say('ready')
+for line in sys.stdin:
     try:
-        lines = [(one.stdin, one.stdout) for one in pair]
-        assert [out.readline() for _, out in lines if out] == ["ready\n"] * 2
+        claim = Claim(line.strip(), here, here)
+    except UsageError as error:
+        say(str(error).splitlines()[0])
+        continue
+    say('has it')
+    sys.stdin.readline()
+    claim.release()
+    say('gave it back')
+"""
+
+
+def test_of_two_simultaneous_claims_one_succeeds_and_the_other_is_refused(tmp_path: Path) -> None:
+    pair = [piped(CLAIMS, tmp_path) for _ in range(2)]
+
+    def write(one: subprocess.Popen[str], line: str) -> None:
+        assert one.stdin is not None
+        one.stdin.write(f"{line}\n")
+        one.stdin.flush()
+
+    def read(one: subprocess.Popen[str]) -> str:
+        assert one.stdout is not None
+        return one.stdout.readline().strip()
+
+    try:
+        assert [read(one) for one in pair] == ["ready"] * 2
         for number in range(5):
-            for index, (into, _) in enumerate(lines):
-                assert into is not None
-                into.write(f"labtest-{number}-{index}\n")
-                into.flush()
-            lines_read = [out.readline() for _, out in lines if out]
-            (winner,) = [index for index, text in enumerate(lines_read) if text == "has it\n"]
-            assert "and only one" in lines_read[1 - winner]
-            into, out = lines[winner]
-            assert into is not None
-            assert out is not None
-            into.write("\n")
-            into.flush()
-            assert out.readline() == "gave it back\n"
+            for index, one in enumerate(pair):
+                write(one, f"labtest-{number}-{index}")
+            said = [read(one) for one in pair]
+            winner = said.index("has it")
+            assert "and only one" in said[1 - winner]
+            write(pair[winner], "")
+            assert read(pair[winner]) == "gave it back"
             assert claims(tmp_path) == ()
     finally:
         for one in pair:

@@ -111,17 +111,15 @@ def saying(tmp_path: Path) -> Iterator[Running]:
         one.kill()
 
 
-def test_a_mark_says_what_each_disk_was_given(saying: Running) -> None:
+def test_a_mark_says_what_each_disk_was_given_and_a_restored_one_what_was_kept(
+    saying: Running,
+) -> None:
     mark = saying(f'{{"marked": {{"number": 4, "disks": [{{{DISK}}}]}}}}').mark()
-    assert mark.number == 4
     (disk,) = mark.disks
-    assert (disk.name, disk.writes, disk.flushes, disk.unflushed_blocks) == ("a", 3, 1, 2)
-
-
-def test_restored_disks_say_what_was_kept(saying: Running) -> None:
+    assert (mark.number, disk.name, disk.writes, disk.flushes) == (4, "a", 3, 1)
     line = f'{{"restored": {{"disks": [{{{DISK}, "kept_blocks": 1}}]}}}}'
-    (disk,) = saying(line).restore(4, keep=0.5, seed=1)
-    assert (disk.unflushed_blocks, disk.kept_blocks) == (2, 1)
+    (again,) = saying(line).restore(4, keep=0.5, seed=1)
+    assert (disk.unflushed_blocks, again.unflushed_blocks, again.kept_blocks) == (2, 2, 1)
 
 
 @pytest.mark.parametrize(
@@ -260,34 +258,51 @@ def named(found: tuple[HostRequirement, ...], part: str) -> HostRequirement:
     return next(one for one in found if part in one.name)
 
 
-def test_a_missing_tool_is_named_with_its_package(
+def test_a_missing_tool_is_named_with_its_package_and_each_requirement_says_why_and_how(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "runc").write_text("#!/bin/sh\n")
     (tmp_path / "runc").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    found = lab_requirements(SMALL, home=tmp_path)
+    # Disk space is checked where the folder will be.
+    found = lab_requirements(SMALL, home=tmp_path / "not/there/yet")
     assert named(found, "runc").found
     missing = named(found, "tc")
-    assert not missing.found
-    assert missing.remedy == "apt install iproute2"
+    assert (missing.found, missing.remedy) == (False, "apt install iproute2")
+    assert str(tmp_path) in named(found, "of disk").name
+    assert [one for one in found if not (one.name and one.why and one.remedy)] == []
 
 
-@pytest.mark.parametrize(("user", "found"), [(0, True), (1000, False)])
-def test_root_is_required(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int, found: bool
+@pytest.mark.parametrize(
+    ("place", "answer", "part", "is_found"),
+    [
+        ("os.geteuid", 0, "root", True),
+        ("os.geteuid", 1000, "root", False),
+        ("weighbridge.topologies.on_host.machine.file_system", "overlay", "file system", False),
+        ("weighbridge.topologies.on_host.machine.file_system", "ext4", "file system", True),
+    ],
+)
+def test_what_this_machine_is_decides(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    place: str,
+    answer: object,
+    part: str,
+    *,
+    is_found: bool,
 ) -> None:
-    monkeypatch.setattr("os.geteuid", lambda: user)
-    assert named(lab_requirements(SMALL, home=tmp_path), "root").found is found
+    monkeypatch.setattr(place, lambda *_: answer)
+    assert named(lab_requirements(SMALL, home=tmp_path), part).found is is_found
 
 
 def test_hardware_needs_its_memory_and_loop_devices_only_for_disks(tmp_path: Path) -> None:
     small, vast = (lab_requirements(one, home=tmp_path) for one in (SMALL, VAST))
-    assert not named(vast, "of memory").found
-    assert "4096.0 GiB of memory" in named(vast, "of memory").name
+    assert not named(vast, "4096.0 GiB of memory").found
     assert named(small, "of memory").found
     assert any(one.name == "loop devices" for one in small)
     assert not any(one.name == "loop devices" for one in vast)
+    for part in ("netem", "CPUs", "cpuset"):
+        assert not any(part in one.name for one in small)
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -300,42 +315,20 @@ def test_a_delay_needs_a_kernel_with_netem_which_is_named_with_what_to_do(
     monkeypatch.setattr(lab, "can_delay", lambda: known)
     needed = named(lab_requirements(far, home=tmp_path), "netem")
     assert (needed.found, "modprobe sch_netem" in needed.remedy) == (known, True)
-    assert not any("netem" in one.name for one in lab_requirements(SMALL, home=tmp_path))
 
 
+@pytest.mark.parametrize(
+    ("cpuset", "found"), [("0-1", True), ("3", True), ("1-2", False), ("64", False)]
+)
 def test_cpus_of_hosts_own_must_be_among_those_of_this_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cpuset: str, found: bool
 ) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1, 3})
-    for cpuset, found in (("0-1", True), ("3", True), ("1-2", False), ("64", False)):
-        hosts = {"client-1": HostSpec(cpuset=cpuset)}
-        asked = Hardware(name="own", kind="lab", hosts=hosts)
-        needed = named(lab_requirements(asked, home=tmp_path), f"CPUs {cpuset} (")
-        assert (needed.found, "0-1,3" in needed.name) == (found, True)
-        assert "client-1" in needed.why
-        named(lab_requirements(asked, home=tmp_path), "cpuset")
-    assert not any("CPUs" in one.name for one in lab_requirements(SMALL, home=tmp_path))
-    assert not any("cpuset" in one.name for one in lab_requirements(SMALL, home=tmp_path))
-
-
-def test_an_overlay_cannot_be_on_an_overlay(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lab, "_file_system", lambda path: "overlay")
-    assert not named(lab_requirements(SMALL, home=tmp_path), "file system").found
-    monkeypatch.setattr(lab, "_file_system", lambda path: "ext4")
-    assert named(lab_requirements(SMALL, home=tmp_path), "file system").found
-
-
-def test_disk_space_is_checked_where_the_folder_will_be(tmp_path: Path) -> None:
-    found = lab_requirements(SMALL, home=tmp_path / "not/there/yet")
-    assert str(tmp_path) in named(found, "of disk").name
-
-
-def test_every_requirement_says_why_and_how(tmp_path: Path) -> None:
-    found = lab_requirements(SMALL, home=tmp_path)
-    assert found
-    assert [one for one in found if not (one.name and one.why and one.remedy)] == []
+    hosts = {"client-1": HostSpec(cpuset=cpuset)}
+    every = lab_requirements(Hardware(name="own", kind="lab", hosts=hosts), home=tmp_path)
+    needed = named(every, f"CPUs {cpuset} (")
+    assert (needed.found, "0-1,3" in needed.name, "client-1" in needed.why) == (found, True, True)
+    named(every, "cpuset")
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,9 @@ from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.common.host import Completed
 from weighbridge.topologies.hardware import Disk, Hardware
 from weighbridge.topologies.loader import load_hardware, shipped_hardware
+from weighbridge.topologies.on_host import machine
 from weighbridge.topologies.ssh import claim, disks, kernel, leftovers, requirements
 from weighbridge.topologies.ssh.leftovers import ClaimedDeployment
-from weighbridge.topologies.ssh.remote import means_program
 
 FINE: Mapping[str, Any] = {
     "fault": "",
@@ -382,10 +382,14 @@ def test_the_sources_that_firewalld_trusts_are_read_where_it_runs(
     stub.write_text(f"#!/bin/sh\necho 10.0.0.0/24 fd00::3\nexit {code}\n")
     stub.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    program = Path(means_program.__file__)
+    program = Path(machine.__file__)
     done = subprocess.run(
-        [sys.executable, "-I", str(program), "/opt"], capture_output=True, text=True, check=True
+        [sys.executable, "-I", str(program), "means", "/opt"],
+        input="null",
+        capture_output=True,
+        text=True,
+        check=True,
     )
     found = json.loads(done.stdout)
     assert found["firewalld"] == trusted
-    assert found["selinux"] is (means_program.text("/sys/fs/selinux/enforce") == "1")
+    assert found["selinux"] is (machine.text("/sys/fs/selinux/enforce") == "1")

@@ -28,13 +28,14 @@ from weighbridge.common.document import DocumentError
 from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError, UsageError
 from weighbridge.topologies.hardware import Hardware, HostSpec, Reach, SshAccess
 from weighbridge.topologies.loader import load_hardware
+from weighbridge.topologies.on_host import telemetry as telemetry_program
 from weighbridge.topologies.ssh import connection, observed
 from weighbridge.topologies.ssh import host_telemetry as module
 from weighbridge.topologies.ssh.connection import SESSIONS, EventLoop, SshConnection
 from weighbridge.topologies.ssh.host_telemetry import HostTelemetry
 from weighbridge.topologies.ssh.observed import ObservedHosts
 from weighbridge.topologies.ssh.program import LOST, RemoteProgram
-from weighbridge.topologies.ssh.remote import run_remote, telemetry_program
+from weighbridge.topologies.ssh.remote import run_remote
 from weighbridge.topologies.ssh.services import HostProcess
 
 SOON_S = 60.0
@@ -108,7 +109,7 @@ def test_a_remote_program_whose_answer_is_not_json_is_an_error_that_quotes_it(
     (tmp_path / "python3").chmod(0o755)
     odd = connect(host.loop, tmp_path, server.port, python=str(tmp_path / "python3"))
     try:
-        why = r"store-1 \(10\.0\.0\.4\): means_program\.py: .* is not JSON .*no such option"
+        why = r"store-1 \(10\.0\.0\.4\): machine\.py means: .* is not JSON .*no such option"
         with pytest.raises(TargetError, match=why):
             run_remote(odd, "means", str(tmp_path))
     finally:

@@ -17,10 +17,12 @@ import pytest
 from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Completed, Service
 from weighbridge.gateways.gateway import RootImage
+from weighbridge.topologies import counters
 from weighbridge.topologies.hardware import Hardware, HostSpec
+from weighbridge.topologies.on_host import machine
+from weighbridge.topologies.on_host import telemetry as telemetry_program
 from weighbridge.topologies.ssh import host_telemetry, services, startup, suite
 from weighbridge.topologies.ssh.disks import RealDisk
-from weighbridge.topologies.ssh.remote import disks_program, telemetry_program
 from weighbridge.topologies.ssh.services import HostDeployment, HostProcess, Services
 from weighbridge.topologies.ssh.startup import limits_read
 
@@ -288,9 +290,9 @@ def test_without_a_cgroup_a_host_reports_its_own_counters_and_unknown_ones_stay_
     kernel: Path,
 ) -> None:
     found = telemetry_program.counters(None, "eth9", ["8:0"])
-    now = host_telemetry.counters_of("store-1", found)
+    now = counters.counters_of("store-1", found)
     assert now.cpu_s is not None
-    used = host_telemetry.since(now, replace(now, cpu_s=now.cpu_s - 1, oom_kills=1))
+    used = counters.since(now, replace(now, cpu_s=now.cpu_s - 1, oom_kills=1))
     assert used.cpu_s == 1.0
     assert (used.memory_bytes, used.memory_held_bytes) == (800 * 1024, 300 * 1024)
     assert used.oom_kills == 2
@@ -361,7 +363,7 @@ def test_a_model_is_reported_without_the_spaces_that_scsi_fills_it_up_with(tmp_p
     (tmp_path / "device").mkdir()
     (tmp_path / "device/vendor").write_text("ATA     \n")
     (tmp_path / "device/model").write_text("HGST  HUS724020  \n")
-    assert disks_program.model_of(tmp_path) == "ATA HGST HUS724020"
+    assert machine.model_of(tmp_path) == "ATA HGST HUS724020"
 
 
 DISK, PART = "8:16", "8:17"
@@ -391,11 +393,11 @@ def test_what_uses_a_disk_is_named(
         raise FileNotFoundError(path) if path == "/gone" else ValueError("not a block device")
 
     given = {file: f"{'Filename Type Size Used Priority' if 'swaps' in file else ''}\n{line}"}
-    monkeypatch.setattr(disks_program, "text", lambda *parts: given.get("/".join(parts), ""))
-    monkeypatch.setattr(disks_program, "number", number)
-    monkeypatch.setattr(disks_program, "parts", lambda _: [("sdb1", PART)])
-    monkeypatch.setattr(disks_program, "listed", lambda _: [])
-    assert disks_program.uses(str(disk), DISK) == ([used] if used else [])
+    monkeypatch.setattr(machine, "text", lambda *parts: given.get("/".join(parts), ""))
+    monkeypatch.setattr(machine, "number", number)
+    monkeypatch.setattr(machine, "parts", lambda _: [("sdb1", PART)])
+    monkeypatch.setattr(machine, "listed", lambda _: [])
+    assert machine.uses(str(disk), DISK) == ([used] if used else [])
 
 
 @pytest.mark.long  # packs and imports all that drivers need: 4 s of CPU

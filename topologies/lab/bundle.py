@@ -1,13 +1,15 @@
-"""The OCI bundle of a host: config.json, /etc/hosts, and shell lines that mount its root."""
+"""The OCI bundle of a host: config.json, its root, and the start of its container."""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import platform
 import re
 import shlex
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +17,14 @@ from threading import Event
 from typing import Any, Final
 
 from weighbridge.common.errors import CommandFailed, MissingPrerequisite
+from weighbridge.common.host import program_environment
 from weighbridge.gateways.gateway import Say
 from weighbridge.topologies.attestation import IMAGE
+from weighbridge.topologies.hardware import HostSpec
 from weighbridge.topologies.images import ensure
 from weighbridge.topologies.lab.disk import LoopDisk
-from weighbridge.topologies.lab.runc import DEPLOYMENT, HOST
+from weighbridge.topologies.lab.requirements import exhausted
+from weighbridge.topologies.lab.runc import DEPLOYMENT, HOST, PRIVATE, Runc
 
 # The measuring tools: programs of one image for all hosts, run by that image's loader.
 
@@ -75,86 +80,47 @@ def tool_argv(root: Path, name: str) -> tuple[str, ...]:
     )
 
 
+START_S: Final = 60.0
+"""A host starts in 0.1 s, and even on a very busy machine in less than this."""
+FIRST_SPARE_DESCRIPTOR: Final = 100
+
+ETC_HOSTS: Final = "etc-hosts"
+"""The file of a deployment's names, beside its bundles."""
+
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-_PLAIN: Final = (
-    "CAP_AUDIT_WRITE",
-    "CAP_CHOWN",
-    "CAP_DAC_OVERRIDE",
-    "CAP_FOWNER",
-    "CAP_FSETID",
-    "CAP_IPC_LOCK",
-    "CAP_KILL",
-    "CAP_NET_BIND_SERVICE",
-    "CAP_NET_RAW",
-    "CAP_SETFCAP",
-    "CAP_SETGID",
-    "CAP_SETPCAP",
-    "CAP_SETUID",
-    "CAP_SYS_CHROOT",
-    "CAP_SYS_NICE",
-    "CAP_SYS_PTRACE",
-)
+_PLAIN_TEXT: Final = """
+AUDIT_WRITE CHOWN DAC_OVERRIDE FOWNER FSETID IPC_LOCK KILL NET_BIND_SERVICE NET_RAW SETFCAP
+SETGID SETPCAP SETUID SYS_CHROOT SYS_NICE SYS_PTRACE
+"""
+_PLAIN: Final = tuple(f"CAP_{name}" for name in _PLAIN_TEXT.split())
 """For daemons, drivers and tools: no host can change the machine, its network limits or devices."""
 _MOUNTING: Final = "CAP_SYS_ADMIN"
 """For mounting XFS on a host's disks or a FUSE file system. It is close to root on the machine."""
 
-DENIED: Final = (
-    "kexec_load",
-    "kexec_file_load",
-    "init_module",
-    "finit_module",
-    "delete_module",
-    "reboot",
-    "swapon",
-    "swapoff",
-    "settimeofday",
-    "clock_settime",
-    "adjtimex",
-    "clock_adjtime",
-    "bpf",
-    "userfaultfd",
-    "perf_event_open",
-    "open_by_handle_at",
-    "acct",
-    "quotactl",
-    "quotactl_fd",
-    "iopl",
-    "ioperm",
-    "add_key",
-    "request_key",
-    "keyctl",
-    "nfsservctl",
-    "lookup_dcookie",
-    "uselib",
-    "ustat",
-    "sysfs",
-    "_sysctl",
-    "vhangup",
-    "pivot_root",
-)
+_DENIED_TEXT: Final = """
+kexec_load kexec_file_load init_module finit_module delete_module reboot swapon swapoff
+settimeofday clock_settime adjtimex clock_adjtime bpf userfaultfd perf_event_open
+open_by_handle_at acct quotactl quotactl_fd iopl ioperm add_key request_key keyctl nfsservctl
+lookup_dcookie uselib ustat sysfs _sysctl vhangup pivot_root
+"""
+DENIED: Final = tuple(_DENIED_TEXT.split())
 """System calls that change the machine or reach beyond the host. Gateways and drivers use none."""
 _NEW_USER: Final = 0x10000000
 """CLONE_NEWUSER."""
-MASKED: Final = (
-    "/proc/acpi",
-    "/proc/kcore",
-    "/proc/keys",
-    "/proc/latency_stats",
-    "/proc/sched_debug",
-    "/proc/scsi",
-    "/proc/timer_list",
-    "/sys/firmware",
-    "/sys/devices/virtual/powercap",
-)
+_MASKED_TEXT: Final = """
+/proc/acpi /proc/kcore /proc/keys /proc/latency_stats /proc/sched_debug /proc/scsi
+/proc/timer_list /sys/firmware /sys/devices/virtual/powercap
+"""
+MASKED: Final = tuple(_MASKED_TEXT.split())
+"""The machine's own, of which a host has no part."""
 READ_ONLY: Final = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
 """The machine's own settings, which hosts may not change."""
-"""The machine's own, of which a host has no part."""
 _SECCOMP: Final = Path("/proc/sys/kernel/seccomp/actions_avail")
 
 # For FUSE file systems such as ceph-fuse: character device 10:229 on every Linux.
 FUSE = Path("/dev/fuse")
-_FUSE_DEVICE = {"type": "c", "major": 10, "minor": 229}
+_FUSE_DEVICE: Final = ("c", 10, 229)
 
 # The first process of a host only has to reap orphaned processes: `wait` does, in dash and bash.
 INIT = ("/bin/sh", "-c", "sleep infinity & wait")
@@ -162,14 +128,6 @@ INIT = ("/bin/sh", "-c", "sleep infinity & wait")
 _OCTAL: Final = re.compile(rb"\\([0-7]{3})")
 OWN_FOLDERS: Final = ("/proc", "/sys", "/dev", "/run", "/tmp", "/var/log")  # noqa: S108 - replaced in every host
 """Folders of its own in each host, also in one whose root is this machine's."""
-
-
-@dataclass(frozen=True)
-class RootDisk:
-    """The disk of what a host writes to its root. `empty`: it has no file system yet."""
-
-    disk: LoopDisk
-    empty: bool
 
 
 @dataclass(frozen=True)
@@ -184,14 +142,15 @@ class Bundle:
     """The folder that is the host's /var/log/host."""
     image: Path | None
     etc_hosts: Path
+    spec: HostSpec
+    """Its memory and CPUs of its own are limited from the start."""
     disks: tuple[LoopDisk, ...] = ()
-    root: RootDisk | None = None
-    """None: what it writes to its root is in `folder`."""
-    memory_bytes: int | None = None
-    cpuset: str | None = None
-    """The CPUs on which alone it runs."""
+    root: LoopDisk | None = None
+    """The disk of what it writes to its root; None: that is in `folder`."""
+    empty: bool = True
+    """Whether `root` has no file system yet."""
     limit_swap: bool = False
-    """Whether memory and swap together are limited to `memory_bytes`: this kernel accounts swap."""
+    """Whether memory and swap together are limited: this kernel accounts swap."""
     visible: tuple[Path, ...] = ()
     """Folders below this machine's /tmp or /run to show in a host without an image."""
     tools: Path | None = None
@@ -210,20 +169,19 @@ class Bundle:
     def config(self) -> dict[str, Any]:
         """config.json by the OCI runtime specification 1.0.2."""
         resources: dict[str, Any] = {"devices": [{"allow": False, "access": "rwm"}]}
-        devices = []
-        for disk in self.disks:
-            device = {"type": "b", "major": disk.major, "minor": disk.minor}
-            devices.append({"path": disk.path, **device, "fileMode": 0o660, "uid": 0, "gid": 0})
-            resources["devices"].append({"allow": True, **device, "access": "rwm"})
+        own = [(disk.path, "b", disk.major, disk.minor, 0o660) for disk in self.disks]
         if self.image is not None and FUSE.is_char_device():
-            access = {"fileMode": 0o666, "uid": 0, "gid": 0}
-            devices.append({"path": str(FUSE), **_FUSE_DEVICE, **access})
-            resources["devices"].append({"allow": True, **_FUSE_DEVICE, "access": "rwm"})
-        if self.memory_bytes is not None:
-            swap = {"swap": self.memory_bytes} if self.limit_swap else {}
-            resources["memory"] = {"limit": self.memory_bytes, **swap}
-        if self.cpuset is not None:
-            resources["cpu"] = {"cpus": self.cpuset}
+            own.append((str(FUSE), *_FUSE_DEVICE, 0o666))
+        devices = []
+        for path, kind, major, minor, mode in own:
+            device = {"type": kind, "major": major, "minor": minor}
+            devices.append({"path": path, **device, "fileMode": mode, "uid": 0, "gid": 0})
+            resources["devices"].append({"allow": True, **device, "access": "rwm"})
+        if self.spec.memory is not None:
+            swap = {"swap": self.spec.memory} if self.limit_swap else {}
+            resources["memory"] = {"limit": self.spec.memory, **swap}
+        if self.spec.cpuset is not None:
+            resources["cpu"] = {"cpus": self.spec.cpuset}
         # Hosts mount XFS on disks, and CephFS if they have an image. A client, whose root is this
         # machine's, could remount that writable.
         capabilities = [*_PLAIN, *([_MOUNTING] if self.image is not None or self.disks else [])]
@@ -267,15 +225,11 @@ class Bundle:
                 "options": options.split(","),
             }
 
-        shown = (
-            []
-            if self.image is not None
-            else [
-                mount(str(path), "bind", "rbind,ro", str(path))
-                for path in self.visible
-                if path.is_relative_to("/tmp") or path.is_relative_to("/run")  # noqa: S108
-            ]
-        )
+        shown = [
+            mount(str(path), "bind", "rbind,ro", str(path))
+            for path in (self.visible if self.image is None else ())
+            if path.is_relative_to("/tmp") or path.is_relative_to("/run")  # noqa: S108
+        ]
         if self.tools is not None:
             shown.append(mount(TOOLS_INSIDE, "bind", "bind,ro", str(self.tools)))
         return [
@@ -309,7 +263,11 @@ class Bundle:
             over = self.folder if self.root is None else self.folder / "root"
             layers = f"lowerdir={self.image},upperdir={over}/upper"
             options = f"{layers},workdir={over}/work"
-            lines = [] if self.root is None else _root_lines(self.root)
+            lines = []
+            if self.root is not None:
+                device = f"/dev/loop{self.root.minor}"
+                lines += [f"mkfs.xfs -q -f -K {device}"] if self.empty else []
+                lines += [f"mount -t xfs {device} root", "mkdir -p root/upper root/work"]
             lines.append(f"mount -t overlay weighbridge -o {shlex.quote(options)} rootfs")
             return "\n".join(lines)
         # This machine's root must be read only everywhere, also where other file systems are
@@ -329,11 +287,47 @@ class Bundle:
         lines += ["mount -t tmpfs -o mode=755 weighbridge rootfs/var/log"]
         return "\n".join(lines)
 
-
-def _root_lines(root: RootDisk) -> list[str]:
-    device = f"/dev/loop{root.disk.minor}"
-    made = [f"mkfs.xfs -q -f -K {device}"] if root.empty else []
-    return [*made, f"mount -t xfs {device} root", "mkdir -p root/upper root/work"]
+    def start(self, runc: Runc, submounts: Sequence[str], lock: int) -> int:
+        """Start the container, with the claim's `lock`; its first pid. Raises CommandFailed."""
+        self.write()
+        # runc passes on descriptors from 3 on, where bash moves the disks'. They are copied to
+        # numbers above 100 first, so that none overwrites another.
+        spare = [
+            fcntl.fcntl(disk.descriptor, fcntl.F_DUPFD_CLOEXEC, FIRST_SPARE_DESCRIPTOR)
+            for disk in self.disks
+        ]
+        moves = "".join(f"exec {3 + index}<&{one} {one}<&-\n" for index, one in enumerate(spare))
+        run = (
+            *("run", "--detach", "--no-new-keyring", "--preserve-fds", str(len(spare))),
+            *("--bundle", ".", "--pid-file", "pid"),
+        )
+        script = f'{moves}{self.script(submounts)}\nexec "$@"'
+        log = self.logs / "init.out"
+        try:
+            with log.open("wb") as out:
+                code = subprocess.run(
+                    [*PRIVATE, "bash", "-ec", script, "bash", *runc.argv(*run, self.id)],
+                    cwd=self.folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=out,
+                    env=program_environment(),
+                    pass_fds=(*spare, lock),
+                    # Ctrl-C in the conductor's terminal must not reach it.
+                    start_new_session=True,
+                    timeout=START_S,
+                    check=False,
+                ).returncode
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            for one in spare:
+                os.close(one)
+        if code != 0:
+            output = log.read_text(errors="replace")
+            advice = "" if code is None else exhausted(output)
+            raise CommandFailed(self.host, ["runc", *run], code, output, advice=advice)
+        return int((self.folder / "pid").read_text())
 
 
 def _seccomp() -> dict[str, Any]:

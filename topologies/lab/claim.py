@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,19 +28,6 @@ CHECK_S = 1.0
 """More than another process needs to check whether there is a run."""
 
 
-class RootLimit(Record):
-    """A limit in a file of the root cgroup, as `7:3 10485760`; writing device and 0 removes it."""
-
-    path: Path
-    text: str
-
-    def lift(self) -> None:
-        """Remove the limit unless another has it now, as the device may. Raises TargetError."""
-        with contextlib.suppress(FileNotFoundError):
-            if self.text in self.path.read_text().splitlines():
-                Write(self.path, f"{self.text.split()[0]} 0").apply()
-
-
 class ClaimedMachine(Record):
     """What a deployment uses of this machine beside containers; `pid` is its conductor's."""
 
@@ -49,7 +35,7 @@ class ClaimedMachine(Record):
     pid: int
     since: str
     folder: Path
-    root_limits: tuple[RootLimit, ...] = ()
+    root_limits: tuple[Write, ...] = ()
     handed_on: frozenset[str] | None = None
     """Controllers that cgroups below the root had before the lab's were made; None: not known."""
 
@@ -83,8 +69,8 @@ class MachineHold:
         """Acquire it. Raises MachineInUse naming the run that has it."""
         state.mkdir(parents=True, exist_ok=True, mode=0o700)
         # A process that only checks for a run (see Claim) holds it briefly without a name.
-        self._lock = _wait_for_lock(state / "run", CHECK_S)
-        self._since = datetime.now(UTC).isoformat(timespec="seconds")
+        self._lock = _acquired(state / "run", CHECK_S)
+        self._since = _now()
         self.describe("")
 
     def describe(self, run: str) -> None:
@@ -110,14 +96,14 @@ class Claim:
         state.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.state = state
         try:
-            os.close(_locked(state / "run"))  # another process's run holds it between deployments
+            os.close(_acquired(state / "run"))  # another process's run holds it between deployments
         except MachineInUse as busy:
             if busy.pid != str(os.getpid()):
                 raise
-        self._lock: int | None = _locked(state / "lock")
+        self._lock: int | None = _acquired(state / "lock")
         try:
             _refuse_leftovers(state)
-            since = datetime.now(UTC).isoformat(timespec="seconds")
+            since = _now()
             self.claimed = ClaimedMachine(
                 deployment=deployment,
                 pid=os.getpid(),
@@ -131,16 +117,20 @@ class Claim:
             self._unlock()
             raise
 
-    def add(self, limits: tuple[RootLimit, ...]) -> None:
-        limits = (*self.claimed.root_limits, *limits)
-        self.claimed = self.claimed.model_copy(update={"root_limits": limits})
-        self.claimed.write(self.state)
+    def put(self, limits: tuple[Write, ...]) -> None:
+        """Record limits in the root cgroup, and put them on. Raises TargetError."""
+        self._record((*self.claimed.root_limits, *limits))
+        for limit in limits:
+            limit.apply()
 
     def lift(self) -> None:
         """Remove the limits in the root cgroup. Raises TargetError."""
         for limit in self.claimed.root_limits:
             limit.lift()
-        self.claimed = self.claimed.model_copy(update={"root_limits": ()})
+        self._record(())
+
+    def _record(self, limits: tuple[Write, ...]) -> None:
+        self.claimed = self.claimed.model_copy(update={"root_limits": limits})
         self.claimed.write(self.state)
 
     @property
@@ -171,7 +161,7 @@ def exclude_conductors(state: Path, *, wait_s: float = 60) -> Iterator[None]:
     its `runc` holds the lock too, and this waits for it.
     """
     state.mkdir(parents=True, exist_ok=True, mode=0o700)
-    descriptor = _wait_for_lock(state / "lock", wait_s)
+    descriptor = _acquired(state / "lock", wait_s)
     try:
         yield
     finally:
@@ -181,7 +171,12 @@ def exclude_conductors(state: Path, *, wait_s: float = 60) -> Iterator[None]:
 class MachineInUse(UsageError):
     """Another process holds the lock. `alive`: it is the conductor, not something it left."""
 
-    def __init__(self, holder: Mapping[str, str]) -> None:
+    def __init__(self, said: bytes) -> None:
+        """`said`: what the lock's file has, as `_describe` writes it."""
+        try:
+            holder = {name: str(value) for name, value in json.loads(said).items()}
+        except ValueError:
+            holder = {}
         self.pid = pid = holder.get("pid", "")
         self.alive = not pid or Path(f"/proc/{pid}").exists()
         deployment = holder.get("deployment", "another deployment")
@@ -205,32 +200,24 @@ def _refuse_leftovers(state: Path) -> None:
         )
 
 
-def _wait_for_lock(path: Path, wait_s: float) -> int:
-    """Acquire the lock and return its descriptor; waits for holders that have ended or are not
-    named yet.
+def _acquired(path: Path, wait_s: float = 0.0) -> int:
+    """A descriptor that holds the lock; waits for holders that have ended or are not named yet.
 
     Raises MachineInUse at once if a named process that is alive holds it, else after `wait_s`.
     """
     deadline = time.monotonic() + wait_s
     while True:
+        descriptor = open_lock(path)
         try:
-            return _locked(path)
-        except MachineInUse as busy:
-            if (busy.pid and busy.alive) or time.monotonic() > deadline:
-                raise
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            busy = MachineInUse(os.pread(descriptor, 4096, 0))
+            os.close(descriptor)
+            if (busy.pid and busy.alive) or time.monotonic() >= deadline:
+                raise busy from None
+        else:
+            return descriptor
         time.sleep(RETRY_S)
-
-
-def _locked(path: Path) -> int:
-    """A descriptor that holds the lock. Raises MachineInUse."""
-    descriptor = open_lock(path)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = _holder(descriptor)
-        os.close(descriptor)
-        raise MachineInUse(holder) from None
-    return descriptor
 
 
 def _describe(descriptor: int, deployment: str, since: str) -> None:
@@ -239,13 +226,8 @@ def _describe(descriptor: int, deployment: str, since: str) -> None:
     os.pwrite(descriptor, json.dumps(about).encode(), 0)
 
 
-def _holder(descriptor: int) -> dict[str, str]:
-    try:
-        return {
-            name: str(value) for name, value in json.loads(os.pread(descriptor, 4096, 0)).items()
-        }
-    except ValueError:
-        return {}
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def path_of(state: Path, deployment: str) -> Path:

@@ -65,7 +65,6 @@ def tear_down(claimed: ClaimedMachine, runc: Runc, cgroups: Cgroups) -> None:
         except TargetError as error:
             faults.append(str(error))
     faults += [f"{path} has processes in it" for path in until_none(lambda: cgroups.remove(group))]
-    cgroups.remove_tree_if_empty()
     if claimed.handed_on is not None:
         try:
             cgroups.take_back(claimed.handed_on)

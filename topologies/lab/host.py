@@ -8,36 +8,44 @@ import re
 import shlex
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from weighbridge.common import safe_files
-from weighbridge.common.errors import CommandFailed, TargetError
-from weighbridge.common.host import (
-    Completed,
-    Counters,
-    DiskCounters,
-    Host,
-    ModelDiskCounters,
-    Service,
-)
+from weighbridge.common.errors import CommandFailed, TargetError, UsageError
+from weighbridge.common.host import Completed, Counters, Host, Service
+from weighbridge.common.paths import IMPORTED_FROM
 from weighbridge.common.record import Record
-from weighbridge.topologies.lab.bundle import Bundle, tool_argv
-from weighbridge.topologies.lab.cgroup import Cgroups, counters
+from weighbridge.topologies.counters import counters_of, since
+from weighbridge.topologies.disk_models import DISK_MODELS
+from weighbridge.topologies.hardware import Disk, Hardware, HostSpec
+from weighbridge.topologies.hosts import Limited
+from weighbridge.topologies.lab import network
+from weighbridge.topologies.lab.bundle import ETC_HOSTS, Bundle, tool_argv
+from weighbridge.topologies.lab.cgroup import Cgroups
+from weighbridge.topologies.lab.claim import Claim
+from weighbridge.topologies.lab.disk import LoopDisk
 from weighbridge.topologies.lab.ending import BUNDLES, until_none
 from weighbridge.topologies.lab.model_disks import ModelDisks, file_name
+from weighbridge.topologies.lab.network import NIC, Port
 from weighbridge.topologies.lab.program import LabProcess, LabProgram, kill_family, send, wait_end
 from weighbridge.topologies.lab.runc import Runc
+from weighbridge.topologies.on_host import telemetry
 
-# Services that were started on a lab host and not stopped, kept in its folder, so that a later
-# command can see which of them died.
-
+_IDEAL: Final = DISK_MODELS["ideal"]
+_ROOT: Final = Disk(size=4 * 2**30, model=_IDEAL)
+"""For all that a host has outside its disks: a mon's store, rings, keys. A sparse file."""
 
 FILE: Final = "daemons.json"
+"""In a host's folder: its services that were started and not stopped, so that a later command can
+see which of them died.
+"""
 
 
 class LabDaemon(Record):
@@ -50,28 +58,20 @@ class LabDaemon(Record):
 
     @property
     def alive(self) -> bool:
-        if self.pid is None:
-            return False
-        now = LabProcess.of(self.pid)
-        return now is not None and now.started == self.started
+        return self.pid is not None and telemetry.running(self.pid, self.started)
 
 
-class KeptDaemons(Record):
-    """The content of the file."""
-
-    daemons: tuple[LabDaemon, ...]
+_DAEMONS: Final = TypeAdapter(tuple[LabDaemon, ...])
 
 
 def keep_daemon(folder: Path, host: str, services: Mapping[str, LabProcess | None]) -> None:
     """Record atomically which services run on the host with this folder. Raises TargetError."""
-    daemons = tuple(
-        LabDaemon(host=host, service=name, pid=one.pid, started=one.started)
-        if one
-        else LabDaemon(host=host, service=name, pid=None)
-        for name, one in services.items()
-    )
+    daemons = []
+    for name, process in services.items():
+        pid, started = (None, 0) if process is None else (process.pid, process.started)
+        daemons.append(LabDaemon(host=host, service=name, pid=pid, started=started))
     try:
-        safe_files.write(folder, FILE, KeptDaemons(daemons=daemons).model_dump_json().encode())
+        safe_files.write(folder, FILE, _DAEMONS.dump_json(tuple(daemons)))
     except OSError as error:
         raise TargetError(f"{host}: {folder / FILE} cannot be written: {error.strerror}") from error
 
@@ -81,7 +81,7 @@ def daemons(deployment: Path) -> tuple[LabDaemon, ...]:
     found: list[LabDaemon] = []
     for path in sorted((deployment / BUNDLES).glob(f"*/{FILE}")):
         try:
-            found += KeptDaemons.model_validate_json(path.read_bytes()).daemons
+            found += _DAEMONS.validate_json(path.read_bytes())
         except FileNotFoundError:
             continue  # the host is being torn down
         except (OSError, ValidationError) as error:
@@ -114,51 +114,174 @@ need() {
 """
 
 
-@dataclass(frozen=True)
-class Started:
-    """A started container: its disks' counts `before`, and the `pid` of its first process here."""
+@dataclass
+class Lab:
+    """What all hosts of a deployment share."""
 
-    bundle: Bundle
-    before: tuple[DiskCounters, ...]
-    pid: int
+    claim: Claim
+    hardware: Hardware
+    runc: Runc
+    cgroups: Cgroups
+    folder: Path
+    """The deployment's: of bundles and logs."""
+    tools: Path | None
+    """The root image of `Host.tool`."""
+    recorded: bool
+    """Whether disks remember what is written to them, roots included."""
+    submounts: tuple[str, ...] = ()
+    """Mount points below this machine's root."""
+    model_disks: ModelDisks | None = None
+    """The program of disks with a model."""
+
+    @property
+    def deployment(self) -> str:
+        return self.claim.claimed.deployment
+
+    @property
+    def bundles(self) -> Path:
+        return self.folder / BUNDLES
+
+
+def python_of_this_process() -> tuple[Path, ...]:
+    """Folders of this Python and this project, for drivers on clients, even below /tmp."""
+    return tuple(dict.fromkeys((Path(sys.prefix), Path(sys.base_prefix), IMPORTED_FROM)))
 
 
 class LabHost(Host):
-    """A running container. `model_disks` serves the disks that have a model."""
+    """A container, from `power_on` on, and again after its power was cut. `image` None: its root is
+    this machine's, read only.
+    """
+
+    bundle: Bundle
+    pid: int
+    """Its first process on this machine."""
 
     def __init__(
         self,
-        started: Started,
-        address: str,
-        runc: Runc,
-        cgroups: Cgroups,
-        *,
-        model_disks: ModelDisks | None = None,
+        lab: Lab,
+        name: str,
+        index: int,
+        spec: HostSpec,
+        image: Path | None,
     ) -> None:
-        self.name = started.bundle.host
-        self.address = address
-        self.disks = tuple(disk.path for disk in started.bundle.disks)
-        self._runc = runc
-        self._cgroups = cgroups
-        self._model_disks = model_disks
+        self.name = name
+        self.address = network.address(index)
+        self.disks = tuple(f"/dev/wb{number}" for number in range(len(spec.disks)))
+        self.spec = spec
+        self.image = image
+        self.recorded = lab.recorded and image is not None
+        self._lab = lab
+        self._index = index
         self._programs = itertools.count(1)
-        self.power_on(started)
+        self._held: tuple[LoopDisk, ...] = ()
 
-    def power_on(self, started: Started) -> None:
-        """It is the container that was started: nothing runs in it."""
-        self.bundle = started.bundle
-        self.pid = started.pid
-        self._first = LabProcess.of(started.pid)
-        self._root = Path(f"/proc/{started.pid}/root")
-        self._before = started.before
+    @property
+    def all_disks(self) -> tuple[Disk, ...]:
+        """Those that it is started with: where all that is written is remembered, without the times
+        of their models, and with one for its root at last.
+        """
+        if not self.recorded:
+            return self.spec.disks
+        return (*(Disk(size=disk.size, model=_IDEAL) for disk in self.spec.disks), _ROOT)
+
+    @property
+    def port(self) -> Port:
+        return Port(self._index, self.pid)
+
+    def power_on(self) -> None:
+        """Start the container on its disks; nothing runs in it. Raises CommandFailed, TargetError
+        or MissingPrerequisite.
+        """
+        lab, folder = self._lab, self._lab.bundles / self.name
+        again = folder.exists()
+        attached, root = [*self._held], None
+        self._held = ()
+        try:
+            folder.mkdir(exist_ok=True)
+            for index, disk in enumerate(self.all_disks):
+                if index >= len(self.spec.disks):
+                    root = self._attach(index, disk)
+                elif index >= len(attached):
+                    attached.append(self._attach(index, disk))
+            self.bundle = Bundle(
+                deployment=lab.deployment,
+                host=self.name,
+                folder=folder,
+                logs=lab.folder / "logs" / self.name,
+                image=self.image,
+                etc_hosts=lab.bundles / ETC_HOSTS,
+                disks=tuple(attached),
+                root=root,
+                empty=not again,
+                spec=self.spec,
+                limit_swap=lab.cgroups.accounts_swap(),
+                visible=python_of_this_process(),
+                tools=lab.tools,
+            )
+            before = [telemetry.of_disk(disk.number) for disk in attached]
+            self._before = counters_of(self.name, {"disks": before})
+            self.pid = self.bundle.start(lab.runc, lab.submounts, lab.claim.descriptor)
+        finally:
+            for loop in (*attached, *([] if root is None else [root])):
+                loop.close()
+        self._first = LabProcess.of(self.pid)
+        self._root = Path(f"/proc/{self.pid}/root")
         self._services: dict[str, LabProcess | None] = {}
 
+    def _attach(self, index: int, disk: Disk) -> LoopDisk:
+        lab, path = self._lab, f"/dev/wb{index}"
+        if disk.model is None or lab.model_disks is None:
+            return LoopDisk.attach(path, disk.size or 0, lab.bundles / self.name)
+        return LoopDisk.over(path, lab.model_disks.path(self._disk_name(index)))
+
+    def _disk_name(self, index: int) -> str:
+        return file_name(self._lab.deployment, self.name, index)
+
     def power_off(self) -> None:
-        """Kill all that runs in it. Raises CommandFailed, TargetError."""
-        self._runc.delete(self.bundle.id)
+        """Kill all that runs in it. Disks stay attached until it is started again, unless their
+        writes are recorded. Raises CommandFailed, TargetError.
+        """
+        if not self._lab.recorded:
+            self._held = tuple(disk.again() for disk in self.bundle.disks)
+        self._lab.runc.delete(self.bundle.id)
         left = until_none(self._pids)
         if left:
             raise TargetError(f"{self.name}: {len(left)} processes do not end, even when killed")
+
+    def free_disks(self) -> None:
+        """Close the disks that `power_off` kept."""
+        for disk in self._held:
+            disk.close()
+        self._held = ()
+
+    def limit(self, switch_pid: int, what: Collection[Limited], *, lift: bool = False) -> None:
+        """Put limits on, or `lift` them; the switch limits what the host receives."""
+        lab, spec = self._lab, self.spec
+        devices = [disk.number for disk in self.bundle.disks]
+        period_s = lab.hardware.cpu_period
+        for write in lab.cgroups.limits(
+            self.bundle.cgroup, spec, devices, what, period_s=period_s, lift=lift
+        ):
+            write.apply()
+        if spec.nic is not None and "nic" in what:
+            if lift:
+                network.unlimit(switch_pid, self.port, spec.nic.rate)
+            else:
+                network.limit(switch_pid, self.port, spec.nic.rate, spec.nic.delay)
+
+    def limits(self) -> str:
+        """Its limits as the kernel has them. Raises TargetError, CommandFailed."""
+        devices = {disk.number: disk.path for disk in self.bundle.disks}
+        own_cpus = self.spec.cpuset is not None
+        limits = self._lab.cgroups.read(self.bundle.cgroup, devices, own_cpus=own_cpus)
+        return "; ".join((*limits, f"nic {network.read_limit(self.port)}"))
+
+    def fail_disk(self, disk: str, *, on: bool) -> None:
+        """See Hosts. Only a disk that has a model can fail. Raises UsageError, TargetError."""
+        index = self.disks.index(disk)
+        if self._lab.model_disks is None or self.spec.disks[index].model is None:
+            raise UsageError(f"{self.name}: {disk} has no model, and only such a disk can fail")
+        self._lab.model_disks.fail(self._disk_name(index), on=on)
 
     def put(
         self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root"
@@ -274,12 +397,14 @@ class LabHost(Host):
         self, argv: Sequence[str], env: Mapping[str, str] | None, *, stderr: int
     ) -> LabProgram:
         pid_file = self.bundle.folder / f"program-{next(self._programs)}.pid"
-        variables = [f"{name}={value}" for name, value in (env or {}).items()]
-        line = self._runc.exec_argv(self.bundle.id, argv, env=variables, pid_file=pid_file)
+        words = ["exec", "--cwd", "/", "--pid-file", str(pid_file)]
+        for name, value in (env or {}).items():
+            words += ["--env", f"{name}={value}"]
+        line = self._lab.runc.argv(*words, self.bundle.id, *argv)
         return LabProgram(line, pid_file=pid_file, pids=self._pids, stderr=stderr)
 
     def _pids(self) -> tuple[int, ...]:
-        return self._cgroups.pids(self.bundle.cgroup)
+        return self._lab.cgroups.pids(self.bundle.cgroup)
 
     def tool(self, name: str) -> tuple[str, ...]:
         if self.bundle.tools is None:
@@ -307,10 +432,15 @@ class LabHost(Host):
         keep_daemon(self.bundle.folder, self.name, self._services)
 
     def _find(self, pid: int, started: int) -> LabProcess | None:
+        """A process by its number in the host."""
         for outer in self._pids():
             process = LabProcess.of(outer)
-            if process is not None and process.started == started and _number_inside(outer) == pid:
-                return process
+            if process is None or process.started != started:
+                continue
+            with suppress(FileNotFoundError, ProcessLookupError):
+                status = Path(f"/proc/{outer}/status").read_text()
+                if re.search(rf"^NSpid:.*\s{pid}$", status, re.MULTILINE):
+                    return process
         return None
 
     def stop(self, service: str, *, timeout_s: float = 10) -> None:
@@ -340,19 +470,27 @@ class LabHost(Host):
     def counters(self) -> Counters:
         if not self.is_up():
             raise TargetError(f"{self.name}: the host is gone: its first process has ended")
-        minors = [disk.minor for disk in self.bundle.disks]
-        group = self.bundle.cgroup
-        said = self._said()
-        return counters(self._cgroups, group, self.pid, minors, self._before, said)
-
-    def _said(self) -> tuple[ModelDiskCounters | None, ...]:
-        if self._model_disks is None:
-            return ()
-        said = self._model_disks.counts()
-        deployment = self.bundle.deployment
-        return tuple(
-            said.get(file_name(deployment, self.name, index)) for index in range(len(self.disks))
-        )
+        cgroups, group = self._lab.cgroups, self.bundle.cgroup
+        numbers = [disk.number for disk in self.bundle.disks]
+        try:
+            found = telemetry.counters(group, NIC, numbers, f"/proc/{self.pid}/net/dev")
+            if cgroups.version == 1:
+                # The host's one memory cgroup is there as long as the host, and counts it alone.
+                said = telemetry.read(f"{cgroups.at('memory', group)}/memory.oom_control")
+                found["oom_kills"] = telemetry.pairs(said).get("oom_kill")
+        except (OSError, KeyError) as error:
+            raise TargetError(f"{group}: its counters cannot be read: {error}") from error
+        if "network_faults" not in found:
+            raise TargetError(f"{group}: its counters cannot be read: no {NIC}")
+        used = since(counters_of(self.name, found), self._before)
+        if self._lab.model_disks is None or used.disks is None:
+            return used
+        models = self._lab.model_disks.counts()
+        disks = [
+            replace(disk, model=models.get(self._disk_name(index)))
+            for index, disk in enumerate(used.disks)
+        ]
+        return replace(used, disks=tuple(disks))
 
     def drop_kernel_caches(self) -> str:
         os.sync()
@@ -360,13 +498,3 @@ class LabHost(Host):
         return (
             "page cache, dentries and inodes of the entire machine (all lab hosts share its kernel)"
         )
-
-
-def _number_inside(pid: int) -> int | None:
-    try:
-        status = Path(f"/proc/{pid}/status").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    return next(
-        (int(line.split()[-1]) for line in status.splitlines() if line.startswith("NSpid:")), None
-    )

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from weighbridge.common.errors import MissingPrerequisite, ServiceFailed, TargetError
 from weighbridge.common.host import ModelDiskCounters
@@ -35,6 +35,7 @@ from weighbridge.topologies.disk_models import PROGRAM, DiskModel
 from weighbridge.topologies.hardware import Disk
 from weighbridge.topologies.lab.cgroup import TREE, Cgroups
 from weighbridge.topologies.lab.program import LabProcess, send
+from weighbridge.topologies.lab.runc import PRIVATE
 
 FUSE: Final = Path("/dev/fuse")
 GROUP: Final = "_disks"
@@ -62,6 +63,13 @@ class WantedDisk:
     size_bytes: int
     model: DiskModel
 
+    @property
+    def asked(self) -> dict[str, Any]:
+        """As the program reads it."""
+        model = self.model.model_dump(mode="json")
+        given = {"name": self.name, "file": str(self.file), "bytes": self.size_bytes}
+        return {**given, "model": model}
+
 
 class DiskAtMark(Record):
     """What a disk had been given at a mark, since it was recorded."""
@@ -83,11 +91,9 @@ class Mark(Record):
     """In the order in which they were wanted."""
 
 
-class _Restored(Record):
-    disks: tuple[CutDisk, ...]
-
-
-Answer = TypeVar("Answer", bound=Record)
+_MARK: Final = TypeAdapter(Mark)
+_CUT: Final = TypeAdapter(tuple[CutDisk, ...])
+Answer = TypeVar("Answer")
 
 
 def file_name(deployment: str, host: str, index: int) -> str:
@@ -148,7 +154,7 @@ class ModelDisks:
         argv = ["bash", "-ec", _START, "bash", str(group / "cgroup.procs"), str(lock)]
         with log.open("ab") as out:
             process = subprocess.Popen(
-                [*argv, *_FIRST, *_private(), str(PROGRAM), "serve", str(mount)],
+                [*argv, *_FIRST, *PRIVATE, str(PROGRAM), "serve", str(mount)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=out,
@@ -156,18 +162,11 @@ class ModelDisks:
                 start_new_session=True,
             )
         started = cls(process, mount, log)
-        wanted = [
-            {
-                "name": one.name,
-                "file": str(one.file),
-                "bytes": one.size_bytes,
-                "model": one.model.model_dump(mode="json"),
-            }
-            for one in disks
-        ]
+        asked: dict[str, Any] = {"disks": [disk.asked for disk in disks]}
+        if journal:
+            asked["journal"] = str(folder / "journal")
         try:
-            file = {"journal": str(folder / "journal")} if journal else {}
-            started._ask({"disks": wanted, **file}, "ready")
+            started._ask(asked, "ready")
         except BaseException:
             started.kill()
             raise
@@ -213,7 +212,7 @@ class ModelDisks:
         """Remember this instant: requests that were answered before are in it, and none that are
         sent after this returns. Raises TargetError.
         """
-        return _checked(Mark, self._ask({"order": "mark"}, "marked"))
+        return _checked(_MARK, self._ask({"order": "mark"}, "marked"))
 
     def cut(self) -> None:
         """Let all I/O fail from now on. Raises TargetError, also if a write was not recorded since
@@ -229,7 +228,7 @@ class ModelDisks:
         TargetError, also while a disk is open, for which it waits some seconds.
         """
         order = {"order": "restore", "mark": mark, "keep": keep, "seed": seed}
-        return _checked(_Restored, self._ask(order, "restored")).disks
+        return _checked(_CUT, self._ask(order, "restored").get("disks"))
 
     def check(self) -> None:
         """Raise ServiceFailed if it has ended: I/O to its disks fails from then on."""
@@ -267,9 +266,9 @@ class ModelDisks:
         return answer[expected]
 
 
-def _checked(kind: type[Answer], answer: object) -> Answer:
+def _checked(kind: TypeAdapter[Answer], answer: object) -> Answer:
     try:
-        return kind.model_validate(answer)
+        return kind.validate_python(answer)
     except ValidationError as error:
         raise TargetError(f"vdisk: an unknown answer: {error}") from error
 
@@ -278,10 +277,6 @@ def end(pids: Sequence[int]) -> None:
     """Ask programs of disks to end when the last disk is closed, and to take no time until then."""
     for process in filter(None, map(LabProcess.of, pids)):
         send(process, signal.SIGTERM)
-
-
-def _private() -> tuple[str, ...]:
-    return ("unshare", "--mount", "--propagation", "private")
 
 
 def require() -> None:
@@ -306,7 +301,7 @@ def lacking() -> str | None:
     with tempfile.TemporaryDirectory(prefix="weighbridge-vdisk-") as folder:
         try:
             done = subprocess.run(
-                [*_private(), str(PROGRAM), "try", folder],
+                [*PRIVATE, str(PROGRAM), "try", folder],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,

@@ -33,11 +33,10 @@ QUEUE_MS = 50
 
 @dataclass(frozen=True)
 class Port:
-    """A host's port of the switch. `pid` is the host's first process."""
+    """The port of the switch of the host at `index`. `pid` is the host's first process."""
 
     index: int
     pid: int
-    address: str
 
     @property
     def device(self) -> str:
@@ -75,7 +74,7 @@ def switch_batch(ports: Sequence[Port], mtu: int) -> str:
 
 def host_batch(port: Port) -> str:
     """Input of `ip -batch` in a host's namespace."""
-    return f"link set lo up\naddr add {port.address}/24 dev {NIC}\nlink set {NIC} up\n"
+    return f"link set lo up\naddr add {address(port.index)}/24 dev {NIC}\nlink set {NIC} up\n"
 
 
 def bridge(switch_pid: int, mtu: int) -> None:

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
+from weighbridge.topologies.on_host import telemetry
+
 T = TypeVar("T")
 
 STARTING_S = 30.0
@@ -36,17 +38,12 @@ class LabProcess:
     started: int
 
     @classmethod
-    def of(cls, pid: int, proc: Path = Path("/proc")) -> LabProcess | None:
+    def of(cls, pid: int) -> LabProcess | None:
         """The process with this number; None: there is none, or only a zombie."""
-        try:
-            text = (proc / str(pid) / "stat").read_text()
-        except (FileNotFoundError, ProcessLookupError):
+        fields = telemetry.stat_of(pid)
+        if fields is None:
             return None
-        # The name in parentheses may hold anything, also blanks and parentheses; numbers follow it.
-        fields = text.rpartition(")")[2].split()
-        return (
-            None if fields[0] in "ZX" else cls(pid, int(fields[1]), int(fields[3]), int(fields[19]))
-        )
+        return cls(pid, int(fields[1]), int(fields[3]), int(fields[telemetry.START]))
 
 
 def family(leader: int, among: Sequence[int]) -> tuple[LabProcess, ...]:

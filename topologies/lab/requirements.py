@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.lab import model_disks
 from weighbridge.topologies.lab.cgroup import Cgroups
 from weighbridge.topologies.lab.network import can_delay
+from weighbridge.topologies.on_host import machine
 
 TOOLS = (
     ("runc", "runc", "runs hosts as containers"),
@@ -56,188 +58,119 @@ class HostRequirement:
 
 def lab_requirements(hardware: Hardware, *, home: Path) -> tuple[HostRequirement, ...]:
     """What hosts of this hardware need; `home` is for images and disks. Starts nothing."""
-    return (
-        HostRequirement(
-            "root",
-            os.geteuid() == 0,
-            "namespaces, cgroups, loop devices and mounts need it",
-            "run it as root, or through sudo",
-        ),
-        *(
-            HostRequirement(tool, shutil.which(tool) is not None, why, f"apt install {package}")
-            for tool, package, why in TOOLS
-        ),
-        HostRequirement(
-            "Debian's archive keys",
-            KEYRING.exists(),
-            "mmdebstrap verifies downloads with them",
-            "apt install debian-archive-keyring",
-        ),
-        HostRequirement(
-            "the extra `hosts`",
-            installed("trustme"),
-            "layouts with TLS need certificates",
-            install("hosts"),
-        ),
-        _kernel(),
-        _overlay(),
-        *_loop(hardware),
-        *_netem(hardware),
-        *_models(hardware),
-        *_cgroups(hardware),
-        *_own_cpus(hardware),
-        _memory(hardware),
-        *_disk(hardware, home),
-    )
+    return (*_of_machine(), *_of_hosts(hardware), *_of_disk(hardware, home))
 
 
-def _kernel() -> HostRequirement:
+def _of_machine() -> Iterator[HostRequirement]:
+    why = "namespaces, cgroups, loop devices and mounts need it"
+    yield HostRequirement("root", os.geteuid() == 0, why, "run it as root, or through sudo")
+    for tool, package, why in TOOLS:
+        there = shutil.which(tool) is not None
+        yield HostRequirement(tool, there, why, f"apt install {package}")
+    why = "mmdebstrap verifies downloads with them"
+    remedy = "apt install debian-archive-keyring"
+    yield HostRequirement("Debian's archive keys", KEYRING.exists(), why, remedy)
+    why = "layouts with TLS need certificates"
+    yield HostRequirement("the extra `hosts`", installed("trustme"), why, install("hosts"))
     release = os.uname().release
-    numbers = tuple(
-        int(part) for part in release.replace("-", ".").split(".")[:2] if part.isdigit()
-    )
-    wanted = ".".join(map(str, OLDEST_KERNEL))
-    return HostRequirement(
-        f"Linux {wanted} or later (this is {release})",
-        numbers >= OLDEST_KERNEL,
+    numbers = release.replace("-", ".").split(".")[:2]
+    yield HostRequirement(
+        f"Linux {'.'.join(map(str, OLDEST_KERNEL))} or later (this is {release})",
+        tuple(int(part) for part in numbers if part.isdigit()) >= OLDEST_KERNEL,
         "has loop disks that free themselves",
         "boot a newer kernel",
     )
+    why = "shares an image between hosts"
+    yield HostRequirement("overlayfs", machine.overlay(), why, "modprobe overlay")
 
 
-def _overlay() -> HostRequirement:
-    known = "overlay" in Path("/proc/filesystems").read_text().split() or _module("overlay")
-    return HostRequirement("overlayfs", known, "shares an image between hosts", "modprobe overlay")
-
-
-def _module(name: str) -> bool:
-    listed = Path("/lib/modules") / os.uname().release / "modules.dep"
-    return listed.exists() and f"/{name}.ko" in listed.read_text()
-
-
-def _loop(hardware: Hardware) -> tuple[HostRequirement, ...]:
-    count = sum(len(host.disks) for host in hardware.hosts.values())
-    found = Path("/dev/loop-control").exists()
-    needed = HostRequirement(
-        "loop devices", found, f"the hosts have {count} disks", "modprobe loop"
-    )
-    return (needed,) if count else ()
-
-
-def _netem(hardware: Hardware) -> tuple[HostRequirement, ...]:
-    delayed = [name for name, host in hardware.hosts.items() if host.nic and host.nic.delay]
-    if not delayed:
-        return ()
-    remedy = "modprobe sch_netem, boot a kernel that has it, or take `delay` out of the hardware"
-    why = f"delays what {', '.join(delayed)} send"
-    return (HostRequirement("netem in the kernel", can_delay(), why, remedy),)
-
-
-def _models(hardware: Hardware) -> tuple[HostRequirement, ...]:
-    disks = [disk for host in hardware.hosts.values() for disk in host.disks]
-    count = sum(disk.model is not None for disk in disks)
-    if not count:
-        return ()
-    missing = model_disks.lacking()
-    return (
-        HostRequirement(
+def _of_hosts(hardware: Hardware) -> Iterator[HostRequirement]:
+    hosts = hardware.hosts
+    disks = [disk for host in hosts.values() for disk in host.disks]
+    if disks:
+        there, why = Path("/dev/loop-control").exists(), f"the hosts have {len(disks)} disks"
+        yield HostRequirement("loop devices", there, why, "modprobe loop")
+    delayed = [name for name, host in hosts.items() if host.nic and host.nic.delay]
+    if delayed:
+        why = f"delays what {', '.join(delayed)} send"
+        remedy = (
+            "modprobe sch_netem, boot a kernel that has it, or take `delay` out of the hardware"
+        )
+        yield HostRequirement("netem in the kernel", can_delay(), why, remedy)
+    modelled = sum(disk.model is not None for disk in disks)
+    if modelled:
+        missing = model_disks.lacking()
+        yield HostRequirement(
             "FUSE" if missing is None else f"FUSE ({missing})",
             missing is None,
-            f"{count} of the hosts' disks have a model",
+            f"{modelled} of the hosts' disks have a model",
             "modprobe fuse, `make setup`; or limit disks by iops and bandwidth instead of model",
-        ),
-    )
-
-
-def _cgroups(hardware: Hardware) -> tuple[HostRequirement, ...]:
-    cgroups = Cgroups()
-    why = "limits hosts and counts what they use"
-    if not cgroups.mount.is_dir():
-        return (
-            HostRequirement(
-                "cgroups", found=False, why=why, remedy=f"mount cgroup2 at {cgroups.mount}"
-            ),
         )
-    there = cgroups.controllers()
-    wanted = V2_CONTROLLERS if cgroups.version == 2 else V1_CONTROLLERS
-    if any(host.cpuset is not None for host in hardware.hosts.values()):
-        wanted = (*wanted, CPUSET)
-    remedy = "use a kernel and boot parameters that have it; in a container, have it delegated"
-    found = [
-        HostRequirement(f"cgroup version {cgroups.version}, {name}", name in there, why, remedy)
-        for name in wanted
-    ]
-    if not cgroups.hands_on():
-        inside = cgroups.mount / "init"
-        found.append(
-            HostRequirement(
-                "cgroup version 2, a root that hands on its controllers",
-                found=False,
-                why=f"{why}; this container has processes in {cgroups.mount} itself, so that the "
-                "kernel gives hosts below it no limits",
-                remedy=f"move them into a cgroup of their own: mkdir {inside}; for pid in $(cat "
-                f"{cgroups.mount}/cgroup.procs); do echo $pid >{inside}/cgroup.procs; done",
-            )
-        )
-    return tuple(found)
-
-
-def _own_cpus(hardware: Hardware) -> tuple[HostRequirement, ...]:
-    owners = {name: host.own_cpus for name, host in hardware.hosts.items() if host.own_cpus}
-    if not owners:
-        return ()
-    there = os.sched_getaffinity(0)
-    wanted = {cpu for own in owners.values() for cpu in own}
-    return (
-        HostRequirement(
-            f"CPUs {show_cpus(wanted)} (this command may use {show_cpus(there)})",
-            wanted <= there,
+    yield from _of_cgroups(hardware)
+    owners = {name: host.own_cpus for name, host in hosts.items() if host.own_cpus}
+    if owners:
+        usable = os.sched_getaffinity(0)
+        wanted = {cpu for own in owners.values() for cpu in own}
+        yield HostRequirement(
+            f"CPUs {show_cpus(wanted)} (this command may use {show_cpus(usable)})",
+            wanted <= usable,
             f"{', '.join(owners)} have CPUs of their own",
             "choose hardware whose `cpuset` names CPUs of this machine, or that has `cpus` instead",
-        ),
-    )
-
-
-def _memory(hardware: Hardware) -> HostRequirement:
-    wanted = sum(host.memory or LEAST_MEMORY_BYTES for host in hardware.hosts.values())
+        )
+    memory = sum(host.memory or LEAST_MEMORY_BYTES for host in hosts.values())
     lines = (line.partition(":") for line in Path("/proc/meminfo").read_text().splitlines())
     available = next(
-        int(value.split()[0]) * 1024 for name, _, value in lines if name == "MemAvailable"
+        int(text.split()[0]) * 1024 for name, _, text in lines if name == "MemAvailable"
     )
-    return HostRequirement(
-        f"{wanted / 2**30:.1f} GiB of memory ({available / 2**30:.1f} GiB available)",
-        available >= wanted,
+    yield HostRequirement(
+        f"{memory / 2**30:.1f} GiB of memory ({available / 2**30:.1f} GiB available)",
+        available >= memory,
         f"for the hosts of {hardware.name} together",
         "end other programs, or choose hardware with less",
     )
 
 
-def free_bytes(home: Path) -> int:
-    """The free space where a folder is, or will be."""
-    return shutil.disk_usage(_existing(home)).free
+def _of_cgroups(hardware: Hardware) -> Iterator[HostRequirement]:
+    cgroups, why = Cgroups(), "limits hosts and counts what they use"
+    if not cgroups.mount.is_dir():
+        remedy = f"mount cgroup2 at {cgroups.mount}"
+        yield HostRequirement("cgroups", found=False, why=why, remedy=remedy)
+        return
+    there = cgroups.controllers()
+    wanted = V2_CONTROLLERS if cgroups.version == 2 else V1_CONTROLLERS
+    if any(host.cpuset is not None for host in hardware.hosts.values()):
+        wanted = (*wanted, CPUSET)
+    remedy = "use a kernel and boot parameters that have it; in a container, have it delegated"
+    for name in wanted:
+        words = f"cgroup version {cgroups.version}, {name}"
+        yield HostRequirement(words, name in there, why, remedy)
+    if not cgroups.hands_on():
+        inside = cgroups.mount / "init"
+        yield HostRequirement(
+            "cgroup version 2, a root that hands on its controllers",
+            found=False,
+            why=f"{why}; this container has processes in {cgroups.mount} itself, so that the "
+            "kernel gives hosts below it no limits",
+            remedy=f"move them into a cgroup of their own: mkdir {inside}; for pid in $(cat "
+            f"{cgroups.mount}/cgroup.procs); do echo $pid >{inside}/cgroup.procs; done",
+        )
 
 
-def _existing(path: Path) -> Path:
-    return next(one for one in (path, *path.parents) if one.exists())
-
-
-def _disk(hardware: Hardware, home: Path) -> tuple[HostRequirement, ...]:
-    there, free = _existing(home), free_bytes(home)
+def _of_disk(hardware: Hardware, home: Path) -> Iterator[HostRequirement]:
+    there, free = machine.existing(home), machine.free_bytes(home)
     disks = sum(disk.size or 0 for host in hardware.hosts.values() for disk in host.disks)
-    kind = _file_system(there)
-    return (
-        HostRequirement(
-            f"{show_bytes(IMAGES_BYTES)} of disk at {there} ({free / 2**30:.1f} GiB free)",
-            free >= IMAGES_BYTES,
-            f"for root images, logs and the hosts' disks (which may grow to {show_bytes(disks)})",
-            "free some space, or set WEIGHBRIDGE_HOME to a folder that has it",
-        ),
-        HostRequirement(
-            f"a file system at {there} that supports overlays ({kind})",
-            kind not in {"overlay", "nfs", "nfs4", "fuse", "ecryptfs"},
-            "keeps what hosts change of their image",
-            "set WEIGHBRIDGE_HOME to a folder on a local ext4, xfs or btrfs",
-        ),
+    kind = machine.file_system(there)
+    yield HostRequirement(
+        f"{show_bytes(IMAGES_BYTES)} of disk at {there} ({free / 2**30:.1f} GiB free)",
+        free >= IMAGES_BYTES,
+        f"for root images, logs and the hosts' disks (which may grow to {show_bytes(disks)})",
+        "free some space, or set WEIGHBRIDGE_HOME to a folder that has it",
+    )
+    yield HostRequirement(
+        f"a file system at {there} that supports overlays ({kind})",
+        kind not in {"overlay", "nfs", "nfs4", "fuse", "ecryptfs"},
+        "keeps what hosts change of their image",
+        "set WEIGHBRIDGE_HOME to a folder on a local ext4, xfs or btrfs",
     )
 
 
@@ -260,13 +193,3 @@ def exhausted(output: str) -> str:
             "`weighbridge doctor` counts it."
         )
     return ""
-
-
-def _file_system(path: Path) -> str:
-    best, kind = "", "unknown"
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        left, _, right = line.partition(" - ")
-        point = left.split()[4].encode().decode("unicode_escape")
-        if path.resolve().is_relative_to(point) and len(point) >= len(best):
-            best, kind = point, right.split()[0]
-    return kind

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from weighbridge.topologies.local_command import command
 
@@ -13,17 +13,17 @@ DEPLOYMENT = "io.weighbridge.deployment"
 """Annotation: the container's deployment."""
 HOST = "io.weighbridge.host"
 """Annotation: the container's host."""
+PRIVATE: Final = ("unshare", "--mount", "--propagation", "private")
+"""Runs a program in a mount namespace of its own, whose mounts end with it."""
 
 
 @dataclass(frozen=True)
 class Container:
-    """A container as runc lists it. `pid` is its first process on this machine, 0: it has ended."""
+    """A container as runc lists it."""
 
     id: str
     deployment: str
     host: str
-    pid: int
-    status: str
     bundle: Path
 
 
@@ -40,35 +40,14 @@ class Runc:
         """All labelled containers below the state folder. Raises CommandFailed."""
         if not self.root.is_dir():
             return ()
-        listed = json.loads(command(self.argv("list", "--format", "json"))) or []
-        found = [(one, one.get("annotations") or {}) for one in listed]
-        return tuple(
-            Container(
-                one["id"],
-                labels[DEPLOYMENT],
-                labels.get(HOST, ""),
-                one["pid"],
-                one["status"],
-                Path(one["bundle"]),
-            )
-            for one, labels in found
-            if DEPLOYMENT in labels
-        )
+        found = []
+        for one in json.loads(command(self.argv("list", "--format", "json"))) or []:
+            labels = one.get("annotations") or {}
+            if DEPLOYMENT in labels:
+                host, bundle = labels.get(HOST, ""), Path(one["bundle"])
+                found.append(Container(one["id"], labels[DEPLOYMENT], host, bundle))
+        return tuple(found)
 
     def delete(self, container: str) -> None:
         """Kill and delete a container; one that is gone is no error. Raises CommandFailed."""
         command(self.argv("delete", "--force", container))
-
-    def exec_argv(
-        self, container: str, argv: Sequence[str], *, env: Sequence[str] = (), pid_file: Path
-    ) -> list[str]:
-        """The command that runs `argv` in a container; `pid_file` gets its pid on this machine."""
-        variables = [word for one in env for word in ("--env", one)]
-        return self.argv(
-            "exec", "--cwd", "/", "--pid-file", str(pid_file), *variables, container, *argv
-        )
-
-
-def version() -> str:
-    """The version of runc, such as `1.1.5+ds1`. Raises MissingPrerequisite or CommandFailed."""
-    return command(["runc", "--version"]).splitlines()[0].removeprefix("runc version ").strip()

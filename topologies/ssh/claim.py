@@ -15,11 +15,11 @@ from pydantic import Field, ValidationError
 from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.common.record import Record
 from weighbridge.topologies.hosts import Label, started_at
+from weighbridge.topologies.on_host.machine import CLAIM
 from weighbridge.topologies.ssh.connection import SshConnection
 from weighbridge.topologies.ssh.disks import RealDisk
 from weighbridge.topologies.ssh.kernel import FormerSettings
 from weighbridge.topologies.ssh.remote import run_remote
-from weighbridge.topologies.ssh.remote.claim_program import FILE
 
 Words = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]{0,4096}$")]
 """Text to show to people: one line, so that it cannot imitate other lines of a message."""
@@ -136,7 +136,7 @@ def _parse(shell: SshConnection, folder: str, text: str) -> ClaimedHost:
         fault = error.errors(include_url=False, include_context=False)[0]
         where = ".".join(str(part) for part in fault["loc"])
         raise TargetError(
-            f"{shell.name} ({shell.address}): {folder}/{FILE} is not a claim of a deployment: "
+            f"{shell.name} ({shell.address}): {folder}/{CLAIM} is not a claim of a deployment: "
             f"{where}: {fault['msg']}".replace(": :", ":"),
             advice="Was it written by another version of weighbridge? Tear that deployment down "
             "with it, or by hand.",

@@ -12,22 +12,22 @@ import os
 import subprocess
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-from pydantic import Base64Bytes, Field, TypeAdapter, ValidationError
+from pydantic import Base64Bytes, Field, ValidationError
 
 from weighbridge.common import safe_files
 from weighbridge.common.errors import TargetError
-from weighbridge.common.host import Counters, DiskCounters
+from weighbridge.common.host import Counters
 from weighbridge.common.program_lines import NoLine, ProgramEnded, ProgramLines, last_lines
 from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.common.tool_output import json_value, printable
+from weighbridge.topologies.counters import counters_of, fault_of, since
 from weighbridge.topologies.hosts import MOST_BYTES, MOST_FILES
+from weighbridge.topologies.on_host import telemetry
 from weighbridge.topologies.ssh.program import RemoteProgram
-from weighbridge.topologies.ssh.remote import telemetry_program
 from weighbridge.topologies.ssh.services import HostProcess
 
 ANSWER_S: Final = 10.0
@@ -35,10 +35,6 @@ ANSWER_S: Final = 10.0
 END_S: Final = 5.0
 LONGEST_ANSWER_BYTES: Final = 64 * 2**20
 """An answer has 2 MiB of logs at most, and the names of new files."""
-MOST_COUNTED: Final = 2**63
-MOST_MEMORY_BYTES: Final = 2**50
-_COUNTERS: Final = TypeAdapter(Counters)
-_DISK: Final = tuple(field.name for field in fields(DiskCounters) if field.name != "model")
 
 
 class Added(Record):
@@ -106,12 +102,12 @@ class HostTelemetry:
                     new = NewLogs.model_validate(found)
                 except ValidationError as error:
                     raise TargetError(
-                        f"{self._name}: invalid additions to its logs: {_fault_of(error)}"
+                        f"{self._name}: invalid additions to its logs: {fault_of(error)}"
                     ) from None
                 # Only full answers continue: a host that says `more` without data would be asked
                 # for ever.
                 data_bytes = sum(len(added.data) for added in new.files.values())
-                more = new.more and data_bytes >= telemetry_program.MOST_BYTES
+                more = new.more and data_bytes >= telemetry.MOST_BYTES
                 for path, added in new.files.items():
                     self._add(folder, path, added)
 
@@ -199,52 +195,9 @@ class HostTelemetry:
 
 def source() -> str:
     """The program's source."""
-    return Path(telemetry_program.__file__).read_text(encoding="utf-8")
-
-
-def counters_of(name: str, answer: object) -> Counters:
-    """What a host answered. Raises TargetError with its name."""
-    try:
-        counters = _COUNTERS.validate_python(answer)
-    except ValidationError as error:
-        raise TargetError(f"{name}: invalid counters: {_fault_of(error)}") from None
-    for record in (counters, *(counters.disks or ())):
-        for key, value in vars(record).items():
-            most = MOST_MEMORY_BYTES if key.startswith("memory") else MOST_COUNTED
-            # Of NaN no comparison is true.
-            if isinstance(value, int | float) and not 0 <= value < most:
-                raise TargetError(f"{name}: invalid counters: {key}: {printable(value)}")
-    return counters
-
-
-def _fault_of(error: ValidationError) -> str:
-    fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    return printable(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}")
+    return Path(telemetry.__file__).read_text(encoding="utf-8")
 
 
 def _known(counters: Counters) -> tuple[set[str], int]:
     names = {name for name, value in vars(counters).items() if value is not None}
     return names, len(counters.disks or ())
-
-
-def since(now: Counters, before: Counters) -> Counters:
-    """What was used between two readings of the same counters; memory as it is now."""
-    names = ("cpu_s", "oom_kills", "network_received_bytes", "network_sent_bytes", "network_faults")
-    used = {
-        name: value - getattr(before, name)
-        for name in names
-        if (value := getattr(now, name)) is not None
-    }
-    disks = tuple(
-        DiskCounters(**{name: getattr(disk, name) - getattr(then, name) for name in _DISK})
-        for disk, then in zip(now.disks or (), before.disks or (), strict=True)
-    )
-    if not disks:
-        return replace(now, disks=None, **used)
-    return replace(
-        now,
-        **used,
-        disks=disks,
-        disk_read_bytes=sum(disk.read_bytes for disk in disks),
-        disk_written_bytes=sum(disk.written_bytes for disk in disks),
-    )

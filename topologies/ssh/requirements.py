@@ -25,7 +25,7 @@ from weighbridge.topologies.ssh.suite import HostPython
 
 
 def security_requirements(there: Mapping[str, Any], hardware: Hardware) -> list[HostRequirement]:
-    """What `means_program` found of both, where there is any; nothing is changed."""
+    """What `on_host/machine.py` found of both, where there is any; nothing is changed."""
     found = []
     if there["selinux"]:
         found.append(

@@ -23,6 +23,9 @@ from stat import S_ISREG
 from typing import Any
 
 SECTOR_BYTES = 512
+START = 19
+"""The place in `stat_of` of a process's start, in ticks since the boot."""
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 MOST_BYTES = 2 * 2**20
 """Of logs in one answer at most."""
 CGROUPS = "/sys/fs/cgroup"
@@ -41,71 +44,69 @@ def pairs(text: str) -> dict[str, int]:
     return {one[0]: int(one[1]) for one in words if len(one) == 2}
 
 
-def counters(group: str | None, nic: str | None, disks: list[str]) -> dict[str, Any]:
-    """All counters since the start of each."""
+def counters(
+    group: str | None, nic: str | None, disks: list[str], interfaces: str = ""
+) -> dict[str, Any]:
+    """All counters since the start of each; `interfaces` is the table of another namespace's."""
     found = of_group(group) if group else of_host()
-    found["disks"] = [of_disk(read(f"{BLOCK}/{disk}/stat")) for disk in disks]
-    found.update(of_nic(read(f"{PROC}/net/dev"), nic))
+    found["disks"] = [of_disk(disk) for disk in disks]
+    found.update(of_nic(read(interfaces or f"{PROC}/net/dev"), nic))
     return found
 
 
 def of_group(group: str) -> dict[str, Any]:
     """CPU and memory of a cgroup and those below it."""
-    if Path(f"{CGROUPS}/cgroup.controllers").exists():
-        folder = f"{CGROUPS}/{group}"
-        cpu = pairs(read(f"{folder}/cpu.stat"))
-        pages = pairs(read(f"{folder}/memory.stat"))
-        used = int(read(f"{folder}/memory.current"))
-        peak = f"{folder}/memory.peak"
-        return {
-            "cpu_s": cpu["usage_usec"] / 1e6,
-            "throttled_s": cpu["throttled_usec"] / 1e6 if "throttled_usec" in cpu else None,
-            "cpu_periods": cpu.get("nr_periods"),
-            "throttled_periods": cpu.get("nr_throttled"),
-            "memory_bytes": used,
-            "memory_held_bytes": max(0, used - pages["active_file"] - pages["inactive_file"]),
-            "memory_peak_bytes": int(read(peak)) if Path(peak).exists() else None,
-            "oom_kills": pairs(read(f"{folder}/memory.events"))["oom_kill"],
-        }
-    account = f"{CGROUPS}/cpuacct/{group}/cpuacct.usage"
-    cpu = pairs(read(f"{CGROUPS}/cpu/{group}/cpu.stat"))
-    folder = f"{CGROUPS}/memory/{group}"
+    second = Path(f"{CGROUPS}/cgroup.controllers").exists()
+    folder = f"{CGROUPS}/{group}" if second else f"{CGROUPS}/memory/{group}"
+    cpu = pairs(read(f"{folder if second else f'{CGROUPS}/cpu/{group}'}/cpu.stat"))
     pages = pairs(read(f"{folder}/memory.stat"))
-    used = int(read(f"{folder}/memory.usage_in_bytes"))
-    return {
-        # systemd uses cpuacct only if it is mounted together with cpu; else a slice is not counted.
-        "cpu_s": int(read(account)) / 1e9 if Path(account).exists() else of_host()["cpu_s"],
-        "throttled_s": cpu["throttled_time"] / 1e9,
-        "cpu_periods": cpu["nr_periods"],
-        "throttled_periods": cpu["nr_throttled"],
+    used = int(read(f"{folder}/memory.{'current' if second else 'usage_in_bytes'}"))
+    total = "" if second else "total_"
+    cached = pages[f"{total}active_file"] + pages[f"{total}inactive_file"]
+    peak = f"{folder}/memory.{'peak' if second else 'max_usage_in_bytes'}"
+    found: dict[str, Any] = {
+        "cpu_periods": cpu.get("nr_periods"),
+        "throttled_periods": cpu.get("nr_throttled"),
         "memory_bytes": used,
-        "memory_held_bytes": max(
-            0, used - pages["total_active_file"] - pages["total_inactive_file"]
-        ),
-        "memory_peak_bytes": int(read(f"{folder}/memory.max_usage_in_bytes")),
-        # Version 1 counts in the cgroup of the killed process, which ends with it: use the host's
-        # count.
-        "oom_kills": pairs(read(f"{PROC}/vmstat")).get("oom_kill"),
+        "memory_held_bytes": max(0, used - cached),
+        # Version 2 has it since Linux 5.19.
+        "memory_peak_bytes": int(read(peak)) if Path(peak).exists() else None,
     }
+    if second:
+        found["cpu_s"] = cpu["usage_usec"] / 1e6
+        found["throttled_s"] = cpu["throttled_usec"] / 1e6 if "throttled_usec" in cpu else None
+        found["oom_kills"] = pairs(read(f"{folder}/memory.events"))["oom_kill"]
+        return found
+    account = f"{CGROUPS}/cpuacct/{group}/cpuacct.usage"
+    # systemd uses cpuacct only if it is mounted together with cpu; else a slice is not counted.
+    found["cpu_s"] = int(read(account)) / 1e9 if Path(account).exists() else of_host()["cpu_s"]
+    found["throttled_s"] = cpu["throttled_time"] / 1e9
+    # Version 1 counts in the cgroup of the killed process, which ends with it: use the host's
+    # count.
+    found["oom_kills"] = pairs(read(f"{PROC}/vmstat")).get("oom_kill")
+    return found
 
 
 def of_host() -> dict[str, Any]:
     """CPU and memory of the entire host, if a deployment's alone are not counted."""
-    user, nice, system, _idle, _iowait, irq, softirq = [
-        int(word) for word in read(f"{PROC}/stat").split("\n", 1)[0].split()[1:8]
-    ]
     memory = pairs(read(f"{PROC}/meminfo").replace(" kB", "").replace(":", ""))
     return {
-        "cpu_s": (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK"),
+        "cpu_s": sum(machine_ticks(read(f"{PROC}/stat"))) / TICKS_PER_S,
         "memory_bytes": (memory["MemTotal"] - memory["MemFree"]) * 1024,
         "memory_held_bytes": (memory["MemTotal"] - memory["MemAvailable"]) * 1024,
         "oom_kills": pairs(read(f"{PROC}/vmstat")).get("oom_kill"),
     }
 
 
-def of_disk(text: str) -> dict[str, float]:
-    """Counters in a /sys/dev/block/*/stat (Documentation/block/stat.rst)."""
-    stat = [int(word) for word in text.split()]
+def machine_ticks(text: str) -> tuple[int, int]:
+    """CPU time of programs and of interrupts in a /proc/stat; that of guests is part of user."""
+    user, nice, system, _idle, _iowait, irq, softirq = map(int, text.split(None, 8)[1:8])
+    return user + nice + system, irq + softirq
+
+
+def of_disk(number: str) -> dict[str, float]:
+    """The counters of a disk such as 8:0 (Documentation/block/stat.rst)."""
+    stat = [int(word) for word in read(f"{BLOCK}/{number}/stat").split()]
     return {
         "read_bytes": stat[2] * SECTOR_BYTES,
         "written_bytes": stat[6] * SECTOR_BYTES,
@@ -133,13 +134,22 @@ def of_nic(table: str, nic: str | None) -> dict[str, int]:
     return {}
 
 
+def stat_of(pid: object, proc: str = "") -> list[str] | None:
+    """The fields of a /proc/PID/stat from the state on; None: it has ended.
+
+    The name before them, in parentheses, may hold anything, also blanks and parentheses.
+    """
+    try:
+        fields = read(f"{proc or PROC}/{pid}/stat").rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return None if fields[0] in "ZX" else fields
+
+
 def running(pid: int, started: int) -> bool:
     """Whether this same process is running and no zombie."""
-    try:
-        fields = read(f"{PROC}/{pid}/stat").rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return fields[0] not in "ZX" and int(fields[19]) == started
+    fields = stat_of(pid)
+    return fields is not None and int(fields[START]) == started
 
 
 def added(folder: str, name: str, known: dict[str, list[int]]) -> dict[str, Any]:
