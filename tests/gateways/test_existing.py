@@ -271,6 +271,7 @@ def elsewhere(status: str, header: str) -> bytes:
 
 
 PAGE = b"HTTP/1.1 400 No\r\nConnection: close\r\n\r\n<title>400 plain HTTP to an HTTPS port</title>"
+LARGE = b"HTTP/1.1 413 R\r\nConnection: close\r\n\r\n<title>413 Request Entity Too Large</title>"
 PORTAL = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n<!DOCTYPE html><title>Hotel</title>"
 CHUNKS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 ALERT = b"\x15\x03\x03\x00\x02\x02"
@@ -320,6 +321,7 @@ ALERT = b"\x15\x03\x03\x00\x02\x02"
         (refusal("403 F", "QuotaExceeded", "full"), "http", "full; delete some, or .*quota$", ""),
         (refusal("400", "InvalidLocationConstraint"), "http", r"Constraint; .* \$AWS_REGION$", ""),
         (PAGE, "http", "this port speaks TLS; use https://$", ""),
+        (LARGE, "http", "413 Request Entity Too Large; raise client_max_body_size of the", ""),
         (PORTAL, "http", r"is no answer of a store: check the URL \(status 200\)\nHotel$", ""),
         (elsewhere("511 N", "A: b"), "http", "status 511: a network in between wants a login$", ""),
         (CHUNKS + b"-5\r\nabc", "http", "what it sends is not HTTP; check the port", ""),
@@ -406,6 +408,7 @@ def test_tls_is_verified_with_the_given_ca(
         ("127.0.0.1", {"use": "clientAuth"}, "purpose; use one for servers"),
         ("localhost", {"alternatives": False}, "Hostname mismatch"),
         ("127.0.0.1", {"curve": "secp521r1"}, "has a key of P-521"),
+        ("127.0.0.1", {"rootless": True}, "get issuer certificate; .* add the root to the file"),
     ],
 )
 def test_a_certificate_that_the_engine_would_refuse_is_not_accepted(
