@@ -116,7 +116,10 @@ _TLS_FAULTS: Final = {
 }
 """By OpenSSL's names."""
 _TLS_ALERT: Final = "\x15\x03"
-_NOT_YET_VALID, _EXPIRED, _OTHER_PURPOSE, _OTHER_NAME, _OTHER_ADDRESS = 9, 10, 26, 62, 64
+_NO_ROOT, _NOT_YET_VALID, _EXPIRED, _OTHER_PURPOSE, _OTHER_NAME, _OTHER_ADDRESS = (
+    *(2, 9, 10),
+    *(26, 62, 64),
+)
 """OpenSSL's numbers of what is wrong with a certificate."""
 _TRUST: Final = (
     "name a file with its CA, or with itself: $AWS_CA_BUNDLE for S3, $OS_CACERT for Swift, "
@@ -131,6 +134,7 @@ def in_words(error: Exception) -> str:
             **dict.fromkeys((_NOT_YET_VALID, _EXPIRED), "renew it, or set this machine's clock"),
             **dict.fromkeys((_OTHER_NAME, _OTHER_ADDRESS), "use a name in its subjectAltName"),
             _OTHER_PURPOSE: "use one for servers (extendedKeyUsage serverAuth)",
+            _NO_ROOT: "its CA is in the file, but not who signed that: add the root to the file",
         }
         return (
             f"its certificate is not accepted: {error.verify_message.rstrip('.')}; "

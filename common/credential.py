@@ -235,19 +235,14 @@ class Granted:
 
 
 class Answered(Protocol):
-    """An HTTP answer with its complete body."""
+    """An HTTP answer with its complete body; names of its header fields are in lower case."""
 
     @property
-    def status(self) -> int:
-        """Its status."""
-
+    def status(self) -> int: ...
     @property
-    def headers(self) -> Any:
-        """Its header fields, by names in lower case."""
-
+    def headers(self) -> Any: ...
     @property
-    def body(self) -> bytes:
-        """Its body."""
+    def body(self) -> bytes: ...
 
 
 Send = Callable[[str, str, bytes, Mapping[str, str]], Answered]

@@ -40,46 +40,30 @@ def program_environment() -> dict[str, str]:
 
 
 class PipedProcess(Protocol):
-    """What such a program offers of `subprocess.Popen`. Its pipes have descriptors to poll."""
+    """What such a program offers of `subprocess.Popen`. Its pipes have descriptors to poll; closing
+    its stdin tells most of our programs to end. `kill` ends also everything that it started.
+
+    `returncode` is negative or 128 + N after signal N, and None until its end is known. 255 can
+    also mean, as in ssh(1), that the host stopped answering: the last line of stderr says so.
+    """
 
     @property
-    def stdin(self) -> IO[bytes] | None:
-        """Its input; closing it tells most of our programs to end."""
-
+    def stdin(self) -> IO[bytes] | None: ...
     @property
-    def stdout(self) -> IO[bytes] | None:
-        """What it prints."""
-
+    def stdout(self) -> IO[bytes] | None: ...
     @property
-    def returncode(self) -> int | None:
-        """Its exit status, negative or 128 + N after signal N; None until its end is known.
-
-        255 can also mean, as in ssh(1), that the host stopped answering: the last line of stderr
-        says so.
-        """
-
-    def poll(self) -> int | None:
-        """Its exit status once it has ended; None while it runs."""
-
-    def wait(self, timeout: float | None = None) -> int:
-        """Wait for its exit status. Raises subprocess.TimeoutExpired after `timeout` seconds."""
-
-    def send_signal(self, sig: int) -> None:
-        """Send a signal; a program that has ended is no error."""
-
-    def kill(self) -> None:
-        """Kill it and everything that it started."""
-
-    def __enter__(self) -> Self:
-        """Itself."""
-
+    def returncode(self) -> int | None: ...
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def send_signal(self, sig: int) -> None: ...
+    def kill(self) -> None: ...
+    def __enter__(self) -> Self: ...
     def __exit__(
         self,
         kind: type[BaseException] | None,
         value: BaseException | None,
         traceback: TracebackType | None,
-    ) -> None:
-        """Close its pipes and wait for its end."""
+    ) -> None: ...
 
 
 TAIL_BYTES: Final = 65536
@@ -183,20 +167,17 @@ class Counters:
 
 
 class ProgramHost(Protocol):
-    """A machine on which programs are started with pipes here, a deployment's own or another."""
+    """What any machine has on which programs are started with pipes here, a deployment's own or
+    another: see Host.
+    """
 
     @property
-    def name(self) -> str:
-        """Its name in the hardware file."""
-
+    def name(self) -> str: ...
     @property
-    def python(self) -> str:
-        """Its Python, 3.9 or later."""
-
+    def python(self) -> str: ...
     def spawn(
         self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None
-    ) -> PipedProcess:
-        """Start a program there; its stdin and stdout are pipes here. Raises TargetError."""
+    ) -> PipedProcess: ...
 
 
 class Host(ABC):
@@ -265,7 +246,9 @@ class Host(ABC):
     def spawn(
         self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None
     ) -> PipedProcess:
-        """Start a program in the host's network and limits; its stdin and stdout are pipes here."""
+        """Start a program in the host's network and limits; its stdin and stdout are pipes here.
+        Raises TargetError.
+        """
 
     @abstractmethod
     def counters(self) -> Counters:

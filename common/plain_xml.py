@@ -37,8 +37,9 @@ REMEDIES: Final = {
     "InvalidLocationConstraint": "give this store's region, mostly us-east-1, in $AWS_REGION",
     "QuotaExceeded": "delete some, or raise the quota",
     "TooManyBuckets": "delete some (`weighbridge clean` finds what runs left), or raise the limit",
+    "413 Request Entity Too Large": "raise client_max_body_size of the nginx before the store",
 }
-"""What to do, by S3's codes of refusals that no key is to blame for."""
+"""What to do, by S3's codes of refusals that no key is to blame for, and by titles of pages."""
 
 
 def error_words(body: bytes) -> str:
@@ -53,9 +54,8 @@ def error_words(body: bytes) -> str:
         words = "(no text)"
     words = " ".join("".join(sign if sign.isprintable() else " " for sign in words).split())
     words = words if len(words) <= _LONGEST_WORDS else f"{words[: _LONGEST_WORDS - 4]} ..."
-    if told and told[0] in REMEDIES:
-        words += f"; {REMEDIES[told[0]]}"
-    return words
+    remedy = REMEDIES.get(told[0] if told else words)
+    return f"{words}; {remedy}" if remedy else words
 
 
 class _Reader:

@@ -33,6 +33,7 @@ from weighbridge.common.exchange import (
     exchanging,
     skew,
 )
+from weighbridge.common.listing import read_page
 from weighbridge.common.tool_output import shortened
 
 if TYPE_CHECKING:
@@ -191,11 +192,8 @@ def _location(endpoint: Mapping[str, Any]) -> bytes:
 def listed(answer: HttpAnswer, api: str) -> list[str]:
     """Names in a bucket's list. Raises WrongAnswer when it is not as the API promises."""
     try:
-        if api == "s3":
-            root = plain_xml.parse(answer.body)
-            return [key.text or "" for key in root.iterfind("./{*}Contents/{*}Key")]
-        return [str(entry["name"]) for entry in json.loads(answer.body or b"[]")]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        return [entry.name for entry in read_page(api, "objects", answer.body)[0]]
+    except ValueError as error:
         raise WrongAnswer("LIST", f"the list cannot be read: {error}", answer) from error
 
 

@@ -17,7 +17,7 @@ from weighbridge.common import plain_xml
 from weighbridge.common.credential import RETRY_S
 from weighbridge.common.endpoint import Encryption, Signing
 from weighbridge.common.errors import DriverError
-from weighbridge.common.object_versions import ObjectVersion, versions_of
+from weighbridge.common.listing import Entry, listing
 from weighbridge.drivers.engine._native import object_name, object_sizes
 from weighbridge.drivers.locust.account import Account, AccountAnswer, NotServing, account_at
 from weighbridge.drivers.locust.cpu_allowance import allowance
@@ -105,7 +105,7 @@ class VersionedBuckets:
                 advice="Leave `versions` out, or choose a store or release that has them.",
             )
 
-    def listed(self, bucket: str) -> Iterator[ObjectVersion]:
+    def listed(self, bucket: str) -> Iterator[Entry]:
         """All versions of a bucket, of each name the newest first; none when it does not exist."""
 
         def get(query: str) -> bytes:
@@ -119,7 +119,7 @@ class VersionedBuckets:
             return answer.body
 
         try:
-            yield from versions_of(self._api, get)
+            yield from listing(self._api, "versions", get)
         except ValueError as error:
             raise DriverError(
                 f"{self._account.url}: the versions of bucket {bucket} cannot be read: {error}"
@@ -164,7 +164,7 @@ class VersionedBuckets:
 
         `report` gets how many were deleted and how many could not be. Returns both.
         """
-        of_name: dict[str, list[ObjectVersion]] = defaultdict(list)
+        of_name: dict[str, list[Entry]] = defaultdict(list)
         for one in self.listed(bucket):
             of_name[one.name].append(one)
         others = [
@@ -181,7 +181,7 @@ class VersionedBuckets:
                 self._account.delete_object(bucket, name)
         return deleted, failed
 
-    def _delete(self, bucket: str, versions: Sequence[ObjectVersion]) -> tuple[int, int]:
+    def _delete(self, bucket: str, versions: Sequence[Entry]) -> tuple[int, int]:
         """Delete versions of one object, one after the other, the oldest first: as long as a newer
         one is left, none becomes the latest. Returns how many are gone and how many are not.
         """

@@ -40,7 +40,7 @@ _NEEDS_NO_LOCATION: Final = "us-east-1"
 NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 # Names have the forms by which `weighbridge clean` recognises what a killed run left
-# (`gateways.existing.leftover_buckets`).
+# (`gateways.existing.clear`).
 
 MOST_BUCKETS: Final = 60
 """Buckets of one program that asks; a run may need several programs."""

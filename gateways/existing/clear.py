@@ -1,8 +1,13 @@
-"""Delete buckets with all versions of their objects, for runs whose driver could not do it.
+"""Buckets that runs of this suite made on a gateway that outlives them: listed, judged, deleted.
 
-As a program (`python -m weighbridge.gateways.existing.clear`, on the client host): reads
-`{"endpoints": [...], "buckets": [...], "patience_s": s}` from stdin, prints one JSON line,
-`{"deleted": {bucket: objects}, "left": {bucket: reason}}`.
+A bucket is a run's by two things: its name has the form that runs use (`wb-` and eight hexadecimal
+digits, or `wb-check-` and sixteen), and all its objects have names that only drivers of this suite
+write. A single other object means that somebody else uses the bucket.
+
+As a program (`python -m weighbridge.gateways.existing.clear`, on the client host), for runs whose
+driver could not do it: reads `{"endpoints": [...], "buckets": [...], "patience_s": s}` from stdin,
+prints one JSON line, `{"deleted": {bucket: objects}, "left": {bucket: reason}}`. Several endpoints
+of an API are of one service.
 """
 
 from __future__ import annotations
@@ -13,26 +18,174 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, groupby, islice
-from typing import Any
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import groupby, islice
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 from weighbridge.common import plain_xml
+from weighbridge.common.errors import TargetError
 from weighbridge.common.exchange import Exchange, HttpAnswer, WrongAnswer, ask, exchanging
-from weighbridge.common.object_versions import ObjectVersion, versions_of
-from weighbridge.gateways.verify import listed
+from weighbridge.common.listing import Entry, Listed, listing
+from weighbridge.common.tool_output import shortened
 
+BUCKET: Final = re.compile(r"wb-[0-9a-f]{8}[acgo]?-[a-z0-9-]+-[0-9]+|wb-check-[0-9a-f]{16}")
+"""Bucket names of `weighbridge.conductor.clearing` and of the verification of an endpoint."""
+OBJECT: Final = re.compile(r"object-[0-9]+|written-[A-Za-z0-9-]*[0-9]|check")
+PATIENCE_S: Final = 20.0
+"""An empty bucket that cannot be deleted for so long is left."""
+SAY_S: Final = 10.0
+SHOWN: Final = 3
+PARALLEL = 8
+AT_ONCE = 1000
+"""So many are deleted before the bucket is tried again."""
+_PAUSE_S = 0.2
+_REMEMBERED = 500_000
+"""So many deleted names are remembered; beyond them only names in ascending order are new."""
 _KEPT = ("Enabled", "Suspended")
-MISSING = 404
+_MISSING = 404
 _UNKNOWN = range(400, 502)
 """What a store without versions may answer to a question about them."""
 
+Told = Callable[[int], None]
+Result = TypeVar("Result")
 
-def keeps_versions(exchange: Exchange, api: str, bucket: str) -> bool:
+
+@dataclass(frozen=True)
+class LeftoverBucket:
+    """A bucket with a name that a run of this suite gave it."""
+
+    bucket: str
+    objects: int
+    """How many are in it; where it keeps versions, how many of these; of strange ones a part."""
+    newest: datetime
+    """When it was created, or its latest object was written."""
+    strange: tuple[str, ...] = ()
+    """Some object names in it that no run gives; empty: runs of this suite made all of it."""
+
+
+class EndpointSilent(TargetError):
+    """An endpoint does not answer: another one of the same service may."""
+
+
+class Sweep:
+    """The buckets of one service, whose endpoints are given as JSON has them: what one does not
+    answer the next one is asked.
+
+    `say` is told each that is given up while there are others, and how far long lists have come.
+    Methods raise TargetError, and EndpointSilent when the last endpoint does not answer.
+    """
+
+    def __init__(
+        self, endpoints: Sequence[Mapping[str, Any]], say: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self._endpoints = list(endpoints)
+        self._say = say
+
+    @property
+    def there(self) -> str:
+        here = self._endpoints[0]
+        return f"{here['api']} {here['storage_url'] or here['url']}"
+
+    def named(self) -> tuple[tuple[str, datetime], ...]:
+        """All buckets with a run's name and when each was created, sorted. An endpoint that lists
+        none is of no use at all.
+        """
+
+        def ask_all(here: Mapping[str, Any]) -> list[tuple[str, datetime]]:
+            # The account's URL has no bucket before the host name.
+            with exchanging({**here, "addressing": "path"}, "") as exchange:
+                every = list(_entries(exchange, here["api"], "buckets"))
+            return [(one.name, _dated(one)) for one in every if BUCKET.fullmatch(one.name)]
+
+        return tuple(sorted(self._asked(ask_all, useless=TargetError)))
+
+    def content(self, bucket: str, made: datetime) -> LeftoverBucket | None:
+        """What a bucket has; None where its run has deleted it meanwhile."""
+
+        def count(here: Mapping[str, Any]) -> LeftoverBucket | None:
+            told = self._reporting(f"{bucket}: {{}} objects listed so far")
+            try:
+                with exchanging(here, bucket) as exchange:
+                    return _judged(exchange, here["api"], bucket, made, told)
+            except WrongAnswer as wrong:
+                if wrong.answer is None or wrong.answer.status != _MISSING:
+                    raise
+                return None
+
+        return self._asked(count)
+
+    def delete(
+        self, bucket: str, patience_s: float = PATIENCE_S, only: re.Pattern[str] | None = OBJECT
+    ) -> int | None:
+        """Delete a bucket and its objects; returns the number of objects, and of versions if it
+        keeps any, or None without such a bucket. An object of another name than `only`, which may
+        have come since it was judged, is a fault: then nothing of its page is deleted.
+        """
+        told = self._reporting(f"{bucket}: {{}} objects deleted so far")
+        return self._asked(lambda here: clear(here, bucket, patience_s, only, told))
+
+    def _reporting(self, text: str) -> Told:
+        """A function that takes counts and says one every SAY_S, at its place in the text."""
+        due = time.monotonic() + SAY_S
+
+        def tell(count: int) -> None:
+            nonlocal due
+            if time.monotonic() >= due:
+                due = time.monotonic() + SAY_S
+                self._say(text.format(f"{count:,}"))
+
+        return tell
+
+    def _asked(
+        self,
+        act: Callable[[Mapping[str, Any]], Result],
+        useless: type[TargetError] = EndpointSilent,
+    ) -> Result:
+        while True:
+            here = self._endpoints[0]
+            try:
+                return act(here)
+            except WrongAnswer as wrong:
+                fault = _fault(here, wrong)
+                if len(self._endpoints) == 1 or not isinstance(fault, useless):
+                    raise fault from wrong
+            self._endpoints.pop(0)
+            self._say(f"{fault.message}; going on with {self.there}")
+
+
+def _fault(here: Mapping[str, Any], wrong: WrongAnswer) -> TargetError:
+    from weighbridge.common.credential import redacted  # noqa: PLC0415 - most programs end without a fault
+
+    # A secret is looked for before words are cut.
+    words = redacted(wrong.report(here["api"], here["url"]), (here["key"], here["token"] or ""))
+    return (EndpointSilent if wrong.answer is None else TargetError)(shortened(words))
+
+
+def _entries(exchange: Exchange, api: str, listed: Listed, bucket: str = "") -> Iterator[Entry]:
+    """A list over a connection. Raises WrongAnswer, with status 404 without such a bucket."""
+    operation = {"buckets": "list buckets", "objects": "LIST", "versions": "LIST versions"}[listed]
+    answer: HttpAnswer | None = None
+
+    def get(query: str) -> bytes:
+        nonlocal answer
+        path = f"/{bucket}" if bucket or api == "s3" else ""
+        path += f"?{query}" if query else ""
+        answer = ask(exchange, operation, "GET", path, (200, 204))
+        return answer.body if answer.status == 200 else b""
+
+    try:
+        yield from listing(api, listed, get, prefix="" if bucket else "wb-")
+    except ValueError as error:
+        raise WrongAnswer(operation, f"the list cannot be read: {error}", answer) from error
+
+
+def _keeps_versions(exchange: Exchange, api: str, bucket: str) -> bool:
     """Whether a bucket keeps versions, or kept some. Raises WrongAnswer."""
     asked = "versions kept"
     if api == "swift":
-        said = ask(exchange, asked, "HEAD", f"/{bucket}", (200, 204, MISSING))
+        said = ask(exchange, asked, "HEAD", f"/{bucket}", (200, 204, _MISSING))
         return "x-versions-enabled" in said.headers
     answer = ask(exchange, asked, "GET", f"/{bucket}?versioning=", (200, *_UNKNOWN))
     if answer.status in _UNKNOWN:
@@ -43,29 +196,30 @@ def keeps_versions(exchange: Exchange, api: str, bucket: str) -> bool:
         return False
 
 
-def kept_versions(exchange: Exchange, api: str, bucket: str) -> Iterator[ObjectVersion]:
-    """All versions of a bucket's objects; none without such a bucket. Raises WrongAnswer."""
-    asked = "LIST versions"
-    last: HttpAnswer | None = None
+def _judged(
+    exchange: Exchange, api: str, bucket: str, made: datetime, told: Told
+) -> LeftoverBucket:
+    listed: Listed = "versions" if _keeps_versions(exchange, api, bucket) else "objects"
+    count, newest = 0, made
+    strange: list[str] = []
+    for one in _entries(exchange, api, listed, bucket):
+        count += 1
+        told(count)
+        newest = max(newest, _dated(one))
+        if not OBJECT.fullmatch(one.name):
+            strange.append(one.name)
+        if len(strange) == SHOWN:
+            break  # it is kept, and its list may have no end
+    return LeftoverBucket(bucket, count, newest, tuple(strange))
 
-    def get(query: str) -> bytes:
-        nonlocal last
-        last = ask(exchange, asked, "GET", f"/{bucket}?{query}", (200, 204, MISSING))
-        return last.body if last.status == 200 else b""
 
+def _dated(entry: Entry) -> datetime:
+    """Its time; an unreadable one counts as now, so that its age deletes nothing."""
     try:
-        yield from versions_of(api, get)
-    except ValueError as error:
-        raise WrongAnswer(asked, f"the list cannot be read: {error}", last) from error
-
-
-PARALLEL = 8
-_PAUSE_S = 0.2
-_REMEMBERED = 500_000
-"""So many deleted names are remembered; beyond them only names in ascending order are new."""
-_VERSIONS = 1000
-"""So many are deleted before the bucket is tried again."""
-_PAGE = {"s3": "list-type=2&max-keys=1000", "swift": "format=json&limit=1000"}
+        when = datetime.fromisoformat(entry.when)
+    except ValueError:
+        return datetime.now(UTC)
+    return when if when.tzinfo is not None else when.replace(tzinfo=UTC)
 
 
 def clear(
@@ -73,39 +227,32 @@ def clear(
     bucket: str,
     patience_s: float,
     only: re.Pattern[str] | None = None,
-    told: Callable[[int], None] = lambda _: None,
+    told: Told = lambda _: None,
 ) -> int | None:
-    """Delete a bucket and its objects; returns the number of objects, and of versions if it keeps
-    any, or None without such a bucket. `told` gets the number so far.
-
-    Raises WrongAnswer when it cannot be deleted, is still not empty `patience_s` after the last
-    object that had not been deleted before, or has an object of another name than `only`: then
-    nothing of that page is deleted.
+    """See Sweep.delete. Raises WrongAnswer, also when the bucket is still not empty `patience_s`
+    after the last object that had not been deleted before.
     """
     deleted, there, api = _Deleted(), False, endpoint["api"]
-    versioned: bool | None = None
     gone: HttpAnswer | None = None
     with exchanging(endpoint, bucket) as exchange:
+        # Asked before anything is deleted: what is deleted by name alone there stays, and a marker
+        # is added, which would be deleted and counted as well.
+        versioned = _keeps_versions(exchange, api, bucket)
         deadline = time.monotonic() + patience_s
         while True:
-            page = ask(exchange, "LIST", "GET", f"/{bucket}?{_PAGE[api]}", (200, 204, 404))
-            if page.status == 404:
+            page: list[Entry] = []
+            try:
+                if versioned:
+                    page = list(islice(_entries(exchange, api, "versions", bucket), AT_ONCE))
+                # s3api may leave the name of an object whose versions are gone.
+                page = page or list(islice(_entries(exchange, api, "objects", bucket), AT_ONCE))
+            except WrongAnswer as wrong:
+                if wrong.answer is None or wrong.answer.status != _MISSING:
+                    raise
                 return deleted.count if there else None
             there = True
-            if versioned is None:
-                # Asked before anything is deleted: what is deleted by name alone there stays, and
-                # a marker is added, which would be deleted and counted as well.
-                versioned = keeps_versions(exchange, api, bucket)
-            paths: list[str] = []
-            if versioned:
-                found = tuple(islice(kept_versions(exchange, api, bucket), _VERSIONS))
-                _refuse_others([one.name for one in found], only, page)
-                # The oldest of them first: as long as a newer one is left, none becomes the latest.
-                paths = [f"{_path(one.name)}?{one.query(api)}" for one in found][::-1]
-            _refuse_others(listed(page, api), only, page)
-            # s3api may leave the name of an object whose versions are gone.
-            paths = paths or [_path(name) for name in listed(page, api)]
-            fresh = deleted.add(sorted(_delete(endpoint, bucket, paths)))
+            _refuse_others(page, only)
+            fresh = deleted.add(sorted(_delete(endpoint, bucket, page)))
             told(deleted.count)
             if fresh:
                 # A container that hears late of deleted objects lists them a while longer.
@@ -113,7 +260,7 @@ def clear(
             taken = gone is not None and gone.status != 409
             gone = ask(exchange, "delete bucket", "DELETE", f"/{bucket}", (200, 204, 404, 409))
             if time.monotonic() > deadline and (taken or gone.status == 409):
-                what = f"{len(paths)} {'versions' if versioned else 'objects'} in its list"
+                what = f"{len(page)} {'versions' if versioned else 'objects'} in its list"
                 what = (
                     "accepted, and it is still there" if taken else f"it is still not empty: {what}"
                 )
@@ -122,10 +269,11 @@ def clear(
             time.sleep(0 if fresh or not taken else _PAUSE_S)
 
 
-def _refuse_others(names: Iterable[str], only: re.Pattern[str] | None, page: HttpAnswer) -> None:
-    other = None if only is None else next((one for one in names if not only.fullmatch(one)), None)
-    if other is not None:
-        raise WrongAnswer("delete bucket", f"it has someone else's object: {other!r}", page)
+def _refuse_others(page: Iterable[Entry], only: re.Pattern[str] | None) -> None:
+    for one in page:
+        if only is not None and not only.fullmatch(one.name):
+            what = f"it has someone else's object: {one.name!r}"
+            raise WrongAnswer("delete bucket", what, HttpAnswer(200, {}, b""))
 
 
 class _Deleted:
@@ -152,46 +300,44 @@ class _Deleted:
         return self.count - before
 
 
-def _path(name: str) -> str:
-    return quote(name, safe="~/")
+def _delete(endpoint: Mapping[str, Any], bucket: str, page: Sequence[Entry]) -> list[str]:
+    """Delete objects over a few connections; returns the paths that are not known to be absent."""
+    objects = [list(versions) for _, versions in groupby(page, lambda one: one.name)]
+    shares = [objects[number::PARALLEL] for number in range(min(PARALLEL, len(objects)))]
 
+    def delete(share: Sequence[Sequence[Entry]]) -> list[str]:
+        deleted = []
+        with exchanging(endpoint, bucket) as exchange:
+            # The oldest version first: as long as a newer one is left, none becomes the latest.
+            for versions in share:
+                for one in versions[::-1]:
+                    path = quote(one.name, safe="~/")
+                    if one.id:
+                        path += f"?{one.query(endpoint['api'])}"
+                    answer = ask(exchange, "DELETE", "DELETE", f"/{bucket}/{path}", (200, 204, 404))
+                    if answer.status != _MISSING:
+                        deleted.append(path)
+        return deleted
 
-def _delete(endpoint: Mapping[str, Any], bucket: str, paths: Sequence[str]) -> list[str]:
-    """Delete objects over a few connections, the versions of one one after the other; returns those
-    that are not known to be absent.
-    """
-    objects = [list(some) for _, some in groupby(paths, lambda path: path.partition("?")[0])]
-    count = min(PARALLEL, len(objects))
-    shares = [list(chain.from_iterable(objects[number::PARALLEL])) for number in range(count)]
     with ThreadPoolExecutor(PARALLEL) as pool:
-        done = pool.map(lambda share: _delete_share(endpoint, bucket, share), shares)
-        return [path for share in done for path in share]
-
-
-def _delete_share(endpoint: Mapping[str, Any], bucket: str, paths: Sequence[str]) -> list[str]:
-    deleted = []
-    with exchanging(endpoint, bucket) as exchange:
-        for path in paths:
-            answer = ask(exchange, "DELETE", "DELETE", f"/{bucket}/{path}", (200, 204, 404))
-            if answer.status != 404:
-                deleted.append(path)
-    return deleted
+        return [path for paths in pool.map(delete, shares) for path in paths]
 
 
 def clear_all(order: Mapping[str, Any]) -> dict[str, Any]:
-    """Clear every bucket over every endpoint: what was deleted, and what is left and why."""
+    """Clear every bucket over each API: what was deleted, and what is left and why."""
     deleted: dict[str, int] = {}
     left: dict[str, str] = {}
-    for endpoint in order["endpoints"]:
+    for _, endpoints in groupby(order["endpoints"], lambda one: one["api"]):
+        sweep = Sweep(list(endpoints))
         for number, bucket in enumerate(order["buckets"]):
             try:
-                objects = clear(endpoint, bucket, order["patience_s"])
-            except WrongAnswer as wrong:
-                left[bucket] = why = wrong.report(endpoint["api"], endpoint["url"])
-                if wrong.answer is None:
-                    # No answer: each of the others would take just as long to fail.
-                    left.update(dict.fromkeys(order["buckets"][number:], why))
-                    break
+                objects = sweep.delete(bucket, order["patience_s"], only=None)
+            except EndpointSilent as silent:
+                # Each of the others would take just as long to fail.
+                left.update(dict.fromkeys(order["buckets"][number:], silent.message))
+                break
+            except TargetError as error:
+                left[bucket] = error.message
             else:
                 if objects is not None:
                     deleted[bucket] = deleted.get(bucket, 0) + objects

@@ -317,7 +317,12 @@ def with_profile(s3: S3, environment: Mapping[str, str]) -> S3:
     except BotoCoreError as error:
         raise UsageError(f"s3: {error}{_unread(error)}") from error
     own = profile.get("s3")
-    style = own.get("addressing_style") if isinstance(own, Mapping) else None
+    own = own if isinstance(own, Mapping) else {}
+    style, version = own.get("addressing_style"), own.get("signature_version", "s3v4")
+    if version != "s3v4":
+        what = f"it asks for signature_version = {version}, and requests are signed by s3v4 alone"
+        remedy = "if the store takes that, leave it out or give the keys by the environment"
+        raise UsageError(f"s3: profile {source.profile!r}: {what}: {remedy}")
     told = {
         "region": profile.get("region"),
         # `auto` is the path, where the endpoint is not Amazon's; so is a name that has no buckets.

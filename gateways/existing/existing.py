@@ -17,18 +17,17 @@ from weighbridge.common.errors import BucketsLeft, TargetError, VerificationFail
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.common.structure import CephPool, StoreLayer
-from weighbridge.common.tool_output import shortened
 from weighbridge.gateways.existing import credentials
+from weighbridge.gateways.existing.clear import PATIENCE_S
 from weighbridge.gateways.existing.credentials import source, with_new_keys
 from weighbridge.gateways.existing.settings import ExistingPlacement, ExistingSettings
 from weighbridge.gateways.gateway import Below, Gateway, HostNeed, RootImage, RunningGateway, Say
-from weighbridge.gateways.program import run_with_endpoints, without_secrets
+from weighbridge.gateways.program import run_with_endpoints
 from weighbridge.gateways.verify import OperationFailed, verify
 
 _LOOK_TIMEOUT_S = 150.0
 _CLEAR_TIMEOUT_S = 24 * 3600.0
 """Deleting has no other deadline: each of its requests has one."""
-_EMPTY_WITHIN_S = 20.0
 _SERVER_FAILS = 500
 _REFUSALS = (400, 401, 403)
 """Statuses that may be for the keys, or for the region that they are signed for."""
@@ -86,17 +85,10 @@ class Seen:
         return f"answers with status {status}: {why}"
 
 
-def look(
-    client: Host,
-    endpoints: Sequence[Endpoint],
-    *,
-    within_s: float | None = None,
-    any_will_do: bool = False,
-) -> tuple[Seen, ...]:
+def look(client: Host, endpoints: Sequence[Endpoint]) -> tuple[Seen, ...]:
     """What each endpoint shows to anyone, in order, several of an API one by one.
 
-    Raises TargetError when one cannot be used; with `drop_dead` or `any_will_do`, when none of its
-    API can.
+    Raises TargetError when one cannot be used; with `drop_dead`, when none of its API can.
     """
     alone = singles(endpoints)
     output = run_with_endpoints(
@@ -104,30 +96,18 @@ def look(
         "weighbridge.gateways.existing.look",
         alone,
         {},
-        timeout_s=within_s or _LOOK_TIMEOUT_S * max(1, len(alone) // len(endpoints)),
+        timeout_s=_LOOK_TIMEOUT_S * max(1, len(alone) // len(endpoints)),
     )
     lines = output.splitlines()
     seen = tuple(Seen(one, json.loads(line)) for one, line in zip(alone, lines, strict=True))
     for one in seen:
         api = one.endpoint.api
-        spared = (any_will_do or one.endpoint.spreading.drop_dead) and any(
+        spared = one.endpoint.spreading.drop_dead and any(
             other.endpoint.api == api and not other.fault for other in seen
         )
         if one.fault and not spared:
             raise TargetError(f"{api} at {one.endpoint.url}: {one.fault}", advice=_remedy(one))
     return seen
-
-
-def _answering(
-    client: Host, endpoints: Sequence[Endpoint], within_s: float | None
-) -> tuple[Endpoint, ...]:
-    if all(not endpoint.others for endpoint in endpoints):
-        return tuple(endpoints)
-    found: dict[str, Endpoint] = {}
-    for one in look(client, endpoints, within_s=within_s, any_will_do=True):
-        if not one.fault:
-            found.setdefault(one.endpoint.api, one.endpoint)
-    return tuple(found.values())
 
 
 def clear(
@@ -143,14 +123,14 @@ def clear(
     """
     if not buckets:
         return ()
-    order = {"buckets": list(buckets), "patience_s": _EMPTY_WITHIN_S}
+    order = {"buckets": list(buckets), "patience_s": PATIENCE_S}
     try:
         endpoints = tuple(with_new_keys(one) for one in endpoints)
         answer = json.loads(
             run_with_endpoints(
                 client,
                 "weighbridge.gateways.existing.clear",
-                _answering(client, endpoints, within_s),
+                singles(endpoints),
                 order,
                 timeout_s=within_s or _CLEAR_TIMEOUT_S,
             )
@@ -161,7 +141,7 @@ def clear(
     if answer["left"]:
         reasons: dict[str, list[str]] = {}
         for bucket, why in answer["left"].items():
-            reasons.setdefault(shortened(without_secrets(why, endpoints)), []).append(bucket)
+            reasons.setdefault(why, []).append(bucket)
         lines = [f"{', '.join(names)}: {why}" for why, names in reasons.items()]
         raise BucketsLeft(tuple(answer["left"]), lines)
     return tuple(

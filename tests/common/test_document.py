@@ -72,16 +72,14 @@ def test_what_only_yaml_takes_for_a_number_is_a_fault(text: str, place: str) -> 
     assert error.value.message.startswith(f"f.yaml:{place}: ")
 
 
-@pytest.mark.parametrize(
-    ("text", "record"),
-    [
+def test_what_people_write_is_read_as_it_looks() -> None:
+    for text, record in (
         ("count: 010", Numbers(count=10)),
         ("on: yes", Numbers(on=True)),
         ("on: true", Numbers(on=True)),
-    ],
-)
-def test_what_people_write_is_read_as_it_looks(text: str, record: Numbers) -> None:
-    assert Document("f.yaml", text).into(Numbers) == record
+    ):
+        assert Document("f.yaml", text).into(Numbers) == record
+    assert Document("f.yaml", "name: no\nlength: 1s\n").into(Outer).name == "no"
 
 
 def test_a_change_may_give_a_list_that_holds_itself_where_anything_may_be() -> None:
@@ -132,10 +130,6 @@ def test_malformed_yaml_is_a_fault_with_a_position_and_never_a_traceback(text: s
 @pytest.mark.parametrize("text", ["", "just text", "- a\n- b\n"])
 def test_a_file_without_keys_is_refused_in_plain_words(text: str) -> None:
     assert "expected a mapping of keys here" in faults_of(text)[0]
-
-
-def test_a_country_code_is_a_name() -> None:
-    assert Document("f.yaml", "name: no\nlength: 1s\n").into(Outer).name == "no"
 
 
 def test_a_file_that_cannot_be_read_says_which_and_why(tmp_path: Path) -> None:
@@ -254,18 +248,15 @@ def shapes(**own: str | float) -> Registry[float]:
 
 
 def test_own_objects_keep_their_order_and_others_follow_sorted_by_name(install: Install) -> None:
+    """Entry points of this package come before those of others."""
     install("zeta", "cube = zeta_shapes:CUBE", module="CUBE = 3.0")
     install("acme", "disc = acme_shapes:DISC", module="DISC = 4.0")
-    there = shapes(square=2.0, circle=1.0)
-    assert list(there) == ["square", "circle", "cube", "disc"]
-    assert dict(there) == {"square": 2.0, "circle": 1.0, "cube": 3.0, "disc": 4.0}
-    assert len(there) == 4
-
-
-def test_entry_points_of_this_package_come_before_those_of_others(install: Install) -> None:
-    install("acme", "arc = acme_shapes:ARC", module="ARC = 4.0")
     install("weighbridge", "wedge = weighbridge_shapes:WEDGE", module="WEDGE = 5.0")
-    assert dict(shapes()) == {"wedge": 5.0, "arc": 4.0}
+    there = shapes(square=2.0, circle=1.0)
+    assert list(there.items()) == [
+        *(("square", 2.0), ("circle", 1.0), ("wedge", 5.0), ("cube", 3.0), ("disc", 4.0))
+    ]
+    assert len(there) == 5
 
 
 def test_names_are_known_without_imports(install: Install) -> None:
@@ -274,15 +265,11 @@ def test_names_are_known_without_imports(install: Install) -> None:
         "arc = acme_shapes:ARC\nbow = acme_shapes:BOW",
         module="raise RuntimeError('imported')",
     )
-    there = shapes(square="no_such_module:SQUARE")
-    assert list(there) == ["square", "arc", "bow"]
+    there = shapes(square="no_such_module:SQUARE", circle=1.0)
+    assert list(there) == ["square", "circle", "arc", "bow"]
     assert "arc" in there
     assert there.known("bow") == "bow"
-
-
-def test_each_object_is_imported_separately(install: Install) -> None:
-    install("acme", "arc = acme_shapes:ARC", module="raise RuntimeError('imported')")
-    assert shapes(square=2.0).get_or_refuse("square") == 2.0
+    assert there.get_or_refuse("circle") == 1.0
 
 
 def test_an_unknown_name_is_refused_with_the_closest_one_and_the_list() -> None:
@@ -297,19 +284,19 @@ def test_an_unknown_name_is_refused_with_the_closest_one_and_the_list() -> None:
     assert there.get("squar") is None
 
 
-def test_two_packages_with_one_name_are_refused_with_the_names_of_both(install: Install) -> None:
+@pytest.mark.parametrize(
+    ("own", "both"), [({}, "acme and zeta"), ({"arc": 2.0}, "weighbridge and acme")]
+)
+def test_two_packages_with_one_name_are_refused_with_the_names_of_both(
+    install: Install, own: dict[str, float], both: str
+) -> None:
     install("acme", "arc = acme_shapes:ARC", module="ARC = 4.0")
     install("zeta", "arc = zeta_shapes:ARC", module="ARC = 5.0")
-    why = "two packages have a shape 'arc': acme and zeta\nRename one of them"
+    why = f"two packages have a shape 'arc': {both}\nRename one of them"
     with pytest.raises(UsageError, match=why):
-        list(shapes())
-
-
-def test_another_package_cannot_replace_an_own_object(install: Install) -> None:
-    install("acme", "square = acme_shapes:SQUARE", module="SQUARE = 4.0")
-    why = "two packages have a shape 'square': weighbridge and acme\n"
+        list(shapes(**own))
     with pytest.raises(UsageError, match=why):
-        shapes(square=2.0)["square"]
+        shapes(**own)["arc"]
 
 
 @pytest.mark.parametrize(

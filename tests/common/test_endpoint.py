@@ -11,7 +11,7 @@ from urllib.parse import quote, quote_plus
 from xml.sax.saxutils import escape
 
 import pytest
-from pydantic import SecretStr, ValidationError
+from pydantic import ValidationError
 
 from dripping import dripping
 from http_stub import Response, Server
@@ -42,29 +42,15 @@ def test_a_single_endpoint_is_itself() -> None:
         assert one.spread_words == ""
 
 
-def test_each_of_several_endpoints_has_the_same_keys_and_path_at_its_own_place() -> None:
-    one = swift(others=("http://b:8081", "http://c"), key=SecretStr("k"))
-    assert [each.url for each in one.each()] == [
-        "http://a:8080/auth/v1.0",
-        "http://b:8081/auth/v1.0",
-        "http://c/auth/v1.0",
+def test_each_of_several_endpoints_is_by_itself_and_in_order() -> None:
+    found = singles([endpoint(others=("http://b",)), swift(others=("http://c",)), swift()])
+    urls = [
+        "http://a:8000",
+        "http://b",
+        *(f"http://{host}/auth/v1.0" for host in ("a:8080", "c", "a:8080")),
     ]
-    assert {each.key.get_secret_value() for each in one.each()} == {"k"}
-    assert all(each.others == () for each in one.each())
-
-
-def test_a_given_storage_url_moves_instead_of_auth() -> None:
-    one = swift(storage_url="http://s1:1/v1/AUTH_x", others=("http://s2:1",))
-    assert one.bases == ("http://s1:1", "http://s2:1")
-    assert [(each.url, each.storage_url) for each in one.each()] == [
-        ("http://a:8080/auth/v1.0", "http://s1:1/v1/AUTH_x"),
-        ("http://a:8080/auth/v1.0", "http://s2:1/v1/AUTH_x"),
-    ]
-
-
-def test_singles_are_in_order() -> None:
-    found = singles([endpoint(others=("http://b",)), swift()])
-    assert [one.url for one in found] == ["http://a:8000", "http://b", "http://a:8080/auth/v1.0"]
+    assert [one.url for one in found] == urls
+    assert all(one.others == () for one in found)
 
 
 def test_several_endpoints_are_said_in_words() -> None:

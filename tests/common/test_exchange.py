@@ -17,7 +17,7 @@ from aws_profiles import by_program, given
 from weighbridge.common import exchange, plain_xml
 from weighbridge.common.credential import Granted, Keystone, KeystoneRefuses, log_in
 from weighbridge.common.exchange import HttpAnswer, WrongAnswer, ask, exchanging
-from weighbridge.common.object_versions import ObjectVersion, versions_of
+from weighbridge.common.listing import Entry, listing
 from weighbridge.common.plain_xml import NotPlain
 
 
@@ -223,12 +223,12 @@ def test_s3_lists_versions_and_markers_page_by_page_as_it_says() -> None:
             entry("Version", "c", "null") + "<IsTruncated>false</IsTruncated>"
         ),
     }
-    found = list(versions_of("s3", pages.__getitem__))
+    found = list(listing("s3", "versions", pages.__getitem__))
     when = "2026-01-01T00:00:00Z"
     assert found == [
-        ObjectVersion("a&/b", "3+", when),
-        ObjectVersion("a&/b", "2", when),
-        ObjectVersion("c", "null", when),
+        Entry("a&/b", "3+", when),
+        Entry("a&/b", "2", when),
+        Entry("c", "null", when),
     ]
     assert found[0].query("s3") == "versionId=3%2B"
 
@@ -242,14 +242,14 @@ def test_swift_lists_versions_until_a_page_is_empty() -> None:
         "format=json&limit=1000&versions=": json.dumps(first).encode(),
         "format=json&limit=1000&marker=a%20b&version_marker=1.5&versions=": b"[]",
     }
-    found = list(versions_of("swift", pages.__getitem__))
-    assert found == [ObjectVersion("a b", "2.5", "then"), ObjectVersion("a b", "1.5", "")]
+    found = list(listing("swift", "versions", pages.__getitem__))
+    assert found == [Entry("a b", "2.5", "then"), Entry("a b", "1.5", "")]
     assert found[0].query("swift") == "version-id=2.5"
 
 
 @pytest.mark.parametrize("api", ["s3", "swift"])
 def test_a_bucket_that_is_not_there_has_none(api: str) -> None:
-    assert list(versions_of(api, lambda _: b"")) == []
+    assert list(listing(api, "versions", lambda _: b"")) == []
 
 
 @pytest.mark.parametrize(
@@ -260,8 +260,12 @@ def test_a_bucket_that_is_not_there_has_none(api: str) -> None:
         ("s3", xml(entry("Version", "", "1")), "without a name or an ID"),
         ("s3", xml(entry("Version", "a", "")), "without a name or an ID"),
         ("s3", xml("<DeleteMarker><Key>a</Key></DeleteMarker>"), "without a name or an ID"),
-        ("s3", xml("<IsTruncated>true</IsTruncated>"), "without a version"),
-        ("s3", xml("<IsTruncated>true</IsTruncated>" + entry("Version", "a", "1")), "leads back"),
+        ("s3", xml("<IsTruncated>true</IsTruncated>"), "a truncated page without versions"),
+        (
+            "s3",
+            xml("<IsTruncated>true</IsTruncated>" + entry("Version", "a", "1")),
+            "does not go on after",
+        ),
         ("s3", b'<!DOCTYPE a [<!ENTITY e "e">]><a/>', "document type"),
         ("swift", b"{", "Expecting"),
         ("swift", b"{}", None),
@@ -271,17 +275,17 @@ def test_a_bucket_that_is_not_there_has_none(api: str) -> None:
         ("swift", b'[{"name": "a"}]', "without a name or an ID"),
         ("swift", b'[{"name": "a", "version_id": 1}]', "without a name or an ID"),
         ("swift", b'[{"name": "\\ud800", "version_id": "1"}]', "surrogates"),
-        ("swift", b'[{"name": "a", "version_id": "1"}]', "leads back"),
+        ("swift", b'[{"name": "a", "version_id": "1"}]', "does not go on"),
     ],
 )
 def test_what_is_no_listing_and_what_does_not_go_on_is_refused(
     api: str, body: bytes, why: str | None
 ) -> None:
     if why is None:
-        assert list(versions_of(api, lambda _: body)) == []
+        assert list(listing(api, "versions", lambda _: body)) == []
         return
     with pytest.raises(ValueError, match=why):
-        list(versions_of(api, lambda _: body))
+        list(listing(api, "versions", lambda _: body))
 
 
 @pytest.mark.parametrize("second", [("a", "2"), ("0", "9")])
@@ -293,8 +297,8 @@ def test_pages_that_lead_back_end_with_an_error(second: tuple[str, str]) -> None
         pages.append(pages.pop(0))
         return json.dumps([{"name": name, "version_id": version}]).encode()
 
-    found = versions_of("swift", get)
-    with pytest.raises(ValueError, match="leads back"):
+    found = listing("swift", "versions", get)
+    with pytest.raises(ValueError, match="does not go on"):
         for _, _ in zip(found, range(20), strict=False):
             pass
 

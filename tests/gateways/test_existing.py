@@ -19,8 +19,8 @@ from pydantic import SecretStr
 from swiftclient.client import Connection, get_auth
 
 from aws_profiles import source_of
-from http_stub import Request, Response, Server, served
-from lying_store import leftovers, lying_store
+from http_stub import Closed, Request, Respond, Response, Server, served
+from lying_store import leftovers, lying_store, sweep_of
 from null_process import KEY, null_process, s3_client
 from tcp_relay import relayed
 from tests.drivers.conftest import closed_port
@@ -35,10 +35,9 @@ from weighbridge.common.errors import (
     UsageError,
     VerificationFailed,
 )
-from weighbridge.common.exchange import WrongAnswer, exchanging
 from weighbridge.drivers.locust.account import Account
-from weighbridge.gateways.existing import clear, credentials, existing, leftover_buckets
-from weighbridge.gateways.existing.clear import keeps_versions
+from weighbridge.gateways.existing import clear, credentials, existing
+from weighbridge.gateways.existing.clear import EndpointSilent, Sweep
 from weighbridge.gateways.existing.existing import Existing
 from weighbridge.gateways.existing.settings import ExistingPlacement, ExistingSettings
 from weighbridge.gateways.gateway import RunningGateway
@@ -271,6 +270,7 @@ def elsewhere(status: str, header: str) -> bytes:
 
 
 PAGE = b"HTTP/1.1 400 No\r\nConnection: close\r\n\r\n<title>400 plain HTTP to an HTTPS port</title>"
+LARGE = b"HTTP/1.1 413 R\r\nConnection: close\r\n\r\n<title>413 Request Entity Too Large</title>"
 PORTAL = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n<!DOCTYPE html><title>Hotel</title>"
 CHUNKS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 ALERT = b"\x15\x03\x03\x00\x02\x02"
@@ -320,6 +320,7 @@ ALERT = b"\x15\x03\x03\x00\x02\x02"
         (refusal("403 F", "QuotaExceeded", "full"), "http", "full; delete some, or .*quota$", ""),
         (refusal("400", "InvalidLocationConstraint"), "http", r"Constraint; .* \$AWS_REGION$", ""),
         (PAGE, "http", "this port speaks TLS; use https://$", ""),
+        (LARGE, "http", "413 Request Entity Too Large; raise client_max_body_size of the", ""),
         (PORTAL, "http", r"is no answer of a store: check the URL \(status 200\)\nHotel$", ""),
         (elsewhere("511 N", "A: b"), "http", "status 511: a network in between wants a login$", ""),
         (CHUNKS + b"-5\r\nabc", "http", "what it sends is not HTTP; check the port", ""),
@@ -406,6 +407,7 @@ def test_tls_is_verified_with_the_given_ca(
         ("127.0.0.1", {"use": "clientAuth"}, "purpose; use one for servers"),
         ("localhost", {"alternatives": False}, "Hostname mismatch"),
         ("127.0.0.1", {"curve": "secp521r1"}, "has a key of P-521"),
+        ("127.0.0.1", {"rootless": True}, "get issuer certificate; .* add the root to the file"),
     ],
 )
 def test_a_certificate_that_the_engine_would_refuse_is_not_accepted(
@@ -543,32 +545,60 @@ def endpoint(url: str, api: Any = "s3") -> Endpoint:
     return Endpoint(api=api, url=url, user="weigh:er", key=SecretStr(KEY))
 
 
+@pytest.mark.parametrize("remembered", [500_000, 3])
 @pytest.mark.parametrize(
-    ("status", "words"),
-    [(409, "still not empty: 5 objects in its list"), (204, "accepted, and it is still there")],
+    ("status", "only", "words"),
+    [
+        (409, None, "still not empty: 5 objects in its list"),
+        (204, None, "accepted, and it is still there"),
+        (409, re.compile("another-name"), "it has someone else's object: 'object-0'"),
+    ],
 )
-def test_a_bucket_that_is_there_whatever_was_deleted_is_given_up(status: int, words: str) -> None:
-    with lying_store(status) as url, pytest.raises(WrongAnswer, match=words):
-        clear.clear(endpoint(url).model_dump(mode="json"), "wb-1-small-0", 0.5)
-
-
-def test_an_object_that_somebody_else_put_there_since_is_not_deleted() -> None:
-    only = re.compile("another-name")
-    with lying_store() as url, pytest.raises(WrongAnswer, match="someone else's object"):
-        clear.clear(endpoint(url).model_dump(mode="json"), "wb-1-small-0", 0.5, only)
-
-
-def test_only_what_was_not_deleted_before_counts_as_progress(
+def test_a_bucket_that_is_there_whatever_was_deleted_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
+    status: int,
+    only: re.Pattern[str] | None,
+    words: str,
+    remembered: int,
 ) -> None:
-    monkeypatch.setattr(clear, "_REMEMBERED", 3)
-    deleted = clear._Deleted()
-    assert deleted.add(["b", "c"]) == 2
-    assert deleted.add(["c", "a"]) == 1
-    # From here on no more is remembered: names must ascend.
-    assert deleted.add(["e", "f"]) == 2
-    assert deleted.add(["e", "f", "a", "b"]) == 0
-    assert deleted.count == 5
+    """Also where no more names are remembered: what is deleted again is no progress."""
+    monkeypatch.setattr(clear, "_REMEMBERED", remembered)
+    with lying_store(status) as url, pytest.raises(TargetError, match=words):
+        sweep_of(endpoint(url)).delete("wb-1-small-0", 0.5, only)
+
+
+def test_what_one_endpoint_does_not_answer_the_next_is_asked_and_what_it_refuses_is_not() -> None:
+    silent: set[str] = set()
+    refuses: list[str] = []
+    said: list[str] = []
+
+    def between(request: Request, respond: Respond) -> Response:
+        if request.headers["host"] in silent:
+            raise Closed
+        return Response(403) if request.method in refuses else respond(request)
+
+    with memory_store() as store, relayed(store.server.port) as port:
+        fill_versions(store, "object-0000000000")
+        store.server.between = between
+        other = f"http://127.0.0.1:{port}"
+        service = store.endpoints[0].model_copy(update={"others": (other,)})
+        sweep = Sweep([one.model_dump(mode="json") for one in service.each()], said.append)
+        (named,) = sweep.named()
+        refuses.append("DELETE")
+        with pytest.raises(TargetError, match=r"s3 DELETE at .* \(status 403\)"):
+            sweep.delete(BUCKET)
+        assert sweep.there == f"s3 {service.url}"
+        refuses.clear()
+        silent.add(service.url.partition("://")[2])
+        found = sweep.content(*named)
+        assert found is not None
+        assert found.objects == sweep.delete(BUCKET) == 3
+        (line,) = said
+        assert f"{service.url}: no answer: it closed the connection" in line
+        assert line.endswith(f"; going on with s3 {other}")
+        silent.add(other.partition("://")[2])
+        with pytest.raises(EndpointSilent, match=f"at {other}: no answer"):
+            sweep.content(*named)
 
 
 @pytest.mark.parametrize("count", [2, 100])
@@ -631,19 +661,19 @@ def test_a_bucket_of_nothing_but_earlier_versions_is_found_and_deleted() -> None
         where = store.endpoints[0]
         (found,) = leftovers(where)
         assert (found.bucket, found.strange, found.objects) == (BUCKET, (), 6)
-        assert leftover_buckets.delete(where, BUCKET) == 6
+        assert sweep_of(where).delete(BUCKET) == 6
         assert leftovers(where) == ()
 
 
 def test_more_versions_than_are_deleted_at_once_are_all_deleted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(clear, "_VERSIONS", 7)
+    monkeypatch.setattr(clear, "AT_ONCE", 7)
     with memory_store() as store:
         fill_versions(store, *(f"object-{index:010}" for index in range(12)))
-        given = store.endpoints[0].model_dump(mode="json") | {"key": KEY}
-        assert clear.clear(given, BUCKET, 5.0) == 36
-        assert clear.clear(given, BUCKET, 5.0) is None
+        sweep = sweep_of(store.endpoints[0])
+        assert sweep.delete(BUCKET) == 36
+        assert sweep.delete(BUCKET) is None
 
 
 def test_what_is_counted_as_deleted_was_there_before() -> None:
@@ -652,7 +682,7 @@ def test_what_is_counted_as_deleted_was_there_before() -> None:
         client = fill_versions(store)
         for number in (0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3):
             client.put_object(Bucket=BUCKET, Key=f"object-{number:010}", Body=b"1")
-        assert leftover_buckets.delete(store.endpoints[0], BUCKET) == 11
+        assert sweep_of(store.endpoints[0]).delete(BUCKET) == 11
 
 
 SECRETS = {
@@ -698,7 +728,7 @@ def test_an_earlier_version_of_somebody_elses_object_is_seen_and_kept() -> None:
         (found,) = leftovers(where)
         assert found.strange == ("holiday.jpg",) * 3
         with pytest.raises(TargetError, match=r"someone else's object: 'holiday\.jpg'"):
-            leftover_buckets.delete(where, BUCKET)
+            sweep_of(where).delete(BUCKET)
         assert [one.objects for one in leftovers(where)] == [3]
 
 
@@ -717,7 +747,7 @@ def test_a_bucket_is_as_young_as_the_youngest_in_it(
     page = f"<ListBucketResult>{times}</ListBucketResult>".encode()
     with Server(lambda _: Response(200, page)).serving() as server:
         made_at = datetime(2026, 1, made, tzinfo=UTC)
-        found = leftover_buckets.content(endpoint(server.url), BUCKET, made_at)
+        found = sweep_of(endpoint(server.url)).content(BUCKET, made_at)
     assert found is not None
     expected = datetime(2026, 1, newest, tzinfo=UTC) if newest else datetime.now(UTC)
     assert abs(found.newest - expected) < timedelta(hours=1)
@@ -733,13 +763,6 @@ def test_an_endless_list_of_somebody_elses_objects_is_left_at_once() -> None:
         return Response(200, text.encode())
 
     with Server(answer).serving() as server:
-        found = leftover_buckets.content(endpoint(server.url), BUCKET, datetime.now(UTC))
+        found = sweep_of(endpoint(server.url)).content(BUCKET, datetime.now(UTC))
     assert found is not None
-    assert len(found.strange) == leftover_buckets.SHOWN
-
-
-def test_a_store_that_answers_anything_to_a_question_about_versions_keeps_none() -> None:
-    with lying_store() as url:
-        given = endpoint(url).model_dump(mode="json") | {"key": KEY}
-        with exchanging(given, "b") as exchange:
-            assert not keeps_versions(exchange, "s3", "b")
+    assert len(found.strange) == clear.SHOWN

@@ -6,9 +6,11 @@ import os
 import socket
 import socketserver
 import subprocess
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -26,21 +28,53 @@ from weighbridge.gateways.existing.credentials import settings_of
 from weighbridge.gateways.existing.settings import ExistingSettings
 from weighbridge.topologies.loader import load_hardware, load_layout, shipped_hardware
 
-KEYS = {"AWS_ACCESS_KEY_ID": "A", "AWS_SECRET_ACCESS_KEY": "S", "ST_USER": "u", "ST_KEY": "k"}
+KEYS = {"AWS_ACCESS_KEY_ID": "EA", "AWS_SECRET_ACCESS_KEY": "ES", "ST_USER": "u", "ST_KEY": "k"}
+NOWHERE = {"AWS_SHARED_CREDENTIALS_FILE": "/nowhere/c", "AWS_CONFIG_FILE": "/nowhere/d"}
 LAYOUT = "name: mine\nabout: x\ngateway: existing\nrelease: any\nplace: {}\nsettings:\n"
+ROOT = "http://keystone.example:5000"
+RC = {
+    "OS_AUTH_URL": ROOT,
+    "OS_USERNAME": "demo",
+    "OS_USER_DOMAIN_NAME": "Users",
+    "OS_PROJECT_ID": "p1",
+    "OS_TENANT_ID": "old",
+    "OS_TENANT_NAME": "lab",
+    "OS_PROJECT_DOMAIN_ID": "default",
+    "OS_REGION_NAME": "one",
+    "OS_ENDPOINT_TYPE": "internalURL",
+    "OS_AUTH_TYPE": "v3password",
+    "OS_PASSWORD": "planted\n",
+}
+"""As openrc files set them, some by older names."""
+APPLICATION = {
+    "OS_AUTH_URL": "http://keystone.example/v3",
+    "OS_APPLICATION_CREDENTIAL_ID": "a1",
+    "OS_APPLICATION_CREDENTIAL_SECRET": "s",
+}
+KEYSTONE: dict[str, Any] = {"swift": {"keystone": {}}}
 
 
-def endpoint_of(environment: dict[str, str], text: str = "profile lab") -> Endpoint:
-    settings = ExistingSettings.model_validate(
-        {"s3": {"url": "http://store.example", "credentials": text}}
-    )
-    (endpoint,) = credentials.endpoints(settings, environment)
-    return endpoint
+def endpoint_of(environment: Mapping[str, str], text: str = "profile lab") -> Endpoint:
+    return made({"s3": {"url": "http://store.example", "credentials": text}}, environment)[0]
+
+
+def made(parts: Mapping[str, object], environment: Mapping[str, str]) -> tuple[Endpoint, ...]:
+    return credentials.endpoints(ExistingSettings.model_validate(parts), environment)
 
 
 def keys_of(endpoint: Endpoint) -> tuple[str, str, str | None]:
     token = endpoint.token and endpoint.token.get_secret_value()
     return endpoint.user, endpoint.key.get_secret_value(), token
+
+
+def profile_files(folder: Path, config: str) -> dict[str, str]:
+    """The environment of a profile `lab` with keys and this configuration."""
+    (folder / "credentials").write_text(
+        "[lab]\naws_access_key_id = LA\naws_secret_access_key = LS\n"
+    )
+    (folder / "credentials").chmod(0o600)
+    (folder / "config").write_text(config, encoding="utf-8")
+    return files(folder)
 
 
 def test_s3_keys_come_from_the_environment_or_the_aws_files_as_the_layout_says(
@@ -53,14 +87,17 @@ def test_s3_keys_come_from_the_environment_or_the_aws_files_as_the_layout_says(
         "[lab]\naws_access_key_id = LA\naws_secret_access_key = LS\naws_session_token = LT\n"
     )
     (tmp_path / "config").chmod(0o400)
-    keys = {"AWS_ACCESS_KEY_ID": "EA", "AWS_SECRET_ACCESS_KEY": "ES", "AWS_SESSION_TOKEN": "ET"}
-    assert keys_of(endpoint_of({**files, **keys}, "environment")) == ("EA", "ES", "ET")
-    assert keys_of(endpoint_of({**files, **keys}, "aws")) == ("EA", "ES", "ET")
-    assert keys_of(endpoint_of(files, "aws")) == ("DA", "DS", None)
-    site = {**files, "AWS_DEFAULT_PROFILE": "my site", "AWS_PROFILE": "lab"}
-    for text in ("aws", "profile my site"):
-        assert keys_of(endpoint_of(site, text)) == ("SA", "SS", None)
-    assert keys_of(endpoint_of({**files, **keys})) == ("LA", "LS", "LT")
+    keys = {**KEYS, "AWS_SESSION_TOKEN": "ET"}
+    site = {"AWS_DEFAULT_PROFILE": "my site", "AWS_PROFILE": "lab"}
+    for text, more, wanted in (
+        ("environment", keys, ("EA", "ES", "ET")),
+        ("aws", keys, ("EA", "ES", "ET")),
+        ("aws", {}, ("DA", "DS", None)),
+        ("aws", site, ("SA", "SS", None)),
+        ("profile my site", site, ("SA", "SS", None)),
+        ("profile lab", keys, ("LA", "LS", "LT")),
+    ):
+        assert keys_of(endpoint_of({**files, **more}, text)) == wanted
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o620])
@@ -73,33 +110,7 @@ def test_a_key_file_that_others_may_read_is_refused_with_advice(tmp_path: Path, 
         endpoint_of(files, "aws")
     assert f"others may read it (mode {mode:04o}): run chmod 600 '{path}'" in error.value.message
     assert "planted" not in str(error.value)
-    keys = {"AWS_ACCESS_KEY_ID": "EA", "AWS_SECRET_ACCESS_KEY": "ES"}
-    assert keys_of(endpoint_of({**files, **keys}, "environment")) == ("EA", "ES", None)
-
-
-@pytest.mark.parametrize(
-    ("text", "environment", "words"),
-    [
-        ("environment", {}, "s3: not set: $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY"),
-        ("environment", {"AWS_ACCESS_KEY_ID": "EA"}, "AWS_SECRET_ACCESS_KEY"),
-        ("profile lab", KEYS, "s3: no profile 'lab' with keys in /nowhere/c"),
-        ("aws", {}, "$AWS_SECRET_ACCESS_KEY; and no profile 'default' with keys in /nowhere/c"),
-    ],
-)
-def test_missing_keys_are_reported_without_asking_the_network(
-    monkeypatch: pytest.MonkeyPatch, text: str, environment: dict[str, str], words: str
-) -> None:
-    def asked(*_: object) -> None:
-        raise AssertionError("the network was used")
-
-    monkeypatch.setattr(socket.socket, "connect", asked)
-    with pytest.raises(UsageError) as error:
-        endpoint_of({**NOWHERE, **environment}, text)
-    assert words in error.value.message
-    assert ("not set" in words) <= ("aws configure export-credentials" in error.value.advice)
-
-
-NOWHERE = {"AWS_SHARED_CREDENTIALS_FILE": "/nowhere/c", "AWS_CONFIG_FILE": "/nowhere/d"}
+    assert keys_of(endpoint_of({**files, **KEYS}, "environment")) == ("EA", "ES", None)
 
 
 @pytest.mark.parametrize("variable", NOWHERE)
@@ -111,41 +122,87 @@ def test_a_file_of_keys_that_is_a_pipe_is_refused_and_not_waited_for(
         endpoint_of({**NOWHERE, variable: str(pipe)}, "aws")
 
 
+BY_ENVIRONMENT = {"s3": {"url": "http://a.example", "credentials": "environment"}}
+BY_USUAL = {"s3": {"url": "http://a.example"}}
+NOT_SET = "s3: not set: $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY"
+NO_PROFILE = "no profile 'default' with keys in /nowhere/c"
+NO_SWIFT = "swift: not set: $ST_AUTH, $ST_USER, $ST_KEY (of auth v1; Keystone's URL ends with /v3)"
+NO_RC = "swift: not set: $OS_AUTH_URL, $OS_USERNAME or $OS_USER_ID, $OS_PROJECT_NAME or "
+OF_B = {"swift": {"keystone": {"suffix": "_B"}}}
+
+
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("parts", "environment", "words"),
     [
-        ("\ufeff[default]\naws_access_key_id = k\n", r"\(line 1: missing section header\)$"),
-        ("[default]\n[lab]\n[lab]\n", r"\(line 3: duplicate section\)$"),
-        ("aws_secret_access_key = planted\n", r"\(line 1: missing section header\)$"),
+        (BY_ENVIRONMENT, {}, NOT_SET),
+        (BY_ENVIRONMENT, {"AWS_ACCESS_KEY_ID": "EA"}, "AWS_SECRET_ACCESS_KEY"),
+        (BY_USUAL, {"AWS_PROFILE": "lab"}, "no profile 'lab' with keys in /nowhere/c"),
+        (BY_USUAL, {}, f"{NOT_SET}; and {NO_PROFILE}"),
+        ({**BY_ENVIRONMENT, "swift": {}}, {}, f"{NO_SWIFT}\n{NOT_SET}"),
+        ({"swift": {"token_env": "T"}}, {"T": "t"}, "swift: not set: $OS_STORAGE_URL"),
+        ({"swift": {}}, {**KEYS, "ST_AUTH": "store"}, "swift: $ST_AUTH: give a URL such as"),
+        (KEYSTONE, {}, f"{NO_RC}$OS_PROJECT_ID, $OS_PASSWORD"),
+        (OF_B, RC, "$OS_AUTH_URL_B, $OS_USERNAME_B or $OS_USER_ID_B"),
+        (
+            KEYSTONE,
+            {"OS_APPLICATION_CREDENTIAL_NAME": "weigh", "OS_AUTH_URL": "http://k"},
+            "not set: $OS_USERNAME or $OS_USER_ID, $OS_APPLICATION_CREDENTIAL_SECRET",
+        ),
+        *(
+            (KEYSTONE, {**RC, f"OS_{name}": value}, words)
+            for name, value, words in (
+                ("INTERFACE", "outer", "$OS_INTERFACE: set it to public, internal or admin"),
+                ("AUTH_TYPE", "v3token", "$OS_AUTH_TYPE asks for what is not known here"),
+                ("AUTH_TYPE", "v3applicationcredential", "$OS_APPLICATION_CREDENTIAL_ID"),
+                ("CLOUD", "mine", "$OS_CLOUD asks for what is not known here: clouds.yaml is not"),
+                ("AUTH_URL", "keystone", "$OS_AUTH_URL: give a URL such as"),
+                ("AUTH_URL", "http://demo:planted@keystone", "must not be in a URL"),
+            )
+        ),
+        *(
+            (OF_B, {**RC, f"OS_{name}_B": "True"}, f"$OS_{name}_B asks for what is not known here")
+            for name in (
+                *("CLOUD", "TRUST_ID", "SYSTEM_SCOPE", "DOMAIN_ID", "DOMAIN_NAME", "INSECURE"),
+                *("CERT", "STORAGE_URL", "OBJECT_STORE_ENDPOINT_OVERRIDE"),
+            )
+        ),
     ],
 )
-def test_a_file_that_the_aws_tools_cannot_read_is_named_with_its_line(
-    tmp_path: Path, text: str, words: str
+def test_what_is_missing_or_cannot_be_used_is_named_without_asking_the_network(
+    monkeypatch: pytest.MonkeyPatch, parts: Any, environment: dict[str, str], words: str
 ) -> None:
-    (tmp_path / "c").write_text(text, encoding="utf-8")
+    def asked(*_: object) -> None:
+        raise AssertionError("the network was used")
+
+    monkeypatch.setattr(socket.socket, "connect", asked)
+    with pytest.raises(UsageError) as error:
+        made(parts, {**NOWHERE, **environment})
+    assert words in error.value.message
+    assert "planted" not in str(error.value)
+    assert ("not set" in words) <= ("aws configure export-credentials" in error.value.advice)
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ("\ufeff[default]\naws_access_key_id = k\n", r"config.* \(line 1: missing section header"),
+        ("[default]\n[lab]\n[lab]\n", r"config.* \(line 3: duplicate section\)$"),
+        ("aws_secret_access_key = planted\n", r"config.* \(line 1: missing section header\)$"),
+        ("[profile lab]\nregion = a/b\n", "s3: profile 'lab': region: "),
+        ("[profile lab]\nca_bundle = /none\n", "s3: profile 'lab': ca_file: /none: No"),
+        ("[profile lab]\ns3 =\n  signature_version = s3\n", "asks for signature_version = s3, "),
+    ],
+)
+def test_a_file_or_a_profile_that_cannot_be_used_is_named(
+    tmp_path: Path, config: str, words: str
+) -> None:
+    environment = {**profile_files(tmp_path, config), "AWS_PROFILE": "lab"}
     with pytest.raises(UsageError, match=words) as error:
-        endpoint_of({**NOWHERE, "AWS_CONFIG_FILE": str(tmp_path / "c")}, "aws")
-    assert f"{tmp_path}/c" in error.value.message
+        made({"s3": {"url": "https://store.example"}}, environment)
     assert "planted" not in error.value.message
 
 
-def test_all_missing_credentials_are_reported_at_once() -> None:
-    given = ExistingSettings.model_validate(
-        {"s3": {"url": "http://a.example", "credentials": "environment"}, "swift": {}}
-    )
-    with pytest.raises(UsageError) as error:
-        credentials.endpoints(given, {})
-    assert error.value.message.splitlines() == [
-        "swift: not set: $ST_AUTH, $ST_USER, $ST_KEY (of auth v1; Keystone's URL ends with /v3)",
-        "s3: not set: $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY",
-    ]
-    for swift, environment, words in (
-        ({"token_env": "T"}, {"T": "t"}, r"swift: not set: \$OS_STORAGE_URL"),
-        ({}, {**KEYS, "ST_AUTH": "store"}, r"swift: \$ST_AUTH: give a URL such as"),
-    ):
-        given = ExistingSettings.model_validate({"swift": swift})
-        with pytest.raises(UsageError, match=words):
-            credentials.endpoints(given, environment)
+LISTED = str([f"http://a{number}" for number in range(65)])
 
 
 @pytest.mark.parametrize(
@@ -154,7 +211,7 @@ def test_all_missing_credentials_are_reported_at_once() -> None:
         ("{about: x}", "give an API"),
         ("{s3: {url: store.example}}", "a URL such as"),
         ("{s3: {url: 'http://store.example:port'}}", "a URL such as"),
-        ("{s3: {url: 'http://user:secret@store.example'}}", "a user or key must not be in a URL"),
+        ("{s3: {url: 'http://user:planted@store.example'}}", "a user or key must not be in a URL"),
         *(
             (f"{{s3: {{url: '{url}'}}}}", "give a URL such as")
             for url in ("http://store..example", f"https://{'s' * 70}.example", "http://.example")
@@ -169,16 +226,39 @@ def test_all_missing_credentials_are_reported_at_once() -> None:
         ("{s3: {url: 'http://store.example', ca_file: CA}}", "ca_file is for https"),
         ("{swift: {auth_url: 'http://store.example/auth/v1.0', token_env: T}}", "either a token"),
         ("{swift: {auth_url: 'http://store.example/auth/v1.0?x=1'}}", "without ? and #"),
+        *(
+            (f"{{swift: {{keystone: {{}}, {other}}}}}", "give either `keystone`, or auth v1")
+            for other in ("auth_url: 'http://a/auth/v1.0'", "user: a:b", "token_env: T")
+        ),
+        # Several endpoints.
+        ("{s3: {url: []}}", "give 1 to 64 URLs"),
+        (f"{{s3: {{url: {LISTED}}}}}", "give 1 to 64 URLs"),
+        ("{s3: {url: ['http://a', 'http://a/']}}", "listed twice"),
+        ("{s3: {url: ['http://a', 'https://b']}}", "use TLS and others do not"),
+        ("{s3: {url: ['http://a', 'b']}}", "give a URL such as"),
+        ("{s3: {url: ['http://a', 'http://u:planted@b']}}", "must not be in a URL"),
+        ("{s3: {url: ['http://a', 'http://b/x']}}", "scheme, host and port only"),
+        ("{s3: {url: ['http://a', 'http://b'], addresses: all}}", "not both"),
+        ("{s3: {url: 'http://a', addressing: virtual, addresses: all}}", "needs `addre"),
+        ("{s3: {url: ['http://a', 'http://10.0.0.1'], addressing: virtual}}", "IP address"),
+        ("{s3: {url: 'http://a'}, endpoints: {}}", "there is only one"),
+        ("{swift: {auth_url: ['http://a/auth', 'http://b/v1']}}", "must have the same path"),
+        (
+            "{swift: {auth_url: ['http://a/x', 'http://b/x'], storage_url: 'http://a/v1/A'}}",
+            "list the storage URLs instead",
+        ),
     ],
 )
-def test_an_invalid_layout_is_refused_with_its_line(tmp_path: Path, text: str, words: str) -> None:
-    if "CA" in text:
-        text = text.replace("CA", str(authority(tmp_path, ["store.example"])[0]))
+def test_an_invalid_layout_is_refused_with_its_line(
+    tmp_path: Path, ca: Path, text: str, words: str
+) -> None:
+    text = text.replace("CA", str(ca))
     (tmp_path / "mine.yaml").write_text(f"{LAYOUT}  {text}\n")
     with pytest.raises(DocumentError) as error:
         load_layout(tmp_path / "mine.yaml", load_hardware(shipped_hardware()["this-machine"]))
     assert words in str(error.value)
     assert "mine.yaml:7:" in str(error.value)
+    assert "planted" not in str(error.value)
 
 
 @pytest.mark.parametrize("begin", [b"\xef\xbb\xbf-----BEGIN CERT", b"-----BEGIN TRUSTED CERT"])
@@ -194,104 +274,47 @@ def test_a_ca_file_that_only_openssl_reads_is_refused(tmp_path: Path, begin: byt
     ExistingSettings.model_validate(given)
 
 
-def several(**parts: object) -> tuple[Endpoint, ...]:
-    given = ExistingSettings.model_validate(parts)
-    assert given.spreads
-    return credentials.endpoints(given, {**KEYS, "OS_AUTH_TOKEN": "t"})
-
-
-def test_several_endpoints_have_the_same_keys() -> None:
-    swift, s3 = several(
-        s3={"url": ["http://a:8000", "http://b:8000/"], "credentials": "environment"},
-        swift={"auth_url": ["http://a:8080/auth/v1.0", "http://b:8081/auth/v1.0"]},
-        endpoints={"spread": "round-robin", "drop_dead": True},
-    )
-    assert [one.url for one in s3.each()] == ["http://a:8000", "http://b:8000"]
-    urls = ["http://a:8080/auth/v1.0", "http://b:8081/auth/v1.0"]
-    assert [one.url for one in swift.each()] == urls
-    for one in (swift, s3):
-        assert (one.spreading.spread, one.spreading.drop_dead) == ("round-robin", True)
-        assert len({each.key.get_secret_value() for each in one.each()}) == 1
-
-
-def test_storage_urls_of_several_endpoints_are_used_with_one_auth_or_a_token() -> None:
-    storage = ["http://a:8080/v1/AUTH_x", "http://b:8080/v1/AUTH_x"]
-    (swift,) = several(swift={"auth_url": "http://auth/auth/v1.0", "storage_url": storage})
-    assert [one.storage_url for one in swift.each()] == storage
-    assert {one.url for one in swift.each()} == {"http://auth/auth/v1.0"}
-    (swift,) = several(swift={"token_env": "OS_AUTH_TOKEN", "storage_url": storage})
-    assert [(one.url, one.storage_url) for one in swift.each()] == [(url, None) for url in storage]
-    (s3,) = several(s3={"url": "http://a:8000", "addresses": "all", "credentials": "environment"})
-    assert (s3.url, s3.addresses, s3.others) == ("http://a:8000", "all", ())
+TWO = ["http://a:8080", "http://b:8081"]
+NONE = [None, None]
+AUTHS = [f"{url}/auth/v1.0" for url in TWO]
+STORAGE = [f"{url}/v1/AUTH_x" for url in TWO]
+ROUND = {"spread": "round-robin", "drop_dead": True}
 
 
 @pytest.mark.parametrize(
-    ("parts", "message"),
+    ("parts", "urls", "storage", "keys"),
     [
-        ({"s3": {"url": []}}, "give 1 to 64 URLs"),
-        ({"s3": {"url": [f"http://a{n}" for n in range(65)]}}, "give 1 to 64 URLs"),
-        ({"s3": {"url": ["http://a", "http://a/"]}}, "listed twice"),
-        ({"s3": {"url": ["http://a", "https://b"]}}, "use TLS and others do not"),
-        ({"s3": {"url": ["http://a", "b"]}}, "give a URL such as"),
-        ({"s3": {"url": ["http://a", "http://u:planted@b"]}}, "must not be in a URL"),
-        ({"s3": {"url": ["http://a", "http://b/x"]}}, "scheme, host and port only"),
-        ({"s3": {"url": ["http://a", "http://b"], "addresses": "all"}}, "not both"),
-        ({"s3": {"url": "http://a", "addressing": "virtual", "addresses": "all"}}, "needs `addre"),
-        ({"s3": {"url": ["http://a", "http://10.0.0.1"], "addressing": "virtual"}}, "IP address"),
-        ({"s3": {"url": "http://a"}, "endpoints": {}}, "there is only one"),
-        ({"swift": {"auth_url": ["http://a/auth", "http://b/v1"]}}, "must have the same path"),
+        ({"s3": {"url": [TWO[0], f"{TWO[1]}/"]}, "endpoints": ROUND}, TWO, NONE, "ES"),
+        ({"swift": {"auth_url": AUTHS}, "endpoints": ROUND}, AUTHS, NONE, "k"),
+        ({"swift": {"auth_url": AUTHS[0], "storage_url": STORAGE}}, AUTHS[:1] * 2, STORAGE, "k"),
         (
-            {"swift": {"auth_url": ["http://a/x", "http://b/x"], "storage_url": "http://a/v1/A"}},
-            "list the storage URLs instead",
+            {"swift": {"token_env": "OS_AUTH_TOKEN", "storage_url": STORAGE}},
+            STORAGE,
+            NONE,
+            "",
+        ),
+        ({"s3": {"url": TWO[0], "addresses": "all"}}, TWO[:1], [None], "ES"),
+        (
+            {"swift": {"keystone": {}, "storage_url": STORAGE}},
+            [f"{ROOT}/v3"] * 2,
+            STORAGE,
+            "planted",
         ),
     ],
 )
-def test_several_endpoints_that_cannot_be_are_refused(
-    parts: dict[str, object], message: str
+def test_several_endpoints_have_the_same_keys_and_each_its_urls(
+    parts: dict[str, Any], urls: list[str], storage: list[str | None], keys: str
 ) -> None:
-    with pytest.raises(ValidationError, match=message) as error:
-        ExistingSettings.model_validate(parts)
-    assert "planted" not in str(error.value.errors(include_input=False))
-
-
-RC = {
-    "OS_AUTH_URL": "http://keystone.example:5000",
-    "OS_USERNAME": "demo",
-    "OS_USER_DOMAIN_NAME": "Users",
-    "OS_PROJECT_ID": "p1",
-    "OS_TENANT_ID": "old",
-    "OS_TENANT_NAME": "lab",
-    "OS_PROJECT_DOMAIN_ID": "default",
-    "OS_REGION_NAME": "one",
-    "OS_ENDPOINT_TYPE": "internalURL",
-    "OS_AUTH_TYPE": "v3password",
-    "OS_PASSWORD": "planted\n",
-}
-"""As openrc files set them, some by older names."""
-
-
-def swift(environment: dict[str, str], keystone: object = None, **more: object) -> Endpoint:
-    given = ExistingSettings.model_validate({"swift": {"keystone": keystone or {}, **more}})
-    (endpoint,) = credentials.endpoints(given, environment)
-    return endpoint
-
-
-def test_an_openrc_file_is_all_that_is_needed() -> None:
-    endpoint = swift(RC)
-    assert endpoint.url == "http://keystone.example:5000/v3"
-    assert endpoint.key.get_secret_value() == "planted"
-    assert endpoint.keystone == Keystone(
-        username="demo",
-        user_domain_name="Users",
-        project_id="p1",
-        project_name="lab",
-        project_domain_id="default",
-        region_name="one",
-        interface="internal",
-    )
-    assert endpoint.storage_url is None
-    assert "planted" in endpoint.secrets
-    assert "planted" not in repr(endpoint)
+    environment = {**NOWHERE, **KEYS, **RC, "OS_AUTH_TOKEN": "t", "OS_INSECURE": "0"}
+    assert ExistingSettings.model_validate(parts).spreads
+    (endpoint,) = made(parts, environment)
+    each = endpoint.each()
+    assert [one.url for one in each] == urls
+    assert [one.storage_url for one in each] == storage
+    assert {one.key.get_secret_value() for one in each} == {keys}
+    spread = ("round-robin", True) if "endpoints" in parts else ("per-worker", False)
+    assert (endpoint.spreading.spread, endpoint.spreading.drop_dead) == spread
+    assert endpoint.addresses == parts.get("s3", {}).get("addresses", "first")
 
 
 @pytest.mark.parametrize(
@@ -300,22 +323,42 @@ def test_an_openrc_file_is_all_that_is_needed() -> None:
         ({"s3": {"url": "HTTP://a:1"}}, "AWS"),
         ({"swift": {}}, "ST_AUTH"),
         ({"swift": {"token_env": "ST_KEY"}}, "OS_STORAGE_URL"),
-        ({"swift": {"keystone": {}}}, "OS_AUTH_URL"),
+        (KEYSTONE, "OS_AUTH_URL"),
     ],
 )
 def test_a_scheme_in_capitals_is_accepted(given: dict[str, object], variable: str) -> None:
-    environment = {**RC, **KEYS, variable: "HTTP://a:1"}
-    (endpoint,) = credentials.endpoints(ExistingSettings.model_validate(given), environment)
+    (endpoint,) = made(given, {**NOWHERE, **RC, **KEYS, variable: "HTTP://a:1"})
     assert endpoint.bases == ("http://a:1",)
 
 
-def test_a_layout_goes_before_the_environment_also_a_name_before_an_id() -> None:
-    given = {"auth_url": "https://other.example/identity/v3", "project_name": "mine"}
-    endpoint = swift(RC, given)
-    assert endpoint.url == "https://other.example/identity/v3"
+def asking(environment: dict[str, str], **given: str) -> Keystone:
+    """Who asks Keystone for a token, of whom no secret is shown."""
+    (endpoint,) = made({"swift": {"keystone": given}}, environment)
     assert endpoint.keystone is not None
-    assert (endpoint.keystone.project_name, endpoint.keystone.project_id) == ("mine", "")
-    assert endpoint.keystone.username == "demo"
+    assert "planted" not in repr(endpoint)
+    return endpoint.keystone
+
+
+def test_an_openrc_file_is_all_that_is_needed_and_a_layout_goes_before_it() -> None:
+    (endpoint,) = made(KEYSTONE, RC)
+    assert endpoint.url == "http://keystone.example:5000/v3"
+    assert endpoint.storage_url is None
+    assert "planted" in endpoint.secrets
+    whole = Keystone(
+        username="demo",
+        user_domain_name="Users",
+        project_id="p1",
+        project_name="lab",
+        project_domain_id="default",
+        region_name="one",
+        interface="internal",
+    )
+    assert asking(RC) == whole
+    # Also a name before an ID.
+    mine = whole.model_copy(update={"project_name": "mine", "project_id": ""})
+    assert asking(RC, project_name="mine") == mine
+    url = "https://other.example/identity/v3"
+    assert made({"swift": {"keystone": {"auth_url": url}}}, RC)[0].url == url
 
 
 @pytest.mark.parametrize("name", Keystone.model_fields)
@@ -323,21 +366,18 @@ def test_every_key_of_keystone_may_come_from_the_environment(name: str) -> None:
     value = "admin" if name == "interface" else "given"
     kind = "v3applicationcredential" if name.startswith("application") else "v3password"
     more = {"OS_AUTH_TYPE": kind, "OS_APPLICATION_CREDENTIAL_SECRET": "s"}
-    asking = swift({**RC, **more, f"OS_{name.upper()}": value}).keystone
-    assert getattr(asking, name) == value
+    assert getattr(asking({**RC, **more, f"OS_{name.upper()}": value}), name) == value
 
 
 def test_an_application_credential_needs_no_user_and_no_project() -> None:
-    only = {
-        "OS_AUTH_URL": "http://keystone.example/v3",
-        "OS_APPLICATION_CREDENTIAL_ID": "a1",
-        "OS_APPLICATION_CREDENTIAL_SECRET": "s",
-    }
-    endpoint = swift(only)
-    assert endpoint.keystone == Keystone(application_credential_id="a1")
-    assert endpoint.key.get_secret_value() == "s"
-    for kind, key in (("", "planted"), ("password", "planted"), ("v3applicationcredential", "s")):
-        endpoint = swift({**RC, **only, "OS_AUTH_TYPE": kind})
+    assert asking(APPLICATION) == Keystone(application_credential_id="a1")
+    for environment, kind, key in (
+        ({}, "", "s"),
+        (RC, "", "planted"),
+        (RC, "password", "planted"),
+        (RC, "v3applicationcredential", "s"),
+    ):
+        (endpoint,) = made(KEYSTONE, {**environment, **APPLICATION, "OS_AUTH_TYPE": kind})
         assert endpoint.key.get_secret_value() == key
         assert endpoint.keystone is not None
         assert endpoint.keystone.by_application == (key == "s")
@@ -355,101 +395,54 @@ def test_an_application_credential_needs_no_user_and_no_project() -> None:
 def test_a_default_domain_is_that_of_user_and_project(
     environment: dict[str, str], domain: tuple[str, str]
 ) -> None:
-    asking = swift({**RC, "OS_PROJECT_DOMAIN_ID": "", **environment}).keystone
-    assert asking is not None
-    assert asking.user_domain_name == "Users"
-    assert (asking.project_domain_name, asking.project_domain_id) == domain
+    asks = asking({**RC, "OS_PROJECT_DOMAIN_ID": "", **environment})
+    assert asks.user_domain_name == "Users"
+    assert (asks.project_domain_name, asks.project_domain_id) == domain
 
 
-@pytest.mark.parametrize(
-    ("environment", "suffix", "words"),
-    [
-        ({}, "", "swift: not set: $OS_AUTH_URL, $OS_USERNAME or $OS_USER_ID, $OS_PROJECT_NAME or"),
-        ({}, "", " or $OS_USER_ID, $OS_PROJECT_NAME or $OS_PROJECT_ID, $OS_PASSWORD"),
-        (RC, "_B", "$OS_AUTH_URL_B, $OS_USERNAME_B or $OS_USER_ID_B"),
-        (
-            {"OS_APPLICATION_CREDENTIAL_NAME": "weigh", "OS_AUTH_URL": "http://k"},
-            "",
-            "not set: $OS_USERNAME or $OS_USER_ID, $OS_APPLICATION_CREDENTIAL_SECRET",
-        ),
-        ({**RC, "OS_INTERFACE": "outer"}, "", "$OS_INTERFACE: set it to public, internal or admin"),
-        ({**RC, "OS_AUTH_TYPE": "v3token"}, "", "$OS_AUTH_TYPE asks for what is not known here"),
-        ({**RC, "OS_AUTH_TYPE": "v3applicationcredential"}, "", "$OS_APPLICATION_CREDENTIAL_ID"),
-        ({"OS_CLOUD": "mine"}, "", "$OS_CLOUD asks for what is not known here: clouds.yaml is not"),
-        *(
-            ({**RC, f"{name}_B": "True"}, "_B", f"${name}_B asks for what is not known here: ")
-            for name in (
-                *("OS_CLOUD", "OS_TRUST_ID", "OS_SYSTEM_SCOPE", "OS_DOMAIN_ID", "OS_DOMAIN_NAME"),
-                *("OS_INSECURE", "OS_CERT", "OS_STORAGE_URL"),
-                "OS_OBJECT_STORE_ENDPOINT_OVERRIDE",
-            )
-        ),
-        ({**RC, "OS_AUTH_URL": "keystone"}, "", "$OS_AUTH_URL: give a URL such as"),
-        ({**RC, "OS_AUTH_URL": "http://demo:planted@keystone"}, "", "must not be in a URL"),
-    ],
-)
-def test_what_is_missing_is_named_with_its_variables(
-    environment: dict[str, str], suffix: str, words: str
-) -> None:
-    with pytest.raises(UsageError) as error:
-        swift(environment, {"suffix": suffix})
-    assert words in error.value.message
-    assert "planted" not in str(error.value)
-
-
-def test_keystone_stands_alone_and_several_endpoints_need_their_storage_urls() -> None:
-    for other in ({"auth_url": "http://a/auth/v1.0"}, {"user": "a:b"}, {"token_env": "T"}):
-        with pytest.raises(ValidationError, match="give either `keystone`, or auth v1"):
-            swift(RC, **other)
-    urls = ["http://a/v1/AUTH_p1", "http://b/v1/AUTH_p1"]
-    endpoint = swift({**RC, "OS_STORAGE_URL": "http://c", "OS_INSECURE": "0"}, storage_url=urls)
-    assert endpoint.bases == ("http://a", "http://b")
-    assert [one.storage_url for one in endpoint.each()] == urls
-    assert {one.url for one in endpoint.each()} == {endpoint.url}
-
-
-def test_a_url_of_version_3_on_the_command_line_is_keystones() -> None:
-    url = "https://keystone.example:5000/v3"
-    given = {"keystone": {"auth_url": url, "suffix": ""}}
-    assert settings_of("swift", "old-store", url, RC).given == given
-    own = {**RC, "OS_PASSWORD_OLD_STORE": "other"}
-    given = {"keystone": {"auth_url": url, "suffix": "_OLD_STORE"}}
-    assert settings_of("swift", "old-store", url, own).given == given
-
-
-RC_SECRET = {"OS_PASSWORD": "planted"}
-ROOT = "http://keystone.example:5000"
+SECRET = {"OS_PASSWORD": "planted"}
 V1 = "http://store.example/auth/v1.0"
-VIRTUAL = "s3 =\n  addressing_style = virtual"
 
 
 @pytest.mark.parametrize(
     ("url", "environment", "wanted"),
     [
         (f"{ROOT}/v3/auth/tokens", {}, f"{ROOT}/v3"),
-        (f"{ROOT}/v2.0", RC_SECRET, f"{ROOT}/v3"),
-        (f"{ROOT}/v2.0/tokens/", RC_SECRET, f"{ROOT}/v3"),
-        (ROOT, RC_SECRET, f"{ROOT}/v3"),
-        (f"{ROOT}/identity/", RC_SECRET, f"{ROOT}/identity/v3"),
+        (f"{ROOT}/v3", RC, f"{ROOT}/v3"),
+        (f"{ROOT}/v3", {**RC, "OS_PASSWORD_OLD_STORE": "other"}, f"{ROOT}/v3"),
+        (f"{ROOT}/v2.0", SECRET, f"{ROOT}/v3"),
+        (f"{ROOT}/v2.0/tokens/", SECRET, f"{ROOT}/v3"),
+        (ROOT, SECRET, f"{ROOT}/v3"),
+        (f"{ROOT}/identity/", SECRET, f"{ROOT}/identity/v3"),
         (ROOT, {}, None),
-        (ROOT, {**RC_SECRET, "ST_KEY": "k"}, None),
-        (V1, RC_SECRET, None),
+        (ROOT, {**SECRET, "ST_KEY": "k"}, None),
+        (V1, SECRET, None),
         (V1, {}, None),
     ],
 )
 def test_every_url_that_people_have_of_keystone_is_known(
     url: str, environment: dict[str, str], wanted: str | None
 ) -> None:
-    given = settings_of("swift", "a", url, environment).given
+    given = settings_of("swift", "old-store", url, environment).given
     settings = ExistingSettings.model_validate({"swift": dict(given)}).swift
     assert settings is not None
     if wanted is None:
         assert settings.keystone is None
         assert settings.auth_urls == (url.rstrip("/"),)
     else:
+        suffix = "_OLD_STORE" if "OS_PASSWORD_OLD_STORE" in environment else ""
+        assert given == {"keystone": {"auth_url": url, "suffix": suffix}}
         assert settings.keystone is not None
         assert settings.keystone.auth_url == wanted
-        assert swift({**RC, "OS_AUTH_URL": url}).url == wanted
+        assert made(KEYSTONE, {**RC, "OS_AUTH_URL": url})[0].url == wanted
+
+
+VIRTUAL = "s3 =\n  addressing_style = virtual"
+
+
+@pytest.fixture(scope="module")
+def ca(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return authority(tmp_path_factory.mktemp("tls"), ["store.example"])[0]
 
 
 @pytest.mark.parametrize(
@@ -459,47 +452,29 @@ def test_every_url_that_people_have_of_keystone_is_known(
         ("region = eu-lab-7", {"region": "own"}, ("own", "path")),
         ("", {}, ("us-east-1", "path")),
         (VIRTUAL, {}, ("us-east-1", "virtual")),
+        (f"{VIRTUAL}\n  signature_version = s3v4", {}, ("us-east-1", "virtual")),
         ("s3 =\n  addressing_style = auto", {}, ("us-east-1", "path")),
         (VIRTUAL, {"addressing": "path"}, ("us-east-1", "path")),
-        (VIRTUAL, {"url": "http://192.0.2.1"}, ("us-east-1", "path")),
+        (VIRTUAL, {"url": "https://192.0.2.1"}, ("us-east-1", "path")),
         ("s3 = nonsense", {}, ("us-east-1", "path")),
     ],
 )
 @pytest.mark.parametrize("by_variable", [False, True])
 def test_a_profile_is_read_as_the_aws_tools_read_it(
-    tmp_path: Path, config: str, given: dict[str, str], wanted: tuple[str, str], by_variable: bool
+    tmp_path: Path,
+    ca: Path,
+    config: str,
+    given: dict[str, str],
+    wanted: tuple[str, str],
+    by_variable: bool,
 ) -> None:
-    environment = profile_files(tmp_path, f"[profile lab]\n{config}\n")
-    s3 = {"url": "http://store.example", "credentials": "profile lab", **given}
+    environment = profile_files(tmp_path, f"[profile lab]\n{config}\n\nca_bundle = {ca}\n")
+    s3 = {"url": "https://store.example", "credentials": "profile lab", **given}
     if by_variable:
         environment["AWS_PROFILE"] = "lab"
         del s3["credentials"]
-    (endpoint,) = credentials.endpoints(ExistingSettings.model_validate({"s3": s3}), environment)
-    assert (endpoint.region, endpoint.addressing) == wanted
-
-
-def test_a_profiles_authorities_are_trusted_and_its_faults_are_named(tmp_path: Path) -> None:
-    ca, _ = authority(tmp_path, ["localhost"])
-    s3 = {"url": "https://store.example", "credentials": "profile lab"}
-    settings = ExistingSettings.model_validate({"s3": s3})
-    environment = profile_files(tmp_path, f"[profile lab]\nca_bundle = {ca}\n")
-    assert credentials.endpoints(settings, environment)[0].ca_file == str(ca)
-    for wrong, words in (("region = a/b", "region: "), ("ca_bundle = /none", "ca_file: /none: No")):
-        environment = profile_files(tmp_path, f"[profile lab]\n{wrong}\n")
-        with pytest.raises(UsageError, match=f"s3: profile 'lab': {words}"):
-            credentials.endpoints(settings, environment)
-
-
-def profile_files(folder: Path, config: str) -> dict[str, str]:
-    """The environment of a profile `lab` with keys and this configuration."""
-    keys = "[lab]\naws_access_key_id = LA\naws_secret_access_key = LS\n"
-    (folder / "credentials").write_text(keys)
-    (folder / "credentials").chmod(0o600)
-    (folder / "config").write_text(config)
-    return {
-        "AWS_SHARED_CREDENTIALS_FILE": str(folder / "credentials"),
-        "AWS_CONFIG_FILE": str(folder / "config"),
-    }
+    (endpoint,) = made({"s3": s3}, environment)
+    assert (endpoint.region, endpoint.addressing, endpoint.ca_file) == (*wanted, str(ca))
 
 
 def left_s(endpoint: Endpoint) -> float:

@@ -12,9 +12,8 @@ import sys
 import threading
 import time
 import zipfile
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, redirect_stdout
 from pathlib import Path
 from typing import cast
 
@@ -22,14 +21,11 @@ import pytest
 
 from http_stub import served
 from tests.gateways.stub_host import run_program
-from weighbridge.common.endpoint import Endpoint
-from weighbridge.common.errors import ServiceFailed, TargetError
+from weighbridge.common.errors import ServiceFailed
 from weighbridge.common.host import Host, Service
 from weighbridge.gateways import daemon, program
 from weighbridge.gateways.await_answers import ask
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.existing import leftover_buckets
-from weighbridge.gateways.existing.leftover_buckets import EndpointSilent, LeftoverBucket, Sweep
 from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.swift import swift_host
 from weighbridge.topologies.fake import FakeHost
@@ -318,82 +314,3 @@ def test_the_daemons_log_is_shown_when_it_printed_nothing(host: FakeHost) -> Non
 
 def test_asking_ends_when_the_reader_has_gone(port: int) -> None:
     assert list(ask([{"address": "127.0.0.1", "port": port}], 60, lambda: True)) == []
-
-
-MADE = datetime(2026, 1, 1, tzinfo=UTC)
-NAMES = (("wb-0123abcd-small-0", MADE), ("wb-0123abcd-small-1", MADE))
-SERVICE = Endpoint.model_validate(
-    {"api": "s3", "url": "http://a:1", "others": ("http://b:1",), "user": "u", "key": "k"}
-)
-
-
-class SweepService:
-    """Endpoints a and b of one service; `silent` ones do not answer."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.silent: set[str] = set()
-        self.fault: TargetError | None = None
-        self.deleted: list[tuple[str, str]] = []
-        for name in ("named", "content", "delete"):
-            monkeypatch.setattr(leftover_buckets, name, getattr(self, name))
-
-    def look(self, here: Endpoint) -> None:
-        if here.url in self.silent:
-            raise EndpointSilent(f"s3 connect at {here.url}: no answer")
-        if self.fault is not None:
-            raise self.fault
-
-    def named(self, here: Endpoint) -> object:
-        self.look(here)
-        return NAMES
-
-    def content(self, here: Endpoint, bucket: str, made: datetime, _: object) -> LeftoverBucket:
-        self.look(here)
-        return LeftoverBucket(api="s3", url=here.url, bucket=bucket, objects=2, newest=made)
-
-    def delete(self, here: Endpoint, bucket: str, _: object) -> int:
-        self.look(here)
-        self.deleted.append((here.url, bucket))
-        return 2
-
-
-@pytest.fixture
-def service(monkeypatch: pytest.MonkeyPatch) -> SweepService:
-    return SweepService(monkeypatch)
-
-
-def test_the_next_endpoint_is_asked_where_the_first_is_dead_which_is_named(
-    service: SweepService,
-) -> None:
-    service.silent = {"http://a:1"}
-    said: list[str] = []
-    sweep = Sweep(SERVICE, said.append)
-    assert sweep.named() == NAMES
-    assert sweep.delete(NAMES[0][0]) == 2
-    assert service.deleted == [("http://b:1", NAMES[0][0])]
-    assert said == ["s3 connect at http://a:1: no answer; going on with s3 http://b:1"]
-
-
-def test_an_endpoint_that_dies_later_loses_no_bucket(service: SweepService) -> None:
-    sweep = Sweep(SERVICE, lambda _: None)
-    sweep.named()
-    assert sweep.delete(NAMES[0][0]) == 2
-    service.silent = {"http://a:1"}
-    assert sweep.content(*NAMES[1]) is not None
-    assert sweep.delete(NAMES[1][0]) == 2
-    assert service.deleted == [("http://a:1", NAMES[0][0]), ("http://b:1", NAMES[1][0])]
-
-
-def test_without_any_answer_the_last_fault_is_raised(service: SweepService) -> None:
-    service.silent = {"http://a:1", "http://b:1"}
-    with pytest.raises(EndpointSilent, match="b:1"):
-        Sweep(SERVICE, lambda _: None).named()
-
-
-def test_a_bucket_that_is_refused_is_not_asked_for_elsewhere(service: SweepService) -> None:
-    sweep = Sweep(SERVICE, lambda _: None)
-    service.fault = TargetError("403")
-    with pytest.raises(TargetError, match="403"):
-        sweep.delete(NAMES[0][0])
-    service.fault = None
-    assert sweep.there == "s3 http://a:1"

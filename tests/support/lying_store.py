@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from http_stub import Request, Response, Server
 from weighbridge.common.endpoint import Endpoint
-from weighbridge.gateways.existing.leftover_buckets import LeftoverBucket, content, named
+from weighbridge.gateways.existing.clear import LeftoverBucket, Sweep
 
 NAMES = tuple(f"object-{number}" for number in range(5))
 LIST = "".join(f"<Contents><Key>{name}</Key></Contents>" for name in NAMES)
@@ -22,6 +22,11 @@ def lying_store(bucket_status: int = 409) -> Iterator[str]:
         yield server.url
 
 
+def sweep_of(endpoint: Endpoint) -> Sweep:
+    return Sweep([one.model_dump(mode="json") for one in endpoint.each()])
+
+
 def leftovers(endpoint: Endpoint) -> tuple[LeftoverBucket, ...]:
-    found = (content(endpoint, *one) for one in named(endpoint))
+    sweep = sweep_of(endpoint)
+    found = (sweep.content(*one) for one in sweep.named())
     return tuple(one for one in found if one is not None)

@@ -39,9 +39,11 @@ def authority(
     use: str = "serverAuth",
     curve: str = "prime256v1",
     alternatives: bool = True,
+    rootless: bool = False,
 ) -> tuple[Path, Path]:
     """A new CA, and a certificate with its key signed for `names`: both as PEM files. Without
-    `alternatives` it has only the first of them, as its common name.
+    `alternatives` it has only the first of them, as its common name. `rootless`: another CA has
+    signed that of this one.
     """
     folder.mkdir(parents=True, exist_ok=True)
     ca, ca_key, asked, leaf, leaf_key = (
@@ -66,6 +68,10 @@ def authority(
     )
     signer = ("-config", str(folder / "ca.conf"), "-cert", str(ca), "-keyfile", str(ca_key))
     _run("ca", "-batch", "-notext", *signer, *times, "-in", str(asked), "-out", str(leaf))
+    if rootless:
+        above, _ = authority(folder / "above", names, "root")
+        root = ("-CA", str(above), "-CAkey", str(above.with_suffix(".key")), "-days", "2")
+        _run("x509", "-in", str(ca), *root, "-set_serial", "1", "-out", str(ca))
     certificate = folder / f"{name}-server.pem"
     certificate.write_text(leaf.read_text() + leaf_key.read_text())
     return ca, certificate

@@ -19,7 +19,7 @@ from weighbridge.drivers.locust.client import Client, S3Client, SwiftClient
 from weighbridge.drivers.locust.prepared_objects import PreparedObjects, VersionedBuckets
 from weighbridge.drivers.locust.worker_group import NativeWorkerGroup
 from weighbridge.drivers.protocol import Prepare, Setup
-from weighbridge.gateways.existing import leftover_buckets
+from weighbridge.gateways.existing.clear import Sweep
 from weighbridge.suites import Workload
 
 SIZE, OBJECTS, VERSIONS = 5000, 6, 3
@@ -72,11 +72,11 @@ def one(setup: Setup, account: Account, sdk: Client, name: str) -> dict[str, Any
     seen["after"] = found(sdk, bucket)
     if name == "deleting":
         # As of a run that was killed: `clean` finds it by its name, and deletes all of it.
-        made_at = dict(leftover_buckets.named(setup.target))[bucket]
-        left = leftover_buckets.content(setup.target, bucket, made_at)
+        sweep = Sweep([setup.target.model_dump(mode="json")])
+        left = sweep.content(bucket, dict(sweep.named())[bucket])
         assert left is not None
         seen["left"] = [left.objects, list(left.strange)]
-        seen["cleaned"] = leftover_buckets.delete(setup.target, bucket)
+        seen["cleaned"] = sweep.delete(bucket)
     else:
         seen["strays"] = made.delete_strays(asked, ignored)
         seen["again"] = found(sdk, bucket)

@@ -24,7 +24,7 @@ import pytest
 from pydantic import SecretStr
 from swiftclient.client import Connection
 
-from lying_store import leftovers
+from lying_store import leftovers, sweep_of
 from secret_search import find_secrets, secrets_in
 from ssh_server import Server
 from tests.drivers.conftest import Reply, always, serving
@@ -44,8 +44,8 @@ from tests.weighbridge.command_line import (
 from tests.weighbridge.sent_runs import until
 from weighbridge.cli import deployments
 from weighbridge.common.endpoint import Endpoint
-from weighbridge.common.errors import TargetError
-from weighbridge.gateways.existing import leftover_buckets
+from weighbridge.common.exchange import HttpAnswer, WrongAnswer
+from weighbridge.gateways.existing import clear
 from weighbridge.results.run.store import RunStore
 
 pytestmark = pytest.mark.long
@@ -306,18 +306,12 @@ def test_clean_lists_what_killed_runs_left_and_deletes_only_that(tmp_path: Path)
         assert set(containers(place)) == {mixed, theirs}
 
 
-def test_a_bucket_that_disappears_after_it_was_listed_is_ignored(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_bucket_that_disappears_after_it_was_listed_is_ignored() -> None:
     made_at = datetime(2026, 1, 1, tzinfo=UTC)
-    monkeypatch.setattr(
-        leftover_buckets,
-        "_buckets",
-        lambda *_: [("wb-0123abcd-gone-0", made_at), ("wb-0123abcd-small-0", made_at)],
-    )
     with existing_null_target() as place:
         left_by(place, bucket="wb-0123abcd-small-0")
         known = s3_of(place)
+        assert sweep_of(known).content("wb-0123abcd-gone-0", made_at) is None
         assert [one.bucket for one in leftovers(known)] == ["wb-0123abcd-small-0"]
 
 
@@ -360,20 +354,20 @@ def test_clean_goes_on_with_the_next_endpoint_of_a_service_whose_first_is_dead(
 def test_clean_names_what_it_could_not_sweep_and_sweeps_the_rest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def refused(here: Endpoint, bucket: str, *more: Any) -> int:
+    def refused(here: Any, bucket: str, *more: Any) -> int | None:
         if bucket.endswith("small-0"):
-            raise TargetError("s3 DELETE: 403")
-        return leftover_buckets_delete(here, bucket, *more)
+            raise WrongAnswer("DELETE", "no", HttpAnswer(403, {}, b""))
+        return clear_of(here, bucket, *more)
 
-    leftover_buckets_delete = leftover_buckets.delete
-    monkeypatch.setattr(leftover_buckets, "delete", refused)
+    clear_of = clear.clear
+    monkeypatch.setattr(clear, "clear", refused)
     said: list[str] = []
     with existing_null_target() as place:
         for number in (0, 1):
             left_by(place, bucket=f"wb-0123abcd-small-{number}")
         account = s3_of(place)
         (fault,) = deployments._clean(account, datetime.now(UTC), said.append, deleting=True)
-        assert "403: not swept: wb-0123abcd-small-0" in fault
+        assert "(status 403): not swept: wb-0123abcd-small-0" in fault
         assert list(containers(place)) == ["wb-0123abcd-small-0"]
     assert "1 buckets with 1 objects deleted, 0 kept" in said[-1]
 

@@ -520,9 +520,9 @@ def _gateways(layouts: tuple[str, ...], line: EndpointLine, hardware: Hardware) 
 
 def _clean(endpoint: Endpoint, youngest: datetime, say: Say, *, deleting: bool) -> list[str]:
     """List an account's buckets, or delete them; returns what failed."""
-    from weighbridge.gateways.existing.leftover_buckets import EndpointSilent, Sweep
+    from weighbridge.gateways.existing.clear import EndpointSilent, Sweep
 
-    sweep = Sweep(endpoint, say)
+    sweep = Sweep([one.model_dump(mode="json") for one in endpoint.each()], say)
     try:
         names = sweep.named()
     except TargetError as error:
@@ -536,7 +536,7 @@ def _clean(endpoint: Endpoint, youngest: datetime, say: Say, *, deleting: bool) 
                 continue
             reason, count = _kept(one.newest, one.strange, youngest), one.objects
             if not reason and deleting:
-                count = sweep.delete(name)
+                count = sweep.delete(name) or 0
         except EndpointSilent as error:
             rest = ", ".join(each for each, _ in names[number:])
             faults.append(f"{error.message}: not swept: {rest}")

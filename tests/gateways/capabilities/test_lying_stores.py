@@ -17,7 +17,7 @@ from weighbridge.gateways.capabilities import ask_store, session
 from weighbridge.gateways.capabilities.ask_store import Asker
 from weighbridge.gateways.capabilities.capability import Answer
 from weighbridge.gateways.capabilities.registry import CAPABILITIES
-from weighbridge.gateways.existing.leftover_buckets import BUCKET, OBJECT
+from weighbridge.gateways.existing.clear import BUCKET, OBJECT
 
 
 @pytest.fixture(scope="module")
