@@ -10,9 +10,8 @@ from pydantic import SecretStr
 from http_stub import Request, Response, Server
 from tests.gateways.capabilities import memory_s3, memory_swift
 from weighbridge.common.endpoint import Endpoint
-from weighbridge.gateways.capabilities.ask_store import Asker, AskingOrder
+from weighbridge.gateways.capabilities.asking import CAPABILITIES, Asker, AskingOrder
 from weighbridge.gateways.capabilities.capability import Answer
-from weighbridge.gateways.capabilities.registry import CAPABILITIES
 
 PREFIX = "wb-0123abcd"
 

@@ -18,17 +18,16 @@ from weighbridge.common.errors import ServiceFailed, TargetError
 from weighbridge.common.host import Command
 from weighbridge.common.program_lines import NoLine
 from weighbridge.gateways.capabilities import asking
-from weighbridge.gateways.capabilities.asking import Asked, ask_all, in_order, reply_of
-from weighbridge.gateways.capabilities.capability import Answer
-from weighbridge.gateways.capabilities.digests import checksum
-from weighbridge.gateways.capabilities.matrix import (
+from weighbridge.gateways.capabilities.asking import CAPABILITIES, Asked, ask_all, reply_of
+from weighbridge.gateways.capabilities.capability import (
+    Answer,
     CapabilityMatrix,
     LayoutAnswers,
     cell,
     footnotes,
     matrix_csv,
 )
-from weighbridge.gateways.capabilities.registry import CAPABILITIES
+from weighbridge.gateways.capabilities.session import checksum
 from weighbridge.topologies.fake import FakeHost
 
 ASKED = ("s3-delete", "s3-copy", "swift-put")
@@ -186,7 +185,7 @@ def test_a_program_that_fails_or_babbles_makes_nothing_work(
 
 
 def test_what_may_end_a_gateway_is_asked_last() -> None:
-    order = in_order(CAPABILITIES)
+    order = asking.in_order(CAPABILITIES)
     assert [each.key for each in order if each.dangerous] == ["swift-formpost"]
     assert order[-1].key == "swift-formpost"
 

@@ -13,10 +13,9 @@ import pytest
 
 from http_stub import Between, Closed, Request, Respond, Response
 from tests.gateways.capabilities.memory_store import MemoryStore, ask, memory_store
-from weighbridge.gateways.capabilities import ask_store, session
-from weighbridge.gateways.capabilities.ask_store import Asker
+from weighbridge.gateways.capabilities import asking, session
+from weighbridge.gateways.capabilities.asking import CAPABILITIES, Asker
 from weighbridge.gateways.capabilities.capability import Answer
-from weighbridge.gateways.capabilities.registry import CAPABILITIES
 from weighbridge.gateways.existing.leftover_buckets import BUCKET, OBJECT
 
 
@@ -182,7 +181,7 @@ LIES = (
 def test_a_lie_is_caught(
     between: Between, key: str, outcomes: tuple[str, ...], shared: MemoryStore, asker: Asker
 ) -> None:
-    store = asker._sessions[CAPABILITIES[key].api]
+    store = asker.sessions[CAPABILITIES[key].api]
     assert store.bucket
     if "list" in key or "pages" in key:
         assert store.full_bucket
@@ -253,7 +252,7 @@ def test_a_store_that_hangs_is_unknown_and_named_as_silent(
     asker, ranged = store.asker(), CAPABILITIES["s3-range-single"]
     assert asker.ask(ranged).answer.outcome == "works"
     monkeypatch.setattr(session, "SILENCE_S", 0.2)
-    monkeypatch.setattr(ask_store, "ALIVE_WITHIN_S", 0.2)
+    monkeypatch.setattr(asking, "ALIVE_WITHIN_S", 0.2)
     store.server.between = hanging_until(store)
     answer = asker.ask(ranged).answer
     assert (answer.outcome, answer.text) == ("unknown", "no complete answer within 0.2 s")
@@ -264,7 +263,7 @@ def test_a_capability_that_takes_too_long_is_unknown(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.server.between = hanging_until(store)
-    monkeypatch.setattr(ask_store, "ALIVE_WITHIN_S", 0.2)
+    monkeypatch.setattr(asking, "ALIVE_WITHIN_S", 0.2)
     reply = store.asker(deadline_s=0.5).ask(CAPABILITIES["s3-delete"])
     assert (reply.answer.outcome, reply.answer.text) == ("unknown", "no answer within 0.5 s")
     assert not reply.alive
