@@ -34,7 +34,7 @@ from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
 from weighbridge.gateways.capabilities import buckets, checksums, large, objects
 from weighbridge.gateways.capabilities.capability import Answer, Capability, NotWorking, Wrong
-from weighbridge.gateways.capabilities.session import MOST_BUCKETS, Session, buckets_of
+from weighbridge.gateways.capabilities.session import Session, buckets_of
 
 GROUPS: Final = (
     *("objects", "ranges", "conditions", "account", "multipart", "listing", "checksums"),
@@ -89,11 +89,11 @@ _FAILED_ENDS_S: Final = 0.5
 
 
 class AskingOrder(Record):
-    """What the program is given; it holds credentials. `program`: which of the run, from 0."""
+    """What the program is given; it holds credentials."""
 
     endpoints: tuple[Endpoint, ...]
-    prefix: Annotated[str, Field(pattern=r"^wb-[0-9a-f]{8}$")]
-    program: Annotated[int, Field(ge=0)]
+    buckets: tuple[str, ...]
+    """The names of those that it may make."""
     own: bool
     """Whether the gateway ends with its deployment: then account settings may be changed."""
     deadline_s: Annotated[float, Field(gt=0)] = DEADLINE_S
@@ -108,8 +108,6 @@ class CapabilityReply(Record):
     """Whether the store answered anything at all afterwards."""
     answered: bool = True
     """Whether it answered what it was asked."""
-    left: Annotated[tuple[str, ...], Field(max_length=50)] = ()
-    """Versions that could not be deleted, by bucket."""
 
 
 # The program.
@@ -124,7 +122,7 @@ class Asker:
 
     def __init__(self, order: AskingOrder) -> None:
         self._deadline_s = order.deadline_s
-        names = iter(buckets_of(order.prefix, order.program + 1)[-MOST_BUCKETS:])
+        names = iter(order.buckets)
         self._private: list[str] = []
         self.sessions: dict[str, Session] = {}
         for endpoint in order.endpoints:
@@ -155,18 +153,9 @@ class Asker:
             said["text"] = f"its answer cannot be read: {type(error).__name__}: {error}"
         for name in ("code", "text"):
             said[name] = redacted(said.get(name, "")[:10_000], self._private)
-        try:
-            with _deadline(self._deadline_s):
-                left = [redacted(text, self._private) for text in session.clean()]
-        except Overdue:
-            left = [f"{capability.key}: not deleted in time"]
-        return CapabilityReply(
-            key=capability.key,
-            answer=Answer(**said),
-            alive=_alive(session.endpoint),
-            answered=answered,
-            left=tuple(left[:50]),
-        )
+        alive = _alive(session.endpoint)
+        answer = Answer(**said)
+        return CapabilityReply(key=capability.key, answer=answer, alive=alive, answered=answered)
 
 
 def _alive(endpoint: Mapping[str, Any]) -> bool:
@@ -221,8 +210,6 @@ class Asked:
     answers: dict[str, Answer] = field(default_factory=dict)
     died: TargetError | None = None
     """Why nothing more could be asked: the daemon that ended, with its log."""
-    left: tuple[str, ...] = ()
-    """What could not be deleted."""
 
 
 def reply_of(line: bytes, key: str) -> CapabilityReply:
@@ -266,13 +253,10 @@ def ask_all(
     for program in range(MOST_PROGRAMS):
         if not waiting or asked.died is not None:
             break
-        buckets[:] = buckets_of(prefix, program + 1)
+        names = buckets_of(prefix, program)
+        buckets += names
         order = AskingOrder(
-            endpoints=tuple(endpoints),
-            prefix=prefix,
-            program=program,
-            own=own,
-            deadline_s=deadline_s,
+            endpoints=tuple(endpoints), buckets=names, own=own, deadline_s=deadline_s
         )
         _ask_one_program(client, order, waiting, asked, check, asking, log)
     why = "the program that asks failed repeatedly" if asked.died is None else _ended(asked.died)
@@ -289,7 +273,7 @@ def _ask_one_program(
     asking: Callable[[Capability], None],
     log: Path,
 ) -> None:
-    within_s = 2 * order.deadline_s + ALIVE_WITHIN_S + _GRACE_S
+    within_s = order.deadline_s + ALIVE_WITHIN_S + _GRACE_S
     command = client.module(PROGRAM)
     process = client.spawn(command.argv, stderr=log, env=command.env)
     ends_s = _FAILED_ENDS_S
@@ -310,7 +294,6 @@ def _ask_one_program(
                 return
             first = ""
             asked.answers[capability.key] = reply.answer
-            asked.left += reply.left
             silent = 0 if reply.answered else silent + 1
             asked.died = _died_of(capability, reply, silent, check)
             if asked.died is not None and silent < MOST_SILENT:

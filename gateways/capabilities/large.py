@@ -12,7 +12,7 @@ import tarfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, Self
 
 from weighbridge.common import plain_xml
 from weighbridge.common.exchange import HttpAnswer
@@ -167,65 +167,53 @@ def _two_parts() -> tuple[bytes, bytes]:
     return os.urandom(SMALLEST_PART_BYTES), os.urandom(SIZE_BYTES)
 
 
-class LargeObject(NamedTuple):
-    """A large object that was accepted; its segments are objects, too."""
-
-    key: str
-    segments: Mapping[str, bytes]
-
-    @property
-    def whole(self) -> bytes:
-        """Its content."""
-        return b"".join(self.segments.values())
+LargeObject = tuple[str, bytes, list[str]]
+"""Name, content and segments of a large object that was accepted. Segments are objects, too."""
 
 
-def _manifest(store: Session, names: Mapping[str, bytes]) -> list[dict[str, Any]]:
-    rows = []
-    for name, body in names.items():
-        path = f"/{store.bucket}/{name}"
-        rows.append({"path": path, "etag": md5_of(body), "size_bytes": len(body)})
-    return rows
-
-
-def _segments(store: Session) -> dict[str, bytes]:
-    segments = (os.urandom(SIZE_BYTES), os.urandom(SIZE_BYTES))
-    return {store.put(segment): segment for segment in segments}
+def _manifest(store: Session) -> tuple[list[dict[str, Any]], LargeObject]:
+    rows, whole, names = [], b"", []
+    for _ in range(2):
+        segment = os.urandom(SIZE_BYTES)
+        whole += segment
+        names.append(store.put(segment))
+        path = f"/{store.bucket}/{names[-1]}"
+        rows.append({"path": path, "etag": md5_of(segment), "size_bytes": SIZE_BYTES})
+    return rows, (store.new(), whole, names)
 
 
 def _slo(store: Session) -> LargeObject:
-    segments = _segments(store)
-    key, manifest = store.new(), json.dumps(_manifest(store, segments)).encode()
-    store.ask("PUT", key, "multipart-manifest=put", manifest)
-    if store.read(key) == manifest:
+    rows, large = _manifest(store)
+    manifest = json.dumps(rows).encode()
+    store.ask("PUT", large[0], "multipart-manifest=put", manifest)
+    if store.read(large[0]) == manifest:
         raise Wrong("ignored: the manifest was stored as the object")
-    return LargeObject(key, segments)
+    return large
 
 
 def _dlo(store: Session) -> LargeObject:
-    """A dynamic large object. Its segments' names are those of runs, with a prefix of their own.
-    Raises Refused, Wrong or Unknown.
-    """
+    """Its segments' names are those of runs, with a prefix of their own."""
     prefix = f"written-{store.new()}-"
-    segments = {f"{prefix}{number}": os.urandom(SIZE_BYTES) for number in range(2)}
+    key, whole = store.new(), os.urandom(2 * SIZE_BYTES)
+    names = [f"{prefix}0", f"{prefix}1"]
     with preparing():
-        for name, segment in segments.items():
-            accepted(store.send("PUT", name, "", segment))
-    key = store.new()
+        accepted(store.send("PUT", names[0], "", whole[:SIZE_BYTES]))
+        accepted(store.send("PUT", names[1], "", whole[SIZE_BYTES:]))
     store.ask("PUT", key, headers={"X-Object-Manifest": f"{store.bucket}/{prefix}"})
     if store.read(key) == b"":
         raise Wrong("ignored: the object is empty")
-    return LargeObject(key, segments)
+    return key, whole, names
 
 
 def _whole(write: Callable[[Session], LargeObject], store: Session) -> None:
-    large = write(store)
-    store.expect(large.key, large.whole)
+    key, whole, _ = write(store)
+    store.expect(key, whole)
 
 
 def _range(write: Callable[[Session], LargeObject], store: Session) -> None:
-    large = write(store)
-    answer = store.send("GET", large.key, headers={"Range": "bytes=900-1099"})
-    one_range(store, answer, large.whole, 900, 1100)
+    key, whole, _ = write(store)
+    answer = store.send("GET", key, headers={"Range": "bytes=900-1099"})
+    one_range(store, answer, whole, 900, 1100)
 
 
 _OVER_BOTH: Final = "GET with Range over both segments"
@@ -238,35 +226,33 @@ SLO: Final = (
 @_large("A wrong segment ETag is refused", "the same with a wrong etag")
 def _slo_wrong_etag(store: Session) -> None:
     _slo(store)
-    rows = _manifest(store, _segments(store))
+    rows, (key, _, _) = _manifest(store)
     rows[1]["etag"] = md5_of(b"other")
-    key = store.new()
     answer = store.send("PUT", key, "multipart-manifest=put", json.dumps(rows).encode())
     store.refused(answer, key, None, "a wrong segment ETag")
 
 
 @_large("SLO manifest", "GET ?multipart-manifest=get")
 def _slo_manifest(store: Session) -> None:
-    large = _slo(store)
-    answer = store.ask("GET", large.key, "multipart-manifest=get")
-    if answer.body == large.whole:
+    key, whole, names = _slo(store)
+    body = store.ask("GET", key, "multipart-manifest=get").body
+    if body == whole:
         raise Wrong("ignored: the object came")
-    if answer.body.count(b'"name"') != len(large.segments):
-        raise Wrong(f"it does not name the segments: {answer.body[:40].decode(errors='replace')!r}")
+    if body.count(b'"name"') != len(names):
+        raise Wrong(f"it does not name the segments: {body[:40].decode(errors='replace')!r}")
 
 
 @_large("SLO by part number", "GET ?part-number=2")
 def _slo_part_number(store: Session) -> None:
-    large = _slo(store)
-    answer = store.send("GET", large.key, "part-number=2")
-    store.part(answer, large.whole, large.whole[SIZE_BYTES:])
+    key, whole, _ = _slo(store)
+    store.part(store.send("GET", key, "part-number=2"), whole, whole[SIZE_BYTES:])
 
 
 @_large("Delete an SLO's segments", "DELETE ?multipart-manifest=delete")
 def _slo_delete(store: Session) -> None:
-    large = _slo(store)
-    store.ask("DELETE", large.key, "multipart-manifest=delete")
-    store.gone(large.key, *large.segments)
+    key, _, names = _slo(store)
+    store.ask("DELETE", key, "multipart-manifest=delete")
+    store.gone(key, *names)
 
 
 DLO: Final = (

@@ -22,6 +22,7 @@ from urllib.parse import quote, urlsplit
 
 from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
+from botocore.config import Config
 from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 
@@ -57,9 +58,11 @@ NAMES: Final = tuple(
 _PARALLEL: Final = 8
 
 
-def buckets_of(prefix: str, programs: int) -> tuple[str, ...]:
-    """All buckets that so many programs may make; `prefix` is `wb-` and eight hex digits."""
-    return tuple(f"{prefix}-capability-{number}" for number in range(programs * MOST_BUCKETS))
+def buckets_of(prefix: str, program: int) -> tuple[str, ...]:
+    """All buckets that a program of a run may make; `prefix` is `wb-` and eight hex digits."""
+    first = program * MOST_BUCKETS
+    numbers = range(first, first + MOST_BUCKETS)
+    return tuple(f"{prefix}-capability-{number}" for number in numbers)
 
 
 class S3Signer(S3SigV4Auth):  # type: ignore[misc]  # botocore has no types
@@ -135,7 +138,6 @@ class Session:
         self.status: int | None = None
         self._buckets = buckets
         self._objects = itertools.count(1)
-        self._versioned: list[str] = []
         self.signer: Any
         if self.api == "s3":
             self.signer = S3Signer(self.endpoint)
@@ -193,11 +195,14 @@ class Session:
     def _client(self) -> Any:
         return self.client()
 
+    @functools.cached_property
+    def _boto3(self) -> Any:
+        import boto3  # noqa: PLC0415 - half a second that not every capability needs
+
+        return boto3.Session(botocore_session=credential.plain_session())
+
     def client(self, **config: Any) -> Any:
         """A boto3 client that tries once; `config`: other keywords of `botocore.config.Config`."""
-        import boto3  # noqa: PLC0415 - half a second that not every capability needs
-        from botocore.config import Config  # noqa: PLC0415
-
         given = {
             "connect_timeout": SILENCE_S,
             "read_timeout": SILENCE_S,
@@ -206,7 +211,7 @@ class Session:
             "s3": {"addressing_style": self.endpoint["addressing"]},
             **config,
         }
-        return boto3.Session(botocore_session=credential.plain_session()).client(
+        return self._boto3.client(
             "s3",
             endpoint_url=self.endpoint["url"],
             region_name=self.endpoint["region"],
@@ -261,8 +266,8 @@ class Session:
         self.boto(f"put_bucket_{setting}", bucket=bucket, **parameters)
         return self.boto_back(f"get_bucket_{setting}", bucket=bucket)
 
-    def new_bucket(self, headers: Mapping[str, str] = NONE, *, versions: bool = False) -> str:
-        """Make a bucket. `versions`: `clean` deletes those in it. Raises Refused or Unknown."""
+    def new_bucket(self, headers: Mapping[str, str] = NONE) -> str:
+        """Make a bucket. Raises Refused or Unknown."""
         name = next(self._buckets, None)
         if name is None:
             raise Unknown(f"not asked: more than {MOST_BUCKETS} buckets would be needed")
@@ -270,15 +275,13 @@ class Session:
         if self.api == "s3" and self.endpoint["region"] != _NEEDS_NO_LOCATION:
             where = f"<LocationConstraint>{self.endpoint['region']}</LocationConstraint>"
             body = f"<CreateBucketConfiguration>{where}</CreateBucketConfiguration>"
-        if versions:
-            self._versioned.append(name)
         accepted(self.send("PUT", "", "", body.encode(), headers, bucket=name))
         return name
 
-    def fresh_bucket(self, *, versions: bool = False) -> str:
+    def fresh_bucket(self) -> str:
         """Make a bucket that a capability needs first. Raises Unknown."""
         with preparing():
-            return self.new_bucket(versions=versions)
+            return self.new_bucket()
 
     @functools.cached_property
     def bucket(self) -> str:
@@ -415,37 +418,6 @@ class Session:
         for name, value in headers.items():
             if answer.headers.get(name) != value:
                 raise Wrong(f"{name}: {answer.headers.get(name)}, not {value}")
-
-    def clean(self) -> tuple[str, ...]:
-        """Delete versions, which outlast their bucket's objects; returns in words what could not
-        be.
-        """
-        left = []
-        for bucket in self._versioned:
-            try:
-                self._delete_versions(bucket)
-            except (Refused, Unknown) as error:
-                left.append(f"{bucket}: {error.status} {error.code}")
-            except Exception as error:  # noqa: BLE001 - a store's answer may break any parser
-                left.append(f"{bucket}: {type(error).__name__}")
-        self._versioned.clear()
-        return tuple(left)
-
-    def _delete_versions(self, bucket: str) -> None:
-        try:
-            page = self.boto("list_object_versions", bucket=bucket)
-        except Refused as error:
-            if error.status in (HTTPStatus.NOT_FOUND, HTTPStatus.NOT_IMPLEMENTED):
-                return  # nothing was made
-            raise
-        for row in (*page.get("Versions", ()), *page.get("DeleteMarkers", ())):
-            delete = functools.partial(
-                self.boto, "delete_object", row["Key"], bucket=bucket, VersionId=row["VersionId"]
-            )
-            try:
-                delete()
-            except Refused:
-                delete(BypassGovernanceRetention=True)
 
 
 def wire_to(endpoint: Mapping[str, Any], scheme: str, netloc: str) -> Wire:

@@ -105,7 +105,7 @@ def _answers(
             if one.api in apis
         },
         died=died,
-        left=(*asked.left, *(one.message for one in failures if str(one) != died)),
+        left=tuple(one.message for one in failures if str(one) != died),
     )
 
 
