@@ -1,25 +1,26 @@
 """A capability: one thing that clients ask of an object store today, and what a store answered.
 
-A capability is a function with a decorator in one of the modules of `registry.MODULES`:
+A capability is a function with a decorator in one of the modules that `asking` names:
 
     @capability("s3", "objects", "DELETE", "DELETE of an object, then GET")
-    def delete(store: S3Session) -> Answer:
+    def delete(store: Session) -> None:
         ...
 
 One with `both` is asked over either API, and those that differ in a word are made of the rows of a
-table. A probe returns `works(...)` only after it has read back and compared; it raises Refused,
-Wrong or Unknown otherwise. Any other exception of it is `unknown`, too.
+table. A probe returns only after it has read back and compared, and may return a text that is shown
+beside; it raises Refused, Wrong or Unknown otherwise. Any other exception of it is `unknown`, too.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field
 
+from weighbridge.common.csv_text import csv_lines
 from weighbridge.common.endpoint import ObjectApi
 from weighbridge.common.escaping import escape_controls
 from weighbridge.common.record import Record
@@ -63,12 +64,7 @@ class Answer(Record):
         return ": ".join(filter(None, (" ".join(filter(None, (status, self.code))), self.text)))
 
 
-def works(text: str = "", *, status: int | None = None) -> Answer:
-    """It was read back and compared."""
-    return Answer(outcome="works", status=status, text=text)
-
-
-class _Outcome(Exception):
+class NotWorking(Exception):
     """An outcome other than `works`; `text` may hold what a store sent."""
 
     outcome: Outcome
@@ -80,27 +76,28 @@ class _Outcome(Exception):
         self.code = code
 
 
-class Refused(_Outcome):
+class Refused(NotWorking):
     """An error status, and nothing changed."""
 
     outcome = "refused"
 
 
-class Wrong(_Outcome):
-    """The store said that it did something, and reading back shows otherwise."""
+class Wrong(NotWorking):
+    """The store said that it did something, and reading back shows otherwise. Without a status of
+    its own it has that of the answer that decides (`Session.status`).
+    """
 
     outcome = "wrong"
 
 
-class Unknown(_Outcome):
+class Unknown(NotWorking):
     """Whether it works was not found out."""
 
     outcome = "unknown"
 
 
-Probe = Callable[[Any], Answer]
-"""It is given a session of its API (`S3Session`, `SwiftSession`)."""
-BOTH: Final[tuple[ObjectApi, ...]] = ("s3", "swift")
+Probe = Callable[[Any], str | None]
+"""It is given a `Session` of its API."""
 
 
 @dataclass(frozen=True)
@@ -134,10 +131,90 @@ def capability(
     return declared
 
 
-def both(group: str, title: str, asks: str) -> Callable[[Probe], tuple[Capability, ...]]:
+def both(
+    group: str, title: str, asks: str, *, key: str = ""
+) -> Callable[[Probe], tuple[Capability, ...]]:
     """Make a capability of either API of a function that asks both alike."""
 
     def declared(probe: Probe) -> tuple[Capability, ...]:
-        return tuple(capability(api, group, title, asks)(probe) for api in BOTH)
+        apis: tuple[ObjectApi, ...] = ("s3", "swift")
+        return tuple(capability(api, group, title, asks, key=key)(probe) for api in apis)
 
     return declared
+
+
+# The answers of several layouts side by side.
+MARKS: Final[dict[Outcome, str]] = {"works": "P", "refused": "–", "wrong": "!", "unknown": "?"}
+NOT_SERVED: Final = "·"
+LEGEND: Final = (
+    "P works (read back and compared)   – refused (status)   ! wrong though accepted   ? unknown   "
+    "· the API is not served"
+)
+COLUMNS: Final = (
+    *("layout", "release", "capability", "api", "group", "title"),
+    *("outcome", "status", "code", "text"),
+)
+
+
+class LayoutAnswers(Record):
+    """What one layout answered."""
+
+    layout: str
+    release: str
+    facts: dict[str, str] = Field(default_factory=dict)
+    """Facts about the deployment in words: versions, hosts, settings."""
+    answers: dict[str, Answer]
+    """By the capabilities' keys; those of an API that is not served are absent."""
+    died: str = ""
+    """Why not all could be asked: what ended, with its last words; empty: all were asked."""
+    left: tuple[str, ...] = ()
+    """What could not be deleted."""
+
+    @property
+    def summary(self) -> str:
+        """How many answers have each outcome."""
+        outcomes = [answer.outcome for answer in self.answers.values()]
+        return ", ".join(f"{outcomes.count(outcome)} {outcome}" for outcome in MARKS)
+
+
+class CapabilityMatrix(Record):
+    """`capabilities.json`."""
+
+    asked_at: str
+    """UTC, ISO 8601."""
+    hardware: str
+    weighbridge_version: str
+    layouts: tuple[LayoutAnswers, ...]
+
+
+def cell(answer: Answer | None) -> str:
+    """An answer as a cell of the table."""
+    if answer is None:
+        return NOT_SERVED
+    mark = MARKS[answer.outcome]
+    return f"{mark} {answer.status}" if answer.outcome == "refused" and answer.status else mark
+
+
+def footnotes(matrix: CapabilityMatrix, capabilities: Sequence[Capability]) -> tuple[str, ...]:
+    """A sentence for each answer that is wrong or unknown; the same of several layouts once."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for capability in capabilities:
+        for one in matrix.layouts:
+            answer = one.answers.get(capability.key)
+            if answer is not None and answer.outcome in ("wrong", "unknown"):
+                said = f"{MARKS[answer.outcome]} {capability.key}"
+                found.setdefault((said, answer.why), []).append(one.layout)
+    return tuple(f"{said}: {', '.join(names)}: {why}" for (said, why), names in found.items())
+
+
+def matrix_csv(matrix: CapabilityMatrix, capabilities: Sequence[Capability]) -> str:
+    """A line for each layout and capability that was asked."""
+    lines: list[tuple[object, ...]] = []
+    for one in matrix.layouts:
+        for asked in capabilities:
+            answer = one.answers.get(asked.key)
+            if answer is not None:
+                about = (asked.key, asked.api, asked.group, asked.title)
+                said = (answer.outcome, answer.status, answer.code, answer.text)
+                lines.append((one.layout, one.release, *about, *said))
+    return csv_lines(COLUMNS, lines)

@@ -14,12 +14,16 @@ from typing import Final
 from botocore.awsrequest import AWSRequest
 
 from weighbridge.common.exchange import HttpAnswer
-from weighbridge.gateways.capabilities.capability import Answer, Wrong, capability, works
-from weighbridge.gateways.capabilities.digests import ALGORITHMS, checksum
+from weighbridge.gateways.capabilities.capability import Wrong, capability
 from weighbridge.gateways.capabilities.objects import http_chunks
-from weighbridge.gateways.capabilities.session import S3Session, accepted
+from weighbridge.gateways.capabilities.session import (
+    ALGORITHMS,
+    SIZE_BYTES,
+    Session,
+    accepted,
+    checksum,
+)
 
-SIZE_BYTES: Final = 1000
 STREAM_BYTES: Final = 100_000
 CHUNK_BYTES: Final = 65536
 """Chunks but the last have at least 8 KiB (S3 API reference, SigV4 streaming)."""
@@ -30,28 +34,32 @@ _checksums = partial(capability, "s3", "checksums")
 _chunked = partial(capability, "s3", "aws-chunked")
 
 
+def _alone(header: str, algorithm: str, body: bytes) -> dict[str, str]:
+    return {header: checksum(algorithm, body)}
+
+
 def _named(algorithm: str, body: bytes) -> dict[str, str]:
-    header = {f"x-amz-checksum-{algorithm}": checksum(algorithm, body)}
+    header = _alone(f"x-amz-checksum-{algorithm}", algorithm, body)
     return {**header, "x-amz-sdk-checksum-algorithm": algorithm.upper()}
 
 
-def _kept(algorithm: str, store: S3Session) -> Answer:
-    body, name = os.urandom(SIZE_BYTES), f"x-amz-checksum-{algorithm}"
-    key, answer = store.write(body, _named(algorithm, body))
+def _kept(algorithm: str, store: Session) -> str:
+    body = os.urandom(SIZE_BYTES)
+    key, _ = store.write(body, _named(algorithm, body))
     head = accepted(store.send("HEAD", key, headers={"x-amz-checksum-mode": "ENABLED"}))
-    kept = head.headers.get(name)
+    kept = head.headers.get(f"x-amz-checksum-{algorithm}")
     if kept != checksum(algorithm, body):
-        raise Wrong(f"not kept: HEAD says {kept or 'nothing'}", status=answer.status)
-    return works(head.headers.get("x-amz-checksum-type", ""), status=answer.status)
+        raise Wrong(f"not kept: HEAD says {kept or 'nothing'}")
+    return head.headers.get("x-amz-checksum-type", "")
 
 
-def _wrong(headers_of: Callable[[bytes], Mapping[str, str]], store: S3Session) -> Answer:
+def _wrong(headers_of: Callable[[bytes], Mapping[str, str]], store: Session) -> None:
     """The right one is taken first: so it is the wrong one that is refused, by 400."""
     body = os.urandom(SIZE_BYTES)
     store.write(body, headers_of(body))
     key = store.new()
     answer = store.send("PUT", key, body=body, headers=headers_of(b"other"))
-    return store.refused(answer, key, None, "a wrong one")
+    store.refused(answer, key, None, "a wrong one")
 
 
 KEPT: Final = tuple(
@@ -61,43 +69,35 @@ KEPT: Final = tuple(
     for name in ALGORITHMS
 )
 REFUSED: Final = tuple(
-    _checksums(
-        f"A wrong {name.upper()} is refused",
-        f"PUT with a wrong {name.upper()}, named as boto3 does",
-        key=f"wrong-{name}",
-    )(partial(_wrong, partial(_named, name)))
-    for name in ALGORITHMS
-)
-
-
-@_checksums(
-    "A wrong CRC32 alone is refused",
-    "PUT with a wrong x-amz-checksum-crc32, without x-amz-sdk-checksum-algorithm",
-)
-def _wrong_crc32_alone(store: S3Session) -> Answer:
-    """400: the header alone says all that is needed."""
-    return _wrong(lambda body: {"x-amz-checksum-crc32": checksum("crc32", body)}, store)
-
-
-@_checksums("A wrong Content-MD5 is refused", "PUT with a wrong one")
-def _wrong_md5(store: S3Session) -> Answer:
-    return _wrong(lambda body: {"Content-MD5": checksum("md5", body)}, store)
+    _checksums(f"A wrong {what} is refused", f"PUT with a wrong {asks}", key=f"wrong-{key}")(
+        partial(_wrong, headers_of)
+    )
+    for key, what, asks, headers_of in (
+        *(
+            (name, name.upper(), f"{name.upper()}, named as boto3 does", partial(_named, name))
+            for name in ALGORITHMS
+        ),
+        # 400: the header alone says all that is needed.
+        ("crc32-alone", "CRC32 alone", "x-amz-checksum-crc32, without x-amz-sdk-checksum-algorithm",
+         partial(_alone, "x-amz-checksum-crc32", "crc32")),
+        ("md5", "Content-MD5", "one", partial(_alone, "Content-MD5", "md5")),
+    )
+)  # fmt: skip
 
 
 @_checksums("A wrong signed SHA256 is refused", "PUT with x-amz-content-sha256")
-def _wrong_payload_hash(store: S3Session) -> Answer:
+def _wrong_payload_hash(store: Session) -> None:
     """400: the signature covers the body's hash, and the body is another."""
     body, key = os.urandom(SIZE_BYTES), store.new()
     store.write(body)
     payload = hashlib.sha256(b"other").hexdigest()
     answer = store.send("PUT", key, body=body, payload=payload)
-    return store.refused(answer, key, None, "another body than was signed")
+    store.refused(answer, key, None, "another body than was signed")
 
 
 @_checksums("UNSIGNED-PAYLOAD", "PUT whose signature leaves out the body")
-def _unsigned_payload(store: S3Session) -> Answer:
-    _, answer = store.write(os.urandom(SIZE_BYTES), payload="UNSIGNED-PAYLOAD")
-    return works(status=answer.status)
+def _unsigned_payload(store: Session) -> None:
+    store.write(os.urandom(SIZE_BYTES), payload="UNSIGNED-PAYLOAD")
 
 
 @dataclass(frozen=True)
@@ -109,20 +109,20 @@ class Stream:
     right: bool = True
     """Whether the last chunk's signature, or the trailer, is right."""
 
-    def ask(self, store: S3Session) -> Answer:
+    def ask(self, store: Session) -> None:
         """Stream what is right, and after it what is wrong, which is to be refused."""
-        _, answer = Stream(self.signed, self.trailer).write(store)
-        if self.right:
-            return works(status=answer.status)
-        body, key = os.urandom(STREAM_BYTES), store.new()
-        return store.refused(self.put(store, key, body), key, None, "a wrong one")
+        Stream(self.signed, self.trailer).write(store)
+        if not self.right:
+            body, key = os.urandom(STREAM_BYTES), store.new()
+            store.refused(self.put(store, key, body), key, None, "a wrong one")
 
-    def write(self, store: S3Session) -> tuple[str, HttpAnswer]:
+    def write(self, store: Session) -> str:
         """Stream a new object and read it back. Raises Refused, Wrong or Unknown."""
         body, key = os.urandom(STREAM_BYTES), store.new()
-        return key, store.stored(self.put(store, key, body), key, body)
+        store.stored(self.put(store, key, body), key, body)
+        return key
 
-    def put(self, store: S3Session, key: str, body: bytes) -> HttpAnswer:
+    def put(self, store: Session, key: str, body: bytes) -> HttpAnswer:
         """Stream an object."""
         url, size = store.url_of(key), str(len(body))
         headers = {"Content-Encoding": "aws-chunked", "X-Amz-Decoded-Content-Length": size}
@@ -132,15 +132,15 @@ class Stream:
             payload += "-TRAILER"
         request = AWSRequest("PUT", url, headers=headers)
         request.context["payload"] = payload
-        store.sign(request)
+        store.signer.add_auth(request)
         framed = self._framed(store, request, body)
         return store.deliver("PUT", url, framed, dict(request.headers.items()))
 
-    def _framed(self, store: S3Session, request: AWSRequest, body: bytes) -> bytes:
+    def _framed(self, store: Session, request: AWSRequest, body: bytes) -> bytes:
         """The body in chunks, with signatures and the trailer (S3 API reference, streaming)."""
         before = request.headers["Authorization"].rpartition("Signature=")[2]
         stamp = request.context["timestamp"]
-        scope = f"{stamp[:8]}/{store.region}/s3/aws4_request"
+        scope = f"{stamp[:8]}/{store.endpoint['region']}/s3/aws4_request"
 
         def sign(kind: str, *parts: str) -> str:
             text = "\n".join((f"AWS4-HMAC-SHA256-{kind}", stamp, scope, before, *parts))
@@ -191,13 +191,12 @@ STREAMS: Final = tuple(
 
 
 @_chunked("Content-Encoding is stripped", "PUT in signed chunks, then HEAD")
-def _encoding_stripped(store: S3Session) -> Answer:
+def _encoding_stripped(store: Session) -> None:
     """`aws-chunked` is how the body travelled, not what the object is."""
-    key, _ = Stream(signed=True).write(store)
-    encoding = accepted(store.send("HEAD", key)).headers.get("content-encoding", "")
+    head = store.ask("HEAD", Stream(signed=True).write(store))
+    encoding = head.headers.get("content-encoding", "")
     if "aws-chunked" in encoding:
-        raise Wrong(f"HEAD says Content-Encoding: {encoding}", status=200)
-    return works(status=200)
+        raise Wrong(f"HEAD says Content-Encoding: {encoding}")
 
 
 HTTP_CHUNKS: Final = _chunked("Transfer-Encoding: chunked", "PUT without Content-Length")(

@@ -12,25 +12,9 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from weighbridge.common.exchange import HttpAnswer
-from weighbridge.gateways.capabilities.capability import (
-    BOTH,
-    Answer,
-    Unknown,
-    Wrong,
-    both,
-    capability,
-    works,
-)
-from weighbridge.gateways.capabilities.digests import md5_of
-from weighbridge.gateways.capabilities.session import (
-    S3Session,
-    StoreSession,
-    SwiftSession,
-    accepted,
-    expect_part,
-)
+from weighbridge.gateways.capabilities.capability import Unknown, Wrong, both, capability
+from weighbridge.gateways.capabilities.session import SIZE_BYTES, Session, accepted, md5_of
 
-SIZE_BYTES: Final = 1000
 _FALSE: Final = 412
 _UNCHANGED: Final = 304
 _PAST: Final = "Mon, 01 Jan 2001 00:00:00 GMT"
@@ -44,213 +28,200 @@ _swift = partial(capability, "swift", "objects")
 
 
 @_s3("boto3's default PUT", "put_object of boto3 as it is set up")
-def _put_default(store: S3Session) -> Answer:
+def _put_default(store: Session) -> None:
     """As applications write; boto3 adds a CRC32, over https as a trailer of aws-chunked."""
     body, key = os.urandom(SIZE_BYTES), store.new()
-    answer = store.ask("put_object", Bucket=store.bucket, Key=key, Body=body)
-    store.expect(key, body, 200)
-    if answer.get("ETag", "").strip('"') != md5_of(body):
-        raise Wrong(f"the ETag {answer.get('ETag')} is not the MD5 of what was sent", status=200)
-    return works(status=200)
+    etag = store.boto("put_object", key, Body=body).get("ETag")
+    store.expect(key, body)
+    if (etag or "").strip('"') != md5_of(body):
+        raise Wrong(f"the ETag {etag} is not the MD5 of what was sent")
 
 
 @_s3("DELETE", "DELETE of an object, then GET")
-def _delete(store: S3Session) -> Answer:
+def _delete(store: Session) -> None:
     key = store.put(b"to be deleted")
-    answer = accepted(store.send("DELETE", key))
-    gone = store.gone((key,), answer.status)
+    store.ask("DELETE", key)
+    store.gone(key)
     accepted(store.send("DELETE", key))
-    return gone
 
 
 @_s3("User metadata and headers", "PUT with x-amz-meta-*, HEAD")
-def _metadata(store: S3Session) -> Answer:
+def _metadata(store: Session) -> None:
     sent = {"x-amz-meta-colour": "dark red", "content-type": "text/x-wb", "cache-control": "no-wb"}
     key, _ = store.write(b"body", sent)
-    return _has(accepted(store.send("HEAD", key)), sent)
+    store.has(store.ask("HEAD", key), sent)
 
 
 @_s3("response-content-type", "GET with ?response-content-type=")
-def _response_headers(store: S3Session) -> Answer:
-    key = store.put(b"body")
-    answer = accepted(store.send("GET", key, "response-content-type=text%2Fx-wb"))
-    return _has(answer, {"content-type": "text/x-wb"})
+def _response_headers(store: Session) -> None:
+    answer = store.ask("GET", store.put(b"body"), "response-content-type=text%2Fx-wb")
+    store.has(answer, {"content-type": "text/x-wb"})
 
 
 @_s3("Copy", "copy_object of boto3, then GET")
-def _copy(store: S3Session) -> Answer:
+def _copy(store: Session) -> None:
     body, target = os.urandom(SIZE_BYTES), store.new()
-    source = {"Bucket": store.bucket, "Key": store.put(body, {"x-amz-meta-colour": "red"})}
-    store.ask("copy_object", Bucket=store.bucket, Key=target, CopySource=source)
-    store.expect(target, body, 200)
-    return _has(store.send("HEAD", target), {"x-amz-meta-colour": "red"})
+    source = store.at(store.put(body, {"x-amz-meta-colour": "red"}))
+    store.boto("copy_object", target, CopySource=source)
+    store.expect(target, body)
+    store.has(store.send("HEAD", target), {"x-amz-meta-colour": "red"})
 
 
 @_s3("Copy onto itself, new metadata", "copy_object, MetadataDirective=REPLACE")
-def _copy_replace(store: S3Session) -> Answer:
+def _copy_replace(store: Session) -> None:
     """The usual way of changing an object's metadata."""
     key = store.put(b"body", {"x-amz-meta-colour": "red", "x-amz-meta-old": "1"})
-    at = {"Bucket": store.bucket, "Key": key}
-    new = {"MetadataDirective": "REPLACE", "Metadata": {"colour": "blue"}}
-    store.ask("copy_object", **at, CopySource=at, **new)
-    store.expect(key, b"body", 200)
+    source, new = store.at(key), {"colour": "blue"}
+    store.boto("copy_object", key, CopySource=source, MetadataDirective="REPLACE", Metadata=new)
+    store.expect(key, b"body")
     answer = store.send("HEAD", key)
     if "x-amz-meta-old" in answer.headers:
-        raise Wrong("metadata that was to be replaced is still there", status=200)
-    return _has(answer, {"x-amz-meta-colour": "blue"})
+        raise Wrong("metadata that was to be replaced is still there")
+    store.has(answer, {"x-amz-meta-colour": "blue"})
 
 
 @_s3("Tags of an object", "put_object_tagging, get_object_tagging")
-def _object_tags(store: S3Session) -> Answer:
-    at = {"Bucket": store.bucket, "Key": store.put(b"body")}
+def _object_tags(store: Session) -> None:
+    key = store.put(b"body")
     tags = [{"Key": "colour", "Value": "red"}, {"Key": "size", "Value": "1"}]
-    store.ask("put_object_tagging", **at, Tagging={"TagSet": tags})
-    kept = store.ask_back("get_object_tagging", **at)["TagSet"]
-    if sorted(kept, key=str) != sorted(tags, key=str):
-        raise Wrong(f"accepted, but {kept} is read", status=200)
-    store.ask("delete_object_tagging", **at)
-    if store.ask_back("get_object_tagging", **at)["TagSet"]:
-        raise Wrong("tags that were deleted are still there", status=200)
-    return works(status=200)
+    store.boto("put_object_tagging", key, Tagging={"TagSet": tags})
+    kept = store.boto_back("get_object_tagging", key)["TagSet"]
+    if sorted(kept, key=str) != tags:
+        raise Wrong(f"accepted, but {kept} is read")
+    store.boto("delete_object_tagging", key)
+    if store.boto_back("get_object_tagging", key)["TagSet"]:
+        raise Wrong("tags that were deleted are still there")
 
 
 @_s3("GetObjectAttributes", "GET ?attributes")
-def _attributes(store: S3Session) -> Answer:
+def _attributes(store: Session) -> None:
     body = os.urandom(SIZE_BYTES)
     wanted = {"x-amz-object-attributes": "ETag,ObjectSize"}
-    answer = accepted(store.send("GET", store.put(body), "attributes", headers=wanted))
+    answer = store.ask("GET", store.put(body), "attributes", headers=wanted)
     if answer.body == body:
-        raise Wrong("ignored: the object itself came", status=answer.status)
+        raise Wrong("ignored: the object itself came")
     if f"<ObjectSize>{SIZE_BYTES}</ObjectSize>".encode() not in answer.body:
-        raise Wrong("the size of the object is not in the answer", status=answer.status)
-    return works(status=answer.status)
+        raise Wrong("the size of the object is not in the answer")
 
 
 @_swift("PUT and GET", "PUT with its MD5 as ETag, GET")
-def _put(store: SwiftSession) -> Answer:
+def _put(store: Session) -> None:
     body = os.urandom(SIZE_BYTES)
     _, answer = store.write(body, {"ETag": md5_of(body)})
     if answer.headers.get("etag", "").strip('"') != md5_of(body):
-        raise Wrong("its ETag is not the MD5 of what was sent", status=answer.status)
-    return works(status=answer.status)
+        raise Wrong("its ETag is not the MD5 of what was sent")
 
 
 @_swift("A wrong ETag is refused", "PUT with another MD5 as ETag")
-def _wrong_etag(store: SwiftSession) -> Answer:
+def _wrong_etag(store: Session) -> None:
     key = store.new()
     answer = store.send("PUT", key, "", b"body", {"ETag": _OTHER_MD5})
-    return store.refused(answer, key, None, "a wrong ETag")
+    store.refused(answer, key, None, "a wrong ETag")
 
 
-def http_chunks(store: StoreSession) -> Answer:
+def http_chunks(store: Session) -> None:
     """HTTP's own way of a body of unknown length, over either API."""
     body, key = os.urandom(SIZE_BYTES), store.new()
     framed = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
     chunked = {"Transfer-Encoding": "chunked"}
     answer = store.send("PUT", key, "", framed, chunked, payload="UNSIGNED-PAYLOAD")
-    return works(status=store.stored(answer, key, body).status)
+    store.stored(answer, key, body)
 
 
-CHUNKED_PUT: Final = _swift(
-    "Chunked PUT", "PUT with Transfer-Encoding: chunked", key="chunked-put"
-)(http_chunks)
+_CHUNKED: Final = "PUT with Transfer-Encoding: chunked"
+CHUNKED_PUT: Final = _swift("Chunked PUT", _CHUNKED, key="chunked-put")(http_chunks)
 
 
 @_swift("POST metadata", "POST with X-Object-Meta-*, HEAD")
-def _post_metadata(store: SwiftSession) -> Answer:
+def _post_metadata(store: Session) -> None:
     key = store.put(_OLD, {"X-Object-Meta-Old": "1"})
-    answer = accepted(store.send("POST", key, headers={"X-Object-Meta-Colour": "red"}))
+    store.ask("POST", key, headers={"X-Object-Meta-Colour": "red"})
     headers = accepted(store.send("HEAD", key)).headers
     if headers.get("x-object-meta-colour") != "red" or "x-object-meta-old" in headers:
-        raise Wrong("accepted, but other metadata is read", status=answer.status)
-    return store.expect(key, _OLD, answer.status)
+        raise Wrong("accepted, but other metadata is read")
+    store.expect(key, _OLD)
 
 
 @_swift("Metadata of a container", "POST X-Container-Meta-*, HEAD")
-def _container_metadata(store: SwiftSession) -> Answer:
+def _container_metadata(store: Session) -> None:
     """It is read back; what the container had before does not count."""
     colour = store.new()
-    answer = accepted(store.send("POST", "", headers={"X-Container-Meta-Colour": colour}))
+    store.ask("POST", "", headers={"X-Container-Meta-Colour": colour})
     kept = accepted(store.send("HEAD", "")).headers.get("x-container-meta-colour")
     if kept != colour:
-        raise Wrong(f"accepted, but HEAD says {kept}", status=answer.status)
-    return works(status=answer.status)
+        raise Wrong(f"accepted, but HEAD says {kept}")
 
 
-def _copied(method: str, store: SwiftSession) -> Answer:
+@_swift("COPY", "COPY with Destination, GET", key="copy")
+def _copy_to(store: Session) -> None:
     source, target = store.put(_OLD, {"X-Object-Meta-Colour": "red"}), store.new()
-    if method == "COPY":
-        answer = store.send(method, source, headers={"Destination": f"{store.bucket}/{target}"})
-    else:
-        answer = store.send(method, target, headers={"X-Copy-From": f"/{store.bucket}/{source}"})
-    store.expect(target, _OLD, accepted(answer).status)
+    store.ask("COPY", source, headers={"Destination": f"{store.bucket}/{target}"})
+    _is_copy(store, target)
+
+
+@_swift("PUT with X-Copy-From", "PUT with X-Copy-From, GET")
+def _copy_from(store: Session) -> None:
+    source, target = store.put(_OLD, {"X-Object-Meta-Colour": "red"}), store.new()
+    store.ask("PUT", target, headers={"X-Copy-From": f"/{store.bucket}/{source}"})
+    _is_copy(store, target)
+
+
+def _is_copy(store: Session, target: str) -> None:
+    store.expect(target, _OLD)
     if store.send("HEAD", target).headers.get("x-object-meta-colour") != "red":
-        raise Wrong("the copy lacks the metadata", status=answer.status)
-    return works(status=answer.status)
-
-
-COPIES: Final = (
-    _swift("COPY", "COPY with Destination, GET", key="copy")(partial(_copied, "COPY")),
-    _swift("PUT with X-Copy-From", "PUT with X-Copy-From, GET", key="copy-from")(
-        partial(_copied, "PUT")
-    ),
-)
+        raise Wrong("the copy lacks the metadata")
 
 
 @_swift("X-Delete-After", "PUT with X-Delete-After: 1, GET until 404")
-def _delete_after(store: SwiftSession) -> Answer:
+def _delete_after(store: Session) -> None:
     lasting = store.put(_OLD, {"X-Delete-After": "86400"})
-    if "x-delete-at" not in accepted(store.send("HEAD", lasting)).headers:
-        raise Wrong("accepted, but HEAD says no X-Delete-At", status=200)
+    if "x-delete-at" not in store.ask("HEAD", lasting).headers:
+        raise Wrong("accepted, but HEAD says no X-Delete-At")
     key = store.put(_OLD, {"X-Delete-After": "1"})
     deadline = time.monotonic() + _GONE_WITHIN_S
     while store.read(key) is not None:
         if time.monotonic() > deadline:
-            raise Wrong(f"it can be read after {_GONE_WITHIN_S:.0f} s", status=200)
+            raise Wrong(f"it can be read after {_GONE_WITHIN_S:.0f} s")
         time.sleep(0.2)
-    return works(status=200)
 
 
-def one_range(answer: HttpAnswer, body: bytes, *, first: int, end: int) -> Answer:
+def one_range(store: Session, answer: HttpAnswer, body: bytes, first: int, end: int) -> None:
     """Judge the answer to a GET of the bytes from `first` to before `end`."""
-    expect_part(answer, body, body[first:end])
+    store.part(answer, body, body[first:end])
     content_range = answer.headers.get("content-range")
     if answer.status != 206 or content_range != f"bytes {first}-{end - 1}/{len(body)}":
-        raise Wrong(f"the right bytes, but Content-Range {content_range}", status=answer.status)
-    return works(status=206)
+        raise Wrong(f"the right bytes, but Content-Range {content_range}")
 
 
-def _beyond(answer: HttpAnswer, _body: bytes) -> Answer:
-    if answer.status == 416:
-        return works(status=416)
-    accepted(answer)
-    raise Wrong("ignored: 416 was expected", status=answer.status)
+def _beyond(store: Session, answer: HttpAnswer, _body: bytes) -> None:
+    store.status = answer.status
+    if answer.status != 416:
+        accepted(answer)
+        raise Wrong("ignored: 416 was expected")
 
 
-def _both(answer: HttpAnswer, body: bytes) -> Answer:
-    if accepted(answer).body == body:
-        raise Wrong("ignored: the complete object came", status=answer.status)
+def _both(store: Session, answer: HttpAnswer, body: bytes) -> None:
+    if store.decide(answer).body == body:
+        raise Wrong("ignored: the complete object came")
     if answer.body == body[:10]:
-        raise Wrong("only the first range came", status=answer.status)
+        raise Wrong("only the first range came")
     kind = answer.headers.get("content-type", "")
     whole = body[:10] in answer.body and body[500:510] in answer.body
     if answer.status != 206 or not kind.startswith("multipart/byteranges") or not whole:
-        raise Wrong(f"not both ranges: {len(answer.body)} bytes of {kind}", status=answer.status)
-    return works(status=206)
+        raise Wrong(f"not both ranges: {len(answer.body)} bytes of {kind}")
 
 
 def _ranged(
-    ranges: str, judge: Callable[[HttpAnswer, bytes], Answer], store: StoreSession
-) -> Answer:
+    ranges: str, judge: Callable[[Session, HttpAnswer, bytes], None], store: Session
+) -> None:
     body = os.urandom(SIZE_BYTES)
-    return judge(store.send("GET", store.put(body), headers={"Range": ranges}), body)
+    judge(store, store.send("GET", store.put(body), headers={"Range": ranges}), body)
 
 
 RANGES: Final = tuple(
-    capability(api, "ranges", title, f"GET with Range: {ranges}", key=f"range-{key}")(
+    both("ranges", title, f"GET with Range: {ranges}", key=f"range-{key}")(
         partial(_ranged, ranges, judge)
     )
-    for api in BOTH
     for key, title, ranges, judge in (
         ("single", "One range", "bytes=100-199", partial(one_range, first=100, end=200)),
         ("suffix", "The last bytes", "bytes=-100", partial(one_range, first=900, end=1000)),
@@ -261,7 +232,7 @@ RANGES: Final = tuple(
 
 
 @both("conditions", "Conditional reads", "GET with If-Match, If-None-Match, If-(Un)modified-Since")
-def _get_conditions(store: StoreSession) -> Answer:
+def _get_conditions(store: Session) -> None:
     key, etag, other = store.put(_OLD), f'"{md5_of(_OLD)}"', f'"{_OTHER_MD5}"'
     for name, value, status in (
         ("If-None-Match", etag, _UNCHANGED),
@@ -276,59 +247,50 @@ def _get_conditions(store: StoreSession) -> Answer:
             if answer.status not in (_FALSE, _UNCHANGED):
                 accepted(answer)
             raise Wrong(f"{name}: {value}: {status} was expected", status=answer.status)
-    return works()
 
 
 @both("conditions", "Create only: If-None-Match: *", "PUT with If-None-Match: *")
-def _put_if_none_match(store: StoreSession) -> Answer:
+def _put_if_none_match(store: Session) -> None:
     only_new = {"If-None-Match": "*"}
     key, _ = store.write(_OLD, only_new)
     answer = store.send("PUT", key, "", _NEW, only_new)
-    return store.refused(answer, key, _OLD, "onto an object that is there")
+    store.refused(answer, key, _OLD, "onto an object that is there")
 
 
 @both("conditions", 'Replace only: If-Match: "etag"', 'PUT with If-Match: "etag"')
-def _put_if_match(store: StoreSession) -> Answer:
-    key, answer = _if_match(store, "PUT", _NEW)
-    return store.expect(key, _NEW, answer.status)
+def _put_if_match(store: Session) -> None:
+    store.expect(_if_match(store, "PUT", _NEW), _NEW)
 
 
 @capability("s3", "conditions", "DELETE with If-Match", 'DELETE with If-Match: "etag"')
-def _delete_if_match(store: S3Session) -> Answer:
-    key, answer = _if_match(store, "DELETE", b"")
-    return store.gone((key,), answer.status)
+def _delete_if_match(store: Session) -> None:
+    store.gone(_if_match(store, "DELETE", b""))
 
 
-def _if_match(store: StoreSession, method: str, body: bytes) -> tuple[str, HttpAnswer]:
+def _if_match(store: Session, method: str, body: bytes) -> str:
     key = store.put(_OLD)
     other = store.send(method, key, "", body, {"If-Match": f'"{_OTHER_MD5}"'})
     store.refused(other, key, _OLD, "a wrong ETag")
     answer = store.send(method, key, "", body, {"If-Match": f'"{md5_of(_OLD)}"'})
     if answer.status == _FALSE:
         raise Wrong("its own ETag, in quotes, is said not to match", status=_FALSE)
-    return key, accepted(answer)
+    store.decide(answer)
+    return key
 
 
 @capability("swift", "account", "/info", "GET /info")
-def _info(store: SwiftSession) -> Answer:
+def _info(store: Session) -> str:
     """A JSON object that names what the store can do; RGW has it at /swift/info."""
-    place = urlsplit(store.access[0])
+    place = urlsplit(store.url_of("", bucket=""))
     host, before = f"{place.scheme}://{place.netloc}", place.path.partition("/v1")[0]
     urls = dict.fromkeys((f"{host}{before}/info", f"{host}/info"))
     tried = [store.deliver("GET", url) for url in urls]
     answer = next((each for each in tried if each.status == HTTPStatus.OK), tried[0])
-    accepted(answer)
+    store.decide(answer)
     try:
         names = json.loads(answer.body)
     except (ValueError, RecursionError) as error:
         raise Unknown(f"its answer is not JSON: {error}", status=answer.status) from None
     if not isinstance(names, dict) or not names:
-        raise Wrong("it names nothing", status=answer.status)
-    return works(", ".join(sorted(map(str, names))), status=answer.status)
-
-
-def _has(answer: HttpAnswer, headers: dict[str, str]) -> Answer:
-    for name, value in headers.items():
-        if answer.headers.get(name) != value:
-            raise Wrong(f"{name}: {answer.headers.get(name)}, not {value}", status=answer.status)
-    return works(status=answer.status)
+        raise Wrong("it names nothing")
+    return ", ".join(sorted(map(str, names)))

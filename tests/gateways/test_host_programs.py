@@ -12,8 +12,8 @@ import sys
 import threading
 import time
 import zipfile
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, redirect_stdout
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import cast
 

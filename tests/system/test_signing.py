@@ -18,7 +18,7 @@ from signing_witness import OBJECTS, SEED, SIZE
 from suite_command import weighbridge
 from weighbridge.common.host import Service
 from weighbridge.drivers.engine import _native
-from weighbridge.gateways.capabilities.matrix import CapabilityMatrix, LayoutAnswers
+from weighbridge.gateways.capabilities.capability import CapabilityMatrix, LayoutAnswers
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.ports import await_ports
 

@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from weighbridge.common.endpoint import ObjectApi
-    from weighbridge.gateways.capabilities.capability import Capability
-    from weighbridge.gateways.capabilities.matrix import CapabilityMatrix
+    from weighbridge.gateways.capabilities.capability import Capability, CapabilityMatrix
     from weighbridge.suites import Durability
     from weighbridge.topologies.hardware import Hardware
     from weighbridge.topologies.loader import Planned
@@ -90,7 +89,7 @@ def capabilities_verb(
     from weighbridge.common.safe_files import remove_tree
     from weighbridge.conductor.capable import ask_layout
     from weighbridge.conductor.interruption import interruptible
-    from weighbridge.gateways.capabilities.matrix import CapabilityMatrix, matrix_csv
+    from weighbridge.gateways.capabilities.capability import CapabilityMatrix, matrix_csv
     from weighbridge.results.run.reading import write_atomically
     from weighbridge.results.show.terminal import console, print_line, print_table
 
@@ -150,8 +149,7 @@ def capabilities_verb(
 def _chosen(apis: tuple[str, ...] | None, only: tuple[str, ...] | None) -> tuple[Capability, ...]:
     """The capabilities to ask, dangerous ones last. Raises UsageError for unknown names."""
     from weighbridge.common.document import did_you_mean
-    from weighbridge.gateways.capabilities.asking import in_order
-    from weighbridge.gateways.capabilities.registry import CAPABILITIES
+    from weighbridge.gateways.capabilities.asking import CAPABILITIES, in_order
 
     every = in_order(CAPABILITIES)
     known: dict[str, set[str]] = {
@@ -213,7 +211,7 @@ def print_matrix(
     matrix: CapabilityMatrix, capabilities: tuple[Capability, ...], screen: Console
 ) -> None:
     """Print the table, its footnotes, what has died and what is left."""
-    from weighbridge.gateways.capabilities.matrix import LEGEND, cell, footnotes
+    from weighbridge.gateways.capabilities.capability import LEGEND, cell, footnotes
     from weighbridge.results.show.terminal import print_line, print_table
 
     names = [one.layout for one in matrix.layouts]

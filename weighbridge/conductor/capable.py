@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.conductor.clearing import clearing
-from weighbridge.gateways.capabilities.capability import Answer, Capability
-from weighbridge.gateways.capabilities.matrix import LayoutAnswers
+from weighbridge.gateways.capabilities.capability import Answer, Capability, LayoutAnswers
 from weighbridge.results.run.resolved import Sheet
 from weighbridge.topologies.deployment import Deployment, StateFolders, deploy
 from weighbridge.topologies.hardware import Hardware
@@ -55,8 +54,11 @@ def ask_layout(
 
 def ask_for_run(planned: Planned, deployment: Deployment, say: Say, *, log: Path) -> LayoutAnswers:
     """Ask a deployment of a run all that is not dangerous; a failure of it is in the answers."""
-    from weighbridge.gateways.capabilities.asking import Asked, in_order  # noqa: PLC0415
-    from weighbridge.gateways.capabilities.registry import CAPABILITIES  # noqa: PLC0415
+    from weighbridge.gateways.capabilities.asking import (  # noqa: PLC0415
+        CAPABILITIES,
+        Asked,
+        in_order,
+    )
 
     harmless = [one for one in in_order(CAPABILITIES) if not one.dangerous]
     asked = Asked()
@@ -70,7 +72,7 @@ def ask_for_run(planned: Planned, deployment: Deployment, say: Say, *, log: Path
 
 def sheet_of(found: LayoutAnswers) -> Sheet:
     """The answers as a sheet of a run's manifest, which its report shows beside the others'."""
-    from weighbridge.gateways.capabilities.registry import CAPABILITIES  # noqa: PLC0415
+    from weighbridge.gateways.capabilities.asking import CAPABILITIES  # noqa: PLC0415
 
     facts = {}
     for key, answer in found.answers.items():
@@ -103,7 +105,7 @@ def _answers(
             if one.api in apis
         },
         died=died,
-        left=(*asked.left, *(one.message for one in failures if str(one) != died)),
+        left=tuple(one.message for one in failures if str(one) != died),
     )
 
 

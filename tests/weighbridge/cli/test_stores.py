@@ -16,8 +16,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from http_stub import Closed, Request, Respond, Response
-from tests.gateways.capabilities import memory_s3, memory_swift
-from tests.gateways.capabilities.memory_store import MemoryStore, memory_store
+from tests.gateways.capabilities.memory_store import (
+    KEY,
+    S3_USER,
+    SWIFT_USER,
+    MemoryStore,
+    memory_store,
+)
 from tests.weighbridge import command_line
 from tests.weighbridge.command_line import trial
 from weighbridge.cli.stores import capabilities_verb
@@ -32,10 +37,10 @@ from weighbridge.topologies import loader
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[MemoryStore]:
     for name, value in {
-        "AWS_ACCESS_KEY_ID": memory_s3.USER,
-        "AWS_SECRET_ACCESS_KEY": memory_s3.KEY,
-        "ST_USER": memory_swift.USER,
-        "ST_KEY": memory_swift.KEY,
+        "AWS_ACCESS_KEY_ID": S3_USER,
+        "AWS_SECRET_ACCESS_KEY": KEY,
+        "ST_USER": SWIFT_USER,
+        "ST_KEY": KEY,
         "WEIGHBRIDGE_HOME": str(tmp_path / "home"),
         "WEIGHBRIDGE_STATE": str(tmp_path / "state"),
     }.items():
@@ -53,7 +58,7 @@ def ran(tmp_path: Path, *words: str) -> Result:
     return CliRunner().invoke(capabilities_verb, given, standalone_mode=False)
 
 
-ONLY = ("--only", "s3-delete,s3-versions,swift-put,swift-formpost")
+ONLY = ("--only", "s3-delete,s3-versions,s3-retention,s3-legal-hold,swift-put,swift-formpost")
 
 
 @pytest.mark.long
@@ -65,10 +70,12 @@ def test_a_store_is_asked_and_nothing_is_left_in_it(store: MemoryStore, tmp_path
     assert {key: one["outcome"] for key, one in layout["answers"].items()} == {
         "s3-delete": "works",
         "s3-versions": "works",
+        "s3-retention": "works",
+        "s3-legal-hold": "works",
         "swift-put": "works",
     }
     assert json.loads((tmp_path / "out" / "capabilities.json").read_text())["layouts"] == [layout]
-    assert len((tmp_path / "out" / "capabilities.csv").read_text().splitlines()) == 4
+    assert len((tmp_path / "out" / "capabilities.csv").read_text().splitlines()) == 6
     assert store.s3.buckets == store.swift.buckets == {}
 
 

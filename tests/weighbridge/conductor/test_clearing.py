@@ -23,8 +23,7 @@ from weighbridge.conductor import conductor
 from weighbridge.conductor.capable import SHEET
 from weighbridge.conductor.clearing import HINT, SOON_S, clear, clearing
 from weighbridge.conductor.interruption import Interrupted, interruptible
-from weighbridge.gateways.capabilities.capability import Answer
-from weighbridge.gateways.capabilities.matrix import LayoutAnswers
+from weighbridge.gateways.capabilities.capability import Answer, LayoutAnswers
 from weighbridge.gateways.existing.existing import RunningExisting
 from weighbridge.results.judge.host_equality import host_doubts
 from weighbridge.results.run.store import RunStore
