@@ -249,8 +249,8 @@ impl Link {
     }
 
     /// Receives into `into`; 0 bytes: the peer closed the connection.
-    /// Errors: `WouldBlock` when nothing has arrived; `InvalidData` when TLS was violated; else why the
-    /// connection ended.
+    /// Errors: `WouldBlock` when nothing has arrived; `InvalidData` when TLS was violated; else why
+    /// the connection ended.
     pub fn recv(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else { return sys::recv(self.socket.as_raw_fd(), into) };
         loop {

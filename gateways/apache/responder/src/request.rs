@@ -33,7 +33,7 @@ pub struct Request {
 impl Request {
     /// From the parameters of a FastCGI request. The target is `REQUEST_URI`, byte for byte; fields
     /// keep their values, and none is added to the client's.
-    /// Errors: When they are malformed, incomplete, or contain bytes that would end a line of the head.
+    /// Errors: They are malformed, incomplete, or contain bytes that would end a line of the head.
     pub fn parse(params: &[u8]) -> Result<Self, Malformed> {
         let (mut method, mut target, mut host) = (None, None, &b""[..]);
         let (mut length, mut content_type) = (None, None);

@@ -223,7 +223,7 @@ impl Journal {
     }
 
     /// Serve nothing from now on.
-    /// Errors: If disks were never recorded, or a file failed before: what was written is not known.
+    /// Errors: Disks were never recorded, or a file failed before: what was written is not known.
     pub fn cut(&self) -> Result<(), String> {
         let mut state = self.state();
         if state.life == Life::Before {
