@@ -99,19 +99,16 @@ impl Answer {
     }
 
     /// Bytes of the body received so far.
-    #[must_use]
     pub fn received(&self) -> u64 {
         self.received
     }
 
     /// Whether the connection closes after it.
-    #[must_use]
     pub fn closes(&self) -> bool {
         self.head.as_ref().is_none_or(|head| head.close)
     }
 
     /// How many of the bytes to come need not be looked at.
-    #[must_use]
     pub fn discardable(&self, expected: &Expected<'_>) -> u64 {
         match &self.head {
             Some(Head { status: 200 | 206, framing: Framing::Length(length), .. })
@@ -132,7 +129,6 @@ impl Answer {
     }
 
     /// The peer closed the connection.
-    #[must_use]
     pub fn end(&self) -> Progress {
         match &self.head {
             Some(Head { framing: Framing::UntilClose, .. }) => Progress::Complete,

@@ -22,7 +22,6 @@ const CHUNK_SIGNATURE: &[u8] = b";chunk-signature=";
 const TRAILER_SIGNATURE: &[u8] = b"x-amz-trailer-signature:";
 
 /// The SHA-256 of an object of `size`, in hexadecimal.
-#[must_use]
 pub fn sha256_of(content: &Content, size: u64) -> [u8; 64] {
     sha256_between(content, size, 0, size)
 }
@@ -46,7 +45,6 @@ pub struct Said {
 
 impl Said {
     /// For a request whose body is the object of `size`; `None`: it has none.
-    #[must_use]
     pub fn of(signing: Signing, size: Option<u64>, content: &Content) -> Self {
         let mut said =
             Self { sha256: None, hash: UNSIGNED, checksum: None, decoded_length: Vec::new() };
@@ -76,7 +74,6 @@ impl Said {
     }
 
     /// For the signer.
-    #[must_use]
     pub fn told(&self) -> Told<'_> {
         Told {
             hash: self.sha256.as_ref().map_or(self.hash, |hash| hash),
@@ -100,7 +97,6 @@ pub struct Framing {
 impl Framing {
     /// The framing of a workload's bodies; `signer` continues the signature of the head. `None`:
     /// they are sent as they are.
-    #[must_use]
     pub fn of(signing: Signing, signer: impl FnOnce() -> ChunkSigner) -> Option<Self> {
         let is_signed = signing.payload == Payload::Chunks;
         signing.is_framed().then(|| Self {
@@ -153,7 +149,6 @@ fn chunk_bytes(signing: Signing) -> u64 {
 }
 
 /// Length of the body of an object of `size` as it is sent.
-#[must_use]
 pub fn sent_length(signing: Signing, size: u64) -> u64 {
     if !signing.is_framed() {
         return size;
@@ -217,7 +212,6 @@ impl Body {
 
     /// What is sent next, in three pieces; `before` is what `begin` or `go_on` has written. All
     /// empty: a chunk ended.
-    #[must_use]
     pub fn pieces<'a>(&'a self, before: &'a [u8], content: &'a Content) -> [&'a [u8]; 3] {
         let data = content.piece(
             self.size,

@@ -25,7 +25,6 @@ impl std::fmt::Debug for Sum {
 
 impl Sum {
     /// The checksum of nothing.
-    #[must_use]
     pub fn new(kind: Checksum) -> Self {
         match kind {
             Checksum::Crc32 => Self::Crc32(crc32fast::Hasher::new()),
@@ -34,7 +33,6 @@ impl Sum {
     }
 
     /// Which checksum it is.
-    #[must_use]
     pub fn kind(&self) -> Checksum {
         match self {
             Self::Crc32(_) => Checksum::Crc32,
@@ -51,7 +49,6 @@ impl Sum {
     }
 
     /// Its value as headers have it: base64 of the bytes, the most significant first.
-    #[must_use]
     pub fn text(&self) -> String {
         match self {
             Self::Crc32(sum) => STANDARD.encode(sum.clone().finalize().to_be_bytes()),
@@ -61,7 +58,6 @@ impl Sum {
 }
 
 /// The checksum of an object of `size`.
-#[must_use]
 pub fn checksum_of(kind: Checksum, content: &Content, size: u64) -> String {
     let mut sum = Sum::new(kind);
     each_piece(content, size, 0, size, |piece| sum.add(piece));

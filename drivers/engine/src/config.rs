@@ -69,7 +69,6 @@ pub struct Segmented {
 
 impl Segmented {
     /// Whether this one is.
-    #[must_use]
     pub fn has(self, object: Object) -> bool {
         match object {
             Object::Prepared(_) => self.prepared,
@@ -125,9 +124,7 @@ pub struct Config {
 
 impl Config {
     /// Parses a config.
-    ///
-    /// # Errors
-    /// What is wrong with it; values of secrets are never included.
+    /// Errors: What is wrong with it; values of secrets are never included.
     pub fn parse(json: &str) -> Result<Self, String> {
         let mut config: Self =
             serde_json::from_str(json).map_err(|error| format!("engine config: {error}"))?;
@@ -221,20 +218,17 @@ impl Config {
     }
 
     /// Which objects have segments.
-    #[must_use]
     pub fn segmented(&self) -> Segmented {
         let has = |operation| self.api == Api::Swift && self.workload.has(operation);
         Segmented { prepared: has(Operation::ReadPart), written: has(Operation::WriteMultipart) }
     }
 
     /// Whether buckets are named in the host name.
-    #[must_use]
     pub fn is_virtual(&self) -> bool {
         self.addressing == Addressing::Virtual
     }
 
     /// Where requests go: the endpoints, or the only one.
-    #[must_use]
     pub fn places(&self) -> Vec<Endpoint> {
         if self.endpoints.is_empty() {
             let (name, host) = (self.host.clone(), self.host.clone());
@@ -245,7 +239,6 @@ impl Config {
 
     /// The name connections to an endpoint are made to. With virtual hosts that of the first
     /// bucket: a connection serves all of them, each request with the right `Host`.
-    #[must_use]
     pub fn peer(&self, place: &Endpoint) -> String {
         if self.is_virtual() {
             format!("{}-{}-0.{}", self.bucket_prefix, self.workload.name, place.host)
@@ -255,15 +248,12 @@ impl Config {
     }
 
     /// How many copies of an object the engine writes one by one, each to a disk.
-    #[must_use]
     pub fn copies(&self) -> u64 {
         self.ring.as_ref().map_or(1, Ring::replicas)
     }
 
     /// The address requests to an endpoint go to: its own, or the first of the name.
-    ///
-    /// # Errors
-    /// The name cannot be resolved.
+    /// Errors: The name cannot be resolved.
     pub fn address(&self, place: &Endpoint) -> Result<SocketAddr, String> {
         if let Some(address) = place.address {
             return Ok(SocketAddr::new(address, place.port));
@@ -277,7 +267,6 @@ impl Config {
 
     /// Values of the `Host` header, by endpoint, for a bucket in the path; the default port of the
     /// scheme is left out, as other signers do.
-    #[must_use]
     pub fn host_headers(&self) -> Vec<String> {
         let header = |Endpoint { host, port, .. }: Endpoint| {
             let host = if host.contains(':') { format!("[{host}]") } else { host };

@@ -34,7 +34,6 @@ impl Default for Connections {
 
 impl Connections {
     /// Whether a request is the last of a connection that has carried `before` others.
-    #[must_use]
     pub fn ends_after(self, before: u64) -> bool {
         match self {
             Self::Named(Kept::KeepAlive) => false,

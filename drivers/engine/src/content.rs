@@ -34,13 +34,11 @@ pub struct Content {
 
 impl Content {
     /// Generates the pattern of `seed`.
-    #[must_use]
     pub fn new(seed: u64) -> Self {
         Self::made(seed, PERIOD_BYTES, 0.0)
     }
 
     /// The pattern of `seed`, of which this share of bytes compresses to nothing; `None`: as `new`.
-    #[must_use]
     pub fn with_share(seed: u64, compressible: Option<f64>) -> Self {
         match compressible {
             None => Self::new(seed),
@@ -67,19 +65,16 @@ impl Content {
     }
 
     /// What objects hold in version number `version`; 0: as where none are kept.
-    #[must_use]
     pub fn of_version(&self, version: u64) -> Self {
         Self { bytes: Arc::clone(&self.bytes), version, ..*self }
     }
 
     /// The number of the version.
-    #[must_use]
     pub fn version(&self) -> u64 {
         self.version
     }
 
     /// The pattern of `seed` and share; the last one made is kept.
-    #[must_use]
     pub fn of(seed: u64, compressible: Option<f64>) -> Arc<Self> {
         type Made = (u64, Option<u64>, Arc<Content>);
         static LAST: Mutex<Option<Made>> = Mutex::new(None);
@@ -97,7 +92,6 @@ impl Content {
 
     /// Bytes of an object of `size` from `offset` on: as many, up to `most`, as are contiguous;
     /// empty at its end.
-    #[must_use]
     pub fn piece(&self, size: u64, offset: u64, most: usize) -> &[u8] {
         let left = size.saturating_sub(offset).min(most as u64) as usize;
         let period = self.period as u64;
@@ -107,7 +101,6 @@ impl Content {
     }
 
     /// Whether `data` is what an object of `size` holds at `offset`.
-    #[must_use]
     pub fn holds(&self, size: u64, offset: u64, data: &[u8]) -> bool {
         let (mut offset, mut data) = (offset, data);
         while !data.is_empty() {
@@ -122,7 +115,6 @@ impl Content {
     }
 
     /// A copy of bytes `offset .. offset + length`, cut at the end of the object.
-    #[must_use]
     pub fn copy(&self, size: u64, offset: u64, length: usize) -> Vec<u8> {
         let mut copy = Vec::with_capacity(length.min(size.saturating_sub(offset) as usize));
         while copy.len() < length {

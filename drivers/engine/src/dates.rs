@@ -4,7 +4,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// `YYYYMMDDTHHMMSSZ` of a UNIX time (days to civil date after H. Hinnant, "chrono-Compatible
 /// Low-Level Date Algorithms").
-#[must_use]
 pub fn date(unix_s: u64) -> [u8; 16] {
     let (year, month, day) = civil(unix_s / 86_400);
     let clock = unix_s % 86_400;
@@ -25,7 +24,6 @@ pub fn date(unix_s: u64) -> [u8; 16] {
 }
 
 /// Formats `YYYY-MM-DDTHH:MM:SS.000Z` as in S3's listings.
-#[must_use]
 pub fn iso_time(time: SystemTime) -> String {
     let unix_s = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let (year, month, day) = civil(unix_s / 86_400);

@@ -33,7 +33,6 @@ pub struct Digests {
 impl Digests {
     /// MD5s for a workload. If it writes, those of fixed sizes are computed now: hashing during a
     /// step would delay requests.
-    #[must_use]
     pub fn new(workload: &Workload, content: &Content) -> Self {
         let fixed = workload.objects.size.fixed();
         let mut parts = BTreeMap::new();
@@ -62,7 +61,6 @@ impl Digests {
 
     /// The MD5 of a body of `size`. For drawn sizes it is computed only if the body is `sampled`
     /// and not large.
-    #[must_use]
     pub fn of(&self, content: &Content, size: u64, sampled: bool) -> Option<Sum> {
         if self.fixed.contains(&size) {
             let key = (size, content.version());
@@ -72,7 +70,6 @@ impl Digests {
     }
 
     /// The MD5 of the part that begins at `offset` of an object of `size`, if it was hashed.
-    #[must_use]
     pub fn of_part(&self, size: u64, offset: u64) -> Option<Sum> {
         self.parts.get(&(size, offset)).copied()
     }
@@ -83,7 +80,6 @@ fn sum(content: &Content, size: u64) -> Sum {
 }
 
 /// The MD5 of `length` bytes from `offset` on of a body of `size`.
-#[must_use]
 pub fn part_sum(content: &Content, size: u64, offset: u64, length: u64) -> Sum {
     let (mut md5, mut at) = (Md5::new(), offset);
     while at < offset + length {
@@ -96,7 +92,6 @@ pub fn part_sum(content: &Content, size: u64, offset: u64, length: u64) -> Sum {
 }
 
 /// The MD5 in an `ETag`; `None` where it is something else (RFC 9110 leaves it to the server).
-#[must_use]
 pub fn of_etag(value: &[u8]) -> Option<Sum> {
     let text = value.trim_ascii();
     let text = text.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\"")).unwrap_or(text);

@@ -26,7 +26,6 @@ pub enum Encryption {
 }
 
 /// The customer's key of a seed: the same for all requests of a run.
-#[must_use]
 pub fn customer_key(seed: u64) -> [u8; 32] {
     let hash = digest::digest(&digest::SHA256, format!("weighbridge sse-c {seed}").as_bytes());
     hash.as_ref().try_into().expect("SHA-256 has 32 bytes")
@@ -42,7 +41,6 @@ pub struct Asked {
 
 impl Asked {
     /// Those of a workload, with the key of a seed.
-    #[must_use]
     pub fn of(encryption: Encryption, seed: u64) -> Self {
         let fields = match encryption {
             Encryption::None => Vec::new(),
@@ -62,7 +60,6 @@ impl Asked {
 
     /// Those of one request: the key goes with whatever reads or writes content, also in parts, and
     /// with the end of an upload: radosgw 20 refuses it without (400).
-    #[must_use]
     pub fn fields_of(&self, request: &Request) -> &[Field] {
         let begins = matches!(request.operation, Operation::Write | Operation::Overwrite)
             || request.part == Part::Begin;

@@ -30,7 +30,6 @@ struct State {
 
 impl Endpoints {
     /// The endpoints of a config.
-    #[must_use]
     pub fn new(config: &Config) -> Self {
         let state = |name: &String| State {
             name: name.clone(),
@@ -45,7 +44,6 @@ impl Endpoints {
     }
 
     /// Whether there is more than one.
-    #[must_use]
     pub fn several(&self) -> bool {
         self.states.len() > 1
     }
@@ -53,7 +51,6 @@ impl Endpoints {
     /// The endpoint of a worker's request number `asked`: always the same, or one after the other.
     /// Those that are left out have their share spread evenly over the rest. A `job` takes turns,
     /// so that what one endpoint refuses is tried at another.
-    #[must_use]
     pub fn choose(&self, worker: u64, asked: u64, job: bool) -> usize {
         let rotates = job || self.spread == Spread::RoundRobin;
         let turn = if rotates { worker.wrapping_add(asked) } else { worker };
@@ -95,7 +92,6 @@ impl Endpoints {
 
     /// What came of the requests to each endpoint, as `EndpointTally` of
     /// results.run.measurement; empty for a single one.
-    #[must_use]
     pub fn records(&self, tallies: &[Tally]) -> Vec<EndpointRecord> {
         if !self.several() {
             return Vec::new();

@@ -60,9 +60,7 @@ pub struct Engine {
 
 impl Engine {
     /// Starts the threads of an engine.
-    ///
-    /// # Errors
-    /// The config cannot be used, or the system refused a resource.
+    /// Errors: The config cannot be used, or the system refused a resource.
     pub fn new(config: Config) -> Result<Self, String> {
         let workload = Arc::new(config.workload.clone());
         let shared = Arc::new(Shared::new(config)?);
@@ -106,9 +104,7 @@ impl Engine {
 
     /// Starts writing prepared objects `first`, `first + stride`, ... (`count` of them), or one
     /// version of each.
-    ///
-    /// # Errors
-    /// The workload has no such objects.
+    /// Errors: The workload has no such objects.
     pub fn prepare(
         &self,
         first: u64,
@@ -136,9 +132,7 @@ impl Engine {
     }
 
     /// Starts deleting `written` or prepared (`objects`) objects.
-    ///
-    /// # Errors
-    /// `what` is neither.
+    /// Errors: `what` is neither.
     pub fn delete(&self, what: &str, parallel: u64) -> Result<(), String> {
         let items = match what {
             "objects" => {
@@ -157,9 +151,7 @@ impl Engine {
     }
 
     /// Starts deleting prepared objects by their numbers.
-    ///
-    /// # Errors
-    /// The workload has no such objects.
+    /// Errors: The workload has no such objects.
     pub fn delete_listed(&self, numbers: Vec<u64>, parallel: u64) -> Result<(), String> {
         let count = self.workload.count();
         if let Some(unknown) = numbers.iter().find(|&&number| number >= count) {
@@ -171,9 +163,7 @@ impl Engine {
     }
 
     /// Starts worker `index` of `of`.
-    ///
-    /// # Errors
-    /// There is no such number, or it is running already.
+    /// Errors: There is no such number, or it is running already.
     pub fn add_worker(&self, index: u64, of: u64, repeat: u64) -> Result<(), String> {
         if index >= of {
             return Err(format!("worker {index} of {of}: numbers begin at 0"));
@@ -209,16 +199,13 @@ impl Engine {
     }
 
     /// How many workers have completed their first request.
-    #[must_use]
     pub fn started(&self) -> u64 {
         self.shared.started.load(Ordering::SeqCst)
     }
 
     /// Gives it the IDs of the versions of prepared objects: of number 0 from the oldest on, of
     /// number 1, ...
-    ///
-    /// # Errors
-    /// They are not as many as there are versions, or cannot be sent.
+    /// Errors: They are not as many as there are versions, or cannot be sent.
     pub fn know_versions(&self, ids: Vec<String>) -> Result<(), String> {
         let wanted = self.workload.count() * self.workload.versions();
         if ids.len() as u64 != wanted {
@@ -228,9 +215,7 @@ impl Engine {
     }
 
     /// Uses new keys for every request from now on; of Swift the token alone.
-    ///
-    /// # Errors
-    /// They are not valid in a header.
+    /// Errors: They are not valid in a header.
     pub fn renew_keys(&self, keys: &Keys) -> Result<(), String> {
         if keys.access.contains(char::is_control) || keys.token.contains(char::is_control) {
             return Err("an access key and a token may not hold control characters".into());
@@ -279,7 +264,6 @@ impl Engine {
     }
 
     /// The measurement of the window so far.
-    #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         let window_s = self.shared.window.length_s();
         self.collect();
@@ -309,9 +293,7 @@ impl Engine {
     }
 
     /// Counts since the engine was made.
-    ///
-    /// # Errors
-    /// An I/O thread died.
+    /// Errors: An I/O thread died.
     pub fn progress(&self) -> Result<Progress, String> {
         self.alive()?;
         let running = *lock(&self.shared.running);
@@ -331,9 +313,7 @@ impl Engine {
     }
 
     /// Ends all workers; returns how many had to be aborted during a request after `timeout`.
-    ///
-    /// # Errors
-    /// An I/O thread died.
+    /// Errors: An I/O thread died.
     pub fn stop(&self, timeout: Duration) -> Result<u64, String> {
         let all = |command: fn() -> Command| {
             (0..self.shared.threads.len()).for_each(|thread| self.shared.send(thread, command()));

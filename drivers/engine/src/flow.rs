@@ -53,7 +53,6 @@ impl Flow {
     }
 
     /// The first request of an operation: Swift's uploads begin with their first part.
-    #[must_use]
     pub fn first(request: Request, config: &Config) -> Request {
         match request.part {
             Part::Begin if config.api != Api::S3 => {
@@ -64,9 +63,7 @@ impl Flow {
     }
 
     /// The request after this one, which succeeded; `None`: the operation is complete.
-    ///
-    /// # Errors
-    /// The operation cannot go on: the class of error, and why.
+    /// Errors: The operation cannot go on: the class of error, and why.
     pub fn next(
         &mut self,
         request: &Request,
@@ -178,7 +175,6 @@ impl Flow {
 }
 
 /// Part number `number` of an object.
-#[must_use]
 pub fn piece(request: &Request, config: &Config, number: u64) -> Part {
     let part = config.workload.multipart.map_or(request.size, |multipart| multipart.part);
     let offset = (number - 1) * part;

@@ -16,13 +16,11 @@ const DEFLATED: [u8; 4] = [0x1c, 0x84, 0x93, 0x14];
 const HEAD_BYTES: usize = 8;
 
 /// An empty histogram.
-#[must_use]
 pub fn empty() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LARGEST_US, DIGITS).expect("bounds that fit each other")
 }
 
 /// Encodes a histogram for any tool of `HdrHistogram`.
-#[must_use]
 pub fn encoded(histogram: &Histogram<u64>) -> String {
     let mut bytes = Vec::new();
     V2DeflateSerializer::new()
@@ -32,9 +30,7 @@ pub fn encoded(histogram: &Histogram<u64>) -> String {
 }
 
 /// Adds encoded histograms.
-///
-/// # Errors
-/// One of them cannot be decoded, or has other bounds or digits.
+/// Errors: One of them cannot be decoded, or has other bounds or digits.
 pub fn added<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<String, String> {
     let (mut sum, mut reader) = (empty(), Deserializer::new());
     for text in texts {

@@ -57,9 +57,7 @@ pub struct Malformed(pub &'static str);
 
 /// Parses the head at the start of `bytes`; returns it and its length, interim answers (1xx)
 /// before it included, or `None` when more is needed.
-///
-/// # Errors
-/// What is wrong with it.
+/// Errors: What is wrong with it.
 pub fn parse_head(bytes: &[u8], to: Operation) -> Result<Option<(Head, usize)>, Malformed> {
     let mut skipped = 0;
     loop {
@@ -163,7 +161,6 @@ fn content_range(value: &[u8]) -> Option<(u64, u64, Option<u64>)> {
 }
 
 /// Parses a number of decimal digits and nothing else.
-#[must_use]
 pub fn decimal(text: &[u8]) -> Option<u64> {
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
         return None;
@@ -172,7 +169,6 @@ pub fn decimal(text: &[u8]) -> Option<u64> {
 }
 
 /// Whether a comma-separated header value contains a word, whatever its case.
-#[must_use]
 pub fn has_word(value: &[u8], word: &str) -> bool {
     value
         .split(|&byte| byte == b',')
@@ -204,9 +200,7 @@ const LONGEST_LINE: usize = 8192;
 impl Chunked {
     /// Decodes the next bytes and passes those of the body to `sink`; returns how many bytes were
     /// used. Once `is_done`, none are.
-    ///
-    /// # Errors
-    /// What is wrong with the coding.
+    /// Errors: What is wrong with the coding.
     pub fn take(&mut self, bytes: &[u8], mut sink: impl FnMut(&[u8])) -> Result<usize, Malformed> {
         let mut at = 0;
         while at < bytes.len() && self.state != State::Done {
@@ -274,7 +268,6 @@ impl Chunked {
     }
 
     /// Whether the complete body was decoded.
-    #[must_use]
     pub fn is_done(&self) -> bool {
         self.state == State::Done
     }

@@ -39,7 +39,6 @@ pub struct Job {
 
 impl Job {
     /// A job of `operation`, `Write` or `Delete`, over `items`.
-    #[must_use]
     pub fn new(operation: Operation, items: Items, shared: Arc<Shared>) -> Self {
         Self { operation, items, next: AtomicU64::new(0), shared }
     }

@@ -24,30 +24,24 @@ pub struct Dialer {
 
 impl Dialer {
     /// Makes plain connections to `address`.
-    #[must_use]
     pub fn plain(address: SocketAddr) -> Self {
         Self { address, tls: None }
     }
 
     /// Makes TLS connections to `address`. Its certificate must name `host` and be signed by an
     /// authority of the PEM file `ca_file`, or else by one this machine trusts.
-    ///
-    /// # Errors
-    /// No authority can be read, or `host` cannot be in a certificate.
+    /// Errors: No authority can be read, or `host` cannot be in a certificate.
     pub fn tls(address: SocketAddr, host: &str, ca_file: Option<&str>) -> Result<Self, String> {
         Ok(Self { address, tls: Some(trusting(host, ca_file)?) })
     }
 
     /// Where connections go.
-    #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// Begins a connection; when its socket gets writable, see `Link::connected`.
-    ///
-    /// # Errors
-    /// Of the system, or of TLS when it cannot even begin.
+    /// Errors: Of the system, or of TLS when it cannot even begin.
     pub fn dial(&self) -> io::Result<Link> {
         let socket = sys::connect(&self.address)?;
         let Some((config, name)) = &self.tls else {
@@ -102,9 +96,7 @@ fn trusting(
 }
 
 /// Shakes hands with `host` as every connection of the engine will, and sends nothing.
-///
-/// # Errors
-/// Why it cannot be done until `within` has passed.
+/// Errors: Why it cannot be done until `within` has passed.
 pub fn shake_hands(
     address: SocketAddr,
     host: &str,
@@ -205,36 +197,29 @@ pub struct Link {
 
 impl Link {
     /// The descriptor for epoll.
-    #[must_use]
     pub fn fd(&self) -> RawFd {
         self.socket.as_raw_fd()
     }
 
     /// Whether the kernel can discard what is received.
-    #[must_use]
     pub fn discards(&self) -> bool {
         self.tls.is_none()
     }
 
     /// Checks whether the connection was established.
-    ///
-    /// # Errors
-    /// Why it could not be made.
+    /// Errors: Why it could not be made.
     pub fn connected(&self) -> io::Result<()> {
         self.socket.take_error()?.map_or(Ok(()), Err)
     }
 
     /// Whether it is open and no unexpected bytes have arrived.
-    #[must_use]
     pub fn is_quiet(&self) -> bool {
         sys::is_quiet(self.socket.as_raw_fd())
     }
 
     /// Sends as much of three pieces as there is room for; returns how many bytes were taken, at
     /// least 1.
-    ///
-    /// # Errors
-    /// `WouldBlock` when there is no room; else why the connection ended.
+    /// Errors: `WouldBlock` when there is no room; else why the connection ended.
     pub fn send(&mut self, pieces: [&[u8]; 3]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else {
             return sys::send(self.socket.as_raw_fd(), pieces);
@@ -258,18 +243,14 @@ impl Link {
     }
 
     /// Sends what TLS has buffered.
-    ///
-    /// # Errors
-    /// `WouldBlock` when there is no room; else why the connection ended.
+    /// Errors: `WouldBlock` when there is no room; else why the connection ended.
     pub fn flush(&mut self) -> io::Result<()> {
         self.tls.as_mut().map_or(Ok(()), |tls| flush(tls, &mut self.socket))
     }
 
     /// Receives into `into`; 0 bytes: the peer closed the connection.
-    ///
-    /// # Errors
-    /// `WouldBlock` when nothing has arrived; `InvalidData` when TLS was violated; else why the
-    /// connection ended.
+    /// Errors: `WouldBlock` when nothing has arrived; `InvalidData` when TLS was violated; else why
+    /// the connection ended.
     pub fn recv(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else { return sys::recv(self.socket.as_raw_fd(), into) };
         loop {
@@ -292,9 +273,7 @@ impl Link {
     }
 
     /// Discards up to `most` bytes of a plain connection, see [`sys::discard`].
-    ///
-    /// # Errors
-    /// As of `recv`.
+    /// Errors: As of `recv`.
     pub fn discard(&mut self, most: usize) -> io::Result<usize> {
         sys::discard(self.socket.as_raw_fd(), most)
     }

@@ -42,9 +42,7 @@ pub struct Page {
 }
 
 /// Counts the keys of a listing that has no common prefixes.
-///
-/// # Errors
-/// Why it is not a listing.
+/// Errors: Why it is not a listing.
 pub fn keys(form: Form, body: &[u8]) -> Result<u64, &'static str> {
     match page(form, body, b"")? {
         Page { prefixes: 0, keys, .. } => Ok(keys),
@@ -53,9 +51,7 @@ pub fn keys(form: Form, body: &[u8]) -> Result<u64, &'static str> {
 }
 
 /// Reads a page of a listing of the names that begin with `prefix`.
-///
-/// # Errors
-/// Why it is not one.
+/// Errors: Why it is not one.
 pub fn page(form: Form, body: &[u8], prefix: &[u8]) -> Result<Page, &'static str> {
     match form {
         Form::Xml => xml(body, prefix),
@@ -112,7 +108,6 @@ impl Page {
 }
 
 /// Whether a body is an S3 error: XML whose root is `Error`, whatever status came with it.
-#[must_use]
 pub fn is_error(body: &[u8]) -> bool {
     let mut rest = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body).trim_ascii_start();
     if rest.starts_with(b"<?xml") {
@@ -187,9 +182,7 @@ fn xml(body: &[u8], prefix: &[u8]) -> Result<Page, &'static str> {
 }
 
 /// The name in the text of an element, which is copied only where it has entities.
-///
-/// # Errors
-/// It has an unknown one.
+/// Errors: It has an unknown one.
 pub fn name_of(text: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {
     if !text.contains(&b'&') {
         return Ok(text.into());

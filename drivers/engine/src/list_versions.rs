@@ -8,9 +8,7 @@ use std::collections::HashSet;
 
 /// Reads a page of a listing of the versions of the names that begin with `prefix`: its `keys` are
 /// versions.
-///
-/// # Errors
-/// Why it is not one.
+/// Errors: Why it is not one.
 pub fn versions_page(form: Form, body: &[u8], prefix: &[u8]) -> Result<Page, &'static str> {
     match form {
         Form::Xml => xml(body, prefix),

@@ -80,13 +80,11 @@ pub const OPERATIONS: [Operation; 20] = [
 
 impl Operation {
     /// Whether its answer has a body, whose first byte is timed.
-    #[must_use]
     pub fn has_body(self) -> bool {
         matches!(self, Self::List | Self::ListPage | Self::VersionsPage) || self.reads()
     }
 
     /// Whether its answer is the content of an object, or of a part of it.
-    #[must_use]
     pub fn reads(self) -> bool {
         matches!(
             self,
@@ -95,31 +93,26 @@ impl Operation {
     }
 
     /// Whether it makes a new object.
-    #[must_use]
     pub fn writes(self) -> bool {
         matches!(self, Self::Write | Self::WriteIfNoneMatch | Self::Copy | Self::WriteMultipart)
     }
 
     /// Whether it is a PUT of a complete object.
-    #[must_use]
     pub fn puts(self) -> bool {
         matches!(self, Self::Write | Self::Overwrite) || self.creates_only()
     }
 
     /// Whether it is a PUT that must not replace an object.
-    #[must_use]
     pub fn creates_only(self) -> bool {
         matches!(self, Self::WriteIfNoneMatch | Self::RewriteIfNoneMatch)
     }
 
     /// Whether it deletes objects.
-    #[must_use]
     pub fn deletes(self) -> bool {
         matches!(self, Self::Delete | Self::DeleteMany)
     }
 
     /// Whether prepared objects must not be deleted beside it.
-    #[must_use]
     pub fn picks(self) -> bool {
         matches!(self, Self::Head | Self::ReadIfNoneMatch | Self::Copy | Self::RewriteIfNoneMatch)
             || self.reads()
@@ -128,7 +121,6 @@ impl Operation {
     }
 
     /// Whether it leaves all as it was.
-    #[must_use]
     pub fn only_looks(self) -> bool {
         self.reads()
             || matches!(
@@ -143,25 +135,21 @@ impl Operation {
     }
 
     /// Whether it lists a container page by page.
-    #[must_use]
     pub fn turns_pages(self) -> bool {
         matches!(self, Self::ListAll | Self::ListVersions)
     }
 
     /// Whether it changes what is known of an object, but not its content.
-    #[must_use]
     pub fn notes(self) -> bool {
         matches!(self, Self::UpdateMetadata | Self::Tag)
     }
 
     /// Whether it names an object by the MD5 of its content.
-    #[must_use]
     pub fn names_content(self) -> bool {
         matches!(self, Self::ReadIfNoneMatch | Self::ReadIfMatch)
     }
 
     /// Whether the MD5 of an object is needed before or after its request.
-    #[must_use]
     pub fn needs_sum(self) -> bool {
         self.writes()
             || self.names_content()
@@ -169,13 +157,11 @@ impl Operation {
     }
 
     /// Whether its request names a container, and no object.
-    #[must_use]
     pub fn names_container(self) -> bool {
         self.turns_pages() || matches!(self, Self::List | Self::DeleteMany)
     }
 
     /// The operation that counts the requests of one that has several.
-    #[must_use]
     pub fn part(self) -> Option<Self> {
         match self {
             Self::WriteMultipart => Some(Self::WritePart),
@@ -186,7 +172,6 @@ impl Operation {
     }
 
     /// Its name in suites and measurements.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             Self::Read => "read",

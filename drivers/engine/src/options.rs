@@ -53,7 +53,6 @@ fn one() -> u64 {
 
 impl Multipart {
     /// Where part number `number`, from 1, of an object of `size` begins, and its length.
-    #[must_use]
     pub fn span(self, size: u64, number: u64) -> (u64, u64) {
         let offset = (number - 1) * self.part;
         (offset, self.part.min(size - offset))
@@ -79,21 +78,18 @@ impl Default for Listing {
 }
 
 /// Number of parts of `bytes` of an object of `size`.
-#[must_use]
 pub fn parts(size: u64, bytes: u64) -> u64 {
     size.div_ceil(bytes).max(1)
 }
 
 impl Workload {
     /// The fewest names in a complete listing.
-    #[must_use]
     pub fn least_in_all(&self) -> u64 {
         let delimited = self.listing.as_ref().is_some_and(|listing| !listing.delimiter.is_empty());
         if self.deletes_prepared() || delimited { 0 } else { self.prepared_in_all() }
     }
 
     /// How many prepared objects of a container have the prefix of listings.
-    #[must_use]
     pub fn prepared_in_all(&self) -> u64 {
         let usual = Listing::default();
         let listing = self.listing.as_ref().unwrap_or(&usual);
@@ -110,22 +106,18 @@ impl Workload {
     }
 
     /// The most names in a complete listing; `None`: not known.
-    #[must_use]
     pub fn most_in_all(&self) -> Option<u64> {
         let known = self.listing.as_ref().is_none_or(|listing| listing.delimiter.is_empty());
         (known && self.listed.is_some()).then(|| self.least_in_all())
     }
 
     /// Whether it has the operation.
-    #[must_use]
     pub fn has(&self, operation: Operation) -> bool {
         self.operations.contains_key(&operation)
     }
 
     /// Checks that every operation has its options.
-    ///
-    /// # Errors
-    /// What is missing or wrong.
+    /// Errors: What is missing or wrong.
     pub(crate) fn check_options(&self) -> Result<(), String> {
         let has = |operation| self.has(operation);
         versions::check(self)?;

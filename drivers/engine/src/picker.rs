@@ -84,13 +84,11 @@ pub struct Request {
 
 impl Request {
     /// An operation of one request on a complete object.
-    #[must_use]
     pub fn whole(operation: Operation, container: u64, object: Object, size: u64) -> Self {
         Self { operation, container, object, size, part: Part::Whole }
     }
 
     /// Where the bytes of the object that are sent or received begin, and how many they are.
-    #[must_use]
     pub fn span(&self) -> (u64, u64) {
         match self.part {
             Part::Bytes { offset, length }
@@ -102,7 +100,6 @@ impl Request {
 
     /// The version whose content it is about, where each prepared object has so many: without a
     /// number the latest, which is also what overwrites it.
-    #[must_use]
     pub fn version(&self, versions: u64) -> u64 {
         match (self.part, self.object) {
             (Part::Version(number), _) => number,
@@ -112,7 +109,6 @@ impl Request {
     }
 
     /// Bytes of the object in the request.
-    #[must_use]
     pub fn body_bytes(&self) -> u64 {
         match (self.operation, self.part) {
             (operation, _) if operation.puts() => self.size,
@@ -144,7 +140,6 @@ pub struct Picker {
 
 impl Picker {
     /// The sequence of a worker.
-    #[must_use]
     pub fn new(workload: Arc<Workload>, seed: u64, id: WorkerId) -> Self {
         let WorkerId { workers, repeat, worker } = id;
         let random =
@@ -170,7 +165,6 @@ impl Picker {
     }
 
     /// The worker whose sequence it is.
-    #[must_use]
     pub fn id(&self) -> &WorkerId {
         &self.id
     }
@@ -183,13 +177,11 @@ impl Picker {
     }
 
     /// Writes not deleted yet, oldest first.
-    #[must_use]
     pub fn into_kept(self) -> VecDeque<u64> {
         self.kept
     }
 
     /// The only operation of the workload, if there is just one.
-    #[must_use]
     pub fn only_operation(&self) -> Option<Operation> {
         let mut operations = self.workload.operations.keys();
         operations.next().copied().filter(|_| operations.next().is_none())

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 /// Spreads every bit of `z` over all 64: the finaliser of `SplitMix64` (Steele, Lea and Flood,
 /// OOPSLA 2014).
-#[must_use]
 pub fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -14,7 +13,6 @@ pub fn mix(mut z: u64) -> u64 {
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Hashes numbers; their order matters.
-#[must_use]
 pub fn hash(parts: &[u64]) -> u64 {
     parts
         .iter()
@@ -22,7 +20,6 @@ pub fn hash(parts: &[u64]) -> u64 {
 }
 
 /// Hashes text (FNV-1a, mixed).
-#[must_use]
 pub fn hash_text(text: &str) -> u64 {
     mix(text.bytes().fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
         (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -37,7 +34,6 @@ pub struct Random {
 
 impl Random {
     /// The stream of `seed`.
-    #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { state: seed }
     }
@@ -87,7 +83,6 @@ pub struct Zipf {
 
 impl Zipf {
     /// The distribution over `n >= 1` ranks with exponent `s > 0`.
-    #[must_use]
     pub fn new(n: u64, s: f64) -> Self {
         let n = n as f64;
         Self {

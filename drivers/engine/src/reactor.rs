@@ -47,13 +47,11 @@ pub struct Context<'a> {
 
 impl Context<'_> {
     /// The slot of the driven worker.
-    #[must_use]
     pub fn slot(&self) -> usize {
         self.slot
     }
 
     /// The epoll token of the connection number `serial` of the driven worker.
-    #[must_use]
     pub fn token(&self, serial: u32) -> u64 {
         (u64::from(serial) << 32) | self.slot as u64
     }
@@ -84,9 +82,7 @@ pub struct Reactor {
 
 impl Reactor {
     /// Makes I/O thread number `thread`.
-    ///
-    /// # Errors
-    /// Of the system calls that make its descriptors.
+    /// Errors: Of the system calls that make its descriptors.
     pub fn new(shared: Arc<Shared>, thread: usize) -> io::Result<Self> {
         let epoll = Epoll::new(BATCH)?;
         let timer = Timer::new()?;
@@ -113,9 +109,7 @@ impl Reactor {
     }
 
     /// Runs until `Quit`.
-    ///
-    /// # Errors
-    /// Of `epoll_wait` or `timerfd_settime`, which do not fail on valid descriptors.
+    /// Errors: Of `epoll_wait` or `timerfd_settime`, which do not fail on valid descriptors.
     pub fn run(mut self) -> io::Result<()> {
         loop {
             let busy = self.workers.len() > self.free.len();

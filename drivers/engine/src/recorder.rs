@@ -200,7 +200,6 @@ pub struct Recorder {
 
 impl Recorder {
     /// Makes an empty recorder for these operations.
-    #[must_use]
     pub fn new(operations: impl IntoIterator<Item = Operation>) -> Self {
         let tallies = operations
             .into_iter()
@@ -266,7 +265,6 @@ impl Recorder {
     }
 
     /// The longest time that a worker waited for a success, in microseconds.
-    #[must_use]
     pub fn stall_us(&self) -> u64 {
         self.stall_us
     }
@@ -297,7 +295,6 @@ impl Recorder {
 
     /// At a constant rate: how many requests were sent inside the window, and how far the latest
     /// worker was behind its intended starts when the window closed, in microseconds.
-    #[must_use]
     pub fn pace(&self) -> (u64, u64) {
         (self.begun, self.behind_us)
     }
@@ -308,7 +305,6 @@ impl Recorder {
     }
 
     /// Connections made inside the window.
-    #[must_use]
     pub fn connections(&self) -> u64 {
         self.connections
     }
@@ -322,7 +318,6 @@ impl Recorder {
     }
 
     /// The counts of all endpoints that requests went to.
-    #[must_use]
     pub fn endpoints(&self) -> &[endpoints::Tally] {
         &self.endpoints
     }
@@ -342,7 +337,6 @@ impl Recorder {
     }
 
     /// The counts as the records `Tally` and `Second` of results.run.measurement.
-    #[must_use]
     pub fn records(&self) -> (Vec<TallyRecord>, Vec<SecondRecord>) {
         let tallies = self
             .tallies

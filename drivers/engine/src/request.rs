@@ -69,7 +69,6 @@ struct Routes {
 impl HeadWriter {
     /// Makes a writer for a config; `hosts` are the values of the `Host` header for a bucket in the
     /// path, by endpoint, `servers` the number of the object server of each disk of the ring.
-    #[must_use]
     pub fn new(config: &Config, hosts: &[String], servers: &[usize]) -> Self {
         Self {
             api: config.api,
@@ -119,7 +118,6 @@ impl HeadWriter {
     }
 
     /// The body of the request whose head was written last, if it is not content of an object.
-    #[must_use]
     pub fn body(&self) -> &[u8] {
         &self.body
     }
@@ -208,7 +206,6 @@ impl HeadWriter {
     }
 
     /// How the body of the write whose head was written last is framed.
-    #[must_use]
     pub fn framing(&self) -> Option<Framing> {
         Framing::of(self.signing, || self.signer.chunk_signer())
     }

@@ -21,9 +21,7 @@ pub struct Deleted {
 }
 
 /// The `ETag` of S3's answer to a copy, if it is an MD5.
-///
-/// # Errors
-/// Why it is not such an answer.
+/// Errors: Why it is not such an answer.
 pub fn copied(body: &[u8]) -> Result<Option<Sum>, &'static str> {
     let mut etag = None;
     walk(body, b"CopyObjectResult", |path, name, text| {
@@ -36,9 +34,7 @@ pub fn copied(body: &[u8]) -> Result<Option<Sum>, &'static str> {
 }
 
 /// The ID of a new upload.
-///
-/// # Errors
-/// Why there is none.
+/// Errors: Why there is none.
 pub fn upload_id(body: &[u8]) -> Result<Vec<u8>, &'static str> {
     let mut id = None;
     walk(body, b"InitiateMultipartUploadResult", |path, name, text| {
@@ -51,9 +47,7 @@ pub fn upload_id(body: &[u8]) -> Result<Vec<u8>, &'static str> {
 }
 
 /// Checks S3's answer to the end of an upload of so many parts. Ceph 16 gives no `ETag` in it.
-///
-/// # Errors
-/// Why it is not such an answer.
+/// Errors: Why it is not such an answer.
 pub fn check_finished(body: &[u8], parts: usize) -> Result<(), &'static str> {
     let mut etag = Vec::new();
     walk(body, b"CompleteMultipartUploadResult", |path, name, text| {
@@ -72,9 +66,7 @@ pub fn check_finished(body: &[u8], parts: usize) -> Result<(), &'static str> {
 }
 
 /// What S3's multi-delete did of the prepared objects `asked`, each of which is named once at most.
-///
-/// # Errors
-/// Why it is not such an answer.
+/// Errors: Why it is not such an answer.
 pub fn multi_deleted(body: &[u8], asked: Range<u64>) -> Result<Deleted, &'static str> {
     let mut found = Deleted::default();
     // Stores may name the objects in any order.
@@ -114,9 +106,7 @@ fn prepared_index(name: &[u8]) -> Option<u64> {
 
 /// What Swift's bulk delete did, or the deletion of a large object with its segments: text or JSON
 /// whose status is inside of it.
-///
-/// # Errors
-/// Why it is not such an answer.
+/// Errors: Why it is not such an answer.
 pub fn bulk_deleted(body: &[u8]) -> Result<Deleted, &'static str> {
     if body.trim_ascii().is_empty() {
         return Err("an empty answer: was it done at all?");

@@ -26,7 +26,6 @@ pub struct Disk {
 
 impl Disk {
     /// Value of the `Host` header of its server.
-    #[must_use]
     pub fn host(&self) -> String {
         let port = self.port;
         if self.address.contains(':') {
@@ -64,9 +63,7 @@ impl std::fmt::Debug for Ring {
 
 impl Ring {
     /// Parses a ring.
-    ///
-    /// # Errors
-    /// What is wrong with it.
+    /// Errors: What is wrong with it.
     pub fn parse(json: &str) -> Result<Self, String> {
         let ring: Self = serde_json::from_str(json).map_err(|error| format!("ring: {error}"))?;
         ring.check()?;
@@ -74,9 +71,7 @@ impl Ring {
     }
 
     /// Checks that every replica of every partition has a disk.
-    ///
-    /// # Errors
-    /// What is wrong with it.
+    /// Errors: What is wrong with it.
     pub fn check(&self) -> Result<(), String> {
         if !(1..=32).contains(&self.part_power) {
             return Err(format!("ring: part_power {} is not 1 to 32", self.part_power));
@@ -103,19 +98,16 @@ impl Ring {
     }
 
     /// How many disks store each object.
-    #[must_use]
     pub fn replicas(&self) -> u64 {
         self.table.len() as u64
     }
 
     /// All disks.
-    #[must_use]
     pub fn disks(&self) -> &[Disk] {
         &self.disks
     }
 
     /// The partition of `/account/container/object`.
-    #[must_use]
     pub fn partition(&self, path: &[u8]) -> u32 {
         let sum = Md5::new()
             .chain_update(&self.hash_prefix)
@@ -127,15 +119,12 @@ impl Ring {
     }
 
     /// Number of the disk that stores a replica of a partition.
-    #[must_use]
     pub fn disk(&self, partition: u32, replica: u64) -> usize {
         self.table[replica as usize][partition as usize] as usize
     }
 
     /// The distinct servers, and for each disk the number of its server.
-    ///
-    /// # Errors
-    /// A name cannot be resolved.
+    /// Errors: A name cannot be resolved.
     pub fn servers(&self) -> Result<(Vec<SocketAddr>, Vec<usize>), String> {
         let mut servers = Vec::new();
         let mut of = Vec::with_capacity(self.disks.len());
@@ -158,7 +147,6 @@ impl Ring {
 /// The replica that request number `turn` of a step's worker uses: reads and heads take any, as a
 /// proxy does; a worker writes to one disk, and all deletes of a step go to one. Drawn by seed,
 /// apart from the sequence, which is the same for every gateway.
-#[must_use]
 pub fn replica(
     replicas: u64,
     seed: u64,

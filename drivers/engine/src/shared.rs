@@ -51,7 +51,6 @@ impl Window {
     }
 
     /// When it was opened and closed; `None` if it is not closed.
-    #[must_use]
     pub fn closed(&self) -> Option<(u64, u64)> {
         let (opened, closed) =
             (self.opened_ns.load(Ordering::SeqCst), self.closed_ns.load(Ordering::SeqCst));
@@ -64,7 +63,6 @@ impl Window {
     }
 
     /// Its length so far, in seconds; 0 if it was never opened.
-    #[must_use]
     pub fn length_s(&self) -> f64 {
         let opened = self.opened_ns.load(Ordering::SeqCst);
         let closed = self.closed_ns.load(Ordering::SeqCst).min(now_ns());
@@ -72,7 +70,6 @@ impl Window {
     }
 
     /// The position of a time in it, if inside.
-    #[must_use]
     pub fn moment(&self, at_ns: u64) -> Option<Moment> {
         let opened_ns = self.opened_ns.load(Ordering::Relaxed);
         let inside = at_ns >= opened_ns && at_ns < self.closed_ns.load(Ordering::Relaxed);
@@ -91,13 +88,11 @@ pub struct Moment {
 
 impl Moment {
     /// The moment of a time in or at the end of a window.
-    #[must_use]
     pub fn of(at_ns: u64, opened_ns: u64) -> Self {
         Self { second: (at_ns.saturating_sub(opened_ns) / 1_000_000_000) as usize, opened_ns }
     }
 
     /// The seconds of the window that began between a time before and this moment.
-    #[must_use]
     pub fn begun_since(&self, started_ns: u64) -> Range<usize> {
         let first = match started_ns.checked_sub(self.opened_ns) {
             None | Some(0) => 0,
@@ -196,9 +191,7 @@ pub struct Shared {
 
 impl Shared {
     /// Makes the shared state of an engine.
-    ///
-    /// # Errors
-    /// The config cannot be used.
+    /// Errors: The config cannot be used.
     pub fn new(config: Config) -> Result<Self, String> {
         let (dialers, servers) = if let Some(ring) = &config.ring {
             let (addresses, servers) = ring.servers()?;
@@ -254,7 +247,6 @@ impl Shared {
     }
 
     /// What the object of a request holds, in the version that it is about.
-    #[must_use]
     pub fn content_of(&self, request: &Request) -> &Content {
         &self.contents[request.version(self.config.workload.versions()) as usize]
     }
@@ -299,7 +291,6 @@ impl Shared {
     }
 
     /// Waits until all threads have taken the census; returns whether they did within `timeout`.
-    #[must_use]
     pub fn wait_counted(&self, timeout: Duration) -> bool {
         let (uncounted, _) = self
             .counted
@@ -309,7 +300,6 @@ impl Shared {
     }
 
     /// Waits until no worker is running; returns whether that was so within `timeout`.
-    #[must_use]
     pub fn wait_idle(&self, timeout: Duration) -> bool {
         let (running, _) = self
             .idle

@@ -71,7 +71,6 @@ pub struct Signer {
 
 impl Signer {
     /// Makes a signer; `token` is the session token of the keys, or empty.
-    #[must_use]
     pub fn new(access_key: &str, secret_key: &str, region: &str, token: &str) -> Self {
         Self {
             access_key: access_key.into(),
@@ -228,7 +227,6 @@ impl Signer {
     }
 
     /// Signs the chunks of the request that was signed last.
-    #[must_use]
     pub fn chunk_signer(&self) -> ChunkSigner {
         ChunkSigner {
             key: self.key.clone().expect("a request was signed"),
@@ -321,7 +319,6 @@ fn put_escaped(out: &mut Vec<u8>, text: &[u8]) {
 }
 
 /// 32 bytes in hexadecimal.
-#[must_use]
 pub fn hex(bytes: &[u8]) -> [u8; 64] {
     let bytes: &[u8; 32] = bytes.try_into().expect("32 bytes");
     // Computed instead of looked up, so that all digits are made at once.
@@ -335,7 +332,6 @@ pub fn hex(bytes: &[u8]) -> [u8; 64] {
 }
 
 /// The headers of one signed request, for comparison; see [`Signer::put_headers`].
-#[must_use]
 pub fn signed_headers(
     keys: [&str; 3],
     region: &str,

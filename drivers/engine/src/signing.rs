@@ -68,9 +68,7 @@ enum Named {
 }
 
 /// Deserialises what a suite says of signing.
-///
-/// # Errors
-/// It is nothing of the kind.
+/// Errors: It is nothing of the kind.
 pub fn written<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Signing, D::Error> {
     Ok(match Written::deserialize(deserializer)? {
         Written::Of(signing) => signing,
@@ -80,7 +78,6 @@ pub fn written<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Sign
 
 impl Checksum {
     /// Its header or trailer.
-    #[must_use]
     pub fn header(self) -> &'static str {
         match self {
             Self::Crc32 => "x-amz-checksum-crc32",
@@ -89,7 +86,6 @@ impl Checksum {
     }
 
     /// Its name in `x-amz-sdk-checksum-algorithm`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Crc32 => "CRC32",
@@ -100,27 +96,22 @@ impl Checksum {
 
 impl Signing {
     /// Whether bodies are in `aws-chunked` encoding.
-    #[must_use]
     pub fn is_framed(self) -> bool {
         matches!(self.payload, Payload::Chunks | Payload::Trailer)
     }
 
     /// Whether bodies are hashed or summed.
-    #[must_use]
     pub fn reads_bodies(self) -> bool {
         self.payload != Payload::Unsigned || self.checksum.is_some()
     }
 
     /// The body's checksum, if it is in the head.
-    #[must_use]
     pub fn in_head(self) -> Option<Checksum> {
         self.checksum.filter(|_| !self.is_framed())
     }
 
     /// Checks that there are such requests.
-    ///
-    /// # Errors
-    /// What does not go together.
+    /// Errors: What does not go together.
     pub fn check(self) -> Result<(), String> {
         if self.payload == Payload::Trailer && self.checksum.is_none() {
             return Err("signing: a trailer is a checksum: say which".into());

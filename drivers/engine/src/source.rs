@@ -78,7 +78,6 @@ pub enum AfterFailure {
 
 impl Source {
     /// Number of the step worker; `None` for one of a job.
-    #[must_use]
     pub fn number(&self) -> Option<u64> {
         match self {
             Self::Step(step) => Some(step.picker.id().worker),
@@ -87,7 +86,6 @@ impl Source {
     }
 
     /// Those that send parts of the same uploads.
-    #[must_use]
     pub fn crew(&self) -> Option<Arc<Crew>> {
         match self {
             Self::Step(step) => step.crew.clone(),
@@ -97,7 +95,6 @@ impl Source {
     }
 
     /// Number of the worker among those of its step or job.
-    #[must_use]
     pub fn rank(&self) -> u64 {
         match self {
             Self::Step(step) => step.picker.id().worker,
@@ -107,7 +104,6 @@ impl Source {
     }
 
     /// Whose objects the current request is about.
-    #[must_use]
     pub fn id(&self) -> WorkerId {
         match self {
             Self::Step(step) => *step.picker.id(),
@@ -117,7 +113,6 @@ impl Source {
     }
 
     /// The replica of its object that the current request is about; 0 without a ring.
-    #[must_use]
     pub fn replica(&self, config: &Config, request: &Request) -> u64 {
         match self {
             Self::Step(step) => {
@@ -211,7 +206,6 @@ impl Source {
 
 impl Step {
     /// The part of the worker of `picker`, from its first request on.
-    #[must_use]
     pub fn new(picker: Picker, pace: Option<(f64, f64)>, config: &Config) -> Self {
         let WorkerId { workers, repeat, worker } = *picker.id();
         let sample = Random::new(hash(&[
@@ -230,7 +224,6 @@ impl Step {
     /// The requests that were due before `closed_ns` and have not been sent: of each the operation,
     /// and how long it has waited in nanoseconds. `drawn` is the next of them, if it is drawn
     /// already. Does not advance the sequence.
-    #[must_use]
     pub fn waiting(&self, drawn: Option<Operation>, closed_ns: u64) -> Vec<(Operation, u64)> {
         let Some((mut next_ns, apart_ns)) = self.pace else { return Vec::new() };
         let (mut waiting, mut drawn) = (Vec::new(), drawn);

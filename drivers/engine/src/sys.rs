@@ -13,7 +13,6 @@ fn counted(result: libc::ssize_t) -> io::Result<usize> {
 }
 
 /// Nanoseconds of the monotonic clock.
-#[must_use]
 pub fn now_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the pointer is to a timespec that lives here; CLOCK_MONOTONIC always exists.
@@ -43,9 +42,7 @@ pub struct Epoll {
 
 impl Epoll {
     /// Makes an epoll that returns up to `batch` events at once.
-    ///
-    /// # Errors
-    /// Of `epoll_create1`.
+    /// Errors: Of `epoll_create1`.
     pub fn new(batch: usize) -> io::Result<Self> {
         // SAFETY: a plain system call; nothing else owns the new descriptor.
         let fd =
@@ -54,26 +51,20 @@ impl Epoll {
     }
 
     /// Registers a connection until it is closed.
-    ///
-    /// # Errors
-    /// Of `epoll_ctl`.
+    /// Errors: Of `epoll_ctl`.
     pub fn add(&self, fd: RawFd, token: u64) -> io::Result<()> {
         let events = (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
         self.register(fd, token, events)
     }
 
     /// Registers a waker or a timer until it is closed, edge triggered.
-    ///
-    /// # Errors
-    /// Of `epoll_ctl`.
+    /// Errors: Of `epoll_ctl`.
     pub fn add_source(&self, fd: RawFd, token: u64) -> io::Result<()> {
         self.register(fd, token, (libc::EPOLLIN | libc::EPOLLET) as u32)
     }
 
     /// Registers a listener, level triggered, since it is not drained at every event.
-    ///
-    /// # Errors
-    /// Of `epoll_ctl`.
+    /// Errors: Of `epoll_ctl`.
     pub fn add_listener(&self, fd: RawFd, token: u64) -> io::Result<()> {
         self.register(fd, token, (libc::EPOLLIN | libc::EPOLLEXCLUSIVE) as u32)
     }
@@ -88,9 +79,7 @@ impl Epoll {
     }
 
     /// Waits up to `timeout_ms` (-1: for ever); returns the number of events, 0 after a signal.
-    ///
-    /// # Errors
-    /// Of `epoll_wait`, but never EINTR.
+    /// Errors: Of `epoll_wait`, but never EINTR.
     pub fn wait(&mut self, timeout_ms: i32) -> io::Result<usize> {
         let most = self.events.len() as i32;
         // SAFETY: the kernel writes at most `most` events into the vector, which is that long.
@@ -104,7 +93,6 @@ impl Epoll {
     }
 
     /// Event number `index` of the last wait.
-    #[must_use]
     pub fn ready(&self, index: usize) -> Ready {
         let event = self.events[index];
         let has = |flags: libc::c_int| event.events & flags as u32 != 0;
@@ -123,9 +111,7 @@ pub struct Waker(OwnedFd);
 
 impl Waker {
     /// Makes a waker.
-    ///
-    /// # Errors
-    /// Of `eventfd`.
+    /// Errors: Of `eventfd`.
     pub fn new() -> io::Result<Self> {
         // SAFETY: a plain system call; nothing else owns the new descriptor.
         Ok(Self(unsafe {
@@ -164,9 +150,7 @@ pub struct Timer {
 
 impl Timer {
     /// Makes a timer that is not armed.
-    ///
-    /// # Errors
-    /// Of `timerfd_create`.
+    /// Errors: Of `timerfd_create`.
     pub fn new() -> io::Result<Self> {
         let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
         // SAFETY: a plain system call; nothing else owns the new descriptor.
@@ -177,9 +161,7 @@ impl Timer {
     }
 
     /// Makes it fire at a time of `now_ns`; `u64::MAX`: never. A past time fires at once.
-    ///
-    /// # Errors
-    /// Of `timerfd_settime`.
+    /// Errors: Of `timerfd_settime`.
     pub fn arm(&mut self, at_ns: u64) -> io::Result<()> {
         if at_ns == self.armed_ns {
             return Ok(());
@@ -226,9 +208,7 @@ fn client_socket(domain: socket2::Domain) -> io::Result<socket2::Socket> {
 
 /// Options of the sockets that `connect` makes, as getsockopt(2) returns them: name and value.
 /// Buffers are those that the kernel begins with, in bytes.
-///
-/// # Errors
-/// Of `socket` and `getsockopt`.
+/// Errors: Of `socket` and `getsockopt`.
 pub fn socket_options() -> io::Result<Vec<(&'static str, String)>> {
     let socket = client_socket(socket2::Domain::IPV4)?;
     let algorithm = socket.tcp_congestion()?;
@@ -244,9 +224,7 @@ pub fn socket_options() -> io::Result<Vec<(&'static str, String)>> {
 
 /// Begins a TCP connection without waiting; it is established when it gets writable and
 /// `take_error` finds none.
-///
-/// # Errors
-/// Of `socket` and of a `connect` that fails at once.
+/// Errors: Of `socket` and of a `connect` that fails at once.
 pub fn connect(address: &SocketAddr) -> io::Result<socket2::Socket> {
     let socket = client_socket(socket2::Domain::for_address(*address))?;
     match socket.connect(&(*address).into()) {
@@ -256,16 +234,13 @@ pub fn connect(address: &SocketAddr) -> io::Result<socket2::Socket> {
 }
 
 /// Receives into `into`; 0 bytes: the peer closed the connection.
-///
-/// # Errors
-/// Of `recv`.
+/// Errors: Of `recv`.
 pub fn recv(fd: RawFd, into: &mut [u8]) -> io::Result<usize> {
     // SAFETY: the kernel writes at most `into.len()` bytes into a slice that is that long.
     counted(unsafe { libc::recv(fd, into.as_mut_ptr().cast(), into.len(), 0) })
 }
 
 /// Whether a non-blocking socket is open and has nothing to be received.
-#[must_use]
 pub fn is_quiet(fd: RawFd) -> bool {
     let mut byte = 0u8;
     // SAFETY: the kernel writes at most one byte into a u8 that lives here; MSG_PEEK does not
@@ -278,9 +253,7 @@ pub fn is_quiet(fd: RawFd) -> bool {
 
 /// Discards up to `most` received bytes of a TCP socket without copying them (`MSG_TRUNC`, see
 /// tcp(7)).
-///
-/// # Errors
-/// Of `recv`.
+/// Errors: Of `recv`.
 pub fn discard(fd: RawFd, most: usize) -> io::Result<usize> {
     // SAFETY: with MSG_TRUNC a TCP socket writes nothing, so a null buffer is never touched.
     counted(unsafe { libc::recv(fd, std::ptr::null_mut(), most.min(1 << 30), libc::MSG_TRUNC) })
@@ -288,9 +261,7 @@ pub fn discard(fd: RawFd, most: usize) -> io::Result<usize> {
 
 /// Sends two pieces with one call; returns how many bytes were sent. A broken connection is an
 /// error, never a signal.
-///
-/// # Errors
-/// Of `sendmsg`.
+/// Errors: Of `sendmsg`.
 pub fn send(fd: RawFd, parts: [&[u8]; 3]) -> io::Result<usize> {
     let [first, second, third] = parts;
     if second.is_empty() && third.is_empty() {
@@ -320,9 +291,7 @@ pub struct TerminationSignals {
 
 impl TerminationSignals {
     /// Blocks them from now on.
-    ///
-    /// # Errors
-    /// Of `pthread_sigmask`.
+    /// Errors: Of `pthread_sigmask`.
     pub fn block() -> io::Result<Self> {
         // SAFETY: sigset_t is plain data; sigemptyset initialises it before it is used.
         let mut set = unsafe { std::mem::zeroed() };
@@ -338,9 +307,7 @@ impl TerminationSignals {
     }
 
     /// Waits for the next signal.
-    ///
-    /// # Errors
-    /// Of `sigwait`.
+    /// Errors: Of `sigwait`.
     pub fn wait(&self) -> io::Result<()> {
         let mut signal = 0;
         // SAFETY: both pointers are to values that live here.

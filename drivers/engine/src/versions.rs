@@ -14,16 +14,13 @@ pub const LEAST_COMPRESSIBLE_BYTES: u64 = 2048;
 
 impl Workload {
     /// How many versions each prepared object has; 0: its containers keep no versions.
-    #[must_use]
     pub fn versions(&self) -> u64 {
         self.versions.unwrap_or(0)
     }
 }
 
 /// Checks what a workload says of versions.
-///
-/// # Errors
-/// What is missing or wrong.
+/// Errors: What is missing or wrong.
 pub fn check(workload: &Workload) -> Result<(), String> {
     let Some(versions) = workload.versions else {
         let needs =
@@ -65,16 +62,13 @@ pub struct VersionIds {
 
 impl VersionIds {
     /// Those of a workload, not known yet.
-    #[must_use]
     pub fn of(workload: &Workload) -> Self {
         let containers = workload.objects.containers;
         Self { containers, each: workload.versions(), ids: OnceLock::new() }
     }
 
     /// Gives them all: of object number 0 from the oldest version on, of number 1, ...
-    ///
-    /// # Errors
-    /// They are known already, or one of them is no ID.
+    /// Errors: They are known already, or one of them is no ID.
     pub fn set(&self, ids: Vec<String>) -> Result<(), String> {
         if ids.iter().any(String::is_empty) {
             return Err("a version without an ID".into());
@@ -83,13 +77,11 @@ impl VersionIds {
     }
 
     /// Whether they are known.
-    #[must_use]
     pub fn are_known(&self) -> bool {
         self.ids.get().is_some()
     }
 
     /// The ID of a version of the prepared object of a request; empty if it is not known.
-    #[must_use]
     pub fn of_request(&self, request: &Request, version: u64) -> &[u8] {
         let Object::Prepared(index) = request.object else { return b"" };
         let number = index * self.containers + request.container;

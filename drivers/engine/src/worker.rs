@@ -102,7 +102,6 @@ pub struct Worker {
 
 impl Worker {
     /// Makes an idle worker.
-    #[must_use]
     pub fn new(source: Source) -> Self {
         Self {
             source,
@@ -136,25 +135,21 @@ impl Worker {
     }
 
     /// Number of the step worker; `None` for one of a job.
-    #[must_use]
     pub fn number(&self) -> Option<u64> {
         self.source.number()
     }
 
     /// Serial number of its connection.
-    #[must_use]
     pub fn serial(&self) -> u32 {
         self.serial
     }
 
     /// When the current request times out; `u64::MAX` without one.
-    #[must_use]
     pub fn deadline_ns(&self) -> u64 {
         if self.phase == Phase::Idle { u64::MAX } else { self.deadline_ns }
     }
 
     /// Whether a request is outstanding.
-    #[must_use]
     pub fn is_busy(&self) -> bool {
         self.phase != Phase::Idle
     }
@@ -172,7 +167,6 @@ impl Worker {
     }
 
     /// Whether it was asked to leave, having completed a request.
-    #[must_use]
     pub fn left_after_start(&self) -> bool {
         self.leaving && self.finished_one
     }

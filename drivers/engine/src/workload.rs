@@ -80,7 +80,6 @@ impl Size {
     }
 
     /// The sizes that are not drawn from a range.
-    #[must_use]
     pub fn fixed(&self) -> BTreeSet<u64> {
         let one = |(smallest, largest): (u64, u64)| (smallest == largest).then_some(smallest);
         match self {
@@ -93,7 +92,6 @@ impl Size {
     }
 
     /// The smallest and the largest.
-    #[must_use]
     pub fn bounds(&self) -> (u64, u64) {
         match self {
             Self::Fixed(size) => (*size, *size),
@@ -106,7 +104,6 @@ impl Size {
     }
 
     /// Whether none is drawn from a range.
-    #[must_use]
     pub fn is_fixed(&self) -> bool {
         match self {
             Self::Histogram { histogram } => {
@@ -225,9 +222,7 @@ pub struct Workload {
 }
 
 /// Deserialises a share, 0 to 1; a boolean is none or all.
-///
-/// # Errors
-/// It is neither.
+/// Errors: It is neither.
 pub fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -248,9 +243,7 @@ pub fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error
 
 impl Workload {
     /// Parses a workload.
-    ///
-    /// # Errors
-    /// What is wrong with it.
+    /// Errors: What is wrong with it.
     pub fn parse(json: &str) -> Result<Self, String> {
         let workload: Self =
             serde_json::from_str(json).map_err(|error| format!("workload: {error}"))?;
@@ -259,9 +252,7 @@ impl Workload {
     }
 
     /// Checks that the sequence can be drawn from it.
-    ///
-    /// # Errors
-    /// What is wrong with it.
+    /// Errors: What is wrong with it.
     pub fn check(&self) -> Result<(), String> {
         let fail = |what: String| Err(format!("workload {:?}: {what}", self.name));
         self.objects.size.check().or_else(fail)?;
@@ -289,40 +280,34 @@ impl Workload {
     }
 
     /// The fewest names in a listing: prepared objects exist, unless the workload deletes them.
-    #[must_use]
     pub fn least_listed(&self) -> u64 {
         if self.deletes_prepared() { 0 } else { self.objects.per_container.min(LIST_MOST) }
     }
 
     /// Whether prepared objects are deleted: not if others pick among them.
-    #[must_use]
     pub fn deletes_prepared(&self) -> bool {
         self.operations.keys().any(|one| one.deletes())
             && !self.operations.keys().any(|one| one.picks())
     }
 
     /// How many prepared objects there are.
-    #[must_use]
     pub fn count(&self) -> u64 {
         self.objects.containers * self.objects.per_container
     }
 
     /// Container and index within it of prepared object `number`; neighbours are in different
     /// containers.
-    #[must_use]
     pub fn place(&self, number: u64) -> (u64, u64) {
         (number % self.objects.containers, number / self.objects.containers)
     }
 
     /// Size of a prepared object, in bytes.
-    #[must_use]
     pub fn object_size(&self, seed: u64, container: u64, index: u64) -> u64 {
         let mut random = Random::new(hash(&[seed, hash_text(&self.name), 1, container, index]));
         self.objects.size.draw(&mut random)
     }
 
     /// Size of object `index` that a worker writes, in bytes.
-    #[must_use]
     pub fn written_size(&self, seed: u64, id: &WorkerId, index: u64) -> u64 {
         let WorkerId { workers, repeat, worker } = *id;
         let mut random =

@@ -3,9 +3,7 @@
 /// Calls `seen` with the names of its parents, its name, and its text (not unescaped) for each
 /// element that has an end tag, from the inside out; the root must be named `root`. Names are
 /// without their namespace prefix where `seen` gets them as `name`, and in full as parents.
-///
-/// # Errors
-/// Why it is not XML with this root.
+/// Errors: Why it is not XML with this root.
 pub fn walk<'a>(
     body: &'a [u8],
     root: &[u8],
@@ -73,19 +71,16 @@ fn tag_end(text: &[u8]) -> Option<usize> {
 }
 
 /// Where a text begins in another.
-#[must_use]
 pub fn find(text: &[u8], what: &[u8]) -> Option<usize> {
     text.windows(what.len()).position(|part| part == what)
 }
 
 /// A name without its namespace prefix.
-#[must_use]
 pub fn local(name: &[u8]) -> &[u8] {
     name.rsplit(|&byte| byte == b':').next().unwrap_or(name).trim_ascii_end()
 }
 
 /// The text of an element without entities; `None` where one is unknown.
-#[must_use]
 pub fn unescape(text: &[u8]) -> Option<Vec<u8>> {
     let (mut out, mut rest) = (Vec::with_capacity(text.len()), text);
     while let Some(at) = rest.iter().position(|&byte| byte == b'&') {

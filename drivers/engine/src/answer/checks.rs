@@ -12,9 +12,7 @@ use crate::workload::Operation;
 
 impl Answer {
     /// Checks the complete answer; `gone_is_fine`: a 404 is accepted too.
-    ///
-    /// # Errors
-    /// The class of error, and why.
+    /// Errors: The class of error, and why.
     pub fn check(
         &self,
         request: &Request,

@@ -67,9 +67,7 @@ fn key() -> String {
 
 impl Config {
     /// Parses a config.
-    ///
-    /// # Errors
-    /// What is wrong with it.
+    /// Errors: What is wrong with it.
     pub fn parse(json: &str) -> Result<Self, String> {
         let config: Self =
             serde_json::from_str(json).map_err(|error| format!("null target config: {error}"))?;
@@ -101,9 +99,7 @@ impl Config {
 }
 
 /// Serves until SIGINT or SIGTERM; prints one line of JSON with the address when it is ready.
-///
-/// # Errors
-/// The system refused a resource.
+/// Errors: The system refused a resource.
 pub fn serve_until_signal(config: &Config) -> Result<(), String> {
     // Before any thread is started, so that no thread receives the signals instead.
     let signals =

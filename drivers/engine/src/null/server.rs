@@ -100,9 +100,7 @@ pub struct Server {
 
 impl Server {
     /// Starts a null target.
-    ///
-    /// # Errors
-    /// The system refused a resource.
+    /// Errors: The system refused a resource.
     pub fn start(config: &Config) -> Result<Self, String> {
         let named = |error: io::Error| format!("{}:{}: {error}", config.host, config.port);
         let wanted = (config.host.as_str(), config.port)
@@ -153,7 +151,6 @@ impl Server {
     }
 
     /// The address it listens on.
-    #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -34,31 +34,24 @@ fn receive(socket: impl AsFd, into: &mut [u8], flags: RecvFlags) -> io::Result<N
 }
 
 /// Receive what is available without waiting.
-///
-/// # Errors
-/// When the connection has failed.
+/// Errors: When the connection has failed.
 pub(crate) fn receive_now(socket: impl AsFd, into: &mut [u8]) -> io::Result<Now> {
     receive(socket, into, RecvFlags::DONTWAIT)
 }
 
 /// Receive, waiting up to the socket's own timeout; `Later` after that.
-///
-/// # Errors
-/// When the connection has failed.
+/// Errors: When the connection has failed.
 pub(crate) fn receive_waiting(socket: impl AsFd, into: &mut [u8]) -> io::Result<Now> {
     receive(socket, into, RecvFlags::empty())
 }
 
 /// Whether an idle connection is open and has received nothing.
-#[must_use]
 pub(crate) fn is_silent(socket: impl AsFd) -> bool {
     matches!(receive(socket, &mut [0], RecvFlags::DONTWAIT | RecvFlags::PEEK), Ok(Now::Later))
 }
 
 /// Send what can be sent without waiting.
-///
-/// # Errors
-/// When the connection has failed.
+/// Errors: When the connection has failed.
 pub(crate) fn send_now(socket: impl AsFd, bytes: &[u8]) -> io::Result<Now> {
     loop {
         if let Some(now) =
@@ -70,9 +63,7 @@ pub(crate) fn send_now(socket: impl AsFd, bytes: &[u8]) -> io::Result<Now> {
 }
 
 /// Send everything, waiting up to the socket's own timeout each time.
-///
-/// # Errors
-/// When the connection has failed or timed out.
+/// Errors: When the connection has failed or timed out.
 pub(crate) fn send_all(socket: impl AsFd, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match done(send(socket.as_fd(), bytes, SendFlags::NOSIGNAL))? {
@@ -94,9 +85,7 @@ pub struct Wanted {
 }
 
 /// Wait until one of the sockets is ready or has failed; false at the timeout.
-///
-/// # Errors
-/// When polling fails.
+/// Errors: When polling fails.
 pub fn wait(sockets: [(BorrowedFd<'_>, Wanted); 2], within: Duration) -> io::Result<bool> {
     // A socket with nothing wanted must be left out: its hang-up would be reported again and again.
     let mut asked: Vec<PollFd<'_>> = Vec::with_capacity(2);

@@ -41,7 +41,6 @@ pub struct Origins<'a> {
 impl<'a> Origins<'a> {
     /// Keeps up to `most_kept` connections to each of `places`; `timeout` is for each send or
     /// receive.
-    #[must_use]
     pub fn new(
         places: Vec<SocketAddr>,
         most_kept: usize,
@@ -53,15 +52,12 @@ impl<'a> Origins<'a> {
     }
 
     /// Timeout for an answer, or for space to send a request.
-    #[must_use]
     pub fn timeout(&self) -> Duration {
         self.timeout
     }
 
     /// A kept or new connection to the next origin; if it cannot be reached, to the one after it.
-    ///
-    /// # Errors
-    /// When none can be reached: the last one's error, with its address.
+    /// Errors: When none can be reached: the last one's error, with its address.
     pub(crate) fn link(&self) -> io::Result<Link<'a>> {
         let first = self.next.fetch_add(1, Relaxed);
         let mut failure = io::Error::from(io::ErrorKind::NotFound);
@@ -83,9 +79,7 @@ impl<'a> Origins<'a> {
     }
 
     /// A new connection to one origin.
-    ///
-    /// # Errors
-    /// When it cannot be reached.
+    /// Errors: When it cannot be reached.
     pub(crate) fn connect(&self, place: usize) -> io::Result<Link<'a>> {
         let stream = TcpStream::connect_timeout(&self.places[place], CONNECT_WITHIN)?;
         stream.set_nodelay(true)?;
@@ -111,7 +105,6 @@ impl<'a> Origins<'a> {
     }
 
     /// The address of an origin.
-    #[must_use]
     pub fn address(&self, place: usize) -> SocketAddr {
         self.places[place]
     }

@@ -78,7 +78,6 @@ pub struct Records {
 
 impl Records {
     /// With a buffer of this size, which must hold the largest record that is read in one piece.
-    #[must_use]
     pub fn new(size: usize) -> Self {
         Self {
             buffer: vec![0; size].into_boxed_slice(),
@@ -107,15 +106,12 @@ impl Records {
     }
 
     /// Whether a record is incomplete.
-    #[must_use]
     pub(crate) fn amid(&self) -> bool {
         self.start != self.end || self.content > 0 || self.padding > 0
     }
 
     /// The next piece, of at most `most` bytes of a stream; `None` when more data is needed.
-    ///
-    /// # Errors
-    /// When the data is not FastCGI.
+    /// Errors: When the data is not FastCGI.
     pub fn next(&mut self, most: usize) -> Result<Option<Piece<'_>>, Malformed> {
         if self.content == 0 {
             let skipped = self.padding.min(self.end - self.start);
@@ -191,7 +187,6 @@ fn header(kind: u8, id: u16, content: u16) -> [u8; HEADER_BYTES] {
 }
 
 /// The header of an output record of this length, at most [`LARGEST_CONTENT_BYTES`].
-#[must_use]
 pub(crate) fn stdout_header(id: u16, content: usize) -> [u8; HEADER_BYTES] {
     header(STDOUT, id, u16::try_from(content).expect("a caller keeps to LARGEST_CONTENT_BYTES"))
 }
@@ -217,9 +212,7 @@ pub(crate) fn push_unknown_type(out: &mut Vec<u8>, kind: u8) {
 
 /// The answer to `GET_VALUES`: requests are not multiplexed. The number of connections and requests
 /// has no limit, so that those names get no answer, as the specification asks of unknown names.
-///
-/// # Errors
-/// When the query is not a list of names and values.
+/// Errors: When the query is not a list of names and values.
 pub fn push_values(out: &mut Vec<u8>, asked: &[u8]) -> Result<(), Malformed> {
     let multiplexes = b"FCGI_MPXS_CONNS";
     let mut content = Vec::new();

@@ -37,9 +37,7 @@ pub struct Head {
 impl Head {
     /// The head at the start of `bytes` and its length, including interim answers before it; `None`
     /// when more bytes are needed.
-    ///
-    /// # Errors
-    /// When it is malformed.
+    /// Errors: When it is malformed.
     pub fn parse(bytes: &[u8], to_head: bool) -> Result<Option<(Self, usize)>, Malformed> {
         let mut skipped = 0;
         loop {
@@ -147,9 +145,7 @@ const LONGEST_LINE_BYTES: usize = 4096;
 impl Chunks {
     /// The next data in `bytes`: the number of bytes before it, and its length. The length is 0
     /// when more bytes are needed, or at the end.
-    ///
-    /// # Errors
-    /// When the chunks are malformed.
+    /// Errors: When the chunks are malformed.
     pub fn next(&mut self, bytes: &[u8]) -> Result<(usize, usize), Malformed> {
         let mut at = 0;
         loop {

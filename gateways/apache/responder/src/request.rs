@@ -33,9 +33,7 @@ pub struct Request {
 impl Request {
     /// From the parameters of a FastCGI request. The target is `REQUEST_URI`, byte for byte; fields
     /// keep their values, and none is added to the client's.
-    ///
-    /// # Errors
-    /// When they are malformed, incomplete, or contain bytes that would end a line of the head.
+    /// Errors: They are malformed, incomplete, or contain bytes that would end a line of the head.
     pub fn parse(params: &[u8]) -> Result<Self, Malformed> {
         let (mut method, mut target, mut host) = (None, None, &b""[..]);
         let (mut length, mut content_type) = (None, None);
@@ -86,20 +84,17 @@ impl Request {
     }
 
     /// Whether the answer has no body, whatever its length field.
-    #[must_use]
     pub(crate) fn is_head(&self) -> bool {
         self.method == b"HEAD"
     }
 
     /// Whether the method is safe, so that asking twice does no more than once: RFC 9110,
     /// section 9.2.1.
-    #[must_use]
     pub(crate) fn is_safe(&self) -> bool {
         matches!(self.method.as_slice(), b"GET" | b"HEAD" | b"OPTIONS")
     }
 
     /// The head for the origin. Without `CONTENT_LENGTH` the body is `chunked`, or there is none.
-    #[must_use]
     pub fn head(&self, chunked: bool) -> Vec<u8> {
         let mut head = self.head.clone();
         match self.length {

@@ -31,9 +31,7 @@ pub enum Listener {
 impl Listener {
     /// Listen at `place`: a path, or an address with a port. A socket left at the path is removed;
     /// the new one is open to every user of the host, since web servers change theirs.
-    ///
-    /// # Errors
-    /// When the place is in use or invalid.
+    /// Errors: When the place is in use or invalid.
     pub fn new(place: &str) -> io::Result<Self> {
         if !place.starts_with('/') {
             let addresses: Vec<_> = place.to_socket_addrs()?.collect();
@@ -87,9 +85,7 @@ pub fn serve(listener: &Listener, origins: &'static Origins<'static>, stats: &'s
 }
 
 /// Serve the counters, one line for each connection, in a separate thread.
-///
-/// # Errors
-/// When it cannot listen there, or no thread can be started.
+/// Errors: When it cannot listen there, or no thread can be started.
 pub fn serve_stats(place: &str, stats: &'static Stats) -> io::Result<()> {
     let listener = TcpListener::bind(place)?;
     thread::Builder::new().stack_size(STACK_BYTES).spawn(move || {

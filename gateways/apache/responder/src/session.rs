@@ -63,7 +63,6 @@ pub struct Session<'a, Socket: AsFd> {
 
 impl<'a, Socket: AsFd> Session<'a, Socket> {
     /// For a socket with a timeout for sending.
-    #[must_use]
     pub fn new(socket: Socket, origins: &'a Origins<'a>, stats: &'a Stats) -> Self {
         let buffer = || vec![0; BUFFER_BYTES].into_boxed_slice();
         let out = vec![0; HEADER_BYTES + LARGEST_CONTENT_BYTES + END_BYTES].into_boxed_slice();

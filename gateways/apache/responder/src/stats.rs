@@ -34,7 +34,6 @@ pub struct Stats {
 
 impl Stats {
     /// All counters as a line of JSON.
-    #[must_use]
     pub fn line(&self) -> String {
         let counters = [
             ("requests", &self.requests),
@@ -81,7 +80,6 @@ pub(crate) struct Held<'a>(&'a AtomicU64);
 
 impl<'a> Held<'a> {
     /// Increment the counter.
-    #[must_use]
     pub fn new(counter: &'a AtomicU64) -> Self {
         counter.fetch_add(1, Relaxed);
         Self(counter)

@@ -31,19 +31,16 @@ pub(crate) enum Stage {
 
 impl Upload {
     /// For a request with this `CONTENT_LENGTH`; `None`: chunked, if there is a body.
-    #[must_use]
     pub fn new(length: Option<u64>) -> Self {
         Self { stage: Stage::Sending, left: length, body: false, pending: Vec::new(), sent: 0 }
     }
 
     /// Data that was read but not yet sent.
-    #[must_use]
     pub(crate) fn pending(&self) -> &[u8] {
         &self.pending[self.sent..]
     }
 
     /// Whether everything was read and sent.
-    #[must_use]
     pub(crate) fn is_over(&self) -> bool {
         self.stage == Stage::Read && self.pending().is_empty()
     }
@@ -58,9 +55,7 @@ impl Upload {
     }
 
     /// Add a piece of the body.
-    ///
-    /// # Errors
-    /// When the body is longer than its length.
+    /// Errors: When the body is longer than its length.
     pub fn push(&mut self, piece: &[u8]) -> Result<(), Broken> {
         self.body = true;
         if self.pending().is_empty() {
@@ -81,9 +76,7 @@ impl Upload {
     }
 
     /// The body is complete.
-    ///
-    /// # Errors
-    /// When it is shorter than its length.
+    /// Errors: When it is shorter than its length.
     pub fn end(&mut self) -> Result<(), Broken> {
         match self.left {
             Some(left) if left > 0 => {

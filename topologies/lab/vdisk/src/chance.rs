@@ -7,7 +7,6 @@ pub(crate) struct Chance(u64);
 
 impl Chance {
     /// The sequence of a seed.
-    #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }

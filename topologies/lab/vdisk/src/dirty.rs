@@ -16,14 +16,12 @@ pub struct Extent {
 
 impl Extent {
     /// The blocks that these bytes touch.
-    #[must_use]
     pub fn of(start: u64, bytes: u64) -> Self {
         let block = start / BLOCK;
         Self { block, count: (start + bytes).div_ceil(BLOCK) - block }
     }
 
     /// Its length in bytes.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.count * BLOCK
     }
@@ -50,32 +48,27 @@ pub(crate) struct Dirty {
 
 impl Dirty {
     /// Bytes in the cache, those on their way to the media included.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         (self.blocks.len() as u64 + self.staged) * BLOCK
     }
 
     /// Runs of consecutive blocks that are left to be destaged.
-    #[must_use]
     pub fn places(&self) -> usize {
         self.runs
     }
 
     /// Whether nothing is left to be destaged.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 
     /// Whether the cache has all of an extent.
-    #[must_use]
     pub fn has(&self, extent: Extent) -> bool {
         let range = extent.block..extent.block + extent.count;
         self.blocks.range(range).count() as u64 == extent.count
     }
 
     /// Room that an extent needs beyond what the cache has of it.
-    #[must_use]
     pub(crate) fn room(&self, extent: Extent) -> u64 {
         let range = extent.block..extent.block + extent.count;
         (extent.count - self.blocks.range(range).count() as u64) * BLOCK
@@ -110,13 +103,11 @@ impl Dirty {
     }
 
     /// Whether everything of an epoch, and those before, is on the media.
-    #[must_use]
     pub(crate) fn is_durable(&self, epoch: u64) -> bool {
         self.waiting.first_key_value().is_none_or(|(&oldest, _)| oldest > epoch)
     }
 
     /// The runs of blocks from a place on, wrapping at the end, of at most `longest` blocks each.
-    #[must_use]
     pub(crate) fn runs(&self, from: u64, longest: u64, most: usize) -> Vec<Extent> {
         let mut runs: Vec<Extent> = Vec::with_capacity(most.min(64));
         let around = self.blocks.range(from..).chain(self.blocks.range(..from));

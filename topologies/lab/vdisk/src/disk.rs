@@ -92,9 +92,7 @@ pub struct Disk {
 
 impl Disk {
     /// A disk over a store, which serves without delay until it is paced.
-    ///
-    /// # Errors
-    /// When its threads cannot be started.
+    /// Errors: When its threads cannot be started.
     pub fn start(name: String, size: u64, model: &Model, store: Store) -> io::Result<Arc<Self>> {
         let (jobs, destages) = sync_channel(MOST_DESTAGES);
         let disk = Arc::new(Self {

@@ -127,7 +127,6 @@ pub struct Drive {
 
 impl Drive {
     /// A disk of `size` bytes at time 0.
-    #[must_use]
     pub fn new(model: &Model, size: u64) -> Self {
         let media = match model {
             Model::Spinning(one) => Media::Head(Head::new(one, size)),
@@ -152,19 +151,16 @@ impl Drive {
     }
 
     /// Whether writes go into a volatile cache.
-    #[must_use]
     pub(crate) fn caches(&self) -> bool {
         self.cache > 0
     }
 
     /// Bytes in its cache.
-    #[must_use]
     pub fn cached_bytes(&self) -> u64 {
         self.dirty.bytes()
     }
 
     /// How long the media have worked: the head, or the mean of all channels.
-    #[must_use]
     pub(crate) fn busy(&self) -> Nanos {
         match &self.media {
             Media::Head(head) => head.busy,
@@ -173,7 +169,6 @@ impl Drive {
     }
 
     /// When something happens next, if nothing arrives.
-    #[must_use]
     pub fn next(&self) -> Option<Nanos> {
         self.timers.due.first_key_value().map(|(&(at, _), _)| at)
     }

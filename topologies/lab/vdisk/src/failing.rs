@@ -14,7 +14,6 @@ pub struct FailingDisk {
 
 impl FailingDisk {
     /// The disk, which does not fail.
-    #[must_use]
     pub fn new(disk: Arc<dyn Device>) -> Self {
         Self { disk, failed: AtomicBool::new(false) }
     }

@@ -22,7 +22,6 @@ pub(crate) struct Channels {
 
 impl Channels {
     /// Idle channels.
-    #[must_use]
     pub fn new(model: &Flash) -> Self {
         Self {
             free: (0..model.channels).map(|_| Reverse(0)).collect(),
@@ -38,7 +37,6 @@ impl Channels {
     }
 
     /// How long a channel has worked, on average.
-    #[must_use]
     pub(crate) fn busy(&self) -> Nanos {
         self.spent / self.free.len() as u64
     }

@@ -39,7 +39,6 @@ pub(crate) struct Head {
 
 impl Head {
     /// A head at the first byte.
-    #[must_use]
     pub fn new(model: &Spinning, size: u64) -> Self {
         Self {
             platter: Platter::new(model, size),
@@ -55,7 +54,6 @@ impl Head {
     }
 
     /// Whether it is at work.
-    #[must_use]
     pub(crate) fn is_busy(&self) -> bool {
         self.working
     }
@@ -70,7 +68,6 @@ impl Head {
     /// position", HP Laboratories 1991; Worthington, Ganger and Patt, SIGMETRICS 1994), but what
     /// has waited for `longest_wait` at once. The cache is written when nothing else is known, and
     /// on a par with requests while a flush or a write waits for it.
-    #[must_use]
     #[allow(clippy::too_many_arguments)] // all are parts of the one drive that calls it
     pub(crate) fn choose(
         &self,

@@ -117,7 +117,6 @@ impl State {
 
 impl Journal {
     /// Disks by name and file, which has a multiple of `BLOCK` bytes, and an empty file.
-    #[must_use]
     pub fn new(file: File, disks: Vec<(String, File)>) -> Self {
         let (names, disks): (Vec<String>, Vec<File>) = disks.into_iter().unzip();
         let state = State {
@@ -142,9 +141,7 @@ impl Journal {
     }
 
     /// Read bytes of a disk, which are below its size.
-    ///
-    /// # Errors
-    /// Without power.
+    /// Errors: Without power.
     pub fn read(&self, disk: usize, start: u64, bytes: usize) -> Result<Vec<u8>, Off> {
         let extent = Extent::of(start, bytes as u64);
         let sources: Vec<Source> = {
@@ -161,9 +158,7 @@ impl Journal {
     }
 
     /// Write bytes below a disk's size.
-    ///
-    /// # Errors
-    /// Without power.
+    /// Errors: Without power.
     pub fn write(&self, disk: usize, start: u64, data: &[u8]) -> Result<(), Off> {
         let mut state = self.served()?;
         let done = if state.life == Life::Before {
@@ -175,9 +170,7 @@ impl Journal {
     }
 
     /// Make durable what was written to a disk.
-    ///
-    /// # Errors
-    /// Without power.
+    /// Errors: Without power.
     pub fn flush(&self, disk: usize) -> Result<(), Off> {
         let mut state = self.served()?;
         if state.life == Life::Recorded {
@@ -192,9 +185,7 @@ impl Journal {
     }
 
     /// Discard bytes, until recording begins: then nothing is done, and the answer is false.
-    ///
-    /// # Errors
-    /// Without power.
+    /// Errors: Without power.
     pub fn discard(&self, disk: usize, start: u64, bytes: u64) -> Result<bool, Off> {
         let mut state = self.served()?;
         if state.life != Life::Before {
@@ -205,9 +196,7 @@ impl Journal {
     }
 
     /// Record from now on. Without `flushes`, those are answered, and keep nothing.
-    ///
-    /// # Errors
-    /// If it was recorded before, or a file failed.
+    /// Errors: If it was recorded before, or a file failed.
     pub fn record(&self, flushes: bool) -> Result<(), String> {
         let mut state = self.state();
         state.works()?;
@@ -220,9 +209,7 @@ impl Journal {
     }
 
     /// Remember this instant.
-    ///
-    /// # Errors
-    /// If nothing is recorded, or a file failed.
+    /// Errors: If nothing is recorded, or a file failed.
     pub fn mark(&self) -> Result<Mark, String> {
         let mut state = self.state();
         state.works()?;
@@ -236,9 +223,7 @@ impl Journal {
     }
 
     /// Serve nothing from now on.
-    ///
-    /// # Errors
-    /// If disks were never recorded, or a file failed before: what was written is not known.
+    /// Errors: Disks were never recorded, or a file failed before: what was written is not known.
     pub fn cut(&self) -> Result<(), String> {
         let mut state = self.state();
         if state.life == Life::Before {
@@ -250,9 +235,7 @@ impl Journal {
 
     /// Serve again, after a power cut at a mark: what was flushed is there, and of each other block
     /// that was written, with the probability `keep`, one version. Nobody has a disk open.
-    ///
-    /// # Errors
-    /// If there is no such mark, disks are being recorded, or a file failed.
+    /// Errors: If there is no such mark, disks are being recorded, or a file failed.
     pub fn restore(&self, mark: usize, keep: f64, seed: u64) -> Result<Vec<AfterCut>, String> {
         let mut guard = self.state();
         let state = &mut *guard;

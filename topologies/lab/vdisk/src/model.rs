@@ -100,9 +100,7 @@ fn within(name: &str, value: f64, least: f64, most: f64) -> Result<(), String> {
 
 impl Model {
     /// Check what the disk is built on; the suite has checked the same with better messages.
-    ///
-    /// # Errors
-    /// The figure that is out of range.
+    /// Errors: The figure that is out of range.
     pub fn check(&self) -> Result<(), String> {
         within("queue_depth", self.queue_depth() as f64, 1.0, 65536.0)?;
         within("write_cache", self.write_cache() as f64, 0.0, 4_294_967_296.0)?;
@@ -139,7 +137,6 @@ impl Model {
     }
 
     /// Whether anything takes time or is cached: an ideal disk answers at once.
-    #[must_use]
     pub(crate) fn limits(&self) -> bool {
         let Model::Flash(one) = self else { return true };
         let times = one.read_latency + one.program_latency + one.command + one.write_latency;
@@ -147,7 +144,6 @@ impl Model {
     }
 
     /// See the kinds.
-    #[must_use]
     pub fn queue_depth(&self) -> usize {
         match self {
             Model::Spinning(one) => one.queue_depth,
@@ -156,7 +152,6 @@ impl Model {
     }
 
     /// See the kinds.
-    #[must_use]
     pub fn write_cache(&self) -> u64 {
         match self {
             Model::Spinning(one) => one.write_cache,
@@ -165,7 +160,6 @@ impl Model {
     }
 
     /// See the kinds.
-    #[must_use]
     pub fn link_rate(&self) -> Option<f64> {
         match self {
             Model::Spinning(one) => one.link_rate,
@@ -174,7 +168,6 @@ impl Model {
     }
 
     /// Seconds; see the kinds.
-    #[must_use]
     pub fn command(&self) -> f64 {
         match self {
             Model::Spinning(one) => one.command,
@@ -183,7 +176,6 @@ impl Model {
     }
 
     /// Time of the electronics for a write into the cache, in seconds.
-    #[must_use]
     pub fn write_latency(&self) -> f64 {
         match self {
             Model::Spinning(one) => one.command,
@@ -192,7 +184,6 @@ impl Model {
     }
 
     /// Separate places that the cache can keep.
-    #[must_use]
     pub fn write_cache_runs(&self) -> usize {
         match self {
             Model::Spinning(one) => one.write_cache_runs,
@@ -201,7 +192,6 @@ impl Model {
     }
 
     /// Seconds; see the kinds.
-    #[must_use]
     pub fn overhead(&self) -> f64 {
         match self {
             Model::Spinning(one) => one.overhead,
@@ -211,7 +201,6 @@ impl Model {
 }
 
 /// Seconds as nanoseconds.
-#[must_use]
 pub(crate) fn nanos(seconds: f64) -> Nanos {
     (seconds * 1e9).round() as Nanos
 }

@@ -107,9 +107,7 @@ impl Files {
 }
 
 /// Mount the files at a folder.
-///
-/// # Errors
-/// Why the kernel refuses.
+/// Errors: Why the kernel refuses.
 pub fn mount(files: Files, folder: &Path) -> io::Result<Session<Files>> {
     let mut config = Config::default();
     config.mount_options = vec![

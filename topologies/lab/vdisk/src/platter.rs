@@ -61,7 +61,6 @@ impl Platter {
     /// coasting (Ruemmler and Wilkes, "An introduction to disk drive modeling", IEEE Computer 1994).
     /// The mean over random places of sqrt(d) is 8/15, that of d is 1/3. Figures for which a or b
     /// would be negative are no disk's: b is then 0.
-    #[must_use]
     pub fn new(model: &Spinning, size: u64) -> Self {
         let (mean, full) = (model.seek_avg - model.seek_track, model.seek_full - model.seek_track);
         let root = (5.0 * (mean - full / 3.0)).clamp(0.0, full);
@@ -82,20 +81,17 @@ impl Platter {
     }
 
     /// Where on the platters the byte at a place of the disk lies.
-    #[must_use]
     pub(crate) fn on_platter(&self, place: u64) -> u64 {
         self.scatter.as_ref().map_or(place, |scatter| scatter.place(place))
     }
 
     /// Whether the byte at a place of the disk lies behind the one before it.
-    #[must_use]
     pub(crate) fn continues(&self, place: u64) -> bool {
         self.scatter.as_ref().is_none_or(|scatter| place % scatter.piece != 0)
     }
 
     /// How long from `at`, with the head at `start`, until it has passed over these bytes of the
     /// disk; it seeks from each piece to the next.
-    #[must_use]
     pub(crate) fn pass(&self, at: Nanos, start: u64, bytes: u64) -> Nanos {
         let Some(scatter) = &self.scatter else { return self.transfer(start, bytes) };
         let (mut now, mut place, end) = (at, start, start + bytes);
@@ -112,7 +108,6 @@ impl Platter {
     }
 
     /// How long the arm takes from one place to another; none within a track.
-    #[must_use]
     pub(crate) fn seek(&self, from: u64, to: u64) -> Nanos {
         let here = self.turns(from).floor();
         if (self.turns(to).floor() - here).abs() < 0.5 {
@@ -137,7 +132,6 @@ impl Platter {
 
     /// How long from `at` until `place` passes below the head. Tracks are skewed so that reading
     /// on over their end loses no turn.
-    #[must_use]
     pub(crate) fn rotation(&self, at: Nanos, place: u64) -> Nanos {
         let wanted = (self.turns(place).fract() * self.turn as f64) as Nanos % self.turn;
         let now = (at + self.phase) % self.turn;
@@ -147,14 +141,12 @@ impl Platter {
     }
 
     /// How long from `at` until the head is at `to`, ready to read.
-    #[must_use]
     pub(crate) fn position(&self, at: Nanos, from: u64, to: u64) -> Nanos {
         let seek = self.seek(from, to);
         seek + self.rotation(at + seek, to)
     }
 
     /// How long the head takes over these bytes.
-    #[must_use]
     pub(crate) fn transfer(&self, start: u64, bytes: u64) -> Nanos {
         ((self.turns(start + bytes) - self.turns(start)) * self.turn as f64) as Nanos
     }

@@ -20,7 +20,6 @@ pub struct RecordedDisk {
 
 impl RecordedDisk {
     /// The disk of a number, with its size in bytes.
-    #[must_use]
     pub fn new(name: String, size: u64, number: usize, journal: Arc<Journal>) -> Self {
         let counts = Mutex::new(Counts { name: name.clone(), ..Counts::default() });
         Self { name, size, number, journal, counts }

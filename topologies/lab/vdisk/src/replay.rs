@@ -67,7 +67,6 @@ pub(crate) struct Replay {
 
 impl Replay {
     /// So many disks at the begin.
-    #[must_use]
     pub fn new(disks: usize) -> Self {
         Self { done: 0, disks: (0..disks).map(|_| Replayed::default()).collect() }
     }
@@ -94,14 +93,12 @@ impl Replay {
     }
 
     /// Where the newest flushed content of a block is; None: in the disk's file.
-    #[must_use]
     pub fn flushed(&self, disk: usize, block: u64) -> Option<u64> {
         self.disks[disk].flushed.get(&block).copied()
     }
 
     /// What disks have written by themselves: of each block that is not flushed, with the
     /// probability `keep`, one of its versions.
-    #[must_use]
     pub fn kept(&self, keep: f64, seed: u64) -> Vec<Places> {
         let mut chance = Chance::new(seed);
         let mut choose = |(&block, versions): (&u64, &Vec<u64>)| {

@@ -49,9 +49,7 @@ pub struct Figures {
 const MOST_REQUESTS: f64 = 20_000_000.0;
 
 /// Run a load on a disk of `size` bytes.
-///
-/// # Errors
-/// What is wrong with the load: it names no request, or the model does not limit it.
+/// Errors: What is wrong with the load: it names no request, or the model does not limit it.
 pub fn simulate(model: &Model, size: u64, load: &Load) -> Result<Figures, String> {
     let span = load.span.min(size);
     if load.bytes == 0 || load.depth == 0 || span < load.bytes || load.depth > 65536 {

@@ -28,15 +28,12 @@ fn held<T>(lock: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 impl Store {
     /// A store over a file, which has the disk's size.
-    #[must_use]
     pub fn new(file: File) -> Self {
         Self { file, cached: Mutex::default(), persisting: Mutex::default() }
     }
 
     /// Read bytes, which are below the disk's size: what is cached first.
-    ///
-    /// # Errors
-    /// Those of the file.
+    /// Errors: Those of the file.
     pub fn read(&self, start: u64, bytes: usize) -> io::Result<Vec<u8>> {
         let mut data = vec![0; bytes];
         let extent = Extent::of(start, bytes as u64);
@@ -61,9 +58,7 @@ impl Store {
     }
 
     /// Put bytes into the cache.
-    ///
-    /// # Errors
-    /// Those of the file, from which blocks that are written in part get their rest.
+    /// Errors: Those of the file, from which blocks that are written in part get their rest.
     pub fn cache(&self, start: u64, data: &[u8]) -> io::Result<()> {
         let extent = Extent::of(start, data.len() as u64);
         for block in extent.block..extent.block + extent.count {
@@ -83,17 +78,13 @@ impl Store {
     }
 
     /// Write bytes to the file; nothing is cached meanwhile.
-    ///
-    /// # Errors
-    /// Those of the file.
+    /// Errors: Those of the file.
     pub fn write(&self, start: u64, data: &[u8]) -> io::Result<()> {
         self.file.write_all_at(data, start)
     }
 
     /// Move cached blocks to the file.
-    ///
-    /// # Errors
-    /// Those of the file; the blocks stay in the cache.
+    /// Errors: Those of the file; the blocks stay in the cache.
     pub fn persist(&self, extent: Extent) -> io::Result<()> {
         let _alone = held(&self.persisting);
         let found: Vec<(u64, Block)> = {
@@ -121,9 +112,7 @@ impl Store {
     }
 
     /// Move everything to the file.
-    ///
-    /// # Errors
-    /// Those of the file.
+    /// Errors: Those of the file.
     pub fn persist_all(&self) -> io::Result<()> {
         let mut blocks: Vec<u64> = held(&self.cached).keys().copied().collect();
         blocks.sort_unstable();
@@ -134,9 +123,7 @@ impl Store {
     }
 
     /// Discard bytes: they are zeros from now on, and take no space.
-    ///
-    /// # Errors
-    /// Those of the file.
+    /// Errors: Those of the file.
     pub fn discard(&self, start: u64, bytes: u64) -> io::Result<()> {
         let _alone = held(&self.persisting);
         let mut cached = held(&self.cached);
