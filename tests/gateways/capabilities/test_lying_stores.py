@@ -15,7 +15,7 @@ from http_stub import Between, Closed, Request, Respond, Response
 from tests.gateways.capabilities.memory_store import MemoryStore, ask, memory_store
 from weighbridge.gateways.capabilities import asking, objects, session
 from weighbridge.gateways.capabilities.asking import CAPABILITIES, Asker
-from weighbridge.gateways.existing.leftover_buckets import BUCKET, OBJECT
+from weighbridge.gateways.existing.clear import BUCKET, OBJECT
 
 
 @pytest.fixture(scope="module")
