@@ -296,47 +296,8 @@ def read(folder: Path) -> set[str]:
 
 # Whether servers run with their files: they cannot be asked for their options.
 
-_ANSWER_WITHIN_S = 5.0
-_PAUSE_S = 0.05
 _CLOCK_ERROR_S = 0.1
 """Ages come in kernel ticks of ten milliseconds, file times in jiffies."""
-
-
-def silent(order: dict[str, Any]) -> list[int]:
-    """Ask each of `servers`, an address, a port and a CA file if it speaks TLS, until it answers;
-    the indexes of those that have not within `deadline_s`.
-
-    A port is open as soon as a server listens: its workers, which load their configuration
-    themselves, are ready seconds later. A proxy would meanwhile count failed requests as errors.
-    """
-    deadline = time.monotonic() + order["deadline_s"]
-    waiting = dict(enumerate(order["servers"]))
-    while True:
-        waiting = {number: place for number, place in waiting.items() if not answers(*place)}
-        if not waiting or time.monotonic() > deadline:
-            return list(waiting)
-        time.sleep(_PAUSE_S)
-
-
-def answers(address: str, port: int, authority: str) -> bool:
-    """Whether a request is answered, and not with 5xx. `/healthcheck` is a filter in each server's
-    pipeline; without it the server answers 404.
-    """
-    import http.client  # noqa: PLC0415 - it takes a while, and other commands need none
-    import ssl  # noqa: PLC0415
-
-    connection = http.client.HTTPConnection(address, port, timeout=_ANSWER_WITHIN_S)
-    if authority:
-        tls = ssl.create_default_context(cafile=authority)
-        connection = http.client.HTTPSConnection(
-            address, port, timeout=_ANSWER_WITHIN_S, context=tls
-        )
-    with contextlib.closing(connection):
-        try:
-            connection.request("GET", "/healthcheck")
-            return connection.getresponse().status < http.client.INTERNAL_SERVER_ERROR
-        except (OSError, http.client.HTTPException):
-            return False
 
 
 def faults(digests: dict[str, str], proc: str = "/proc") -> dict[str, str]:
@@ -383,7 +344,7 @@ UNTIL_KILLED: dict[str, Callable[..., None]] = {
     "memcached": memcached,
     "storage": storage,
 }
-BY_ORDER = {one.__name__: one for one in (drop, rings, ring, known, silent, faults)}
+BY_ORDER = {one.__name__: one for one in (drop, rings, ring, known, faults)}
 
 
 def main() -> None:
