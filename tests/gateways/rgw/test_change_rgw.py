@@ -91,7 +91,7 @@ def test_an_option_that_is_no_longer_set_returns_to_the_daemons_own_default(
 def test_a_value_that_the_release_cannot_parse_is_refused_in_its_words(
     stage: RunningStage,
 ) -> None:
-    with pytest.raises(UsageError, match="^parse error setting 'objecter_timeout' to 'none'$"):
+    with pytest.raises(UsageError, match=r"^parse error setting 'objecter_timeout' to 'none'$"):
         stage.change("nothing", options={"client": {"objecter_timeout": "none"}})
     assert stage.radosgw.given == {}
 
