@@ -164,13 +164,13 @@ class InvalidMeasurement(WeighbridgeError):
 
 EXTRA_OF: Final = {
     "asyncssh": ("hosts", "hosts over SSH"),
-    "cryptography": ("hosts", "certificates of TLS"),
     "duckdb": ("sql", "queries and Parquet"),
     "influxdb_client": ("influx", "InfluxDB"),
     "lxml": ("slides", "slides"),
     "otava": ("history", "histories of runs"),
     "optuna": ("tune", "searches of settings"),
     "pptx": ("slides", "slides"),
+    "trustme": ("hosts", "certificates of TLS"),
     "vl_convert": ("report", "charts and reports"),
 }
 """By module: the extra of pyproject.toml that has it, and what it is for."""

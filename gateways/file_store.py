@@ -1,7 +1,7 @@
 """What stores have in common that keep objects in files of XFS disks, and run no cluster beside.
 
-A store is a class below `FileStore`, which says what is its own: `roles`, `stages`, `ready`,
-`facts`, what is on disk when it answers, and of the rest what is different.
+A store is a class below `FileStore`, which says what is its own: `roles`, `stages`, `facts`, what
+is on disk when it answers, and of the rest what is different.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Final, Literal
 
 from pydantic import SecretStr
 
+from weighbridge.common.credential import HIDDEN
 from weighbridge.common.endpoint import Endpoint, ObjectApi, base_url
 from weighbridge.common.errors import CommandFailed, TargetError, UsageError
 from weighbridge.common.host import Host, Service
@@ -32,6 +33,7 @@ from weighbridge.gateways.gateway import (
     HostNeed,
     KeptBytes,
     Program,
+    Rendered,
     RootImage,
     RunningGateway,
     Say,
@@ -65,21 +67,17 @@ def mount_script(host: Host, *, make: bool = False) -> str:
 
 def disk_usage(mounted: Sequence[tuple[Host, Sequence[str]]]) -> tuple[int, int, int]:
     """Size, used and free bytes of all file systems in these folders. Raises TargetError."""
-
-    def rows_of(host: Host, folders: Sequence[str]) -> list[tuple[int, int, int]]:
-        lines = host.run(["df", "--block-size=1", "--output=size,used,avail", *folders]).stdout
-        rows = [_DF_LINE.fullmatch(line) for line in lines.splitlines()[1:]]
-        known = [(int(row[1]), int(row[2]), int(row[3])) for row in rows if row]
-        if len(known) != len(folders):
+    df = ("df", "--block-size=1", "--output=size,used,avail")
+    answers = together([partial(host.run, [*df, *folders]) for host, folders in mounted])
+    totals = [0, 0, 0]
+    for (host, folders), answer in zip(mounted, answers, strict=True):
+        rows = [_DF_LINE.fullmatch(line) for line in answer.stdout.splitlines()[1:]]
+        if len(rows) != len(folders) or None in rows:
             raise TargetError(f"{host.name}: df does not say what its disks have")
-        return known
-
-    size_bytes = used_bytes = free_bytes = 0
-    for rows in together([partial(rows_of, host, folders) for host, folders in mounted]):
-        for size, used, free in rows:
-            size_bytes += size
-            used_bytes += used
-            free_bytes += free
+        for row in rows:
+            for column, count in enumerate(row.groups() if row else ()):
+                totals[column] += int(count)
+    size_bytes, used_bytes, free_bytes = totals
     return size_bytes, used_bytes, free_bytes
 
 
@@ -107,17 +105,12 @@ def run_by_order(host: Host, module: str, order: Mapping[str, object]) -> None:
 
 
 def folder_daemon(
-    host: Host,
-    name: str,
-    port: int,
-    argv: Sequence[str],
-    folders: Sequence[str],
-    env: Mapping[str, str] | None = None,
+    host: Host, name: str, port: int, line: str, folders: Sequence[str] = (), **env: str
 ) -> Daemon:
-    """A daemon that makes its folders first."""
+    """A daemon by its command line, as a shell reads it; its folders are made first."""
     before = f"mkdir -p {shlex.join(folders)}; " if folders else ""
-    command = ("sh", "-ec", f"{before}exec {shlex.join(argv)}")
-    return Daemon(host, Service(name, command, env or {}), port)
+    command = ("sh", "-ec", f"{before}exec {shlex.join(shlex.split(line))}")
+    return Daemon(host, Service(name, command, env), port)
 
 
 @dataclass(frozen=True)
@@ -131,8 +124,8 @@ class Readiness:
 
     def wait(self) -> None:
         """Return when it is. Raises CommandFailed with the last answer."""
-        order = {"url": self.url, "text": self.text, "times": self.times}
-        run_by_order(self.host, "weighbridge.gateways.ready", order)
+        wanted = {"url": self.url, "text": self.text, "times": self.times}
+        run_by_order(self.host, "weighbridge.gateways.await_answers", {"wanted": [wanted]})
 
 
 class FileStore(Gateway):
@@ -150,6 +143,12 @@ class FileStore(Gateway):
     """
     copied_by: ClassVar[Literal["gateway", "store"]] = "gateway"
     """As of `Structure`."""
+    answers: Answers = "data on disk"
+    """What is on disk when it acknowledges a write, with all of `syncs`."""
+    syncs: ClassVar[tuple[str, ...]] = ()
+    """Settings without any of which it answers from the page cache."""
+    port: int
+    """Of S3, on the host that clients use."""
     health_path: ClassVar[str] = "/health"
     """Of S3's port: answers when it is ready."""
     says_version: ClassVar[tuple[str, ...]] = ("--version",)
@@ -158,13 +157,16 @@ class FileStore(Gateway):
     def __init__(self, release: str, place: Record, settings: Record) -> None:
         """Raises Unfit when there are fewer hosts than copies."""
         self.release, self.place, self.settings = release, place, settings
-        named = [getattr(place, role) for role in self.roles]
-        hosts = [(names,) if isinstance(names, str) else names for names in named]
-        self._hosts = dict(zip(self.roles, hosts, strict=True))
-        self.keepers: tuple[str, ...] = hosts[0]
-        """The hosts that keep objects."""
-        self.entrance: str = hosts[-1][0]
-        """The host that clients use."""
+        (self.program,) = self.image.programs
+        self._hosts: dict[str, tuple[str, ...]] = {}
+        for role in self.roles:
+            names = getattr(place, role)
+            self._hosts[role] = (names,) if isinstance(names, str) else names
+        by_role = list(self._hosts.values())
+        self.keepers, self.entrance = by_role[0], by_role[-1][0]
+        self.hosts = tuple(dict.fromkeys((self.entrance, *self.keepers)))
+        if not all(getattr(settings, name) for name in self.syncs):
+            self.answers = "page cache"
         if self.copied is not None and len(self.keepers) < self.copies:
             setting, what = self.copied
             raise Unfit(
@@ -173,16 +175,6 @@ class FileStore(Gateway):
                 ("settings", setting),
             )
 
-    @property
-    @abstractmethod
-    def port(self) -> int:
-        """Of S3, on the host that clients use."""
-
-    @property
-    @abstractmethod
-    def answers(self) -> Answers:
-        """What is on disk when it acknowledges a write."""
-
     @abstractmethod
     def stages(self, hosts: Hosts, endpoint: Endpoint) -> Stages:
         """Its daemons; `endpoint` has the user and key that they are to know."""
@@ -190,6 +182,10 @@ class FileStore(Gateway):
     @abstractmethod
     def facts(self, structure: Structure) -> dict[str, str]:
         """Sentences of the report's table, without program and verification."""
+
+    def files(self, site: Site, user: str, key: str, more: tuple[str, str]) -> Mapping[str, str]:
+        """Its configuration files on a host by path; `more` are secrets of the hosts' own."""
+        return {}
 
     def ready(self, hosts: Hosts) -> tuple[Readiness, ...]:
         """What says that it is ready."""
@@ -209,9 +205,6 @@ class FileStore(Gateway):
         """A user's name and secret key, in the form that it takes."""
         return "weighbridge", secrets.token_hex(20)
 
-    def put_files(self, hosts: Hosts, endpoint: Endpoint) -> None:
-        """Write its configuration files, with secrets, before anything starts."""
-
     def meet(self, hosts: Hosts) -> None:
         """Have daemons find each other after each start, if they do not by themselves."""
 
@@ -220,24 +213,21 @@ class FileStore(Gateway):
         running.await_ready()
 
     @property
-    def program(self) -> Program:
-        """The program of its image, which is all that it consists of."""
-        (program,) = self.image.programs
-        return program
-
-    @property
     def copies(self) -> int:
         """How many of each object it keeps."""
         return 1 if self.copied is None else int(getattr(self.settings, self.copied[0]))
 
     def needs(self) -> Mapping[str, HostNeed]:
+        roles: dict[str, list[str]] = {}
+        for role, names in self._hosts.items():
+            for name in names:
+                roles.setdefault(name, []).append(role)
         needs = {}
-        for name in dict.fromkeys(name for names in self._hosts.values() for name in names):
-            roles = tuple(role for role, names in self._hosts.items() if name in names)
-            tiers = {self.roles[role] for role in roles}
+        for name, own in roles.items():
+            tiers = {self.roles[role] for role in own}
             needs[name] = HostNeed(
                 # The servers of a store that has but one kind have its name.
-                roles=(self.kind,) if len(self.roles) == 1 else roles,
+                roles=(self.kind,) if len(self.roles) == 1 else tuple(own),
                 disks=int(name in self.keepers),
                 tier=tiers.pop() if len(tiers) == 1 else "shared",
             )
@@ -262,6 +252,13 @@ class FileStore(Gateway):
     def cannot_restart(self) -> str:
         return ""
 
+    def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
+        return tuple(
+            Rendered(host=name, path=path, text=text)
+            for name in self.hosts
+            for path, text in self.files(sites[name], HIDDEN, HIDDEN, (HIDDEN, HIDDEN)).items()
+        )
+
     def preflight(self, hosts: Hosts, say: Say) -> None:
         """Raise UsageError unless the program is there: there are no files that it could check."""
         for name in self.needs():
@@ -269,12 +266,14 @@ class FileStore(Gateway):
 
     def bring_up(self, hosts: Hosts, client: Host, say: Say) -> RunningGateway:
         entrance = hosts[self.entrance]
-        user, key = self.new_keys()
+        (user, key), more = self.new_keys(), (secrets.token_hex(32), secrets.token_hex(32))
         url = base_url(entrance.address, self.port)
         endpoint = Endpoint(api="s3", url=url, user=user, key=SecretStr(key))
         say("creating file systems")
         run_scripts({hosts[name]: mount_script(hosts[name], make=True) for name in self.keepers})
-        self.put_files(hosts, endpoint)
+        for name in self.hosts:
+            for path, text in self.files(hosts[name], user, key, more).items():
+                hosts[name].put(path, text, mode=0o600)
         program = f"{self._version(entrance)}; {self.program.source}"
         running = RunningFileStore(self, hosts, client, endpoint, program)
         running.start(running.daemons(), say)

@@ -8,11 +8,13 @@ front to a store's records.
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Annotated, Any, ClassVar, Final, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeVar
 
 from pydantic import AfterValidator, Field, ValidationInfo, create_model, model_validator
 
@@ -21,12 +23,16 @@ from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
-from weighbridge.common.structure import Part, Scope
+from weighbridge.common.structure import DaemonCounters, Part, Scope
+from weighbridge.gateways import program
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.gateway import RootImage, Site
-from weighbridge.gateways.options import Option
+from weighbridge.gateways.options import Option, OptionRecord, scope_of, sized
 from weighbridge.gateways.probe import FileGrammar, Probe
 from weighbridge.gateways.sizing import Role, Sized, Sizes
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 
 @dataclass(frozen=True)
@@ -52,12 +58,14 @@ def _usual_port(settings: dict[str, Any]) -> int:
     return USUAL_PORTS["https" if settings.get("tls") else "http"]
 
 
-class FrontSettings(Record):
+class FrontSettings(OptionRecord):
     """The settings of every front."""
 
-    tls: bool = False
+    tls: Annotated[bool, Option(scope="cluster")] = False
     """Clients speak TLS to it, with a certificate of the deployment's own CA; it ends here."""
-    port: int = Field(default_factory=_usual_port, ge=1, le=65535)
+    port: Annotated[int, Option(scope="cluster")] = Field(
+        default_factory=_usual_port, ge=1, le=65535
+    )
     """The port that clients use; with `tls` 443 unless given."""
 
 
@@ -76,6 +84,12 @@ class Front(ABC):
     """The grammars of its configuration files."""
     speaks_tls: ClassVar[bool] = False
     """Whether its files follow `tls`; certificate and key are then at certificates.SERVER_FILE."""
+    service: ClassVar[str]
+    """The name of its service, and of its probe."""
+    program: ClassVar[str]
+    """The program that prints its counters every second, as a module."""
+    counters: ClassVar[DaemonCounters]
+    """Which of them are shown."""
     port: int
     """The port that clients use."""
 
@@ -91,7 +105,7 @@ class Front(ABC):
     @classmethod
     def by_size(cls, host: Role) -> tuple[Sized, ...]:
         """Its settings that follow the size of its host, by the rule of `gateways.sizing`."""
-        return ()
+        return tuple(sized(cls.Settings, "", host))
 
     def further_ports(self) -> tuple[tuple[int, str], ...]:
         """Further ports that it uses on its host, each with the user's name, for messages."""
@@ -117,9 +131,19 @@ class Front(ABC):
         """The settings that decide when it sends no more requests to a dead backend, in words."""
         return {}
 
-    @abstractmethod
+    def place_of_counters(self, host: Host) -> tuple[str, ...]:
+        """Arguments by which `program` finds the front on its host."""
+        raise NotImplementedError
+
+    def ask(self, host: Host, *words: str, timeout_s: float = 60) -> str:
+        """What `program` answers there to these words. Raises CommandFailed."""
+        argv = (*program.ship(host, self.program), *self.place_of_counters(host), *words)
+        return host.run(argv, timeout_s=timeout_s).stdout
+
     def probes(self, host: Host) -> tuple[Probe, ...]:
         """The programs that print its counters every second."""
+        argv = (*program.ship(host, self.program), *self.place_of_counters(host))
+        return (Probe(host, f"{self.service}.{host.name}", argv, counters=self.counters),)
 
     @abstractmethod
     def await_backends(self, host: Host) -> None:
@@ -132,7 +156,7 @@ class Front(ABC):
     @classmethod
     def scope(cls, key: str) -> Scope:
         """The least restart for a front's setting, by dotted key; its URL cannot change."""
-        return "cluster" if key in {"port", "tls"} else "restart"
+        return scope_of(cls.Settings, key)
 
     def reloads(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
         """Whether a reload is enough to go from the files `before` to `after`, by path."""
@@ -148,6 +172,20 @@ class Front(ABC):
         the files.
         """
         raise UsageError(f"{type(self).__name__} reads its files only when it starts")
+
+
+@functools.cache
+def template(path: Path) -> Template:
+    """The template of a configuration file, for values that were checked to be lines."""
+    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - only layouts with a front
+
+    environment = Environment(
+        autoescape=False,  # noqa: S701 - it is no page
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.from_string(path.read_text(encoding="utf-8"))
 
 
 FRONTS: Registry[type[Front]] = Registry(

@@ -9,12 +9,11 @@ from typing import Annotated, ClassVar, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
-from weighbridge.common.credential import HIDDEN
 from weighbridge.common.endpoint import Endpoint, ObjectApi, S3Way, base_url, host_port
 from weighbridge.common.host import Host
 from weighbridge.common.quantities import Bytes
 from weighbridge.common.record import Record
-from weighbridge.common.structure import Answers, Fragments, Structure
+from weighbridge.common.structure import Fragments, Structure
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.file_store import (
     FileStore,
@@ -32,7 +31,6 @@ from weighbridge.gateways.gateway import (
     CargoProgram,
     GoProgram,
     PypiProgram,
-    Rendered,
     Site,
     Tier,
     Unfit,
@@ -71,11 +69,11 @@ class Versitygw(FileStore):
         ),
     )
     roles: ClassVar[Mapping[str, Tier]] = {"server": "shared"}
-    answers: Answers = "page cache"
+    answers = "page cache"
 
-    @property
-    def port(self) -> int:
-        return self.settings.port
+    def __init__(self, release: str, place: Placement, settings: Settings) -> None:
+        super().__init__(release, place, settings)
+        self.port = settings.port
 
     def structure(self, disks: Mapping[str, int]) -> Structure:
         return super().structure({self.place.server: 1})
@@ -84,14 +82,13 @@ class Versitygw(FileStore):
         host = hosts[self.place.server]
         disk = disk_folders(host)[0]
         iam, data = f"{disk}/iam", f"{disk}/data"
-        at = host_port(host.address, self.port)
-        options = ("--port", at, "--iam-dir", iam, "--health", self.health_path, "--quiet")
-        argv = ("versitygw", *options, "posix", data)
-        keys = {
-            "ROOT_ACCESS_KEY": endpoint.user,
-            "ROOT_SECRET_KEY": endpoint.key.get_secret_value(),
-        }
-        return [[folder_daemon(host, "versitygw", self.port, argv, (iam, data), keys)]]
+        line = (
+            f"versitygw --port {host_port(host.address, self.port)} --iam-dir {iam} "
+            f"--health {self.health_path} --quiet posix {data}"
+        )
+        key = endpoint.key.get_secret_value()
+        keys = {"ROOT_ACCESS_KEY": endpoint.user, "ROOT_SECRET_KEY": key}
+        return [[folder_daemon(host, "versitygw", self.port, line, (iam, data), **keys)]]
 
     def facts(self, structure: Structure) -> dict[str, str]:
         return {
@@ -143,7 +140,6 @@ class Minio(FileStore):
     roles: ClassVar[Mapping[str, Tier]] = {"server": "shared"}
     port = 9000
     health_path = "/minio/health/cluster"
-    answers: Answers = "data on disk"
 
     def lacks(self, disks: Mapping[str, int]) -> tuple[Unfit, ...]:
         count = sum(disks.get(name, 0) for name in self.place.server)
@@ -162,11 +158,11 @@ class Minio(FileStore):
 
     def stages(self, hosts: Hosts, endpoint: Endpoint) -> Stages:
         servers = [hosts[name] for name in self.place.server]
-        places = [
-            f"{base_url(server.address, self.port) if len(servers) > 1 else ''}{folder}/minio"
-            for server in servers
-            for folder in disk_folders(server)
-        ]
+        places, daemons = "", []
+        for server in servers:
+            url = base_url(server.address, self.port) if len(servers) > 1 else ""
+            for folder in disk_folders(server):
+                places += f" {url}{folder}/minio"
         environment = {
             "MINIO_ROOT_USER": endpoint.user,
             "MINIO_ROOT_PASSWORD": endpoint.key.get_secret_value(),
@@ -174,12 +170,10 @@ class Minio(FileStore):
             "MINIO_UPDATE": "off",
             "MINIO_STORAGE_CLASS_STANDARD": f"EC:{self.settings.parity}",
         }
-        daemons = []
         for server in servers:
-            at = host_port(server.address, self.port)
-            argv = ("minio", "server", "--address", at, *places)
+            line = f"minio server --address {host_port(server.address, self.port)}{places}"
             folders = [f"{folder}/minio" for folder in disk_folders(server)]
-            daemons.append(folder_daemon(server, "minio", self.port, argv, folders, environment))
+            daemons.append(folder_daemon(server, "minio", self.port, line, folders, **environment))
         return [daemons]
 
     def facts(self, structure: Structure) -> dict[str, str]:
@@ -259,42 +253,41 @@ class Seaweedfs(FileStore):
     copied = ("replicas", "volume servers")
     copied_by = "store"
 
-    @property
-    def answers(self) -> Answers:
-        return "data on disk" if self.settings.fsync else "page cache"
+    syncs = ("fsync",)
 
-    def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
-        return (Rendered(host=self.place.s3, path=_WEED_KEYS, text=_weed_keys(HIDDEN, HIDDEN)),)
-
-    def put_files(self, hosts: Hosts, endpoint: Endpoint) -> None:
-        keys = _weed_keys(endpoint.user, endpoint.key.get_secret_value())
-        hosts[self.place.s3].put(_WEED_KEYS, keys, mode=0o600)
+    def files(self, site: Site, user: str, key: str, more: tuple[str, str]) -> Mapping[str, str]:
+        if site.name != self.place.s3:
+            return {}
+        identity = {
+            "name": user,
+            "credentials": [{"accessKey": user, "secretKey": key}],
+            "actions": ["Admin", "Read", "Write", "List", "Tagging"],
+        }
+        return {_WEED_KEYS: json.dumps({"identities": [identity]}, indent=2) + "\n"}
 
     def stages(self, hosts: Hosts, endpoint: Endpoint) -> Stages:
-        place = self.place
+        place, settings = self.place, self.settings
         master, filer, s3 = hosts[place.master], hosts[place.filer], hosts[place.s3]
         to_master = f"-master={host_port(master.address, _MASTER)}"
-        volumes, names = f"{disk_folders(master)[0]}/master", f"{disk_folders(filer)[0]}/filer"
+        folder, names = f"{disk_folders(master)[0]}/master", f"{disk_folders(filer)[0]}/filer"
         of_master = (
-            f"-mdir={volumes}",
-            f"-defaultReplication=00{self.settings.replicas - 1}",
-            f"-volumeSizeLimitMB={self.settings.volume_size // MIB}",
-            "-peers=none",
-            "-telemetry=false",
+            f"-mdir={folder} -defaultReplication=00{settings.replicas - 1} "
+            f"-volumeSizeLimitMB={settings.volume_size // MIB} -peers=none -telemetry=false"
         )
-        of_filer = (
-            f"-defaultStoreDir={names}",
-            to_master,
-            f"-maxMB={self.settings.chunk_size // MIB}",
-        )
+        volumes = []
+        for host in (hosts[name] for name in place.volume):
+            folders = [f"{disk}/volume" for disk in disk_folders(host)]
+            most = ",".join("0" for _ in folders)
+            options = f"-dir={','.join(folders)} -max={most} {to_master}"
+            volumes.append(_weed(host, "volume", _VOLUME, options, folders))
+        of_filer = f"-defaultStoreDir={names} {to_master} -maxMB={settings.chunk_size // MIB}"
         of_s3 = (
-            f"-filer={host_port(filer.address, _FILER)}",
-            f"-config={_WEED_KEYS}",
-            *("-port.iceberg=0", "-port.lance=0"),
+            f"-filer={host_port(filer.address, _FILER)} -config={_WEED_KEYS} "
+            "-port.iceberg=0 -port.lance=0"
         )
         return [
-            [_weed(master, "master", _MASTER, of_master, [volumes])],
-            [_volume_server(hosts[name], to_master) for name in place.volume],
+            [_weed(master, "master", _MASTER, of_master, [folder])],
+            volumes,
             [_weed(filer, "filer", _FILER, of_filer, [names])],
             [_weed(s3, "s3", self.port, of_s3)],
         ]
@@ -340,28 +333,10 @@ _MASTER, _VOLUME, _FILER = 9333, 8080, 8888
 """Ports of SeaweedFS's servers; the gRPC port of each is 10000 above."""
 
 
-def _weed(
-    host: Host, role: str, port: int, options: Sequence[str], folders: Sequence[str] = ()
-) -> Daemon:
-    address = () if role == "s3" else (f"-ip={host.address}",)
-    argv = ("weed", role, *address, f"-ip.bind={host.address}", f"-port={port}", *options)
-    return folder_daemon(host, role, port, argv, folders)
-
-
-def _volume_server(host: Host, to_master: str) -> Daemon:
-    folders = [f"{folder}/volume" for folder in disk_folders(host)]
-    most = ",".join("0" for _ in folders)
-    options = (f"-dir={','.join(folders)}", f"-max={most}", to_master)
-    return _weed(host, "volume", _VOLUME, options, folders)
-
-
-def _weed_keys(user: str, key: str) -> str:
-    identity = {
-        "name": user,
-        "credentials": [{"accessKey": user, "secretKey": key}],
-        "actions": ["Admin", "Read", "Write", "List", "Tagging"],
-    }
-    return json.dumps({"identities": [identity]}, indent=2) + "\n"
+def _weed(host: Host, role: str, port: int, options: str, folders: Sequence[str] = ()) -> Daemon:
+    address = "" if role == "s3" else f"-ip={host.address} "
+    line = f"weed {role} {address}-ip.bind={host.address} -port={port} {options}"
+    return folder_daemon(host, role, port, line, folders)
 
 
 class Garage(FileStore):
@@ -417,14 +392,9 @@ class Garage(FileStore):
     roles: ClassVar[Mapping[str, Tier]] = {"storage": "storage", "gateway": "gateway"}
     port = 3900
     copied = ("replication_factor", "nodes")
-
-    @property
-    def answers(self) -> Answers:
-        """It opens LMDB so that it syncs what a transaction wrote, and not that it is done
-        (`MDB_NOMETASYNC`): the name is not on disk.
-        """
-        synced = self.settings.data_fsync and self.settings.metadata_fsync
-        return "data on disk" if synced else "page cache"
+    # Never more than data on disk: it opens LMDB so that it syncs what a transaction wrote, and not
+    # that it is done (`MDB_NOMETASYNC`): the name is not on disk.
+    syncs = ("data_fsync", "metadata_fsync")
 
     @property
     def compresses(self) -> str:
@@ -449,34 +419,18 @@ class Garage(FileStore):
     def new_keys(self) -> tuple[str, str]:
         return f"GK{secrets.token_hex(12)}", secrets.token_hex(32)
 
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        """Every host once, that of clients first."""
-        return tuple(dict.fromkeys((self.place.gateway, *self.place.storage)))
-
-    def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
-        return tuple(
-            Rendered(host=name, path=_TOML, text=self._toml(sites[name], HIDDEN, HIDDEN))
-            for name in self.nodes
-        )
-
-    def put_files(self, hosts: Hosts, endpoint: Endpoint) -> None:
-        secret, token = secrets.token_hex(32), secrets.token_hex(32)
-        for name in self.nodes:
-            hosts[name].put(_TOML, self._toml(hosts[name], secret, token), mode=0o600)
-
     def _folders(self, site: Site) -> tuple[str, ...]:
         """What a node knows of the cluster, then its blocks."""
         keeps = site.name in self.place.storage
         disks = disk_folders(site) if keeps else ("/var/lib/garage",)
         return (f"{disks[0]}/meta", *(f"{disk}/data" for disk in disks))
 
-    def _toml(self, site: Site, secret: str, token: str) -> str:
+    def files(self, site: Site, user: str, key: str, more: tuple[str, str]) -> Mapping[str, str]:
         settings, (meta, *blocks) = self.settings, self._folders(site)
         data = ", ".join(f'{{ path = "{folder}", capacity = "1T" }}' for folder in blocks)
         rpc = host_port(site.address, _RPC)
         s3 = f'api_bind_addr = "{host_port(site.address, self.port)}"\n'
-        return f"""\
+        text = f"""\
 metadata_dir = "{meta}"
 data_dir = [{data}]
 db_engine = "lmdb"
@@ -488,23 +442,23 @@ block_size = {settings.block_size}
 compression_level = {json.dumps(settings.compression_level)}
 rpc_bind_addr = "{rpc}"
 rpc_public_addr = "{rpc}"
-rpc_secret = "{secret}"
+rpc_secret = "{more[0]}"
 
 [s3_api]
 s3_region = "us-east-1"
 {s3 if site.name == self.place.gateway else ""}
 [admin]
 api_bind_addr = "{host_port(site.address, _ADMIN)}"
-admin_token = "{token}"
+admin_token = "{more[1]}"
 """
+        return {_TOML: text}
 
     def stages(self, hosts: Hosts, endpoint: Endpoint) -> Stages:
-        argv = ("garage", "-c", _TOML, "server")
-        daemons = []
-        for name in self.nodes:
-            port = self.port if name == self.place.gateway else _RPC
+        line, daemons = f"garage -c {_TOML} server", []
+        for name in self.hosts:
+            port = self.port if name == self.entrance else _RPC
             folders = self._folders(hosts[name])
-            daemons.append(folder_daemon(hosts[name], "garage", port, argv, folders))
+            daemons.append(folder_daemon(hosts[name], "garage", port, line, folders))
         return [daemons]
 
     def ready(self, hosts: Hosts) -> tuple[Readiness, ...]:
@@ -521,7 +475,7 @@ admin_token = "{token}"
                 "zone": host.name,
                 "capacity": len(host.disks) * 10**12 if host.name in self.keepers else None,
             }
-            for host in (hosts[name] for name in self.nodes)
+            for host in (hosts[name] for name in self.hosts)
         ]
         order = {"config": _TOML, "nodes": nodes, **user}
         run_by_order(hosts[self.place.gateway], "weighbridge.gateways.join_garage_nodes", order)

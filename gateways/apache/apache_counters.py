@@ -1,8 +1,8 @@
 """Counters of Apache and of the FastCGI responder behind it, as a program on their host.
 
 Arguments: Apache's address and port, the CA file if it speaks TLS ("" if not), the name of the
-virtual host for its status, and where there is one the responder's address and port; or `once` in
-their place. Prints a line of JSON at once and then every second until stdin closes: an object of
+virtual host for its status, where there is one the responder's address and port, and perhaps
+`once`. Prints a line of JSON at once and then every second until stdin closes: an object of
 numbers by name. A second in which one of them does not answer has no line; stderr gives the reason.
 With `once` it prints the fields of server-status as one object.
 """
@@ -86,7 +86,7 @@ def responder(address: str, port: int) -> dict[str, float]:
 def main() -> None:
     """Print counters until stdin closes, or the status once."""
     address, port, authority, name = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
-    if sys.argv[5:] == ["once"]:
+    if sys.argv[-1] == "once":
         sys.stdout.write(json.dumps(status(address, port, authority, name)) + "\n")
         return
 

@@ -21,14 +21,17 @@ from weighbridge.common.structure import CounterFigure, DaemonCounters, Scope
 from weighbridge.gateways import config_text, program
 from weighbridge.gateways.certificates import CA_FILE, SERVER_FILE
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.front import Backend, Behind, Front, FrontSettings
-from weighbridge.gateways.probe import FileGrammar, Probe, Reading
+from weighbridge.gateways.front import Backend, Behind, Front, FrontSettings, template
+from weighbridge.gateways.options import Option, rows, values
+from weighbridge.gateways.probe import FileGrammar, Reading
 
 Count = Annotated[int, Field(ge=1)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Wait = Annotated[Seconds, Field(ge=1)]
 Section = Literal["server", "host", "location"]
 Value = config_text.Value
+_MPM, _CLIENTS, _ANSWERS = "mpm", "clients", "answers"
+"""Groups of directives."""
 
 STATS_PORT = 9980
 """The port of the responder's counters; not one that radosgw, Swift or front ends usually have."""
@@ -37,21 +40,11 @@ _OWN = {
     "listen": "port",
     "maxclients": "mpm: max_request_workers",
     "maxrequestsperchild": "mpm: max_connections_per_child",
-    "timeout": "timeout",
     "proxypass": "path, reuse and flush",
-    "keepalive": "keep_alive",
-    "keepalivetimeout": "keep_alive_timeout",
-    "maxkeepaliverequests": "keep_alive_requests",
-    "enablesendfile": "sendfile",
-    "extendedstatus": "extended_status",
     "loadmodule": "modules",
-    "sslengine": "tls",
-    "sslcertificatefile": "tls",
-    "sslcertificatekeyfile": "tls",
+    **dict.fromkeys(("sslengine", "sslcertificatefile", "sslcertificatekeyfile"), "tls"),
 }
-"""Directives that these settings write, in lower case, and the setting of each; those of `mpm` have
-its names.
-"""
+"""Directives that these settings write, beside those of rows, in lower case with the setting."""
 
 
 class MpmSettings(Record):
@@ -67,61 +60,51 @@ class MpmSettings(Record):
 
     kind: Literal["worker", "event"] = "worker"
     """`event` frees threads from idle connections."""
-    server_limit: Annotated[int, Field(ge=1, le=20000)] = 32
+    server_limit: Annotated[int, Field(ge=1, le=20000), Option(_MPM, "ServerLimit")] = 32
     """Processes at most; with `thread_limit`, the size of the scoreboard."""
-    thread_limit: Annotated[int, Field(ge=1, le=20000)] = 128
+    thread_limit: Annotated[int, Field(ge=1, le=20000), Option(_MPM, "ThreadLimit")] = 128
     """Threads of a process at most."""
-    start_servers: Count = 20
+    start_servers: Annotated[Count, Option(_MPM, "StartServers")] = 20
     """Processes at the start."""
-    min_spare_threads: Count = 30
+    min_spare_threads: Annotated[Count, Option(_MPM, "MinSpareThreads", "reload")] = 30
     """With fewer idle threads Apache starts processes."""
-    max_spare_threads: Count = 4096
+    max_spare_threads: Annotated[Count, Option(_MPM, "MaxSpareThreads", "reload")] = 4096
     """With more idle threads Apache ends processes, one a second, and breaks their connections:
     clients see resets. With the study's 100 that begins as soon as its 20 processes have started,
     and again after each step. Apache uses at least min_spare_threads + threads_per_child."""
-    threads_per_child: Count = 128
+    threads_per_child: Annotated[Count, Option(_MPM, "ThreadsPerChild", "reload")] = 128
     """Threads of each process."""
-    max_request_workers: Count = 4096
+    max_request_workers: Annotated[Count, Option(_MPM, "MaxRequestWorkers", "reload")] = 4096
     """Connections served at once; at least the number of workers."""
-    max_connections_per_child: Annotated[int, Field(ge=0)] = 10000
+    max_connections_per_child: Annotated[
+        int, Field(ge=0), Option(_MPM, "MaxConnectionsPerChild", "reload")
+    ] = 10000
     """Connections after which a process ends, perhaps in the middle of a step; 0: never."""
 
     @model_validator(mode="after")
     def _fits(self) -> MpmSettings:
-        if self.threads_per_child > self.thread_limit:
-            raise ValueError(
-                f"threads_per_child {self.threads_per_child} is above thread_limit "
-                f"{self.thread_limit}"
-            )
-        if self.max_request_workers % self.threads_per_child:
-            raise ValueError(
-                f"max_request_workers {self.max_request_workers} is not a multiple of "
-                f"threads_per_child {self.threads_per_child}: Apache would use less"
-            )
-        most = self.server_limit * self.threads_per_child
-        if self.max_request_workers > most:
-            raise ValueError(
-                f"max_request_workers {self.max_request_workers} is above server_limit "
-                f"{self.server_limit} x threads_per_child {self.threads_per_child} = "
-                f"{most}: Apache would use less"
-            )
-        if self.start_servers * self.threads_per_child > self.max_request_workers:
-            raise ValueError(
-                f"start_servers {self.start_servers} x threads_per_child {self.threads_per_child} "
-                f"is above max_request_workers {self.max_request_workers}"
-            )
-        if self.min_spare_threads > self.max_spare_threads:
-            raise ValueError(
-                f"min_spare_threads {self.min_spare_threads} is above max_spare_threads "
-                f"{self.max_spare_threads}"
-            )
+        each, workers = self.threads_per_child, self.max_request_workers
+        least, most = self.start_servers * each, self.server_limit * each
+        spare, at_most = self.min_spare_threads, self.max_spare_threads
+        named = f"max_request_workers {workers}"
+        faults = {
+            f"threads_per_child {each} is above thread_limit {self.thread_limit}": (
+                each > self.thread_limit
+            ),
+            f"{named} is not a multiple of threads_per_child {each}: Apache would use less": (
+                workers % each > 0
+            ),
+            f"{named} is above server_limit {self.server_limit} x threads_per_child {each} = "
+            f"{most}: Apache would use less": workers > most,
+            f"start_servers {self.start_servers} x threads_per_child {each} is above {named}": (
+                least > workers
+            ),
+            f"min_spare_threads {spare} is above max_spare_threads {at_most}": spare > at_most,
+        }
+        for fault, there in faults.items():
+            if there:
+                raise ValueError(fault)
         return self
-
-    @property
-    def directives(self) -> Mapping[str, int]:
-        """Apache's own, whose names are those of the settings."""
-        sizes = {name: size for name, size in self if name != "kind"}
-        return {name.title().replace("_", ""): size for name, size in sizes.items()}
 
 
 class ResponderSettings(Record):
@@ -141,18 +124,22 @@ class ApacheSettings(FrontSettings):
     path: Literal["http", "fastcgi"] = "http"
     """The protocol to the backends: mod_proxy_http, or mod_proxy_fcgi."""
     mpm: MpmSettings = MpmSettings()
-    keep_alive: bool = True
+    timeout: Annotated[Wait, Option(_CLIENTS, "Timeout", spell=round)] = 600.0
+    """How long a client, radosgw or the responder may be silent: as in the HAProxy layouts."""
+    keep_alive: Annotated[bool, Option(_CLIENTS, "KeepAlive", "reload")] = True
     """Whether clients may keep their connections."""
-    keep_alive_timeout: Wait = 15.0
+    keep_alive_timeout: Annotated[
+        Wait, Option(_CLIENTS, "KeepAliveTimeout", "reload", spell=round)
+    ] = 15.0
     """Apache's own default of 5 s would close connections of workers that pause. Keep it short:
     with `worker` a thread waits that long, and when a backend of mod_proxy_fcgi dies within an
     answer, 2.4.71 closes the client's connection only afterwards."""
-    keep_alive_requests: Annotated[int, Field(ge=0)] = 0
+    keep_alive_requests: Annotated[
+        int, Field(ge=0), Option(_CLIENTS, "MaxKeepAliveRequests", "reload")
+    ] = 0
     """Requests on a connection before it is closed; 0: any number. Apache's own default of 100
     makes clients reconnect.
     """
-    timeout: Wait = 600.0
-    """How long a client, radosgw or the responder may be silent: as in the HAProxy layouts."""
     reuse: bool = True
     """Whether connections to backends are kept between requests."""
     flush: Literal["on", "off", "auto"] = "on"
@@ -160,11 +147,11 @@ class ApacheSettings(FrontSettings):
     balance: Literal["byrequests", "bytraffic", "bybusyness"] = "byrequests"
     """How a backend is chosen. The responder, where it is used, takes them in turn."""
     responder: ResponderSettings = ResponderSettings()
-    access_log: bool = False
+    access_log: Annotated[bool, Option(name="CustomLog", scope="reload")] = False
     """Write a line for each request to apache.access.log, without the query."""
-    sendfile: bool = False
+    sendfile: Annotated[bool, Option(_ANSWERS, "EnableSendfile", "reload")] = False
     """EnableSendfile: for Apache's own files, of which a proxy has none."""
-    extended_status: bool = True
+    extended_status: Annotated[bool, Option(_ANSWERS, "ExtendedStatus", "reload")] = True
     """Whether Apache counts requests and bytes, at two clock reads each; False: only workers."""
     modules: tuple[Annotated[str, Field(pattern=r"^[a-z0-9_]+$")], ...] = ()
     """Further modules, such as `headers`, for directives under `options`."""
@@ -178,8 +165,7 @@ class ApacheSettings(FrontSettings):
     @field_validator("options")
     @classmethod
     def _addable(cls, options: dict[Section, dict[str, Value]]) -> dict[Section, dict[str, Value]]:
-        mpm = {key.replace("_", ""): f"mpm: {key}" for key in MpmSettings.model_fields}
-        settings = {**_OWN, **mpm}
+        settings = {row.name.lower(): row.key.replace(".", ": ") for row in rows(cls)} | _OWN
         for section, directives in options.items():
             for name, value in directives.items():
                 if value == "":
@@ -199,199 +185,17 @@ STATUS_HOST = "status.weighbridge.invalid"
 BARE = "WEIGHBRIDGE_BARE"
 """When defined, the layout's own directives are left out, so that Apache can list what it knows."""
 
-_FOLDER = "/etc/weighbridge/apache"
 _SOCKET = "/run/weighbridge-responder.sock"
-# The size of Debian's own ssl.conf.
-_SESSIONS = "shmcb:/run/weighbridge-apache-sessions(512000)"
-# radosgw closes connections that were silent for 65 s; Apache must close them first.
-_IDLE_S = 30
 
 
-def apache_conf(
-    settings: ApacheSettings, address: str, backends: Sequence[Backend], *, native: bool
-) -> str:
-    """Apache's complete configuration. `native`: the backends speak FastCGI themselves."""
-    server = [
-        f'ServerRoot "{_FOLDER}"',
-        'DefaultRuntimeDir "/run"',
-        f'PidFile "{PID_FILE}"',
-        f'ErrorLog "/var/log/host/{ERROR_LOG}"',
-        "LogLevel warn",
-        f"ServerName {bracketed(address)}",
-        "ServerTokens Prod",
-        "User www-data",
-        "Group www-data",
-        *(
-            f'LoadModule {name}_module "/usr/lib/apache2/modules/mod_{name}.so"'
-            for name in _modules(settings, len(backends), native=native)
-        ),
-        *(f"{name} {size}" for name, size in settings.mpm.directives.items()),
-        f"Timeout {settings.timeout:.0f}",
-        f"KeepAlive {_on(settings.keep_alive)}",
-        f"KeepAliveTimeout {settings.keep_alive_timeout:.0f}",
-        f"MaxKeepAliveRequests {settings.keep_alive_requests}",
-        "LimitRequestBody 0",
-        f"EnableSendfile {_on(settings.sendfile)}",
-        f"ExtendedStatus {_on(settings.extended_status)}",
-        f"Listen {host_port(address, settings.port)}",
-    ]
-    if settings.tls:
-        server += ["SSLProtocol -all +TLSv1.2 +TLSv1.3", f'SSLSessionCache "{_SESSIONS}"']
-    if settings.access_log:
-        # %U is the path only: a query may contain a signature.
-        server.append(
-            'CustomLog "/var/log/host/apache.access.log" "%h %t \\"%m %U %H\\" %>s %O %D"'
-        )
-    secured = ("SSLEngine On", f'SSLCertificateFile "{SERVER_FILE}"') if settings.tls else ()
-    return "\n".join(
-        [
-            *server,
-            "<Directory />",
-            "  AllowOverride None",
-            "  Require all denied",
-            "</Directory>",
-            *_own(settings, "server"),
-            f"<VirtualHost *:{settings.port}>",
-            *(f"  {line}" for line in secured),
-            *(f"  {line}" for line in _clients(settings, address, backends, native=native)),
-            "</VirtualHost>",
-            # On the clients' own port: with a second one, Apache would serialise accepts with a
-            # lock.
-            f"<VirtualHost *:{settings.port}>",
-            f"  ServerName {STATUS_HOST}",
-            *(f"  {line}" for line in secured),
-            '  <Location "/server-status">',
-            "    SetHandler server-status",
-            "    Require local",
-            "  </Location>",
-            "</VirtualHost>",
-            "",
-        ]
-    )
-
-
-def responder_conf(settings: ApacheSettings, address: str, backends: Sequence[Backend]) -> str:
-    """The responder's configuration: the options of its command line."""
-    responder = settings.responder
-    listen = _SOCKET if responder.socket == "unix" else f"127.0.0.1:{responder.port}"
-    lines = [
-        f"listen {listen}",
-        *(f"origin {host_port(one.address, one.port)}" for one in backends),
-        f"stats {host_port(address, STATS_PORT)}",
-        f"keep {responder.keep}",
-        f"timeout-s {settings.timeout:.0f}",
-    ]
-    return "\n".join(lines) + "\n"
+def _directives(settings: ApacheSettings, group: str) -> dict[str, str]:
+    """Those of rows."""
+    return {name: word(value) for name, value in values(settings)[group].items()}
 
 
 def word(value: Value) -> str:
     """A value as Apache spells it: booleans are `On` and `Off`."""
-    return _on(value) if isinstance(value, bool) else str(value)
-
-
-def _modules(settings: ApacheSettings, backends: int, *, native: bool) -> tuple[str, ...]:
-    path = "proxy_http" if settings.path == "http" else "proxy_fcgi"
-    balancer = ("slotmem_shm", "proxy_balancer", f"lbmethod_{settings.balance}")
-    wanted = (
-        f"mpm_{settings.mpm.kind}",
-        "authz_core",
-        "authz_host",
-        "env",
-        "status",
-        "proxy",
-        path,
-    )
-    spread = balancer if _balanced(settings, backends, native=native) else ()
-    secured = ("socache_shmcb", "ssl", "headers") if settings.tls else ()
-    return tuple(dict.fromkeys((*wanted, *spread, *secured, *settings.modules)))
-
-
-def _balanced(settings: ApacheSettings, backends: int, *, native: bool) -> bool:
-    return backends > 1 and (settings.path == "http" or native)
-
-
-def _clients(
-    settings: ApacheSettings, address: str, backends: Sequence[Backend], *, native: bool
-) -> list[str]:
-    """The clients' virtual host: the first one, used for any name they ask for."""
-    lines = [
-        f"ServerName {bracketed(address)}",
-        # Neither is inherited from the server. Without them %2F is answered with 404, and // in a
-        # key becomes /.
-        "AllowEncodedSlashes NoDecode",
-        "MergeSlashes Off",
-        "ProxyPreserveHost On",
-    ]
-    if settings.tls:
-        lines.append('RequestHeader set X-Forwarded-Proto "https"')
-    location = []
-    if settings.path == "http":
-        lines.append("ProxyAddHeaders Off")
-    else:
-        # Since 2.4.59 Apache ignores the Content-Length of a CGI-like program otherwise: HEAD would
-        # lose it, and a truncated answer would look complete.
-        lines.append("SetEnv ap_trust_cgilike_cl 1")
-        # Valid only here; without it the Authorization header is not passed on.
-        location.append("CGIPassAuth On")
-    # nocanon passes the target unchanged. With fcgi it must be left out: every request with a query
-    # would get 403, and REQUEST_URI is unchanged anyway.
-    canon = " nocanon" if settings.path == "http" else ""
-    reuse = f"ttl={_IDLE_S}" if settings.reuse else "disablereuse=on"
-    if settings.path == "fastcgi":
-        reuse = f"enablereuse={_on(settings.reuse).lower()}"
-    shared = f"retry=0 timeout={settings.timeout:.0f} {reuse}"
-    if settings.path == "fastcgi":
-        shared += f" flushpackets={settings.flush}"
-    if _balanced(settings, len(backends), native=native):
-        scheme = "http" if settings.path == "http" else "fcgi"
-        lines.append('<Proxy "balancer://gateways">')
-        lines += [
-            f'  BalancerMember "{scheme}://{host_port(one.address, one.port)}" {shared}'
-            for one in backends
-        ]
-        lines += [
-            f"  ProxySet lbmethod={settings.balance}",
-            "</Proxy>",
-            f'ProxyPass "/" "balancer://gateways/"{canon}',
-        ]
-    else:
-        lines.append(
-            f'ProxyPass "/" "{_target(settings, backends, native=native)}"{canon} {shared}'
-        )
-    location += _own(settings, "location")
-    return [
-        *lines,
-        '<Location "/">',
-        *(f"  {line}" for line in location),
-        "</Location>",
-        *_own(settings, "host"),
-    ]
-
-
-def _target(settings: ApacheSettings, backends: Sequence[Backend], *, native: bool) -> str:
-    if settings.path == "http":
-        return f"http://{host_port(backends[0].address, backends[0].port)}/"
-    if native:
-        return f"fcgi://{host_port(backends[0].address, backends[0].port)}/"
-    if settings.responder.socket == "unix":
-        return f"unix:{_SOCKET}|fcgi://localhost/"
-    return f"fcgi://127.0.0.1:{settings.responder.port}/"
-
-
-def _own(settings: ApacheSettings, section: Section) -> list[str]:
-    """The layout's own directives. They come last: Apache takes the later of two."""
-    directives: Mapping[str, Value] = settings.options.get(section, {})
-    if not directives:
-        return []
-    return [
-        f"<IfDefine !{BARE}>",
-        *(f"  {name} {word(value)}" for name, value in directives.items()),
-        "</IfDefine>",
-    ]
-
-
-def _on(flag: bool) -> str:
-    return "On" if flag else "Off"
+    return ("On" if value else "Off") if isinstance(value, bool) else str(value)
 
 
 class ApacheGrammar(FileGrammar):
@@ -431,53 +235,28 @@ class ApacheGrammar(FileGrammar):
 GRAMMAR = ApacheGrammar()
 
 
-# Which of Apache's settings a graceful restart applies, and which need a stop and a start.
+# Which directives a graceful restart applies, and which need a stop and a start.
 #
 # At a restart Apache ignores a changed ServerLimit and ThreadLimit, since the scoreboard keeps
 # its size (httpd 2.4, mpm_common: "any attempts to change this directive during a restart will be
 # ignored"), refuses another MPM, and keeps its listening sockets (listen.c), with their backlog
-# and buffers. StartServers matters only at start. Anything not listed here is stopped and
-# started.
-
-
-_GRACEFUL_SETTINGS: Final = frozenset(
-    {
-        *("mpm.min_spare_threads", "mpm.max_spare_threads", "mpm.threads_per_child"),
-        *("mpm.max_request_workers", "mpm.max_connections_per_child"),
-        # Not `timeout`, which the responder uses too, nor `reuse` and `flush`: members of a
-        # balancer keep them in memory.
-        *("keep_alive", "keep_alive_timeout", "keep_alive_requests"),
-        *("access_log", "sendfile", "extended_status"),
-    }
-)
-
+# and buffers. StartServers matters only at start. The setting `timeout` is the responder's too, and
+# members of a balancer keep those of `reuse` and `flush` in memory. Anything not listed here, nor a
+# row that says so, is stopped and started.
 _GRACEFUL: Final = frozenset(
     name.lower()
     for name in (
-        *("MinSpareThreads", "MaxSpareThreads", "ThreadsPerChild", "MaxRequestWorkers"),
-        *("MaxConnectionsPerChild", "AsyncRequestWorkerFactor", "MaxMemFree", "ThreadStackSize"),
-        *("GracefulShutdownTimeout", "RequestReadTimeout", "Timeout"),
-        *("KeepAlive", "KeepAliveTimeout", "MaxKeepAliveRequests"),
-        *("EnableSendfile", "EnableMMAP", "ReadBufferSize"),
-        *("FlushMaxThreshold", "FlushMaxPipelined", "ExtendedStatus"),
-        *("CustomLog", "LogLevel", "LogFormat", "BufferedLogs", "HostnameLookups"),
-        *("UseCanonicalName", "FileETag", "SetEnv", "SetEnvIf", "Header", "RequestHeader"),
-        *("LimitRequestBody", "LimitRequestFields", "LimitRequestFieldSize", "LimitRequestLine"),
-        *("ProxyPass", "ProxyTimeout", "ProxyIOBufferSize", "ProxyReceiveBufferSize"),
-        *("ProxyAddHeaders", "ProxyVia"),
+        *(row.name for row in rows(ApacheSettings) if row.option.scope == "reload"),
+        *("AsyncRequestWorkerFactor", "MaxMemFree", "ThreadStackSize", "GracefulShutdownTimeout"),
+        *("RequestReadTimeout", "Timeout", "EnableMMAP", "ReadBufferSize"),
+        *("FlushMaxThreshold", "FlushMaxPipelined", "LogLevel", "LogFormat", "BufferedLogs"),
+        *("HostnameLookups", "UseCanonicalName", "FileETag", "SetEnv", "SetEnvIf", "Header"),
+        *("RequestHeader", "LimitRequestBody", "LimitRequestFields", "LimitRequestFieldSize"),
+        *("LimitRequestLine", "ProxyPass", "ProxyTimeout", "ProxyIOBufferSize"),
+        *("ProxyReceiveBufferSize", "ProxyAddHeaders", "ProxyVia"),
     )
 )
 """Directives, in lower case, that the next generation of child processes uses."""
-
-
-def scope_of_setting(key: str) -> Scope:
-    """The least restart for a setting of Apache to take effect, by its key below `apache`."""
-    if key in {"port", "tls"}:
-        return "cluster"
-    first, _, rest = key.partition(".")
-    if first == "options":
-        return "reload" if rest.rpartition(".")[2].lower() in _GRACEFUL else "restart"
-    return "reload" if key in _GRACEFUL_SETTINGS else "restart"
 
 
 def graceful(before: str, after: str) -> bool:
@@ -496,11 +275,9 @@ def graceful(before: str, after: str) -> bool:
 RESPONDER = Path(__file__).with_name("fastcgi_responder")
 """The responder's program, built by `make setup`: statically linked, to run on any release."""
 
-SERVICE = "apache"
 _APACHE = ("apache2", "-f", CONF)
 RESPONDER_SERVICE = "fastcgi-responder"
 _RESPONDER_ON_HOST = "/usr/local/lib/weighbridge/fastcgi_responder"
-_COUNTERS_PROGRAM = "weighbridge.gateways.apache.apache_counters"
 _RELOAD_PROGRAM = "weighbridge.gateways.apache.reload_apache"
 _GENERATION = "ParentServerMPMGeneration"
 _LEFT = 3
@@ -535,6 +312,9 @@ class Apache(Front):
     """Its configuration and facts are about radosgw: FastCGI, or the HTTP that replaced it."""
     grammars: ClassVar[tuple[FileGrammar, ...]] = (GRAMMAR,)
     speaks_tls: ClassVar[bool] = True
+    service: ClassVar[str] = "apache"
+    program: ClassVar[str] = "weighbridge.gateways.apache.apache_counters"
+    counters: ClassVar[DaemonCounters] = COUNTERS
 
     def __init__(self, settings: ApacheSettings, behind: Behind) -> None:
         self.settings = settings
@@ -560,10 +340,35 @@ class Apache(Front):
 
     def files(self, address: str, backends: Sequence[Backend]) -> Mapping[str, str]:
         """Good for Apache 2.4.39 and later."""
-        files = {CONF: apache_conf(self.settings, address, backends, native=self.native)}
-        if self.has_responder:
-            files[RESPONDER_CONF] = responder_conf(self.settings, address, backends)
-        return files
+        settings, responder = self.settings, self.settings.responder
+        places = [host_port(one.address, one.port) for one in backends]
+        own: dict[Section, list[str]] = {"server": [], "host": [], "location": []}
+        # The layout's own directives. They come last: Apache takes the later of two.
+        for section, directives in settings.options.items():
+            lines = [f"  {name} {word(value)}" for name, value in directives.items()]
+            own[section] = [f"<IfDefine !{BARE}>", *lines, "</IfDefine>"] if lines else []
+        socket = _SOCKET if responder.socket == "unix" else f"127.0.0.1:{responder.port}"
+        text = template(Path(__file__).with_name("apache.conf.j2")).render(
+            s=settings,
+            directives={group: _directives(settings, group) for group in values(settings)},
+            name=bracketed(address),
+            listen=host_port(address, self.port),
+            places=places,
+            native=self.native,
+            own=own,
+            socket=socket,
+            pid_file=PID_FILE,
+            error_log=ERROR_LOG,
+            server_file=SERVER_FILE,
+            status_host=STATUS_HOST,
+        )
+        if not self.has_responder:
+            return {CONF: text}
+        # The options of its command line.
+        listen = [f"listen {socket}", *(f"origin {place}" for place in places)]
+        limits = [f"keep {responder.keep}", f"timeout-s {settings.timeout:.0f}"]
+        lines = [*listen, f"stats {host_port(address, STATS_PORT)}", *limits]
+        return {CONF: text, RESPONDER_CONF: "\n".join(lines) + "\n"}
 
     def check(self, host: Host) -> None:
         if self.has_responder:
@@ -602,7 +407,9 @@ class Apache(Front):
         return []
 
     def daemons(self, host: Host) -> tuple[Daemon, ...]:
-        apache = Daemon(host, Service(SERVICE, (*_APACHE, "-DFOREGROUND")), self.port, (ERROR_LOG,))
+        apache = Daemon(
+            host, Service(self.service, (*_APACHE, "-DFOREGROUND")), self.port, (ERROR_LOG,)
+        )
         if not self.has_responder:
             return (apache,)
         host.put(_RESPONDER_ON_HOST, _responder(), mode=0o755)
@@ -617,7 +424,7 @@ class Apache(Front):
         status = self._status(host)
         version = status["ServerVersion"].split(" ")[0].replace("/", " ")
         settings = self.settings
-        sizes = ", ".join(f"{name} {size}" for name, size in settings.mpm.directives.items())
+        sizes = ", ".join(f"{name} {size}" for name, size in _directives(settings, _MPM).items())
         threads = int(status["BusyWorkers"]) + int(status["IdleWorkers"])
         reuse = "kept" if settings.reuse else "new for each request"
         many = settings.keep_alive_requests or "any number of"
@@ -642,20 +449,23 @@ class Apache(Front):
         return found
 
     def _status(self, host: Host) -> dict[str, str]:
-        done = host.run((*program.ship(host, _COUNTERS_PROGRAM), *self._status_at(host), "once"))
-        status: dict[str, str] = json.loads(done.stdout)
+        status: dict[str, str] = json.loads(self.ask(host, "once"))
         return status
 
-    def _status_at(self, host: Host) -> list[str]:
+    def place_of_counters(self, host: Host) -> tuple[str, ...]:
         authority = CA_FILE if self.settings.tls else ""
-        return [host.address, str(self.port), authority, STATUS_HOST]
+        responder = (host.address, str(STATS_PORT)) if self.has_responder else ()
+        return (host.address, str(self.port), authority, STATUS_HOST, *responder)
 
     def await_backends(self, host: Host) -> None:
         """All layouts set `retry=0`: Apache always retries a failed backend at once."""
 
     @classmethod
     def scope(cls, key: str) -> Scope:
-        return scope_of_setting(key)
+        first, _, name = key.partition(".")
+        if first == "options" and name.rpartition(".")[2].lower() in _GRACEFUL:
+            return "reload"
+        return super().scope(key)
 
     def reloads(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
         others = [
@@ -725,19 +535,6 @@ class Apache(Front):
             f"{clients}, mod_proxy_fcgi -> FastCGI over {how} -> FastCGI responder of Weighbridge "
             "-> HTTP front end of radosgw, "
             "since this radosgw has no FastCGI front end"
-        )
-
-    def probes(self, host: Host) -> tuple[Probe, ...]:
-        arguments = self._status_at(host)
-        if self.has_responder:
-            arguments += [host.address, str(STATS_PORT)]
-        return (
-            Probe(
-                host,
-                f"{SERVICE}.{host.name}",
-                (*program.ship(host, _COUNTERS_PROGRAM), *arguments),
-                counters=COUNTERS,
-            ),
         )
 
 

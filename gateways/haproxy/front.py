@@ -7,7 +7,8 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Annotated, ClassVar, Literal, TypedDict
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal, TypedDict, get_args
 
 from pydantic import AfterValidator, Field, field_validator
 
@@ -17,13 +18,12 @@ from weighbridge.common.host import Host, Service
 from weighbridge.common.quantities import Bytes, Seconds
 from weighbridge.common.record import Record
 from weighbridge.common.structure import CounterFigure, DaemonCounters
-from weighbridge.gateways import program
 from weighbridge.gateways.certificates import SERVER_FILE
 from weighbridge.gateways.config_text import Line, config_line
 from weighbridge.gateways.daemon import Daemon
-from weighbridge.gateways.front import Backend, Behind, Front, FrontSettings
-from weighbridge.gateways.probe import FileGrammar, Probe, Reading
-from weighbridge.gateways.sizing import Role, Sized
+from weighbridge.gateways.front import Backend, Behind, Front, FrontSettings, template
+from weighbridge.gateways.options import Option, Size
+from weighbridge.gateways.probe import FileGrammar, Reading
 
 Count = Annotated[int, Field(ge=1)]
 Wait = Annotated[Seconds, Field(ge=0.001)]
@@ -53,22 +53,27 @@ class HaproxySettings(FrontSettings):
         "roundrobin"
     )
     """Load balancing: roundrobin, leastconn, source, random or any other algorithm of HAProxy."""
-    maxconn: Count = 4096
-    """Client connections, at least twice the workers; unless given, 1024 per CPU of its host, and
-    this at least. HAProxy's own default depends on ulimit.
-    """
-    threads: Count = 1
+    # More than 64 threads need groups of them, which releases before 2.7 lack.
+    threads: Annotated[Count, Option("global", "nbthread", size=Size(most=64))] = 1
     """nbthread; unless given, the CPUs of its host. HAProxy would count the machine's, whatever the
     host's limit.
     """
-    http_reuse: Literal["never", "safe", "aggressive", "always"] = "safe"
+    maxconn: Annotated[Count, Option("global", size=Size(per_cpu=1024, least=4096))] = 4096
+    """Client connections, at least twice the workers; unless given, 1024 per CPU of its host, and
+    this at least. HAProxy's own default depends on ulimit.
+    """
+    http_reuse: Annotated[
+        Literal["never", "safe", "aggressive", "always"], Option("defaults", "http-reuse")
+    ] = "safe"
     """When a backend connection may serve another client.
 
     With `always` a request fails if the backend closes the connection at that moment.
     """
     retries: Annotated[int, Field(ge=0)] = 3
     """Retries to connect, the last to another backend (`option redispatch`), never of a request."""
-    bufsize: Annotated[Bytes, Field(ge=1024, le=16 * 2**20)] = 16384
+    bufsize: Annotated[Bytes, Field(ge=1024, le=16 * 2**20), Option("global", "tune.bufsize")] = (
+        16384
+    )
     """tune.bufsize, two a connection; 64 KiB spares system calls with large objects."""
     timeouts: Timeouts = Timeouts()
     health_path: Annotated[str, Field(pattern=r"^/\S*$"), AfterValidator(config_line)] | None = None
@@ -105,10 +110,6 @@ PATH = "/etc/haproxy/haproxy.cfg"
 SOCKET = "/run/haproxy-stats.sock"
 """HAProxy's admin socket, for the host's root only: level `user` does not see the algorithm."""
 
-SERVICE = "haproxy"
-# HTTP/2 would be another comparison: from 2.8 on HAProxy offers it by default.
-_TLS = f" ssl crt {SERVER_FILE} ssl-min-ver TLSv1.2 alpn http/1.1"
-_COUNTERS_PROGRAM = "weighbridge.gateways.haproxy.haproxy_counters"
 _REFUSED = 1
 _FAULT = re.compile(rf"parsing \[{re.escape(PATH)}:(?P<line>\d+)\]\s*:\s*(?P<words>.*)")
 _MESSAGE = re.compile(r"^\[(?:ALERT|WARNING)\][^:]*:\s*(?:config\s*:\s*)?(?P<words>.*)$")
@@ -118,7 +119,6 @@ _SUMMARY = re.compile(r"Error\(s\) found in configuration file|Fatal errors foun
 
 _FALL, _RISE = 3, 2
 """Failed checks that take a backend out, and passed ones that put it back."""
-_FALL_AND_RISE = f"fall {_FALL} rise {_RISE}"
 _CHECKS = ("option httpchk", "option tcp-check", "http-check send", "http-check connect")
 _CONNECTIONS = ("option httpclose", "option http-server-close", "option http-keep-alive")
 _SPARE_S = 10.0
@@ -171,69 +171,36 @@ class Haproxy(Front):
     packages: ClassVar[tuple[str, ...]] = ("haproxy",)
     grammars: ClassVar[tuple[FileGrammar, ...]] = (HaproxyGrammar(),)
     speaks_tls: ClassVar[bool] = True
+    service: ClassVar[str] = "haproxy"
+    program: ClassVar[str] = "weighbridge.gateways.haproxy.haproxy_counters"
+    counters: ClassVar[DaemonCounters] = COUNTERS
 
     def __init__(self, settings: HaproxySettings, behind: Behind) -> None:
         self.settings = settings
         self.port = settings.port
         self.health_path = settings.health_path or behind.health_path
 
-    @classmethod
-    def by_size(cls, host: Role) -> tuple[Sized, ...]:
-        """More than 64 threads need groups of them, which releases before 2.7 lack."""
-        return (
-            host.processes("threads", most=64),
-            host.waiting("maxconn", per_cpu=1024, least=4096),
-        )
-
     def files(self, address: str, backends: Sequence[Backend]) -> Mapping[str, str]:
         """Good for HAProxy 2.2 and later."""
         settings = self.settings
-        more = {str(section): own for section, own in settings.options.items()}
-        own_check = any(line.startswith("http-check ") for own in more.values() for line in own)
-        sections = {
-            "global": [
-                "user haproxy",
-                "group haproxy",
-                f"maxconn {settings.maxconn}",
-                f"nbthread {settings.threads}",
-                f"stats socket {SOCKET} mode 600 level operator",
-                f"tune.bufsize {settings.bufsize}",
-            ],
-            "defaults": [
-                "mode http",
-                "option http-keep-alive",
-                f"http-reuse {settings.http_reuse}",
-                f"retries {settings.retries}",
-                "option redispatch",
-                *(f"timeout {name} {_ms(wait_s)}" for name, wait_s in settings.timeouts),
-                f"balance {settings.balance}",
-                f"option httpchk GET {self.health_path}",
-                # Of several such rules each must hold.
-                *([] if own_check else ["http-check expect status 200"]),
-                f"default-server check inter {_ms(settings.health_interval)} {_FALL_AND_RISE}",
-            ],
-            "frontend": [
-                f"bind {host_port(address, settings.port)}{_TLS if settings.tls else ''}",
-                *(["http-request set-header X-Forwarded-Proto https"] if settings.tls else []),
-                "default_backend gateways",
-            ],
-            "backend": [],
-        }
-        names = {"frontend": "frontend clients", "backend": "backend gateways"}
-        # Of two contradicting lines HAProxy takes that of the backend before that of the defaults,
-        # and the later one. `default-server` is for the servers after it: those come last.
-        servers = [f"server {one.name} {host_port(one.address, one.port)}" for one in backends]
-        texts = [
-            "\n".join(
-                [
-                    names.get(section, section),
-                    *(f"    {line}" for line in (*lines, *more.get(section, ()))),
-                    *(f"    {line}" for line in servers if section == "backend"),
-                ]
-            )
-            for section, lines in sections.items()
-        ]
-        return {PATH: "\n\n".join(texts) + "\n"}
+        own: dict[Section, tuple[Line, ...]] = dict.fromkeys(get_args(Section), ())
+        own.update(settings.options)
+        every = [line for lines in own.values() for line in lines]
+        text = template(Path(__file__).with_name("haproxy.cfg.j2")).render(
+            s=settings,
+            own=own,
+            own_check=any(line.startswith("http-check ") for line in every),
+            listen=host_port(address, settings.port),
+            servers=[f"{one.name} {host_port(one.address, one.port)}" for one in backends],
+            timeouts={name: _ms(wait_s) for name, wait_s in settings.timeouts},
+            interval=_ms(settings.health_interval),
+            health_path=self.health_path,
+            socket=SOCKET,
+            server_file=SERVER_FILE,
+            fall=_FALL,
+            rise=_RISE,
+        )
+        return {PATH: text}
 
     def check(self, host: Host) -> None:
         try:
@@ -254,11 +221,10 @@ class Haproxy(Front):
         raise UsageError("\n".join(found), advice=advice)
 
     def daemons(self, host: Host) -> tuple[Daemon, ...]:
-        return (Daemon(host, Service(SERVICE, ("haproxy", "-db", "-f", PATH)), self.port),)
+        return (Daemon(host, Service(self.service, ("haproxy", "-db", "-f", PATH)), self.port),)
 
     def facts(self, host: Host) -> dict[str, str]:
-        done = host.run((*program.ship(host, _COUNTERS_PROGRAM), SOCKET, "once"))
-        output: _Output = json.loads(done.stdout)
+        output: _Output = json.loads(self.ask(host, "once"))
         info, settings = output["info"], self.settings
         servers = [row for row in output["rows"] if row["svname"] not in {"FRONTEND", "BACKEND"}]
         names = ", ".join(row["svname"] for row in servers)
@@ -334,24 +300,16 @@ class Haproxy(Front):
         counts = [int(count) for word, count in pairs if word == what and count.isdecimal()]
         return counts[-1] if counts else otherwise
 
-    def probes(self, host: Host) -> tuple[Probe, ...]:
-        return (
-            Probe(
-                host,
-                f"{SERVICE}.{host.name}",
-                (*program.ship(host, _COUNTERS_PROGRAM), SOCKET),
-                counters=COUNTERS,
-            ),
-        )
+    def place_of_counters(self, host: Host) -> tuple[str, ...]:
+        return (SOCKET,)
 
     def await_backends(self, host: Host) -> None:
         """HAProxy answers 503 while it thinks a backend dead, until the next check."""
         # At most so many are in between.
         checks = self._checks("fall", _FALL) + self._checks("rise", _RISE)
         deadline_s = self.settings.health_interval * checks + _SPARE_S
-        argv = (*program.ship(host, _COUNTERS_PROGRAM), SOCKET, "up", f"{deadline_s:g}")
         try:
-            host.run(argv, timeout_s=deadline_s + _SPARE_S)
+            self.ask(host, "up", f"{deadline_s:g}", timeout_s=deadline_s + _SPARE_S)
         except CommandFailed as error:
             if error.code != _NOT_UP:
                 raise

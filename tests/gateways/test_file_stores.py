@@ -18,7 +18,8 @@ from tests.gateways.stage import STORES as KEEPERS
 from tests.gateways.stage import Stage
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import UsageError, VerificationFailed
-from weighbridge.gateways import join_garage_nodes, ready
+from weighbridge.gateways import join_garage_nodes
+from weighbridge.gateways.await_answers import ask
 from weighbridge.gateways.gateway import STORES, Gateway, Unfit
 from weighbridge.gateways.verify import OperationCheck, verify
 from weighbridge.topologies.fake import FakeHost
@@ -79,7 +80,7 @@ def test_garage_makes_a_cluster_of_its_nodes_before_it_waits_for_it(stage: Stage
     running = GARAGE.bring_up(stage.hosts, stage.hosts["client-1"], print)
     assert sorted(stage.started()) == [f"{name} garage" for name in ("gateway-1", *KEEPERS)]
     met, joined = stage.when("gateway-1 .*join_garage_nodes")
-    (ready_at,) = stage.when("gateway-1 .*/ready")
+    (ready_at,) = stage.when("gateway-1 .*/await_answers.py")
     assert met < joined < ready_at
     assert running.facts["acknowledgement"].startswith("a write is acknowledged when 2 of 3 nodes")
     assert re.fullmatch("GK[0-9a-f]{24}", running.endpoints[0].user)
@@ -195,14 +196,15 @@ def test_more_parity_than_half_of_the_disks_is_refused() -> None:
     assert MINIO.lacks(DISKS) == ()
 
 
-def test_a_url_is_ready_when_it_says_so_often_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = [(0, "refused"), (503, ""), (200, '"Url" "Url"'), (200, '"Url"' * 3)]
-    monkeypatch.setattr(ready, "answer_of", lambda url: answers.pop(0))
-    order = {"url": "http://a", "text": '"Url"', "times": 3, "deadline_s": 30}
-    assert ready.run_order(order) == ""
-    assert answers == []
-    monkeypatch.setattr(ready, "answer_of", lambda url: (503, "no quorum"))
-    assert ready.run_order({**order, "deadline_s": 0}) == "http://a is not ready: 503 no quorum"
+def test_a_url_is_ready_when_it_says_so_often_enough(capsys: pytest.CaptureFixture[str]) -> None:
+    answers = [Response(503), Response(200, b'"Url"' * 2), Response(200, b'"Url"' * 3)]
+    server = Server(lambda _: answers.pop(0) if answers else Response(503, b"no quorum"))
+    with server.serving():
+        wanted = {"url": f"{server.url}/dir/status", "text": '"Url"', "times": 3}
+        assert list(ask([wanted], 30, lambda: False)) == [0]
+        assert answers == []
+        assert list(ask([wanted, {**wanted, "below": 504, "text": ""}], 0, lambda: False)) == [1]
+    assert capsys.readouterr().err == f"{server.url}/dir/status is not ready: 503 no quorum\n"
 
 
 @pytest.fixture

@@ -20,16 +20,17 @@ from typing import cast
 
 import pytest
 
-from http_stub import served
+from http_stub import Response, Server, served
 from tests.gateways.stub_host import run_program
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.errors import ServiceFailed, TargetError
 from weighbridge.common.host import Host, Service
 from weighbridge.gateways import daemon, program
+from weighbridge.gateways.await_answers import ask
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.existing import leftover_buckets
 from weighbridge.gateways.existing.leftover_buckets import EndpointSilent, LeftoverBucket, Sweep
-from weighbridge.gateways.ports import ask, await_ports
+from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.swift import swift_host
 from weighbridge.topologies.fake import FakeHost
 
@@ -39,7 +40,7 @@ TOKEN = swift_host.stored("AUTH_/token/AUTH_tk1")
 ON_HOSTS = [
     *("rgw/ask_mon", "rgw/ask_daemon"),
     *("apache/apache_counters", "apache/reload_apache", "haproxy/haproxy_counters"),
-    *("swift/swift_host", "ready", "join_garage_nodes"),
+    *("swift/swift_host", "await_answers", "join_garage_nodes"),
 ]
 
 
@@ -315,8 +316,17 @@ def test_the_daemons_log_is_shown_when_it_printed_nothing(host: FakeHost) -> Non
     assert silent.failed("died").tail == ("what went wrong",)
 
 
+@pytest.mark.parametrize(("status", "answered"), [(200, [0]), (404, [0]), (503, [])])
+def test_a_server_that_is_asked_may_answer_anything_but_5xx(
+    status: int, answered: list[int]
+) -> None:
+    with Server(lambda _: Response(status)).serving() as server:
+        wanted = {"url": f"http://127.0.0.1:{server.port}/healthcheck", "below": 500}
+        assert list(ask([wanted], 0.2, lambda: False)) == answered
+
+
 def test_asking_ends_when_the_reader_has_gone(port: int) -> None:
-    assert list(ask([("127.0.0.1", port)], 60, lambda: True)) == []
+    assert list(ask([{"address": "127.0.0.1", "port": port}], 60, lambda: True)) == []
 
 
 MADE = datetime(2026, 1, 1, tzinfo=UTC)

@@ -43,7 +43,7 @@ def test_stores_that_ship_are_found_by_their_names_and_fronts_are_none() -> None
 
 def test_small_programs_start_without_pydantic_and_botocore() -> None:
     program = (
-        "import sys, weighbridge.gateways.ports, weighbridge.gateways.verify\n"
+        "import sys, weighbridge.gateways.await_answers, weighbridge.gateways.verify\n"
         "sys.exit('pydantic' in sys.modules or 'botocore' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -26,7 +26,6 @@ from weighbridge.gateways.gateway import RunningGateway
 from weighbridge.gateways.haproxy.front import Haproxy, HaproxySettings
 from weighbridge.gateways.rgw.rgw import Rgw
 from weighbridge.gateways.rgw.settings import RgwSettings
-from weighbridge.gateways.swift import change as swift_scopes
 from weighbridge.gateways.swift.settings import SwiftSettings
 from weighbridge.gateways.swift.swift import Swift
 from weighbridge.gateways.tls_handshake import negotiated, shake
@@ -123,7 +122,7 @@ def test_no_running_gateway_can_change_to_tls() -> None:
     for key in ("radosgw.tls", "haproxy.tls", "apache.tls"):
         assert Rgw.scope(key) == "cluster"
     for key in ("proxy.tls", "haproxy.tls"):
-        assert swift_scopes.scope_of(key) == "cluster"
+        assert Swift.scope(key) == "cluster"
 
 
 SECURED = {
@@ -227,7 +226,6 @@ def openssl(folder: Path, *words: str) -> str:
         ("ca.pem", ("-verify_ip", "10.80.0.11"), "server.pem: OK"),
         ("ca.pem", ("-verify_hostname", "gateway-1"), "server.pem: OK"),
         ("ca.pem", ("-verify_ip", "10.80.0.12"), "IP address mismatch"),
-        # As a CA of the same name it does not even get to the server's certificate.
         ("other.pem", ("-verify_ip", "10.80.0.11"), "verification failed"),
     ],
 )

@@ -75,7 +75,7 @@ def lab_requirements(hardware: Hardware, *, home: Path) -> tuple[HostRequirement
         ),
         HostRequirement(
             "the extra `hosts`",
-            installed("cryptography"),
+            installed("trustme"),
             "layouts with TLS need certificates",
             install("hosts"),
         ),

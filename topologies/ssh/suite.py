@@ -60,7 +60,7 @@ MODULES: Final = (
     "weighbridge.drivers.engine._native",
     "weighbridge.gateways.existing.clear",
     "weighbridge.gateways.existing.look",
-    "weighbridge.gateways.ports",
+    "weighbridge.gateways.await_answers",
     "weighbridge.gateways.tls_handshake",
     "weighbridge.gateways.verify",
     "weighbridge.cli.stores",
