@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.gateways.rgw.planned_rgw import SITES, STORES, Spot, conf, rgw
 from tests.gateways.stage import Stage
@@ -26,164 +27,108 @@ from weighbridge.topologies.loader import (
 )
 
 RADOSGW = "client.rgw.gateway-1"
-BEAST = "beast endpoint=10.0.0.9:8000 tcp_nodelay=1"
-TWO: dict[str, object] = {"radosgw": {"daemons": 2}}
+BEAST = "beast endpoint=10.0.0.9:8000 tcp_nodelay="
 HAPROXY, APACHE = {"haproxy": "gateway-1"}, {"apache": "gateway-1"}
-VAULT = {"options": {"client": {"rgw_crypt_sse_s3_vault_addr": "http://10.0.0.7:8200"}}}
+VAULT = "options.client.rgw_crypt_sse_s3_vault_addr=http://10.0.0.7:8200"
+FILES, BTRFS = (
+    "osd.objectstore=filestore",
+    "osd.filestore.filesystem=btrfs osd.filestore.raid0=true",
+)
+WORDS = "radosgw.frontend_options"
+JOURNALS, MEMORY = "osd.filestore.journal=own", "osd.objectstore=memstore"
+MONS = {"mon": STORES}
 
 
-def osd(**settings: object) -> dict[str, object]:
-    return {"osd": settings}
-
-
-def filestore(**settings: object) -> dict[str, object]:
-    return osd(objectstore="filestore", filestore=settings)
-
-
-def radosgw(**settings: object) -> dict[str, object]:
-    return {"radosgw": settings}
+def given(changes: str) -> dict[str, Any]:
+    """Settings of `KEY=VALUE KEY=VALUE`."""
+    settings: dict[str, Any] = {}
+    for change in changes.split():
+        key, _, value = change.partition("=")
+        *path, last = key.split(".")
+        inner = settings
+        for word in path:
+            inner = inner.setdefault(word, {})
+        inner[last] = yaml.safe_load(value)
+    return settings
 
 
 @pytest.mark.parametrize(
-    ("settings", "place", "section", "written"),
+    ("changes", "place", "section", "name", "value"),
     [
-        ({}, {}, RADOSGW, {"rgw_frontends": BEAST}),
-        (radosgw(tcp_nodelay=False), {}, RADOSGW, {"rgw_frontends": f"{BEAST[:-1]}0"}),
+        ("", {}, RADOSGW, "rgw_frontends", f"{BEAST}1"),
+        ("radosgw.tcp_nodelay=false", {}, RADOSGW, "rgw_frontends", f"{BEAST}0"),
         (
-            radosgw(frontend="civetweb", threads=100),
-            {},
-            RADOSGW,
-            {"rgw_frontends": "civetweb port=10.0.0.9:8000 tcp_nodelay=1 num_threads=100"},
+            *("radosgw.frontend=civetweb radosgw.threads=100", {}, RADOSGW, "rgw_frontends"),
+            "civetweb port=10.0.0.9:8000 tcp_nodelay=1 num_threads=100",
         ),
         (
-            radosgw(frontend_options={"request_timeout_ms": 0, "max_connection_backlog": 128}),
-            {},
-            RADOSGW,
-            {"rgw_frontends": f"{BEAST} request_timeout_ms=0 max_connection_backlog=128"},
+            f"{WORDS}.request_timeout_ms=0 {WORDS}.max_header_size=9",
+            *({}, RADOSGW, "rgw_frontends", f"{BEAST}1 request_timeout_ms=0 max_header_size=9"),
         ),
         # Hosts that share a kernel.
-        ({}, {}, "osd.0", {"crush_location": "root=default host=store-1"}),
-        (
-            {},
-            {},
-            "osd.2",
-            {"crush_location": "root=default host=store-2", "public_addr": "10.0.0.2"},
-        ),
+        ("", {}, "osd.0", "crush_location", "root=default host=store-1"),
+        ("", {}, "osd.2", "crush_location", "root=default host=store-2"),
+        ("", {}, "osd.2", "public_addr", "10.0.0.2"),
         # Options of the layout go before ours.
-        (
-            {"options": {"osd": {"osd_memory_target": 2**30, "osd_op_num_shards": 1}}},
-            {},
-            "osd",
-            {"osd_memory_target": str(2**30), "osd_op_num_shards": "1"},
-        ),
-        (
-            {"options": {"client": {"rgw_frontends": "beast port=9"}}},
-            {},
-            "client",
-            {"rgw_frontends": "beast port=9"},
-        ),
-        (
-            {"options": {"client": {"rgw_frontends": "beast port=9"}}},
-            {},
-            RADOSGW,
-            {"rgw_frontends": None},
-        ),
+        ("options.osd.osd_memory_target=7", {}, "osd", "osd_memory_target", "7"),
+        ("options.osd.osd_op_num_shards=1", {}, "osd", "osd_op_num_shards", "1"),
+        ("options.client.rgw_frontends=b", {}, "client", "rgw_frontends", "b"),
+        ("options.client.rgw_frontends=b", {}, RADOSGW, "rgw_frontends", None),
         # Scrubs are off without a flag that causes a warning.
-        ({}, {}, "osd", {"osd_max_scrubs": "0", "osd_max_object_name_len": None}),
-        (osd(scrub=True), {}, "osd", {"osd_max_scrubs": None}),
+        ("", {}, "osd", "osd_max_scrubs", "0"),
+        ("osd.scrub=true", {}, "osd", "osd_max_scrubs", None),
         # A single replica does not make the cluster unhealthy.
-        (
-            {"pools": {"replicas": 1, "min_size": 1}},
-            {},
-            "mon",
-            {"mon_allow_pool_size_one": "true", "mon_warn_on_pool_no_redundancy": "false"},
-        ),
+        ("pools.replicas=1 pools.min_size=1", {}, "mon", "mon_allow_pool_size_one", "true"),
+        ("pools.replicas=1 pools.min_size=1", {}, "mon", "mon_warn_on_pool_no_redundancy", "false"),
         # The rule for copies.
-        ({}, {}, "mon", {"osd_crush_chooseleaf_type": "1"}),
+        ("", {}, "mon", "osd_crush_chooseleaf_type", "1"),
         (
-            {"pools": {"failure_domain": "osd"}},
-            {"osd": ("store-1",)},
-            "mon",
-            {"osd_crush_chooseleaf_type": "0"},
+            "pools.failure_domain=osd",
+            *({"osd": ("store-1",)}, "mon", "osd_crush_chooseleaf_type", "0"),
         ),
         # Clients of Swift get the address of the front.
-        ({}, {}, "client", {"rgw_swift_url": None}),
-        ({}, HAPROXY, "client", {"rgw_swift_url": "http://10.0.0.9"}),
-        ({"apache": {"port": 81}}, APACHE, "client", {"rgw_swift_url": "http://10.0.0.9:81"}),
+        ("", {}, "client", "rgw_swift_url", None),
+        ("", HAPROXY, "client", "rgw_swift_url", "http://10.0.0.9"),
+        ("apache.port=81", APACHE, "client", "rgw_swift_url", "http://10.0.0.9:81"),
         # Sizes are in bytes.
-        (
-            radosgw(max_chunk_size="8MiB", get_window="32MiB", print_continue=False),
-            {},
-            "client",
-            {
-                "rgw_max_chunk_size": str(8 << 20),
-                "rgw_get_obj_window_size": str(32 << 20),
-                "rgw_print_continue": "false",
-            },
-        ),
+        ("radosgw.max_chunk_size=8MiB", {}, "client", "rgw_max_chunk_size", str(8 << 20)),
+        ("radosgw.get_window=32MiB", {}, "client", "rgw_get_obj_window_size", str(32 << 20)),
+        ("radosgw.print_continue=false", {}, "client", "rgw_print_continue", "false"),
         # By Ceph's own names.
-        (
-            radosgw(rgw_thread_pool_size=64, rgw_gc_obj_min_wait="90s"),
-            {},
-            "client",
-            {"rgw_thread_pool_size": "64", "rgw_gc_obj_min_wait": "90"},
-        ),
-        ({}, {}, "global", {"debug_rgw": "0/0", "ms_bind_ipv4": None}),
-        ({"log": "default"}, {}, "global", {"debug_rgw": None, "debug_osd": None}),
+        ("radosgw.rgw_thread_pool_size=64", {}, "client", "rgw_thread_pool_size", "64"),
+        ("radosgw.rgw_gc_obj_min_wait=90s", {}, "client", "rgw_gc_obj_min_wait", "90"),
+        ("", {}, "global", "debug_rgw", "0/0"),
+        ("log=default", {}, "global", "debug_rgw", None),
+        ("", {}, "global", "ms_bind_ipv4", None),
         # A network of their own.
-        ({}, {}, "osd.0", {"cluster_addr": "10.0.0.1"}),
-        (osd(cluster_network="10.2.0.0/24"), {}, "osd", {"cluster_network": "10.2.0.0/24"}),
-        (
-            osd(cluster_network="10.2.0.0/24"),
-            {},
-            "osd.0",
-            {"cluster_addr": None, "public_addr": "10.0.0.1"},
-        ),
+        ("", {}, "osd.0", "cluster_addr", "10.0.0.1"),
+        ("osd.cluster_network=10.2.0.0/24", {}, "osd", "cluster_network", "10.2.0.0/24"),
+        ("osd.cluster_network=10.2.0.0/24", {}, "osd.0", "cluster_addr", None),
+        ("osd.cluster_network=10.2.0.0/24", {}, "osd.0", "public_addr", "10.0.0.1"),
         # Stores of OSDs.
-        (filestore(journal="own"), {}, "osd.1", {"osd_journal": "/var/lib/ceph/journal/1"}),
-        (
-            filestore(filesystem="ext4"),
-            {},
-            "osd",
-            {"osd_max_object_name_len": "256", "osd_max_object_namespace_len": "64"},
-        ),
-        (filestore(), {}, "osd", {"osd_max_object_name_len": None}),
-        (
-            osd(objectstore="memstore", memstore={"per_host": 2, "size": "64MiB"}),
-            {},
-            "osd",
-            {"memstore_device_bytes": str(64 << 20)},
-        ),
+        (f"{FILES} {JOURNALS}", {}, "osd.1", "osd_journal", "/var/lib/ceph/journal/1"),
+        (f"{FILES} osd.filestore.filesystem=ext4", {}, "osd", "osd_max_object_name_len", "256"),
+        (f"{FILES} osd.filestore.filesystem=ext4", {}, "osd", "osd_max_object_namespace_len", "64"),
+        (FILES, {}, "osd", "osd_max_object_name_len", None),
+        (f"{MEMORY} osd.memstore.size=64MiB", {}, "osd", "memstore_device_bytes", str(64 << 20)),
         # Several radosgw, and several mons, each with a mgr.
         (
-            radosgw(daemons=2, port=8100),
-            HAPROXY,
-            f"{RADOSGW}.1",
-            {"rgw_frontends": "beast endpoint=10.0.0.9:8101 tcp_nodelay=1"},
+            *("radosgw.daemons=2 radosgw.port=8100", HAPROXY, f"{RADOSGW}.1", "rgw_frontends"),
+            "beast endpoint=10.0.0.9:8101 tcp_nodelay=1",
         ),
+        ("", MONS, "global", "mon_initial_members", "a,b,c"),
         (
-            {},
-            {"mon": STORES},
-            "global",
-            {
-                "mon_initial_members": "a,b,c",
-                "mon_host": ",".join(
-                    f"[v2:10.0.0.{number}:3300,v1:10.0.0.{number}:6789]" for number in (1, 2, 3)
-                ),
-            },
+            *("", MONS, "global", "mon_host"),
+            ",".join(f"[v2:10.0.0.{number}:3300,v1:10.0.0.{number}:6789]" for number in (1, 2, 3)),
         ),
-        ({}, {"mon": STORES}, "mon.b", {"public_addr": "10.0.0.2"}),
-        ({}, {"mon": STORES}, "mgr.b", {"public_addr": "10.0.0.2"}),
+        ("", MONS, "mon.b", "public_addr", "10.0.0.2"),
+        ("", MONS, "mgr.b", "public_addr", "10.0.0.2"),
     ],
 )
 def test_a_setting_is_written_as_ceph_reads_it(
-    settings: dict[str, object],
-    place: dict[str, object],
-    section: str,
-    written: dict[str, str | None],
+    changes: str, place: dict[str, object], section: str, name: str, value: str | None
 ) -> None:
-    sections = conf(settings, **place)
-    assert {name: sections[section].get(name) for name in written} == written
+    assert conf(given(changes), **place)[section].get(name) == value
 
 
 def test_options_that_a_release_lacks_are_not_written() -> None:
@@ -200,90 +145,75 @@ def test_ceph_binds_to_ipv6_where_hosts_have_it(gateway: str, both: str) -> None
     assert f"ms_bind_ipv4 = {both}\nms_bind_ipv6 = true\n" in text
 
 
-REFUSED: list[tuple[dict[str, object], dict[str, object], str]] = [
-    ({"pools": {"data_pg_num": 24}}, {}, "not a power of two"),
-    ({"pools": {"replicas": 2, "min_size": 3}}, {}, "min_size 3 is above replicas 2"),
-    (osd(memory_target="512MiB"), {}, "greater than or equal to"),
-    (radosgw(tcp_no_delay=1), {}, "tcp_no_delay"),
-    (
-        radosgw(threads=1, rgw_thread_pool_size=2),
-        {},
-        "rgw_thread_pool_size is threads, and both are given",
-    ),
-    ({"options": {"osds": {}}}, {}, "osds"),
-    ({"options": {"osd": {"bad name": 1}}}, {}, "pattern"),
-    (TWO, {}, "2 radosgw need a front, haproxy or apache"),
-    ({}, {"radosgw": ("gateway-1", "store-1")}, "2 radosgw need a front"),
-    ({"endpoints": {}}, {}, "without a front, but there is one"),
-    ({"endpoints": {}, **TWO}, HAPROXY, "without a front, but clients use its front"),
-    ({"haproxy": {"port": 80}}, {}, "of haproxy are given, but place names no host for it"),
-    ({"apache": {"path": "http"}}, HAPROXY, "settings of apache are given"),
-    ({"haproxy": {"port": 8000}}, HAPROXY, "8000 of haproxy is taken by radosgw"),
-    ({"haproxy": {"port": 8001}, **TWO}, HAPROXY, "8001 of haproxy is taken by radosgw"),
-    (radosgw(port=3300), {"radosgw": ("store-1",)}, "radosgw is taken by the mon"),
-    (
-        {"radosgw": {"port": STATS_PORT}, "apache": {"path": "fastcgi"}},
-        APACHE,
-        f"port {STATS_PORT} of the FastCGI responder is taken by radosgw",
-    ),
-    ({}, {"osd": ("a", "a")}, "same host twice"),
-    ({}, {"mon": ("store-1", "store-1")}, "mon names the same host twice"),
-    ({}, {"radosgw": ("gateway-1", "gateway-1")}, "radosgw names the same host twice"),
-    ({}, HAPROXY | APACHE, "haproxy and apache are both placed"),
-    ({}, {"osd": ("store-1",)}, "3 replicas on separate hosts need 3 osd hosts, not 1"),
-    (
-        radosgw(frontend_options={"request_timeot_ms": 0}),
-        {},
-        "no 'request_timeot_ms' .did you mean 'request_timeout_ms'",
-    ),
-    (radosgw(frontend_options={"port": 80}), {}, "beast has no 'port'"),
-    (radosgw(frontend_options={"ssl_port": 443}), {}, "beast has no 'ssl_port'"),
-    (radosgw(frontend_options={"request_timeout_ms": "0, b"}), {}, "'0, b' is not one word"),
-    (radosgw(frontend_options={"request_timeout_ms": ""}), {}, "'' is not one word"),
-    (
-        radosgw(frontend="civetweb", frontend_options={"max_connection_backlog": 1}),
-        {},
-        "civetweb has no 'max_connection_backlog'",
-    ),
-    (osd(filestore={"filesystem": "xfs"}), {}, "filestore: given, but objectstore is bluestore"),
-    (
-        osd(objectstore="memstore", filestore={}),
-        {},
-        "filestore: given, but objectstore is memstore",
-    ),
-    (osd(objectstore="memstore", disks=1), {}, "disks: given, but memstore uses none"),
-    (
-        osd(objectstore="filestore", filestore={"journal": "own"}, disks=1),
-        {},
-        "needs another disk",
-    ),
-    (filestore(filesystem="zfs"), {}, "xfs"),
-    (filestore(raid0=True), {}, "xfs cannot stripe over disks by itself, only btrfs can"),
-    (osd(cluster_network="10.2.0.1/24"), {}, "has host bits set"),
-]
-
-
-@pytest.mark.parametrize(("settings", "place", "message"), REFUSED)
+@pytest.mark.parametrize(
+    ("changes", "place", "message"),
+    [
+        ("pools.data_pg_num=24", {}, "not a power of two"),
+        ("pools.replicas=2 pools.min_size=3", {}, "min_size 3 is above replicas 2"),
+        ("osd.memory_target=512MiB", {}, "greater than or equal to"),
+        ("radosgw.tcp_no_delay=1", {}, "tcp_no_delay"),
+        ("radosgw.threads=1 radosgw.rgw_thread_pool_size=2", {}, "is threads, and both are given"),
+        ("options.osds.a=1", {}, "osds"),
+        ("options.osd.bad-name=1", {}, "pattern"),
+        ("radosgw.daemons=2", {}, "2 radosgw need a front, haproxy or apache"),
+        ("", {"radosgw": ("gateway-1", "store-1")}, "2 radosgw need a front"),
+        ("endpoints={}", {}, "without a front, but there is one"),
+        ("endpoints={} radosgw.daemons=2", HAPROXY, "without a front, but clients use its front"),
+        ("haproxy.port=80", {}, "of haproxy are given, but place names no host for it"),
+        ("apache.path=http", HAPROXY, "settings of apache are given"),
+        ("haproxy.port=8000", HAPROXY, "8000 of haproxy is taken by radosgw"),
+        ("haproxy.port=8001 radosgw.daemons=2", HAPROXY, "8001 of haproxy is taken by radosgw"),
+        ("radosgw.port=3300", {"radosgw": ("store-1",)}, "radosgw is taken by the mon"),
+        (
+            f"radosgw.port={STATS_PORT} apache.path=fastcgi",
+            *(APACHE, f"port {STATS_PORT} of the FastCGI responder is taken by radosgw"),
+        ),
+        ("", {"osd": ("a", "a")}, "same host twice"),
+        ("", {"mon": ("store-1", "store-1")}, "mon names the same host twice"),
+        ("", {"radosgw": ("a", "a")}, "radosgw names the same host twice"),
+        ("", HAPROXY | APACHE, "haproxy and apache are both placed"),
+        ("", {"osd": ("store-1",)}, "3 replicas on separate hosts need 3 osd hosts, not 1"),
+        (
+            "radosgw.frontend_options.request_timeot_ms=0",
+            *({}, "no 'request_timeot_ms' .did you mean 'request_timeout_ms'"),
+        ),
+        ("radosgw.frontend_options.port=80", {}, "beast has no 'port'"),
+        ("radosgw.frontend_options.ssl_port=443", {}, "beast has no 'ssl_port'"),
+        ("radosgw.frontend_options.request_timeout_ms=0,b", {}, "'0,b' is not one word"),
+        ("radosgw.frontend_options.request_timeout_ms=''", {}, "'' is not one word"),
+        (
+            "radosgw.frontend=civetweb radosgw.frontend_options.max_connection_backlog=1",
+            *({}, "civetweb has no 'max_connection_backlog'"),
+        ),
+        ("osd.filestore.filesystem=xfs", {}, "filestore: given, but objectstore is bluestore"),
+        (f"{MEMORY} osd.filestore={{}}", {}, "filestore: given, but objectstore is memstore"),
+        (f"{MEMORY} osd.disks=1", {}, "disks: given, but memstore uses none"),
+        (f"{FILES} {JOURNALS} osd.disks=1", {}, "needs another disk"),
+        (f"{FILES} osd.filestore.filesystem=zfs", {}, "xfs"),
+        (f"{FILES} osd.filestore.raid0=true", {}, "xfs cannot stripe over disks by itself"),
+        ("osd.cluster_network=10.2.0.1/24", {}, "has host bits set"),
+    ],
+)
 def test_what_cannot_work_is_refused_when_it_is_read(
-    settings: dict[str, object], place: dict[str, object], message: str
+    changes: str, place: dict[str, object], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        rgw(settings, **place)
+        rgw(given(changes), **place)
 
 
 @pytest.mark.parametrize("release", ["ceph-18", "ceph-20"])
 @pytest.mark.parametrize(
-    ("settings", "why"),
+    ("changes", "why"),
     [
-        (radosgw(frontend="civetweb"), "no front end civetweb; ceph-14, ceph-16 have it"),
-        (filestore(), "no FileStore; ceph-14, ceph-16, ceph-17 have it"),
+        ("radosgw.frontend=civetweb", "no front end civetweb; ceph-14, ceph-16 have it"),
+        (FILES, "no FileStore; ceph-14, ceph-16, ceph-17 have it"),
     ],
 )
 def test_features_that_a_release_dropped_are_refused_with_the_releases_that_have_them(
-    settings: dict[str, object], why: str, release: str
+    changes: str, why: str, release: str
 ) -> None:
     with pytest.raises(ValueError, match=f"of {release} ha(s|ve) {why}"):
-        rgw(settings, release)
+        rgw(given(changes), release)
 
 
 def test_files_are_rendered_alike_for_every_host_with_every_daemon_and_no_secret() -> None:
@@ -328,19 +258,19 @@ def test_clients_may_use_several_radosgw_without_a_front() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "disks", "memory_mib"),
+    ("changes", "disks", "memory_mib"),
     [
-        ({}, 1, 896),
-        (osd(disks=2, memory_target="1GiB"), 2, 2048),
-        (filestore(journal="own"), 2, 896),
-        (filestore(filesystem="btrfs", raid0=True), 1, 896),
-        (osd(objectstore="memstore", memstore={"per_host": 2, "size": "1GiB"}), 0, 2048),
+        ("", 1, 896),
+        ("osd.disks=2 osd.memory_target=1GiB", 2, 2048),
+        (f"{FILES} {JOURNALS}", 2, 896),
+        (f"{FILES} {BTRFS}", 1, 896),
+        (f"{MEMORY} osd.memstore.per_host=2 osd.memstore.size=1GiB", 0, 2048),
     ],
 )
 def test_hosts_need_the_roles_disks_and_memory_of_their_daemons(
-    settings: dict[str, object], disks: int, memory_mib: int
+    changes: str, disks: int, memory_mib: int
 ) -> None:
-    needs = rgw(settings, haproxy="gateway-1").needs()
+    needs = rgw(given(changes), haproxy="gateway-1").needs()
     assert {name: (one.roles, one.tier) for name, one in needs.items()} == {
         "store-1": (("mon", "osd"), "storage"),
         "store-2": (("osd",), "storage"),
@@ -366,8 +296,8 @@ def test_parts_are_read_by_number_since_20_and_customers_keys_by_every_release(
 
 def test_its_own_keys_need_a_release_that_has_them_and_a_vault_that_is_named() -> None:
     assert "HashiCorp Vault" in rgw({}, "ceph-18").s3_lacks()["sse-s3"]
-    assert "sse-s3" not in rgw(VAULT, "ceph-18").s3_lacks()
-    assert "does not support SSE-S3" in rgw(VAULT, "ceph-16").s3_lacks()["sse-s3"]
+    assert "sse-s3" not in rgw(given(VAULT), "ceph-18").s3_lacks()
+    assert "does not support SSE-S3" in rgw(given(VAULT), "ceph-16").s3_lacks()["sse-s3"]
 
 
 @pytest.mark.parametrize(
@@ -382,88 +312,59 @@ def test_a_mon_may_die_when_a_majority_is_left(mons: int, lone: list[str]) -> No
 
 
 @pytest.mark.parametrize(
-    ("settings", "osds", "made", "disk", "remounted"),
+    ("changes", "osds", "made", "disk", "remounted"),
     [
+        ("", 6, ["ln -s /dev/wb0 .*block", "ln -s /dev/wb1"], "/dev/wb0", ""),
         (
-            osd(objectstore="bluestore"),
-            6,
-            ["ln -s /dev/wb0 .*block", "ln -s /dev/wb1"],
-            "/dev/wb0",
-            [],
+            *(FILES, 6, [r"mkfs\.xfs -q -f -K /dev/wb0", "-o noatime,.*/dev/wb1 .*osd/1"]),
+            *("/dev/wb1", "/var/lib/ceph/osd/1"),
         ),
         (
-            filestore(),
-            6,
-            [
-                r"mkfs\.xfs -q -f -K /dev/wb0",
-                "mount -t xfs -o noatime,",
-                "/dev/wb1 /var/lib/ceph/osd/1",
-            ],
-            "/dev/wb1",
-            ["/var/lib/ceph/osd/1"],
-        ),
-        (
-            filestore(filesystem="ext4"),
-            6,
+            *(f"{FILES} osd.filestore.filesystem=ext4", 6),
             [r"mkfs\.ext4 -q -F -E nodiscard,", "mount -t ext4 -o noatime,"],
-            "/dev/wb0",
-            ["/var/lib/ceph/osd/0"],
+            *("/dev/wb0", "/var/lib/ceph/osd/0"),
         ),
         (
-            filestore(filesystem="btrfs", raid0=True),
-            3,
+            *(f"{FILES} {BTRFS}", 3),
             [
                 r"mkfs\.btrfs -q -f -K -d raid0 -m raid0 /dev/wb0 /dev/wb1 ",
                 "noatime,.*,device=/dev/wb0,device=/dev/wb1 /dev/wb0 /var/lib/ceph/osd/0",
             ],
-            "/dev/wb1",
-            ["/var/lib/ceph/osd/0"],
+            *("/dev/wb1", "/var/lib/ceph/osd/0"),
         ),
         # The last disk is for journals.
         (
-            filestore(journal="own"),
-            3,
-            [
-                r"(?s)mkfs\.xfs -q -f -K /dev/wb1.*/dev/wb0.*ceph-osd --mkfs",
-                "/dev/wb1 /var/lib/ceph/journal",
-            ],
-            "/dev/wb1",
-            ["/var/lib/ceph/journal"],
+            *(f"{FILES} {JOURNALS}", 3),
+            [r"(?s)mkfs\.xfs -q -f -K /dev/wb1.*/dev/wb0.*ceph-osd --mkfs", "/dev/wb1 .*/journal"],
+            *("/dev/wb1", "/var/lib/ceph/journal"),
         ),
     ],
 )
 def test_the_stores_of_osds_are_made_on_their_disks_and_mounted_again_when_one_is_back(
-    tmp_path: Path,
-    settings: dict[str, object],
-    osds: int,
-    made: list[str],
-    disk: str,
-    remounted: list[str],
+    tmp_path: Path, changes: str, osds: int, made: list[str], disk: str, remounted: str
 ) -> None:
     stage = Stage(tmp_path)
-    running = rgw(settings).bring_up(stage.hosts, stage.hosts["client-1"], print)
+    running = rgw(given(changes)).bring_up(stage.hosts, stage.hosts["client-1"], print)
     assert len(stage.when(r"start osd\.")) == osds
     (place,) = stage.when("store-1 sh -ec (?s:.*)ceph-osd --mkfs")
     for pattern in made:
         assert re.search(pattern, stage.events[place][1])
-    assert ("RAID 0" in running.facts["object store"]) == (osds == 3 and "raid0" in str(settings))
+    assert ("RAID 0" in running.facts["object store"]) == (BTRFS in changes)
     before = len(stage.events)
     running.mend_disk("store-1", disk)
-    script = [what for _, what in stage.events[before:] if what.startswith("sh -ec")]
-    lines = script[0].removeprefix("sh -ec ").splitlines() if remounted else []
-    assert lines[::2] == [f"umount {folder}" for folder in remounted]
-    assert [line.split()[-1] for line in lines[1::2]] == remounted
+    lines = [what for _, what in stage.events[before:] if what.startswith("sh -ec umount")]
+    assert len(lines) == bool(remounted)
+    for line in lines:
+        assert re.fullmatch(rf"sh -ec umount {remounted}\nmount .* {remounted}", line)
     assert all(one.startswith("store-1 osd.") for one in stage.started(before))
 
 
 def test_memstore_gets_the_layouts_number_of_osds_without_disks(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
-    settings = osd(objectstore="memstore", memstore={"per_host": 2, "size": "64MiB"})
+    settings = given(f"{MEMORY} osd.memstore.per_host=2 osd.memstore.size=64MiB")
     rgw(settings).bring_up(stage.hosts, stage.hosts["client-1"], print)
-    assert [one for one in stage.started() if "store-2 osd" in one] == [
-        "store-2 osd.2",
-        "store-2 osd.3",
-    ]
+    started = [one for one in stage.started() if "store-2 osd" in one]
+    assert started == ["store-2 osd.2", "store-2 osd.3"]
     scripts = [what for _, what in stage.events if "ceph-osd --mkfs" in what]
     assert len(scripts) == 3
     assert "/dev/" not in str(scripts)
@@ -493,7 +394,7 @@ def test_osd_hosts_without_an_address_in_their_network_are_refused_before_anythi
 
         monkeypatch.setattr(host, "run", answering)
     with pytest.raises(UsageError) as caught:
-        rgw(osd(cluster_network="10.2.0.0/24")).preflight(stage.hosts, print)
+        rgw(given("osd.cluster_network=10.2.0.0/24")).preflight(stage.hosts, print)
     assert "store-2 has no address in 10.2.0.0/24, but 10.0.0.2, fd00::2" in str(caught.value)
     assert "store-1 has" not in str(caught.value)
     assert not stage.started()
