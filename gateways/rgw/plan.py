@@ -20,6 +20,7 @@ from weighbridge.gateways import config_text
 from weighbridge.gateways.certificates import SERVER_FILE, Certificates
 from weighbridge.gateways.front import Backend, Behind, Front, front_of, front_url, tls_host
 from weighbridge.gateways.gateway import Gateway, Site
+from weighbridge.gateways.options import values
 from weighbridge.gateways.probe import IniGrammar
 from weighbridge.gateways.rgw.monitor import known_options
 from weighbridge.gateways.rgw.releases import MGR_MODULES, RELEASES
@@ -37,7 +38,6 @@ MON_PORTS: Final = (3300, 6789)
 CONF: Final = "/etc/ceph/ceph.conf"
 KEYRING: Final = "/etc/ceph/keyring"
 CLUSTER_LOG: Final = "cluster.log"
-_MOST_PG_PER_OSD: Final = 2000
 _HEALTH_PATH: Final = "/swift/healthcheck"
 # A radosgw with the FastCGI front end calls libfcgi: its symbols are in the program or Ceph's
 # library.
@@ -45,6 +45,46 @@ _FASTCGI: Final = (
     "grep -qa FCGX_ $(command -v radosgw) /usr/lib/*/libradosgw.so* 2>/dev/null && echo "
     "yes || echo no"
 )
+
+
+_OF_EVERY_CLUSTER: Final[config_text.Sections] = {
+    "global": {
+        "auth_allow_insecure_global_id_reclaim": False,
+        "keyring": KEYRING,
+        "log_file": "/var/log/host/$name.log",
+        # A separate thread writes the log: a daemon that fails at once may exit before it has
+        # logged why.
+        "log_flush_on_exit": True,
+        "mon_cluster_log_file": f"/var/log/host/{CLUSTER_LOG}",
+        "admin_socket": "/run/ceph/$name.asok",
+        "run_dir": "/run/ceph",
+        "mon_data": "/var/lib/ceph/mon/$id",
+        "mgr_data": "/var/lib/ceph/mgr/$id",
+        "osd_data": "/var/lib/ceph/osd/$id",
+        # The layout fixes the PG numbers: nothing may change them while a step runs.
+        "osd_pool_default_pg_autoscale_mode": "off",
+    },
+    "mon": {
+        "mon_max_pg_per_osd": 2000,
+        "mon_allow_pool_delete": True,
+        # The mon's store is on the machine's own disk; how full that is says nothing about the
+        # gateway.
+        "mon_data_avail_warn": 1,
+        "mon_data_avail_crit": 0,
+        # A mon waits up to a second before each change, to batch others: pools would be ready
+        # seconds later.
+        "paxos_propose_interval": 0.05,
+        "paxos_min_wait": 0.01,
+    },
+    "mgr": {"mgr_initial_modules": "", "mgr_disabled_modules": " ".join(MGR_MODULES)},
+    "osd": {
+        # An OSD's own disk benchmark, before limits apply, would differ between deployments.
+        "osd_mclock_skip_benchmark": True,
+        "osd_crush_update_on_start": True,
+    },
+    # Else requests with a customer's key are refused over plain HTTP (400).
+    "client": {"rgw_crypt_require_ssl": False},
+}
 
 
 @dataclass(frozen=True)
@@ -225,82 +265,36 @@ class CephPlan:
 
     def _sections(self, fsid: str, *, native: bool) -> config_text.Sections:
         settings = self.settings
-        rgw, osd, pool = settings.radosgw, settings.osd, settings.pools
+        rgw, osd, pools = settings.radosgw, settings.osd, settings.pools
+        client: dict[str, config_text.OptionValue] = {}
+        if native:
+            client["rgw_print_continue"] = False
+        if self.front_url is not None:
+            # radosgw would give Swift clients a storage URL with its own port where the front's is
+            # 80: they would bypass the front.
+            client["rgw_swift_url"] = self.front_url
+            if self.front_url.startswith("https:"):
+                # Else it refuses what it does over TLS only, such as SSE-C.
+                client["rgw_trust_forwarded_https"] = True
         sections: dict[str, Mapping[str, config_text.OptionValue]] = {
             "global": {
                 "fsid": fsid,
                 "mon_host": ",".join(one.places for one in self.mons),
                 "mon_initial_members": ",".join(one.id for one in self.mons),
                 **self._ip_version(),
-                "auth_allow_insecure_global_id_reclaim": False,
-                "keyring": KEYRING,
-                "log_file": "/var/log/host/$name.log",
-                # A separate thread writes the log: a daemon that fails at once may exit before it
-                # has logged why.
-                "log_flush_on_exit": True,
-                "mon_cluster_log_file": f"/var/log/host/{CLUSTER_LOG}",
-                "admin_socket": "/run/ceph/$name.asok",
-                "run_dir": "/run/ceph",
-                "mon_data": "/var/lib/ceph/mon/$id",
-                "mgr_data": "/var/lib/ceph/mgr/$id",
-                "osd_data": "/var/lib/ceph/osd/$id",
-                # The layout fixes the PG numbers: nothing may change them while a step runs.
-                "osd_pool_default_size": pool.replicas,
-                "osd_pool_default_min_size": pool.min_size,
-                "osd_pool_default_pg_num": pool.other_pg_num,
-                "osd_pool_default_pgp_num": pool.other_pg_num,
-                "osd_pool_default_pg_autoscale_mode": "off",
+                "osd_pool_default_pg_num": pools.other_pg_num,
+                "osd_pool_default_pgp_num": pools.other_pg_num,
                 **settings.debug,
             },
             "mon": {
-                "mon_max_pg_per_osd": _MOST_PG_PER_OSD,
-                "mon_allow_pool_delete": True,
                 # The mon creates the rule for placing copies together with its store.
-                "osd_crush_chooseleaf_type": 1 if pool.failure_domain == "host" else 0,
-                "mon_allow_pool_size_one": pool.replicas == 1,
-                "mon_warn_on_pool_no_redundancy": pool.replicas > 1,
-                # The mon's store is on the machine's own disk; how full that is says nothing about
-                # the gateway.
-                "mon_data_avail_warn": 1,
-                "mon_data_avail_crit": 0,
-                # A mon waits up to a second before each change, to batch others: pools would be
-                # ready seconds later.
-                "paxos_propose_interval": 0.05,
-                "paxos_min_wait": 0.01,
+                "osd_crush_chooseleaf_type": 1 if pools.failure_domain == "host" else 0,
+                "mon_allow_pool_size_one": pools.replicas == 1,
+                "mon_warn_on_pool_no_redundancy": pools.replicas > 1,
             },
-            "mgr": {"mgr_initial_modules": "", "mgr_disabled_modules": " ".join(MGR_MODULES)},
-            "osd": {
-                "osd_objectstore": osd.objectstore,
-                **_store_options(osd),
-                "osd_memory_target": osd.memory_target,
-                # Flags such as noscrub would cause HEALTH_WARN; zero scrub slots do not.
-                **({} if osd.scrub else {"osd_max_scrubs": 0}),
-                # An OSD's own disk benchmark, before limits apply, differs between deployments.
-                "osd_mclock_skip_benchmark": True,
-                "osd_crush_update_on_start": True,
-                **({"cluster_network": osd.cluster_network} if osd.cluster_network else {}),
-            },
-            "client": {
-                "rgw_print_continue": rgw.print_continue and not native,
-                "rgw_thread_pool_size": rgw.threads,
-                # Else requests with a customer's key are refused over plain HTTP (400).
-                "rgw_crypt_require_ssl": False,
-                "rgw_max_concurrent_requests": rgw.max_concurrent_requests,
-                "rgw_override_bucket_index_max_shards": rgw.index_shards,
-                "rgw_dynamic_resharding": rgw.dynamic_resharding,
-                "rgw_enable_lc_threads": rgw.lifecycle,
-                "rgw_enable_ops_log": rgw.ops_log,
-                "rgw_max_chunk_size": rgw.max_chunk_size,
-                "rgw_obj_stripe_size": rgw.stripe_size,
-                "rgw_put_obj_min_window_size": rgw.put_min_window,
-                "rgw_put_obj_max_window_size": rgw.put_max_window,
-                "rgw_get_obj_window_size": rgw.get_window,
-                "rgw_get_obj_max_req_size": rgw.get_max_request,
-                "rgw_enable_gc_threads": rgw.gc.enabled,
-                "rgw_gc_obj_min_wait": round(rgw.gc.min_wait),
-                "rgw_gc_processor_period": round(rgw.gc.processor_period),
-                "rgw_gc_max_concurrent_io": rgw.gc.max_concurrent_io,
-            },
+            # Flags such as noscrub would cause HEALTH_WARN; zero scrub slots do not.
+            "osd": {**_store_options(osd), **({} if osd.scrub else {"osd_max_scrubs": 0})},
+            "client": client,
         }
         for mon in self.mons:
             sections[f"mon.{mon.id}"] = sections[f"mgr.{mon.id}"] = {"public_addr": mon.address}
@@ -312,17 +306,12 @@ class CephPlan:
                 "crush_location": f"root=default host={one.host}",
                 **_journal(osd, one),
             }
-        if self.front_url is not None:
-            # radosgw would give Swift clients a storage URL with its own port where the front's is
-            # 80: they would bypass the front.
-            sections["client"] = {**sections["client"], "rgw_swift_url": self.front_url}
-            if self.front_url.startswith("https:"):
-                # Else it refuses what it does over TLS only, such as SSE-C.
-                sections["client"] = {**sections["client"], "rgw_trust_forwarded_https": True}
         for radosgw in self.radosgws:
             front = frontend(rgw, radosgw.address, radosgw.port, native=native)
             sections[radosgw.name] = {"public_addr": radosgw.address, "rgw_frontends": front}
-        return sections
+        return config_text.merged_sections(
+            _OF_EVERY_CLUSTER, values(rgw), values(osd), values(pools), sections
+        )
 
     def _ip_version(self) -> dict[str, config_text.OptionValue]:
         """Ceph binds to IPv4 unless it is told otherwise."""

@@ -29,6 +29,7 @@ from weighbridge.gateways.gateway import (
     Say,
     Tolerance,
 )
+from weighbridge.gateways.options import by_option
 from weighbridge.gateways.probe import Probe
 from weighbridge.gateways.rgw import facts
 from weighbridge.gateways.rgw.facts import PLACEMENT, STORAGE_CLASS, ZONE, Seen, daemons_of
@@ -59,6 +60,7 @@ from weighbridge.gateways.rgw.plan import (
     tls_host_of,
 )
 from weighbridge.gateways.rgw.pools import data_pool, make_pools, primaries
+from weighbridge.gateways.rgw.settings import RadosgwSettings
 from weighbridge.gateways.running import RunningStore, StorePlan, front_daemons, put_files
 from weighbridge.gateways.tls_handshake import negotiated
 from weighbridge.gateways.together import together
@@ -544,12 +546,6 @@ class RunningRgw(RunningStore[Gateway]):
         return {**_as_read(one, given), **defaults}
 
 
-_READ_EACH_TIME: Final = frozenset(
-    {"rgw_get_obj_window_size", "rgw_get_obj_max_req_size", "rgw_put_obj_min_window_size"}
-)
-"""Options that radosgw reads for each request, so that they take effect although it does not
-observe them (rgw_rados.cc, Object::Read::iterate; rgw_sal_rados.cc, get_atomic_writer).
-"""
 _NOT_OBSERVED: Final = "may require restart"
 """A daemon's answer to `config set` when nothing observes the option: it may never read the new
 value.
@@ -568,7 +564,7 @@ def _set_live(one: Daemon, options: Mapping[str, str]) -> None:
     not_observed = [
         name
         for name, answer in answers.items()
-        if _NOT_OBSERVED in answer and name not in _READ_EACH_TIME
+        if _NOT_OBSERVED in answer and not _takes_each_time(name)
     ]
     uncertain = []
     for name, answer in ask_options(one, "config help", not_observed).items():
@@ -581,6 +577,11 @@ def _set_live(one: Daemon, options: Mapping[str, str]) -> None:
             "restart, but not whether it does",
             advice=_ADVICE,
         )
+
+
+def _takes_each_time(name: str) -> bool:
+    row = by_option(RadosgwSettings).get(name)
+    return row is not None and row.option.each_time
 
 
 def _help(answer: str) -> Mapping[str, object]:

@@ -9,18 +9,16 @@ from weighbridge.common.host import Host
 from weighbridge.common.quantities import show_bytes
 from weighbridge.gateways.gateway import package_versions
 from weighbridge.gateways.swift import config, releases
+from weighbridge.gateways.swift.plan import LOG, SwiftPlan
 from weighbridge.gateways.swift.releases import RELEASES
-from weighbridge.gateways.swift.settings import SwiftCluster, SwiftSettings
-
-LOG = "swift.log"
-"""The host's log that all its Swift servers write to."""
+from weighbridge.gateways.swift.settings import SwiftSettings
 
 _MODIFIED = re.compile(r'Pipeline was modified\. New pipeline is "([^"]*)"')
 
 
-def facts(cluster: SwiftCluster, proxy: Host, stores: Sequence[Host]) -> dict[str, str]:
+def facts(plan: SwiftPlan, proxy: Host, stores: Sequence[Host]) -> dict[str, str]:
     """All facts; `proxy` is the first proxy host."""
-    settings, place = cluster.settings, cluster.place
+    settings, place, release = plan.settings, plan.place, plan.gateway.release
     objects, front = settings.object, settings.proxy
     packages = ("python3-swift", "python3-eventlet", "liberasurecode1", "memcached", "python3")
     quorum = settings.replicas // 2 + 1
@@ -28,7 +26,7 @@ def facts(cluster: SwiftCluster, proxy: Host, stores: Sequence[Host]) -> dict[st
     kept = "stay in the page cache" if objects.keep_cache_private else "leave the page cache"
     many = f"{front.daemons} proxies and memcached" if front.daemons > 1 else "proxy and memcached"
     return {
-        "gateway": f"OpenStack Swift, release {cluster.release}",
+        "gateway": f"OpenStack Swift, release {release}",
         "packages": package_versions(proxy, packages),
         "daemons": f"{many} on {', '.join(place.proxy)}; account, container and object server on "
         f"{len(stores)} hosts, a zone each",
@@ -50,7 +48,7 @@ def facts(cluster: SwiftCluster, proxy: Host, stores: Sequence[Host]) -> dict[st
         "etag_validate_pct": f"{objects.etag_validate_pct} % of the reads have their MD5 checked"
         + (
             " (this release has no choice)"
-            if "etag_validate_pct" in RELEASES[cluster.release].lacks
+            if "etag_validate_pct" in RELEASES[release].lacks
             else ""
         ),
         "chunks": f"proxy: client {front.client_chunk_size}, object {front.object_chunk_size}; "

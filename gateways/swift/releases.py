@@ -1,10 +1,13 @@
-"""Releases of Swift, and how they differ."""
+"""Releases of Swift, how they differ, and what the one on a host knows."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from configparser import RawConfigParser
 from functools import partial
+from itertools import chain
 from typing import Any, Final
 
 from pydantic import Field
@@ -12,8 +15,11 @@ from pydantic import Field
 from weighbridge.common.document import did_you_mean
 from weighbridge.common.endpoint import S3Way
 from weighbridge.common.host import Host
+from weighbridge.common.record import Record
+from weighbridge.gateways import program
 from weighbridge.gateways.front import store_image
 from weighbridge.gateways.gateway import KnownRelease
+from weighbridge.gateways.running import HostFile
 from weighbridge.gateways.swift.settings import SwiftSettings
 
 
@@ -77,6 +83,125 @@ _KNOWN: Final = (
 )
 RELEASES: Final = {one.image.name: one for one in _KNOWN}
 """Releases of Swift by the name that layouts use."""
+
+
+# Swift ignores options that it does not know.
+
+_USERS: Final = re.compile(r"user(64)?_.+_.+")
+_INDEX: Final = re.compile(r"(\d+|<[^>]*>)$")
+_CONF: Final = re.compile(r"/etc/swift/(proxy|account|container|object)-server(-\d+)?\.conf")
+_OWN_EGG: Final = "egg:swift#"
+_ALWAYS: Final = frozenset({"use", "pipeline"})
+SWIFT_HOST: Final = "weighbridge.gateways.swift.swift_host"
+
+
+def ask(
+    host: Host,
+    command: str,
+    order: object = None,
+    *,
+    env: Mapping[str, str] | None = None,
+    timeout_s: float = 60,
+) -> Any:
+    """The answer of `swift_host` there. Raises CommandFailed."""
+    argv = (*program.ship(host, SWIFT_HOST), command)
+    return json.loads(host.run(argv, stdin=json.dumps(order), env=env, timeout_s=timeout_s).stdout)
+
+
+class Known(Record):
+    """What a release knows, each by server: see `swift_host known`."""
+
+    samples: dict[str, dict[str, frozenset[str]]]
+    """Option names by section of the sample file."""
+    uses: dict[str, dict[str, str]]
+    """The `use` of the sample file's sections."""
+    read: dict[str, frozenset[str]]
+    """Names that the code reads from its configuration."""
+
+    @classmethod
+    def by(cls, host: Host) -> Known:
+        """What the release on this host knows. Raises CommandFailed."""
+        return cls.model_validate(ask(host, "known"))
+
+    def faults(
+        self, files: Iterable[HostFile], given: Mapping[str, Mapping[str, Collection[str]]] | None
+    ) -> list[str]:
+        """Faults of servers' files, a line each: unknown options and sections, undefined filters.
+
+        `given`: options by section by server that are refused if they are unknown, where the files
+        were made for another release; None: all.
+        """
+        found = []
+        for server, parser in _servers(files):
+            for section in parser.sections():
+                if self._names(server, section, parser[section].get("use")) is None:
+                    hint = did_you_mean(section, sorted(self.samples[server]), known=False)
+                    place = f"{server}-server.conf [{section}]"
+                    found.append(f"{place}: Swift has no such section{hint}")
+            mine = None if given is None else given.get(server, {})
+            for (section, name), fault in self._unknown(server, parser).items():
+                if mine is None or name in mine.get(section, ()):
+                    found.append(fault)
+            found += _undefined(server, parser)
+        return found
+
+    def ignored(self, files: Iterable[HostFile]) -> list[str]:
+        """Sentences about options that Swift does not know: it ignores them silently."""
+        unknown = [self._unknown(*one).values() for one in _servers(files)]
+        return list(dict.fromkeys(chain.from_iterable(unknown)))
+
+    def _unknown(self, server: str, parser: RawConfigParser) -> dict[tuple[str, str], str]:
+        found = {}
+        for section in parser.sections():
+            given = parser[section]
+            names = self._names(server, section, given.get("use")) or frozenset()
+            for name in given if names else ():
+                word = name.removeprefix("set ").strip()
+                user = given.get("use") == f"{_OWN_EGG}tempauth" and _USERS.fullmatch(word)
+                if word not in names and not user:
+                    hint = did_you_mean(word, sorted(names), known=False)
+                    place = f"{server}-server.conf [{section}]"
+                    found[section, name] = f"{place}: Swift does not know the option {word!r}{hint}"
+        return found
+
+    def _names(self, server: str, section: str, use: str | None) -> frozenset[str] | None:
+        """Options that a section may have; None: unknown; empty: another program's, not checked."""
+        samples = self.samples[server]
+        kind, colon, _ = section.partition(":")
+        if colon and kind in {"filter", "app"} and use is not None:
+            alike = [name for name, other in self.uses[server].items() if other == use]
+            if not alike:
+                return None if use.startswith(_OWN_EGG) else frozenset()
+        else:
+            # Storage policy sections are named by a number: the sample has one of them.
+            alike = [name for name in samples if _INDEX.sub("", name) == _INDEX.sub("", section)]
+        if not alike:
+            return None
+        sampled = [samples[name] for name in (*alike, "DEFAULT")]
+        return _ALWAYS.union(self.read[server], *sampled)
+
+
+def _servers(files: Iterable[HostFile]) -> Iterator[tuple[str, RawConfigParser]]:
+    """The files that configure a Swift server, each with its server."""
+    for file in files:
+        if match := _CONF.fullmatch(file.path):
+            # [DEFAULT] is treated like other sections: its options must not appear in each of them.
+            parser = RawConfigParser(
+                default_section="", delimiters=("=",), comment_prefixes=("#",), strict=True
+            )
+            parser.optionxform = str  # type: ignore[method-assign,assignment]  # names keep their case
+            parser.read_string(file.text)
+            yield match[1], parser
+
+
+def _undefined(server: str, parser: RawConfigParser) -> Iterator[str]:
+    heads = [section.partition(":") for section in parser.sections()]
+    defined = {name for kind, _, name in heads if kind in {"filter", "app"}}
+    for word in parser.get("pipeline:main", "pipeline", fallback="").split():
+        if word not in defined:
+            place = f"{server}-server.conf [pipeline:main]"
+            hint = did_you_mean(word, sorted(defined))
+            yield f"{place}: {word!r} has no section [filter:{word}]{hint}"
 
 
 _TRY: Final = """

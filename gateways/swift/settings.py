@@ -33,8 +33,6 @@ SERVERS: tuple[Literal["account", "container", "object"], ...] = ("account", "co
 """The servers of a storage host."""
 _FIXED: Final = Option(scope="cluster")
 """What rings, disks and the set of daemons depend on, and what clients know."""
-_HEALTH_PATH = "/healthcheck"
-"""Answered by one of the first filters of the pipeline, without other servers."""
 
 
 @with_fronts("swift")
@@ -237,21 +235,16 @@ class SwiftSettings(FrontedSettings):
         return Redundancy(replicas=1, fragments=self.ec.fragments)
 
 
-class SwiftCluster(Record):
-    """A planned deployment: proxies, storage hosts and perhaps a front."""
+def front_before(place: SwiftPlacement, settings: SwiftSettings) -> Front | None:
+    """The front, if any; its health check is answered by one of the first filters of the pipeline,
+    without other servers.
+    """
+    return front_of(place, settings, Behind(health_path="/healthcheck"))
 
-    release: str
-    place: SwiftPlacement
-    settings: SwiftSettings
 
-    @property
-    def tls_host(self) -> str | None:
-        """The host whose server speaks TLS to clients; None: they use plain HTTP."""
-        unfronted = self.place.proxy[0] if self.settings.proxy.tls else None
-        return tls_host(self.place, self.settings, unfronted)
-
-    def front(self) -> Front | None:
-        return front_of(self.place, self.settings, Behind(health_path=_HEALTH_PATH))
+def host_of_tls(place: SwiftPlacement, settings: SwiftSettings) -> str | None:
+    """The host whose server speaks TLS to clients; None: they use plain HTTP."""
+    return tls_host(place, settings, place.proxy[0] if settings.proxy.tls else None)
 
 
 # Settings of Swift that follow the size of its hosts, by the rule of `gateways.sizing`.

@@ -296,70 +296,37 @@ def read(folder: Path) -> set[str]:
 
 # Whether servers run with their files: they cannot be asked for their options.
 
-_ANSWER_WITHIN_S = 5.0
-_PAUSE_S = 0.05
+_CLOCK_ERROR_S = 0.1
+"""Ages come in kernel ticks of ten milliseconds, file times in jiffies."""
 
 
-def silent(order: dict[str, Any]) -> list[int]:
-    """Ask each of `servers`, an address, a port and a CA file if it speaks TLS, until it answers;
-    the indexes of those that have not within `deadline_s`.
-
-    A port is open as soon as a server listens: its workers, which load their configuration
-    themselves, are ready seconds later. A proxy would meanwhile count failed requests as errors.
-    """
-    deadline = time.monotonic() + order["deadline_s"]
-    waiting = dict(enumerate(order["servers"]))
-    while True:
-        waiting = {number: place for number, place in waiting.items() if not answers(*place)}
-        if not waiting or time.monotonic() > deadline:
-            return list(waiting)
-        time.sleep(_PAUSE_S)
-
-
-def answers(address: str, port: int, authority: str) -> bool:
-    """Whether a request is answered, and not with 5xx. `/healthcheck` is a filter in each server's
-    pipeline; without it the server answers 404.
-    """
-    import http.client  # noqa: PLC0415 - it takes a while, and other commands need none
-    import ssl  # noqa: PLC0415
-
-    connection = http.client.HTTPConnection(address, port, timeout=_ANSWER_WITHIN_S)
-    if authority:
-        tls = ssl.create_default_context(cafile=authority)
-        connection = http.client.HTTPSConnection(
-            address, port, timeout=_ANSWER_WITHIN_S, context=tls
-        )
-    with contextlib.closing(connection):
-        try:
-            connection.request("GET", "/healthcheck")
-            return connection.getresponse().status < http.client.INTERNAL_SERVER_ERROR
-        except (OSError, http.client.HTTPException):
-            return False
-
-
-def running(paths: list[str]) -> dict[str, Any]:
-    """Of each configuration file its `sha256`, `age_s` since it was written, and `processes`,
-    `[pid, age_s]` of each that has the path among its arguments.
+def faults(digests: dict[str, str], proc: str = "/proc") -> dict[str, str]:
+    """By path of a configuration file what is wrong: it has not the content of this SHA-256, or no
+    process runs with it, or one that is older.
     """
     found = {}
-    for path in paths:
+    for path, digest in digests.items():
         with Path(path).open("rb") as file:
             content, written = file.read(), os.fstat(file.fileno()).st_mtime
         uptime_s = time.clock_gettime(time.CLOCK_BOOTTIME)
-        found[path] = {
-            "sha256": hashlib.sha256(content).hexdigest(),
-            "age_s": time.time() - written,
-            "processes": processes(path, Path("/proc"), uptime_s, os.sysconf("SC_CLK_TCK")),
-        }
+        ages = processes(path, Path(proc), uptime_s, os.sysconf("SC_CLK_TCK"))
+        latest = time.time() - written + _CLOCK_ERROR_S
+        old = [pid for pid, age_s in ages.items() if age_s > latest]
+        if hashlib.sha256(content).hexdigest() != digest:
+            found[path] = f"{path} is not what was written to it"
+        elif not ages:
+            found[path] = f"no process runs with {path}"
+        elif old:
+            found[path] = f"process {old[0]} is older than {path}, which it should have read"
     return found
 
 
-def processes(path: str, proc: Path, uptime_s: float, ticks: int) -> list[list[float]]:
-    """Pid and age, in seconds, of each process below `proc` that has the path among its arguments.
+def processes(path: str, proc: Path, uptime_s: float, ticks: int) -> dict[int, float]:
+    """Age in seconds, by pid, of each process below `proc` that has the path among its arguments.
 
     `uptime_s` is the machine's, `ticks` is kernel ticks a second (proc(5): starttime).
     """
-    found = []
+    found = {}
     for folder in proc.glob("[0-9]*"):
         try:
             words = (folder / "cmdline").read_bytes().split(b"\0")
@@ -368,7 +335,7 @@ def processes(path: str, proc: Path, uptime_s: float, ticks: int) -> list[list[f
         except (FileNotFoundError, ProcessLookupError):
             continue  # it has ended
         if path.encode() in words:
-            found.append([int(folder.name), uptime_s - int(stat[19]) / ticks])
+            found[int(folder.name)] = uptime_s - int(stat[19]) / ticks
     return found
 
 
@@ -377,7 +344,7 @@ UNTIL_KILLED: dict[str, Callable[..., None]] = {
     "memcached": memcached,
     "storage": storage,
 }
-BY_ORDER = {one.__name__: one for one in (drop, rings, ring, known, silent, running)}
+BY_ORDER = {one.__name__: one for one in (drop, rings, ring, known, faults)}
 
 
 def main() -> None:

@@ -26,7 +26,6 @@ from weighbridge.gateways.gateway import RunningGateway
 from weighbridge.gateways.haproxy.front import Haproxy, HaproxySettings
 from weighbridge.gateways.rgw.rgw import Rgw
 from weighbridge.gateways.rgw.settings import RgwSettings
-from weighbridge.gateways.swift import change as swift_scopes
 from weighbridge.gateways.swift.settings import SwiftSettings
 from weighbridge.gateways.swift.swift import Swift
 from weighbridge.gateways.tls_handshake import negotiated, shake
@@ -126,7 +125,7 @@ def test_no_running_gateway_can_change_to_tls() -> None:
     for key in ("radosgw.tls", "haproxy.tls", "apache.tls"):
         assert Rgw.scope(key) == "cluster"
     for key in ("proxy.tls", "haproxy.tls"):
-        assert swift_scopes.scope_of(key) == "cluster"
+        assert Swift.scope(key) == "cluster"
 
 
 SECURED = {

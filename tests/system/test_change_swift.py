@@ -132,7 +132,9 @@ def test_a_setting_of_haproxy_restarts_it_alone_and_no_request_is_turned_away(
 
 def test_what_is_as_wanted_is_left_alone(swift: Deployment, baseline: Planned) -> None:
     before = pids(swift)
-    assert swift.change(baseline, "restart", print) == ("Swift: no change needed",)
+    assert swift.change(baseline, "restart", print) == (
+        "nothing: it already runs with these settings",
+    )
     assert pids(swift) == before
 
 
@@ -164,7 +166,7 @@ def test_a_value_that_a_server_dies_of_is_an_error_with_its_log_and_is_taken_bac
             {"proxy__memcached_memory": "512MiB"},
             "proxy.memcached_memory cannot be changed while it is running",
         ),
-        ("nothing", {"object__workers": 2}, "object.workers cannot be changed by `nothing`"),
+        ("nothing", {"object__workers": 2}, "object.workers: this needs at least `restart`"),
     ],
 )
 def test_what_cannot_be_done_while_it_runs_is_refused_and_nothing_is_touched(
