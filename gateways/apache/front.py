@@ -18,7 +18,7 @@ from weighbridge.common.host import Host, Service
 from weighbridge.common.quantities import Seconds
 from weighbridge.common.record import Record
 from weighbridge.common.structure import CounterFigure, DaemonCounters, Scope
-from weighbridge.gateways import config_text, program
+from weighbridge.gateways import config_text
 from weighbridge.gateways.certificates import CA_FILE, SERVER_FILE
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.front import Backend, Behind, Front, FrontSettings, template
@@ -278,7 +278,6 @@ RESPONDER = Path(__file__).with_name("fastcgi_responder")
 _APACHE = ("apache2", "-f", CONF)
 RESPONDER_SERVICE = "fastcgi-responder"
 _RESPONDER_ON_HOST = "/usr/local/lib/weighbridge/fastcgi_responder"
-_RELOAD_PROGRAM = "weighbridge.gateways.apache.reload_apache"
 _GENERATION = "ParentServerMPMGeneration"
 _LEFT = 3
 _SPARE_S = 30.0
@@ -313,7 +312,7 @@ class Apache(Front):
     grammars: ClassVar[tuple[FileGrammar, ...]] = (GRAMMAR,)
     speaks_tls: ClassVar[bool] = True
     service: ClassVar[str] = "apache"
-    program: ClassVar[str] = "weighbridge.gateways.apache.apache_counters"
+    program: ClassVar[str] = "weighbridge.gateways.apache.apache_host"
     counters: ClassVar[DaemonCounters] = COUNTERS
 
     def __init__(self, settings: ApacheSettings, behind: Behind) -> None:
@@ -454,7 +453,7 @@ class Apache(Front):
 
     def place_of_counters(self, host: Host) -> tuple[str, ...]:
         authority = CA_FILE if self.settings.tls else ""
-        responder = (host.address, str(STATS_PORT)) if self.has_responder else ()
+        responder = (host.address, str(STATS_PORT)) if self.has_responder else ("", "")
         return (host.address, str(self.port), authority, STATUS_HOST, *responder)
 
     def await_backends(self, host: Host) -> None:
@@ -507,12 +506,10 @@ class Apache(Front):
         mpm, apache = self.settings.mpm, self.daemons(host)[-1]
         deadline_s = self.settings.keep_alive_timeout + _SPARE_S
         spare = min(mpm.min_spare_threads, mpm.max_request_workers)
-        words = (CONF, PID_FILE, str(mpm.threads_per_child), str(spare), f"{deadline_s:g}")
-        arguments = (*words, "apache2")
+        sizes = (str(mpm.threads_per_child), str(spare), f"{deadline_s:g}", "apache2")
+        words = ("reload", CONF, PID_FILE, *sizes)
         try:
-            done = host.run(
-                (*program.ship(host, _RELOAD_PROGRAM), *arguments), timeout_s=deadline_s + _SPARE_S
-            )
+            said = self.ask(host, *words, timeout_s=deadline_s + _SPARE_S)
         except CommandFailed as error:
             apache.check()
             if error.code != _LEFT:
@@ -521,7 +518,7 @@ class Apache(Front):
                 f"{error.output.strip()}, {deadline_s:g} s after a graceful restart"
             ) from error
         apache.check()
-        counts: dict[str, int] = json.loads(done.stdout)
+        counts: dict[str, int] = json.loads(said)
         return counts["new"]
 
     def _path(self, host: Host, version: str) -> str:
