@@ -80,10 +80,8 @@ class Rgw(Gateway):
     settings: RgwSettings
     grammars: ClassVar[tuple[FileGrammar, ...]] = (GRAMMAR,)
 
-    def __init__(self, release: str, place: Record, settings: Record) -> None:
+    def __init__(self, release: str, place: RgwPlacement, settings: RgwSettings) -> None:
         """Raises ValueError when placement, settings and release do not fit together."""
-        assert isinstance(place, RgwPlacement)  # noqa: S101 - the interface's contract
-        assert isinstance(settings, RgwSettings)  # noqa: S101
         self.release = release
         self.place, self.settings = place, settings
         self.front = front_of(place, settings, Behind())

@@ -72,8 +72,7 @@ _MGR_INTERVALS_S: Final = {"mgr_stats_period": "5", "mgr_tick_period": "2"}
 """How often daemons report to the mgr, and it to the mon, by default: until it has heard from all,
 a cluster is not known to be healthy. While it starts they report every second.
 """
-_QUORUM_WITHIN_S: Final = 120.0
-_UP_WITHIN_S: Final = 120.0
+_WITHIN_S: Final = 120.0
 _CLEAN_WITHIN_S: Final = 180.0
 _POLL_S: Final = 0.05
 _NOT_DROPPED: Final = {
@@ -211,16 +210,14 @@ class RunningRgw(RunningStore[Gateway]):
 
     def _await_quorum(self, monitor: Monitor) -> None:
         """Wait for every mon: a quorum may lack some."""
-        deadline = time.monotonic() + _QUORUM_WITHIN_S
-        while len(self._mons) > 1:
+
+        def late() -> list[Daemon]:
             answer = monitor.ask({"prefix": "quorum_status", "format": "json"})[0]
             names = json.loads(answer)["quorum_names"]
-            late = [one for one in self._mons if ceph_name(one).removeprefix("mon.") not in names]
-            if not late:
-                return
-            if time.monotonic() > deadline:
-                raise late[0].failed(f"is not in the quorum after {_QUORUM_WITHIN_S:g} s")
-            time.sleep(_POLL_S)
+            return [one for one in self._mons if ceph_name(one).partition(".")[2] not in names]
+
+        if len(self._mons) > 1:
+            _await_none(late, (), "is not in the quorum after")
 
     def _compress(self, algorithm: str) -> None:
         """Have the default placement compress; creates the zone if needed."""
@@ -454,18 +451,12 @@ class RunningRgw(RunningStore[Gateway]):
         """Wait until each OSD is up since a later epoch of the map than `before`: it still has
         those as up that lost power. Raises ServiceFailed, also when a watched daemon dies.
         """
-        deadline = time.monotonic() + _UP_WITHIN_S
-        while True:
+
+        def late() -> list[Daemon]:
             now = _up_since(monitor)
-            late = [one for one in osds if now[ceph_name(one)] <= before.get(ceph_name(one), 0)]
-            if not late:
-                return
-            daemon.check(watched)
-            if time.monotonic() > deadline:
-                raise late[0].failed(
-                    f"{len(late)} of {len(osds)} OSDs did not come up in {_UP_WITHIN_S:g} s"
-                )
-            time.sleep(_POLL_S)
+            return [one for one in osds if now[ceph_name(one)] <= before.get(ceph_name(one), 0)]
+
+        _await_none(late, watched, "did not come up in")
 
     # changing radosgw
 
@@ -633,6 +624,19 @@ def _refuse_other(one: Daemon, wanted: Mapping[str, str]) -> None:
     ]
     if wrong:
         raise one.failed(f"runs with {', '.join(wrong)}")
+
+
+def _await_none(
+    late: Callable[[], Sequence[Daemon]], watched: Sequence[Daemon], fault: str
+) -> None:
+    """Wait until no daemon is late. Raises ServiceFailed, also when a watched one dies."""
+    deadline = time.monotonic() + _WITHIN_S
+    while some := late():
+        daemon.check(watched)
+        if time.monotonic() > deadline:
+            more = f" (and {len(some) - 1} more)" if len(some) > 1 else ""
+            raise some[0].failed(f"{fault} {_WITHIN_S:g} s{more}")
+        time.sleep(_POLL_S)
 
 
 def _up_since(monitor: Monitor) -> dict[str, int]:

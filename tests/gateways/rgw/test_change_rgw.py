@@ -88,6 +88,14 @@ def test_an_option_that_is_no_longer_set_returns_to_the_daemons_own_default(
     assert "objecter_timeout" not in str(stage.gateway.files[CONF])
 
 
+def test_a_value_that_the_release_cannot_parse_is_refused_in_its_words(
+    stage: RunningStage,
+) -> None:
+    with pytest.raises(UsageError, match=r"^parse error setting 'objecter_timeout' to 'none'$"):
+        stage.change("nothing", options={"client": {"objecter_timeout": "none"}})
+    assert stage.radosgw.given == {}
+
+
 def test_an_option_of_the_start_returns_to_its_default_without_a_restart(tmp_path: Path) -> None:
     stage = RunningStage(tmp_path, options={"client": {"objecter_timeout": "5"}})
     stage.change("nothing")
