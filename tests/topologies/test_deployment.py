@@ -25,11 +25,16 @@ from weighbridge.conductor.interruption import Interrupted, interruptible
 from weighbridge.gateways.gateway import Gateway, RunningGateway, Say
 from weighbridge.results.run.reading import StoreError
 from weighbridge.topologies import deployment as deployment_module
-from weighbridge.topologies.deployment import deploy, deployment_owners, running_deployments
+from weighbridge.topologies.deployment import (
+    deploy,
+    deployment_owners,
+    preflight,
+    preflight_all,
+    running_deployments,
+)
 from weighbridge.topologies.fake import FakeHost, FakeHosts, FakeKind
 from weighbridge.topologies.hosts import LIMITED, DeploymentOwner, Limited
 from weighbridge.topologies.loader import Planned
-from weighbridge.topologies.preflight import preflight, preflight_all
 
 
 class Doomed(StubGateway):
