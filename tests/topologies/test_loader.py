@@ -26,13 +26,14 @@ from weighbridge.topologies.fake import FakeHosts
 from weighbridge.topologies.hardware import Hardware, HostSpec, Nic
 from weighbridge.topologies.loader import (
     LONGEST_NAME,
+    LayoutParameter,
     load_layout,
+    parameters,
     parse,
     path_of,
     shipped_layouts,
     split,
 )
-from weighbridge.topologies.parameters import LayoutParameter, parameters
 
 HARDWARE = Hardware.model_validate(
     {
