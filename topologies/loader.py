@@ -283,9 +283,14 @@ def load_layout(
     document, faults = Document.read(path), list[Fault]()
     if reference is None or not reference.changes:
         return _checked(document, hardware, faults)
+    given = document.data if isinstance(document.data, dict) else {}
+    kind = str(given.get("gateway"))
     for change in reference.changes:
+        keys = change.path
+        if keys[0] == "settings" and kind in STORES:  # which may be named as the daemon does
+            keys = ("settings", *path_of(".".join(map(str, keys[1:])), STORES[kind].Settings))
         try:
-            document.change(change.path, change.value, reference.fault(change))
+            document.change(keys, change.value, reference.fault(change))
         except DocumentError as error:
             faults += error.faults
     planned = _checked(document, hardware, faults)

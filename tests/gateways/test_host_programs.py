@@ -39,7 +39,7 @@ USER = swift_host.stored("AUTH_/user/weigh:bench")
 TOKEN = swift_host.stored("AUTH_/token/AUTH_tk1")
 ON_HOSTS = [
     *("rgw/ask_mon", "rgw/ask_daemon"),
-    *("apache/apache_counters", "apache/reload_apache", "haproxy/haproxy_counters"),
+    *("apache/apache_host", "haproxy/haproxy_counters"),
     *("swift/swift_host", "await_answers", "join_garage_nodes"),
 ]
 

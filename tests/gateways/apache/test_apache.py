@@ -13,9 +13,9 @@ from pydantic import ValidationError
 
 from tests.gateways.stub_host import StubHost
 from weighbridge.common.errors import CommandFailed, MissingPrerequisite, UsageError
-from weighbridge.gateways.apache import front, reload_apache
+from weighbridge.gateways.apache import apache_host, front
 from weighbridge.gateways.apache import front as module
-from weighbridge.gateways.apache.apache_counters import counters
+from weighbridge.gateways.apache.apache_host import counters
 from weighbridge.gateways.apache.front import (
     CONF,
     RESPONDER_CONF,
@@ -345,10 +345,11 @@ def reloaded(
         assert parent.stdin is not None
         parent.stdout.readline()
         env = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "PID_FILE": str(pid_file)}
-        argv = [sys.executable, "-I", reload_apache.__file__, file, str(pid_file), str(each), "2"]
+        nowhere = ["", "0", "", "", "", "", "reload"]
+        argv = [sys.executable, "-I", apache_host.__file__, *nowhere, file, str(pid_file)]
         try:
             return subprocess.run(
-                [*argv, str(within_s), "apache2"],
+                [*argv, str(each), "2", str(within_s), "apache2"],
                 capture_output=True,
                 text=True,
                 check=False,
@@ -363,7 +364,7 @@ def reloaded(
     [
         ("good", 3, 60, 0, r'\{"ended": 1, "new": 1\}\n'),
         # Without all their threads at the timeout.
-        ("good", 9, 0, reload_apache.LEFT, ".*old child processes are left, 0 of.*"),
+        ("good", 9, 0, apache_host.LEFT, ".*old child processes are left, 0 of.*"),
         ("bad", 3, 60, 1, "Syntax error on line 7\n"),
     ],
 )

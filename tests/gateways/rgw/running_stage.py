@@ -107,9 +107,9 @@ class RunningStage(Stage):
 
     def answer_on(self, host: str, argv: Sequence[str], stdin: str) -> str:
         line = " ".join(argv)
-        if "apache_counters" in line:
+        if "apache_host" in line and argv[-1] == "once":
             return json.dumps({**STATUS, "ParentServerMPMGeneration": self.generation()})
-        if "reload_apache" in line:
+        if "apache_host" in line:
             return json.dumps({"ended": 20, "new": self.new_processes})
         if "ask_daemon" in line:
             return json.dumps([self.ask(host, path, what) for path, what in json.loads(stdin)])
