@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from configparser import RawConfigParser
 from typing import Annotated, Final
 
 from pydantic import AfterValidator
@@ -83,6 +84,16 @@ def ini_text(sections: Sections, *, head: Mapping[str, OptionValue] | None = Non
     parts = [_lines(head)] if head else []
     parts += [f"[{section_name(name)}]\n{_lines(options)}" for name, options in sections.items()]
     return "\n".join(parts)
+
+
+def sections_of(text: str) -> dict[str, dict[str, OptionValue]]:
+    """The sections of a file, of which [DEFAULT] is one: its options are in no other."""
+    parser = RawConfigParser(
+        default_section="", delimiters=("=",), comment_prefixes=("#",), strict=True
+    )
+    parser.optionxform = str  # type: ignore[method-assign,assignment]  # names keep their case
+    parser.read_string(text)
+    return {name: dict(parser[name]) for name in parser.sections()}
 
 
 def merged_sections(*layers: Sections) -> dict[str, dict[str, OptionValue]]:

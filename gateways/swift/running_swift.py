@@ -169,7 +169,7 @@ class RunningSwift(RunningStore[Gateway]):
         run_scripts(dict.fromkeys(logging, _PREPARE))
         # A server with a port for each disk is still one daemon.
         ports = [replace(one, port=port) for one in servers for port in self._ports(one)]
-        if again:
+        if again and ports:
             await_ports(self.client, ports, say, url=self._health_url)
         elif len(ports) > len(servers):
             await_ports(self.client, ports, say)

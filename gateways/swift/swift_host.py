@@ -225,6 +225,30 @@ def described(data: Any) -> dict[str, Any]:
     }
 
 
+# Erasure coding
+
+
+def code(order: dict[str, Any]) -> dict[str, Any]:
+    """The codes that PyECLib knows, and why it cannot do one of `type`, `k` and `m`."""
+    from pyeclib import ec_iface  # type: ignore[import-not-found]  # noqa: PLC0415
+
+    known, why = sorted(ec_iface.VALID_EC_TYPES), ""
+    if order["type"] in known:
+        try:
+            ec_iface.ECDriver(k=order["k"], m=order["m"], ec_type=order["type"])
+        except Exception as error:  # noqa: BLE001 - a library's own, which is passed on
+            why = f"{type(error).__name__}: {error}"
+    return {"known": known, "why": why}
+
+
+def policy(_: object) -> dict[str, Any]:
+    """What Swift has read of the policy of new containers."""
+    from swift.common.storage_policy import POLICIES  # type: ignore[import-not-found]  # noqa: PLC0415
+
+    names = ("name", "ec_type", "ec_ndata", "ec_nparity", "ec_segment_size", "quorum")
+    return {name: getattr(POLICIES.default, name) for name in names}
+
+
 # The options that a release of Swift knows. Swift is not imported: that takes a second.
 
 FOLDERS = {"proxy": "proxy", "account": "account", "container": "container", "object": "obj"}
@@ -344,7 +368,7 @@ UNTIL_KILLED: dict[str, Callable[..., None]] = {
     "memcached": memcached,
     "storage": storage,
 }
-BY_ORDER = {one.__name__: one for one in (drop, rings, ring, known, faults)}
+BY_ORDER = {one.__name__: one for one in (drop, rings, ring, code, policy, known, faults)}
 
 
 def main() -> None:

@@ -158,7 +158,7 @@ class Stage:
             classes = {"STANDARD": {"compression_type": self.zone}}
             pool = {"key": "default-placement", "val": {"storage_classes": classes}}
             return json.dumps({"placement_pools": [pool]})
-        if "storage_policy" in line:
+        if "swift_host.pyz policy" in line:
             return json.dumps({"quorum": 3, **self.policy})
         return "[]" if "gc list" in line else "0"
 
