@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Final, Literal
+from typing import ClassVar, Final, Literal, NamedTuple
 
 from weighbridge.common.endpoint import host_port
 from weighbridge.common.host import Host
@@ -89,21 +89,24 @@ _OF_EVERY_CLUSTER: Final[config_text.Sections] = {
 
 @dataclass(frozen=True)
 class Osd:
-    """A planned OSD. `device` is None for memstore; `journal_disk` only of separate journals;
-    `more` are further disks that its file system stripes over.
+    """A planned OSD. `data` are the disks of its store, over which a file system may stripe, and
+    empty for memstore; `journal_disk` is only of separate journals.
     """
 
     number: int
     host: str
     address: str
-    device: str | None = None
+    data: tuple[str, ...] = ()
     journal_disk: str | None = None
-    more: tuple[str, ...] = ()
     uuid: str = field(default_factory=lambda: str(uuid.uuid4()), compare=False)
 
     @property
     def disks(self) -> tuple[str, ...]:
-        return tuple(one for one in (self.device, *self.more, self.journal_disk) if one is not None)
+        return self.data if self.journal_disk is None else (*self.data, self.journal_disk)
+
+    @property
+    def folder(self) -> str:
+        return f"/var/lib/ceph/osd/{self.number}"
 
 
 @dataclass(frozen=True)
@@ -166,8 +169,7 @@ class CephPlan:
             for disks in self._osd_disks(self.sites[name])
         ]
         self.osds = tuple(
-            Osd(number, site.name, site.address, next(iter(devices), None), journal, devices[1:])
-            for number, (site, (devices, journal)) in enumerate(disks)
+            Osd(number, site.name, site.address, *own) for number, (site, own) in enumerate(disks)
         )
         self.radosgws = tuple(self._radosgws())
         self.front_url = front_url(place, settings, sites)
@@ -430,71 +432,69 @@ _MOUNT: Mapping[str, str] = {
 }
 
 
+class _FileSystem(NamedTuple):
+    kind: str
+    disks: tuple[str, ...]
+    folder: str
+
+    @property
+    def make(self) -> list[str]:
+        striped = "-d raid0 -m raid0 " if len(self.disks) > 1 else ""
+        mkfs = f"{_MAKE[self.kind]} {striped}{' '.join(self.disks)}"
+        return [mkfs, f"mkdir -p {self.folder}", self.mount]
+
+    @property
+    def mount(self) -> str:
+        # Without udev nobody tells the kernel which devices belong together.
+        devices = "".join(f",device={one}" for one in self.disks if len(self.disks) > 1)
+        options = f"{_MOUNT[self.kind]}{devices}"
+        return f"mount -t {self.kind} -o {options} {self.disks[0]} {self.folder}"
+
+
+def _journals(osds: Sequence[Osd]) -> list[_FileSystem]:
+    disks = dict.fromkeys(osd.journal_disk for osd in osds if osd.journal_disk)
+    return [_FileSystem("xfs", (disk,), JOURNALS) for disk in disks]
+
+
+def _file_systems(settings: OsdSettings, osds: Sequence[Osd]) -> list[_FileSystem]:
+    """The file systems of one host's OSDs, without those of journals."""
+    if settings.objectstore != "filestore":
+        return []
+    return [_FileSystem(settings.filestore.filesystem, osd.data, osd.folder) for osd in osds]
+
+
 def store_script(settings: OsdSettings, osds: Sequence[Osd]) -> str:
     """A script for `sh -e` that creates the stores of one host's OSDs at once, without a mon."""
     lines = ["mkdir -p /run/ceph"]
-    for disk in dict.fromkeys(osd.journal_disk for osd in osds if osd.journal_disk):
-        lines += _file_system("xfs", disk, JOURNALS)
+    for one in _journals(osds):
+        lines += one.make
     lines.append("pids=")
     for osd in osds:
-        lines += [f"( {' && '.join(_make(settings, osd))} ) &", 'pids="$pids $!"']
+        mkfs = f"ceph-osd --mkfs -i {osd.number} --osd-uuid {osd.uuid} {_MKFS}"
+        steps = [f"mkdir -p {osd.folder}"]
+        for one in _file_systems(settings, [osd]):
+            # ceph-osd takes a non-empty folder for that of another cluster.
+            steps = [*one.make, f"rm -rf {osd.folder}/lost+found"]
+        if settings.objectstore == "bluestore":
+            steps.append(f"ln -s {osd.data[0]} {osd.folder}/block")
+            mkfs = f"{mkfs} {_BLUESTORE}"
+        lines += [f"( {' && '.join((*steps, mkfs))} ) &", 'pids="$pids $!"']
     lines.append("for pid in $pids; do wait $pid; done")
     return "\n".join(lines)
 
 
 def mount_script(settings: OsdSettings, osds: Sequence[Osd]) -> str:
     """A script for `sh -e` that mounts the stores of one host's OSDs after it lost power."""
-    lines = ["mkdir -p /run/ceph"]
-    journals = dict.fromkeys(osd.journal_disk for osd in osds if osd.journal_disk)
-    lines += [_mounted("xfs", disk, JOURNALS) for disk in journals]
-    if settings.objectstore == "filestore":
-        kind = settings.filestore.filesystem
-        lines += [_mounted(kind, str(osd.device), _folder(osd), osd.more) for osd in osds]
-    return "\n".join(lines)
+    systems = [*_journals(osds), *_file_systems(settings, osds)]
+    return "\n".join(["mkdir -p /run/ceph", *(one.mount for one in systems)])
 
 
 def remount_script(settings: OsdSettings, osds: Sequence[Osd], disk: str) -> str:
     """A script for `sh -e` that mounts the file systems again that are on a disk which failed."""
-    on_it = {JOURNALS: _mounted("xfs", disk, JOURNALS)}
-    if not any(osd.journal_disk == disk for osd in osds):
-        on_it = {}
-    if settings.objectstore == "filestore":
-        kind = settings.filestore.filesystem
-        for osd in osds:
-            if disk in {osd.device, *osd.more}:
-                on_it[_folder(osd)] = _mounted(kind, str(osd.device), _folder(osd), osd.more)
-    return "\n".join(f"umount {folder}\n{mount}" for folder, mount in on_it.items())
-
-
-def _folder(osd: Osd) -> str:
-    return f"/var/lib/ceph/osd/{osd.number}"
-
-
-def _make(settings: OsdSettings, osd: Osd) -> list[str]:
-    folder = _folder(osd)
-    mkfs = f"ceph-osd --mkfs -i {osd.number} --osd-uuid {osd.uuid} {_MKFS}"
-    if settings.objectstore == "bluestore":
-        return [f"mkdir -p {folder}", f"ln -s {osd.device} {folder}/block", f"{mkfs} {_BLUESTORE}"]
-    if settings.objectstore == "memstore":
-        return [f"mkdir -p {folder}", mkfs]
-    kind = settings.filestore.filesystem
-    # ceph-osd takes a non-empty folder for that of another cluster.
-    return [
-        *_file_system(kind, str(osd.device), folder, osd.more),
-        f"rm -rf {folder}/lost+found",
-        mkfs,
+    systems = [
+        one for one in (*_journals(osds), *_file_systems(settings, osds)) if disk in one.disks
     ]
-
-
-def _file_system(kind: str, disk: str, folder: str, more: Sequence[str] = ()) -> list[str]:
-    striped = f" -d raid0 -m raid0 {disk} {' '.join(more)}" if more else f" {disk}"
-    return [f"{_MAKE[kind]}{striped}", f"mkdir -p {folder}", _mounted(kind, disk, folder, more)]
-
-
-def _mounted(kind: str, disk: str, folder: str, more: Sequence[str] = ()) -> str:
-    # Without udev nobody tells the kernel which devices belong together.
-    devices = "".join(f",device={one}" for one in (disk, *more) if more)
-    return f"mount -t {kind} -o {_MOUNT[kind]}{devices} {disk} {folder}"
+    return "\n".join(f"umount {one.folder}\n{one.mount}" for one in systems)
 
 
 def _store_options(settings: OsdSettings) -> dict[str, str | int]:
@@ -518,9 +518,7 @@ def _journal(settings: OsdSettings, osd: Osd) -> dict[str, str]:
     if settings.objectstore != "filestore":
         return {}
     return {
-        "osd_journal": f"{JOURNALS}/{osd.number}"
-        if osd.journal_disk
-        else f"/var/lib/ceph/osd/{osd.number}/journal"
+        "osd_journal": f"{JOURNALS}/{osd.number}" if osd.journal_disk else f"{osd.folder}/journal"
     }
 
 

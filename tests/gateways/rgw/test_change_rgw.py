@@ -284,3 +284,21 @@ def test_a_setting_that_apache_reads_only_at_start_is_refused_as_a_reload(tmp_pa
         stage.change("reload", front="apache", apache={"mpm": {"server_limit": 64}})
     stage.change("restart", front="apache", apache={"mpm": {"server_limit": 64}})
     assert stage.starts() == ["stop apache", "start apache"]
+
+
+def test_a_daemon_that_only_a_failed_change_had_is_ended_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    http: dict[str, Any] = {"front": "apache", "apache": {"path": "http"}}
+    stage = RunningStage(tmp_path, **http)
+    stage.gateway.log("apache.error.log").write_text("")
+    good, stage.verified = stage.verified, FAILED
+    monkeypatch.setattr("weighbridge.gateways.daemon._DIES_WITHIN_S", 0.0)
+    with pytest.raises(VerificationFailed):
+        stage.change("restart", front="apache", apache={"path": "fastcgi"})
+    started = [what for what in stage.starts() if what.startswith("start ")]
+    assert started == ["start fastcgi-responder", "start apache"]
+    stage.verified = good
+    stage.change("nothing", **http)
+    assert stage.starts() == ["stop apache", "stop fastcgi-responder", "start apache"]
+    assert [one.service.name for one in stage.running.daemons()][-2:] == ["radosgw", "apache"]
