@@ -15,16 +15,15 @@ Apache's own program when it refuses the file: Apache then continues as before.
 
 from __future__ import annotations
 
-import contextlib
-import http.client
 import json
 import socket
-import ssl
 import subprocess
 import sys
 import time
+from http import HTTPStatus
 from pathlib import Path
 
+from weighbridge.gateways.await_answers import answer_of
 from weighbridge.gateways.counter_loop import print_every_second
 
 ANSWER_WITHIN_S = 5.0
@@ -54,21 +53,13 @@ STATES = {
 
 
 def status(address: str, port: int, authority: str, name: str) -> dict[str, str]:
-    """The fields of server-status. Raises OSError, HTTPException or ValueError."""
-    connection = http.client.HTTPConnection(address, port, timeout=ANSWER_WITHIN_S)
-    if authority:
-        tls = ssl.create_default_context(cafile=authority)
-        connection = http.client.HTTPSConnection(
-            address, port, timeout=ANSWER_WITHIN_S, context=tls
-        )
-    with contextlib.closing(connection):
-        connection.request(
-            "GET", "/server-status?auto", headers={"Host": name, "Connection": "close"}
-        )
-        answer = connection.getresponse()
-        text = answer.read().decode(errors="replace")
-    if answer.status != http.client.OK:
-        raise ValueError(f"server-status returned {answer.status}")
+    """The fields of server-status. Raises OSError or ValueError."""
+    place = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+    url = f"http{'s' if authority else ''}://{place}/server-status?auto"
+    head = {"Host": name, "Connection": "close"}
+    code, text = answer_of(url, ca=authority, head=head, timeout_s=ANSWER_WITHIN_S)
+    if code != HTTPStatus.OK:
+        raise ValueError(f"server-status returned {code}")
     return dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
 
 
@@ -163,8 +154,7 @@ def main() -> int:
             values.update(responder(responder_address, int(responder_port)))
         return values
 
-    errors = (OSError, http.client.HTTPException, ValueError)
-    print_every_second(look, f"Apache at {address}:{port}", errors)
+    print_every_second(look, f"Apache at {address}:{port}")
     return 0
 
 
