@@ -16,42 +16,57 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any
 
 _CONNECT_TIMEOUT_S = 1.0
-_ANSWER_TIMEOUT_S = 5.0
 _LONGEST_BYTES = 1 << 20
 _PAUSE_S = 0.05
 
 
-def lacking(wanted: Mapping[str, Any]) -> str:
-    """What is wrong with an answer, in words; empty: it is as wanted. Raises OSError or ValueError
-    where there is none.
+def answer_of(
+    url: str,
+    *,
+    ca: str = "",
+    head: Mapping[str, str] = MappingProxyType({}),
+    body: object = None,
+    timeout_s: float = 5.0,
+) -> tuple[int, str]:
+    """Status and text of a GET, or of a POST of `body`; `ca` is a file with the CA of an https URL.
+    Raises OSError or ValueError where there is none.
     """
-    if "url" not in wanted:
-        place = (wanted["address"], wanted["port"])
-        socket.create_connection(place, timeout=_CONNECT_TIMEOUT_S).close()
-        return ""
     # They cost more than all of the rest, on a host with a fraction of a CPU.
     import http.client  # noqa: PLC0415
     import ssl  # noqa: PLC0415
     from urllib.parse import urlsplit  # noqa: PLC0415
 
-    url = urlsplit(wanted["url"])
-    connection = http.client.HTTPConnection(url.netloc, timeout=_ANSWER_TIMEOUT_S)
-    if url.scheme == "https":
-        tls = ssl.create_default_context(cafile=wanted["ca"])
-        connection = http.client.HTTPSConnection(url.netloc, timeout=_ANSWER_TIMEOUT_S, context=tls)
+    place = urlsplit(url)
+    connection = http.client.HTTPConnection(place.netloc, timeout=timeout_s)
+    if place.scheme == "https":
+        tls = ssl.create_default_context(cafile=ca)
+        connection = http.client.HTTPSConnection(place.netloc, timeout=timeout_s, context=tls)
+    data = None if body is None else json.dumps(body)
+    target = place._replace(scheme="", netloc="").geturl()
     with contextlib.closing(connection):
         try:
-            connection.request("GET", url.path)
+            connection.request("GET" if data is None else "POST", target, data, dict(head))
             answer = connection.getresponse()
-            body = answer.read(_LONGEST_BYTES).decode(errors="replace")
+            return answer.status, answer.read(_LONGEST_BYTES).decode(errors="replace")
         except http.client.HTTPException as error:
             raise ValueError(repr(error)) from None
-    enough = body.count(wanted.get("text", "")) >= wanted.get("times", 1)
-    fine = answer.status < wanted.get("below", http.client.OK + 1)
-    return "" if enough and fine else f"{answer.status} {body[:300]}"
+
+
+def lacking(wanted: Mapping[str, Any]) -> str:
+    """What is wrong with an answer, in words; empty: it is as wanted. Raises as `answer_of`."""
+    if "url" not in wanted:
+        place = (wanted["address"], wanted["port"])
+        socket.create_connection(place, timeout=_CONNECT_TIMEOUT_S).close()
+        return ""
+    status, text = answer_of(wanted["url"], ca=wanted.get("ca", ""))
+    enough = text.count(wanted.get("text", "")) >= wanted.get("times", 1)
+    fine = status < wanted.get("below", HTTPStatus.OK + 1)
+    return "" if enough and fine else f"{status} {text[:300]}"
 
 
 def ask(

@@ -11,18 +11,14 @@ from collections.abc import Callable, Mapping
 EVERY_S = 1.0
 
 
-def print_every_second(
-    look: Callable[[], Mapping[str, float]],
-    about: str,
-    errors: tuple[type[Exception], ...] = (OSError, ValueError),
-) -> None:
-    """Print what `look` returns as JSON every second; an error of `errors` goes to stderr."""
+def print_every_second(look: Callable[[], Mapping[str, float]], about: str) -> None:
+    """Print what `look` returns as JSON every second; an OSError or ValueError goes to stderr."""
     due = time.monotonic()
     while True:
         try:
             sys.stdout.write(json.dumps(look()) + "\n")
             sys.stdout.flush()
-        except errors as error:
+        except (OSError, ValueError) as error:
             sys.stderr.write(f"{about}: {str(error) or repr(error)}\n")
             sys.stderr.flush()
         # Missed seconds are not made up for.

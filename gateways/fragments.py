@@ -6,8 +6,7 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from os.path import commonprefix
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -16,14 +15,10 @@ from weighbridge.gateways.front import FRONTS
 from weighbridge.gateways.gateway import STORES, Rendered, Site
 from weighbridge.gateways.probe import FileGrammar, OtherGrammar
 
-_SECRET = "***"  # noqa: S105 - a placeholder
-_KEYRING = "keyring"
-_NUMBERED = re.compile(r"-\d+(?=\.conf$)")
-_WIDE = 100
-_OTHER: Final = OtherGrammar()
-
-_Path = tuple[tuple[str, int], ...]
-"""Containers from the outermost inwards: the first line of each, numbered among equal ones."""
+_SECRET: Final = "***"  # noqa: S105 - a placeholder
+_KEYRING: Final = "keyring"
+_NUMBERED: Final = re.compile(r"-\d+(?=\.conf$)")
+_WIDE: Final = 100
 
 
 class FragmentPart(Record):
@@ -34,16 +29,19 @@ class FragmentPart(Record):
     text: str
 
 
-@dataclass(frozen=True)
-class _Swap:
-    """A line that replaces another; None: nothing is replaced, or the line is removed."""
+@dataclass
+class _Block:
+    """A file, or a section or container in it."""
 
-    before: str | None
-    after: str | None
+    lines: list[str] = field(default_factory=list)
+    blocks: dict[tuple[str, int], _Block] = field(default_factory=dict)
+    """By first line, numbered among equal ones."""
+    changes: dict[tuple[str | None, str | None], list[Rendered]] = field(default_factory=dict)
+    """A line and the one that replaces it, of which one may be none; each with its files."""
 
-
-_Place = dict[_Swap, list[Rendered]]
-"""The changes of one container, each with the files it applies to."""
+    @property
+    def changed(self) -> bool:
+        return bool(self.changes) or any(block.changed for block in self.blocks.values())
 
 
 def fragments(
@@ -56,26 +54,35 @@ def fragments(
     numbered ones such as proxy-server-1.conf, share one fragment; a line that applies only to some
     of them names these. `evidence` are comment lines at the top. Lines with a secret are left out.
     """
-    known = {(one.host, one.path): one for one in before}
-    wanted = {(one.host, one.path): one for one in after}
-    files: dict[str, dict[_Path, _Place]] = {}
+    known = {(file.host, file.path): file for file in before}
+    wanted = {(file.host, file.path): file for file in after}
+    changes: dict[str, _Block] = {}
     sharing: Counter[str] = Counter()
-    for key, one in {**wanted, **known}.items():
-        name = _NUMBERED.sub("", PurePosixPath(one.path).name)
+    for key, file in {**wanted, **known}.items():
+        name = _NUMBERED.sub("", PurePosixPath(file.path).name)
         if name == _KEYRING:
             continue
         sharing[name] += 1
-        places = files.setdefault(name, {})
-        old = known[key].text if key in known else ""
-        new = wanted[key].text if key in wanted else ""
         grammar = _grammar(name)
-        for path, swap in _swaps(_parsed(grammar, old), _parsed(grammar, new), grammar):
-            places.setdefault(path, {}).setdefault(swap, []).append(one)
-    return tuple(
-        FragmentPart(name=name, text=_text(name, places, sharing[name], evidence))
-        for name, places in files.items()
-        if places
-    )
+        texts = [files[key].text if key in files else "" for files in (known, wanted)]
+        old, new = (_parsed(grammar, text) for text in texts)
+        _compare(old, new, grammar, file, changes.setdefault(name, _Block()))
+    parts = []
+    for name, block in changes.items():
+        if block.changed:
+            grammar = _grammar(name)
+            lines = [_comment(line) for text in evidence for line in text.splitlines()]
+            lines += textwrap.wrap(
+                grammar.where,
+                _WIDE,
+                initial_indent="# ",
+                subsequent_indent="# ",
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+            lines += _shown(block, grammar, sharing[name])
+            parts.append(FragmentPart(name=name, text="\n".join([f"# {name}", *lines, ""])))
+    return tuple(parts)
 
 
 def without_addresses(text: str, sites: Mapping[str, Site]) -> str:
@@ -89,110 +96,77 @@ def without_addresses(text: str, sites: Mapping[str, Site]) -> str:
 def _grammar(name: str) -> FileGrammar:
     declared = [grammar for store in STORES.values() for grammar in store.grammars]
     declared += [grammar for front in FRONTS.values() for grammar in front.grammars]
-    return next((grammar for grammar in declared if grammar.is_of(name)), _OTHER)
+    return next((grammar for grammar in declared if grammar.is_of(name)), OtherGrammar())
 
 
-def _parsed(grammar: FileGrammar, text: str) -> dict[_Path, list[str]]:
-    found: dict[_Path, list[str]] = {(): []}
-    seen: Counter[tuple[_Path, str]] = Counter()
-    stack: list[_Path] = [()]
-
-    def begin(within: _Path, head: str) -> _Path:
-        seen[within, head] += 1
-        path = (*within, (head, seen[within, head]))
-        found[path] = []
-        return path
-
+def _parsed(grammar: FileGrammar, text: str) -> _Block:
+    stack = [_Block()]
     for raw in text.splitlines():
         line = raw.strip()
         if not line or line.startswith("#"):
             continue
-        what = grammar.reads(raw)
-        if what == "end":
+        kind = grammar.reads(raw)
+        if kind == "end":
             stack.pop()
-        elif what == "transparent":
+        elif kind == "transparent":
             stack.append(stack[-1])
-        elif what == "container":
-            stack.append(begin(stack[-1], line))
-        elif what == "section":
-            stack[-1] = begin((), line)
+        elif kind == "line":
+            stack[-1].lines.append(line)
         else:
-            found[stack[-1]].append(line)
-    return found
+            if kind == "section":
+                del stack[1:]
+            number = sum(head == line for head, _ in stack[-1].blocks)
+            stack.append(stack[-1].blocks.setdefault((line, number), _Block()))
+    return stack[0]
 
 
-def _swaps(
-    before: Mapping[_Path, Sequence[str]],
-    after: Mapping[_Path, Sequence[str]],
-    grammar: FileGrammar,
-) -> Iterator[tuple[_Path, _Swap]]:
-    for path, lines in after.items():
-        old = before.get(path, ())
-        gone = [line for line in (Counter(old) - Counter(lines)).elements() if _SECRET not in line]
-        for line in (Counter(lines) - Counter(old)).elements():
-            if _SECRET in line:
-                continue
-            same = next((one for one in gone if grammar.about(one) == grammar.about(line)), None)
-            if same is not None:
-                gone.remove(same)
-            yield path, _Swap(same, line)
-        yield from ((path, _Swap(line, None)) for line in gone)
-    for path in before:
-        if path and path not in after and path[:-1] in after:
-            yield path[:-1], _Swap(f"{path[-1][0]} and everything in it", None)
+def _compare(old: _Block, new: _Block, grammar: FileGrammar, file: Rendered, into: _Block) -> None:
+    """Add the changes of a file to those of others."""
+    swaps: list[tuple[str | None, str | None]] = []
+    before = [line for line in old.lines if _SECRET not in line]
+    after = [line for line in new.lines if _SECRET not in line]
+    gone = list((Counter(before) - Counter(after)).elements())
+    for line in (Counter(after) - Counter(before)).elements():
+        same = next((one for one in gone if grammar.about(one) == grammar.about(line)), None)
+        if same is not None:
+            gone.remove(same)
+        swaps.append((same, line))
+    swaps += [(line, None) for line in gone]
+    swaps += [
+        (f"{head} and everything in it", None)
+        for head, number in old.blocks
+        if (head, number) not in new.blocks
+    ]
+    for swap in swaps:
+        into.changes.setdefault(swap, []).append(file)
+    for head, block in new.blocks.items():
+        inner = into.blocks.setdefault(head, _Block())
+        _compare(old.blocks.get(head, _Block()), block, grammar, file, inner)
 
 
-def _text(name: str, places: Mapping[_Path, _Place], files: int, evidence: Sequence[str]) -> str:
-    grammar = _grammar(name)
-    lines = [f"# {name}"]
-    for one in evidence:
-        lines += [_comment(line) for line in one.splitlines()]
-    where = textwrap.wrap(grammar.where, _WIDE - 2, break_long_words=False, break_on_hyphens=False)
-    lines += [f"# {line}" for line in where]
-    open_: _Path = ()
-    for path in _ordered(places):
-        common = len(commonprefix([open_, path]))  # noqa: RUF071 - of tuples, not of paths
-        lines += _closed(open_, common, grammar)
-        if len(path) <= 1:
-            lines.append("")
-        for depth in range(common, len(path)):
-            lines.append(f"{grammar.indent * depth}{path[depth][0]}")
-        open_ = path
-        lines += _changes(places[path], grammar, path, files)
-    lines += _closed(open_, 0, grammar)
-    return "\n".join(lines) + "\n"
-
-
-def _ordered(places: Mapping[_Path, _Place]) -> list[_Path]:
-    heads = list(dict.fromkeys(path[:depth] for path in places for depth in range(len(path) + 1)))
-    number = {head: index for index, head in enumerate(heads)}
-    return sorted(
-        places, key=lambda path: [number[path[: depth + 1]] for depth in range(len(path))]
-    )
-
-
-def _closed(path: _Path, depth: int, grammar: FileGrammar) -> list[str]:
-    ends = ((at, grammar.ending(path[at][0])) for at in reversed(range(depth, len(path))))
-    return [f"{grammar.indent * at}{end}" for at, end in ends if end]
-
-
-def _changes(place: _Place, grammar: FileGrammar, path: _Path, files: int) -> Iterator[str]:
-    indent = grammar.indent * len(path)
-    note = grammar.note(path[-1][0]) if path else ""
-    if note:
-        yield f"{indent}# {note}"
-    for swap, wanting in place.items():
+def _shown(
+    block: _Block, grammar: FileGrammar, files: int, head: str = "", depth: int = 0
+) -> Iterator[str]:
+    outside, inside = grammar.indent * max(0, depth - 1), grammar.indent * depth
+    if depth == 1 or (not depth and block.changes):
+        yield ""
+    if head:
+        yield f"{outside}{head}"
+    if head and block.changes and (note := grammar.note(head)):
+        yield f"{inside}# {note}"
+    for (before, after), wanting in block.changes.items():
         if len(wanting) < files:
-            yield (
-                f"{indent}# only "
-                f"{', '.join(dict.fromkeys(f'{one.host}:{one.path}' for one in wanting))}:"
-            )
-        if swap.after is None:
-            yield indent + _comment(f"remove: {swap.before}")
-            continue
-        if swap.before is not None:
-            yield indent + _comment(f"replaces: {swap.before}")
-        yield f"{indent}{swap.after}"
+            places = dict.fromkeys(f"{file.host}:{file.path}" for file in wanting)
+            yield f"{inside}# only {', '.join(places)}:"
+        if before is not None:
+            yield inside + _comment(f"{'replaces' if after else 'remove'}: {before}")
+        if after is not None:
+            yield f"{inside}{after}"
+    for (inner, _), own in block.blocks.items():
+        if own.changed:
+            yield from _shown(own, grammar, files, inner, depth + 1)
+    if head and (end := grammar.ending(head)):
+        yield f"{outside}{end}"
 
 
 def _comment(line: str) -> str:

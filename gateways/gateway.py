@@ -389,8 +389,6 @@ class Gateway(ABC):
     """Settings, by dotted key, for workloads with faults, unless the command names them."""
     pool: CephPool | None = None
     """The pool for layer `rados` of a cluster that already runs; None: pools are made."""
-    cluster: Record | None = None
-    """The planned deployment, where it can be changed while it runs; its class shows the kind."""
 
     @abstractmethod
     def __init__(self, release: str, place: Record, settings: Record) -> None:

@@ -9,19 +9,18 @@ Exits with 1 and the last answer when it cannot be done by the deadline.
 
 from __future__ import annotations
 
-import http.client
 import json
 import re
 import sys
 import time
-import urllib.error
-import urllib.request
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+from weighbridge.gateways.await_answers import answer_of
+
 _TIMEOUT_S = 10.0
 _PAUSE_S = 0.05
-_LONGEST_BYTES = 1 << 20
 _TOKEN = re.compile(r'^admin_token = "([0-9a-f]+)"$', re.MULTILINE)
 _NODE = re.compile(r"[0-9a-f]{64}")
 
@@ -30,22 +29,18 @@ class Nodes:
     """Requests to the nodes' admin API, which are made again until the deadline."""
 
     def __init__(self, token: str, deadline_s: float) -> None:
-        self._token = token
+        self._head = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         self._deadline = time.monotonic() + deadline_s
-        self._open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
 
     def ask(self, url: str, body: object = None) -> Any:
         """The answer to a GET, or to a POST of `body`; ends this program at the deadline."""
-        data = None if body is None else json.dumps(body).encode()
-        head = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
         while True:
-            request = urllib.request.Request(url, data, head)  # noqa: S310 - of this deployment
             try:
-                with self._open(request, timeout=_TIMEOUT_S) as answer:
-                    return json.loads(answer.read(_LONGEST_BYTES))
-            except urllib.error.HTTPError as error:
-                said = f"{error.code} {error.read(_LONGEST_BYTES).decode(errors='replace')}"
-            except (OSError, http.client.HTTPException, ValueError) as error:
+                status, said = answer_of(url, head=self._head, body=body, timeout_s=_TIMEOUT_S)
+                if status == HTTPStatus.OK:
+                    return json.loads(said)
+                said = f"{status} {said}"
+            except (OSError, ValueError) as error:
                 said = str(error)
             if time.monotonic() > self._deadline:
                 sys.exit(f"{url}: {said[:300]}")

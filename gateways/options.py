@@ -64,6 +64,10 @@ class Option:
     shown: bool = True
     """Whether reports show what the running daemon has."""
     size: Size | None = None
+    each_time: bool = False
+    """Whether its daemon reads it for each request: it takes effect although nothing in the daemon
+    observes it.
+    """
     spell: Callable[[Any], OptionValue] | None = None
     """Its value as files have it; None: as it is, whole numbers of seconds without a dot, and not
     at all where the setting is None.

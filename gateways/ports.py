@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from weighbridge.common.host import Host
 from weighbridge.common.program_lines import NoLine, ProgramLines, end
+from weighbridge.gateways.certificates import CA_FILE
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.gateway import Say
 
@@ -25,11 +26,24 @@ _REPORT_EVERY_S = 10.0
 
 
 def await_ports(
-    client: Host, daemons: Sequence[Daemon], say: Say, *, deadline_s: float = DEADLINE_S
+    client: Host,
+    daemons: Sequence[Daemon],
+    say: Say,
+    *,
+    deadline_s: float = DEADLINE_S,
+    url: Callable[[Daemon], str] | None = None,
 ) -> None:
-    """Return when all ports answer `client`. Raises ServiceFailed on a death or `deadline_s`."""
+    """Return when all ports answer `client`, with a `url` a request that is not 5xx: a port is open
+    as soon as a server listens, and its workers may be ready seconds later. Raises ServiceFailed on
+    a death or `deadline_s`.
+    """
     listening = [daemon for daemon in daemons if daemon.port is not None]
-    wanted = [{"address": daemon.host.address, "port": daemon.port} for daemon in listening]
+    wanted: list[dict[str, object]] = []
+    for daemon in listening:
+        place: dict[str, object] = {"address": daemon.host.address, "port": daemon.port}
+        if url is not None:
+            place = {"url": url(daemon), "ca": CA_FILE, "below": 500}
+        wanted.append(place)
     waiting = dict(enumerate(listening))
     deadline = time.monotonic() + deadline_s
     reported = time.monotonic()

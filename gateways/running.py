@@ -169,7 +169,9 @@ class RunningStore(RunningGateway, Generic[Kind]):
 
     def verify(self) -> tuple[OperationCheck, ...]:
         """Check the operations of each API. Raises ServiceFailed or VerificationFailed."""
-        with daemon.blaming(self.plan.daemons):
+        # Those in the background are not started yet.
+        started = [one for one in self.plan.daemons if one not in self.plan.background]
+        with daemon.blaming(started):
             return verify(self.client, self.endpoints)
 
     def refuse_taking(self, daemons: Sequence[Daemon], plan: StorePlan[Kind], scope: Scope) -> None:

@@ -18,7 +18,7 @@ from weighbridge.common.host import Host, Service
 from weighbridge.common.quantities import Seconds
 from weighbridge.common.record import Record
 from weighbridge.common.structure import CounterFigure, DaemonCounters, Scope
-from weighbridge.gateways import config_text, program
+from weighbridge.gateways import config_text
 from weighbridge.gateways.certificates import CA_FILE, SERVER_FILE
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.front import Backend, Behind, Front, FrontSettings, template
@@ -232,9 +232,6 @@ class ApacheGrammar(FileGrammar):
         return f"</{head[1:].split(maxsplit=1)[0].rstrip('>')}>"
 
 
-GRAMMAR = ApacheGrammar()
-
-
 # Which directives a graceful restart applies, and which need a stop and a start.
 #
 # At a restart Apache ignores a changed ServerLimit and ThreadLimit, since the scoreboard keeps
@@ -276,10 +273,7 @@ RESPONDER = Path(__file__).with_name("fastcgi_responder")
 """The responder's program, built by `make setup`: statically linked, to run on any release."""
 
 _APACHE = ("apache2", "-f", CONF)
-RESPONDER_SERVICE = "fastcgi-responder"
 _RESPONDER_ON_HOST = "/usr/local/lib/weighbridge/fastcgi_responder"
-_RELOAD_PROGRAM = "weighbridge.gateways.apache.reload_apache"
-_GENERATION = "ParentServerMPMGeneration"
 _LEFT = 3
 _SPARE_S = 30.0
 _IGNORED = re.compile(r"not allowed during (?:a )?restart")
@@ -291,17 +285,6 @@ _DIRECTIVE = re.compile(r"^<?(?P<name>[A-Za-z][A-Za-z0-9_]*) \(\S+\)$", re.MULTI
 _PLACE = re.compile(r"Syntax error on line (?P<line>\d+) of \S+:\s*(?P<words>.*)", re.DOTALL)
 
 
-COUNTERS = DaemonCounters(
-    daemon="apache",
-    figures=(
-        CounterFigure(words="{} workers busy", reckon="sum", counters=("workers_busy",)),
-        CounterFigure(words="{} idle", reckon="sum", counters=("workers_idle",)),
-    ),
-    busy="workers_busy",
-    idle="workers_idle",
-)
-
-
 class Apache(Front):
     """Apache with its settings. It needs no responder where the daemons behind it speak FastCGI."""
 
@@ -310,11 +293,19 @@ class Apache(Front):
     packages: ClassVar[tuple[str, ...]] = ("apache2-bin",)
     stores: ClassVar[tuple[str, ...]] = ("rgw",)
     """Its configuration and facts are about radosgw: FastCGI, or the HTTP that replaced it."""
-    grammars: ClassVar[tuple[FileGrammar, ...]] = (GRAMMAR,)
+    grammars: ClassVar[tuple[FileGrammar, ...]] = (ApacheGrammar(),)
     speaks_tls: ClassVar[bool] = True
     service: ClassVar[str] = "apache"
-    program: ClassVar[str] = "weighbridge.gateways.apache.apache_counters"
-    counters: ClassVar[DaemonCounters] = COUNTERS
+    program: ClassVar[str] = "weighbridge.gateways.apache.apache_host"
+    counters: ClassVar[DaemonCounters] = DaemonCounters(
+        daemon="apache",
+        figures=(
+            CounterFigure(words="{} workers busy", reckon="sum", counters=("workers_busy",)),
+            CounterFigure(words="{} idle", reckon="sum", counters=("workers_idle",)),
+        ),
+        busy="workers_busy",
+        idle="workers_idle",
+    )
 
     def __init__(self, settings: ApacheSettings, behind: Behind) -> None:
         self.settings = settings
@@ -373,10 +364,8 @@ class Apache(Front):
     def check(self, host: Host) -> None:
         if self.has_responder:
             _responder()
-        known = {
-            name.lower(): name
-            for name in _DIRECTIVE.findall(host.run([*_APACHE, "-D", BARE, "-L"]).stdout)
-        }
+        listed = host.run([*_APACHE, "-D", BARE, "-L"]).stdout
+        known = {name.lower(): name for name in _DIRECTIVE.findall(listed)}
         faults = [
             f"Apache has no directive {name!r} in [{section}] of options{_hint(name, known)}"
             for section, directives in self.settings.options.items()
@@ -407,18 +396,13 @@ class Apache(Front):
         return []
 
     def daemons(self, host: Host) -> tuple[Daemon, ...]:
-        apache = Daemon(
-            host, Service(self.service, (*_APACHE, "-DFOREGROUND")), self.port, (ERROR_LOG,)
-        )
+        service = Service(self.service, (*_APACHE, "-DFOREGROUND"))
+        apache = Daemon(host, service, self.port, (ERROR_LOG,))
         if not self.has_responder:
             return (apache,)
         host.put(_RESPONDER_ON_HOST, _responder(), mode=0o755)
-        return (
-            Daemon(
-                host, Service(RESPONDER_SERVICE, (_RESPONDER_ON_HOST, RESPONDER_CONF)), STATS_PORT
-            ),
-            apache,
-        )
+        service = Service("fastcgi-responder", (_RESPONDER_ON_HOST, RESPONDER_CONF))
+        return (Daemon(host, service, STATS_PORT), apache)
 
     def facts(self, host: Host) -> dict[str, str]:
         status = self._status(host)
@@ -442,10 +426,8 @@ class Apache(Front):
             f"ExtendedStatus {'on' if settings.extended_status else 'off'}",
         }
         for section, directives in settings.options.items():
-            found |= {
-                f"option apache.conf [{section}] {name}": word(value)
-                for name, value in directives.items()
-            }
+            for name, value in directives.items():
+                found[f"option apache.conf [{section}] {name}"] = word(value)
         return found
 
     def _status(self, host: Host) -> dict[str, str]:
@@ -454,7 +436,7 @@ class Apache(Front):
 
     def place_of_counters(self, host: Host) -> tuple[str, ...]:
         authority = CA_FILE if self.settings.tls else ""
-        responder = (host.address, str(STATS_PORT)) if self.has_responder else ()
+        responder = (host.address, str(STATS_PORT)) if self.has_responder else ("", "")
         return (host.address, str(self.port), authority, STATUS_HOST, *responder)
 
     def await_backends(self, host: Host) -> None:
@@ -468,11 +450,8 @@ class Apache(Front):
         return super().scope(key)
 
     def reloads(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
-        others = [
-            {path: text for path, text in files.items() if path != CONF}
-            for files in (before, after)
-        ]
-        return others[0] == others[1] and graceful(before[CONF], after[CONF])
+        others = before.get(RESPONDER_CONF) == after.get(RESPONDER_CONF)
+        return others and graceful(before[CONF], after[CONF])
 
     def reload(self, host: Host) -> str:
         """A graceful restart, until no old process is left.
@@ -500,19 +479,17 @@ class Apache(Front):
         return f"Apache restarted gracefully, {generations}: {new} processes, none of them old"
 
     def _generation(self, host: Host) -> int:
-        return int(self._status(host)[_GENERATION])
+        return int(self._status(host)["ParentServerMPMGeneration"])
 
     def _restarted(self, host: Host) -> int:
         """Restart it gracefully; returns the number of processes when all are new and complete."""
         mpm, apache = self.settings.mpm, self.daemons(host)[-1]
         deadline_s = self.settings.keep_alive_timeout + _SPARE_S
         spare = min(mpm.min_spare_threads, mpm.max_request_workers)
-        words = (CONF, PID_FILE, str(mpm.threads_per_child), str(spare), f"{deadline_s:g}")
-        arguments = (*words, "apache2")
+        sizes = (str(mpm.threads_per_child), str(spare), f"{deadline_s:g}", "apache2")
+        words = ("reload", CONF, PID_FILE, *sizes)
         try:
-            done = host.run(
-                (*program.ship(host, _RELOAD_PROGRAM), *arguments), timeout_s=deadline_s + _SPARE_S
-            )
+            said = self.ask(host, *words, timeout_s=deadline_s + _SPARE_S)
         except CommandFailed as error:
             apache.check()
             if error.code != _LEFT:
@@ -521,7 +498,7 @@ class Apache(Front):
                 f"{error.output.strip()}, {deadline_s:g} s after a graceful restart"
             ) from error
         apache.check()
-        counts: dict[str, int] = json.loads(done.stdout)
+        counts: dict[str, int] = json.loads(said)
         return counts["new"]
 
     def _path(self, host: Host, version: str) -> str:

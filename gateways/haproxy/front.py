@@ -134,17 +134,6 @@ _COUNT = re.compile(r" \d+/\d+$")
 """Checks passed or failed so far, such as `UP 1/3` before the first: it changes all the time."""
 
 
-COUNTERS = DaemonCounters(
-    daemon="haproxy",
-    figures=(
-        CounterFigure(words="{} sessions", reckon="sum", counters=("frontend.scur",)),
-        CounterFigure(words="{} requests queued", reckon="sum", counters=("backend.qcur",)),
-        CounterFigure(words="{} retries/s", reckon="rate", counters=("backend.wretr",)),
-    ),
-    waiting="backend.qcur",
-)
-
-
 class HaproxyGrammar(FileGrammar):
     """haproxy.cfg: a section begins where a line is not indented."""
 
@@ -173,7 +162,15 @@ class Haproxy(Front):
     speaks_tls: ClassVar[bool] = True
     service: ClassVar[str] = "haproxy"
     program: ClassVar[str] = "weighbridge.gateways.haproxy.haproxy_counters"
-    counters: ClassVar[DaemonCounters] = COUNTERS
+    counters: ClassVar[DaemonCounters] = DaemonCounters(
+        daemon="haproxy",
+        figures=(
+            CounterFigure(words="{} sessions", reckon="sum", counters=("frontend.scur",)),
+            CounterFigure(words="{} requests queued", reckon="sum", counters=("backend.qcur",)),
+            CounterFigure(words="{} retries/s", reckon="rate", counters=("backend.wretr",)),
+        ),
+        waiting="backend.qcur",
+    )
 
     def __init__(self, settings: HaproxySettings, behind: Behind) -> None:
         self.settings = settings

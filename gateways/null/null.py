@@ -124,9 +124,7 @@ class Null(Gateway):
     Placement: ClassVar[type[Record]] = NullPlacement
     Settings: ClassVar[type[Record]] = NullSettings
 
-    def __init__(self, release: str, place: Record, settings: Record) -> None:
-        assert isinstance(place, NullPlacement)  # noqa: S101 - the interface's contract
-        assert isinstance(settings, NullSettings)  # noqa: S101
+    def __init__(self, release: str, place: NullPlacement, settings: NullSettings) -> None:
         self.release = release
         self.place = place
         self.settings = settings

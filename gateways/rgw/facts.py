@@ -15,8 +15,10 @@ from weighbridge.common.endpoint import bracketed
 from weighbridge.common.errors import CommandFailed, TargetError
 from weighbridge.common.host import Host
 from weighbridge.common.quantities import show_bytes
+from weighbridge.common.record import Record
 from weighbridge.gateways.daemon import Daemon
 from weighbridge.gateways.gateway import Ask, Gateway, KeptBytes, Standing, package_versions, words
+from weighbridge.gateways.options import rows
 from weighbridge.gateways.rgw.monitor import (
     Monitor,
     ask,
@@ -28,7 +30,7 @@ from weighbridge.gateways.rgw.monitor import (
 )
 from weighbridge.gateways.rgw.plan import CONF, CephPlan, store_words
 from weighbridge.gateways.rgw.pools import DATA_POOL, INDEX_POOL, DataPool
-from weighbridge.gateways.rgw.settings import RgwSettings
+from weighbridge.gateways.rgw.settings import OsdSettings, RadosgwSettings, RgwSettings
 from weighbridge.gateways.running import StorePlan
 
 Media = Literal["hdd", "ssd"]
@@ -38,46 +40,18 @@ PLACEMENT: Final = "default-placement"
 STORAGE_CLASS: Final = "STANDARD"
 _MEDIA: Mapping[Media, str] = {"hdd": "spinning (rotational)", "ssd": "solid state"}
 
-_RGW_OPTIONS = (
-    "rgw_frontends",
-    "rgw_thread_pool_size",
-    "rgw_max_concurrent_requests",
-    "rgw_max_chunk_size",
-    "rgw_obj_stripe_size",
-    "rgw_put_obj_min_window_size",
-    "rgw_get_obj_window_size",
-    "rgw_override_bucket_index_max_shards",
-    "rgw_dynamic_resharding",
-    "rgw_enable_lc_threads",
-    "rgw_gc_obj_min_wait",
-    "rgw_enable_ops_log",
-    "rgw_print_continue",
-    "debug_rgw",
-)
-_OSD_OPTIONS = (
-    "osd_objectstore",
-    "osd_memory_target",
-    "osd_max_scrubs",
-    "bdev_aio_poll_ms",
-    "debug_osd",
-)
-_STORE_OPTIONS = {
-    "bluestore": (),
-    "filestore": ("osd_journal", "osd_journal_size"),
-    "memstore": ("memstore_device_bytes",),
+_SHOWN_OF_RADOSGW = {"rgw_frontends": False, "debug_rgw": False}
+_SHOWN_OF_OSD = {"osd_max_scrubs": False, "bdev_aio_poll_ms": False, "debug_osd": False}
+"""Options beside those of settings, each with whether it is a size."""
+_SHOWN_OF_STORE: Mapping[str, Mapping[str, bool]] = {
+    "bluestore": {},
+    "filestore": {"osd_journal": False, "osd_journal_size": False},
+    "memstore": {"memstore_device_bytes": True},
 }
 UNEVEN: Final = 1.5
 """Times an even share of the reads. With 64 placement groups, chance gives one of three OSDs as
 much in 1 of 100 clusters, with 32 in 11.
 """
-_BYTES = (
-    "osd_memory_target",
-    "memstore_device_bytes",
-    "rgw_max_chunk_size",
-    "rgw_obj_stripe_size",
-    "rgw_put_obj_min_window_size",
-    "rgw_get_obj_window_size",
-)
 
 
 @dataclass(frozen=True)
@@ -140,10 +114,19 @@ def facts(plan: StorePlan[Gateway], ceph: CephPlan, seen: Seen) -> dict[str, str
             if native
             else "none in this release's program"
         )
-    wanted = (*_OSD_OPTIONS, *_STORE_OPTIONS[settings.osd.objectstore])
-    for what, one, names in (("rgw", gateways[0], _RGW_OPTIONS), ("osd", osds[0], wanted)):
-        for name, value in running_values(one, [name for name in names if knows(name)]).items():
-            shown = f"{value} ({show_bytes(int(value))})" if name in _BYTES else value
+    radosgw_options = dict(_shown(RadosgwSettings))
+    radosgw_options |= {"rgw_frontends": False, "debug_rgw": False}
+    osd_options = {
+        **_shown(OsdSettings),
+        **_SHOWN_OF_OSD,
+        **_SHOWN_OF_STORE[settings.osd.objectstore],
+    }
+    for what, one, options in (
+        ("rgw", gateways[0], radosgw_options),
+        ("osd", osds[0], osd_options),
+    ):
+        for name, value in running_values(one, [name for name in options if knows(name)]).items():
+            shown = f"{value} ({show_bytes(int(value))})" if options[name] else value
             found[f"{what}: {name}"] = _with_name(shown, one.host)
     for radosgw in gateways[1:]:
         value = running_values(radosgw, ["rgw_frontends"])["rgw_frontends"]
@@ -156,6 +139,13 @@ def facts(plan: StorePlan[Gateway], ceph: CephPlan, seen: Seen) -> dict[str, str
         ignored = unknown_options(host, release, plan.text(host, CONF))
         found["release settings"] = words(release, other, [*ignored.values()])
     return found
+
+
+def _shown(settings: type[Record]) -> dict[str, bool]:
+    """The options of settings that reports show, each with whether it is a size."""
+    return {
+        row.name: row.in_bytes for row in rows(settings) if row.option.section and row.option.shown
+    }
 
 
 def _with_name(value: str, host: Host) -> str:

@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Final, Literal
+from typing import ClassVar, Final, Literal, NamedTuple
 
 from weighbridge.common.endpoint import host_port
 from weighbridge.common.host import Host
@@ -20,6 +20,7 @@ from weighbridge.gateways import config_text
 from weighbridge.gateways.certificates import SERVER_FILE, Certificates
 from weighbridge.gateways.front import Backend, Behind, Front, front_of, front_url, tls_host
 from weighbridge.gateways.gateway import Gateway, Site
+from weighbridge.gateways.options import values
 from weighbridge.gateways.probe import IniGrammar
 from weighbridge.gateways.rgw.monitor import known_options
 from weighbridge.gateways.rgw.releases import MGR_MODULES, RELEASES
@@ -37,7 +38,6 @@ MON_PORTS: Final = (3300, 6789)
 CONF: Final = "/etc/ceph/ceph.conf"
 KEYRING: Final = "/etc/ceph/keyring"
 CLUSTER_LOG: Final = "cluster.log"
-_MOST_PG_PER_OSD: Final = 2000
 _HEALTH_PATH: Final = "/swift/healthcheck"
 # A radosgw with the FastCGI front end calls libfcgi: its symbols are in the program or Ceph's
 # library.
@@ -47,23 +47,66 @@ _FASTCGI: Final = (
 )
 
 
+_OF_EVERY_CLUSTER: Final[config_text.Sections] = {
+    "global": {
+        "auth_allow_insecure_global_id_reclaim": False,
+        "keyring": KEYRING,
+        "log_file": "/var/log/host/$name.log",
+        # A separate thread writes the log: a daemon that fails at once may exit before it has
+        # logged why.
+        "log_flush_on_exit": True,
+        "mon_cluster_log_file": f"/var/log/host/{CLUSTER_LOG}",
+        "admin_socket": "/run/ceph/$name.asok",
+        "run_dir": "/run/ceph",
+        "mon_data": "/var/lib/ceph/mon/$id",
+        "mgr_data": "/var/lib/ceph/mgr/$id",
+        "osd_data": "/var/lib/ceph/osd/$id",
+        # The layout fixes the PG numbers: nothing may change them while a step runs.
+        "osd_pool_default_pg_autoscale_mode": "off",
+    },
+    "mon": {
+        "mon_max_pg_per_osd": 2000,
+        "mon_allow_pool_delete": True,
+        # The mon's store is on the machine's own disk; how full that is says nothing about the
+        # gateway.
+        "mon_data_avail_warn": 1,
+        "mon_data_avail_crit": 0,
+        # A mon waits up to a second before each change, to batch others: pools would be ready
+        # seconds later.
+        "paxos_propose_interval": 0.05,
+        "paxos_min_wait": 0.01,
+    },
+    "mgr": {"mgr_initial_modules": "", "mgr_disabled_modules": " ".join(MGR_MODULES)},
+    "osd": {
+        # An OSD's own disk benchmark, before limits apply, would differ between deployments.
+        "osd_mclock_skip_benchmark": True,
+        "osd_crush_update_on_start": True,
+    },
+    # Else requests with a customer's key are refused over plain HTTP (400).
+    "client": {"rgw_crypt_require_ssl": False},
+}
+
+
 @dataclass(frozen=True)
 class Osd:
-    """A planned OSD. `device` is None for memstore; `journal_disk` only of separate journals;
-    `more` are further disks that its file system stripes over.
+    """A planned OSD. `data` are the disks of its store, over which a file system may stripe, and
+    empty for memstore; `journal_disk` is only of separate journals.
     """
 
     number: int
     host: str
     address: str
-    device: str | None = None
+    data: tuple[str, ...] = ()
     journal_disk: str | None = None
-    more: tuple[str, ...] = ()
     uuid: str = field(default_factory=lambda: str(uuid.uuid4()), compare=False)
 
     @property
     def disks(self) -> tuple[str, ...]:
-        return tuple(one for one in (self.device, *self.more, self.journal_disk) if one is not None)
+        return self.data if self.journal_disk is None else (*self.data, self.journal_disk)
+
+    @property
+    def folder(self) -> str:
+        return f"/var/lib/ceph/osd/{self.number}"
 
 
 @dataclass(frozen=True)
@@ -126,8 +169,7 @@ class CephPlan:
             for disks in self._osd_disks(self.sites[name])
         ]
         self.osds = tuple(
-            Osd(number, site.name, site.address, next(iter(devices), None), journal, devices[1:])
-            for number, (site, (devices, journal)) in enumerate(disks)
+            Osd(number, site.name, site.address, *own) for number, (site, own) in enumerate(disks)
         )
         self.radosgws = tuple(self._radosgws())
         self.front_url = front_url(place, settings, sites)
@@ -225,82 +267,36 @@ class CephPlan:
 
     def _sections(self, fsid: str, *, native: bool) -> config_text.Sections:
         settings = self.settings
-        rgw, osd, pool = settings.radosgw, settings.osd, settings.pools
+        rgw, osd, pools = settings.radosgw, settings.osd, settings.pools
+        client: dict[str, config_text.OptionValue] = {}
+        if native:
+            client["rgw_print_continue"] = False
+        if self.front_url is not None:
+            # radosgw would give Swift clients a storage URL with its own port where the front's is
+            # 80: they would bypass the front.
+            client["rgw_swift_url"] = self.front_url
+            if self.front_url.startswith("https:"):
+                # Else it refuses what it does over TLS only, such as SSE-C.
+                client["rgw_trust_forwarded_https"] = True
         sections: dict[str, Mapping[str, config_text.OptionValue]] = {
             "global": {
                 "fsid": fsid,
                 "mon_host": ",".join(one.places for one in self.mons),
                 "mon_initial_members": ",".join(one.id for one in self.mons),
                 **self._ip_version(),
-                "auth_allow_insecure_global_id_reclaim": False,
-                "keyring": KEYRING,
-                "log_file": "/var/log/host/$name.log",
-                # A separate thread writes the log: a daemon that fails at once may exit before it
-                # has logged why.
-                "log_flush_on_exit": True,
-                "mon_cluster_log_file": f"/var/log/host/{CLUSTER_LOG}",
-                "admin_socket": "/run/ceph/$name.asok",
-                "run_dir": "/run/ceph",
-                "mon_data": "/var/lib/ceph/mon/$id",
-                "mgr_data": "/var/lib/ceph/mgr/$id",
-                "osd_data": "/var/lib/ceph/osd/$id",
-                # The layout fixes the PG numbers: nothing may change them while a step runs.
-                "osd_pool_default_size": pool.replicas,
-                "osd_pool_default_min_size": pool.min_size,
-                "osd_pool_default_pg_num": pool.other_pg_num,
-                "osd_pool_default_pgp_num": pool.other_pg_num,
-                "osd_pool_default_pg_autoscale_mode": "off",
+                "osd_pool_default_pg_num": pools.other_pg_num,
+                "osd_pool_default_pgp_num": pools.other_pg_num,
                 **settings.debug,
             },
             "mon": {
-                "mon_max_pg_per_osd": _MOST_PG_PER_OSD,
-                "mon_allow_pool_delete": True,
                 # The mon creates the rule for placing copies together with its store.
-                "osd_crush_chooseleaf_type": 1 if pool.failure_domain == "host" else 0,
-                "mon_allow_pool_size_one": pool.replicas == 1,
-                "mon_warn_on_pool_no_redundancy": pool.replicas > 1,
-                # The mon's store is on the machine's own disk; how full that is says nothing about
-                # the gateway.
-                "mon_data_avail_warn": 1,
-                "mon_data_avail_crit": 0,
-                # A mon waits up to a second before each change, to batch others: pools would be
-                # ready seconds later.
-                "paxos_propose_interval": 0.05,
-                "paxos_min_wait": 0.01,
+                "osd_crush_chooseleaf_type": 1 if pools.failure_domain == "host" else 0,
+                "mon_allow_pool_size_one": pools.replicas == 1,
+                "mon_warn_on_pool_no_redundancy": pools.replicas > 1,
             },
-            "mgr": {"mgr_initial_modules": "", "mgr_disabled_modules": " ".join(MGR_MODULES)},
-            "osd": {
-                "osd_objectstore": osd.objectstore,
-                **_store_options(osd),
-                "osd_memory_target": osd.memory_target,
-                # Flags such as noscrub would cause HEALTH_WARN; zero scrub slots do not.
-                **({} if osd.scrub else {"osd_max_scrubs": 0}),
-                # An OSD's own disk benchmark, before limits apply, differs between deployments.
-                "osd_mclock_skip_benchmark": True,
-                "osd_crush_update_on_start": True,
-                **({"cluster_network": osd.cluster_network} if osd.cluster_network else {}),
-            },
-            "client": {
-                "rgw_print_continue": rgw.print_continue and not native,
-                "rgw_thread_pool_size": rgw.threads,
-                # Else requests with a customer's key are refused over plain HTTP (400).
-                "rgw_crypt_require_ssl": False,
-                "rgw_max_concurrent_requests": rgw.max_concurrent_requests,
-                "rgw_override_bucket_index_max_shards": rgw.index_shards,
-                "rgw_dynamic_resharding": rgw.dynamic_resharding,
-                "rgw_enable_lc_threads": rgw.lifecycle,
-                "rgw_enable_ops_log": rgw.ops_log,
-                "rgw_max_chunk_size": rgw.max_chunk_size,
-                "rgw_obj_stripe_size": rgw.stripe_size,
-                "rgw_put_obj_min_window_size": rgw.put_min_window,
-                "rgw_put_obj_max_window_size": rgw.put_max_window,
-                "rgw_get_obj_window_size": rgw.get_window,
-                "rgw_get_obj_max_req_size": rgw.get_max_request,
-                "rgw_enable_gc_threads": rgw.gc.enabled,
-                "rgw_gc_obj_min_wait": round(rgw.gc.min_wait),
-                "rgw_gc_processor_period": round(rgw.gc.processor_period),
-                "rgw_gc_max_concurrent_io": rgw.gc.max_concurrent_io,
-            },
+            # Flags such as noscrub would cause HEALTH_WARN; zero scrub slots do not.
+            "osd": {**_store_options(osd), **({} if osd.scrub else {"osd_max_scrubs": 0})},
+            "client": client,
         }
         for mon in self.mons:
             sections[f"mon.{mon.id}"] = sections[f"mgr.{mon.id}"] = {"public_addr": mon.address}
@@ -312,17 +308,12 @@ class CephPlan:
                 "crush_location": f"root=default host={one.host}",
                 **_journal(osd, one),
             }
-        if self.front_url is not None:
-            # radosgw would give Swift clients a storage URL with its own port where the front's is
-            # 80: they would bypass the front.
-            sections["client"] = {**sections["client"], "rgw_swift_url": self.front_url}
-            if self.front_url.startswith("https:"):
-                # Else it refuses what it does over TLS only, such as SSE-C.
-                sections["client"] = {**sections["client"], "rgw_trust_forwarded_https": True}
         for radosgw in self.radosgws:
             front = frontend(rgw, radosgw.address, radosgw.port, native=native)
             sections[radosgw.name] = {"public_addr": radosgw.address, "rgw_frontends": front}
-        return sections
+        return config_text.merged_sections(
+            _OF_EVERY_CLUSTER, values(rgw), values(osd), values(pools), sections
+        )
 
     def _ip_version(self) -> dict[str, config_text.OptionValue]:
         """Ceph binds to IPv4 unless it is told otherwise."""
@@ -441,71 +432,69 @@ _MOUNT: Mapping[str, str] = {
 }
 
 
+class _FileSystem(NamedTuple):
+    kind: str
+    disks: tuple[str, ...]
+    folder: str
+
+    @property
+    def make(self) -> list[str]:
+        striped = "-d raid0 -m raid0 " if len(self.disks) > 1 else ""
+        mkfs = f"{_MAKE[self.kind]} {striped}{' '.join(self.disks)}"
+        return [mkfs, f"mkdir -p {self.folder}", self.mount]
+
+    @property
+    def mount(self) -> str:
+        # Without udev nobody tells the kernel which devices belong together.
+        devices = "".join(f",device={one}" for one in self.disks if len(self.disks) > 1)
+        options = f"{_MOUNT[self.kind]}{devices}"
+        return f"mount -t {self.kind} -o {options} {self.disks[0]} {self.folder}"
+
+
+def _journals(osds: Sequence[Osd]) -> list[_FileSystem]:
+    disks = dict.fromkeys(osd.journal_disk for osd in osds if osd.journal_disk)
+    return [_FileSystem("xfs", (disk,), JOURNALS) for disk in disks]
+
+
+def _file_systems(settings: OsdSettings, osds: Sequence[Osd]) -> list[_FileSystem]:
+    """The file systems of one host's OSDs, without those of journals."""
+    if settings.objectstore != "filestore":
+        return []
+    return [_FileSystem(settings.filestore.filesystem, osd.data, osd.folder) for osd in osds]
+
+
 def store_script(settings: OsdSettings, osds: Sequence[Osd]) -> str:
     """A script for `sh -e` that creates the stores of one host's OSDs at once, without a mon."""
     lines = ["mkdir -p /run/ceph"]
-    for disk in dict.fromkeys(osd.journal_disk for osd in osds if osd.journal_disk):
-        lines += _file_system("xfs", disk, JOURNALS)
+    for one in _journals(osds):
+        lines += one.make
     lines.append("pids=")
     for osd in osds:
-        lines += [f"( {' && '.join(_make(settings, osd))} ) &", 'pids="$pids $!"']
+        mkfs = f"ceph-osd --mkfs -i {osd.number} --osd-uuid {osd.uuid} {_MKFS}"
+        steps = [f"mkdir -p {osd.folder}"]
+        for one in _file_systems(settings, [osd]):
+            # ceph-osd takes a non-empty folder for that of another cluster.
+            steps = [*one.make, f"rm -rf {osd.folder}/lost+found"]
+        if settings.objectstore == "bluestore":
+            steps.append(f"ln -s {osd.data[0]} {osd.folder}/block")
+            mkfs = f"{mkfs} {_BLUESTORE}"
+        lines += [f"( {' && '.join((*steps, mkfs))} ) &", 'pids="$pids $!"']
     lines.append("for pid in $pids; do wait $pid; done")
     return "\n".join(lines)
 
 
 def mount_script(settings: OsdSettings, osds: Sequence[Osd]) -> str:
     """A script for `sh -e` that mounts the stores of one host's OSDs after it lost power."""
-    lines = ["mkdir -p /run/ceph"]
-    journals = dict.fromkeys(osd.journal_disk for osd in osds if osd.journal_disk)
-    lines += [_mounted("xfs", disk, JOURNALS) for disk in journals]
-    if settings.objectstore == "filestore":
-        kind = settings.filestore.filesystem
-        lines += [_mounted(kind, str(osd.device), _folder(osd), osd.more) for osd in osds]
-    return "\n".join(lines)
+    systems = [*_journals(osds), *_file_systems(settings, osds)]
+    return "\n".join(["mkdir -p /run/ceph", *(one.mount for one in systems)])
 
 
 def remount_script(settings: OsdSettings, osds: Sequence[Osd], disk: str) -> str:
     """A script for `sh -e` that mounts the file systems again that are on a disk which failed."""
-    on_it = {JOURNALS: _mounted("xfs", disk, JOURNALS)}
-    if not any(osd.journal_disk == disk for osd in osds):
-        on_it = {}
-    if settings.objectstore == "filestore":
-        kind = settings.filestore.filesystem
-        for osd in osds:
-            if disk in {osd.device, *osd.more}:
-                on_it[_folder(osd)] = _mounted(kind, str(osd.device), _folder(osd), osd.more)
-    return "\n".join(f"umount {folder}\n{mount}" for folder, mount in on_it.items())
-
-
-def _folder(osd: Osd) -> str:
-    return f"/var/lib/ceph/osd/{osd.number}"
-
-
-def _make(settings: OsdSettings, osd: Osd) -> list[str]:
-    folder = _folder(osd)
-    mkfs = f"ceph-osd --mkfs -i {osd.number} --osd-uuid {osd.uuid} {_MKFS}"
-    if settings.objectstore == "bluestore":
-        return [f"mkdir -p {folder}", f"ln -s {osd.device} {folder}/block", f"{mkfs} {_BLUESTORE}"]
-    if settings.objectstore == "memstore":
-        return [f"mkdir -p {folder}", mkfs]
-    kind = settings.filestore.filesystem
-    # ceph-osd takes a non-empty folder for that of another cluster.
-    return [
-        *_file_system(kind, str(osd.device), folder, osd.more),
-        f"rm -rf {folder}/lost+found",
-        mkfs,
+    systems = [
+        one for one in (*_journals(osds), *_file_systems(settings, osds)) if disk in one.disks
     ]
-
-
-def _file_system(kind: str, disk: str, folder: str, more: Sequence[str] = ()) -> list[str]:
-    striped = f" -d raid0 -m raid0 {disk} {' '.join(more)}" if more else f" {disk}"
-    return [f"{_MAKE[kind]}{striped}", f"mkdir -p {folder}", _mounted(kind, disk, folder, more)]
-
-
-def _mounted(kind: str, disk: str, folder: str, more: Sequence[str] = ()) -> str:
-    # Without udev nobody tells the kernel which devices belong together.
-    devices = "".join(f",device={one}" for one in (disk, *more) if more)
-    return f"mount -t {kind} -o {_MOUNT[kind]}{devices} {disk} {folder}"
+    return "\n".join(f"umount {one.folder}\n{one.mount}" for one in systems)
 
 
 def _store_options(settings: OsdSettings) -> dict[str, str | int]:
@@ -529,9 +518,7 @@ def _journal(settings: OsdSettings, osd: Osd) -> dict[str, str]:
     if settings.objectstore != "filestore":
         return {}
     return {
-        "osd_journal": f"{JOURNALS}/{osd.number}"
-        if osd.journal_disk
-        else f"/var/lib/ceph/osd/{osd.number}/journal"
+        "osd_journal": f"{JOURNALS}/{osd.number}" if osd.journal_disk else f"{osd.folder}/journal"
     }
 
 

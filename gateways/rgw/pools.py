@@ -14,6 +14,7 @@ from pydantic import Field, model_validator
 from weighbridge.common.quantities import Bytes
 from weighbridge.common.record import Record
 from weighbridge.common.structure import Fragments, Redundancy
+from weighbridge.gateways.options import Option, OptionRecord
 from weighbridge.gateways.rgw.monitor import Command, Monitor
 from weighbridge.gateways.sizing import Sized, pieces
 
@@ -58,7 +59,7 @@ class EcSettings(Record):
         return Fragments(data=self.k, parity=self.m)
 
 
-class PoolSettings(Record):
+class PoolSettings(OptionRecord):
     """RADOS pools. Their placement groups are fixed: the autoscaler and the balancer are off.
 
     Unless given, their numbers follow the rule of Ceph's own autoscaler (`mon_target_pg_per_osd`,
@@ -66,9 +67,9 @@ class PoolSettings(Record):
     each of the other five 4 %. The defaults here are those of three OSDs and three copies.
     """
 
-    replicas: Count = 3
+    replicas: Annotated[Count, Option("global", "osd_pool_default_size")] = 3
     """Number of copies; with `ec`, of the other pools than that of object data."""
-    min_size: Count = 2
+    min_size: Annotated[Count, Option("global", "osd_pool_default_min_size")] = 2
     """Copies that must be available for a pool to serve requests; Ceph's own choice with `ec`."""
     ec: EcSettings | None = None
     """Erasure coding of the object data pool, such as `{k: 2, m: 1}`; None: copies. Index and other

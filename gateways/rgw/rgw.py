@@ -13,6 +13,7 @@ from weighbridge.common.errors import UsageError
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.common.structure import Part, Scope, StoreLayer, Structure
+from weighbridge.gateways import options
 from weighbridge.gateways.certificates import issued
 from weighbridge.gateways.front import (
     FRONTS,
@@ -46,7 +47,7 @@ from weighbridge.gateways.rgw.plan import (
 )
 from weighbridge.gateways.rgw.releases import RELEASES, SWIFT_LACKS
 from weighbridge.gateways.rgw.running_rgw import RunningRgw
-from weighbridge.gateways.rgw.settings import RgwPlacement, RgwSettings, by_size
+from weighbridge.gateways.rgw.settings import RadosgwSettings, RgwPlacement, RgwSettings, by_size
 from weighbridge.gateways.running import HostFile, put_files
 from weighbridge.gateways.sizing import Sized, Sizes
 
@@ -56,36 +57,13 @@ _NO_VAULT: Final = (
     "InvalidRequest), and this suite sets up neither: name yours in the layout's options "
     f"({_VAULT} and others, see docs/keeping.md)"
 )
-_RADOSGW: Final[Mapping[str, Scope]] = {
-    "daemons": "cluster",
-    "port": "cluster",
-    "tls": "cluster",
-    # The zone's, which radosgw reads when it starts.
-    "compression": "cluster",
-    # They apply only to buckets created later, and objects keep the layout that they were written
-    # with.
-    "index_shards": "buckets",
-    "max_chunk_size": "buckets",
-    "stripe_size": "buckets",
-}
-"""Settings of `radosgw` that need more than a restart of radosgw."""
-
-_OPTIONS: Final[Mapping[str, Scope]] = {
-    **dict.fromkeys(
-        ("rgw_override_bucket_index_max_shards", "rgw_max_chunk_size", "rgw_obj_stripe_size"),
-        "buckets",
-    ),
-    **dict.fromkeys(
-        ("rgw_zone", "rgw_zonegroup", "rgw_realm", "rgw_default_realm_root_pool"), "cluster"
-    ),
-    **dict.fromkeys(
-        ("fsid", "mon_host", "keyring", "key", "keyfile", "admin_socket", "run_dir", "public_addr"),
-        "cluster",
-    ),
-}
-"""Options of `options: {client: ...}` that need more; those that define a radosgw's cluster and
-identity cannot change.
-"""
+_IDENTITY: Final = frozenset(
+    {
+        *("rgw_zone", "rgw_zonegroup", "rgw_realm", "rgw_default_realm_root_pool", "public_addr"),
+        *("fsid", "mon_host", "keyring", "key", "keyfile", "admin_socket", "run_dir"),
+    }
+)
+"""Options that define a radosgw's cluster and identity, which cannot change."""
 _NO_FSID = "00000000-0000-0000-0000-000000000000"
 
 
@@ -102,10 +80,8 @@ class Rgw(Gateway):
     settings: RgwSettings
     grammars: ClassVar[tuple[FileGrammar, ...]] = (GRAMMAR,)
 
-    def __init__(self, release: str, place: Record, settings: Record) -> None:
+    def __init__(self, release: str, place: RgwPlacement, settings: RgwSettings) -> None:
         """Raises ValueError when placement, settings and release do not fit together."""
-        assert isinstance(place, RgwPlacement)  # noqa: S101 - the interface's contract
-        assert isinstance(settings, RgwSettings)  # noqa: S101
         self.release = release
         self.place, self.settings = place, settings
         self.front = front_of(place, settings, Behind())
@@ -174,11 +150,15 @@ class Rgw(Gateway):
         first, _, rest = key.partition(".")
         if first in FRONTS:
             return FRONTS[first].scope(rest)
-        if first == "radosgw":
-            return _RADOSGW.get(rest, "restart")
-        if first == "options" and rest.startswith("client."):
-            return _OPTIONS.get(rest.removeprefix("client."), "restart")
-        return "cluster"
+        if first != "options":
+            return options.scope_of(RgwSettings, key)
+        if not rest.startswith("client."):
+            return "cluster"
+        name = rest.removeprefix("client.")
+        row = options.by_option(RadosgwSettings).get(name)
+        # Those of buckets apply only to buckets created later, and objects keep the layout that
+        # they were written with.
+        return "cluster" if name in _IDENTITY else "restart" if row is None else row.option.scope
 
     @classmethod
     def asks_daemons(cls, key: str) -> bool:

@@ -29,6 +29,7 @@ from weighbridge.gateways.gateway import (
     Say,
     Tolerance,
 )
+from weighbridge.gateways.options import by_option
 from weighbridge.gateways.probe import Probe
 from weighbridge.gateways.rgw import facts
 from weighbridge.gateways.rgw.facts import PLACEMENT, STORAGE_CLASS, ZONE, Seen, daemons_of
@@ -59,6 +60,7 @@ from weighbridge.gateways.rgw.plan import (
     tls_host_of,
 )
 from weighbridge.gateways.rgw.pools import data_pool, make_pools, primaries
+from weighbridge.gateways.rgw.settings import RadosgwSettings
 from weighbridge.gateways.running import RunningStore, StorePlan, front_daemons, put_files
 from weighbridge.gateways.tls_handshake import negotiated
 from weighbridge.gateways.together import together
@@ -70,8 +72,7 @@ _MGR_INTERVALS_S: Final = {"mgr_stats_period": "5", "mgr_tick_period": "2"}
 """How often daemons report to the mgr, and it to the mon, by default: until it has heard from all,
 a cluster is not known to be healthy. While it starts they report every second.
 """
-_QUORUM_WITHIN_S: Final = 120.0
-_UP_WITHIN_S: Final = 120.0
+_WITHIN_S: Final = 120.0
 _CLEAN_WITHIN_S: Final = 180.0
 _POLL_S: Final = 0.05
 _NOT_DROPPED: Final = {
@@ -209,16 +210,14 @@ class RunningRgw(RunningStore[Gateway]):
 
     def _await_quorum(self, monitor: Monitor) -> None:
         """Wait for every mon: a quorum may lack some."""
-        deadline = time.monotonic() + _QUORUM_WITHIN_S
-        while len(self._mons) > 1:
+
+        def late() -> list[Daemon]:
             answer = monitor.ask({"prefix": "quorum_status", "format": "json"})[0]
             names = json.loads(answer)["quorum_names"]
-            late = [one for one in self._mons if ceph_name(one).removeprefix("mon.") not in names]
-            if not late:
-                return
-            if time.monotonic() > deadline:
-                raise late[0].failed(f"is not in the quorum after {_QUORUM_WITHIN_S:g} s")
-            time.sleep(_POLL_S)
+            return [one for one in self._mons if ceph_name(one).partition(".")[2] not in names]
+
+        if len(self._mons) > 1:
+            _await_none(late, (), "is not in the quorum after")
 
     def _compress(self, algorithm: str) -> None:
         """Have the default placement compress; creates the zone if needed."""
@@ -452,18 +451,12 @@ class RunningRgw(RunningStore[Gateway]):
         """Wait until each OSD is up since a later epoch of the map than `before`: it still has
         those as up that lost power. Raises ServiceFailed, also when a watched daemon dies.
         """
-        deadline = time.monotonic() + _UP_WITHIN_S
-        while True:
+
+        def late() -> list[Daemon]:
             now = _up_since(monitor)
-            late = [one for one in osds if now[ceph_name(one)] <= before.get(ceph_name(one), 0)]
-            if not late:
-                return
-            daemon.check(watched)
-            if time.monotonic() > deadline:
-                raise late[0].failed(
-                    f"{len(late)} of {len(osds)} OSDs did not come up in {_UP_WITHIN_S:g} s"
-                )
-            time.sleep(_POLL_S)
+            return [one for one in osds if now[ceph_name(one)] <= before.get(ceph_name(one), 0)]
+
+        _await_none(late, watched, "did not come up in")
 
     # changing radosgw
 
@@ -544,12 +537,6 @@ class RunningRgw(RunningStore[Gateway]):
         return {**_as_read(one, given), **defaults}
 
 
-_READ_EACH_TIME: Final = frozenset(
-    {"rgw_get_obj_window_size", "rgw_get_obj_max_req_size", "rgw_put_obj_min_window_size"}
-)
-"""Options that radosgw reads for each request, so that they take effect although it does not
-observe them (rgw_rados.cc, Object::Read::iterate; rgw_sal_rados.cc, get_atomic_writer).
-"""
 _NOT_OBSERVED: Final = "may require restart"
 """A daemon's answer to `config set` when nothing observes the option: it may never read the new
 value.
@@ -568,7 +555,7 @@ def _set_live(one: Daemon, options: Mapping[str, str]) -> None:
     not_observed = [
         name
         for name, answer in answers.items()
-        if _NOT_OBSERVED in answer and name not in _READ_EACH_TIME
+        if _NOT_OBSERVED in answer and not _takes_each_time(name)
     ]
     uncertain = []
     for name, answer in ask_options(one, "config help", not_observed).items():
@@ -581,6 +568,11 @@ def _set_live(one: Daemon, options: Mapping[str, str]) -> None:
             "restart, but not whether it does",
             advice=_ADVICE,
         )
+
+
+def _takes_each_time(name: str) -> bool:
+    row = by_option(RadosgwSettings).get(name)
+    return row is not None and row.option.each_time
 
 
 def _help(answer: str) -> Mapping[str, object]:
@@ -632,6 +624,19 @@ def _refuse_other(one: Daemon, wanted: Mapping[str, str]) -> None:
     ]
     if wrong:
         raise one.failed(f"runs with {', '.join(wrong)}")
+
+
+def _await_none(
+    late: Callable[[], Sequence[Daemon]], watched: Sequence[Daemon], fault: str
+) -> None:
+    """Wait until no daemon is late. Raises ServiceFailed, also when a watched one dies."""
+    deadline = time.monotonic() + _WITHIN_S
+    while some := late():
+        daemon.check(watched)
+        if time.monotonic() > deadline:
+            more = f" (and {len(some) - 1} more)" if len(some) > 1 else ""
+            raise some[0].failed(f"{fault} {_WITHIN_S:g} s{more}")
+        time.sleep(_POLL_S)
 
 
 def _up_since(monitor: Monitor) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from functools import partial
 from ipaddress import ip_network
 from string import ascii_lowercase
 from typing import Annotated, Final, Literal
@@ -21,12 +21,15 @@ from weighbridge.gateways.front import (
     front_by_size,
     with_fronts,
 )
+from weighbridge.gateways.options import Option, OptionRecord, Size, sized
 from weighbridge.gateways.rgw.pools import Count, PoolSettings
 from weighbridge.gateways.rgw.releases import Frontend
 from weighbridge.gateways.sizing import Role, Sized, Sizes
 
+_client: Final = partial(Option, "client")
+FIXED: Final = Option(scope="cluster")
+"""Of a zone, which radosgw reads when it starts, or of a cluster."""
 Port = Annotated[int, Field(ge=1, le=65535)]
-PgNum = Annotated[int, Field(ge=1, le=32768)]
 Section = Literal["global", "mon", "mgr", "osd", "client"]
 Compression = Literal["none", "zlib", "snappy", "lz4", "zstd"]
 Chunk = Annotated[Bytes, Field(ge=2**16, le=2**30)]
@@ -53,29 +56,31 @@ _NOISY = (
 )
 
 
-class Gc(Record):
+class Gc(OptionRecord):
     """RGW's garbage collection, which deletes the data of deleted objects later."""
 
-    enabled: bool = True
+    enabled: Annotated[bool, _client("rgw_enable_gc_threads", shown=False)] = True
     """Whether radosgw collects by itself, every `processor_period`."""
-    min_wait: Seconds = 7200.0
+    min_wait: Annotated[Seconds, _client("rgw_gc_obj_min_wait", spell=round)] = 7200.0
     """How long the data of a deleted object is kept."""
-    processor_period: Seconds = 3600.0
+    processor_period: Annotated[
+        Seconds, _client("rgw_gc_processor_period", shown=False, spell=round)
+    ] = 3600.0
     """Time between two rounds of collection."""
-    max_concurrent_io: Count = 10
+    max_concurrent_io: Annotated[Count, _client("rgw_gc_max_concurrent_io", shown=False)] = 10
     """Concurrent deletions."""
 
 
-class RadosgwSettings(Record):
+class RadosgwSettings(OptionRecord):
     """The radosgw daemons, with Ceph's defaults since 14 except `tcp_nodelay` and resharding."""
 
-    daemons: Count = 1
+    daemons: Annotated[Count, FIXED] = 1
     """Number on each host; more than one in total need a front, or `endpoints`."""
     frontend: Frontend = "beast"
     """The web server: beast, or civetweb up to release 16."""
-    port: Port = 8000
+    port: Annotated[Port, FIXED] = 8000
     """Port of the first daemon of a host; the others use the next ones."""
-    tls: bool = False
+    tls: Annotated[bool, FIXED] = False
     """beast speaks TLS, and nothing else, on `port`, with a certificate of the deployment's own CA.
     Behind a front set the front's `tls`.
     """
@@ -83,11 +88,15 @@ class RadosgwSettings(Record):
     """False is Ceph's own default: answers smaller than a packet then wait about 40 ms for the
     client's delayed acknowledgement.
     """
-    threads: Count = 512
-    """`rgw_thread_pool_size`; with civetweb also its `num_threads`, one per connection. Unless
-    given, the daemons of a host share 32 per CPU, and this at least.
+    threads: Annotated[Count, _client("rgw_thread_pool_size", size=Size(32, 512, shared=True))] = (
+        512
+    )
+    """With civetweb also its `num_threads`, one per connection. Unless given, the daemons of a host
+    share 32 per CPU, and this at least: Ceph's default, which suits 16 CPUs.
     """
-    max_concurrent_requests: Count = 1024
+    max_concurrent_requests: Annotated[
+        Count, _client("rgw_max_concurrent_requests", size=Size(64, 1024, of="per daemon"))
+    ] = 1024
     """Further requests are answered with 503 at once. Unless given, each daemon takes 64 per CPU of
     its host, and this at least.
     """
@@ -97,31 +106,39 @@ class RadosgwSettings(Record):
     """Further words of `rgw_frontends`, such as `{request_timeout_ms: 0}`. Unknown ones are
     refused: beast would ignore them silently.
     """
-    print_continue: bool = True
+    print_continue: Annotated[bool, _client("rgw_print_continue")] = True
     """Answer `Expect: 100-continue`; the 2014 studies with Apache's FastCGI had it off."""
-    max_chunk_size: Chunk = 4 * 2**20
+    max_chunk_size: Annotated[Chunk, _client("rgw_max_chunk_size", "buckets")] = 4 * 2**20
     """Most bytes of a RADOS operation; an object up to this size is one RADOS object, its head."""
-    stripe_size: Chunk = 4 * 2**20
+    stripe_size: Annotated[Chunk, _client("rgw_obj_stripe_size", "buckets")] = 4 * 2**20
     """Bytes of each further RADOS object of a large object."""
-    put_min_window: Bytes = 16 * 2**20
+    # Both windows and the size of a GET's requests are read for each request: rgw_rados.cc,
+    # Object::Read::iterate; rgw_sal_rados.cc, get_atomic_writer.
+    put_min_window: Annotated[Bytes, _client("rgw_put_obj_min_window_size", each_time=True)] = (
+        16 * 2**20
+    )
     """Bytes of one PUT in flight to OSDs, initially."""
-    put_max_window: Bytes = 64 * 2**20
+    put_max_window: Annotated[Bytes, _client("rgw_put_obj_max_window_size", shown=False)] = (
+        64 * 2**20
+    )
     """Bytes of one PUT in flight to OSDs, at most."""
-    get_window: Bytes = 16 * 2**20
+    get_window: Annotated[Bytes, _client("rgw_get_obj_window_size", each_time=True)] = 16 * 2**20
     """Bytes that one GET reads ahead from OSDs."""
-    get_max_request: Bytes = 4 * 2**20
+    get_max_request: Annotated[
+        Bytes, _client("rgw_get_obj_max_req_size", shown=False, each_time=True)
+    ] = 4 * 2**20
     """Most bytes of one read request of a GET to an OSD."""
-    compression: Compression = "none"
+    compression: Annotated[Compression, FIXED] = "none"
     """The algorithm by which the zone's placement compresses objects before they are written. Say
     in the workloads how well their content compresses (`objects: {compressible: 50%}`).
     """
-    index_shards: Count = 11
+    index_shards: Annotated[Count, _client("rgw_override_bucket_index_max_shards", "buckets")] = 11
     """Shards of each bucket's index."""
-    dynamic_resharding: bool = False
+    dynamic_resharding: Annotated[bool, _client("rgw_dynamic_resharding")] = False
     """True allows resharding of an index during a step, which blocks writes."""
-    lifecycle: bool = False
+    lifecycle: Annotated[bool, _client("rgw_enable_lc_threads")] = False
     """Run the threads that expire objects by lifecycle rules."""
-    ops_log: bool = False
+    ops_log: Annotated[bool, _client("rgw_enable_ops_log")] = False
     """Record each request in the ops log."""
     gc: Gc = Gc()
 
@@ -186,22 +203,27 @@ class MemstoreSettings(Record):
     """Size that each OSD reports; with less memory in its host, the OSD is killed when it fills."""
 
 
-class OsdSettings(Record):
+class OsdSettings(OptionRecord):
     """The OSDs: one for each disk, except with memstore."""
 
-    objectstore: Literal["bluestore", "filestore", "memstore"] = "bluestore"
+    objectstore: Annotated[
+        Literal["bluestore", "filestore", "memstore"], Option("osd", "osd_objectstore")
+    ] = "bluestore"
     """Where OSDs store objects: on the raw disk, as files, or in memory."""
     filestore: FilestoreSettings = FilestoreSettings()
     memstore: MemstoreSettings = MemstoreSettings()
     disks: Count | None = None
     """Disks used on each OSD host, from the first on, including journals; None: all."""
-    memory_target: Annotated[Bytes, Field(ge=LEAST_OSD_MEMORY_BYTES)] = LEAST_OSD_MEMORY_BYTES
+    memory_target: Annotated[
+        Bytes, Field(ge=LEAST_OSD_MEMORY_BYTES), Option("osd", "osd_memory_target")
+    ] = LEAST_OSD_MEMORY_BYTES
     """Memory that an OSD sizes its caches for; all daemons of a host must fit its memory limit.
     Unless given, the OSDs of a host share 60 % of its memory, each with this at least.
     """
-    cluster_network: Annotated[str, AfterValidator(lambda text: str(ip_network(text)))] | None = (
-        None
-    )
+    cluster_network: Annotated[
+        Annotated[str, AfterValidator(lambda text: str(ip_network(text)))] | None,
+        Option("osd", shown=False),
+    ] = None
     """The network of their copies and heartbeats, such as 10.2.0.0/24, in which each OSD host needs
     an address; None: as all else, that of the hosts' `address`.
     """
@@ -265,9 +287,9 @@ class RgwSettings(FrontedSettings):
     """All settings that decide results, with explicit defaults."""
 
     radosgw: RadosgwSettings = RadosgwSettings()
-    osd: OsdSettings = OsdSettings()
-    pools: PoolSettings = PoolSettings()
-    log: Literal["quiet", "default"] = "quiet"
+    osd: Annotated[OsdSettings, FIXED] = OsdSettings()
+    pools: Annotated[PoolSettings, FIXED] = PoolSettings()
+    log: Annotated[Literal["quiet", "default"], FIXED] = "quiet"
     """`quiet`: debug levels 0/0, so that neither gateway logs requests; `default`: Ceph's own."""
     options: dict[
         Section, dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], config_text.Value]
@@ -317,47 +339,15 @@ class RgwPlacement(FrontedPlacement):
         return tuple(dict.fromkeys((*self.mon, *self.osd, *self.radosgw, *front)))
 
 
-_THREADS_PER_CPU: Final = 32
-_LEAST_THREADS: Final = 512
-"""Ceph's default of `rgw_thread_pool_size`, which suits 16 CPUs by 32 each."""
-
-
 def by_size(place: RgwPlacement, settings: RgwSettings, sizes: Sizes) -> tuple[Sized, ...]:
-    """All of them, with those of the front."""
-    return (
-        *_radosgw(place, settings, sizes),
-        *_memory(place, settings, sizes),
-        *settings.pools.by_size(sum(_osds(place, settings, sizes).values())),
-        *front_by_size(place, sizes),
-    )
-
-
-def _radosgw(place: RgwPlacement, settings: RgwSettings, sizes: Sizes) -> Iterator[Sized]:
-    hosts, own = Role(place.radosgw, sizes), settings.radosgw
-    yield hosts.waiting(
-        "radosgw.threads",
-        per_cpu=_THREADS_PER_CPU,
-        least=_LEAST_THREADS,
-        shared_by=own.daemons,
-    )
-    yield hosts.waiting(
-        "radosgw.max_concurrent_requests",
-        per_cpu=2 * _THREADS_PER_CPU,
-        least=2 * _LEAST_THREADS,
-        of="per daemon",
-    )
-
-
-def _memory(place: RgwPlacement, settings: RgwSettings, sizes: Sizes) -> Iterator[Sized]:
-    if settings.osd.objectstore == "memstore":
-        return  # its objects are in memory, and it has no cache
-    found = Role(place.osd, sizes).cache(
-        "osd.memory_target", _osds(place, settings, sizes), least_bytes=LEAST_OSD_MEMORY_BYTES
-    )
-    if found is not None:
-        yield found
-
-
-def _osds(place: RgwPlacement, settings: RgwSettings, sizes: Sizes) -> dict[str, int]:
+    """The settings that follow the size of hosts, with those of the front."""
     disks = {name: sizes[name].disks if name in sizes else 0 for name in place.osd}
-    return {name: settings.osd.osds(count) for name, count in disks.items()}
+    osds = {name: settings.osd.osds(count) for name, count in disks.items()}
+    hosts = Role(place.radosgw, sizes)
+    found = [*sized(RadosgwSettings, "radosgw.", hosts, settings.radosgw.daemons)]
+    if settings.osd.objectstore != "memstore":  # whose objects are in memory, without a cache
+        least = LEAST_OSD_MEMORY_BYTES
+        cache = Role(place.osd, sizes).cache("osd.memory_target", osds, least_bytes=least)
+        found += [] if cache is None else [cache]
+    found += settings.pools.by_size(sum(osds.values()))
+    return (*found, *front_by_size(place, sizes))

@@ -47,38 +47,6 @@ def pipeline_text(settings: SwiftSettings) -> tuple[str, ...]:
     return tuple(made)
 
 
-def pipeline_filters(
-    settings: SwiftSettings,
-    cache: Mapping[str, config_text.OptionValue],
-    users: Mapping[str, config_text.OptionValue],
-) -> dict[str, Mapping[str, config_text.OptionValue]]:
-    """A section for each middleware; `cache` and `users` are the options of memcached and tempauth.
-
-    Unset options have the sample's values: `ratelimit` limits nothing, since no rate is set.
-    """
-    own: dict[str, Mapping[str, config_text.OptionValue]] = {
-        "cache": cache,
-        "tempauth": users,
-        "s3api": {"location": "us-east-1", "s3_acl": False},
-        "versioned_writes": {
-            "allow_versioned_writes": True,
-            "allow_object_versioning": True,
-        }
-        if settings.versions
-        else {},
-        # The middleware has no off switch: it logs every request at INFO, which its log level then
-        # drops.
-        "proxy-logging": {"access_log_level": "INFO" if settings.log_requests else "WARNING"},
-    }
-    return {
-        f"filter:{name}": {
-            "use": f"egg:swift#{_EGGS.get(name, name.replace('-', '_'))}",
-            **own.get(name, {}),
-        }
-        for name in dict.fromkeys(pipeline_text(settings)[:-1])
-    }
-
-
 def operations_lacked(settings: SwiftSettings) -> dict[str, str]:
     """Operations of suites over Swift's API that the pipeline does not do, and what it does."""
     if "slo" in pipeline_text(settings):
@@ -107,6 +75,7 @@ RSYNC_PORT = 873
 MEMCACHED_PORT = 11211
 CERTIFICATE = "/etc/swift/server.pem"
 """Certificate and key of a proxy that speaks TLS itself: for Swift's user, as it rereads them."""
+_TLS: Final = f"cert_file = {CERTIFICATE}\nkey_file = {CERTIFICATE}"
 ACCOUNT = "weigh"
 USER = "bench"
 
@@ -136,25 +105,81 @@ def daemons_of(settings: SwiftSettings) -> Mapping[str, tuple[str, ...]]:
 RECON = "/var/cache/swift"
 """Where background daemons write statistics for recon."""
 
-Options = Mapping[str, config_text.OptionValue]
+_SWIFT: Final = """\
+[swift-hash]
+swift_hash_path_prefix = {prefix}
+swift_hash_path_suffix = {suffix}
+
+[storage-policy:0]
+name = gold
+"""
+_PROXY: Final = """
+[DEFAULT]
+bind_ip = {address}
+bind_port = {port}
+{tls}
+workers =
+user = swift
+log_name = proxy-server
+log_level = {log_level}
+[pipeline:main]
+pipeline = {pipeline}
+[app:proxy-server]
+use = egg:swift#proxy
+account_autocreate = true
+"""
+_STORAGE: Final = """
+[DEFAULT]
+bind_ip = {address}
+bind_port = {port}
+workers =
+user = swift
+devices = {devices}
+mount_check = true
+log_name = {server}-server
+log_level = {log_level}
+[pipeline:main]
+pipeline = healthcheck recon {server}-server
+[app:{server}-server]
+use = egg:swift#{server}
+node_timeout =
+log_requests = {log_requests}
+[filter:healthcheck]
+use = egg:swift#healthcheck
+[filter:recon]
+use = egg:swift#recon
+recon_cache_path = {recon}
+"""
+_RSYNCD: Final = """\
+uid = swift
+gid = swift
+address = {address}
+port = {port}
+use chroot = false
+reverse lookup = false
+"""
+_RSYNCD_MODULE: Final = """
+[{server}]
+path = {path}
+max connections = 8
+read only = false
+lock file = /run/lock/{server}.lock
+"""
 
 
 def swift_conf(prefix: str, suffix: str, ec: EcSettings | None = None) -> str:
     """The text of swift.conf; prefix and suffix are the deployment's secrets."""
-    hashes = {"swift_hash_path_prefix": prefix, "swift_hash_path_suffix": suffix}
-    sections: dict[str, Options] = {"swift-hash": hashes}
+    text = _SWIFT.format(prefix=prefix, suffix=suffix)
     if ec is None:
-        sections["storage-policy:0"] = {"name": "gold", "default": "yes"}
-        return config_text.ini_text(sections)
-    sections["storage-policy:0"] = {"name": "gold"}
-    sections[f"storage-policy:{EC_POLICY}"] = {
+        return f"{text}default = yes\n"
+    policy = {
         "name": f"ec-{ec.k}-{ec.m}",
         "default": "yes",
         "policy_type": "erasure_coding",
         "ec_type": ec.type,
         **values(ec)["policy"],
     }
-    return config_text.ini_text(sections)
+    return f"{text}\n{config_text.ini_text({f'storage-policy:{EC_POLICY}': policy})}"
 
 
 def proxy_conf(
@@ -166,94 +191,79 @@ def proxy_conf(
     memcacheds: Sequence[str],
     tls: bool = False,
 ) -> str:
-    """A proxy server's file, with the user's `key`, all memcacheds, and `tls` of it or a front."""
-    own = values(settings.proxy)
-    servers = ",".join(host_port(one, MEMCACHED_PORT) for one in memcacheds)
-    users: dict[str, config_text.OptionValue] = {
-        f"user_{ACCOUNT}_{USER}": f"{key} .admin",
-        "token_life": 7 * 86400,
-    }
-    if tls:
-        # By itself it takes the scheme of its own connection, which a front makes by HTTP.
-        users["storage_url_scheme"] = "https"
-    own_tls = {"cert_file": CERTIFICATE, "key_file": CERTIFICATE} if settings.proxy.tls else {}
-    sections: dict[str, Options] = {
-        "DEFAULT": {
-            "bind_ip": address,
-            "bind_port": port,
-            **own_tls,
-            **own["DEFAULT"],
-            "user": "swift",
-            "log_name": "proxy-server",
-            "log_level": settings.log_level,
-        },
-        "pipeline:main": {"pipeline": " ".join(pipeline_text(settings))},
-        "app:proxy-server": {"use": "egg:swift#proxy", "account_autocreate": True, **own["app"]},
-        **pipeline_filters(settings, {"memcache_servers": servers, **own["cache"]}, users),
-    }
-    return config_text.ini_text(
-        config_text.merged_sections(sections, settings.options.get("proxy", {}))
+    """A proxy server's file, with the user's `key`, all memcacheds, and `tls` of it or a front.
+
+    Unset options have the sample's values: `ratelimit` limits nothing, since no rate is set.
+    """
+    own, pipeline = values(settings.proxy), pipeline_text(settings)
+    sections = config_text.sections_of(
+        _PROXY.format(
+            address=address,
+            port=port,
+            tls=_TLS if settings.proxy.tls else "",
+            log_level=settings.log_level,
+            pipeline=" ".join(pipeline),
+        )
     )
+    servers = ",".join(host_port(one, MEMCACHED_PORT) for one in memcacheds)
+    filters: dict[str, Mapping[str, config_text.OptionValue]] = {
+        "cache": {"memcache_servers": servers, **own["cache"]},
+        "tempauth": {
+            f"user_{ACCOUNT}_{USER}": f"{key} .admin",
+            "token_life": 7 * 86400,
+            # By itself it takes the scheme of its own connection, which a front makes by HTTP.
+            **({"storage_url_scheme": "https"} if tls else {}),
+        },
+        "s3api": {"location": "us-east-1", "s3_acl": False},
+        # The middleware has no off switch: it logs every request at INFO, which its log level then
+        # drops.
+        "proxy-logging": {"access_log_level": "INFO" if settings.log_requests else "WARNING"},
+    }
+    if settings.versions:
+        filters["versioned_writes"] = dict.fromkeys(
+            ("allow_versioned_writes", "allow_object_versioning"), True
+        )
+    for name in pipeline[:-1]:
+        egg = _EGGS.get(name, name.replace("-", "_"))
+        sections[f"filter:{name}"] = {"use": f"egg:swift#{egg}", **filters.get(name, {})}
+    mine = {"DEFAULT": own["DEFAULT"], "app:proxy-server": own["app"]}
+    given = settings.options.get("proxy", {})
+    return config_text.ini_text(config_text.merged_sections(sections, mine, given))
 
 
 def storage_conf(
     settings: SwiftSettings, server: Server, address: str, *, lacks: frozenset[str] = frozenset()
 ) -> str:
     """The text of {account,container,object}-server.conf, without options the release `lacks`."""
-    record = {"account": settings.account, "container": settings.container}
-    own = values(record.get(server, settings.object))
-    default: dict[str, config_text.OptionValue] = {
-        "bind_ip": address,
-        "bind_port": PORTS[server],
-        "workers": own["DEFAULT"]["workers"],
-        "user": "swift",
-        "devices": OBJECTS if server == "object" else DATABASES,
-        "mount_check": True,
-        "log_name": f"{server}-server",
-        "log_level": settings.log_level,
-        **own["DEFAULT"],
-    }
-    app: dict[str, config_text.OptionValue] = {
-        "use": f"egg:swift#{server}",
-        "node_timeout": own["app"]["node_timeout"],
-        "log_requests": settings.log_requests,
-        **{name: value for name, value in own["app"].items() if name not in lacks},
-    }
-    cache = {"recon_cache_path": RECON}
-    interval = values(settings).get("daemon", {})
-    sections: dict[str, Options] = {
-        "DEFAULT": default,
-        "pipeline:main": {"pipeline": f"healthcheck recon {server}-server"},
-        f"app:{server}-server": app,
-        "filter:healthcheck": {"use": "egg:swift#healthcheck"},
-        "filter:recon": {"use": "egg:swift#recon", **cache},
-        **{f"{server}-{name}": {**cache, **interval} for name in daemons_of(settings)[server]},
-    }
-    return config_text.ini_text(
-        config_text.merged_sections(sections, settings.options.get(server, {}))
+    sections = config_text.sections_of(
+        _STORAGE.format(
+            server=server,
+            address=address,
+            port=PORTS[server],
+            devices=devices(server),
+            log_level=settings.log_level,
+            log_requests=config_text.option_word(settings.log_requests),
+            recon=RECON,
+        )
     )
+    own = values(getattr(settings, server))
+    app = {name: value for name, value in own["app"].items() if name not in lacks}
+    each = {"recon_cache_path": RECON, **values(settings).get("daemon", {})}
+    sections |= {f"{server}-{name}": each for name in daemons_of(settings)[server]}
+    mine = {"DEFAULT": own["DEFAULT"], f"app:{server}-server": app}
+    given = settings.options.get(server, {})
+    return config_text.ini_text(config_text.merged_sections(sections, mine, given))
 
 
 def rsyncd_conf(address: str) -> str:
     """The text of rsyncd.conf of a storage host, used by replicators."""
-    modules: dict[str, Mapping[str, config_text.OptionValue]] = {
-        str(server): {
-            "path": OBJECTS if server == "object" else DATABASES,
-            "max connections": 8,
-            "read only": False,
-            "lock file": f"/run/lock/{server}.lock",
-        }
-        for server in SERVERS
-    }
-    head: dict[str, config_text.OptionValue] = {
-        "uid": "swift",
-        "gid": "swift",
-        "address": address,
-        "port": RSYNC_PORT,
-        "use chroot": False,
-        "reverse lookup": False,
-    }
-    return config_text.ini_text(modules, head=head)
+    modules = [_RSYNCD_MODULE.format(server=one, path=devices(one)) for one in SERVERS]
+    return "".join((_RSYNCD.format(address=address, port=RSYNC_PORT), *modules))
+
+
+def devices(server: str) -> str:
+    """Where the disks of a server are mounted."""
+    return OBJECTS if server == "object" else DATABASES
 
 
 class SwiftGrammar(IniGrammar):

@@ -114,7 +114,7 @@ class SwiftPlan:
 
     def disks(self, store: Site, server: str) -> tuple[str, ...]:
         """The disks that a server keeps its data on."""
-        return tuple(self.mounted(store, _devices(server)))
+        return tuple(self.mounted(store, config.devices(server)))
 
     def mounts(self, store: Site, disk: str) -> list[str]:
         """Shell lines that mount a disk."""
@@ -139,7 +139,10 @@ class SwiftPlan:
         for server in SERVERS:
             devices: list[dict[str, object]] = []
             for zone, store in enumerate(self.stores, 1):
-                ports, folders = self.ports(store, server), self.mounted(store, _devices(server))
+                ports, folders = (
+                    self.ports(store, server),
+                    self.mounted(store, config.devices(server)),
+                )
                 for index, folder in enumerate(folders.values()):
                     place = {"ip": store.address, "port": ports[index % len(ports)]}
                     devices.append({"zone": zone, **place, "device": folder.rpartition("/")[2]})
@@ -268,10 +271,6 @@ class SwiftPlan:
         swift = Endpoint(api="swift", url=f"{base}/auth/v1.0", storage_url=storage_url, **own)
         s3 = Endpoint(api="s3", url=base, **own)
         return (swift, s3) if self.settings.s3api else (swift,)
-
-
-def _devices(server: str) -> str:
-    return config.OBJECTS if server == "object" else config.DATABASES
 
 
 def _daemon(

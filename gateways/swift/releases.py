@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from configparser import RawConfigParser
 from functools import partial
 from itertools import chain
 from typing import Any, Final
@@ -17,6 +16,7 @@ from weighbridge.common.endpoint import S3Way
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.gateways import program
+from weighbridge.gateways.config_text import OptionValue, Sections, sections_of
 from weighbridge.gateways.front import store_image
 from weighbridge.gateways.gateway import KnownRelease
 from weighbridge.gateways.running import HostFile
@@ -132,17 +132,17 @@ class Known(Record):
         were made for another release; None: all.
         """
         found = []
-        for server, parser in _servers(files):
-            for section in parser.sections():
-                if self._names(server, section, parser[section].get("use")) is None:
+        for server, sections in _servers(files):
+            for section, options in sections.items():
+                if self._names(server, section, options.get("use")) is None:
                     hint = did_you_mean(section, sorted(self.samples[server]), known=False)
                     place = f"{server}-server.conf [{section}]"
                     found.append(f"{place}: Swift has no such section{hint}")
             mine = None if given is None else given.get(server, {})
-            for (section, name), fault in self._unknown(server, parser).items():
+            for (section, name), fault in self._unknown(server, sections).items():
                 if mine is None or name in mine.get(section, ()):
                     found.append(fault)
-            found += _undefined(server, parser)
+            found += _undefined(server, sections)
         return found
 
     def ignored(self, files: Iterable[HostFile]) -> list[str]:
@@ -150,28 +150,27 @@ class Known(Record):
         unknown = [self._unknown(*one).values() for one in _servers(files)]
         return list(dict.fromkeys(chain.from_iterable(unknown)))
 
-    def _unknown(self, server: str, parser: RawConfigParser) -> dict[tuple[str, str], str]:
+    def _unknown(self, server: str, sections: Sections) -> dict[tuple[str, str], str]:
         found = {}
-        for section in parser.sections():
-            given = parser[section]
-            names = self._names(server, section, given.get("use")) or frozenset()
-            for name in given if names else ():
+        for section, options in sections.items():
+            names = self._names(server, section, options.get("use")) or frozenset()
+            for name in options if names else ():
                 word = name.removeprefix("set ").strip()
-                user = given.get("use") == f"{_OWN_EGG}tempauth" and _USERS.fullmatch(word)
+                user = options.get("use") == f"{_OWN_EGG}tempauth" and _USERS.fullmatch(word)
                 if word not in names and not user:
                     hint = did_you_mean(word, sorted(names), known=False)
                     place = f"{server}-server.conf [{section}]"
                     found[section, name] = f"{place}: Swift does not know the option {word!r}{hint}"
         return found
 
-    def _names(self, server: str, section: str, use: str | None) -> frozenset[str] | None:
+    def _names(self, server: str, section: str, use: OptionValue | None) -> frozenset[str] | None:
         """Options that a section may have; None: unknown; empty: another program's, not checked."""
         samples = self.samples[server]
         kind, colon, _ = section.partition(":")
         if colon and kind in {"filter", "app"} and use is not None:
             alike = [name for name, other in self.uses[server].items() if other == use]
             if not alike:
-                return None if use.startswith(_OWN_EGG) else frozenset()
+                return None if str(use).startswith(_OWN_EGG) else frozenset()
         else:
             # Storage policy sections are named by a number: the sample has one of them.
             alike = [name for name in samples if _INDEX.sub("", name) == _INDEX.sub("", section)]
@@ -181,48 +180,21 @@ class Known(Record):
         return _ALWAYS.union(self.read[server], *sampled)
 
 
-def _servers(files: Iterable[HostFile]) -> Iterator[tuple[str, RawConfigParser]]:
+def _servers(files: Iterable[HostFile]) -> Iterator[tuple[str, Sections]]:
     """The files that configure a Swift server, each with its server."""
     for file in files:
         if match := _CONF.fullmatch(file.path):
-            # [DEFAULT] is treated like other sections: its options must not appear in each of them.
-            parser = RawConfigParser(
-                default_section="", delimiters=("=",), comment_prefixes=("#",), strict=True
-            )
-            parser.optionxform = str  # type: ignore[method-assign,assignment]  # names keep their case
-            parser.read_string(file.text)
-            yield match[1], parser
+            yield match[1], sections_of(file.text)
 
 
-def _undefined(server: str, parser: RawConfigParser) -> Iterator[str]:
-    heads = [section.partition(":") for section in parser.sections()]
+def _undefined(server: str, sections: Sections) -> Iterator[str]:
+    heads = [section.partition(":") for section in sections]
     defined = {name for kind, _, name in heads if kind in {"filter", "app"}}
-    for word in parser.get("pipeline:main", "pipeline", fallback="").split():
+    for word in str(sections.get("pipeline:main", {}).get("pipeline", "")).split():
         if word not in defined:
             place = f"{server}-server.conf [pipeline:main]"
             hint = did_you_mean(word, sorted(defined))
             yield f"{place}: {word!r} has no section [filter:{word}]{hint}"
-
-
-_TRY: Final = """
-import json, sys
-from pyeclib import ec_iface
-order, why = json.load(sys.stdin), ""
-known = sorted(ec_iface.VALID_EC_TYPES)
-if order["type"] in known:
-    try:
-        ec_iface.ECDriver(k=order["k"], m=order["m"], ec_type=order["type"])
-    except Exception as error:
-        why = f"{type(error).__name__}: {error}"
-print(json.dumps({"known": known, "why": why}))
-"""
-_POLICY: Final = """
-import json
-from swift.common.storage_policy import POLICIES
-one = POLICIES.default
-print(json.dumps({name: getattr(one, name) for name in (
-    "name", "ec_type", "ec_ndata", "ec_nparity", "ec_segment_size", "quorum")}))
-"""
 
 
 def code_faults(host: Host, settings: SwiftSettings) -> list[str]:
@@ -230,31 +202,10 @@ def code_faults(host: Host, settings: SwiftSettings) -> list[str]:
     ec = settings.ec
     if ec is None:
         return []
-    order = json.dumps({"type": ec.type, "k": ec.k, "m": ec.m})
-    found = json.loads(host.run(["python3", "-c", _TRY], stdin=order).stdout)
+    found = ask(host, "code", {"type": ec.type, "k": ec.k, "m": ec.m})
     known = [str(name) for name in found["known"]]
     if ec.type not in known:
         return [f"settings.ec.type: no {ec.type!r}{did_you_mean(ec.type, known)}"]
     if found["why"]:
         return [f"settings.ec: {ec.type} cannot do k {ec.k}, m {ec.m}: {found['why']}"]
     return []
-
-
-def policy_facts(host: Host, settings: SwiftSettings) -> dict[str, str]:
-    """What Swift itself on this host reads of the policy of new containers; nothing without
-    erasure coding. Raises CommandFailed.
-    """
-    if settings.ec is None:
-        return {}
-    one = json.loads(host.run(["python3", "-c", _POLICY]).stdout)
-    count = one["ec_ndata"] + one["ec_nparity"]
-    apart = "a zone" if settings.ec.failure_domain == "host" else "a disk"
-    return {
-        "replicas": f"erasure coded, {one['ec_ndata']} data and {one['ec_nparity']} parity "
-        f"fragments ({one['ec_type']}, segments of {one['ec_segment_size']} bytes), each in "
-        f"{apart} of its own; accounts and containers {settings.replicas} replicas; rings of "
-        f"2^{settings.part_power} partitions",
-        "acknowledgement": f"a write is acknowledged when {one['quorum']} of {count} fragments "
-        "have been synced to disk (quorum of the policy); the others are waited for "
-        f"{settings.proxy.post_quorum_timeout:g} s",
-    }

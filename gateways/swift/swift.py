@@ -33,7 +33,7 @@ from weighbridge.gateways.probe import FileGrammar
 from weighbridge.gateways.running import put_files
 from weighbridge.gateways.sizing import Sized, Sizes
 from weighbridge.gateways.swift import config
-from weighbridge.gateways.swift.plan import SwiftPlan
+from weighbridge.gateways.swift.plan import Secrets, SwiftPlan
 from weighbridge.gateways.swift.releases import RELEASES, Known, code_faults
 from weighbridge.gateways.swift.running_swift import RunningSwift
 from weighbridge.gateways.swift.settings import (
@@ -229,7 +229,7 @@ class Swift(Gateway):
         return (Unfit(message, ("settings", "ec")),)
 
     def parts(self, sites: Mapping[str, Site]) -> tuple[Part, ...]:
-        plan, place = SwiftPlan(self, sites), self.place
+        plan, place = SwiftPlan(self, sites, Secrets()), self.place
         alone = "the only proxy" if len(plan.proxies) == 1 else ""
         found = [Part(one.site.name, one.service, "gateway-daemon", alone) for one in plan.proxies]
         found += [Part(name, "memcached") for name in place.proxy]

@@ -225,6 +225,30 @@ def described(data: Any) -> dict[str, Any]:
     }
 
 
+# Erasure coding
+
+
+def code(order: dict[str, Any]) -> dict[str, Any]:
+    """The codes that PyECLib knows, and why it cannot do one of `type`, `k` and `m`."""
+    from pyeclib import ec_iface  # type: ignore[import-not-found]  # noqa: PLC0415
+
+    known, why = sorted(ec_iface.VALID_EC_TYPES), ""
+    if order["type"] in known:
+        try:
+            ec_iface.ECDriver(k=order["k"], m=order["m"], ec_type=order["type"])
+        except Exception as error:  # noqa: BLE001 - a library's own, which is passed on
+            why = f"{type(error).__name__}: {error}"
+    return {"known": known, "why": why}
+
+
+def policy(_: object) -> dict[str, Any]:
+    """What Swift has read of the policy of new containers."""
+    from swift.common.storage_policy import POLICIES  # type: ignore[import-not-found]  # noqa: PLC0415
+
+    names = ("name", "ec_type", "ec_ndata", "ec_nparity", "ec_segment_size", "quorum")
+    return {name: getattr(POLICIES.default, name) for name in names}
+
+
 # The options that a release of Swift knows. Swift is not imported: that takes a second.
 
 FOLDERS = {"proxy": "proxy", "account": "account", "container": "container", "object": "obj"}
@@ -296,47 +320,8 @@ def read(folder: Path) -> set[str]:
 
 # Whether servers run with their files: they cannot be asked for their options.
 
-_ANSWER_WITHIN_S = 5.0
-_PAUSE_S = 0.05
 _CLOCK_ERROR_S = 0.1
 """Ages come in kernel ticks of ten milliseconds, file times in jiffies."""
-
-
-def silent(order: dict[str, Any]) -> list[int]:
-    """Ask each of `servers`, an address, a port and a CA file if it speaks TLS, until it answers;
-    the indexes of those that have not within `deadline_s`.
-
-    A port is open as soon as a server listens: its workers, which load their configuration
-    themselves, are ready seconds later. A proxy would meanwhile count failed requests as errors.
-    """
-    deadline = time.monotonic() + order["deadline_s"]
-    waiting = dict(enumerate(order["servers"]))
-    while True:
-        waiting = {number: place for number, place in waiting.items() if not answers(*place)}
-        if not waiting or time.monotonic() > deadline:
-            return list(waiting)
-        time.sleep(_PAUSE_S)
-
-
-def answers(address: str, port: int, authority: str) -> bool:
-    """Whether a request is answered, and not with 5xx. `/healthcheck` is a filter in each server's
-    pipeline; without it the server answers 404.
-    """
-    import http.client  # noqa: PLC0415 - it takes a while, and other commands need none
-    import ssl  # noqa: PLC0415
-
-    connection = http.client.HTTPConnection(address, port, timeout=_ANSWER_WITHIN_S)
-    if authority:
-        tls = ssl.create_default_context(cafile=authority)
-        connection = http.client.HTTPSConnection(
-            address, port, timeout=_ANSWER_WITHIN_S, context=tls
-        )
-    with contextlib.closing(connection):
-        try:
-            connection.request("GET", "/healthcheck")
-            return connection.getresponse().status < http.client.INTERNAL_SERVER_ERROR
-        except (OSError, http.client.HTTPException):
-            return False
 
 
 def faults(digests: dict[str, str], proc: str = "/proc") -> dict[str, str]:
@@ -347,10 +332,9 @@ def faults(digests: dict[str, str], proc: str = "/proc") -> dict[str, str]:
     for path, digest in digests.items():
         with Path(path).open("rb") as file:
             content, written = file.read(), os.fstat(file.fileno()).st_mtime
-        uptime_s = time.clock_gettime(time.CLOCK_BOOTTIME)
-        ages = processes(path, Path(proc), uptime_s, os.sysconf("SC_CLK_TCK"))
-        latest = time.time() - written + _CLOCK_ERROR_S
-        old = [pid for pid, age_s in ages.items() if age_s > latest]
+        most_s = time.time() - written + _CLOCK_ERROR_S
+        ages = _ages(path, Path(proc))
+        old = [pid for pid, age_s in ages.items() if age_s > most_s]
         if hashlib.sha256(content).hexdigest() != digest:
             found[path] = f"{path} is not what was written to it"
         elif not ages:
@@ -360,11 +344,10 @@ def faults(digests: dict[str, str], proc: str = "/proc") -> dict[str, str]:
     return found
 
 
-def processes(path: str, proc: Path, uptime_s: float, ticks: int) -> dict[int, float]:
-    """Age in seconds, by pid, of each process below `proc` that has the path among its arguments.
-
-    `uptime_s` is the machine's, `ticks` is kernel ticks a second (proc(5): starttime).
-    """
+def _ages(path: str, proc: Path) -> dict[int, float]:
+    """Seconds since the start of each process that has the path among its arguments, by pid."""
+    # proc(5), starttime: in kernel ticks since the machine's start.
+    uptime_s, ticks = time.clock_gettime(time.CLOCK_BOOTTIME), os.sysconf("SC_CLK_TCK")
     found = {}
     for folder in proc.glob("[0-9]*"):
         try:
@@ -383,7 +366,7 @@ UNTIL_KILLED: dict[str, Callable[..., None]] = {
     "memcached": memcached,
     "storage": storage,
 }
-BY_ORDER = {one.__name__: one for one in (drop, rings, ring, known, silent, faults)}
+BY_ORDER = {one.__name__: one for one in (drop, rings, ring, code, policy, known, faults)}
 
 
 def main() -> None:

@@ -112,7 +112,7 @@ class Stage:
             "checks": [{"api": "s3", "operation": "PUT", "status": 200, "took_ms": 1.0}]
         }
         programs: dict[str, Serve] = {
-            "weighbridge.gateways.await_answers": ports,
+            "weighbridge.gateways.await_answers": self.answering,
             "ask_mon": Mon(self.mon_log, refused),
         }
         self.hosts = {
@@ -122,6 +122,10 @@ class Stage:
             )
             for index, name in enumerate(names)
         }
+
+    def answering(self, order: TextIO, found: TextIO) -> int:
+        """Ports and servers that are waited for."""
+        return ports(order, found)
 
     def answer_on(self, host: str, argv: Sequence[str], stdin: str) -> str:
         return self.answer(argv, stdin)
@@ -145,8 +149,6 @@ class Stage:
             return json.dumps([self.option(command) for _, command in json.loads(stdin)])
         if "tls_handshake" in line:
             return json.dumps({"version": "TLSv1.3", "cipher": "TLS_X", "resumed": True})
-        if "swift_host.pyz silent" in line:
-            return "[]"
         if "swift_host.pyz faults" in line:
             return "{}"
         if "swift_host.pyz rings" in line:
@@ -156,7 +158,7 @@ class Stage:
             classes = {"STANDARD": {"compression_type": self.zone}}
             pool = {"key": "default-placement", "val": {"storage_classes": classes}}
             return json.dumps({"placement_pools": [pool]})
-        if "storage_policy" in line:
+        if "swift_host.pyz policy" in line:
             return json.dumps({"quorum": 3, **self.policy})
         return "[]" if "gc list" in line else "0"
 

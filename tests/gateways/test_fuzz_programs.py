@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 import pytest
 
 from tests.mutation import Dice, bounded, cases, wrong_bytes, wrong_json, wrong_text
-from weighbridge.gateways.apache import apache_counters
+from weighbridge.gateways.apache import apache_host
 from weighbridge.gateways.haproxy import haproxy_counters
 from weighbridge.gateways.rgw import ask_daemon
 from weighbridge.gateways.swift import swift_host
@@ -113,8 +113,8 @@ def test_any_answer_of_apache_and_its_responder_gives_numbers_or_no_line(dice: D
     )
     counters = wrong_json(dice, {"requests": 3, "open": 1, "bytes": 12})
     with pytest.MonkeyPatch.context() as patch:
-        check(patch, b"", lambda: apache_counters.counters(status))
-        check(patch, counters, lambda: apache_counters.responder("10.0.0.1", 9000))
+        check(patch, b"", lambda: apache_host.counters(status))
+        check(patch, counters, lambda: apache_host.responder("10.0.0.1", 9000))
 
 
 @cases

@@ -66,51 +66,53 @@ def sections(settings: HaproxySettings) -> dict[str, list[str]]:
     return found
 
 
-def test_every_backend_has_a_health_check_and_clients_have_long_timeouts() -> None:
-    written = sections(HaproxySettings())
-    assert written["frontend"] == ["bind 10.0.0.9:80", "default_backend gateways"]
-    assert "option httpchk GET /healthcheck" in written["defaults"]
-    assert "default-server check inter 2000ms fall 3 rise 2" in written["defaults"]
-    assert written["backend"] == [
-        "server gateway-1-8080 10.0.0.1:8080",
-        "server gateway-1-8081 10.0.0.1:8081",
-    ]
-    assert {"timeout client 600000ms", "timeout server 600000ms", "timeout connect 5000ms"} <= set(
-        written["defaults"]
-    )
+SERVERS = ["server gateway-1-8080 10.0.0.1:8080", "server gateway-1-8081 10.0.0.1:8081"]
+OWN = ["balance uri", "default-server fall 5", "http-check expect status 403"]
 
 
-def test_the_layouts_settings_are_written() -> None:
-    settings = HaproxySettings.model_validate(
-        {
-            "port": 8000,
-            "balance": "leastconn",
-            "maxconn": 100,
-            "threads": 2,
-            "http_reuse": "always",
-            "bufsize": "64KiB",
-            "timeouts": {"server": "1m"},
-            "health_path": "/alive",
-            "health_interval": "500ms",
-        }
-    )
-    written = sections(settings)
-    assert {"maxconn 100", "nbthread 2", "tune.bufsize 65536"} <= set(written["global"])
-    assert {"http-reuse always", "timeout server 60000ms"} <= set(written["defaults"])
-    assert "bind 10.0.0.9:8000" in written["frontend"]
-    assert {"balance leastconn", "option httpchk GET /alive"} <= set(written["defaults"])
-    assert "default-server check inter 500ms fall 3 rise 2" in written["defaults"]
+@pytest.mark.parametrize(
+    ("settings", "section", "lines"),
+    [
+        ({}, "frontend", ["bind 10.0.0.9:80", "default_backend gateways"]),
+        ({"port": 8000}, "frontend", ["bind 10.0.0.9:8000", "default_backend gateways"]),
+        ({}, "backend", SERVERS),
+        # After the suite's and before the servers.
+        ({"options": {"backend": OWN}}, "backend", [*OWN, *SERVERS]),
+    ],
+)
+def test_all_lines_of_a_section(
+    settings: dict[str, object], section: str, lines: list[str]
+) -> None:
+    assert sections(HaproxySettings.model_validate(settings))[section] == lines
 
 
-def test_a_layouts_lines_come_after_the_suites_and_before_servers_in_either_form() -> None:
-    given = {
-        "defaults": ["balance source"],
-        "backend": ("balance uri", "default-server fall 5", "http-check expect status 403"),
-        "global": "spread-checks 5",
-    }
+@pytest.mark.parametrize(
+    ("settings", "section", "lines"),
+    [
+        ({}, "defaults", ["option httpchk GET /healthcheck", "http-check expect status 200"]),
+        ({}, "defaults", ["default-server check inter 2000ms fall 3 rise 2"]),
+        ({}, "defaults", ["timeout client 600000ms", "timeout server 600000ms"]),
+        ({"timeouts": {"server": "1m"}}, "defaults", ["timeout server 60000ms"]),
+        ({"balance": "leastconn"}, "defaults", ["balance leastconn", "timeout connect 5000ms"]),
+        ({"http_reuse": "always"}, "defaults", ["http-reuse always"]),
+        ({"http-reuse": "always"}, "defaults", ["http-reuse always"]),  # HAProxy's own name
+        ({"health_path": "/alive"}, "defaults", ["option httpchk GET /alive"]),
+        (
+            {"health_interval": "500ms"},
+            "defaults",
+            ["default-server check inter 500ms fall 3 rise 2"],
+        ),
+        ({"maxconn": 100, "threads": 2}, "global", ["maxconn 100", "nbthread 2"]),
+        ({"bufsize": "64KiB"}, "global", ["tune.bufsize 65536"]),
+    ],
+)
+def test_settings_are_written(settings: dict[str, object], section: str, lines: list[str]) -> None:
+    assert {*lines} <= {*sections(HaproxySettings.model_validate(settings))[section]}
+
+
+def test_a_layouts_lines_come_last_in_either_form() -> None:
+    given = {"defaults": ["balance source"], "backend": OWN, "global": "spread-checks 5"}
     written = sections(HaproxySettings.model_validate({"options": given}))
-    assert written["backend"][:3] == list(given["backend"])
-    assert [line.split()[0] for line in written["backend"][3:]] == ["server", "server"]
     # Where a backend has rules of its own, those of the defaults do not count; a second would.
     assert [line for line in written["defaults"] if line.startswith("http-check")] == []
     assert written["defaults"][-1] == "balance source"
@@ -158,13 +160,6 @@ def test_facts_say_what_the_options_override(
     assert ", out after" not in facts["HAProxy check"] or "no-check" not in line
 
 
-@pytest.mark.parametrize("word", ["inter", "fastinter", "downinter"])
-def test_the_interval_of_checks_is_a_setting_and_no_line_of_its_own(word: str) -> None:
-    line = f"default-server fall 2 {word} 30s"
-    with pytest.raises(ValidationError, match=f"`{word}`, but the setting `health_interval`"):
-        HaproxySettings.model_validate({"options": {"backend": line}})
-
-
 @pytest.mark.parametrize(
     ("said", "fault"),
     [
@@ -194,22 +189,27 @@ def test_a_line_that_haproxy_accepts_and_ignores_is_refused(
 
 
 @pytest.mark.parametrize(
-    "settings",
+    ("settings", "words"),
     [
-        {"options": {"backend": ["balance uri\nserver evil 10.0.0.66:80"]}},
-        {"options": {"backend": [""]}},
-        {"options": {"listen": ["x"]}},
-        {"options": "option http-no-delay"},
-        {"balance": "uri\n server x"},
-        {"health_path": "alive"},
-        {"health_path": "/a b"},
-        {"threads": 0},
-        {"http_reuse": "sometimes"},
-        {"timeouts": {"server": "0s"}},
+        ({"options": {"backend": ["balance uri\nserver evil 10.0.0.66:80"]}}, "is not one line"),
+        ({"options": {"backend": [""]}}, "is not one line"),
+        ({"options": {"listen": ["x"]}}, "'global', 'defaults', 'frontend' or 'backend'"),
+        ({"options": "option http-no-delay"}, "valid dictionary"),
+        ({"balance": "uri\n server x"}, "should match pattern"),
+        ({"health_path": "alive"}, "should match pattern"),
+        ({"health_path": "/a b"}, "should match pattern"),
+        ({"threads": 0}, "greater than or equal to 1"),
+        ({"nbthread": 2, "threads": 2}, "nbthread is threads, and both are given"),
+        ({"http_reuse": "sometimes"}, "'never', 'safe', 'aggressive' or 'always'"),
+        ({"timeouts": {"server": "0s"}}, "greater than or equal to 0.001"),
+        *(
+            ({"options": {"backend": f"default-server {word} 30s"}}, f"`{word}`, but the setting")
+            for word in ("inter", "fastinter", "downinter")
+        ),
     ],
 )
-def test_invalid_settings_are_refused(settings: dict[str, object]) -> None:
-    with pytest.raises(ValidationError):
+def test_invalid_settings_are_refused(settings: dict[str, object], words: str) -> None:
+    with pytest.raises(ValidationError, match=words):
         HaproxySettings.model_validate(settings)
 
 
@@ -243,24 +243,16 @@ def haproxy(path: Path, answers: list[bytes]) -> Iterator[None]:
 
 def test_counters_are_printed_by_server_and_haproxys_own_names(tmp_path: Path) -> None:
     with haproxy(tmp_path / "s", [STAT.encode()]):
-        done = run_program(haproxy_counters.__file__, str(tmp_path / "s"))
-    values = json.loads(done.stdout)
+        values = json.loads(run_program(haproxy_counters.__file__, str(tmp_path / "s")).stdout)
     assert values["frontend.scur"] == 3
     assert [values[f"gateway-1-8080.{name}"] for name in ("stot", "qcur", "up")] == [4, 2, 1]
     assert [values[f"gateway-1-8081.{name}"] for name in ("hrsp_5xx", "ctime", "up")] == [1, 7, 0]
     assert "frontend.qcur" not in values
-
-
-def test_a_second_in_which_haproxy_does_not_answer_has_no_line(tmp_path: Path) -> None:
     done = run_program(haproxy_counters.__file__, str(tmp_path / "missing"))
-    assert done.stdout == ""
-    assert "missing" in done.stderr
+    assert (done.stdout, "missing" in done.stderr) == ("", True)
 
 
-def test_an_answer_is_waited_for_as_long_as_the_caller_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(haproxy_counters.ask.__kwdefaults__, "timeout_s", 600.0)
+def test_an_answer_is_waited_for_as_long_as_the_caller_says(tmp_path: Path) -> None:
     path = tmp_path / "s"
     with socket.socket(socket.AF_UNIX) as wire:
         wire.bind(str(path))
@@ -278,26 +270,28 @@ def served(*checked: tuple[str, str]) -> bytes:
     return f"{head}{rows}gateways,BACKEND,UP,,\n\n".encode()
 
 
-def awaited(path: Path, answers: list[bytes], within_s: float) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-I", haproxy_counters.__file__, str(path), "up", str(within_s)]
-    with haproxy(path, answers):
-        return subprocess.run(argv, capture_output=True, text=True, check=False)
+READY = served(("UP", "* L7OK"), ("UP", "L7OKC"), ("no check", ""))
+NOT_YET = [
+    served(("UP 1/3", "INI"), ("UP", "L7OK")),
+    served(("UP", "* L7OK"), ("DOWN", "L4CON")),
+    served(("UP", "")),
+]
 
 
-def test_waiting_ends_when_each_backend_has_passed_its_checks(tmp_path: Path) -> None:
-    before = [
-        served(("UP 1/3", "INI"), ("UP", "L7OK")),
-        served(("UP", "* L7OK"), ("DOWN", "L4CON")),
-        served(("UP", "")),
-    ]
-    ready = served(("UP", "* L7OK"), ("UP", "L7OKC"), ("no check", ""))
-    assert awaited(tmp_path / "s", [*before, ready], 60).returncode == 0
-
-
-def test_backends_that_stay_down_are_named_with_their_last_check(tmp_path: Path) -> None:
-    done = awaited(tmp_path / "s", [served(("UP", "L7OK"), ("DOWN", "L7STS"))], -1)
-    assert done.returncode == haproxy_counters.NOT_UP
-    assert done.stderr == "s1 is DOWN, last check L7STS"
+@pytest.mark.parametrize(
+    ("answers", "within_s", "left"),
+    [
+        ([*NOT_YET, READY], 60, ""),
+        ([served(("UP", "L7OK"), ("DOWN", "L7STS"))], -1, "s1 is DOWN, last check L7STS"),
+    ],
+)
+def test_waiting_ends_when_each_backend_has_passed_its_checks_or_names_those_that_have_not(
+    tmp_path: Path, answers: list[bytes], within_s: float, left: str
+) -> None:
+    argv = [sys.executable, "-I", haproxy_counters.__file__, str(tmp_path / "s"), "up"]
+    with haproxy(tmp_path / "s", answers):
+        done = subprocess.run([*argv, str(within_s)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (haproxy_counters.NOT_UP if left else 0, left)
 
 
 BREAKS = (
@@ -362,26 +356,25 @@ def test_any_value_of_one_line_is_accepted(record: Any, given: Any, value: str) 
     record.model_validate(given(value))
 
 
-@pytest.mark.parametrize("section", SECTIONS)
-def test_a_section_of_swift_must_be_a_plain_name(section: str) -> None:
-    with pytest.raises(ValidationError, match="is not a valid section name"):
-        SwiftSettings.model_validate({"options": {"proxy": {section: {"a": 1}}}})
+PLAIN = ["user_weigh_er", "set log_level", "max connections", "a.b-c"]
+NOT_PLAIN = ["a = 1\nb", "a=b", "a:b", "[a]", " a", "a ", "", "#a", ";a", "a\rb", "a\tb"]
 
 
 @pytest.mark.parametrize(
-    "key", ["a = 1\nb", "a=b", "a:b", "[a]", " a", "a ", "", "#a", ";a", "a\rb", "a\tb"]
+    ("section", "key", "fault"),
+    [
+        *((section, "a", "a valid section name") for section in SECTIONS),
+        *(("DEFAULT", key, "a valid option name") for key in NOT_PLAIN),
+        *(("filter:tempauth", key, "") for key in PLAIN),
+    ],
 )
-def test_an_option_of_swift_must_be_a_plain_name(key: str) -> None:
-    with pytest.raises(ValidationError, match="is not a valid option name"):
-        SwiftSettings.model_validate({"options": {"proxy": {"DEFAULT": {key: 1}}}})
-
-
-@pytest.mark.parametrize("key", ["user_weigh_er", "set log_level", "max connections", "a.b-c"])
-def test_option_names_of_swift_and_its_programs_are_accepted(key: str) -> None:
-    settings = SwiftSettings.model_validate(
-        {"options": {"proxy": {"filter:tempauth": {key: True}}}}
-    )
-    assert settings.options["proxy"]["filter:tempauth"] == {key: True}
+def test_sections_and_options_of_swift_have_plain_names(section: str, key: str, fault: str) -> None:
+    given = {"options": {"proxy": {section: {key: True}}}}
+    if not fault:
+        assert SwiftSettings.model_validate(given).options["proxy"][section] == {key: True}
+        return
+    with pytest.raises(ValidationError, match=f"is not {fault}"):
+        SwiftSettings.model_validate(given)
 
 
 anything = st.text(max_size=12) | st.sampled_from([*BREAKS, JOINED, *SECTIONS])

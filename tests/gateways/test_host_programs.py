@@ -19,7 +19,7 @@ from typing import cast
 
 import pytest
 
-from http_stub import served
+from http_stub import Response, Server, served
 from tests.gateways.stub_host import run_program
 from weighbridge.common.errors import ServiceFailed
 from weighbridge.common.host import Host, Service
@@ -35,7 +35,7 @@ USER = swift_host.stored("AUTH_/user/weigh:bench")
 TOKEN = swift_host.stored("AUTH_/token/AUTH_tk1")
 ON_HOSTS = [
     *("rgw/ask_mon", "rgw/ask_daemon"),
-    *("apache/apache_counters", "apache/reload_apache", "haproxy/haproxy_counters"),
+    *("apache/apache_host", "haproxy/haproxy_counters"),
     *("swift/swift_host", "await_answers", "join_garage_nodes"),
 ]
 
@@ -310,6 +310,15 @@ def test_the_daemons_log_is_shown_when_it_printed_nothing(host: FakeHost) -> Non
     silent = Daemon(host, Service("silent", ("true",)), 1, ("silent.log",))
     host.log("silent.log").write_text("what went wrong\n")
     assert silent.failed("died").tail == ("what went wrong",)
+
+
+@pytest.mark.parametrize(("status", "answered"), [(200, [0]), (404, [0]), (503, [])])
+def test_a_server_that_is_asked_may_answer_anything_but_5xx(
+    status: int, answered: list[int]
+) -> None:
+    with Server(lambda _: Response(status)).serving() as server:
+        wanted = {"url": f"http://127.0.0.1:{server.port}/healthcheck", "below": 500}
+        assert list(ask([wanted], 0.2, lambda: False)) == answered
 
 
 def test_asking_ends_when_the_reader_has_gone(port: int) -> None:

@@ -199,13 +199,6 @@ def rendered(
     return base.gateway.render(LAB.sites), changed.gateway.render(LAB.sites)
 
 
-def one(path: str, before: str, after: str) -> FragmentPart:
-    (piece,) = fragments(
-        [Rendered(host="h", path=path, text=before)], [Rendered(host="h", path=path, text=after)]
-    )
-    return piece
-
-
 def lines_of(piece: FragmentPart) -> list[str]:
     return piece.text.partition("\n\n")[2].splitlines()
 
@@ -324,68 +317,64 @@ def test_a_change_shared_by_several_hosts_is_shown_once_under_its_section() -> N
     ]
 
 
-def test_a_change_of_some_hosts_names_them() -> None:
-    files = [
-        Rendered(host=host, path="/etc/swift/object-server.conf", text="[DEFAULT]\nworkers = 1\n")
-        for host in ("a", "b")
-    ]
-    after = [files[0], files[1].model_copy(update={"text": "[DEFAULT]\nworkers = 2\n"})]
-    (piece,) = fragments(files, after)
-    assert lines_of(piece) == [
-        "[DEFAULT]",
-        "# only b:/etc/swift/object-server.conf:",
-        "# replaces: workers = 1",
-        "workers = 2",
-    ]
+OBJECTS = "/etc/swift/object-server.conf"
+VHOST = "<VirtualHost *:80>"
+NAMED = f"{VHOST}\n  ServerName {{}}\n</VirtualHost>\n"
 
 
-def test_a_radosgws_section_has_a_note_that_its_name_is_this_layouts() -> None:
-    head = "[client.rgw.gateway-1]\nrgw_frontends = beast"
-    assert lines_of(one(CEPH, f"{head}\n", f"{head} port=1\n"))[:2] == [
-        "[client.rgw.gateway-1]",
-        "# a radosgw of this layout: use the name of yours",
-    ]
-
-
-def test_lines_stay_in_their_containers_and_removed_containers_are_named() -> None:
-    before = "A 1\n<VirtualHost *:80>\n  B 1\n  <Proxy x>\n    C 1\n  </Proxy>\n</VirtualHost>\n"
-    after = (
-        "A 1\n<VirtualHost *:80>\n  B 2\n  <Location />\n    D 1\n  </Location>\n</VirtualHost>\n"
+@pytest.mark.parametrize(
+    ("path", "before", "after", "lines"),
+    [
+        # A change of some hosts names them.
+        (
+            *(OBJECTS, ["[DEFAULT]\nworkers = 1\n"] * 2),
+            ["[DEFAULT]\nworkers = 1\n", "[DEFAULT]\nworkers = 2\n"],
+            f"[DEFAULT]\n# only b:{OBJECTS}:\n# replaces: workers = 1\nworkers = 2",
+        ),
+        # A radosgw's name is that of this layout.
+        (
+            *(CEPH, ["[client.rgw.gateway-1]\nx = 1\n"], ["[client.rgw.gateway-1]\nx = 2\n"]),
+            (
+                "[client.rgw.gateway-1]\n# a radosgw of this layout: use the name of yours\n"
+                "# replaces: x = 1\nx = 2"
+            ),
+        ),
+        # Lines stay in their containers, and removed containers are named.
+        (
+            APACHE,
+            [f"A 1\n{VHOST}\n  B 1\n  <Proxy x>\n    C 1\n  </Proxy>\n</VirtualHost>\n"],
+            [f"A 1\n{VHOST}\n  B 2\n  <Location />\n    D 1\n  </Location>\n</VirtualHost>\n"],
+            (
+                f"{VHOST}\n  # replaces: B 1\n  B 2\n  # remove: <Proxy x> and everything in it\n"
+                "  <Location />\n    D 1\n  </Location>\n</VirtualHost>"
+            ),
+        ),
+        # Of two containers with equal first lines only the changed one is shown.
+        (
+            APACHE,
+            [NAMED.format("a") + NAMED.format("b")],
+            [NAMED.format("a") + NAMED.format("c")],
+            f"{VHOST}\n  # replaces: ServerName b\n  ServerName c\n</VirtualHost>",
+        ),
+        # Lines with a secret are left out, and so are keyrings.
+        (
+            CEPH,
+            ["[a]\nkey = ***\nb = 1\n"],
+            ["[a]\nb = 2\nuser = *** .admin\n"],
+            "[a]\n# replaces: b = 1\nb = 2",
+        ),
+        ("/etc/ceph/keyring", ["[x]\n"], ["[y]\n"], None),
+    ],
+)
+def test_lines_that_differ_are_shown_in_their_place(
+    path: str, before: list[str], after: list[str], lines: str | None
+) -> None:
+    old, new = (
+        [Rendered(host=host, path=path, text=text) for host, text in zip("ab", side, strict=False)]
+        for side in (before, after)
     )
-    assert lines_of(one(APACHE, before, after)) == [
-        "<VirtualHost *:80>",
-        "  # replaces: B 1",
-        "  B 2",
-        "  # remove: <Proxy x> and everything in it",
-        "  <Location />",
-        "    D 1",
-        "  </Location>",
-        "</VirtualHost>",
-    ]
-
-
-def test_of_two_containers_with_equal_first_lines_only_the_changed_one_is_shown() -> None:
-    text = "<VirtualHost *:80>\n  ServerName {}\n</VirtualHost>\n"
-    piece = one(APACHE, text.format("a") + text.format("b"), text.format("a") + text.format("c"))
-    assert lines_of(piece) == [
-        "<VirtualHost *:80>",
-        "  # replaces: ServerName b",
-        "  ServerName c",
-        "</VirtualHost>",
-    ]
-
-
-def test_lines_with_a_secret_and_keyrings_are_left_out() -> None:
-    before = [
-        Rendered(host="h", path=CEPH, text="[a]\nkey = ***\nb = 1\n"),
-        Rendered(host="h", path="/etc/ceph/keyring", text="[x]\n"),
-    ]
-    after = [
-        Rendered(host="h", path=CEPH, text="[a]\nb = 2\nuser = *** .admin\n"),
-        Rendered(host="h", path="/etc/ceph/keyring", text="[y]\n"),
-    ]
-    (piece,) = fragments(before, after)
-    assert lines_of(piece) == ["[a]", "# replaces: b = 1", "b = 2"]
+    shown = [piece.text.partition("\n\n")[2].strip("\n") for piece in fragments(old, new)]
+    assert shown == ([] if lines is None else [lines])
 
 
 def test_evidence_is_shown_first_as_comment_lines() -> None:

@@ -139,6 +139,21 @@ def test_an_unknown_release_is_refused_with_the_known_ones(reference: str, known
 
 
 @pytest.mark.parametrize(
+    ("reference", "key", "value"),
+    [
+        ("rgw-apache-proxy:apache.KeepAlive=false", "keep_alive", False),  # the layout has it, too
+        ("rgw-apache-proxy:apache.keep_alive=false", "keep_alive", False),
+        ("rgw-haproxy:haproxy.nbthread=4", "threads", 4),
+    ],
+)
+def test_a_reference_may_name_a_setting_as_the_daemon_does(
+    reference: str, key: str, value: object
+) -> None:
+    gateway = planned(reference)
+    assert getattr(gateway.settings.of_front(gateway.place.front_name), key) == value
+
+
+@pytest.mark.parametrize(
     ("layout", "release", "other"),
     [("rgw-beast", "ceph-19", "ceph-18"), ("swift", "swift-2.33", "swift-2.30")],
 )

@@ -21,7 +21,7 @@ from tests.gateways.test_haproxy import sections
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.gateways.apache.front import ApacheSettings
 from weighbridge.gateways.certificates import CA_FILE, SERVER_FILE, Certificates, issued
-from weighbridge.gateways.front import FRONTS, FrontSettings
+from weighbridge.gateways.front import FRONTS, Front
 from weighbridge.gateways.gateway import RunningGateway
 from weighbridge.gateways.haproxy.front import Haproxy, HaproxySettings
 from weighbridge.gateways.rgw.rgw import Rgw
@@ -40,12 +40,15 @@ def text_of(gateway: Swift, path: str) -> str:
 
 
 @pytest.mark.parametrize("kind", [FRONTS["haproxy"], FRONTS["apache"]])
-def test_a_front_with_tls_is_on_the_port_of_https_unless_one_is_given(kind: Any) -> None:
-    settings: type[FrontSettings] = kind.Settings
-    assert [
-        settings.model_validate(given).port
-        for given in ({}, {"tls": False}, {"tls": True}, {"tls": True, "port": 8443})
-    ] == [80, 80, 443, 8443]
+def test_a_front_with_tls_is_on_the_port_of_https_unless_one_is_given(kind: type[Front]) -> None:
+    cases: list[dict[str, object]] = [
+        {},
+        {"tls": False},
+        {"tls": True},
+        {"tls": True, "port": 8443},
+    ]
+    assert [kind.Settings.model_validate(given).port for given in cases] == [80, 80, 443, 8443]
+    assert {kind.scope("tls"), kind.scope("port")} == {"cluster"}
 
 
 def test_haproxy_speaks_http_1_over_tls_and_says_so_to_the_backends() -> None:
@@ -197,7 +200,8 @@ def test_without_tls_nothing_is_made_for_it_and_the_facts_say_so(tmp_path: Path)
     assert not stage.when("tls_handshake")
 
 
-SERVER = Spot("gateway-1", "10.80.0.11")
+LOCAL = "127.0.0.1"
+SERVER = Spot("gateway-1", LOCAL)
 
 
 @pytest.fixture(scope="module")
@@ -205,12 +209,13 @@ def made() -> Certificates:
     return issued(SERVER)
 
 
-@pytest.fixture
-def folder(made: Certificates, tmp_path: Path) -> Path:
-    (tmp_path / "ca.pem").write_text(made.ca)
-    (tmp_path / "server.pem").write_text(made.server)
-    (tmp_path / "other.pem").write_text(issued(SERVER).ca)
-    return tmp_path
+@pytest.fixture(scope="module")
+def folder(made: Certificates, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tls")
+    (folder / "ca.pem").write_text(made.ca)
+    (folder / "server.pem").write_text(made.server)
+    (folder / "other.pem").write_text(issued(SERVER).ca)
+    return folder
 
 
 def openssl(folder: Path, *words: str) -> str:
@@ -223,10 +228,10 @@ def openssl(folder: Path, *words: str) -> str:
 @pytest.mark.parametrize(
     ("ca", "check", "verdict"),
     [
-        ("ca.pem", ("-verify_ip", "10.80.0.11"), "server.pem: OK"),
+        ("ca.pem", ("-verify_ip", LOCAL), "server.pem: OK"),
         ("ca.pem", ("-verify_hostname", "gateway-1"), "server.pem: OK"),
-        ("ca.pem", ("-verify_ip", "10.80.0.12"), "IP address mismatch"),
-        ("other.pem", ("-verify_ip", "10.80.0.11"), "verification failed"),
+        ("ca.pem", ("-verify_ip", "127.0.0.2"), "IP address mismatch"),
+        ("other.pem", ("-verify_ip", LOCAL), "verification failed"),
     ],
 )
 def test_openssl_accepts_it_for_its_host_and_by_its_own_ca_alone(
@@ -237,11 +242,12 @@ def test_openssl_accepts_it_for_its_host_and_by_its_own_ca_alone(
     assert verdict in openssl(folder, "verify", *strict, *trusted, *check, "server.pem")
 
 
-def test_the_servers_certificate_signs_no_others(folder: Path) -> None:
+def test_the_servers_certificate_signs_no_others_and_ends(folder: Path) -> None:
     shown = openssl(folder, "x509", "-in", "server.pem", "-noout", "-text")
-    assert "CA:FALSE" in shown
-    assert "TLS Web Server Authentication" in shown
-    assert "prime256v1" in shown
+    for words in ("CA:FALSE", "TLS Web Server Authentication", "prime256v1", "CN = gateway-1"):
+        assert words in shown
+    assert openssl(folder, "x509", "-in", "server.pem", "-checkend", "33696000").startswith("Cert")
+    assert "will not" not in openssl(folder, "x509", "-in", "server.pem", "-checkend", "34300800")
 
 
 def test_only_the_servers_private_key_is_kept_and_not_shown_by_accident(
@@ -251,23 +257,6 @@ def test_only_the_servers_private_key_is_kept_and_not_shown_by_accident(
     ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(folder / "server.pem")
     assert "PRIVATE" not in repr(made)
     assert made.server.replace(made.secret, "***") == f"# {made.about}\n***"
-
-
-def test_each_deployment_has_others(made: Certificates) -> None:
-    assert issued(SERVER).ca != made.ca
-
-
-LOCAL = "127.0.0.1"
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tls")
-    made = issued(Spot("here", LOCAL))
-    (folder / "ca.pem").write_text(made.ca)
-    (folder / "server.pem").write_text(made.server)
-    (folder / "other.pem").write_text(issued(Spot("here", LOCAL)).ca)
-    return folder
 
 
 @contextmanager
@@ -320,26 +309,26 @@ def older(context: ssl.SSLContext) -> None:
     ],
 )
 def test_version_cipher_and_resumption_are_those_of_the_server(
-    served: Path, change: Callable[[ssl.SSLContext], Any], version: str, cipher: str, resumed: bool
+    folder: Path, change: Callable[[ssl.SSLContext], Any], version: str, cipher: str, resumed: bool
 ) -> None:
-    with serving(served, change) as port:
-        seen = shake(LOCAL, port, str(served / "ca.pem"))
+    with serving(folder, change) as port:
+        seen = shake(LOCAL, port, str(folder / "ca.pem"))
     assert seen == {"version": version, "cipher": cipher, "resumed": resumed}
 
 
-def test_the_certificate_is_verified(served: Path) -> None:
-    with serving(served, newest) as port, pytest.raises(ssl.SSLCertVerificationError):
-        shake(LOCAL, port, str(served / "other.pem"))
+def test_the_certificate_is_verified(folder: Path) -> None:
+    with serving(folder, newest) as port, pytest.raises(ssl.SSLCertVerificationError):
+        shake(LOCAL, port, str(folder / "other.pem"))
 
 
 def endpoint(url: str, ca_file: str | None) -> Endpoint:
     return Endpoint(api="s3", url=url, user="u", key=SecretStr("k"), ca_file=ca_file)
 
 
-def test_the_program_reports_in_words_from_a_host(served: Path, tmp_path: Path) -> None:
+def test_the_program_reports_in_words_from_a_host(folder: Path, tmp_path: Path) -> None:
     client = ThisHost("client-1", LOCAL, tmp_path)
-    with serving(served, newest) as port:
-        ca_file = str(served / "ca.pem")
+    with serving(folder, newest) as port:
+        ca_file = str(folder / "ca.pem")
         words = negotiated(client, [endpoint(f"https://{LOCAL}:{port}", ca_file)])
     assert words == (
         "TLSv1.3, TLS_AES_256_GCM_SHA384; sessions are resumed (by handshakes from client-1, which "
@@ -350,16 +339,11 @@ def test_the_program_reports_in_words_from_a_host(served: Path, tmp_path: Path) 
     )
 
 
-def test_the_program_needs_nothing_but_python(served: Path) -> None:
-    import weighbridge.gateways.tls_handshake as module  # noqa: PLC0415 - for its file
-
-    with serving(served, newest) as port:
-        order = {"address": LOCAL, "port": port, "ca_file": str(served / "ca.pem")}
+def test_the_program_needs_nothing_but_python(folder: Path) -> None:
+    argv = [sys.executable, "-S", "-I", str(sys.modules[shake.__module__].__file__)]
+    with serving(folder, newest) as port:
+        order = {"address": LOCAL, "port": port, "ca_file": str(folder / "ca.pem")}
         done = subprocess.run(
-            [sys.executable, "-S", "-I", str(module.__file__)],
-            input=json.dumps(order),
-            capture_output=True,
-            text=True,
-            check=True,
+            argv, input=json.dumps(order), capture_output=True, text=True, check=True
         )
     assert json.loads(done.stdout)["version"] == "TLSv1.3"

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from weighbridge.gateways.apache.front import COUNTERS as APACHE
-from weighbridge.gateways.haproxy.front import COUNTERS as HAPROXY
+from weighbridge.gateways.apache.front import Apache
+from weighbridge.gateways.haproxy.front import Haproxy
 from weighbridge.gateways.rgw.monitor import SHOWN_OF_OSD, SHOWN_OF_RADOSGW
 from weighbridge.gateways.swift.running_swift import MEMCACHED, STORAGE
 from weighbridge.results.run.step import StepKey
@@ -16,7 +16,7 @@ from weighbridge.results.run.telemetry import (
     Telemetry,
 )
 
-DAEMONS = (HAPROXY, APACHE, SHOWN_OF_RADOSGW, SHOWN_OF_OSD, MEMCACHED, STORAGE)
+DAEMONS = (Haproxy.counters, Apache.counters, SHOWN_OF_RADOSGW, SHOWN_OF_OSD, MEMCACHED, STORAGE)
 KEY = StepKey(layout="swift", api="swift", workload="w", workers=4, repeat=0)
 GATEWAY = HostLimits(host="gateway-1", tier="gateway", cpus=0.6, memory_bytes=2**30, nic_bits_s=1e9)
 STORE = HostLimits(

@@ -66,8 +66,8 @@ def real(apache: Deployment) -> dict[str, Any]:
 
 
 def radosgw(deployment: Deployment) -> Daemon:
-    daemons: tuple[Daemon, ...] = deployment.running_gateway._state.daemons  # type: ignore[attr-defined]
-    return next(one for one in daemons if one.service.argv[0] == "radosgw")
+    daemons = deployment.running_gateway.daemons()
+    return next(daemon for daemon in daemons if daemon.service.argv[0] == "radosgw")
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -12,9 +13,9 @@ from pydantic import ValidationError
 
 from tests.gateways.stub_host import StubHost
 from weighbridge.common.errors import CommandFailed, MissingPrerequisite, UsageError
-from weighbridge.gateways.apache import front, reload_apache
+from weighbridge.gateways.apache import apache_host, front
 from weighbridge.gateways.apache import front as module
-from weighbridge.gateways.apache.apache_counters import counters
+from weighbridge.gateways.apache.apache_host import counters
 from weighbridge.gateways.apache.front import (
     CONF,
     RESPONDER_CONF,
@@ -26,6 +27,8 @@ from weighbridge.gateways.front import Backend, Behind
 
 ONE = [Backend("gateway-1-8000", "10.0.0.2", 8000)]
 TWO = [*ONE, Backend("gateway-1-8001", "10.0.0.2", 8001)]
+
+TCP = {"socket": "tcp", "port": 9001}
 
 KNOWN = """<Directory (core.c)
 \tContainer for directives affecting resources located in the specified directories
@@ -80,19 +83,14 @@ def test_fastcgi_goes_to_the_responder_without_nocanon_but_with_authorization_an
     assert f'ProxyPass "/" "{socket}" retry=0 timeout=600 enablereuse=on flushpackets=on' in lines
     assert lines[lines.index("CGIPassAuth On") - 1] == '<Location "/">'
     assert "SetEnv ap_trust_cgilike_cl 1" in lines
-    responder = Apache(settings, Behind()).files("10.0.0.2", TWO)[RESPONDER_CONF]
-    assert (
-        "listen /run/weighbridge-responder.sock\norigin 10.0.0.2:8000\norigin "
-        "10.0.0.2:8001\nstats 10.0.0.2:9980\n" in responder
+    origins = "origin 10.0.0.2:8000\norigin 10.0.0.2:8001\nstats 10.0.0.2:9980\n"
+    assert Apache(settings, Behind()).files("10.0.0.2", TWO)[RESPONDER_CONF] == (
+        f"listen /run/weighbridge-responder.sock\n{origins}keep 1024\ntimeout-s 600\n"
     )
-
-
-def test_apache_connects_to_a_responder_on_a_port() -> None:
-    socket = {"socket": "tcp", "port": 9001}
-    settings = ApacheSettings.model_validate({"path": "fastcgi", "responder": socket})
-    assert any('"fcgi://127.0.0.1:9001/"' in line for line in text(settings))
-    files = Apache(settings, Behind()).files("10.0.0.2", ONE)
-    assert files[RESPONDER_CONF].startswith("listen 127.0.0.1:9001\n")
+    tcp = ApacheSettings.model_validate({"path": "fastcgi", "responder": TCP})
+    assert any('"fcgi://127.0.0.1:9001/"' in line for line in text(tcp))
+    responder = Apache(tcp, Behind()).files("10.0.0.2", ONE)[RESPONDER_CONF]
+    assert responder.startswith("listen 127.0.0.1:9001\n")
 
 
 def test_radosgw_with_fastcgi_needs_no_responder(tmp_path: Path) -> None:
@@ -115,7 +113,7 @@ def test_apache_balances_several_backends_unless_the_responder_does() -> None:
 
 
 def test_the_processes_of_the_2014_study_are_the_default_and_its_other_figures_can_be_set() -> None:
-    others = {"mpm": {"server_limit": 4096, "thread_limit": 200, "max_spare_threads": 100}}
+    others = {"mpm": {"server_limit": 4096, "thread_limit": 200}, "MaxSpareThreads": 100}
     lines = set(text(ApacheSettings.model_validate(others)))
     assert {"StartServers 20", "MinSpareThreads 30", "ThreadsPerChild 128"} <= lines
     assert {"MaxRequestWorkers 4096", "MaxConnectionsPerChild 10000"} <= lines
@@ -260,15 +258,8 @@ def test_facts_name_the_path_of_a_request(tmp_path: Path) -> None:
 
 
 def test_fields_of_server_status_become_numbers_and_missing_ones_are_left_out() -> None:
-    values = counters(
-        {
-            "BusyWorkers": "3",
-            "IdleWorkers": "125",
-            "Total Accesses": "1234",
-            "Scoreboard": "__WWK.....",
-            "ServerMPM": "worker",
-        }
-    )
+    fields = {"BusyWorkers": "3", "IdleWorkers": "125", "Total Accesses": "1234"}
+    values = counters({**fields, "Scoreboard": "__WWK.....", "ServerMPM": "worker"})
     assert (values["workers_busy"], values["workers_idle"], values["requests"]) == (3, 125, 1234)
     states = [values[f"workers_{state}"] for state in ("waiting", "sending", "keepalive")]
     assert states == [2, 2, 1]
@@ -354,34 +345,32 @@ def reloaded(
         assert parent.stdin is not None
         parent.stdout.readline()
         env = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "PID_FILE": str(pid_file)}
-        argv = [
-            sys.executable,
-            "-I",
-            str(Path(reload_apache.__file__)),
-            file,
-            str(pid_file),
-            str(each),
-            "2",
-            str(within_s),
-            "apache2",
-        ]
+        nowhere = ["", "0", "", "", "", "", "reload"]
+        argv = [sys.executable, "-I", apache_host.__file__, *nowhere, file, str(pid_file)]
         try:
-            return subprocess.run(argv, capture_output=True, text=True, check=False, env=env)
+            return subprocess.run(
+                [*argv, str(each), "2", str(within_s), "apache2"],
+                capture_output=True,
+                text=True,
+                check=False,
+                env=env,
+            )
         finally:
             parent.stdin.close()
 
 
-def test_a_graceful_restart_ends_when_new_processes_have_all_their_threads(tmp_path: Path) -> None:
-    done = reloaded(tmp_path, "good", 3, 60)
-    assert json.loads(done.stdout) == {"ended": 1, "new": 1}
-
-
-def test_processes_without_all_their_threads_are_reported_at_the_timeout(tmp_path: Path) -> None:
-    done = reloaded(tmp_path, "good", 9, 0)
-    assert done.returncode == reload_apache.LEFT
-    assert "old child processes are left, 0 of" in done.stderr
-
-
-def test_a_file_that_apache_refuses_is_reported_in_its_words(tmp_path: Path) -> None:
-    done = reloaded(tmp_path, "bad", 3, 60)
-    assert (done.returncode, done.stderr) == (1, "Syntax error on line 7\n")
+@pytest.mark.parametrize(
+    ("file", "each", "within_s", "code", "said"),
+    [
+        ("good", 3, 60, 0, r'\{"ended": 1, "new": 1\}\n'),
+        # Without all their threads at the timeout.
+        ("good", 9, 0, apache_host.LEFT, ".*old child processes are left, 0 of.*"),
+        ("bad", 3, 60, 1, "Syntax error on line 7\n"),
+    ],
+)
+def test_a_graceful_restart_ends_when_new_processes_have_all_their_threads(
+    tmp_path: Path, file: str, each: int, within_s: float, code: int, said: str
+) -> None:
+    done = reloaded(tmp_path, file, each, within_s)
+    assert done.returncode == code
+    assert re.fullmatch(said, done.stdout + done.stderr)

@@ -88,6 +88,14 @@ def test_an_option_that_is_no_longer_set_returns_to_the_daemons_own_default(
     assert "objecter_timeout" not in str(stage.gateway.files[CONF])
 
 
+def test_a_value_that_the_release_cannot_parse_is_refused_in_its_words(
+    stage: RunningStage,
+) -> None:
+    with pytest.raises(UsageError, match=r"^parse error setting 'objecter_timeout' to 'none'$"):
+        stage.change("nothing", options={"client": {"objecter_timeout": "none"}})
+    assert stage.radosgw.given == {}
+
+
 def test_an_option_of_the_start_returns_to_its_default_without_a_restart(tmp_path: Path) -> None:
     stage = RunningStage(tmp_path, options={"client": {"objecter_timeout": "5"}})
     stage.change("nothing")
@@ -276,3 +284,21 @@ def test_a_setting_that_apache_reads_only_at_start_is_refused_as_a_reload(tmp_pa
         stage.change("reload", front="apache", apache={"mpm": {"server_limit": 64}})
     stage.change("restart", front="apache", apache={"mpm": {"server_limit": 64}})
     assert stage.starts() == ["stop apache", "start apache"]
+
+
+def test_a_daemon_that_only_a_failed_change_had_is_ended_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    http: dict[str, Any] = {"front": "apache", "apache": {"path": "http"}}
+    stage = RunningStage(tmp_path, **http)
+    stage.gateway.log("apache.error.log").write_text("")
+    good, stage.verified = stage.verified, FAILED
+    monkeypatch.setattr("weighbridge.gateways.daemon._DIES_WITHIN_S", 0.0)
+    with pytest.raises(VerificationFailed):
+        stage.change("restart", front="apache", apache={"path": "fastcgi"})
+    started = [what for what in stage.starts() if what.startswith("start ")]
+    assert started == ["start fastcgi-responder", "start apache"]
+    stage.verified = good
+    stage.change("nothing", **http)
+    assert stage.starts() == ["stop apache", "stop fastcgi-responder", "start apache"]
+    assert [one.service.name for one in stage.running.daemons()][-2:] == ["radosgw", "apache"]

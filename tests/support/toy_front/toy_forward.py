@@ -1,7 +1,7 @@
 """The toy front's daemon: forwards each connection to the next backend, and counts them in a file.
 
 `toy_forward.py CONFIGURATION COUNTS`; the configuration has lines `listen ADDRESS PORT` and
-`backend ADDRESS PORT`.
+`backend ADDRESS PORT`. `toy_forward.py counters COUNTS` reports them every second.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import itertools
 import json
 import sys
 from pathlib import Path
+
+from weighbridge.gateways.counter_loop import print_every_second
 
 
 async def forward(lines: list[list[str]], counts: Path) -> None:
@@ -50,8 +52,8 @@ async def forward(lines: list[list[str]], counts: Path) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(
-        forward(
-            [line.split() for line in Path(sys.argv[1]).read_text().splitlines()], Path(sys.argv[2])
-        )
-    )
+    if sys.argv[1] == "counters":
+        print_every_second(lambda: json.loads(Path(sys.argv[2]).read_text()), "toy front")
+    else:
+        text = Path(sys.argv[1]).read_text()
+        asyncio.run(forward([line.split() for line in text.splitlines()], Path(sys.argv[2])))

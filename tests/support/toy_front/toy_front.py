@@ -62,7 +62,7 @@ class ToyFront(Front):
         return {"path": f"clients -> toy front on {host.name}, {self.settings.about}"}
 
     def probes(self, host: Host) -> tuple[Probe, ...]:
-        argv = (sys.executable, str(HERE / "toy_counters.py"), str(self._counts(host)))
+        argv = (sys.executable, str(HERE / "toy_forward.py"), "counters", str(self._counts(host)))
         return (Probe(host, f"toyfront.{host.name}", argv, counters=self.counters),)
 
     def await_backends(self, host: Host) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,8 +15,8 @@ from weighbridge.common.endpoint import Endpoint, ObjectApi
 from weighbridge.common.host import Host, Service
 from weighbridge.common.record import Record
 from weighbridge.common.structure import Structure
-from weighbridge.gateways import daemon
 from weighbridge.gateways.daemon import Daemon
+from weighbridge.gateways.file_store import release_of
 from weighbridge.gateways.front import (
     Backend,
     Behind,
@@ -37,9 +37,15 @@ from weighbridge.gateways.gateway import (
     Say,
     Site,
 )
-from weighbridge.gateways.ports import await_ports
 from weighbridge.gateways.probe import Probe
-from weighbridge.gateways.verify import verify
+from weighbridge.gateways.running import (
+    HostFile,
+    RunningStore,
+    StorePlan,
+    front_daemons,
+    put_files,
+)
+from weighbridge.gateways.verify import OperationCheck
 
 
 @with_fronts("toy")
@@ -57,23 +63,35 @@ class ToySettings(FrontedSettings):
     """The server's port."""
 
 
-class RunningToy(RunningGateway):
+class RunningToy(RunningStore["Toy"]):
     """The verified server, with its front if it has one."""
 
-    def __init__(
-        self,
-        daemons: list[Daemon],
-        endpoint: Endpoint,
-        facts: Mapping[str, str],
-        probes: tuple[Probe, ...],
-        client: Host,
-    ) -> None:
-        self._client = client
-        self._daemons = daemons
-        self._probes = probes
-        self.endpoints = (endpoint,)
-        self.facts = facts
-        self.rendered = ()
+    def __init__(self, toy: Toy, hosts: Mapping[str, Host], client: Host, say: Say) -> None:
+        self._key = secrets.token_hex(16)
+        super().__init__(toy, hosts, client)
+        port = toy.settings.port if toy.front is None else toy.front.port
+        url = f"http://{hosts[toy.entrance].address}:{port}/auth/v1.0"
+        self.endpoints = (Endpoint(api="swift", url=url, user="toy", key=SecretStr(self._key)),)
+        self.start(self.plan.daemons, say)
+        self.describe(self.verify())
+
+    def planned(self, gateway: Toy) -> StorePlan[Toy]:
+        host, port = self.hosts[gateway.place.server], gateway.settings.port
+        local = (sys.executable, str(Path(__file__).with_name("toy_server.py")))
+        program = ("toy-server",) if gateway.image.programs else local
+        server = Service("toy", (*program, host.address, str(port)), {"TOY_KEY": self._key})
+        files, at = gateway.files(self.hosts), self.hosts[gateway.entrance]
+        put_files(files, self.hosts)
+        fronts = front_daemons(gateway.front, at, {file.path: file.text for file in files})
+        return StorePlan(gateway, [[Daemon(host, server, port)]], files, gateway.front, fronts)
+
+    def describe(self, checks: Sequence[OperationCheck]) -> None:
+        front, at = self.plan.front, self.hosts[self.plan.gateway.entrance]
+        self.facts = {
+            "gateway": "toy store: objects are kept in memory",
+            **({} if front is None else front.facts(at)),
+            "verified": f"{len(checks)} operations over swift",
+        }
 
     def settle(self) -> tuple[str, ...]:
         return ("the toy store defers nothing",)
@@ -81,33 +99,22 @@ class RunningToy(RunningGateway):
     def drop_caches(self) -> tuple[str, ...]:
         return ("the toy store has no cache",)
 
-    def check(self) -> None:
-        daemon.check(self._daemons)
-
-    def start_again(self, names: Collection[str], say: Say) -> None:
-        daemons = [one for one in self._daemons if one.host.name in names]
-        daemon.start(daemons)
-        await_ports(self._client, daemons, say)
-
     def probes(self) -> tuple[Probe, ...]:
-        return self._probes
+        front, at = self.plan.front, self.hosts[self.plan.gateway.entrance]
+        return () if front is None else front.probes(at)
 
 
 class Toy(Gateway):
     kind = "toy"
     releases: ClassVar[Mapping[str, RootImage]] = {
         "toy-1": RootImage(name="none", suite="none", packages=()),
-        "toy-2": RootImage(
-            name="toy-2",
-            suite="bookworm",
-            packages=("python3",),
-            programs=(
-                PypiProgram(
-                    name="toy-server",
-                    package="toy-server-bin",
-                    version="1.0",
-                    sha256=toy_wheel.sha256(),
-                ),
+        **release_of(
+            "toy-2",
+            PypiProgram(
+                name="toy-server",
+                package="toy-server-bin",
+                version="1.0",
+                sha256=toy_wheel.sha256(),
             ),
         ),
     }
@@ -118,6 +125,7 @@ class Toy(Gateway):
         assert isinstance(place, ToyPlacement)
         assert isinstance(settings, ToySettings)
         self.release, self.place, self.settings = release, place, settings
+        self.entrance = place.front or place.server
         self.front = front_of(place, settings, Behind(health_path="/auth/v1.0"))
         refuse_unfit(place, settings, 1, "toy servers")
         refuse_shared_ports(place, self.front, [(place.server, settings.port, "the toy server")])
@@ -129,66 +137,36 @@ class Toy(Gateway):
         return ""
 
     def needs(self) -> Mapping[str, HostNeed]:
-        return {
-            name: HostNeed(roles=("toy",))
-            for name in (self.place.server, self.place.front)
-            if name is not None
-        }
+        return {name: HostNeed(roles=("toy",)) for name in (self.place.server, self.entrance)}
 
     def structure(self, disks: Mapping[str, int]) -> Structure:
-        front = None if self.front is None else self.front.label
         server = (self.place.server,)
         return Structure(
-            entrances=(self.place.front or self.place.server,),
+            entrances=(self.entrance,),
             gateways=server,
             stores=server,
-            front=front,
+            front=None if self.front is None else self.front.label,
             disks={},
             replicas=1,
             answers="memory",
             copied_by="store",
         )
 
-    def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
-        if self.front is None or self.place.front is None:
+    def files(self, sites: Mapping[str, Site]) -> tuple[HostFile, ...]:
+        if self.front is None:
             return ()
         server = sites[self.place.server]
-        texts = self.front.files(
-            sites[self.place.front].address, [Backend("toy", server.address, self.settings.port)]
-        )
-        return tuple(
-            Rendered(host=self.place.front, path=path, text=text) for path, text in texts.items()
-        )
+        backends = [Backend("toy", server.address, self.settings.port)]
+        texts = self.front.files(sites[self.entrance].address, backends)
+        return tuple(HostFile(self.entrance, path, text) for path, text in texts.items())
+
+    def render(self, sites: Mapping[str, Site]) -> tuple[Rendered, ...]:
+        return tuple(file.rendered for file in self.files(sites))
 
     def preflight(self, hosts: Mapping[str, Host], say: Say) -> None:
-        if self.front is not None and self.place.front is not None:
-            self._write(hosts)
-            self.front.check(hosts[self.place.front])
-
-    def _write(self, hosts: Mapping[str, Host]) -> None:
-        for one in self.render(hosts):
-            hosts[one.host].put(one.path, one.text)
+        put_files(self.files(hosts), hosts)
+        if self.front is not None:
+            self.front.check(hosts[self.entrance])
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:
-        key, host, port = secrets.token_hex(16), hosts[self.place.server], self.settings.port
-        local = (sys.executable, str(Path(__file__).with_name("toy_server.py")))
-        program = ("toy-server",) if self.releases[self.release].programs else local
-        server = Service("toy", (*program, host.address, str(port)), {"TOY_KEY": key})
-        daemons, address = [Daemon(host, server, port)], host.address
-        facts: dict[str, str] = {"gateway": "toy store: objects are kept in memory"}
-        probes: tuple[Probe, ...] = ()
-        daemon.start(daemons)
-        await_ports(client, daemons, say)
-        if self.front is not None and self.place.front is not None:
-            self._write(hosts)
-            at = hosts[self.place.front]
-            fronts = self.front.daemons(at)
-            daemon.start(fronts)
-            await_ports(client, fronts, say)
-            daemons, address, port = [*daemons, *fronts], at.address, self.front.port
-            facts, probes = {**facts, **self.front.facts(at)}, self.front.probes(at)
-        endpoint = Endpoint(
-            api="swift", url=f"http://{address}:{port}/auth/v1.0", user="toy", key=SecretStr(key)
-        )
-        facts["verified"] = f"{len(verify(client, [endpoint]))} operations over swift"
-        return RunningToy(daemons, endpoint, facts, probes, client)
+        return RunningToy(self, hosts, client, say)
