@@ -130,6 +130,8 @@ def test_no_key_is_in_a_command_line_or_in_what_is_shown(stage: Stage, gateway: 
     shown += [rendered.text for rendered in running.rendered]
     key = running.endpoints[0].key.get_secret_value()
     assert not [text for text in shown if key in text]
+    modes = {stage.hosts[each.host].modes[each.path] for each in running.rendered}
+    assert modes <= {(0o600, "root")}
 
 
 @ALL

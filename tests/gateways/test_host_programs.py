@@ -290,6 +290,19 @@ def test_a_daemon_that_dies_is_reported_at_once_with_its_last_lines(
     assert failure.value.log == str(host.log("dying.out"))
 
 
+def test_a_daemon_that_died_is_reported_although_another_answers_on_its_port(
+    host: FakeHost, port: int
+) -> None:
+    other = python(host, "other", LISTEN.format(late=0, port=port), port)
+    dead = python(host, "dead", "raise SystemExit(1)", port)
+    daemon.start([other, dead])
+    while host.alive("dead"):
+        time.sleep(0.01)
+    await_ports(host, [other], quiet, deadline_s=30)
+    with pytest.raises(ServiceFailed, match="store-1: dead: died"):
+        await_ports(host, [dead], quiet, deadline_s=30)
+
+
 def test_a_port_that_never_answers_is_an_error_although_the_process_runs(
     host: FakeHost, port: int
 ) -> None:
