@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from weighbridge.common.cleanup import CleanupStack
 from weighbridge.common.errors import MissingPrerequisite, UsageError
 from weighbridge.gateways.gateway import Say
-from weighbridge.topologies.deployment import StateFolders, hosts_request
+from weighbridge.topologies.deployment import StateFolders, hosts_request, new_label, start_hosts
 from weighbridge.topologies.hardware import Hardware, HostsRequest
-from weighbridge.topologies.hosts import Hosts, own_folder, remove_folder
+from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.loader import Planned
 
 Look = Callable[[Planned, Hosts], None]
@@ -97,16 +95,12 @@ def _refusals(
 ) -> dict[str, UsageError]:
     """By name of layout, of layouts that differ in settings alone and share their hosts."""
     first = planneds[0]
-    start_hosts = hardware.of.prepared(_asked(first, hardware, place, attest=attest), say)
-    label = f"{first.layout.name[:20]}-{secrets.token_hex(3)}"
-    folder = place.deployments / label
+    prepared = hardware.of.prepared(_asked(first, hardware, place, attest=attest), say)
     found: dict[str, UsageError] = {}
     endings = CleanupStack()
     try:
-        own_folder(folder)
-        endings.add(partial(remove_folder, folder))
-        hosts = start_hosts(label, folder)
-        endings.add(hosts.close, hosts.hurry)
+        folder = place.deployments / new_label(first.layout.name)
+        hosts = start_hosts(prepared, folder, endings)
         for planned in planneds:
             try:
                 # Each layout writes all the files that its programs read, over the one before.

@@ -12,22 +12,36 @@ from pathlib import Path
 import pytest
 
 from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError, UsageError
-from weighbridge.common.host import Completed, Counters, Host, Service
+from weighbridge.common.host import Completed
 from weighbridge.gateways.gateway import HostNeed
-from weighbridge.topologies.attestation import AttestOptions, attest, cpus, disk_jobs
+from weighbridge.topologies.attestation import (
+    AttestOptions,
+    attest,
+    cpus,
+    disk_jobs,
+    piece_s,
+    pieces,
+)
 from weighbridge.topologies.baseline import bare, measure
 from weighbridge.topologies.deployment import StateFolders
-from weighbridge.topologies.fake import FakeHost
+from weighbridge.topologies.fake import FakeHost, FakeHosts
 from weighbridge.topologies.hardware import Disk, Hardware
-from weighbridge.topologies.hosts import LIMITED, Hosts, Limited
+from weighbridge.topologies.hosts import LIMITED, Limited
 from weighbridge.topologies.loader import load_hardware, shipped_hardware
 
 DATA = Path(__file__).resolve().parents[1] / "data"
+
+
+def recorded(name: str) -> str:
+    return (DATA / name).read_text()
+
+
 ANSWERS = {
-    "sysbench": (DATA / "sysbench-1.0.20.txt").read_text(),
-    "fio": (DATA / "fio-3.33.json").read_text(),
-    "iperf3": (DATA / "iperf3-3.12.json").read_text(),
+    "sysbench": recorded("sysbench-1.0.20.txt"),
+    "fio": recorded("fio-3.33.json"),
+    "iperf3": recorded("iperf3-3.12.json"),
 }
+REFUSED = recorded("iperf3-3.12-refused.json")
 HARDWARE = Hardware.model_validate(
     {
         "name": "recorded",
@@ -48,15 +62,13 @@ NEEDS = {
 SERVER = "print('Server listening on 5201', flush=True); input()"
 
 
-class Recorded(Host):
+class Recorded(FakeHost):
     """Gives the tools' recorded answers; `asked` has all commands with the limits that were on."""
 
     def __init__(self, name: str, hosts: RecordedHosts, folder: Path) -> None:
-        self.name = name
-        self.address = name
+        super().__init__(name, name, folder / name)
         self.disks = tuple(f"/dev/wb{index}" for index, _ in enumerate(HARDWARE.hosts[name].disks))
         self._hosts = hosts
-        self._folder = folder
 
     def tool(self, name: str) -> tuple[str, ...]:
         return (name,)
@@ -82,39 +94,13 @@ class Recorded(Host):
     def spawn(
         self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None
     ) -> subprocess.Popen[bytes]:
-        server = subprocess.Popen(
-            [sys.executable, "-c", self._hosts.server],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
+        server = super().spawn([sys.executable, "-c", self._hosts.server], stderr=stderr)
         self._hosts.servers.append(server)
         return server
 
-    def log(self, name: str) -> Path:
-        return self._folder / name
 
-    def put(
-        self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root"
-    ) -> None: ...
-
-    def start(self, services: Sequence[Service]) -> None: ...
-
-    def stop(self, service: str, *, timeout_s: float = 10) -> None: ...
-
-    def alive(self, service: str) -> bool:
-        return False
-
-    def counters(self) -> Counters:
-        return Counters()
-
-    def drop_kernel_caches(self) -> str:
-        return ""
-
-
-class RecordedHosts(Hosts):
+class RecordedHosts(FakeHosts):
     def __init__(self, folder: Path) -> None:
-        self.deployment = "recorded"
         self.limited: set[Limited] = set()
         self.asked: list[tuple[str, str, frozenset[Limited]]] = []
         self.servers: list[subprocess.Popen[bytes]] = []
@@ -124,9 +110,7 @@ class RecordedHosts(Hosts):
         self.slow_cpus: list[str] = []
         self.breaks = ""
         self.server = SERVER
-        self.hosts: Mapping[str, Host] = {
-            name: Recorded(name, self, folder) for name in HARDWARE.hosts
-        }
+        self.hosts = {name: Recorded(name, self, folder) for name in HARDWARE.hosts}
 
     def limit(self, what: Collection[Limited] = LIMITED) -> None:
         self.limited |= set(what)
@@ -134,13 +118,13 @@ class RecordedHosts(Hosts):
     def unlimit(self, what: Collection[Limited] = LIMITED) -> None:
         self.limited -= set(what)
 
-    def facts(self) -> Mapping[str, str]:
-        return {}
-
-    def close(self) -> None: ...
-
     def limits_during(self, word: str) -> list[frozenset[Limited]]:
         return [limited for _, command, limited in self.asked if word in command]
+
+    def words(self, *wanted: str) -> list[str]:
+        """The words of the first command with all of these."""
+        commands = [command.split() for _, command, _ in self.asked]
+        return next(words for words in commands if {*wanted} <= {*words})
 
 
 @pytest.fixture
@@ -289,8 +273,8 @@ def test_small_requests_to_a_disk_whose_model_is_faster_than_the_host_are_left_o
 ) -> None:
     """They show the host's CPU, by a third more or less from one deployment to the next."""
     disk = Disk.model_validate({"size": "20GiB", "model": model})
-    jobs = disk_jobs(HARDWARE, disk)
-    assert {"read", "write"} <= {*jobs}
+    jobs = {job.name for job in disk_jobs(HARDWARE, disk)}
+    assert {"read", "write"} <= jobs
     assert ("random read" in jobs, "random write" in jobs) == (asked, asked)
 
 
@@ -315,6 +299,111 @@ def test_cpus_are_measured_twice_or_if_they_differ_three_times_and_the_best_medi
     asked = [command for command in commands if "--version" not in command]
     assert len(asked) == each * runs
     assert all("for _ in $(seq 5)" in command for command in asked)
+
+
+def broken_fio(**read: object) -> str:
+    """The recorded answer with a read of which this is wrong; without one: with no read."""
+    answer = json.loads(ANSWERS["fio"])
+    answer["jobs"][1] = {"jobname": "none"} if not read else answer["jobs"][1] | read
+    return json.dumps(answer)
+
+
+@pytest.mark.parametrize(
+    ("tool", "answer", "why"),
+    [
+        (
+            "sysbench",
+            "FATAL: out of luck",
+            r"client-1: sysbench: no events .*FATAL: out of luck",
+        ),
+        ("fio", broken_fio(error=5), "store-1: fio: read: error 5"),
+        ("fio", broken_fio(), "store-1: fio: no iops of read"),
+        ("fio", broken_fio(read={"iops": 1e19}), "fio: no iops of read"),
+        ("fio", "segfault", r"what it printed is not JSON.*segfault"),
+        ("iperf3", "[1]", "not a JSON object"),
+        ("iperf3", REFUSED, "iperf3: unable to connect to server: Connection refused"),
+    ],
+)
+def test_output_without_a_figure_is_an_error_that_quotes_it_and_leaves_nothing(
+    hosts: RecordedHosts, tool: str, answer: str, why: str
+) -> None:
+    hosts.answers[tool] = answer
+    with pytest.raises(TargetError, match=why):
+        attest(hosts, HARDWARE, NEEDS, quietly)
+    assert hosts.limited == set()
+    assert len(hosts.limits_during("blkdiscard")) == (0 if tool == "sysbench" else 2)
+    assert all(server.poll() is not None for server in hosts.servers)
+
+
+@pytest.mark.parametrize("name", ["iperf3-3.12.json", "iperf3-3.12-reverse.json"])
+def test_figures_are_what_the_tools_counted_by_hand_from_the_same_records(
+    hosts: RecordedHosts, name: str
+) -> None:
+    hosts.answers["iperf3"] = recorded(name)
+    hosts.answers["fio"] = "fio: this platform does not support mutexes\n" + ANSWERS["fio"]
+    received = json.loads(recorded(name))["end"]["sum_received"]
+    jobs = {job["jobname"]: job for job in json.loads(ANSWERS["fio"])["jobs"]}
+    found = {one.what: one for one in attest(hosts, HARDWARE, NEEDS, quietly).ceilings}
+    assert found["CPU"].value == 626.75
+    write, read = jobs["write"]["write"], jobs["random read"]["read"]
+    assert found["disk wb0 write"].unit == "B/s"
+    assert found["disk wb0 write"].value == pytest.approx(
+        write["io_bytes"] / write["runtime"] * 1000, rel=0.01
+    )
+    assert (found["disk wb1 random read"].value, found["disk wb1 random read"].unit) == (
+        read["iops"],
+        "1/s",
+    )
+    # iperf3 counts at both ends; what was sent may still be on its way.
+    assert found["network from client-1"].value == pytest.approx(
+        received["bytes"] * 8 / received["seconds"], rel=0.01
+    )
+
+
+def test_a_slow_network_gets_more_data_than_its_token_bucket_holds(hosts: RecordedHosts) -> None:
+    sent = {}
+    for nic in ("1Mbit", "1Gbit", "10Gbit", None):
+        specs = {name: {"nic": nic} if nic else {} for name in HARDWARE.hosts}
+        hardware = Hardware.model_validate({"name": "h", "kind": "lab", "hosts": specs})
+        hosts.asked.clear()
+        attest(hosts, hardware, {}, quietly, AttestOptions(all_pairs=True))
+        words = hosts.words("--client")
+        sent[nic] = int(words[words.index("--bytes") + 1])
+    assert sent["1Mbit"] == 2 * 10**6
+    assert sent["1Gbit"] == 10**9 * 0.12 / 8
+    assert sent[None] == sent["10Gbit"]
+
+
+def test_reads_hit_the_region_that_was_written_after_a_flush_of_what_was(
+    sized: RecordedHosts,
+) -> None:
+    """Otherwise the disk's own cache answers some of the reads."""
+    attest(sized, HARDWARE, NEEDS, quietly, SIZES)
+    fill = sized.words("--name=fill")
+    words = sized.words("--name=settle", "--filename=/dev/wb0")
+    shared = {"--filename=/dev/wb0", f"--size={128 * 2**20}", "--direct=1"}
+    assert shared <= {*fill} & {*words}
+    assert "--rw=write" in fill
+    jobs = [job.split() for job in " ".join(words).split("--name=")[1:]]
+    reading = [number for number, job in enumerate(jobs) if {"--rw=read", "--rw=randread"} & {*job}]
+    assert len(reading) == 4
+    for number in reading:
+        assert jobs[number - 1][0] == "settle"
+        settle = {"--rw=write", "--number_ios=1", "--end_fsync=1", "--stonewall"}
+        assert settle <= {*jobs[number - 1]}
+    # Fewer large requests are in flight.
+    assert (words.count("--iodepth=16"), words.count("--iodepth=8")) == (4, 4)
+    assert {word for word in words if word.startswith("--runtime")} == {"--runtime=2000ms"}
+
+
+def test_requests_are_complete_blocks_and_large_objects_are_split_as_stores_split_them() -> None:
+    asked = pieces([1_000_000, 1, 64 * 10**6, 2**30, 0])
+    names = [f"sequential write of {size}" for size in ("1 B", "1 MB", "4 MiB")]
+    assert [one.name for one in asked[::4]] == names
+    assert [one.block_bytes for one in asked[::4]] == [4096, 1_003_520, 2**22]
+    assert len({one.name for one in pieces([1_000_001, 1_000_002])}) == 8
+    # Many jobs are shorter.
+    assert [piece_s(count) for count in (8, 80, 8000)] == [2.0, 0.375, 0.3]
 
 
 def test_an_iperf3_that_does_not_listen_is_an_error_naming_its_host(hosts: RecordedHosts) -> None:
@@ -357,20 +446,6 @@ def test_a_limit_promises_object_bytes_not_block_bytes(sized: RecordedHosts) -> 
     )
     assert found["disk wb0 random write of 64 kB"].promised is None
     assert found["disk wb1 random read of 64 kB"].promised == 500 * 64_000
-
-
-@pytest.mark.parametrize(
-    ("asked", "lacks"),
-    [(AttestOptions(), "no bw_bytes of write"), (SIZES, "no iops of sequential write of 64 kB")],
-)
-def test_an_invalid_answer_names_host_and_tool_and_leaves_no_limit_and_empty_disks(
-    hosts: RecordedHosts, asked: AttestOptions, lacks: str
-) -> None:
-    hosts.answers["fio"] = "{}"
-    with pytest.raises(TargetError, match=f"store-1: fio: {lacks}"):
-        attest(hosts, HARDWARE, NEEDS, quietly, asked)
-    assert hosts.limited == set()
-    assert len(hosts.limits_during("blkdiscard")) == 2
 
 
 def test_all_pairs_of_hosts_are_measured_both_ways_once(hosts: RecordedHosts) -> None:

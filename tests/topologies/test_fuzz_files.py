@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -25,12 +25,11 @@ from tests.mutation import (
     wrong_yaml,
 )
 from weighbridge.common.errors import TargetError, UsageError
-from weighbridge.topologies.ceilings import (
+from weighbridge.topologies.attestation import (
     DISK_JOBS,
     bits_per_s,
     disk_figures,
     events_per_s,
-    piece_figures,
     pieces,
 )
 from weighbridge.topologies.hardware import Hardware
@@ -197,7 +196,7 @@ def test_files_in_the_home_of_an_unknown_user_are_reported_missing(tmp_path: Pat
         load_hardware(tmp_path / "hardware.yaml")
 
 
-PIECES = pieces([65536])
+JOBS = (*DISK_JOBS, *pieces([65536]))
 SYSBENCH = """Number of threads: 1
 CPU speed:
     events per second:   626.75
@@ -215,7 +214,7 @@ def job(name: str) -> dict[str, Any]:
 
 FIO = {
     "fio version": "fio-3.33",
-    "jobs": [*map(job, DISK_JOBS), *(job(piece.name) for piece in PIECES)],
+    "jobs": [job(one.name) for one in JOBS],
 }
 RATES = {"bytes": 50069504, "seconds": 0.011471, "bits_per_second": 34919015953.273468}
 IPERF = {
@@ -225,7 +224,7 @@ IPERF = {
 }
 
 
-def figures(read: Callable[[str], list[float]], printed: str) -> None:
+def figures(read: Callable[[str], Sequence[float]], printed: str) -> None:
     found = tried(lambda: read(printed), TargetError)
     assert all(isinstance(one, float) and math.isfinite(one) and one > 0 for one in found or ())
 
@@ -238,8 +237,7 @@ def test_any_output_of_sysbench_is_a_figure_or_a_target_error(dice: Dice) -> Non
 @cases
 def test_any_output_of_fio_is_figures_or_a_target_error(dice: Dice) -> None:
     printed = wrong_json(dice, FIO).decode(errors="replace")
-    figures(lambda printed: [figure for figure, _ in disk_figures(printed).values()], printed)
-    figures(lambda printed: list(piece_figures(printed, PIECES)), printed)
+    figures(lambda printed: disk_figures(printed, JOBS), printed)
 
 
 @cases
@@ -257,4 +255,4 @@ def test_json_without_valid_figures_is_an_error() -> None:
             bits_per_s(json.dumps({"end": wrong}))
     for jobs in (7, [7]):
         with pytest.raises(TargetError, match="fio: `jobs` is not a list"):
-            disk_figures(json.dumps({"jobs": jobs}))
+            disk_figures(json.dumps({"jobs": jobs}), JOBS)

@@ -20,7 +20,6 @@ from weighbridge.topologies.disk_models import described
 from weighbridge.topologies.hardware import (
     Hardware,
     HostKind,
-    HostSite,
     HostSpec,
     HostsRequest,
     slice_words,
@@ -319,12 +318,8 @@ class LabKind(HostKind):
     contained: ClassVar[bool] = True
     cuts_power: ClassVar[bool] = True
 
-    def sites(self, hardware: Hardware) -> Mapping[str, HostSite]:
-        found = {}
-        for index, (name, spec) in enumerate(hardware.hosts.items()):
-            disks = tuple(f"/dev/wb{number}" for number in range(len(spec.disks)))
-            found[name] = HostSite(name, network.address(index), disks)
-        return found
+    def address(self, index: int, spec: HostSpec) -> str:
+        return network.address(index)
 
     def build(self, asked: Sequence[HostsRequest], say: Say) -> None:
         builds: dict[tuple[Path, str], Build] = {}
