@@ -28,8 +28,9 @@ from weighbridge.topologies.hardware import Disk, Hardware, HostSpec
 from weighbridge.topologies.lab import bundle as tools
 from weighbridge.topologies.lab import disk, network
 from weighbridge.topologies.lab import requirements as lab
-from weighbridge.topologies.lab.bundle import DENIED, Bundle, etc_hosts, submounts
+from weighbridge.topologies.lab.bundle import DENIED, Bundle, Lab, etc_hosts, submounts
 from weighbridge.topologies.lab.cgroup import Cgroups
+from weighbridge.topologies.lab.claim import Claim
 from weighbridge.topologies.lab.disk import LoopDisk
 from weighbridge.topologies.lab.host import FILE, daemons, keep_daemon
 from weighbridge.topologies.lab.model_disks import ModelDisks
@@ -42,25 +43,26 @@ from weighbridge.topologies.lab.program import (
     wait_end,
 )
 from weighbridge.topologies.lab.requirements import HostRequirement, exhausted, lab_requirements
-from weighbridge.topologies.lab.runc import DEPLOYMENT, HOST
+from weighbridge.topologies.lab.runc import DEPLOYMENT, HOST, Runc
 from weighbridge.topologies.loader import load_hardware
 from weighbridge.topologies.on_host import telemetry
 
 
 @pytest.fixture
-def bundle(tmp_path: Path) -> Bundle:
-    return Bundle(
-        deployment="labtest-a",
-        host="store-1",
-        folder=tmp_path / "bundle",
-        logs=tmp_path / "logs",
-        image=Path("/images/ceph"),
-        etc_hosts=tmp_path / "hosts",
+def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bundle]:
+    visible = (Path("/tmp/checkout"), Path("/opt/checkout"), Path("/run/checkout"))
+    monkeypatch.setattr(tools, "python_of_this_process", lambda: visible)
+    (tmp_path / "cgroup.controllers").touch()
+    claim = Claim("labtest-a", tmp_path / "deployment", tmp_path / "state")
+    runc, cgroups = Runc(tmp_path / "runc"), Cgroups(tmp_path)
+    yield Bundle(
+        Lab(claim, SMALL, runc, cgroups, tmp_path / "deployment", submounts=("/home", "/mnt/a b")),
+        "store-1",
+        Path("/images/ceph"),
+        HostSpec(memory=2**28),
         disks=(LoopDisk("/dev/wb0", 9, -1, direct=True),),
-        spec=HostSpec(memory=2**28),
-        limit_swap=True,
-        visible=(Path("/tmp/checkout"), Path("/opt/checkout"), Path("/run/checkout")),
     )
+    claim.release()
 
 
 def test_a_written_bundle_is_labelled_and_has_its_own_namespaces(bundle: Bundle) -> None:
@@ -107,17 +109,18 @@ def test_a_host_may_use_its_own_disks_and_with_an_image_fuse_and_no_other_device
 
 
 def test_memory_swap_and_cpus_are_limited_from_the_start_and_descriptors_by_the_caller(
-    bundle: Bundle,
+    bundle: Bundle, tmp_path: Path
 ) -> None:
     def resources(**changes: Any) -> Any:
         return replace(bundle, **changes).config()["linux"]["resources"]
 
     assert resources()["memory"] == {"limit": 2**28, "swap": 2**28}
-    assert resources(limit_swap=False)["memory"] == {"limit": 2**28}
     assert "memory" not in resources(spec=HostSpec())
     assert "cpu" not in resources()
     assert resources(spec=HostSpec(cpuset="2-3"))["cpu"] == {"cpus": "2-3"}
     assert "rlimits" not in bundle.config()["process"]
+    (tmp_path / "cgroup.controllers").unlink()  # version 1, of a kernel that does not count swap
+    assert resources()["memory"] == {"limit": 2**28}
 
 
 def capabilities(bundle: Bundle) -> set[str]:
@@ -156,7 +159,7 @@ def test_an_image_is_mounted_through_an_overlay_and_this_machines_root_is_read_o
     assert "'lowerdir=/images/it'\"'\"'s here,upperdir=" in odd.script()
     own = replace(bundle, image=None)
     assert own.config()["root"]["readonly"] is True
-    lines = own.script(["/home", "/mnt/a b"]).splitlines()
+    lines = own.script().splitlines()
     assert lines[-3:-1] == ["protect rootfs/home", "protect 'rootfs/mnt/a b'"]
     # Or runc would make a mount point in this machine's log folder.
     assert lines[-1] == "mount -t tmpfs -o mode=755 weighbridge rootfs/var/log"
@@ -171,7 +174,8 @@ def test_a_checkout_below_tmp_or_run_and_the_tools_are_mounted_read_only_after_t
 
     inside = {*("/tmp/checkout", "/run/checkout", "/opt/checkout"), tools.TOOLS_INSIDE}
     assert not inside & set(mounts())
-    own = mounts(image=None, tools=Path("/images/tools"))
+    bundle.lab.tools = Path("/images/tools")
+    own = mounts(image=None)
     assert inside - set(own) == {"/opt/checkout"}
     for path in inside - {"/opt/checkout"}:
         index, mount = own[path]

@@ -8,10 +8,9 @@ import re
 import shlex
 import signal
 import subprocess
-import sys
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -20,22 +19,18 @@ from pydantic import TypeAdapter, ValidationError
 from weighbridge.common import safe_files
 from weighbridge.common.errors import CommandFailed, TargetError, UsageError
 from weighbridge.common.host import Completed, Counters, Host, Service
-from weighbridge.common.paths import IMPORTED_FROM
 from weighbridge.common.record import Record
 from weighbridge.topologies.counters import counters_of, since
 from weighbridge.topologies.disk_models import DISK_MODELS
-from weighbridge.topologies.hardware import Disk, Hardware, HostSpec
+from weighbridge.topologies.hardware import Disk, HostSpec
 from weighbridge.topologies.hosts import Limited
 from weighbridge.topologies.lab import network
-from weighbridge.topologies.lab.bundle import ETC_HOSTS, Bundle, tool_argv
-from weighbridge.topologies.lab.cgroup import Cgroups
-from weighbridge.topologies.lab.claim import Claim
+from weighbridge.topologies.lab.bundle import Bundle, Lab, tool_argv
 from weighbridge.topologies.lab.disk import LoopDisk
 from weighbridge.topologies.lab.ending import BUNDLES, until_none
-from weighbridge.topologies.lab.model_disks import ModelDisks, file_name
+from weighbridge.topologies.lab.model_disks import file_name
 from weighbridge.topologies.lab.network import NIC, Port
 from weighbridge.topologies.lab.program import LabProcess, LabProgram, kill_family, send, wait_end
-from weighbridge.topologies.lab.runc import Runc
 from weighbridge.topologies.on_host import telemetry
 
 _IDEAL: Final = DISK_MODELS["ideal"]
@@ -114,39 +109,6 @@ need() {
 """
 
 
-@dataclass
-class Lab:
-    """What all hosts of a deployment share."""
-
-    claim: Claim
-    hardware: Hardware
-    runc: Runc
-    cgroups: Cgroups
-    folder: Path
-    """The deployment's: of bundles and logs."""
-    tools: Path | None
-    """The root image of `Host.tool`."""
-    recorded: bool
-    """Whether disks remember what is written to them, roots included."""
-    submounts: tuple[str, ...] = ()
-    """Mount points below this machine's root."""
-    model_disks: ModelDisks | None = None
-    """The program of disks with a model."""
-
-    @property
-    def deployment(self) -> str:
-        return self.claim.claimed.deployment
-
-    @property
-    def bundles(self) -> Path:
-        return self.folder / BUNDLES
-
-
-def python_of_this_process() -> tuple[Path, ...]:
-    """Folders of this Python and this project, for drivers on clients, even below /tmp."""
-    return tuple(dict.fromkeys((Path(sys.prefix), Path(sys.base_prefix), IMPORTED_FROM)))
-
-
 class LabHost(Host):
     """A container, from `power_on` on, and again after its power was cut. `image` None: its root is
     this machine's, read only.
@@ -204,23 +166,17 @@ class LabHost(Host):
                 elif index >= len(attached):
                     attached.append(self._attach(index, disk))
             self.bundle = Bundle(
-                deployment=lab.deployment,
+                lab=lab,
                 host=self.name,
-                folder=folder,
-                logs=lab.folder / "logs" / self.name,
                 image=self.image,
-                etc_hosts=lab.bundles / ETC_HOSTS,
+                spec=self.spec,
                 disks=tuple(attached),
                 root=root,
                 empty=not again,
-                spec=self.spec,
-                limit_swap=lab.cgroups.accounts_swap(),
-                visible=python_of_this_process(),
-                tools=lab.tools,
             )
             before = [telemetry.of_disk(disk.number) for disk in attached]
             self._before = counters_of(self.name, {"disks": before})
-            self.pid = self.bundle.start(lab.runc, lab.submounts, lab.claim.descriptor)
+            self.pid = self.bundle.start()
         finally:
             for loop in (*attached, *([] if root is None else [root])):
                 loop.close()
@@ -407,9 +363,8 @@ class LabHost(Host):
         return self._lab.cgroups.pids(self.bundle.cgroup)
 
     def tool(self, name: str) -> tuple[str, ...]:
-        if self.bundle.tools is None:
-            return super().tool(name)
-        return tool_argv(self.bundle.tools, name)
+        tools = self._lab.tools
+        return super().tool(name) if tools is None else tool_argv(tools, name)
 
     def start(self, services: Sequence[Service]) -> None:
         for service in services:
