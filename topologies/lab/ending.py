@@ -6,15 +6,20 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from weighbridge.common.errors import CommandFailed, TargetError
 from weighbridge.common.safe_files import remove_tree
 from weighbridge.gateways.together import together
-from weighbridge.topologies.hosts import LABEL, DeploymentOwner, owners_below, remove_folder
+from weighbridge.topologies.hosts import (
+    LABEL,
+    DeploymentOwner,
+    Leftover,
+    owners_below,
+    remove_folder,
+)
 from weighbridge.topologies.images import half_built
 from weighbridge.topologies.lab import model_disks
 from weighbridge.topologies.lab.cgroup import TREE, Cgroups
@@ -129,34 +134,18 @@ def until_none(look: Callable[[], Sequence[Found]]) -> Sequence[Found]:
 DEPLOYMENTS = "deployments"
 IMAGES = "images"
 
-Kind = Literal[
-    "container", "cgroup", "root cgroup limit", "disk", "claim", "folder", "half-built image"
-]
 
-
-@dataclass(frozen=True)
-class LabLeftover:
-    """A leftover. `deployment` is empty where it belongs to none (images)."""
-
-    deployment: str
-    kind: Kind
-    what: str
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.what}" + (f" of {self.deployment}" if self.deployment else "")
-
-
-def find_leftovers(*, home: Path | None = None, state: Path = STATE) -> tuple[LabLeftover, ...]:
+def find_leftovers(*, home: Path | None = None, state: Path = STATE) -> tuple[Leftover, ...]:
     """Everything of all deployments on this machine, including those whose conductor is running.
 
     `home` holds `deployments/` and `images/`; without it only what the state folder knows is found.
     Raises TargetError or CommandFailed where this machine cannot be examined.
     """
     runc, cgroups = Runc(state / "runc"), Cgroups()
-    found = [LabLeftover(one.deployment, "container", one.host) for one in runc.containers()]
+    found = [Leftover("", one.deployment, "container", one.host) for one in runc.containers()]
     for claimed in _claimed(state, home, runc):
         label, folder = claimed.deployment, claimed.folder
-        leftover = partial(LabLeftover, label)
+        leftover = partial(Leftover, "", label)
         claim = path_of(state, label)
         found += [leftover("cgroup", str(path)) for path in cgroups.folders(f"/{TREE}/{label}")]
         found += [leftover("root cgroup limit", limit.text) for limit in claimed.root_limits]
@@ -164,13 +153,13 @@ def find_leftovers(*, home: Path | None = None, state: Path = STATE) -> tuple[La
         found += [leftover("claim", str(claim))] if claim.exists() else []
         found += [leftover("folder", str(folder))] if folder.exists() else []
     partial_images = half_built(home / IMAGES) if home is not None else ()
-    found += [LabLeftover("", "half-built image", str(path)) for path in partial_images]
+    found += [Leftover("", "", "half-built image", str(path)) for path in partial_images]
     return tuple(found)
 
 
 def remove_leftovers(
     deployment: str | None = None, *, home: Path | None = None, state: Path = STATE
-) -> tuple[LabLeftover, ...]:
+) -> tuple[Leftover, ...]:
     """Remove what one deployment has left, or (None) what all have and half-built images; returns
     what was removed.
 

@@ -19,11 +19,10 @@ from pydantic import TypeAdapter, ValidationError
 from weighbridge.common import safe_files
 from weighbridge.common.errors import CommandFailed, TargetError, UsageError
 from weighbridge.common.host import Completed, Counters, Host, Service
-from weighbridge.common.record import Record
 from weighbridge.topologies.counters import counters_of, since
 from weighbridge.topologies.disk_models import DISK_MODELS
 from weighbridge.topologies.hardware import Disk, HostSpec
-from weighbridge.topologies.hosts import Limited
+from weighbridge.topologies.hosts import Daemon, Limited
 from weighbridge.topologies.lab import network
 from weighbridge.topologies.lab.bundle import Bundle, Lab, tool_argv
 from weighbridge.topologies.lab.disk import LoopDisk
@@ -43,44 +42,38 @@ see which of them died.
 """
 
 
-class LabDaemon(Record):
-    """A service by its first process on this machine; `pid` None: it ended at once."""
-
-    host: str
-    service: str
-    pid: int | None
-    started: int = 0
-
-    @property
-    def alive(self) -> bool:
-        return self.pid is not None and telemetry.running(self.pid, self.started)
+_DAEMONS: Final = TypeAdapter(dict[str, tuple[int, int] | None])
+"""By name the pid and start of its first process here; None: it ended at once."""
 
 
-_DAEMONS: Final = TypeAdapter(tuple[LabDaemon, ...])
-
-
-def keep_daemon(folder: Path, host: str, services: Mapping[str, LabProcess | None]) -> None:
+def keep_daemons(folder: Path, services: Mapping[str, LabProcess | None]) -> None:
     """Record atomically which services run on the host with this folder. Raises TargetError."""
-    daemons = []
-    for name, process in services.items():
-        pid, started = (None, 0) if process is None else (process.pid, process.started)
-        daemons.append(LabDaemon(host=host, service=name, pid=pid, started=started))
+    started = {
+        name: None if process is None else (process.pid, process.started)
+        for name, process in services.items()
+    }
     try:
-        safe_files.write(folder, FILE, _DAEMONS.dump_json(tuple(daemons)))
+        safe_files.write(folder, FILE, _DAEMONS.dump_json(started))
     except OSError as error:
-        raise TargetError(f"{host}: {folder / FILE} cannot be written: {error.strerror}") from error
+        where = f"{folder.name}: {folder / FILE}"
+        raise TargetError(f"{where} cannot be written: {error.strerror}") from error
 
 
-def daemons(deployment: Path) -> tuple[LabDaemon, ...]:
+def daemons(deployment: Path) -> tuple[Daemon, ...]:
     """Services of a deployment's folder, started and not stopped. Raises TargetError."""
-    found: list[LabDaemon] = []
+    found: list[Daemon] = []
     for path in sorted((deployment / BUNDLES).glob(f"*/{FILE}")):
         try:
-            found += _DAEMONS.validate_json(path.read_bytes())
+            started = _DAEMONS.validate_json(path.read_bytes())
         except FileNotFoundError:
             continue  # the host is being torn down
         except (OSError, ValidationError) as error:
             raise TargetError(f"{path} is not a valid list of started daemons: {error}") from error
+        host = path.parent.name
+        for name, process in started.items():
+            alive = process is not None and telemetry.running(*process)
+            log, of = str(deployment / "logs" / host / f"{name}.out"), deployment.name
+            found.append(Daemon(host=host, deployment=of, service=name, alive=alive, log=log))
     return tuple(found)
 
 
@@ -384,7 +377,7 @@ class LabHost(Host):
         for service in services:
             found = started.get(service.name)
             self._services[service.name] = self._find(*found) if found is not None else None
-        keep_daemon(self.bundle.folder, self.name, self._services)
+        keep_daemons(self.bundle.folder, self._services)
 
     def _find(self, pid: int, started: int) -> LabProcess | None:
         """A process by its number in the host."""
@@ -413,7 +406,7 @@ class LabHost(Host):
         if not kill_family(process.pid, self._pids):
             raise TargetError(f"{self.name}: {service} does not end, even when killed")
         del self._services[service]
-        keep_daemon(self.bundle.folder, self.name, self._services)
+        keep_daemons(self.bundle.folder, self._services)
 
     def alive(self, service: str) -> bool:
         process = self._services.get(service)

@@ -147,7 +147,7 @@ def status_here() -> StatusDocument:
     """What is running on this machine. Raises TargetError if that cannot be found out."""
     from weighbridge.documents import DeadDaemon, RunningDeployment, StatusDocument
     from weighbridge.environment import place
-    from weighbridge.running import dead_of_lab
+    from weighbridge.running import lab_daemons
     from weighbridge.topologies.deployment import running_deployments
 
     return StatusDocument(
@@ -161,8 +161,9 @@ def status_here() -> StatusDocument:
                 addresses=one.hosts,
                 endpoints=_endpoints(one),
                 dead=tuple(
-                    DeadDaemon(host=daemon.host, service=daemon.service, log=str(log))
-                    for daemon, log in dead_of_lab(one, place())[0].items()
+                    DeadDaemon(host=daemon.host, service=daemon.service, log=daemon.log)
+                    for daemon in lab_daemons(one, place())
+                    if not daemon.alive
                 ),
             )
             for one in running_deployments(place())
