@@ -27,6 +27,7 @@ from weighbridge.topologies.lab.claim import (
     STATE,
     ClaimedMachine,
     claims,
+    deployments,
     exclude_conductors,
     path_of,
 )
@@ -64,17 +65,18 @@ def tear_down(claimed: ClaimedMachine, runc: Runc, cgroups: Cgroups) -> None:
         send(process, signal.SIGKILL)
     for folder in runc.root.glob(f"{claimed.deployment}.*"):
         remove_tree(folder)
-    for limit in claimed.root_limits:
+
+    def attempt(do: Callable[[], None]) -> None:
         try:
-            limit.lift()
+            do()
         except TargetError as error:
             faults.append(str(error))
+
+    for limit in claimed.root_limits:
+        attempt(limit.lift)
     faults += [f"{path} has processes in it" for path in until_none(lambda: cgroups.remove(group))]
     if claimed.handed_on is not None:
-        try:
-            cgroups.take_back(claimed.handed_on)
-        except TargetError as error:
-            faults.append(str(error))
+        attempt(partial(cgroups.take_back, claimed.handed_on))
     faults += [f"{path} is attached" for path in until_none(attached)]
     if faults:
         raise TargetError(
@@ -194,13 +196,8 @@ def remove_leftovers(
 
 def lab_at_work(*, home: Path, state: Path = STATE) -> tuple[DeploymentOwner, ...]:
     """Deployments without lab hosts (a null target, real hosts) whose owner is running."""
-    runc = Runc(state / "runc")
-    ours = {one.deployment for one in claims(state)} | {one.deployment for one in runc.containers()}
-    return tuple(
-        one
-        for one in owners_below(home / DEPLOYMENTS)
-        if one.at_work and one.deployment not in ours
-    )
+    owners, ours = owners_below(home / DEPLOYMENTS), deployments(state)
+    return tuple(one for one in owners if one.at_work and one.deployment not in ours)
 
 
 def _claimed(state: Path, home: Path | None, runc: Runc) -> tuple[ClaimedMachine, ...]:

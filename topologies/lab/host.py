@@ -410,10 +410,10 @@ class LabHost(Host):
 
     def alive(self, service: str) -> bool:
         process = self._services.get(service)
-        return process is not None and LabProcess.of(process.pid) == process
+        return process is not None and process.running
 
     def is_up(self) -> bool:
-        return self._first is not None and LabProcess.of(self.pid) == self._first
+        return self._first is not None and self._first.running
 
     def counters(self) -> Counters:
         if not self.is_up():

@@ -182,7 +182,7 @@ class ModelDisks:
 
     def is_up(self) -> bool:
         """Whether it is running; without it all I/O to its disks fails."""
-        return self._first is not None and LabProcess.of(self.pid) == self._first
+        return self._first is not None and self._first.running
 
     def pace(self, *, on: bool) -> None:
         """Let disks take the time of their models, or none. Raises TargetError."""
