@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import pytest
 
 from weighbridge.common.document import DocumentError
 from weighbridge.common.errors import MissingPrerequisite, TargetError
+from weighbridge.common.host import DiskCounters
 from weighbridge.topologies.disk_models import (
     DISK_MODELS,
     DiskLoad,
@@ -27,12 +28,13 @@ from weighbridge.topologies.disk_models import (
 from weighbridge.topologies.hardware import Disk, Hardware, HostSpec
 from weighbridge.topologies.lab import bundle as tools
 from weighbridge.topologies.lab import disk, network
+from weighbridge.topologies.lab import host as lab_host
 from weighbridge.topologies.lab import requirements as lab
 from weighbridge.topologies.lab.bundle import DENIED, Bundle, Lab, etc_hosts, submounts
 from weighbridge.topologies.lab.cgroup import Cgroups
 from weighbridge.topologies.lab.claim import Claim
 from weighbridge.topologies.lab.disk import LoopDisk
-from weighbridge.topologies.lab.host import FILE, daemons, keep_daemons
+from weighbridge.topologies.lab.host import FILE, LabHost, daemons, keep_daemons
 from weighbridge.topologies.lab.model_disks import ModelDisks
 from weighbridge.topologies.lab.program import (
     LabProcess,
@@ -215,23 +217,19 @@ def test_the_switch_has_a_port_for_each_host_with_the_mtu_of_the_network() -> No
 
 
 @pytest.mark.parametrize(
-    ("rate_bit_per_s", "burst_bytes"),
-    [(10**6, 131072), (10**8, 131072), (10**9, 500_000), (10**10, 5_000_000)],
+    ("argv", "words"),
+    [
+        # A bucket holds a tick of its rate, and at least two large segments.
+        (network.limit_argv("eth0", 10**8), "root tbf rate 100000000bit burst 131072b"),
+        (network.limit_argv("eth0", 10**9), "burst 500000b latency 50ms"),
+        (network.limit_argv("eth0", 10**10, ("parent", "1:1")), "dev eth0 parent 1:1 tbf"),
+        # A delay holds twice what the rate sends meanwhile, and at least 1000 packets.
+        (network.delay_argv("eth0", 2e-4, None), "netem limit 1000 delay 200us"),
+        (network.delay_argv("eth0", 0.05, 10**9), "netem limit 12500 delay 50000us"),
+    ],
 )
-def test_a_token_bucket_holds_a_tick_of_its_rate_and_at_least_two_large_segments(
-    rate_bit_per_s: int, burst_bytes: int
-) -> None:
-    assert network.burst_bytes(rate_bit_per_s) == burst_bytes
-    assert f"{burst_bytes}b" in network.limit_argv("eth0", rate_bit_per_s)
-
-
-def test_a_delay_holds_twice_what_the_rate_sends_meanwhile_and_at_least_1000_packets() -> None:
-    slow, fast = network.delay_argv("eth0", 2e-4, None), network.delay_argv("eth0", 0.05, 10**9)
-    assert slow[-4:] == ("limit", "1000", "delay", "200us")
-    assert fast[-4:] == ("limit", "12500", "delay", "50000us")
-    assert network.limit_argv("eth0", 10**9, ("parent", "1:1"))[3:8] == (
-        *("dev", "eth0", "parent", "1:1", "tbf"),
-    )
+def test_rates_and_delays_hold_what_is_on_its_way(argv: Sequence[str], words: str) -> None:
+    assert words in " ".join(argv)
 
 
 def image(root: Path, triplet: str, loader: str) -> Path:
@@ -430,6 +428,51 @@ def test_daemons_are_alive_as_long_as_their_first_processes_and_the_last_record_
     (folders["store-1"] / FILE).write_text("{")
     with pytest.raises(TargetError, match=rf"{folders['store-1']}/{FILE} is not a valid list"):
         daemons(tmp_path)
+
+
+MEMORY = "CGROUPS/memory/weighbridge/labtest-a/store-1/memory"
+USED = {
+    "CGROUPS/cpu/weighbridge/labtest-a/store-1/cpu.stat": "nr_periods 9\nnr_throttled 4\n"
+    "throttled_time 2500000000\n",
+    "CGROUPS/cpuacct/weighbridge/labtest-a/store-1/cpuacct.usage": "1500000000\n",
+    f"{MEMORY}.usage_in_bytes": "1000\n",
+    f"{MEMORY}.max_usage_in_bytes": "2000\n",
+    f"{MEMORY}.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n",
+    f"{MEMORY}.stat": "cache 9\ntotal_active_file 300\ntotal_inactive_file 100\n",
+}
+
+
+def test_a_host_counts_for_itself_since_its_disks_were_attached(
+    bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cgroup.controllers").unlink()
+    for name in ("CGROUPS", "BLOCK"):
+        monkeypatch.setattr(telemetry, name, str(tmp_path / name))
+    lab, disk_stat = bundle.lab, tmp_path / "BLOCK/7:9/stat"
+    lab.cgroups = Cgroups(tmp_path / "CGROUPS")
+    lab.bundles.mkdir(parents=True)
+    for path, text in {**USED, "BLOCK/7:9/stat": "5 0 50 0 10 0 100 500 0 400 0"}.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    loop = LoopDisk("/dev/wb0", 9, os.open("/dev/null", os.O_RDONLY), direct=True)
+    monkeypatch.setattr(LoopDisk, "attach", lambda *_: loop)
+    monkeypatch.setattr(Bundle, "start", lambda _: os.getpid())
+    host = LabHost(lab, "store-1", 0, SMALL.hosts["store-1"], None)
+    host.power_on()
+    monkeypatch.setattr(lab_host, "NIC", "another")
+    with pytest.raises(TargetError, match="store-1: its counters cannot be read: no another"):
+        host.counters()
+    monkeypatch.setattr(lab_host, "NIC", "lo")
+    disk_stat.write_text("10 0 100 250 20 0 200 750 0 900 1000")
+    used = host.counters()
+    assert (used.cpu_s, used.throttled_s, used.cpu_periods) == (1.5, 2.5, 9)
+    assert (used.memory_bytes, used.memory_held_bytes, used.memory_peak_bytes) == (1000, 600, 2000)
+    assert used.oom_kills == 3, "the host's own, not the machine's"
+    assert used.disks == (DiskCounters(25600, 51200, 5, 10, busy_s=0.5, waited_s=0.5),)
+    assert (used.disk_read_bytes, used.disk_written_bytes) == (25600, 51200)
+    (tmp_path / f"{MEMORY}.stat").unlink()
+    with pytest.raises(TargetError, match=r"store-1: its counters cannot be read: .*No such file"):
+        host.counters()
 
 
 def open_descriptors() -> int:
