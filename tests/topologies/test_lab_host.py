@@ -205,11 +205,10 @@ def test_hosts_know_all_names_and_have_addresses_and_ports_in_the_order_of_the_f
     assert lines[-2:] == ["10.80.0.10 client-1", "10.80.0.11 store-1"]
     addresses = [network.address(index) for index in (0, 1, 199)]
     assert addresses == ["10.80.0.10", "10.80.0.11", "10.80.0.209"]
-    assert network.switch_batch([network.Port(3, 4711)], 9000).splitlines() == [
-        "link add port3 mtu 9000 type veth peer name eth0 mtu 9000 address 02:00:00:00:00:03 "
-        "netns 4711",
-        "link set port3 master br0 up",
-    ]
+    pair, up = network.switch_batch([network.Port(3, 4711)], 9000).splitlines()
+    peer = "peer name eth0 mtu 9000 address 02:00:00:00:00:03 netns 4711"
+    assert pair == f"link add port3 mtu 9000 type veth {peer}"
+    assert up == "link set port3 master br0 up"
 
 
 @pytest.mark.parametrize(
