@@ -12,7 +12,7 @@ import sysconfig
 from pathlib import Path
 from typing import Any
 
-NEEDED = ("venv", "ensurepip", "sqlite3", "ssl", "zlib")
+NEEDED = ("venv", "sqlite3", "ssl", "zlib")
 
 
 def look(folder: Path) -> dict[str, Any]:
