@@ -26,7 +26,7 @@ from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.common.tool_output import json_value, printable
 from weighbridge.topologies.hosts import MOST_BYTES, MOST_FILES
-from weighbridge.topologies.ssh.program import RemoteProgram
+from weighbridge.topologies.ssh.connection import RemoteProgram
 from weighbridge.topologies.ssh.remote import telemetry_program
 from weighbridge.topologies.ssh.services import HostProcess
 
@@ -161,7 +161,8 @@ class HostTelemetry:
         program, self._program = self._program, None
         if program is not None:
             with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-                program.stdin.close()
+                if program.stdin is not None:
+                    program.stdin.close()
                 program.wait(within_s)
             program.stdout.close()
 
