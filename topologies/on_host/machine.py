@@ -27,7 +27,7 @@ from typing import Any
 
 CLAIM = "claim.json"
 LABEL = b"WEIGHBRIDGE_DEPLOYMENT="
-NEEDED = ("venv", "ensurepip", "sqlite3", "ssl", "zlib")
+NEEDED = ("venv", "sqlite3", "ssl", "zlib")
 """What a Python needs to run this suite."""
 BOOT = "/proc/sys/kernel/random/boot_id"
 """Processes and kernel settings do not outlive it."""

@@ -25,10 +25,11 @@ from weighbridge.topologies.hosts import LABEL, Daemon, Leftover
 from weighbridge.topologies.ssh import claim as claims
 from weighbridge.topologies.ssh import ending, suite
 from weighbridge.topologies.ssh.claim import ClaimedHost
-from weighbridge.topologies.ssh.connection import EventLoop, SshConnection
+from weighbridge.topologies.ssh.connection import SshConnection
 from weighbridge.topologies.ssh.host import SERVICE_NAME
 from weighbridge.topologies.ssh.remote import run_remote
 
+Name = TypeVar("Name")
 Result = TypeVar("Result")
 
 MOST_SERVICES: Final = 1000
@@ -223,24 +224,19 @@ def _deployments(seen: Mapping[str, _Examined]) -> tuple[ClaimedDeployment, ...]
 @contextmanager
 def shells(hardware: Hardware) -> Iterator[dict[str, SshConnection]]:
     """Connections to all hosts, not opened yet; closed at the end."""
-    loop = EventLoop()
     found = {
-        name: SshConnection(name, spec, hardware.access, loop)
-        for name, spec in hardware.hosts.items()
+        name: SshConnection(name, spec, hardware.access) for name, spec in hardware.hosts.items()
     }
     try:
         yield found
     finally:
-        try:
-            for shell in found.values():
-                shell.close()
-        finally:
-            loop.close()
+        for shell in found.values():
+            shell.close()
 
 
 def attempt_all(
-    work: Mapping[str, Callable[[], Result]],
-) -> tuple[dict[str, Result], dict[str, WeighbridgeError]]:
+    work: Mapping[Name, Callable[[], Result]],
+) -> tuple[dict[Name, Result], dict[Name, WeighbridgeError]]:
     """Do work for all hosts in parallel; returns results and errors by host."""
 
     def attempt(call: Callable[[], Result]) -> Result | WeighbridgeError:
@@ -250,8 +246,8 @@ def attempt_all(
             return error
 
     outcomes = together([partial(attempt, call) for call in work.values()])
-    results: dict[str, Result] = {}
-    failed: dict[str, WeighbridgeError] = {}
+    results: dict[Name, Result] = {}
+    failed: dict[Name, WeighbridgeError] = {}
     for name, outcome in zip(work, outcomes, strict=True):
         if isinstance(outcome, WeighbridgeError):
             failed[name] = outcome
