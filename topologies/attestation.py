@@ -104,10 +104,6 @@ FREE_BIT_PER_S: Final = 10**10
 """The rate of an unlimited NIC for which data is sent over `NETWORK_S`."""
 IPERF_PORT: Final = 5201
 """iperf3's own default."""
-FABRIC_S: Final = 2
-"""How long all hosts send at once; iperf3 takes whole seconds."""
-FABRIC_PEERS: Final = 8
-"""Receivers of a host at most: with more, programs and not the network would be measured."""
 LEAST_SENT_BYTES: Final = 2 * 10**6
 """A token bucket lets some 0.13 MB through at once, 6 % of this."""
 
@@ -272,21 +268,6 @@ def disk_figures(printed: str, jobs: Sequence[DiskJob]) -> tuple[float, ...]:
     return tuple(figures)
 
 
-def network_arguments(
-    address: str, rate_bit_per_s: int | None, *, reverse: bool, seconds: float = NETWORK_S
-) -> tuple[str, ...]:
-    """Arguments of an iperf3 client that sends for `seconds` at a rate; `reverse`: the server."""
-    size_bytes = max(LEAST_SENT_BYTES, int((rate_bit_per_s or FREE_BIT_PER_S) * seconds / 8))
-    words = ("--client", address, "--bytes", str(size_bytes), "--json", "--connect-timeout", "5000")
-    return (*words, "--reverse") if reverse else words
-
-
-def fabric_arguments(address: str, port: int) -> tuple[str, ...]:
-    """Arguments of one of many iperf3 clients that send at the same time."""
-    server = ("--client", address, "--port", str(port))
-    return (*server, "--time", str(FABRIC_S), "--json", "--connect-timeout", "5000")
-
-
 def bits_per_s(printed: str) -> float:
     """Bits a second by the receiver in the output of `iperf3 --json`. Raises TargetError."""
     answer = json_object("iperf3", printed, TargetError)
@@ -346,6 +327,12 @@ def ask(
         return read(printed)
     except TargetError as error:
         raise TargetError(f"{host.name}: {error.message}") from error
+
+
+def received(client: Host, address: str, *words: str) -> float:
+    """Bits a second from an iperf3 client to the server at this address. Raises as `ask`."""
+    line = ("--client", address, *words, "--json", "--connect-timeout", "5000")
+    return ask(client, "iperf3", line, bits_per_s)
 
 
 def serve(host: Host, stack: ExitStack, port: int = IPERF_PORT) -> None:
@@ -469,10 +456,7 @@ def cpus(hosts: Hosts, hardware: Hardware) -> Iterator[HostCeiling]:
 
     def probed(name: str, events: int | None = None) -> float:
         arguments = cpu_arguments(threads[name], events=events)
-        return ask(
-            *(hosts.hosts[name], "sysbench", arguments, events_per_s),
-            times=CPU_PROBES,
-        )
+        return ask(hosts.hosts[name], "sysbench", arguments, events_per_s, times=CPU_PROBES)
 
     calls = [partial(probed, name) for name in measured.values()]
     values = [call() for call in calls] if shared else at_once(calls)
@@ -516,9 +500,11 @@ def _disks(
     with filled(disks), limited(hosts, "disk"):
         if sameness:
             calls = []
-            for one in disks:
-                seconds = DISK_S if one[2].model is None else MODEL_DISK_S
-                calls.append(partial(measured_disk, one, disk_jobs(hardware, one[2]), seconds))
+            for host_disk in disks:
+                _, _, disk = host_disk
+                seconds = DISK_S if disk.model is None else MODEL_DISK_S
+                jobs = disk_jobs(hardware, disk)
+                calls.append(partial(measured_disk, host_disk, jobs, seconds))
             yield from _best(calls)
         if pieces:
             seconds = piece_s(len(pieces))
@@ -571,9 +557,11 @@ def filled(disks: Sequence[HostDisk]) -> Iterator[None]:
         at_once([partial(host.run, ["blkdiscard", path]) for host, path, _ in disks])
 
 
-def measured_disk(one: HostDisk, jobs: Sequence[DiskJob], seconds: float) -> list[HostCeiling]:
+def measured_disk(
+    host_disk: HostDisk, jobs: Sequence[DiskJob], seconds: float
+) -> list[HostCeiling]:
     """Measure a disk by jobs in turn, each for `seconds`."""
-    host, path, disk = one
+    host, path, disk = host_disk
     arguments = disk_arguments(path, jobs, seconds)
     read = partial(disk_figures, jobs=jobs)
     values = ask(host, "fio", arguments, read, timeout_s=TIMEOUT_S + 20 * seconds * len(jobs))
@@ -634,15 +622,16 @@ def network(
         nics = [hardware.hosts[name].nic for name in (here, there)]
         # The slower NIC limits a pair.
         rate = min((nic.rate for nic in nics if nic and nic.rate is not None), default=None)
-        address = hosts.hosts[there].address
-        arguments = network_arguments(address, rate, reverse=reverse, seconds=seconds)
+        # At a slow rate more than a token bucket lets through at once.
+        size_bytes = max(LEAST_SENT_BYTES, int((rate or FREE_BIT_PER_S) * seconds / 8))
+        words = ["--bytes", str(size_bytes), *(["--reverse"] if reverse else [])]
         sender, receiver = (there, here) if reverse else (here, there)
         return [
             HostCeiling(
                 host=there,
                 kind="network",
                 what=f"network {'to' if reverse else 'from'} {here}",
-                value=ask(hosts.hosts[here], "iperf3", arguments, bits_per_s),
+                value=received(hosts.hosts[here], hosts.hosts[there].address, *words),
                 unit="bit/s",
                 promised=rate,
                 sender=sender,

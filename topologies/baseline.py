@@ -18,9 +18,9 @@ from weighbridge.topologies.attestation import (
     DiskJob,
     HostCeiling,
     HostDisk,
-    ask,
     limited,
     measured_disk,
+    received,
     serve,
 )
 from weighbridge.topologies.deployment import StateFolders, new_label, start_hosts
@@ -33,6 +33,10 @@ Group = Literal["cpu", "disk", "disks", "network", "fabric"]
 
 ALONE_S: Final = 60.0
 """For all jobs of all disks one after the other, if that leaves each LEAST_PIECE_S."""
+FABRIC_S: Final = 2
+"""How long all hosts send at once; iperf3 takes whole seconds."""
+FABRIC_PEERS: Final = 8
+"""Receivers of a host at most: with more, programs and not the network would be measured."""
 ALL_HOSTS: Final = "all hosts"
 
 
@@ -157,7 +161,7 @@ def _nic_limit(bit_per_s: float | None) -> str:
 
 def _fabric(hosts: Hosts, hardware: Hardware) -> Iterator[BaselineFigure]:
     names = list(hosts.hosts)
-    peers = min(len(names) - 1, attestation.FABRIC_PEERS)
+    peers = min(len(names) - 1, FABRIC_PEERS)
     flows = [
         (names[here], names[(here + step) % len(names)], step)
         for here in range(len(names))
@@ -165,9 +169,8 @@ def _fabric(hosts: Hosts, hardware: Hardware) -> Iterator[BaselineFigure]:
     ]
 
     def send(sender: str, receiver: str, step: int) -> float:
-        port = attestation.IPERF_PORT + step
-        arguments = attestation.fabric_arguments(hosts.hosts[receiver].address, port)
-        return ask(hosts.hosts[sender], "iperf3", arguments, attestation.bits_per_s)
+        words = ("--port", str(attestation.IPERF_PORT + step), "--time", str(FABRIC_S))
+        return received(hosts.hosts[sender], hosts.hosts[receiver].address, *words)
 
     with ExitStack() as stack, limited(hosts, "nic"):
         for _, receiver, step in flows:

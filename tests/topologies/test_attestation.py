@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import subprocess
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.mutation import Dice, cases, tried, wrong_json, wrong_text
 from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError, UsageError
 from weighbridge.common.host import Completed
 from weighbridge.gateways.gateway import HostNeed
 from weighbridge.topologies.attestation import (
+    DISK_JOBS,
     AttestOptions,
     attest,
+    bits_per_s,
     cpus,
+    disk_figures,
     disk_jobs,
+    events_per_s,
     piece_s,
     pieces,
 )
@@ -128,8 +135,13 @@ class RecordedHosts(FakeHosts):
 
 
 @pytest.fixture
-def hosts(tmp_path: Path) -> RecordedHosts:
-    return RecordedHosts(tmp_path)
+def hosts(tmp_path: Path) -> Iterator[RecordedHosts]:
+    """Whatever happens in a test, no limit, no data and no server is left on them."""
+    hosts = RecordedHosts(tmp_path)
+    yield hosts
+    assert hosts.limited == set()
+    assert len(hosts.limits_during("blkdiscard")) == len(hosts.limits_during("--name=fill"))
+    assert all(server.poll() is not None for server in hosts.servers)
 
 
 SIZES = AttestOptions(sizes=(64_000, 2**30))
@@ -168,7 +180,6 @@ def test_each_limit_is_on_only_while_its_resource_is_measured(hosts: RecordedHos
         ("blkdiscard",),
     ):
         assert set(hosts.limits_during(word)) == {frozenset(limits)}, word
-    assert hosts.limited == set()
 
 
 def test_every_host_disk_and_path_gets_figures_with_the_limits_of_the_hardware(
@@ -200,7 +211,6 @@ def test_every_host_disk_and_path_gets_figures_with_the_limits_of_the_hardware(
     assert found["store-1", "network to gateway-1"].promised == 2 * 10**9
     assert attestation.tools == {name: f"{name} 1.0" for name in ANSWERS}
     assert len(hosts.servers) == 2
-    assert all(server.poll() is not None for server in hosts.servers)
 
 
 def fio_at(share: float) -> str:
@@ -234,22 +244,6 @@ def test_a_host_is_promised_all_that_the_cpus_of_its_own_do_alone(hosts: Recorde
     free = {host for host, what in found if what == "CPU without its quota"}
     assert free == {"client-1", "store-1"}
     assert {found[host, "CPU"].promised for host in own.hosts} == {626.75}
-
-
-@pytest.mark.parametrize(
-    "breaks", ["--events=100", "--events=63", "--name=fill", "--name=read", "--client"]
-)
-def test_a_failing_tool_leaves_no_limits_empty_disks_and_no_servers(
-    hosts: RecordedHosts, breaks: str
-) -> None:
-    hosts.breaks = breaks
-    with pytest.raises(CommandFailed, match="it broke"):
-        attest(hosts, HARDWARE, NEEDS, quietly)
-    assert hosts.limited == set()
-    if breaks.startswith("--name"):
-        assert len(hosts.limits_during("blkdiscard")) == 2
-    assert all(server.poll() is not None for server in hosts.servers)
-    assert breaks != "--client" or hosts.servers
 
 
 def test_real_hosts_measure_their_own_cpus_and_small_requests(hosts: RecordedHosts) -> None:
@@ -311,28 +305,62 @@ def broken_fio(**read: object) -> str:
 @pytest.mark.parametrize(
     ("tool", "answer", "why"),
     [
-        (
-            "sysbench",
-            "FATAL: out of luck",
-            r"client-1: sysbench: no events .*FATAL: out of luck",
-        ),
+        ("sysbench", "FATAL: out of luck", r"client-1: sysbench: no events .*FATAL: out of luck"),
         ("fio", broken_fio(error=5), "store-1: fio: read: error 5"),
         ("fio", broken_fio(), "store-1: fio: no iops of read"),
         ("fio", broken_fio(read={"iops": 1e19}), "fio: no iops of read"),
         ("fio", "segfault", r"what it printed is not JSON.*segfault"),
+        ("fio", '{"jobs": 7}', "fio: `jobs` is not a list"),
+        ("fio", '{"jobs": [7]}', "fio: `jobs` is not a list"),
         ("iperf3", "[1]", "not a JSON object"),
+        ("iperf3", '{"end": []}', r"iperf3: no end\.sum_received"),
+        ("iperf3", '{"end": {"sum_received": 7}}', "iperf3: no end"),
+        ("iperf3", '{"end": {"sum_received": {"bits_per_second": 1e999}}}', "iperf3: no end"),
         ("iperf3", REFUSED, "iperf3: unable to connect to server: Connection refused"),
+        ("server", "raise SystemExit(1)", r"gateway-1: iperf3 --server.*ended with 1"),
+        # A command that fails.
+        *[("", word, "it broke") for word in ("--events=100", "--events=63", "--name=fill")],
+        *[("", word, "it broke") for word in ("--name=read", "--client")],
     ],
 )
-def test_output_without_a_figure_is_an_error_that_quotes_it_and_leaves_nothing(
+def test_output_without_a_figure_is_an_error_that_quotes_it(
     hosts: RecordedHosts, tool: str, answer: str, why: str
 ) -> None:
-    hosts.answers[tool] = answer
-    with pytest.raises(TargetError, match=why):
+    if not tool:
+        hosts.breaks = answer
+    elif tool == "server":
+        hosts.server = answer
+    else:
+        hosts.answers[tool] = answer
+    with pytest.raises((CommandFailed, TargetError), match=why):
         attest(hosts, HARDWARE, NEEDS, quietly)
-    assert hosts.limited == set()
-    assert len(hosts.limits_during("blkdiscard")) == (0 if tool == "sysbench" else 2)
-    assert all(server.poll() is not None for server in hosts.servers)
+    if tool in ("iperf3", "server"):
+        hosts.answers["fio"] = IN_PIECES
+        with pytest.raises((CommandFailed, TargetError), match=why):
+            measure(hosts, HARDWARE, [64_000], quietly)
+
+
+SIDE = {"io_bytes": 733000, "bw_bytes": 244333, "iops": 2682.211859, "runtime": 3002}
+RATES = {"bytes": 50069504, "seconds": 0.011471, "bits_per_second": 34919015953.273468}
+JOBS = [{"jobname": job.name, "error": 0, "read": SIDE, "write": SIDE} for job in DISK_JOBS]
+SMALL: dict[str, Any] = {"fio": {"jobs": JOBS}, "iperf3": {"end": {"sum_received": RATES}}}
+"""What is read of the tools' answers."""
+READERS: dict[str, Callable[[str], Sequence[float]]] = {
+    "sysbench": lambda printed: [events_per_s(printed)],
+    "fio": lambda printed: disk_figures(printed, DISK_JOBS),
+    "iperf3": lambda printed: [bits_per_s(printed)],
+}
+
+
+@pytest.mark.parametrize("tool", ANSWERS)
+@cases
+def test_any_output_of_a_tool_is_figures_or_a_target_error(tool: str, dice: Dice) -> None:
+    if tool == "sysbench":
+        printed = wrong_text(dice, ANSWERS[tool])
+    else:
+        printed = wrong_json(dice, SMALL[tool]).decode(errors="replace")
+    found = tried(lambda: READERS[tool](printed), TargetError)
+    assert all(isinstance(one, float) and math.isfinite(one) and one > 0 for one in found or ())
 
 
 @pytest.mark.parametrize("name", ["iperf3-3.12.json", "iperf3-3.12-reverse.json"])
@@ -406,13 +434,6 @@ def test_requests_are_complete_blocks_and_large_objects_are_split_as_stores_spli
     assert [piece_s(count) for count in (8, 80, 8000)] == [2.0, 0.375, 0.3]
 
 
-def test_an_iperf3_that_does_not_listen_is_an_error_naming_its_host(hosts: RecordedHosts) -> None:
-    hosts.server = "raise SystemExit(1)"
-    with pytest.raises(CommandFailed, match=r"gateway-1: iperf3 --server.*ended with 1"):
-        attest(hosts, HARDWARE, NEEDS, quietly)
-    assert hosts.limited == set()
-
-
 def test_a_host_without_tools_says_so(tmp_path: Path) -> None:
     with pytest.raises(MissingPrerequisite, match="client-1: it has no fio"):
         FakeHost("client-1", "127.0.0.1", tmp_path).tool("fio")
@@ -435,12 +456,9 @@ def test_disks_alone_are_measured_at_the_sizes_of_a_suite(sized: RecordedHosts) 
         itertools.product(("read", "write"), ("sequential", "random"), (64_000, 2**22))
     )
     assert set(sized.limits_during("--name=random read of 64 kB")) == {frozenset({"disk"})}
-    assert len(sized.limits_during("blkdiscard")) == 2
     assert not sized.servers
-
-
-def test_a_limit_promises_object_bytes_not_block_bytes(sized: RecordedHosts) -> None:
-    found = {one.what: one for one in attest(sized, HARDWARE, NEEDS, quietly, SIZES).ceilings}
+    # A limit promises bytes of objects, not of blocks.
+    found = {one.what: one for one in ceilings}
     assert found["disk wb0 sequential write of 64 kB"].promised == pytest.approx(
         100e6 * 64_000 / 65_536
     )
@@ -486,7 +504,6 @@ def test_disks_are_measured_alone_and_then_all_of_a_host_together(sized: Recorde
     # One of the two disks has no limit of random requests: so nothing is promised of both.
     assert [one.promised is not None for one in together] == [True, True, False, False]
     assert set(sized.limits_during("--name=random read of 64 kB")) == {frozenset({"disk"})}
-    assert len(sized.limits_during("blkdiscard")) == 2
 
 
 def test_pairs_are_measured_both_ways_and_then_all_hosts_at_once_with_a_server_for_each_flow(
@@ -502,17 +519,6 @@ def test_pairs_are_measured_both_ways_and_then_all_hosts_at_once_with_a_server_f
     assert fabric["client-1", "sent"].promised == 10**9
     # Two servers for the pairs, one for each of the six flows.
     assert len(sized.servers) == 2 + 6
-    assert all(server.poll() is not None for server in sized.servers)
-    assert sized.limited == set()
-
-
-def test_a_failing_tool_leaves_nothing_on_the_hosts(sized: RecordedHosts) -> None:
-    sized.answers["iperf3"] = "{}"
-    with pytest.raises(TargetError, match=r"iperf3: no end\.sum_received"):
-        measure(sized, HARDWARE, [64_000], quietly)
-    assert sized.limited == set()
-    assert len(sized.limits_during("blkdiscard")) == 2
-    assert all(server.poll() is not None for server in sized.servers)
 
 
 @pytest.mark.parametrize(
