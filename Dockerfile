@@ -34,7 +34,7 @@ ENTRYPOINT ["/opt/weighbridge/bin/weighbridge"]
 
 FROM python AS lab
 RUN apt-get update && apt-get install -y --no-install-recommends \
-    debian-archive-keyring distro-info-data gpg iproute2 mmdebstrap runc util-linux xfsprogs \
+    debian-archive-keyring distro-info-data gpg iproute2 mmdebstrap openssh-client runc util-linux xfsprogs \
     && rm -rf /var/lib/apt/lists/*
 
 FROM python AS client

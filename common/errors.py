@@ -163,7 +163,7 @@ class InvalidMeasurement(WeighbridgeError):
 
 
 EXTRA_OF: Final = {
-    "asyncssh": ("hosts", "hosts over SSH"),
+    "asyncssh": ("hosts", "COSBench's archive over SSH"),
     "duckdb": ("sql", "queries and Parquet"),
     "influxdb_client": ("influx", "InfluxDB"),
     "lxml": ("slides", "slides"),

@@ -54,6 +54,7 @@ want nsenter util-linux
 want setpriv util-linux
 want mkfs.xfs xfsprogs
 want gpg gpg
+want ssh openssh-client
 want cc gcc
 [ -e /usr/include/features.h ] || wanted="$wanted libc6-dev" # gcc links with it, the responder statically
 [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || wanted="$wanted debian-archive-keyring"
@@ -72,7 +73,6 @@ if [ "$purpose" = test ]; then
   fc-list ':family=Liberation Sans' 2>/dev/null | grep -q . || wanted="$wanted fonts-liberation"
   # Decks are also shown without Arial and its like: then in this one.
   fc-list ':family=DejaVu Sans' 2>/dev/null | grep -q . || wanted="$wanted fonts-dejavu-core"
-  want ssh-keygen openssh-client
   want victoria-metrics victoria-metrics
   want influxd influxdb
   want haproxy haproxy

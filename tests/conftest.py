@@ -49,13 +49,10 @@ def run(tmp_path: Path) -> Run:
 def server(tmp_path: Path) -> Iterator[Any]:
     """An SSH server on loopback, whose keys are in the folder of the test."""
     from ssh_server import Server  # noqa: PLC0415 - few tests need asyncssh
-    from weighbridge.topologies.ssh.connection import EventLoop  # noqa: PLC0415
 
-    loop = EventLoop()
-    found = Server(tmp_path, loop)
+    found = Server(tmp_path)
     yield found
-    loop.do(found.close())
-    loop.close()
+    found.close()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

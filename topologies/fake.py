@@ -255,7 +255,7 @@ class ThisMachine(FakeHosts):
         super().__init__(deployment, hardware, folder, names)
         self._seen: ObservedHosts | None = None
         if hardware.observed:
-            from weighbridge.topologies.ssh.observed import ObservedHosts  # noqa: PLC0415 - needs asyncssh
+            from weighbridge.topologies.ssh.observed import ObservedHosts  # noqa: PLC0415 - only for running clusters
 
             self._seen = ObservedHosts(hardware, folder)
             self.observed = self._seen.hosts

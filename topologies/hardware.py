@@ -102,8 +102,8 @@ class SshAccess(Record):
     port: Annotated[int, Field(ge=1, le=65535)] = 22
     """Port of sshd."""
     key: str | None = None
-    """File of the private key; None: ssh-agent's keys, else the files that ssh itself tries. Its
-    passphrase, if it has one, is in $WEIGHBRIDGE_SSH_PASSPHRASE.
+    """File of the private key, which ssh-agent unlocks if it has a passphrase; None: ssh-agent's
+    keys, else the files that ssh itself tries.
     """
     jump: JumpHost | None = None
     """The host through which all others are reached: `[USER@]HOST[:PORT]`; None: directly."""

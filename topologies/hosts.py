@@ -9,6 +9,7 @@ import stat
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -24,6 +25,7 @@ from weighbridge.common.quantities import show_bytes
 from weighbridge.common.record import Record
 from weighbridge.common.structure import CutDisk
 from weighbridge.gateways.gateway import Say
+from weighbridge.topologies.on_host import telemetry
 
 
 class PowerCuts(ABC):
@@ -248,6 +250,35 @@ CONDUCTOR: Final = "conductor.json"
 """The file in a deployment's folder that names its owner, written before anything else."""
 
 
+@dataclass(frozen=True)
+class Leftover:
+    """Something of a deployment, running or left; `deployment` is empty where it belongs to none,
+    `host` on this machine.
+    """
+
+    host: str
+    deployment: str
+    kind: str
+    what: str
+
+    def __str__(self) -> str:
+        host = f"{self.host}: " if self.host else ""
+        of = f" of {self.deployment}" if self.deployment else ""
+        return f"{host}{self.kind} {self.what}{of}"
+
+
+class Daemon(Record):
+    """A service that was started on a host and not stopped."""
+
+    host: str
+    deployment: str
+    service: str
+    alive: bool
+    """Whether its first process is running."""
+    log: str
+    """The path of its output, of a real host on that host."""
+
+
 class DeploymentOwner(Record):
     """The process that made a deployment's folder. `since` is UTC, ISO 8601."""
 
@@ -298,9 +329,5 @@ def owners_below(deployments: Path) -> tuple[DeploymentOwner, ...]:
 
 def started_at(pid: int) -> int | None:
     """When a process of this machine started, in ticks since the boot; None: it is not running."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    fields = stat.rpartition(")")[2].split()
-    return None if fields[0] in "ZX" else int(fields[19])
+    fields = telemetry.stat_of(pid)
+    return None if fields is None else int(fields[telemetry.START])

@@ -13,10 +13,8 @@ from weighbridge.topologies.deployment import DeploymentRecord, StateFolders, ru
 from weighbridge.topologies.hardware import HOSTS
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from weighbridge.topologies.hardware import Hardware
-    from weighbridge.topologies.lab.host import LabDaemon
+    from weighbridge.topologies.hosts import Daemon
     from weighbridge.topologies.ssh.leftovers import ClaimedDeployment, LeftoverReport
 
 
@@ -35,25 +33,20 @@ def dead_here(record: DeploymentRecord, place: StateFolders) -> list[str]:
     """Lines about dead daemons on lab hosts; how to ask real ones is not known here."""
     if HOSTS[record.kind].by_ssh:
         return ["  for its daemons: weighbridge status --hardware FILE"]
-    dead, others = dead_of_lab(record, place)
-    if dead and not others:
+    started = lab_daemons(record, place)
+    dead = [one for one in started if not one.alive]
+    if dead and len(dead) == len(started):
         return [_nothing()]
-    return _with_remedy([_dead(one.service, one.host, str(log)) for one, log in dead.items()])
+    return _with_remedy([_dead(one.service, one.host, one.log) for one in dead])
 
 
-def dead_of_lab(
-    record: DeploymentRecord, place: StateFolders
-) -> tuple[dict[LabDaemon, Path], tuple[LabDaemon, ...]]:
-    """Dead daemons on lab hosts, with their logs, and others; None: hosts of another kind."""
+def lab_daemons(record: DeploymentRecord, place: StateFolders) -> tuple[Daemon, ...]:
+    """Daemons that were started on lab hosts; none of hosts of another kind. Raises TargetError."""
     if not HOSTS[record.kind].contained:
-        return {}, ()
+        return ()
     from weighbridge.topologies.lab.host import daemons  # noqa: PLC0415 - only for lab hosts
 
-    folder = place.deployments / record.label
-    logs = folder / "logs"
-    started = daemons(folder)
-    dead = {one: logs / one.host / f"{one.service}.out" for one in started if not one.alive}
-    return dead, tuple(one for one in started if one not in dead)
+    return daemons(place.deployments / record.label)
 
 
 def dead_there(

@@ -6,22 +6,22 @@ import asyncio
 import contextlib
 import os
 import signal
+import threading
 import time
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
 import asyncssh
 
-from weighbridge.topologies.ssh.connection import EventLoop
-
 
 class Server:
-    """An SSH server with one host key that accepts one user key."""
+    """An SSH server with one host key that accepts one user key, in a thread of its own."""
 
-    def __init__(
-        self, folder: Path, loop: EventLoop, allowed: asyncssh.SSHKey | None = None
-    ) -> None:
-        self.loop = loop
+    def __init__(self, folder: Path, allowed: asyncssh.SSHKey | None = None) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self._thread.start()
         self.key = asyncssh.generate_private_key("ssh-ed25519")
         self.allowed = allowed or asyncssh.generate_private_key("ssh-ed25519")
         self.connections: list[asyncssh.SSHServerConnection] = []
@@ -30,12 +30,23 @@ class Server:
         self.running: set[asyncio.subprocess.Process] = set()
         self.profile = ""
         """What its shell runs before the command, like ~/.bashrc."""
+        self.most = 1000
+        """Sessions of a connection at most, like MaxSessions."""
         self.allowed.write_private_key(str(folder / "key"))
         (folder / "key").chmod(0o600)
         self.allowed.write_public_key(str(folder / "authorized"))
-        self.listener = loop.do(self._listen(folder))
+        self.listener = self.do(self._listen(folder))
         self.port = self.listener.get_port()
         self.know(folder, self.key)
+
+    def do(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Run a coroutine in the server's thread."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result()
+
+    def cut(self) -> None:
+        """Break all connections off."""
+        for connection in self.connections:
+            self.loop.call_soon_threadsafe(connection.abort)
 
     def all_ended(self, within_s: float = 10) -> bool:
         """Whether all that it runs ends soon: it sees the end of a connection later than its
@@ -54,6 +65,8 @@ class Server:
         server = self
 
         class Door(asyncssh.SSHServer):
+            sessions = 0
+
             def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
                 server.connections.append(conn)
 
@@ -63,17 +76,28 @@ class Server:
                 server.passed_on.append((dest_host, dest_port))
                 return True
 
+            def session_requested(self) -> asyncssh.SSHServerProcess[bytes]:
+                if self.sessions >= server.most:
+                    raise asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, "open failed")
+                self.sessions += 1
+                return asyncssh.SSHServerProcess(self._process, None, 3, allow_scp=False)
+
+            async def _process(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
+                try:
+                    await server.process(process)
+                finally:
+                    self.sessions -= 1
+
         return await asyncssh.listen(
             "127.0.0.1",
             0,
             server_factory=Door,
             server_host_keys=[self.key],
             authorized_client_keys=str(folder / "authorized"),
-            process_factory=self._process,
             encoding=None,
         )
 
-    async def _process(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
+    async def process(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
         child = await asyncio.create_subprocess_exec(
             "/bin/sh",
             "-c",
@@ -97,7 +121,13 @@ class Server:
         else:
             process.exit(code)
 
-    async def close(self) -> None:
+    def close(self) -> None:
+        self.do(self._close())
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+
+    async def _close(self) -> None:
         self.listener.close()
         for connection in self.connections:
             connection.abort()
@@ -112,9 +142,13 @@ class Server:
 
 
 async def pump(reader: Any, writer: Any) -> None:
-    with contextlib.suppress(OSError, asyncssh.Error):
+    try:
         while chunk := await reader.read(65536):
             writer.write(chunk)
             await writer.drain()
+    except (OSError, asyncssh.Error):
+        if isinstance(reader, asyncio.StreamReader):
+            reader._transport.close()  # type: ignore[attr-defined]  # as sshd: nobody reads it
     if isinstance(writer, asyncio.StreamWriter):
-        writer.close()
+        with contextlib.suppress(OSError):
+            writer.close()

@@ -29,7 +29,7 @@ from weighbridge.topologies.images import ensure
 from weighbridge.topologies.lab import LabHosts, start_lab
 from weighbridge.topologies.lab import host as lab_host
 from weighbridge.topologies.lab.bundle import Bundle
-from weighbridge.topologies.ssh.suite import WHEELHOUSE, Python, packed
+from weighbridge.topologies.ssh.suite import ARCHIVES, Python, packed
 
 CONDUCTOR: Final = "conductor"
 """The machine that the command is run on: this machine's own files, in the others' network."""
@@ -212,7 +212,7 @@ def _pack(host: Host, home: Path) -> None:
     version, soabi, machine = host.run(["python3", "-c", ask]).stdout.split()
     python = Python(version=version, soabi=soabi, machine=machine)
     if python != Python.here():
-        packed(python, home / WHEELHOUSE)
+        packed(python, home / ARCHIVES)
 
 
 def _open(hosts: LabHosts, disks: Mapping[str, Sequence[str]], shared: Path) -> None:

@@ -270,7 +270,7 @@ def test_a_checkout_below_tmp_is_seen_by_hosts_that_make_the_load_and_a_folder_m
     try:
         (checkout / "program").write_text("here\n")
         monkeypatch.setattr(
-            "weighbridge.topologies.lab.host.python_of_this_process", lambda: (checkout,)
+            "weighbridge.topologies.lab.bundle.python_of_this_process", lambda: (checkout,)
         )
         with raised(labelled("blanks"), tmp_path / "a folder", state) as hosts:
             client = hosts.hosts["client-1"]

@@ -140,7 +140,7 @@ def _is_of(process: psutil.Process, host: LabHost) -> bool:
     try:
         group = Path(f"/proc/{process.pid}/cgroup").read_text()
         return process.status() != psutil.STATUS_ZOMBIE and (
-            f"/{host.bundle.deployment}/{host.name}" in group or host.bundle.id in process.cmdline()
+            host.bundle.cgroup in group or host.bundle.id in process.cmdline()
         )
     except (FileNotFoundError, ProcessLookupError, psutil.NoSuchProcess):
         return False

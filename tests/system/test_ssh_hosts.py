@@ -4,9 +4,9 @@ that nothing of it stays.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,7 +24,7 @@ from weighbridge.gateways.gateway import RootImage
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.ssh import claim, ending, startup
-from weighbridge.topologies.ssh.connection import EventLoop, SshConnection
+from weighbridge.topologies.ssh.connection import SshConnection
 
 pytestmark = pytest.mark.system
 
@@ -33,21 +33,14 @@ BOTH = ("store-1", "store-2")
 SOON_S = 30.0
 
 
-class LoopThere(EventLoop):
-    """A loop whose thread is in the machines' network, as the command's own would be on a machine
-    of theirs.
-    """
-
-    pid = 0
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.do(self._enter())
-
-    async def _enter(self) -> None:
-        with open(f"/proc/{self.pid}/ns/net", "rb") as namespace:  # noqa: ASYNC230, PTH123 - once, a file of the kernel
-            if ctypes.CDLL(None, use_errno=True).setns(namespace.fileno(), 0x40000000):
-                raise OSError(ctypes.get_errno(), "setns")
+def ssh_there(folder: Path, pid: int) -> str:
+    """A PATH whose ssh is in the machines' network, as on a machine of theirs."""
+    folder.mkdir()
+    (folder / "ssh").write_text(
+        f'#!/bin/sh\nexec nsenter --net=/proc/{pid}/ns/net {shutil.which("ssh")} "$@"\n'
+    )
+    (folder / "ssh").chmod(0o755)
+    return f"{folder}:{os.environ['PATH']}"
 
 
 def hardware_of(
@@ -134,8 +127,8 @@ def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
     disks = {"store-1": ("1GiB",), "store-2": ("1GiB",)}
     folder = tmp_path_factory.mktemp("machines")
     with machines(folder, disks) as found, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(LoopThere, "pid", found.lab.hosts["conductor"].pid)  # type: ignore[attr-defined]
-        patch.setattr(startup, "EventLoop", LoopThere)
+        pid = found.lab.hosts["conductor"].pid  # type: ignore[attr-defined]
+        patch.setenv("PATH", ssh_there(folder / "bin", pid))
         yield found
 
 
@@ -373,11 +366,9 @@ from weighbridge.topologies.ssh import startup
 from weighbridge.common.host import Service
 from weighbridge.topologies.hardware import Hardware
 from pathlib import Path
-t.LoopThere.pid = int(sys.argv[3])
-startup.EventLoop = t.LoopThere
-hardware = Hardware.model_validate_json(Path(sys.argv[4]).read_text())
+hardware = Hardware.model_validate_json(Path(sys.argv[3]).read_text())
 hosts = startup.start_ssh(
-    "killed-abc123", hardware, t.NOTHING, print, folder=Path(sys.argv[5]), names=t.BOTH
+    "killed-abc123", hardware, t.NOTHING, print, folder=Path(sys.argv[4]), names=t.BOTH
 )
 for host in hosts.hosts.values():
     host.start([Service("sleeper", ("sh", "-c", "sleep 7777 & wait"))])
@@ -397,7 +388,6 @@ def test_what_a_killed_conductor_left_is_removed_by_its_claim(
     words = [
         str(here),
         str(here.parent.parent),
-        str(LoopThere.pid),
         str(tmp_path / "hardware.json"),
         str(tmp_path),
     ]
@@ -414,15 +404,13 @@ def test_what_a_killed_conductor_left_is_removed_by_its_claim(
 
 def take_away(testbed: Machines, *names: str) -> None:
     hardware = hardware_of(testbed)
-    loop = LoopThere()
     for name in names:
-        shell = SshConnection(name, hardware.hosts[name], hardware.access, loop)
+        shell = SshConnection(name, hardware.hosts[name], hardware.access)
         shell.open()
         claimed = claim.read(shell, hardware.access.folder)
         assert claimed is not None
         ending.give_back(shell, claimed)
         shell.close()
-    loop.close()
 
 
 def test_a_host_that_stops_answering_is_reported_soon_and_the_others_are_given_back(

@@ -9,6 +9,7 @@ import json
 import math
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -16,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import IO, Any, ClassVar, cast
 
@@ -25,38 +27,35 @@ from pydantic import ValidationError
 
 from ssh_server import Server
 from weighbridge.common.document import DocumentError
-from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError, UsageError
+from weighbridge.common.errors import (
+    CommandFailed,
+    MissingPrerequisite,
+    TargetError,
+    UsageError,
+)
 from weighbridge.topologies.hardware import Hardware, HostSpec, Reach, SshAccess
 from weighbridge.topologies.loader import load_hardware
 from weighbridge.topologies.on_host import telemetry as telemetry_program
 from weighbridge.topologies.ssh import connection, observed
 from weighbridge.topologies.ssh import host_telemetry as module
-from weighbridge.topologies.ssh.connection import SESSIONS, EventLoop, SshConnection
+from weighbridge.topologies.ssh.connection import LOST, SESSIONS, RemoteProgram, SshConnection
 from weighbridge.topologies.ssh.host_telemetry import HostTelemetry
 from weighbridge.topologies.ssh.observed import ObservedHosts
-from weighbridge.topologies.ssh.program import LOST, RemoteProgram
 from weighbridge.topologies.ssh.remote import run_remote
 from weighbridge.topologies.ssh.services import HostProcess
 
 SOON_S = 60.0
 
 
-@pytest.fixture
-def loop() -> Iterator[EventLoop]:
-    found = EventLoop()
-    yield found
-    found.close()
-
-
-def connect(loop: EventLoop, folder: Path, port: int, **access: Any) -> SshConnection:
+def connect(folder: Path, port: int, **access: Any) -> SshConnection:
     spec = HostSpec(address="10.0.0.4", ssh=Reach(host="127.0.0.1", port=port))
     given = {"key": str(folder / "key"), "known_hosts": str(folder / "known"), **access}
-    return SshConnection("store-1", spec, SshAccess(**given), loop)
+    return SshConnection("store-1", spec, SshAccess(**given))
 
 
 @pytest.fixture
-def host(server: Server, loop: EventLoop, tmp_path: Path) -> Iterator[SshConnection]:
-    found = connect(loop, tmp_path, server.port)
+def host(server: Server, tmp_path: Path) -> Iterator[SshConnection]:
+    found = connect(tmp_path, server.port)
     yield found
     found.close()
 
@@ -64,6 +63,8 @@ def host(server: Server, loop: EventLoop, tmp_path: Path) -> Iterator[SshConnect
 def test_a_script_gets_its_words_and_input_and_returns_its_output(host: SshConnection) -> None:
     done = host.sh('cat; echo "$1-$2"; echo aside >&2', "a b", "'c'", stdin="given ")
     assert (done.stdout, done.stderr) == ("given a b-'c'\n", "aside\n")
+    echo = "import sys; print(sys.argv[1:], sys.stdin.read())"
+    assert host.python(echo, "a b", "'c'", stdin=b"d").stdout == """['a b', "'c'"] d\n"""
 
 
 def test_bytes_are_unchanged_both_ways(host: SshConnection) -> None:
@@ -107,7 +108,7 @@ def test_a_remote_program_whose_answer_is_not_json_is_an_error_that_quotes_it(
 ) -> None:
     (tmp_path / "python3").write_text("#!/bin/sh\necho 'no such option: -I'\n")
     (tmp_path / "python3").chmod(0o755)
-    odd = connect(host.loop, tmp_path, server.port, python=str(tmp_path / "python3"))
+    odd = connect(tmp_path, server.port, python=str(tmp_path / "python3"))
     try:
         why = r"store-1 \(10\.0\.0\.4\): machine\.py means: .* is not JSON .*no such option"
         with pytest.raises(TargetError, match=why):
@@ -119,7 +120,7 @@ def test_a_remote_program_whose_answer_is_not_json_is_an_error_that_quotes_it(
 def test_a_command_that_prints_too_much_is_given_up(
     host: SshConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(connection, "MAX_BYTES", 100_000)
     with pytest.raises(TargetError, match="prints more than 100 kB"):
         host.sh("head -c 150000 /dev/zero")
     assert host.sh("echo on").stdout == "on\n"
@@ -133,13 +134,6 @@ def test_a_failing_script_is_reported_with_its_output_and_a_signal_as_one(
     assert (caught.value.host, caught.value.code, caught.value.output) == ("store-1", 7, "why\n")
     code = host.run(("/bin/sh", "-c", "kill -TERM $$")).code
     assert code in {-signal.SIGTERM, 128 + signal.SIGTERM}
-
-
-def test_a_program_of_one_file_gets_its_words(host: SshConnection) -> None:
-    done = host.python(
-        "import sys; print(sys.argv[1:], sys.stdin.read())", "one", "two words", stdin=b"given"
-    )
-    assert done.stdout == "['one', 'two words'] given\n"
 
 
 def test_more_commands_than_sessions_use_more_connections(
@@ -157,7 +151,7 @@ def test_more_commands_than_sessions_use_more_connections(
 
 
 def spawned(host: SshConnection, argv: tuple[str, ...], stderr: str = "/dev/null") -> RemoteProgram:
-    return RemoteProgram(host, argv, stderr=Path(stderr), send=lambda _number: None)
+    return host.spawn(argv, stderr=Path(stderr), send=lambda _number: None)
 
 
 def test_a_program_has_pipes_and_ends_with_its_input(host: SshConnection, tmp_path: Path) -> None:
@@ -181,7 +175,8 @@ def test_a_program_whose_output_nobody_reads_ends(host: SshConnection) -> None:
     program = spawned(host, ("head", "-c", "2000000", "/dev/zero"))
     program.stdout.close()
     program.stdin.close()
-    assert program.wait(SOON_S) == 0
+    program.wait(SOON_S)
+    assert host.sh("echo on").stdout == "on\n"
 
 
 def test_a_program_that_fills_its_pipe_waits_for_its_reader(host: SshConnection) -> None:
@@ -192,56 +187,65 @@ def test_a_program_that_fills_its_pipe_waits_for_its_reader(host: SshConnection)
         assert program.wait(SOON_S) == 0
 
 
-def test_an_unknown_host_key_is_refused_with_how_to_add_it(
-    server: Server, loop: EventLoop, tmp_path: Path
-) -> None:
-    (tmp_path / "known").write_text("")
-    why = r"store-1 \(127.0.0.1 port \d+\): its host key is not in .*known"
-    with pytest.raises(MissingPrerequisite, match=why) as caught:
-        connect(loop, tmp_path, server.port).open()
-    assert f"ssh-keyscan -p {server.port} 127.0.0.1 >>" in caught.value.advice
-    (tmp_path / "known").unlink()
-    with pytest.raises(MissingPrerequisite, match=r"there is no .*known"):
-        connect(loop, tmp_path, server.port).open()
+def unused_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
 
 
-def test_another_host_key_than_the_known_one_is_refused_as_that(
-    server: Server, loop: EventLoop, tmp_path: Path
+REFUSED = (
+    ("", "key", 0, MissingPrerequisite, "its host key is not in .*known", "ssh-keyscan -p {} "),
+    (None, "key", 0, MissingPrerequisite, "there is no .*known with its key", "by hand (ssh -"),
+    ("other", "key", 0, MissingPrerequisite, "has another host key than", "-R '[127.0.0.1]:{}'"),
+    ("own", "other", 0, MissingPrerequisite, "refuses the login of root: Perm", "authorized_keys"),
+    ("own", "key", 1, TargetError, "cannot be reached: Connection refused", "runs sshd"),
+)
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_host_that_cannot_be_logged_in_to_is_named_with_what_to_do(
+    server: Server, tmp_path: Path, case: tuple[Any, ...]
 ) -> None:
-    server.know(tmp_path, asyncssh.generate_private_key("ssh-ed25519"))
-    why = r"has another host key than in .*known"
-    with pytest.raises(MissingPrerequisite, match=why) as caught:
-        connect(loop, tmp_path, server.port).open()
-    assert f"-R '[127.0.0.1]:{server.port}'" in caught.value.advice
+    known, key, port, kind, message, advice = case
+    other = asyncssh.generate_private_key("ssh-ed25519")
+    other.write_private_key(str(tmp_path / "other"))
+    (tmp_path / "other").chmod(0o600)
+    if known == "other":
+        server.know(tmp_path, other)
+    elif known is None:
+        (tmp_path / "known").unlink()
+    elif not known:
+        (tmp_path / "known").write_text("")
+    where = unused_port() if port else server.port
+    with pytest.raises(kind, match=rf"store-1 \(127.0.0.1 port \d+\): {message}") as caught:
+        connect(tmp_path, where, key=str(tmp_path / key)).open()
+    assert advice.format(where) in caught.value.advice
 
 
 def test_a_host_behind_a_jump_host_is_reached_through_it_alone(
-    server: Server, loop: EventLoop, tmp_path: Path
+    server: Server, tmp_path: Path
 ) -> None:
     folder = tmp_path / "jump"
     folder.mkdir()
-    jump = Server(folder, loop, server.allowed)
+    jump = Server(folder, server.allowed)
     known = (tmp_path / "known").read_text()
     (tmp_path / "known").write_text(known + (folder / "known").read_text())
-    through = connect(loop, tmp_path, server.port, jump=f"127.0.0.1:{jump.port}")
+    through = connect(tmp_path, server.port, jump=f"127.0.0.1:{jump.port}")
     try:
         through.open()
         assert through.sh("echo $1", "there").stdout == "there\n"
         assert set(jump.passed_on) == {("127.0.0.1", server.port)}
     finally:
         through.close()
-        loop.do(jump.close())
+        jump.close()
     assert all(one.is_closed() for one in jump.connections)
 
 
-def test_a_jump_host_that_cannot_be_used_is_named_as_such(
-    server: Server, loop: EventLoop, tmp_path: Path
-) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-        with pytest.raises(TargetError, match=rf"jump host of store-1 \(127.0.0.1 port {port}\)"):
-            connect(loop, tmp_path, server.port, jump=f"me@127.0.0.1:{port}").open()
+def test_a_jump_host_that_cannot_be_used_is_named_as_such(server: Server, tmp_path: Path) -> None:
+    port = unused_port()
+    with pytest.raises(TargetError, match=rf"jump host of store-1 \(127.0.0.1 port {port}\)"):
+        connect(tmp_path, server.port, jump=f"me@127.0.0.1:{port}").open()
     assert server.connections == []
 
 
@@ -251,51 +255,47 @@ def test_what_is_no_jump_host_is_refused(jump: str) -> None:
         SshAccess(jump=jump)
 
 
-def test_a_user_who_is_refused_is_named(server: Server, loop: EventLoop, tmp_path: Path) -> None:
-    other = asyncssh.generate_private_key("ssh-ed25519")
-    other.write_private_key(str(tmp_path / "other"))
-    with pytest.raises(MissingPrerequisite, match="refuses the login of root"):
-        connect(loop, tmp_path, server.port, key=str(tmp_path / "other")).open()
-
-
 def test_a_missing_or_locked_key_is_reported_first(
-    server: Server, loop: EventLoop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "sparse").touch()
     os.truncate(tmp_path / "sparse", 2**33)
     for name, words in (("none", "No such file"), ("pipe", "is a pipe"), ("sparse", "is larger")):
         with pytest.raises(UsageError, match=rf"private key .*{name} cannot be read: {words}"):
-            connect(loop, tmp_path, server.port, key=str(tmp_path / name)).open()
-    server.allowed.write_private_key(str(tmp_path / "locked"), "pkcs8-pem", passphrase="open it")
-    monkeypatch.delenv(connection.PASSPHRASE, raising=False)
-    with pytest.raises(MissingPrerequisite, match="cannot be used") as caught:
-        connect(loop, tmp_path, server.port, key=str(tmp_path / "locked")).open()
-    assert connection.PASSPHRASE in caught.value.advice
-    monkeypatch.setenv(connection.PASSPHRASE, "open it")
-    host = connect(loop, tmp_path, server.port, key=str(tmp_path / "locked"))
-    host.open()
-    host.close()
-
-
-def test_a_port_without_a_server_is_reported(
-    loop: EventLoop, tmp_path: Path, server: Server
-) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        with pytest.raises(TargetError, match=r"cannot be reached"):
-            connect(loop, tmp_path, free.getsockname()[1]).open()
+            connect(tmp_path, server.port, key=str(tmp_path / name)).open()
+    shutil.copy(tmp_path / "key", tmp_path / "locked")
+    key = str(tmp_path / "locked")
+    lock = ("ssh-keygen", "-q", "-p", "-P", "", "-N", "open it", "-f", key)
+    subprocess.run(lock, check=True, capture_output=True)
+    with pytest.raises(MissingPrerequisite, match="has a passphrase") as caught:
+        connect(tmp_path, server.port, key=key).open()
+    assert f"ssh-add {key}" in caught.value.advice
+    agent = subprocess.run(["ssh-agent", "-s"], capture_output=True, text=True, check=True).stdout
+    socket_, pid = re.findall(r"SSH_A\w+=([^;]+);", agent)
+    try:
+        monkeypatch.setenv("SSH_AUTH_SOCK", socket_)
+        (tmp_path / "ask").write_text("#!/bin/sh\necho open it\n")
+        (tmp_path / "ask").chmod(0o700)
+        asked = {"SSH_ASKPASS": str(tmp_path / "ask"), "SSH_ASKPASS_REQUIRE": "force"}
+        subprocess.run(
+            ["ssh-add", key], env={**os.environ, **asked}, check=True, capture_output=True
+        )
+        with closing(connect(tmp_path, server.port, key=key)) as host:
+            host.open()
+    finally:
+        os.kill(int(pid), signal.SIGTERM)
 
 
 def test_a_host_that_accepts_the_connection_and_says_nothing_is_given_up(
-    loop: EventLoop, tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "CONNECT_S", 0.5)
     with (
         socket.create_server(("127.0.0.1", 0)) as silent,
         pytest.raises(TargetError, match=r"does not answer within 0\.5 s"),
     ):
-        connect(loop, tmp_path, silent.getsockname()[1]).open()
+        connect(tmp_path, silent.getsockname()[1]).open()
 
 
 def test_after_a_broken_connection_everything_fails_until_it_is_renewed(
@@ -303,16 +303,13 @@ def test_after_a_broken_connection_everything_fails_until_it_is_renewed(
 ) -> None:
     stderr = tmp_path / "cat.err"
     program = spawned(host, ("cat",), str(stderr))
-    server.loop.loop.call_soon_threadsafe(
-        lambda: [connection.abort() for connection in server.connections]
-    )
+    server.cut()
     assert (program.wait(SOON_S), program.poll(), program.returncode) == (255, 255, 255)
     assert re.fullmatch(r"store-1 .*stopped answering \d+ s ago.*\n", stderr.read_text())
     program.kill()
     assert program.stdout.read() == b""
     with pytest.raises(TargetError, match="stopped answering"):
         host.sh("true")
-    assert host.lost
     host.renew()
     assert host.sh("echo again").stdout == "again\n"
     program.stdout.close()
@@ -320,7 +317,7 @@ def test_after_a_broken_connection_everything_fails_until_it_is_renewed(
 
 
 def test_a_host_that_is_given_up_ends_what_waits_for_it_and_is_not_connected_again(
-    host: SshConnection, loop: EventLoop, tmp_path: Path
+    host: SshConnection, tmp_path: Path
 ) -> None:
     with ThreadPoolExecutor(1) as pool:
         begun = tmp_path / "begun"
@@ -335,7 +332,7 @@ def test_a_host_that_is_given_up_ends_what_waits_for_it_and_is_not_connected_aga
     with pytest.raises(TargetError, match="another signal"):
         host.renew()
     with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(1) as pool:
-        new = connect(loop, tmp_path, silent.getsockname()[1])
+        new = connect(tmp_path, silent.getsockname()[1])
         waiting = pool.submit(new.open)
         peer, _ = silent.accept()
         new.give_up(0)
@@ -344,14 +341,13 @@ def test_a_host_that_is_given_up_ends_what_waits_for_it_and_is_not_connected_aga
 
 
 def test_a_program_that_runs_when_its_host_is_given_back_ends(
-    server: Server, loop: EventLoop, tmp_path: Path
+    server: Server, tmp_path: Path
 ) -> None:
     stderr = tmp_path / "cat.err"
-    host = connect(loop, tmp_path, server.port)
+    host = connect(tmp_path, server.port)
     program = spawned(host, ("cat",), str(stderr))
     assert program.poll() is None
     host.close()
-    loop.close()
     assert (program.wait(SOON_S), program.poll(), program.returncode) == (255, 255, 255)
     # Which comes first: that its connection is closed, or that the loop is.
     assert re.fullmatch(
@@ -363,22 +359,21 @@ def test_a_program_that_runs_when_its_host_is_given_back_ends(
 
 
 def test_a_user_other_than_root_needs_sudo_without_a_password(
-    server: Server, loop: EventLoop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sudo = tmp_path / "bin" / "sudo"
     sudo.parent.mkdir()
     monkeypatch.setenv("PATH", f"{sudo.parent}:{os.environ['PATH']}")
     sudo.write_text("#!/bin/sh\necho 'sudo: a password is required' >&2; exit 1\n")
     sudo.chmod(0o755)
-    host = connect(loop, tmp_path, server.port, user="somebody")
-    why = "somebody is not root, and sudo says: sudo: a password is required"
-    with pytest.raises(MissingPrerequisite, match=why):
+    host = connect(tmp_path, server.port, user="somebody")
+    with pytest.raises(MissingPrerequisite, match="not root, and sudo says: sudo: a password is"):
         host.open()
     host.close()
     sudo.write_text(
         '#!/bin/sh\n[ "$1" = -n ] || exit 1\nshift\n[ "$1" != -- ] || shift\nSUDOED=yes exec "$@"\n'
     )
-    host = connect(loop, tmp_path, server.port, user="somebody")
+    host = connect(tmp_path, server.port, user="somebody")
     host.open()
     assert host.sh("echo $SUDOED").stdout == "yes\n"
     host.close()
@@ -428,7 +423,6 @@ def telemetry_by(folder: Path, start: Callable[[], AnsweringProgram]) -> HostTel
 
 
 def telemetry_of(folder: Path, *lines: bytes) -> HostTelemetry:
-    """The telemetry of such a program. Copies of logs go to `folder`/logs."""
     (folder / "logs").mkdir()
     return telemetry_by(folder, lambda: AnsweringProgram(*lines))
 
@@ -620,7 +614,6 @@ def test_an_endless_answer_is_given_up(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def hardware(server: Server, folder: Path, **more: Any) -> Hardware:
-    """Hardware with one observed host, whose user is not root."""
     reach = {"host": "127.0.0.1", "port": server.port}
     access = {"user": "somebody", "key": str(folder / "key"), "known_hosts": str(folder / "known")}
     kind = {"name": "cluster", "kind": "existing", "hosts": {"client-1": {}}}
@@ -712,7 +705,7 @@ def test_a_server_that_opens_no_session_is_given_up_and_asked_again(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = asyncssh.SSHServerConnection._process_session_open
-    loop, over = server.loop, asyncio.Event()
+    over = asyncio.Event()
 
     async def at_last() -> None:
         await over.wait()
@@ -731,13 +724,13 @@ def test_a_server_that_opens_no_session_is_given_up_and_asked_again(
             with pytest.raises(TargetError, match=r"store-1 .* opens no session within 0\.5 s"):
                 host.spawn(["true"], stderr=tmp_path / "logs" / "program.err")
         *_, given_up = server.connections
-        loop.do(asyncio.wait_for(given_up.wait_closed(), 10))
+        server.do(asyncio.wait_for(given_up.wait_closed(), 10))
         with host.spawn(["true"], stderr=tmp_path / "logs" / "program.err") as program:
             assert program.wait(10) == 0
         assert host.counters().cpu_s is not None
     finally:
         hosts.close()
-        loop.loop.call_soon_threadsafe(over.set)
+        server.loop.call_soon_threadsafe(over.set)
     assert server.all_ended()
 
 

@@ -330,7 +330,7 @@ def test_every_requirement_that_no_client_has_is_known_by_its_module() -> None:
         ("duckdb", ["sql", "select 1", "RUN"], "sql"),
         ("pptx", ["slides", "."], "slides"),
         ("otava", ["history", "RUN"], "history"),
-        ("asyncssh", ["doctor", "--hardware", "ssh-example"], "hosts"),
+        ("vl_convert", ["report", "RUN"], "report"),
     ],
 )
 @pytest.mark.long

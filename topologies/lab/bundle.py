@@ -10,6 +10,7 @@ import platform
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +19,16 @@ from typing import Any, Final
 
 from weighbridge.common.errors import CommandFailed, MissingPrerequisite
 from weighbridge.common.host import program_environment
+from weighbridge.common.paths import IMPORTED_FROM
 from weighbridge.gateways.gateway import Say
 from weighbridge.topologies.attestation import IMAGE
-from weighbridge.topologies.hardware import HostSpec
+from weighbridge.topologies.hardware import Hardware, HostSpec
 from weighbridge.topologies.images import ensure
+from weighbridge.topologies.lab.cgroup import TREE, Cgroups
+from weighbridge.topologies.lab.claim import Claim
 from weighbridge.topologies.lab.disk import LoopDisk
+from weighbridge.topologies.lab.ending import BUNDLES
+from weighbridge.topologies.lab.model_disks import ModelDisks
 from weighbridge.topologies.lab.requirements import exhausted
 from weighbridge.topologies.lab.runc import DEPLOYMENT, HOST, PRIVATE, Runc
 
@@ -130,18 +136,46 @@ OWN_FOLDERS: Final = ("/proc", "/sys", "/dev", "/run", "/tmp", "/var/log")  # no
 """Folders of its own in each host, also in one whose root is this machine's."""
 
 
+@dataclass
+class Lab:
+    """What all hosts of a deployment share."""
+
+    claim: Claim
+    hardware: Hardware
+    runc: Runc
+    cgroups: Cgroups
+    folder: Path
+    """The deployment's: of bundles and logs."""
+    tools: Path | None = None
+    """The root image of `Host.tool`."""
+    recorded: bool = False
+    """Whether disks remember what is written to them, roots included."""
+    submounts: tuple[str, ...] = ()
+    """Mount points below this machine's `/` that a host with its root shows too."""
+    model_disks: ModelDisks | None = None
+    """The program of disks with a model."""
+
+    @property
+    def deployment(self) -> str:
+        return self.claim.claimed.deployment
+
+    @property
+    def bundles(self) -> Path:
+        return self.folder / BUNDLES
+
+
+def python_of_this_process() -> tuple[Path, ...]:
+    """Folders of this Python and this project, for drivers on clients, even below /tmp."""
+    return tuple(dict.fromkeys((Path(sys.prefix), Path(sys.base_prefix), IMPORTED_FROM)))
+
+
 @dataclass(frozen=True)
 class Bundle:
     """One container. `image` is a root image below an overlay; None: this machine's, read only."""
 
-    deployment: str
+    lab: Lab
     host: str
-    folder: Path
-    """The bundle's folder: config.json, mount point `rootfs`, the overlay's `upper` and `work`."""
-    logs: Path
-    """The folder that is the host's /var/log/host."""
     image: Path | None
-    etc_hosts: Path
     spec: HostSpec
     """Its memory and CPUs of its own are limited from the start."""
     disks: tuple[LoopDisk, ...] = ()
@@ -149,22 +183,26 @@ class Bundle:
     """The disk of what it writes to its root; None: that is in `folder`."""
     empty: bool = True
     """Whether `root` has no file system yet."""
-    limit_swap: bool = False
-    """Whether memory and swap together are limited: this kernel accounts swap."""
-    visible: tuple[Path, ...] = ()
-    """Folders below this machine's /tmp or /run to show in a host without an image."""
-    tools: Path | None = None
-    """The root image whose programs the host has at `tools.INSIDE`."""
 
     @property
     def id(self) -> str:
         """The container's name, unique on this machine: labels of deployments have no dot."""
-        return f"{self.deployment}.{self.host}"
+        return f"{self.lab.deployment}.{self.host}"
 
     @property
     def cgroup(self) -> str:
         """The path of its cgroup, below the mount point of each hierarchy."""
-        return f"/weighbridge/{self.deployment}/{self.host}"
+        return f"/{TREE}/{self.lab.deployment}/{self.host}"
+
+    @property
+    def folder(self) -> Path:
+        """With config.json, the mount point `rootfs`, and the overlay's `upper` and `work`."""
+        return self.lab.bundles / self.host
+
+    @property
+    def logs(self) -> Path:
+        """The folder that is the host's /var/log/host."""
+        return self.lab.folder / "logs" / self.host
 
     def config(self) -> dict[str, Any]:
         """config.json by the OCI runtime specification 1.0.2."""
@@ -178,7 +216,7 @@ class Bundle:
             devices.append({"path": path, **device, "fileMode": mode, "uid": 0, "gid": 0})
             resources["devices"].append({"allow": True, **device, "access": "rwm"})
         if self.spec.memory is not None:
-            swap = {"swap": self.spec.memory} if self.limit_swap else {}
+            swap = {"swap": self.spec.memory} if self.lab.cgroups.accounts_swap() else {}
             resources["memory"] = {"limit": self.spec.memory, **swap}
         if self.spec.cpuset is not None:
             resources["cpu"] = {"cpus": self.spec.cpuset}
@@ -201,7 +239,7 @@ class Bundle:
                     ("bounding", "effective", "permitted", "inheritable"), capabilities
                 ),
             },
-            "annotations": {DEPLOYMENT: self.deployment, HOST: self.host},
+            "annotations": {DEPLOYMENT: self.lab.deployment, HOST: self.host},
             "mounts": self._mounts(),
             "linux": {
                 "cgroupsPath": self.cgroup,
@@ -227,11 +265,11 @@ class Bundle:
 
         shown = [
             mount(str(path), "bind", "rbind,ro", str(path))
-            for path in (self.visible if self.image is None else ())
+            for path in (python_of_this_process() if self.image is None else ())
             if path.is_relative_to("/tmp") or path.is_relative_to("/run")  # noqa: S108
         ]
-        if self.tools is not None:
-            shown.append(mount(TOOLS_INSIDE, "bind", "bind,ro", str(self.tools)))
+        if self.lab.tools is not None:
+            shown.append(mount(TOOLS_INSIDE, "bind", "bind,ro", str(self.lab.tools)))
         return [
             mount("/proc", "proc", "nosuid,nodev,noexec"),
             mount("/dev", "tmpfs", "nosuid,strictatime,mode=755,size=65536k"),
@@ -242,7 +280,7 @@ class Bundle:
             mount("/run", "tmpfs", "nosuid,nodev,mode=755"),
             mount("/tmp", "tmpfs", "nosuid,nodev,mode=1777"),  # noqa: S108 - a path inside the host
             mount("/var/log/host", "bind", "rbind,rw", str(self.logs)),
-            mount("/etc/hosts", "bind", "bind,ro", str(self.etc_hosts)),
+            mount("/etc/hosts", "bind", "bind,ro", str(self.lab.bundles / ETC_HOSTS)),
             *shown,
         ]
 
@@ -253,11 +291,9 @@ class Bundle:
         self.logs.mkdir(parents=True, exist_ok=True)
         (self.folder / "config.json").write_text(json.dumps(self.config(), indent=1))
 
-    def script(self, submounts: Sequence[str] = ()) -> str:
+    def script(self) -> str:
         """Shell lines that mount the root at `rootfs`, for a private mount namespace in the
         bundle's folder.
-
-        `submounts` are mount points below this machine's `/` that a host with its root shows too.
         """
         if self.image is not None:
             over = self.folder if self.root is None else self.folder / "root"
@@ -283,12 +319,14 @@ class Bundle:
             '  ! mountpoint --quiet "$1"',
             "}",
         ]
-        lines += [f"protect {shlex.quote(f'rootfs{path}')}" for path in submounts]
+        lines += [f"protect {shlex.quote(f'rootfs{path}')}" for path in self.lab.submounts]
         lines += ["mount -t tmpfs -o mode=755 weighbridge rootfs/var/log"]
         return "\n".join(lines)
 
-    def start(self, runc: Runc, submounts: Sequence[str], lock: int) -> int:
-        """Start the container, with the claim's `lock`; its first pid. Raises CommandFailed."""
+    def start(self) -> int:
+        """Start the container, which holds the claim's lock meanwhile; its first pid. Raises
+        CommandFailed.
+        """
         self.write()
         # runc passes on descriptors from 3 on, where bash moves the disks'. They are copied to
         # numbers above 100 first, so that none overwrites another.
@@ -301,18 +339,18 @@ class Bundle:
             *("run", "--detach", "--no-new-keyring", "--preserve-fds", str(len(spare))),
             *("--bundle", ".", "--pid-file", "pid"),
         )
-        script = f'{moves}{self.script(submounts)}\nexec "$@"'
+        script = f'{moves}{self.script()}\nexec "$@"'
         log = self.logs / "init.out"
         try:
             with log.open("wb") as out:
                 code = subprocess.run(
-                    [*PRIVATE, "bash", "-ec", script, "bash", *runc.argv(*run, self.id)],
+                    [*PRIVATE, "bash", "-ec", script, "bash", *self.lab.runc.argv(*run, self.id)],
                     cwd=self.folder,
                     stdin=subprocess.DEVNULL,
                     stdout=out,
                     stderr=out,
                     env=program_environment(),
-                    pass_fds=(*spare, lock),
+                    pass_fds=(*spare, self.lab.claim.descriptor),
                     # Ctrl-C in the conductor's terminal must not reach it.
                     start_new_session=True,
                     timeout=START_S,

@@ -189,12 +189,16 @@ class MachineInUse(UsageError):
         )
 
 
+def deployments(state: Path) -> set[str]:
+    """Deployments with a claim or containers here. Raises TargetError, CommandFailed."""
+    containers = Runc(state / "runc").containers()
+    return {one.deployment for one in claims(state)} | {one.deployment for one in containers}
+
+
 def _refuse_leftovers(state: Path) -> None:
-    found = {one.deployment for one in claims(state)}
-    found |= {one.deployment for one in Runc(state / "runc").containers()}
-    if found:
+    if left := deployments(state):
         raise UsageError(
-            f"{', '.join(sorted(found))}: left running on this machine, and only one deployment "
+            f"{', '.join(sorted(left))}: left running on this machine, and only one deployment "
             "can run at a time",
             advice="`weighbridge down` tears it down",
         )

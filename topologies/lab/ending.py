@@ -6,15 +6,20 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from weighbridge.common.errors import CommandFailed, TargetError
 from weighbridge.common.safe_files import remove_tree
 from weighbridge.gateways.together import together
-from weighbridge.topologies.hosts import LABEL, DeploymentOwner, owners_below, remove_folder
+from weighbridge.topologies.hosts import (
+    LABEL,
+    DeploymentOwner,
+    Leftover,
+    owners_below,
+    remove_folder,
+)
 from weighbridge.topologies.images import half_built
 from weighbridge.topologies.lab import model_disks
 from weighbridge.topologies.lab.cgroup import TREE, Cgroups
@@ -22,6 +27,7 @@ from weighbridge.topologies.lab.claim import (
     STATE,
     ClaimedMachine,
     claims,
+    deployments,
     exclude_conductors,
     path_of,
 )
@@ -59,17 +65,18 @@ def tear_down(claimed: ClaimedMachine, runc: Runc, cgroups: Cgroups) -> None:
         send(process, signal.SIGKILL)
     for folder in runc.root.glob(f"{claimed.deployment}.*"):
         remove_tree(folder)
-    for limit in claimed.root_limits:
+
+    def attempt(do: Callable[[], None]) -> None:
         try:
-            limit.lift()
+            do()
         except TargetError as error:
             faults.append(str(error))
+
+    for limit in claimed.root_limits:
+        attempt(limit.lift)
     faults += [f"{path} has processes in it" for path in until_none(lambda: cgroups.remove(group))]
     if claimed.handed_on is not None:
-        try:
-            cgroups.take_back(claimed.handed_on)
-        except TargetError as error:
-            faults.append(str(error))
+        attempt(partial(cgroups.take_back, claimed.handed_on))
     faults += [f"{path} is attached" for path in until_none(attached)]
     if faults:
         raise TargetError(
@@ -129,34 +136,18 @@ def until_none(look: Callable[[], Sequence[Found]]) -> Sequence[Found]:
 DEPLOYMENTS = "deployments"
 IMAGES = "images"
 
-Kind = Literal[
-    "container", "cgroup", "root cgroup limit", "disk", "claim", "folder", "half-built image"
-]
 
-
-@dataclass(frozen=True)
-class LabLeftover:
-    """A leftover. `deployment` is empty where it belongs to none (images)."""
-
-    deployment: str
-    kind: Kind
-    what: str
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.what}" + (f" of {self.deployment}" if self.deployment else "")
-
-
-def find_leftovers(*, home: Path | None = None, state: Path = STATE) -> tuple[LabLeftover, ...]:
+def find_leftovers(*, home: Path | None = None, state: Path = STATE) -> tuple[Leftover, ...]:
     """Everything of all deployments on this machine, including those whose conductor is running.
 
     `home` holds `deployments/` and `images/`; without it only what the state folder knows is found.
     Raises TargetError or CommandFailed where this machine cannot be examined.
     """
     runc, cgroups = Runc(state / "runc"), Cgroups()
-    found = [LabLeftover(one.deployment, "container", one.host) for one in runc.containers()]
+    found = [Leftover("", one.deployment, "container", one.host) for one in runc.containers()]
     for claimed in _claimed(state, home, runc):
         label, folder = claimed.deployment, claimed.folder
-        leftover = partial(LabLeftover, label)
+        leftover = partial(Leftover, "", label)
         claim = path_of(state, label)
         found += [leftover("cgroup", str(path)) for path in cgroups.folders(f"/{TREE}/{label}")]
         found += [leftover("root cgroup limit", limit.text) for limit in claimed.root_limits]
@@ -164,13 +155,13 @@ def find_leftovers(*, home: Path | None = None, state: Path = STATE) -> tuple[La
         found += [leftover("claim", str(claim))] if claim.exists() else []
         found += [leftover("folder", str(folder))] if folder.exists() else []
     partial_images = half_built(home / IMAGES) if home is not None else ()
-    found += [LabLeftover("", "half-built image", str(path)) for path in partial_images]
+    found += [Leftover("", "", "half-built image", str(path)) for path in partial_images]
     return tuple(found)
 
 
 def remove_leftovers(
     deployment: str | None = None, *, home: Path | None = None, state: Path = STATE
-) -> tuple[LabLeftover, ...]:
+) -> tuple[Leftover, ...]:
     """Remove what one deployment has left, or (None) what all have and half-built images; returns
     what was removed.
 
@@ -205,13 +196,8 @@ def remove_leftovers(
 
 def lab_at_work(*, home: Path, state: Path = STATE) -> tuple[DeploymentOwner, ...]:
     """Deployments without lab hosts (a null target, real hosts) whose owner is running."""
-    runc = Runc(state / "runc")
-    ours = {one.deployment for one in claims(state)} | {one.deployment for one in runc.containers()}
-    return tuple(
-        one
-        for one in owners_below(home / DEPLOYMENTS)
-        if one.at_work and one.deployment not in ours
-    )
+    owners, ours = owners_below(home / DEPLOYMENTS), deployments(state)
+    return tuple(one for one in owners if one.at_work and one.deployment not in ours)
 
 
 def _claimed(state: Path, home: Path | None, runc: Runc) -> tuple[ClaimedMachine, ...]:

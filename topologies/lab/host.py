@@ -8,10 +8,9 @@ import re
 import shlex
 import signal
 import subprocess
-import sys
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -20,22 +19,17 @@ from pydantic import TypeAdapter, ValidationError
 from weighbridge.common import safe_files
 from weighbridge.common.errors import CommandFailed, TargetError, UsageError
 from weighbridge.common.host import Completed, Counters, Host, Service
-from weighbridge.common.paths import IMPORTED_FROM
-from weighbridge.common.record import Record
 from weighbridge.topologies.counters import counters_of, since
 from weighbridge.topologies.disk_models import DISK_MODELS
-from weighbridge.topologies.hardware import Disk, Hardware, HostSpec
-from weighbridge.topologies.hosts import Limited
+from weighbridge.topologies.hardware import Disk, HostSpec
+from weighbridge.topologies.hosts import Daemon, Limited
 from weighbridge.topologies.lab import network
-from weighbridge.topologies.lab.bundle import ETC_HOSTS, Bundle, tool_argv
-from weighbridge.topologies.lab.cgroup import Cgroups
-from weighbridge.topologies.lab.claim import Claim
+from weighbridge.topologies.lab.bundle import Bundle, Lab, tool_argv
 from weighbridge.topologies.lab.disk import LoopDisk
 from weighbridge.topologies.lab.ending import BUNDLES, until_none
-from weighbridge.topologies.lab.model_disks import ModelDisks, file_name
+from weighbridge.topologies.lab.model_disks import file_name
 from weighbridge.topologies.lab.network import NIC, Port
 from weighbridge.topologies.lab.program import LabProcess, LabProgram, kill_family, send, wait_end
-from weighbridge.topologies.lab.runc import Runc
 from weighbridge.topologies.on_host import telemetry
 
 _IDEAL: Final = DISK_MODELS["ideal"]
@@ -48,44 +42,38 @@ see which of them died.
 """
 
 
-class LabDaemon(Record):
-    """A service by its first process on this machine; `pid` None: it ended at once."""
-
-    host: str
-    service: str
-    pid: int | None
-    started: int = 0
-
-    @property
-    def alive(self) -> bool:
-        return self.pid is not None and telemetry.running(self.pid, self.started)
+_DAEMONS: Final = TypeAdapter(dict[str, tuple[int, int] | None])
+"""By name the pid and start of its first process here; None: it ended at once."""
 
 
-_DAEMONS: Final = TypeAdapter(tuple[LabDaemon, ...])
-
-
-def keep_daemon(folder: Path, host: str, services: Mapping[str, LabProcess | None]) -> None:
+def keep_daemons(folder: Path, services: Mapping[str, LabProcess | None]) -> None:
     """Record atomically which services run on the host with this folder. Raises TargetError."""
-    daemons = []
-    for name, process in services.items():
-        pid, started = (None, 0) if process is None else (process.pid, process.started)
-        daemons.append(LabDaemon(host=host, service=name, pid=pid, started=started))
+    started = {
+        name: None if process is None else (process.pid, process.started)
+        for name, process in services.items()
+    }
     try:
-        safe_files.write(folder, FILE, _DAEMONS.dump_json(tuple(daemons)))
+        safe_files.write(folder, FILE, _DAEMONS.dump_json(started))
     except OSError as error:
-        raise TargetError(f"{host}: {folder / FILE} cannot be written: {error.strerror}") from error
+        where = f"{folder.name}: {folder / FILE}"
+        raise TargetError(f"{where} cannot be written: {error.strerror}") from error
 
 
-def daemons(deployment: Path) -> tuple[LabDaemon, ...]:
+def daemons(deployment: Path) -> tuple[Daemon, ...]:
     """Services of a deployment's folder, started and not stopped. Raises TargetError."""
-    found: list[LabDaemon] = []
+    found: list[Daemon] = []
     for path in sorted((deployment / BUNDLES).glob(f"*/{FILE}")):
         try:
-            found += _DAEMONS.validate_json(path.read_bytes())
+            started = _DAEMONS.validate_json(path.read_bytes())
         except FileNotFoundError:
             continue  # the host is being torn down
         except (OSError, ValidationError) as error:
             raise TargetError(f"{path} is not a valid list of started daemons: {error}") from error
+        host = path.parent.name
+        for name, process in started.items():
+            alive = process is not None and telemetry.running(*process)
+            log, of = str(deployment / "logs" / host / f"{name}.out"), deployment.name
+            found.append(Daemon(host=host, deployment=of, service=name, alive=alive, log=log))
     return tuple(found)
 
 
@@ -112,39 +100,6 @@ need() {
   exit 127
 }
 """
-
-
-@dataclass
-class Lab:
-    """What all hosts of a deployment share."""
-
-    claim: Claim
-    hardware: Hardware
-    runc: Runc
-    cgroups: Cgroups
-    folder: Path
-    """The deployment's: of bundles and logs."""
-    tools: Path | None
-    """The root image of `Host.tool`."""
-    recorded: bool
-    """Whether disks remember what is written to them, roots included."""
-    submounts: tuple[str, ...] = ()
-    """Mount points below this machine's root."""
-    model_disks: ModelDisks | None = None
-    """The program of disks with a model."""
-
-    @property
-    def deployment(self) -> str:
-        return self.claim.claimed.deployment
-
-    @property
-    def bundles(self) -> Path:
-        return self.folder / BUNDLES
-
-
-def python_of_this_process() -> tuple[Path, ...]:
-    """Folders of this Python and this project, for drivers on clients, even below /tmp."""
-    return tuple(dict.fromkeys((Path(sys.prefix), Path(sys.base_prefix), IMPORTED_FROM)))
 
 
 class LabHost(Host):
@@ -204,23 +159,17 @@ class LabHost(Host):
                 elif index >= len(attached):
                     attached.append(self._attach(index, disk))
             self.bundle = Bundle(
-                deployment=lab.deployment,
+                lab=lab,
                 host=self.name,
-                folder=folder,
-                logs=lab.folder / "logs" / self.name,
                 image=self.image,
-                etc_hosts=lab.bundles / ETC_HOSTS,
+                spec=self.spec,
                 disks=tuple(attached),
                 root=root,
                 empty=not again,
-                spec=self.spec,
-                limit_swap=lab.cgroups.accounts_swap(),
-                visible=python_of_this_process(),
-                tools=lab.tools,
             )
             before = [telemetry.of_disk(disk.number) for disk in attached]
             self._before = counters_of(self.name, {"disks": before})
-            self.pid = self.bundle.start(lab.runc, lab.submounts, lab.claim.descriptor)
+            self.pid = self.bundle.start()
         finally:
             for loop in (*attached, *([] if root is None else [root])):
                 loop.close()
@@ -407,9 +356,8 @@ class LabHost(Host):
         return self._lab.cgroups.pids(self.bundle.cgroup)
 
     def tool(self, name: str) -> tuple[str, ...]:
-        if self.bundle.tools is None:
-            return super().tool(name)
-        return tool_argv(self.bundle.tools, name)
+        tools = self._lab.tools
+        return super().tool(name) if tools is None else tool_argv(tools, name)
 
     def start(self, services: Sequence[Service]) -> None:
         for service in services:
@@ -429,7 +377,7 @@ class LabHost(Host):
         for service in services:
             found = started.get(service.name)
             self._services[service.name] = self._find(*found) if found is not None else None
-        keep_daemon(self.bundle.folder, self.name, self._services)
+        keep_daemons(self.bundle.folder, self._services)
 
     def _find(self, pid: int, started: int) -> LabProcess | None:
         """A process by its number in the host."""
@@ -458,14 +406,14 @@ class LabHost(Host):
         if not kill_family(process.pid, self._pids):
             raise TargetError(f"{self.name}: {service} does not end, even when killed")
         del self._services[service]
-        keep_daemon(self.bundle.folder, self.name, self._services)
+        keep_daemons(self.bundle.folder, self._services)
 
     def alive(self, service: str) -> bool:
         process = self._services.get(service)
-        return process is not None and LabProcess.of(process.pid) == process
+        return process is not None and process.running
 
     def is_up(self) -> bool:
-        return self._first is not None and LabProcess.of(self.pid) == self._first
+        return self._first is not None and self._first.running
 
     def counters(self) -> Counters:
         if not self.is_up():

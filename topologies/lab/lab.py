@@ -28,10 +28,11 @@ from weighbridge.topologies.hosts import LIMITED, Hosts, Limited, PowerCuts, rem
 from weighbridge.topologies.images import Build, built_on, ensure, key, packages_sum
 from weighbridge.topologies.images import together as built
 from weighbridge.topologies.lab import bundle, ending, model_disks, network
+from weighbridge.topologies.lab.bundle import Lab
 from weighbridge.topologies.lab.cgroup import TREE, Cgroups
 from weighbridge.topologies.lab.claim import STATE, Claim
 from weighbridge.topologies.lab.ending import tear_down
-from weighbridge.topologies.lab.host import Lab, LabHost
+from weighbridge.topologies.lab.host import LabHost
 from weighbridge.topologies.lab.model_disks import GROUP, ModelDisks, wanted_disks
 from weighbridge.topologies.lab.runc import Runc
 from weighbridge.topologies.local_command import command

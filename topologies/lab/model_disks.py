@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from weighbridge.common.errors import MissingPrerequisite, ServiceFailed, TargetError
 from weighbridge.common.host import ModelDiskCounters
@@ -91,9 +91,11 @@ class Mark(Record):
     """In the order in which they were wanted."""
 
 
-_MARK: Final = TypeAdapter(Mark)
-_CUT: Final = TypeAdapter(tuple[CutDisk, ...])
-Answer = TypeVar("Answer")
+class _Restored(Record):
+    disks: tuple[CutDisk, ...]
+
+
+Answer = TypeVar("Answer", bound=Record)
 
 
 def file_name(deployment: str, host: str, index: int) -> str:
@@ -182,7 +184,7 @@ class ModelDisks:
 
     def is_up(self) -> bool:
         """Whether it is running; without it all I/O to its disks fails."""
-        return self._first is not None and LabProcess.of(self.pid) == self._first
+        return self._first is not None and self._first.running
 
     def pace(self, *, on: bool) -> None:
         """Let disks take the time of their models, or none. Raises TargetError."""
@@ -212,7 +214,7 @@ class ModelDisks:
         """Remember this instant: requests that were answered before are in it, and none that are
         sent after this returns. Raises TargetError.
         """
-        return _checked(_MARK, self._ask({"order": "mark"}, "marked"))
+        return _checked(Mark, self._ask({"order": "mark"}, "marked"))
 
     def cut(self) -> None:
         """Let all I/O fail from now on. Raises TargetError, also if a write was not recorded since
@@ -228,7 +230,7 @@ class ModelDisks:
         TargetError, also while a disk is open, for which it waits some seconds.
         """
         order = {"order": "restore", "mark": mark, "keep": keep, "seed": seed}
-        return _checked(_CUT, self._ask(order, "restored").get("disks"))
+        return _checked(_Restored, self._ask(order, "restored")).disks
 
     def check(self) -> None:
         """Raise ServiceFailed if it has ended: I/O to its disks fails from then on."""
@@ -266,9 +268,9 @@ class ModelDisks:
         return answer[expected]
 
 
-def _checked(kind: TypeAdapter[Answer], answer: object) -> Answer:
+def _checked(kind: type[Answer], answer: object) -> Answer:
     try:
-        return kind.validate_python(answer)
+        return kind.model_validate(answer)
     except ValidationError as error:
         raise TargetError(f"vdisk: an unknown answer: {error}") from error
 

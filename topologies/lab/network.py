@@ -54,14 +54,6 @@ def address(index: int) -> str:
     return f"{PREFIX}.{FIRST + index}"
 
 
-def bridge_batch(mtu: int) -> str:
-    """Input of `ip -batch` in the switch's namespace: a bridge."""
-    return (
-        f"link add {BRIDGE} mtu {mtu} type bridge stp_state 0 forward_delay 0\n"
-        f"link set {BRIDGE} up\n"
-    )
-
-
 def switch_batch(ports: Sequence[Port], mtu: int) -> str:
     """Input of `ip -batch` in the switch's namespace: a pair for each port."""
     lines = []
@@ -79,7 +71,8 @@ def host_batch(port: Port) -> str:
 
 def bridge(switch_pid: int, mtu: int) -> None:
     """Make the bridge of the switch whose first process is `switch_pid`. Raises CommandFailed."""
-    command(_inside(switch_pid, "ip", "-batch", "-"), stdin=bridge_batch(mtu))
+    batch = f"link add {BRIDGE} mtu {mtu} type bridge stp_state 0 forward_delay 0\n"
+    command(_inside(switch_pid, "ip", "-batch", "-"), stdin=f"{batch}link set {BRIDGE} up\n")
 
 
 def wire(switch_pid: int, ports: Sequence[Port], mtu: int) -> None:

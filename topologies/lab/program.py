@@ -45,6 +45,10 @@ class LabProcess:
             return None
         return cls(pid, int(fields[1]), int(fields[3]), int(fields[telemetry.START]))
 
+    @property
+    def running(self) -> bool:
+        return telemetry.running(self.pid, self.started)
+
 
 def family(leader: int, among: Sequence[int]) -> tuple[LabProcess, ...]:
     """Of the processes `among`: `leader`, all it started, and all of its sessions, if known."""
@@ -69,8 +73,7 @@ def send(process: LabProcess, number: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         descriptor = os.pidfd_open(process.pid)
         try:
-            now = LabProcess.of(process.pid)
-            if now is not None and now.started == process.started:
+            if process.running:
                 signal.pidfd_send_signal(descriptor, number)
         finally:
             os.close(descriptor)
@@ -83,8 +86,7 @@ def wait_end(process: LabProcess, timeout_s: float) -> bool:
     except ProcessLookupError:
         return True
     try:
-        now = LabProcess.of(process.pid)
-        if now is None or now.started != process.started:
+        if not process.running:
             return True
         poll = select.poll()
         poll.register(descriptor, select.POLLIN)

@@ -10,11 +10,11 @@ from __future__ import annotations
 import errno
 import fcntl
 import importlib.util
+import ipaddress
 import json
 import os
 import platform
 import shutil
-import socket
 import stat
 import struct
 import subprocess
@@ -27,7 +27,7 @@ from typing import Any
 
 CLAIM = "claim.json"
 LABEL = b"WEIGHBRIDGE_DEPLOYMENT="
-NEEDED = ("venv", "ensurepip", "sqlite3", "ssl", "zlib")
+NEEDED = ("venv", "sqlite3", "ssl", "zlib")
 """What a Python needs to run this suite."""
 BOOT = "/proc/sys/kernel/random/boot_id"
 """Processes and kernel settings do not outlive it."""
@@ -36,7 +36,7 @@ EDGE_BYTES = 2**20
 partition tables and all file systems' first superblocks are there.
 """
 RETRY_S = 0.1
-BLKDISCARD, BLKRRPART = 0x1277, 0x125F
+BLKDISCARD = 0x1277
 """linux/fs.h."""
 CANNOT = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOTTY, errno.EIO, errno.EREMOTEIO, errno.EPERM)
 """Errors of disks that cannot discard."""
@@ -286,14 +286,7 @@ def clear_disk(name: str, size: int, freed_s: float) -> None:
     done = run("wipefs", "--all", "--force", path)
     if done.returncode:
         raise ValueError(f"wipefs failed: {done.stderr.strip() or done.returncode}")
-    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    try:
-        fcntl.ioctl(descriptor, BLKRRPART)  # the kernel forgets the partitions that were on it
-    except OSError as error:
-        if error.errno not in CANNOT:
-            raise
-    finally:
-        os.close(descriptor)
+    run("blockdev", "--rereadpt", path)  # the kernel forgets the partitions that were on it
 
 
 def _open_alone(path: str, device: str, freed_s: float) -> int:
@@ -352,12 +345,10 @@ def nic_of(address: str) -> tuple[str, int | None]:
 
     /sys may be another network namespace's.
     """
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    wanted = socket.inet_pton(family, address)
+    wanted = ipaddress.ip_address(address)
     for nic in json.loads(run("ip", "-j", "addr", "show").stdout):
         for own in nic.get("addr_info", ()):
-            same = own["family"] == ("inet6" if ":" in address else "inet")
-            if same and socket.inet_pton(family, own["local"]) == wanted:
+            if ipaddress.ip_address(own["local"]) == wanted:
                 return nic["ifname"], nic["mtu"]
     return "", None
 
@@ -365,21 +356,15 @@ def nic_of(address: str) -> tuple[str, int | None]:
 def look_at_kernel(address: str, names: list[str]) -> dict[str, Any]:
     """See `topologies.ssh.kernel.KernelState`."""
     nic, mtu = nic_of(address)
-    cpus = [
-        line.partition(":")[2].strip()
-        for line in text("/proc/cpuinfo").splitlines()
-        if line.startswith("model name")
-    ]
-    memory = next(
-        line for line in text("/proc/meminfo").splitlines() if line.startswith("MemTotal:")
-    )
+    lines = text("/proc/cpuinfo").splitlines()
+    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     speed = text(f"/sys/class/net/{nic}/speed") if nic else ""
     return {
         "kernel": os.uname().release,
         "boot": text(BOOT),
-        "cpu": cpus[0] if cpus else "",
+        "cpu": next(models, ""),
         "cpus": len(os.sched_getaffinity(0)),
-        "memory_bytes": int(memory.split()[1]) * 1024,
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "nic": nic,
         "mtu": mtu,
         # Without a speed or a cable a NIC says -1 or nothing.

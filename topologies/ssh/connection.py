@@ -1,35 +1,100 @@
-"""The connection to one real host, kept alive, and lost when the host stops answering."""
+"""A real host by OpenSSH's own client: a connection of it is a master, on which each command has a
+session.
+
+Keys, agents, jump hosts and ~/.ssh/config are ssh's own business. A master ends when its host is
+silent for 15 to 20 s, and all its sessions with it.
+"""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
+import math
 import os
+import pwd
+import re
+import select
 import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
 import threading
 import time
-from collections.abc import AsyncIterator, Coroutine, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import IO, Any, Final, NoReturn, Self, TypeVar
+from typing import IO, Final, NoReturn
 from urllib.parse import urlsplit
 
-import asyncssh
-
 from weighbridge.common import safe_files
-from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError, UsageError
+from weighbridge.common.errors import (
+    CommandFailed,
+    MissingPrerequisite,
+    TargetError,
+    UsageError,
+    WeighbridgeError,
+)
 from weighbridge.common.host import Completed
 from weighbridge.common.quantities import show_bytes
 from weighbridge.topologies.hardware import HostSpec, Reach, SshAccess
 
-PASSPHRASE: Final = "WEIGHBRIDGE_SSH_PASSPHRASE"  # noqa: S105 - the name of a variable
-KEEPALIVE_S: Final = 5
-KEEPALIVE_MISSES: Final = 3
-"""A host that stops answering is noticed after 15 to 20 s."""
+LOST: Final = 255
+"""The status of a command whose host stopped answering, as ssh(1) reports it."""
 CONNECT_S: Final = 15
+SESSION_S: Final = 30.0
+"""Time for an sshd to open a session and start its command."""
+SESSIONS: Final = 8
+"""At once on one connection: sshd's default of MaxSessions is 10 (sshd_config(5))."""
+ENDED_S: Final = 2.0
+"""Within which a master ends after its sessions have."""
 LARGEST_KEY_BYTES: Final = 64 * 1024
+PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+MAX_BYTES: Final = 256 * 2**20
+"""The limit for the output of a command: figures and lists, never data."""
+MAX_STRAY_BYTES: Final = 2**20
+"""How much a login shell may print before a command begins."""
+_SHOWN: Final = 300
+
+_MARK: Final = "weighbridge-begins-here"
+_LINE: Final = f"{_MARK}\n".encode()
+# A status of 255 is ssh's own: it says that the host was lost. Of a signal ssh says nothing but
+# that, a shell says 128 + N.
+_STATUS: Final = '"$@"; status=$?; [ $status != 255 ] || status=254; exit $status'
+_OPTIONS: Final = {
+    "BatchMode": "yes",
+    "StrictHostKeyChecking": "yes",
+    "VerifyHostKeyDNS": "no",
+    "UpdateHostKeys": "no",
+    "GlobalKnownHostsFile": "/dev/null",
+    "ServerAliveInterval": "5",
+    "ServerAliveCountMax": "3",
+    "ControlPersist": "no",
+    "PermitLocalCommand": "no",
+    "ClearAllForwardings": "yes",
+    "LogLevel": "ERROR",
+}
+_SESSION: Final = ("-F", "none", "-T", "-o", "LogLevel=QUIET", "-o", "ProxyCommand=false")
+"""Of a session: ~/.ssh/config is for masters alone, and where a master opens no session, ssh must
+not log in by itself: that connection would outlive this command.
+"""
+# It ends with this command, also where that is killed: as soon as this shell's stdin ends, or some
+# seconds after a line that says how many. The log of its jump host's ssh is printed last.
+_MASTER: Final = """
+folder=$1
+shift
+exec 3<&0
+"$@" </dev/null 3<&- &
+ssh=$!
+{ read -r delay; sleep "${delay:-0}"; kill $ssh; } <&3 3<&- 2>/dev/null &
+exec 3<&- </dev/null
+wait $ssh
+kill $! 2>/dev/null
+echo "by its jump host:" >&2
+cat "$folder/jump" >&2 2>/dev/null
+rm -rf "$folder"
+"""
 
 
 @dataclass(frozen=True)
@@ -41,35 +106,13 @@ class Login:
     """Name or address of the sshd."""
     port: int
     user: str
-    key: Path | None
-    known_hosts: Path
-    jump: Login | None = None
-    """The host through which it is reached."""
 
-    @classmethod
-    def of(cls, name: str, spec: HostSpec, access: SshAccess) -> Self:
-        reach = spec.ssh or Reach()
-        host = cls(
-            name=name,
-            host=reach.host or spec.address or "",
-            port=reach.port or access.port,
-            user=reach.user or access.user,
-            key=Path(access.key).expanduser() if access.key is not None else None,
-            known_hosts=Path(access.known_hosts).expanduser(),
-        )
-        jump = reach.jump or access.jump
-        return host if jump is None else replace(host, jump=host._through(jump))
-
-    def _through(self, jump: str) -> Login:
+    def through(self, jump: str) -> Login:
+        """The jump host before this host: `[USER@]HOST[:PORT]`."""
         user, _, place = jump.rpartition("@")
         parts = urlsplit(f"//{place}")
-        return replace(
-            self,
-            name=f"jump host of {self.name}",
-            host=parts.hostname or "",
-            port=parts.port or 22,
-            user=user or self.user,
-        )
+        name, host = f"jump host of {self.name}", parts.hostname or ""
+        return replace(self, name=name, host=host, port=parts.port or 22, user=user or self.user)
 
     @property
     def where(self) -> str:
@@ -77,300 +120,68 @@ class Login:
         port = "" if self.port == 22 else f" port {self.port}"
         return f"{self.name} ({self.host}{port})"
 
-    async def connect(self) -> asyncssh.SSHClientConnection:
-        """A new connection; that to the jump host ends with it.
-
-        Raises MissingPrerequisite, UsageError or TargetError saying what to do.
-        """
-        if self.jump is None:
-            return await self._connect()
-        tunnel = await self.jump.connect()
-        try:
-            client = await self._connect(tunnel)
-        except BaseException:
-            tunnel.close()
-            raise
-        client.set_tunnel(tunnel)
-        return client
-
-    async def _connect(
-        self, tunnel: asyncssh.SSHClientConnection | None = None
-    ) -> asyncssh.SSHClientConnection:
-        options: dict[str, Any] = {}
-        if self.key is not None:
-            options = {"client_keys": [_private_key(self.key)], "agent_path": None}
-        elif PASSPHRASE in os.environ:
-            options = {"passphrase": os.environ[PASSPHRASE]}
-        if not self.known_hosts.is_file():
-            raise MissingPrerequisite(
-                f"{self.where}: there is no {self.known_hosts} with its key", advice=self._add_key
-            )
-        try:
-            return await asyncio.wait_for(
-                asyncssh.connect(
-                    self.host,
-                    port=self.port,
-                    username=self.user,
-                    known_hosts=str(self.known_hosts),
-                    preferred_auth="publickey",
-                    keepalive_interval=KEEPALIVE_S,
-                    keepalive_count_max=KEEPALIVE_MISSES,
-                    connect_timeout=CONNECT_S,
-                    login_timeout=CONNECT_S,
-                    tunnel=tunnel or (),
-                    **options,
-                ),
-                CONNECT_S + 5,
-            )
-        except asyncssh.HostKeyNotVerifiable as error:
-            raise self._unknown_key() from error
-        except asyncssh.PermissionDenied as error:
-            raise MissingPrerequisite(
-                f"{self.where}: refuses the login of {self.user}: {error.reason}",
-                advice=f"add your public key to {self.user}'s authorized_keys there, or choose "
-                "another key (ssh: key)",
-            ) from error
-        except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError) as error:
-            raise MissingPrerequisite(
-                f"{self.where}: a private key cannot be read: {error}", advice=_unlock(error)
-            ) from error
-        except TimeoutError as error:
-            raise TargetError(
-                f"{self.where}: does not answer within {CONNECT_S} s",
-                advice="check that it is up, and that no firewall is in between",
-            ) from error
-        except (OSError, asyncssh.Error) as error:
-            what = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            raise TargetError(
-                f"{self.where}: cannot be reached: {what}",
-                advice="check that it is up and runs sshd, and that its address is right",
-            ) from error
-
-    def _unknown_key(self) -> MissingPrerequisite:
-        port = None if self.port == 22 else self.port
-        if asyncssh.read_known_hosts(str(self.known_hosts)).match(self.host, "", port)[0]:
-            known_name = self.host if self.port == 22 else f"'[{self.host}]:{self.port}'"
-            return MissingPrerequisite(
-                f"{self.where}: has another host key than in {self.known_hosts}: it was "
-                "reinstalled, or this is not that host",
-                advice=f"if you know why, remove the old key (ssh-keygen -f {self.known_hosts} -R "
-                f"{known_name}) and add the new one",
-            )
-        return MissingPrerequisite(
-            f"{self.where}: its host key is not in {self.known_hosts}", advice=self._add_key
-        )
-
     @property
-    def _add_key(self) -> str:
+    def words(self) -> tuple[str, ...]:
+        return ("-l", self.user, "-p", str(self.port), self.host)
+
+    def refusal(self, said: str, known: Path, key: Path | None) -> WeighbridgeError:
+        """What ssh said, as an error with what to do."""
         port = "" if self.port == 22 else f"-p {self.port} "
-        return (
-            f"log in once by hand (ssh {port}{self.user}@{self.host}) and compare its fingerprint, "
-            f"or: ssh-keyscan {port}{self.host} >>{self.known_hosts}"
-        )
+        place = self.host if self.port == 22 else f"'[{self.host}]:{self.port}'"
+        why = (said.splitlines() or ["no reason given"])[-1].rpartition(": ")[2]
+        kind: type[WeighbridgeError] = MissingPrerequisite
+        if "IDENTIFICATION HAS CHANGED" in said:
+            what = f"has another host key than in {known}: it was reinstalled, or this is not that "
+            what += "host"
+            advice = f"if you know why, remove the old key (ssh-keygen -f {known} -R {place}) and "
+            advice += "add the new one"
+        elif "host key is known" in said or not known.is_file():
+            there = known.is_file()
+            what = (
+                f"its host key is not in {known}" if there else f"there is no {known} with its key"
+            )
+            advice = f"log in once by hand (ssh {port}{self.user}@{self.host}) and compare its "
+            advice += f"fingerprint, or: ssh-keyscan {port}{self.host} >>{known}"
+        elif "Permission denied" in said and key is not None and _is_locked(key):
+            what = f"the private key {key} has a passphrase, and ssh-agent does not have that key"
+            advice = f"load it into ssh-agent: ssh-add {key}"
+        elif "Permission denied" in said:
+            what = f"refuses the login of {self.user}: {why}"
+            advice = (
+                f"add your public key to {self.user}'s authorized_keys there, or choose another "
+            )
+            advice += "key (ssh: key)"
+        else:
+            kind = TargetError
+            what = f"cannot be reached: {why}"
+            advice = "check that it is up and runs sshd, and that its address is right"
+            if re.search(r"timed out|timeout", said, re.IGNORECASE):
+                what = f"does not answer within {CONNECT_S} s"
+                advice = "check that it is up, and that no firewall is in between"
+        return kind(f"{self.where}: {what}", advice=advice)
 
 
-def _private_key(path: Path) -> asyncssh.SSHKey:
+def _quoted(path: Path) -> str:
+    """A path as the value of an option of ssh."""
+    return '"' + str(path).replace("%", "%%") + '"'
+
+
+def _is_locked(key: Path) -> bool:
+    words = ("ssh-keygen", "-y", "-P", "", "-f", str(key))
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    return "passphrase" in done.stderr
+
+
+def _check_key(key: Path) -> None:
     try:
-        data = safe_files.read_given(path, largest_bytes=LARGEST_KEY_BYTES)
-        return asyncssh.import_private_key(data, os.environ.get(PASSPHRASE))
+        safe_files.read_given(key, largest_bytes=LARGEST_KEY_BYTES)
     except OSError as error:
-        raise UsageError(f"the private key {path} cannot be read: {error.strerror}") from error
-    except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError) as error:
-        raise MissingPrerequisite(
-            f"the private key {path} cannot be used: {error}", advice=_unlock(error)
-        ) from error
-
-
-def _unlock(error: Exception) -> str:
-    if "bcrypt" in str(error):
-        return (
-            "install bcrypt beside weighbridge (pip install bcrypt), or load the key into "
-            "ssh-agent and leave `key` out"
-        )
-    return f"set its passphrase in ${PASSPHRASE}, or load it into ssh-agent and leave `key` out"
-
-
-# Separating the output of a command from what a host's login shell prints before it.
-
-
-_MARK: Final = "weighbridge-begins-here"
-_LINE: Final = f"{_MARK}\n".encode()
-MOST_STRAY_BYTES: Final = 2**20
-"""How much of the login shell's output is kept."""
-MOST_BYTES: Final = 256 * 2**20
-"""The limit for the output of a command: figures and lists, never data."""
-_SHOWN: Final = 300
-
-
-class TooMuchOutput(Exception):
-    """A command prints more than the limit."""
-
-
-def framed(argv: Sequence[str]) -> str:
-    """A command line that marks where its output begins, then becomes the command."""
-    return f"echo {_MARK}; exec {shlex.join(argv)}"
-
-
-def output_of(out: bytes) -> bytes | None:
-    """A command's own output, without the login shell's; None: the command never began."""
-    _, mark, output = out.partition(_LINE)
-    return output if mark else None
-
-
-async def drain(reader: asyncssh.SSHReader[bytes], into: bytearray) -> None:
-    """Read all output of a command. Raises TooMuchOutput."""
-    while chunk := await reader.read(65536):
-        into += chunk
-        if len(into) > MOST_BYTES:
-            raise TooMuchOutput(f"prints more than {show_bytes(MOST_BYTES)}")
-
-
-async def skip_login(reader: asyncssh.SSHReader[bytes]) -> tuple[bytes, bool]:
-    """Read up to the mark; returns what came after it and True, or everything and False."""
-    before = b""
-    while chunk := await reader.read(65536):
-        # The mark may have come in two pieces.
-        before = before[-MOST_STRAY_BYTES:] + chunk
-        output = output_of(before)
-        if output is not None:
-            return output, True
-    return before, False
-
-
-def no_output(printed: bytes) -> str:
-    """A message about what a login shell printed instead of running the command."""
-    words = " ".join(printed.decode(errors="replace").split())[:_SHOWN]
-    return "its shell did not run the command" + (f", and printed {words!r}" if words else "")
-
-
-# The event loop of all connections of a deployment, in its own thread, and the pipes between a
-# program on a real host and descriptors of this process.
-
-
-Result = TypeVar("Result")
-
-
-class EventLoop:
-    """A loop in a daemon thread: a connection that hangs cannot keep the command from ending."""
-
-    def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self.loop.run_forever, name="ssh", daemon=True)
-        self._thread.start()
-
-    def do(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Run a coroutine in the loop; raises what it raises. An interrupt cancels it."""
-        future = self.submit(work)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
-
-    def submit(self, work: Coroutine[Any, Any, Result]) -> Future[Result]:
-        """Run a coroutine in the loop without waiting for it."""
-        return asyncio.run_coroutine_threadsafe(work, self.loop)
-
-    @property
-    def closed(self) -> bool:
-        return self.loop.is_closed()
-
-    def close(self) -> None:
-        """End the loop and its thread. May be called more than once."""
-        if self.closed:
-            return
-        self.do(_end_others())
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join()
-        self.loop.close()
-
-
-async def _end_others() -> None:
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
-    for _ in range(3):  # the loop closes aborted connections in its next rounds
-        await asyncio.sleep(0)
-
-
-class Pipes:
-    """Connects a remote program with descriptors of this process."""
-
-    def __init__(self, stdin: int, stdout: int, stderr: IO[bytes]) -> None:
-        self._stdin = os.fdopen(stdin, "rb", buffering=0)
-        self._stdout = os.fdopen(stdout, "wb", buffering=0)
-        self._stderr = stderr
-
-    async def feed(self, process: asyncssh.SSHClientProcess[bytes]) -> None:
-        """Pass on what is written here, and the end of it, to the program's stdin."""
-        loop = asyncio.get_running_loop()
-        reader = asyncio.StreamReader()
-        transport, _ = await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), self._stdin
-        )
-        try:
-            # If it has ended or its host is lost, its status says so.
-            with contextlib.suppress(BrokenPipeError, ConnectionError):
-                while chunk := await reader.read(65536):
-                    process.stdin.write(chunk)
-                    await process.stdin.drain()
-                process.stdin.write_eof()
-        finally:
-            transport.close()
-
-    async def drain(self, process: asyncssh.SSHClientProcess[bytes]) -> None:
-        """Pass on the program's stdout; without a reader here it is discarded."""
-        loop = asyncio.get_running_loop()
-        transport, protocol = await loop.connect_write_pipe(
-            asyncio.streams.FlowControlMixin, self._stdout
-        )
-        # Wait until the pipe has taken each piece: a rest in the transport would be lost on close.
-        transport.set_write_buffer_limits(0)
-        writer = asyncio.StreamWriter(transport, protocol, None, loop)
-        try:
-            chunk, found = await skip_login(process.stdout)
-            if not found:
-                if chunk:  # else its host was lost first, as its status says
-                    self._stderr.write(f"{no_output(chunk)}\n".encode())
-                return
-            while chunk or (chunk := await process.stdout.read(65536)):
-                if not transport.is_closing():
-                    with contextlib.suppress(BrokenPipeError, ConnectionError):
-                        writer.write(chunk)
-                        await writer.drain()
-                chunk = b""
-        finally:
-            transport.close()
-
-    async def log_stderr(self, process: asyncssh.SSHClientProcess[bytes]) -> None:
-        while chunk := await process.stderr.read(65536):
-            self._stderr.write(chunk)
-            self._stderr.flush()
-
-    def close(self) -> None:
-        """Close all descriptors, also those that a transport has closed already."""
-        for file in (self._stdin, self._stdout, self._stderr):
-            file.close()
-
-
-SESSIONS: Final = 8
-"""At once on one connection: sshd's default of MaxSessions is 10 (sshd_config(5))."""
-CONNECTIONS: Final = 6
-"""Connections to one host at most; further commands wait for a free session."""
-PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-SESSION_S: Final = 30.0
-"""Time for an sshd to open a session and start its command."""
-
-_CLOSED: Final = "SSH connection closed"
-"""asyncssh's message about a session on a connection that is closing."""
-_LOST: Final = (asyncssh.DisconnectError, ConnectionError, BrokenPipeError)
+        raise UsageError(f"the private key {key} cannot be read: {error.strerror}") from error
 
 
 @dataclass(frozen=True)
 class EndedCommand:
-    """A remote command that has ended. `code` is negative for a signal, None for a timeout."""
+    """A remote command that has ended. `code` is 128 + N for a signal, None for a timeout."""
 
     code: int | None
     out: bytes
@@ -381,16 +192,156 @@ class EndedCommand:
         return (self.out + self.err).decode(errors="replace")
 
 
-class _Connection:
-    def __init__(self, client: asyncssh.SSHClientConnection) -> None:
-        self.client = client
-        self.open = 0
-        self.most = SESSIONS
+class RemoteProgram(subprocess.Popen[bytes]):
+    """A `PipedProcess` on a real host; when the host is lost, its pipes end with status LOST, and
+    the last line of its log says why.
+    """
 
-    @property
-    def closed(self) -> bool:
-        """Whether it has ended."""
-        return self.client.is_closed()
+    stdout: IO[bytes]
+    begun = False
+    _noted = False
+
+    def __init__(
+        self,
+        ssh: Sequence[str],
+        *,
+        stdin: IO[bytes] | int | None,
+        stderr: IO[bytes] | None,
+        why_lost: Callable[[], str],
+        send: Callable[[int], None],
+        log: Path | None,
+    ) -> None:
+        self._why_lost, self._send, self._log = why_lost, send, log
+        pipe = subprocess.PIPE
+        super().__init__(ssh, stdin=stdin, stdout=pipe, stderr=stderr, start_new_session=True)
+
+    def skip_login(self, within_s: float) -> str:
+        """Read up to where the command begins; returns what the login shell printed instead of it.
+
+        Nothing beyond is read: others poll the descriptor. Raises TimeoutExpired.
+        """
+        seen, until_s = bytearray(), time.monotonic() + within_s
+        while not seen.endswith(_LINE):
+            if not _readable(self.stdout, until_s - time.monotonic()):
+                raise subprocess.TimeoutExpired(self.args, within_s)
+            byte = os.read(self.stdout.fileno(), 1)
+            if not byte or len(seen) > MAX_STRAY_BYTES:
+                return " ".join(seen.decode(errors="replace").split())[:_SHOWN]
+            seen += byte
+        self.begun = True
+        return ""
+
+    def poll(self) -> int | None:
+        return self._ended(super().poll())
+
+    def wait(self, timeout: float | None = None) -> int:
+        return self._ended(super().wait(timeout)) or 0
+
+    def _ended(self, code: int | None) -> int | None:
+        if code == LOST and self.begun and not self._noted:
+            self._noted = True
+            self.note(self._why_lost())
+        return code
+
+    def note(self, line: str) -> None:
+        """Add a line to its log."""
+        if self._log is not None:
+            with self._log.open("a", encoding="utf-8") as log:
+                log.write(f"{line}\n")
+
+    def send_signal(self, sig: int) -> None:
+        """Signal it; one that has ended or whose host is lost is no error. Raises TargetError."""
+        if self.poll() is not None:
+            return
+        try:
+            self._send(sig)
+        except TargetError:
+            if self.poll() is None:
+                raise
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def abandon(self) -> int:
+        """End its session, which may leave it running there; returns the status of ssh."""
+        if super().poll() is None:
+            super().send_signal(signal.SIGKILL)
+        self.stdout.close()
+        if self.stdin is not None:
+            self.stdin.close()
+        return super().wait()
+
+    def __exit__(self, *_: object) -> None:
+        self.stdout.close()
+        with suppress(BrokenPipeError):  # it ended before it read everything
+            if self.stdin is not None:
+                self.stdin.close()
+        self.wait()
+
+
+def _readable(file: IO[bytes], within_s: float) -> bool:
+    poll = select.poll()
+    poll.register(file, select.POLLIN)
+    return bool(poll.poll(max(0.0, within_s) * 1000))
+
+
+def _memory_file(data: bytes = b"") -> IO[bytes]:
+    """A file that is on no disk: what commands are given may be secret."""
+    file = os.fdopen(os.memfd_create("ssh"), "w+b")
+    file.write(data)
+    file.seek(0)
+    return file
+
+
+class _Master:
+    """A connection: an ssh whose socket others use. It may have `most` sessions."""
+
+    def __init__(self, folder: Path, words: Sequence[str]) -> None:
+        self.socket = folder / "ssh"
+        self.most = SESSIONS
+        self.sessions: list[RemoteProgram] = []
+        self.closed = False
+        self._folder = folder
+        self._log = _memory_file()
+        self._process = subprocess.Popen(
+            ("/bin/sh", "-c", _MASTER, "sh", str(folder), *words),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=self._log,
+            start_new_session=True,
+        )
+
+    def ended(self, within_s: float = 0) -> bool:
+        """Whether it ends within some seconds."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(within_s)
+        return self._process.returncode is not None
+
+    def said(self) -> tuple[str, str]:
+        """What it has said, and its jump host's ssh."""
+        self._log.seek(0)
+        text = self._log.read().decode(errors="replace")
+        own, _, by_jump = text.partition("by its jump host:")
+        return own.strip(), by_jump.strip()
+
+    def end_in(self, seconds: float) -> None:
+        """A signal's handler may call it."""
+        assert self._process.stdin is not None  # noqa: S101 - a pipe was asked for
+        with suppress(OSError, ValueError):  # it has ended
+            os.write(self._process.stdin.fileno(), f"{max(0.0, seconds):.3f}\n".encode())
+
+    def end(self) -> None:
+        """End it, and its sessions with it."""
+        if not self.ended():
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGTERM)
+
+    def close(self) -> None:
+        self.closed = True
+        self.end()
+        with self._process, self._log:
+            pass
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 class SshConnection:
@@ -400,19 +351,22 @@ class SshConnection:
     After the host has stopped answering, everything raises TargetError at once, until `renew`.
     """
 
-    def __init__(self, name: str, spec: HostSpec, access: SshAccess, loop: EventLoop) -> None:
+    def __init__(self, name: str, spec: HostSpec, access: SshAccess) -> None:
+        reach = spec.ssh or Reach()
         self.name = name
         self.address = spec.address or ""
-        self.loop = loop
-        self._login = Login.of(name, spec, access)
+        host, user = reach.host or self.address, reach.user or access.user
+        self._login = Login(name, host, reach.port or access.port, user)
+        jump = reach.jump or access.jump
+        self._jump = self._login.through(jump) if jump is not None else None
+        self._key = Path(access.key).expanduser() if access.key is not None else None
+        self._known = Path(access.known_hosts).expanduser()
         self._python = access.python
-        self._connections: list[_Connection] = []
-        self._lock = asyncio.Lock()
-        self._slots = asyncio.Semaphore(SESSIONS * CONNECTIONS)
-        self._root: tuple[str, ...] | None = () if self._login.user == "root" else None
+        self._masters: list[_Master] = []
+        self._lock = threading.Lock()
+        self._root: tuple[str, ...] = ()
         self._lost: tuple[float, str] | None = None
-        self._given_up = False
-        self._connecting: asyncio.Task[asyncssh.SSHClientConnection] | None = None
+        self._gives_up_at = math.inf
         self._reached = False
 
     @property
@@ -426,100 +380,137 @@ class SshConnection:
 
     def open(self) -> None:
         """Connect, as root. Raises MissingPrerequisite, UsageError, TargetError with what to do."""
-        self.loop.do(self._ready())
-        if self._root is None:
-            done = self.loop.do(self._run(("sudo", "-n", "true"), b"", CONNECT_S))
-            if done.code:
-                user, said = self._login.user, done.text.strip() or f"status {done.code}"
-                raise MissingPrerequisite(
-                    f"{self.where}: {user} is not root, and sudo says: {said}",
-                    advice=f"let {user} use sudo without a password there (NOPASSWD), or log in as "
-                    "root (ssh: user)",
-                )
-            self._root = ("sudo", "-n", "--")
+        self.reach()
+        user = self._login.user
+        if user == "root" or self._root:
+            return
+        done = self.run(("sudo", "-n", "true"), timeout_s=CONNECT_S)
+        if done.code:
+            said = done.text.strip() or f"status {done.code}"
+            raise MissingPrerequisite(
+                f"{self.where}: {user} is not root, and sudo says: {said}",
+                advice=f"let {user} use sudo without a password there (NOPASSWD), or log in as "
+                "root (ssh: user)",
+            )
+        self._root = ("sudo", "-n", "--")
 
-    def reach(self) -> None:
+    def reach(self, within_s: float | None = None) -> None:
         """Connect, as whom ever the login is: commands run as that user. Raises as `open`."""
-        self.loop.do(self._ready())
-
-    async def _ready(self) -> None:
-        async with self._session():
-            pass
+        with self._lock:
+            self._free_master(within_s)
 
     def close(self) -> None:
         """Close all connections. May be called more than once."""
-        self.loop.do(self._drop())
+        masters, self._masters = self._masters, []
+        for master in masters:
+            master.close()
 
     def give_up(self, after_s: float) -> None:
         """Count the host as lost after this time, for good. A signal's handler may call it."""
-
-        def give_up() -> None:
-            self._given_up = True
-            with contextlib.suppress(TargetError):
-                self._lose("given up, as another signal asked to end")
-            if self._connecting is not None:
-                self._connecting.cancel()
-
-        loop = self.loop.loop
-        loop.call_soon_threadsafe(loop.call_later, after_s, give_up)
+        self._gives_up_at = time.monotonic() + after_s
+        for master in tuple(self._masters):
+            master.end_in(after_s)
 
     def renew(self, within_s: float = CONNECT_S) -> None:
         """Forget that the host stopped answering, and connect again. Raises as `open`."""
         if self._given_up:
-            self._check_lost()
-        self.loop.do(self._drop())
+            self._lose()
+        self.close()
         before, self._lost = self._lost, None
         try:
-            self.loop.do(asyncio.wait_for(self._ready(), within_s))
-        except TimeoutError:
-            why = f"no connection within {within_s:g} s"
-            self._lost = before or (time.monotonic() - within_s, why)
-            self._check_lost()
-
-    async def _drop(self) -> None:
-        dropped, self._connections = self._connections, []
-        for one in dropped:
-            one.client.abort()
-        for one in dropped:
-            with contextlib.suppress(Exception):
-                await asyncio.wait_for(one.client.wait_closed(), 1)
-
-    @asynccontextmanager
-    async def _session(self) -> AsyncIterator[_Connection]:
-        """A connection with room for one more session."""
-        self._check_lost()
-        async with self._slots:
-            async with self._lock:
-                free = (one for one in self._connections if one.open < one.most and not one.closed)
-                connection = next(free, None)
-                if connection is None:
-                    # Check again: while this waited, another connection may have failed.
-                    self._check_lost()
-                    self._connections = [one for one in self._connections if not one.closed]
-                    connection = await self._connect()
-                connection.open += 1
-            try:
-                yield connection
-            finally:
-                connection.open -= 1
-                if connection.most == connection.open == 0:
-                    connection.client.abort()
-
-    async def _connect(self) -> _Connection:
-        self._connecting = asyncio.create_task(self._login.connect())
-        try:
-            connection = _Connection(await self._connecting)
-        except asyncio.CancelledError:
-            if self._given_up:
-                self._check_lost()
+            self.reach(within_s)
+        except TargetError:
+            self._lost = before or self._lost
             raise
+
+    @property
+    def _given_up(self) -> bool:
+        return time.monotonic() >= self._gives_up_at
+
+    def _prune(self) -> None:
+        for master in tuple(self._masters):
+            master.sessions = [program for program in master.sessions if program.poll() is None]
+            if master.ended() or master.most == len(master.sessions) == 0:
+                self._masters.remove(master)
+                master.close()
+
+    def _free_master(self, within_s: float | None = None) -> _Master:
+        """A connection with room for one more session, a new one if need be."""
+        self._prune()
+        self._check_lost()
+        for master in self._masters:
+            if len(master.sessions) < master.most:
+                return master
+        try:
+            master = self._connect(CONNECT_S + 5 if within_s is None else within_s)
         except TargetError as error:
+            if self._given_up:
+                self._lose()
             if self._reached:
                 self._lost = (time.monotonic(), error.message)
             raise
         self._reached = True
-        self._connections.append(connection)
-        return connection
+        self._masters.append(master)
+        if self._gives_up_at < math.inf:
+            master.end_in(self._gives_up_at - time.monotonic())
+        return master
+
+    def _connect(self, within_s: float) -> _Master:
+        if shutil.which("ssh") is None:
+            raise MissingPrerequisite(
+                "ssh is not installed here, and real hosts are reached with it",
+                advice="install OpenSSH's client (Debian and Ubuntu: openssh-client)",
+            )
+        if self._key is not None:
+            _check_key(self._key)
+        if not self._known.is_file():
+            raise self._refusal(self._jump or self._login, "")
+        # A socket's path has at most 108 bytes, and ssh adds 17 for a while: not $TMPDIR.
+        folder = Path(tempfile.mkdtemp(prefix="weighbridge-", dir="/tmp"))
+        master = _Master(folder, self._words(folder))
+        until_s = time.monotonic() + within_s
+        while not master.socket.exists():
+            fault = self._fault(master, until_s)
+            if fault is not None:
+                master.close()
+                raise fault
+            time.sleep(0.01)
+        return master
+
+    def _fault(self, master: _Master, until_s: float) -> WeighbridgeError | None:
+        if self._given_up or time.monotonic() > until_s:
+            return self._refusal(self._login, "timed out")
+        if not master.ended():
+            return None
+        own, by_jump = master.said()
+        if not by_jump or self._jump is None:
+            return self._refusal(self._login, own)
+        # The jump host is fine where only it cannot reach the host behind it.
+        behind = "forwarding failed" in by_jump
+        return self._refusal(self._login if behind else self._jump, by_jump)
+
+    def _words(self, folder: Path) -> tuple[str, ...]:
+        options = {**_OPTIONS, "UserKnownHostsFile": _quoted(self._known)}
+        options["ConnectTimeout"] = f"{max(1, CONNECT_S):.0f}"
+        ssh = ["ssh"]
+        for name, value in options.items():
+            ssh += ["-o", f"{name}={value}"]
+        home = Path.home()
+        if self._key is not None:
+            ssh += ["-o", "IdentitiesOnly=yes", "-o", f"IdentityFile={_quoted(self._key)}"]
+        elif home != Path(pwd.getpwuid(os.getuid()).pw_dir):
+            # ssh itself looks in the home of /etc/passwd alone, also where $HOME says another.
+            for name in ("id_ed25519", "id_ecdsa", "id_rsa"):
+                if (key := home / ".ssh" / name).is_file():
+                    ssh += ["-o", f"IdentityFile={_quoted(key)}"]
+        through: tuple[str, ...] = ()
+        if self._jump is not None:
+            words = shlex.join((*ssh, "-E", str(folder / "jump"), *self._jump.words[:-1]))
+            through = ("-o", f"ProxyCommand={words} -W '[%h]:%p' {self._jump.host}")
+        return (*ssh, *through, "-M", "-N", "-T", "-S", str(folder / "ssh"), *self._login.words)
+
+    def _refusal(self, login: Login, said: str) -> WeighbridgeError:
+        return login.refusal(said, self._known, self._key)
 
     def _check_lost(self) -> None:
         if self._lost is not None:
@@ -530,15 +521,84 @@ class SshConnection:
                 "FILE` tears down what the deployment has there",
             )
 
-    def _lose(self, error: BaseException | str) -> NoReturn:
+    def _lose(self, master: _Master | None = None) -> NoReturn:
         """Record the loss, which ends all other sessions too, and raise TargetError."""
         if self._lost is None:
-            self._lost = (time.monotonic(), str(error) or type(error).__name__)
-            dropped, self._connections = self._connections, []
-            for one in dropped:
-                one.client.abort()
+            said = "" if master is None else master.said()[0]
+            why = said.splitlines()[-1].strip() if said else "the connection broke off"
+            if self._given_up:
+                why = "given up, as another signal asked to end"
+            self._lost = (time.monotonic(), why)
+            for other in tuple(self._masters):
+                other.end()
         self._check_lost()
         raise AssertionError  # the line above raises
+
+    def _why_broken(self, master: _Master) -> str:
+        if master.closed:
+            return f"{self.where}: its host was released while it ran"
+        if not master.ended(ENDED_S):
+            return f"{self.where}: its session ended without a status"
+        try:
+            self._lose(master)
+        except TargetError as error:
+            return error.message
+
+    def _start(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: IO[bytes] | int | None,
+        stderr: IO[bytes] | None = None,
+        log: Path | None = None,
+        send: Callable[[int], None] = lambda _: None,
+    ) -> tuple[RemoteProgram, str]:
+        """Start a command as root and wait until it begins; if its login shell does not run it, it
+        has ended, and this is why.
+        """
+        words = ("/bin/sh", "-c", _STATUS, "sh", *self._root, *argv)
+        line = f"echo {_MARK}; exec {shlex.join(words)}"
+        while True:
+            with self._lock:
+                master = self._free_master()
+                program = RemoteProgram(
+                    ("ssh", *_SESSION, "-S", str(master.socket), self._login.host, "--", line),
+                    stdin=stdin,
+                    stderr=stderr,
+                    why_lost=partial(self._why_broken, master),
+                    send=send,
+                    log=log,
+                )
+                master.sessions.append(program)
+            try:
+                printed = program.skip_login(SESSION_S)
+            except BaseException as error:
+                program.abandon()
+                if not isinstance(error, subprocess.TimeoutExpired):
+                    raise
+                # What may still begin there ends with its connection, after its other sessions.
+                master.most = 0
+                with self._lock:
+                    self._prune()
+                raise TargetError(
+                    f"{self.where}: opens no session within {SESSION_S:g} s",
+                    advice="check its load, and its sshd's log",
+                ) from None
+            if program.begun:
+                return program, ""
+            if program.wait() != LOST:
+                return program, f"its shell did not run the command, and printed {printed!r}"
+            program.abandon()
+            if master.ended(ENDED_S):
+                self._lose(master)
+            # This sshd allows fewer sessions than usual; it must allow one.
+            others = sum(other.poll() is None for other in master.sessions)
+            if not others:
+                raise TargetError(
+                    f"{self.where}: refuses a session",
+                    advice="see MaxSessions and ForceCommand in its sshd_config",
+                )
+            master.most = min(master.most, others)
 
     def run(
         self, argv: Sequence[str], *, stdin: bytes | str = b"", timeout_s: float = 60
@@ -549,110 +609,71 @@ class SshConnection:
         Raises TargetError when the host does not answer.
         """
         data = stdin.encode() if isinstance(stdin, str) else stdin
-        return self.loop.do(self._run((*(self._root or ()), *argv), data, timeout_s))
-
-    async def _run(self, argv: Sequence[str], data: bytes, timeout_s: float) -> EndedCommand:
-        out, err = bytearray(), bytearray()
-        async with self._process(argv) as process:
+        with _memory_file(data) as given, _memory_file() as errors:
+            program, fault = self._start(argv, stdin=given, stderr=errors)
             try:
-                async with asyncio.timeout(timeout_s):
-                    await asyncio.gather(
-                        _feed(process, data),
-                        drain(process.stdout, out),
-                        drain(process.stderr, err),
-                    )
-                    await process.wait_closed()
-            except TimeoutError:
-                return EndedCommand(None, output_of(bytes(out)) or b"", bytes(err))
-            except TooMuchOutput as error:
-                raise TargetError(f"{self.where}: {error}") from None
-            if process.returncode is None:
-                self._lose("the connection broke off")
-            printed = output_of(bytes(out))
-            if printed is None:
-                login = f"{self._login.user}@{self._login.host}"
-                raise TargetError(
-                    f"{self.where}: {no_output(bytes(out + err))}",
-                    advice=f"check what `ssh {login} true` prints, and ForceCommand in its "
-                    "sshd_config",
-                )
-            return EndedCommand(process.returncode, printed, bytes(err))
-
-    @asynccontextmanager
-    async def _process(
-        self, argv: Sequence[str], **pipes: Any
-    ) -> AsyncIterator[asyncssh.SSHClientProcess[bytes]]:
-        """A started command, whose session is closed at the end. Raises TargetError on a loss."""
-        try:
-            while True:
-                async with self._session() as connection:
-                    try:
-                        async with asyncio.timeout(SESSION_S):
-                            process = await connection.client.create_process(
-                                framed(argv), encoding=None, **pipes
-                            )
-                    except TimeoutError:
-                        # What may still begin there ends with it, after its other sessions.
-                        connection.most = 0
-                        raise TargetError(
-                            f"{self.where}: opens no session within {SESSION_S:g} s",
-                            advice="check its load, and its sshd's log",
-                        ) from None
-                    except asyncssh.ChannelOpenError as error:
-                        if connection.closed or error.reason == _CLOSED:
-                            self._lose(error)
-                        # This sshd allows fewer sessions than usual; it must allow one.
-                        if connection.open <= 1:
-                            raise
-                        connection.most = min(connection.most, connection.open - 1)
-                        continue
-                    try:
-                        yield process
-                    finally:
-                        process.close()
-                    return
-        except _LOST as error:
-            self._lose(error)
-        except asyncssh.ChannelOpenError as error:
-            raise TargetError(
-                f"{self.where}: refuses a session: {error.reason}",
-                advice="see MaxSessions and ForceCommand in its sshd_config",
-            ) from error
-
-    def start(
-        self, argv: Sequence[str], *, stdin: int, stdout: int, stderr: IO[bytes]
-    ) -> Future[int]:
-        """Start a command as root with descriptors of this process, which are closed at its end.
-
-        The result has its status, or TargetError when the host was lost. Raises TargetError.
-        """
-        started: Future[None] = Future()
-        pipes = Pipes(stdin, stdout, stderr)
-        ended = self.loop.submit(self._follow((*(self._root or ()), *argv), started, pipes))
-        either: list[Future[Any]] = [ended, started]
-        wait(either, return_when=FIRST_COMPLETED)
-        if not started.done():
-            ended.result()
-        return ended
-
-    async def _follow(self, argv: Sequence[str], started: Future[None], pipes: Pipes) -> int:
-        feeding: asyncio.Task[None] | None = None
-        try:
-            async with self._process(argv) as process:
-                started.set_result(None)
-                feeding = asyncio.create_task(pipes.feed(process))
-                await asyncio.gather(pipes.drain(process), pipes.log_stderr(process))
-                await process.wait_closed()
-                if process.returncode is None:
-                    self._lose("the connection broke off")
-                return process.returncode
-        finally:
-            try:
-                if feeding is not None:
-                    feeding.cancel()
-                    await asyncio.gather(feeding, return_exceptions=True)
+                code, out = self._collected(program, timeout_s, errors)
             finally:
-                pipes.close()  # also where the loop ends before
+                program.abandon()
+            errors.seek(0)
+            err = errors.read()
+        if fault:
+            said = " ".join(err.decode(errors="replace").split())[:_SHOWN]
+            login = f"{self._login.user}@{self._login.host}"
+            raise TargetError(
+                f"{self.where}: {fault} {said}".strip(),
+                advice=f"check what `ssh {login} true` prints, and ForceCommand in its sshd_config",
+            )
+        if code == LOST:
+            self._check_lost()
+            raise TargetError(f"{self.where}: a command ended without a status")
+        return EndedCommand(code, out, err)
+
+    def _collected(
+        self, program: RemoteProgram, timeout_s: float, errors: IO[bytes]
+    ) -> tuple[int | None, bytes]:
+        out, until_s = bytearray(), time.monotonic() + timeout_s
+        while (left_s := until_s - time.monotonic()) > 0:
+            if _readable(program.stdout, min(left_s, 1)):
+                chunk = os.read(program.stdout.fileno(), 65536)
+                out += chunk
+                if not chunk:
+                    with suppress(subprocess.TimeoutExpired):
+                        return program.wait(left_s), bytes(out)
+            if len(out) + os.fstat(errors.fileno()).st_size > MAX_BYTES:
+                raise TargetError(f"{self.where}: prints more than {show_bytes(MAX_BYTES)}")
+        return None, bytes(out)
+
+    def spawn(
+        self, argv: Sequence[str], *, stderr: Path, send: Callable[[int], None]
+    ) -> RemoteProgram:
+        """Start a command as root with pipes here; `send` signals it, KILL with all it started.
+        Raises TargetError.
+        """
+        with stderr.open("ab") as log:
+            program, fault = self._start(
+                argv, stdin=subprocess.PIPE, stderr=log, log=stderr, send=send
+            )
+        if fault:
+            program.note(fault)
+        return program
+
+    def pass_through(self, argv: Sequence[str]) -> int:
+        """Run a command as root with this command's own stdin, stdout and stderr; returns its
+        status. Raises TargetError.
+        """
+        program, fault = self._start(argv, stdin=None)
+        try:
+            while chunk := os.read(program.stdout.fileno(), 65536):
+                sys.stdout.buffer.write(chunk)
+                sys.stdout.flush()
+            code = program.wait()
+        finally:
+            program.abandon()
+        self._check_lost()
+        if fault:
+            raise TargetError(f"{self.where}: {fault}")
+        return code
 
     def sh(
         self, script: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60
@@ -663,9 +684,8 @@ class SshConnection:
         Raises CommandFailed on a status other than 0 or a timeout, TargetError when the host does
         not answer.
         """
-        argv = ("env", f"PATH={PATH}", "LC_ALL=C.UTF-8", "/bin/sh", "-ec", script, "sh", *words)
         shown = ("sh", "-ec", " ".join(script.split()), *words)
-        return self._checked(argv, shown, stdin, timeout_s)
+        return self._checked(("/bin/sh", "-ec", script, "sh", *words), shown, stdin, timeout_s)
 
     def python(
         self, source: str, *words: str, stdin: bytes | str = b"", timeout_s: float = 60
@@ -673,22 +693,15 @@ class SshConnection:
         """Run a program of one file (Python 3.9, standard library, up to 100 KB) as root to its
         end. It has the words in sys.argv[1:]. Raises as `sh`.
         """
-        argv = ("env", f"PATH={PATH}", "LC_ALL=C.UTF-8", self._python, "-I", "-c", source, *words)
+        argv = (self._python, "-I", "-c", source, *words)
         return self._checked(argv, (self._python, *words), stdin, timeout_s)
 
     def _checked(
         self, argv: Sequence[str], shown: Sequence[str], stdin: bytes | str, timeout_s: float
     ) -> Completed:
-        done = self.run(argv, stdin=stdin, timeout_s=timeout_s)
+        clean = ("env", f"PATH={PATH}", "LC_ALL=C.UTF-8", *argv)
+        done = self.run(clean, stdin=stdin, timeout_s=timeout_s)
         if done.code != 0:
             raise CommandFailed(self.name, shown, done.code, done.text)
-        return Completed(done.out.decode(errors="replace"), done.err.decode(errors="replace"))
-
-
-async def _feed(process: asyncssh.SSHClientProcess[bytes], data: bytes) -> None:
-    """Write all input; a process that ends without reading it is no error."""
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        for begin in range(0, len(data), 65536):
-            process.stdin.write(data[begin : begin + 65536])
-            await process.stdin.drain()
-        process.stdin.write_eof()
+        out, err = done.out.decode(errors="replace"), done.err.decode(errors="replace")
+        return Completed(out, err)

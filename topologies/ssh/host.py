@@ -12,9 +12,8 @@ from typing import Final
 
 from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError
 from weighbridge.common.host import Command, Completed, Counters, Host, Service
-from weighbridge.topologies.ssh.connection import SshConnection
+from weighbridge.topologies.ssh.connection import RemoteProgram, SshConnection
 from weighbridge.topologies.ssh.host_telemetry import HostTelemetry
-from weighbridge.topologies.ssh.program import RemoteProgram
 from weighbridge.topologies.ssh.services import FirstSignal, HostProcess, Services
 
 SERVICE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,60}")
@@ -120,8 +119,8 @@ class SshHost(Host):
         tag = f"spawn.{next(self._programs)}"
         stderr.parent.mkdir(parents=True, exist_ok=True)
         words = self.services.program(tag, argv, env, signalled=True)
-        return RemoteProgram(
-            self.connection, words, stderr=stderr, send=lambda number: self._send(tag, number)
+        return self.connection.spawn(
+            words, stderr=stderr, send=lambda number: self._send(tag, number)
         )
 
     def _send(self, tag: str, number: int) -> None:

@@ -27,7 +27,7 @@ from weighbridge.common.tool_output import json_value, printable
 from weighbridge.topologies.counters import counters_of, fault_of, since
 from weighbridge.topologies.hosts import MOST_BYTES, MOST_FILES
 from weighbridge.topologies.on_host import telemetry
-from weighbridge.topologies.ssh.program import RemoteProgram
+from weighbridge.topologies.ssh.connection import RemoteProgram
 from weighbridge.topologies.ssh.services import HostProcess
 
 ANSWER_S: Final = 10.0
@@ -157,7 +157,8 @@ class HostTelemetry:
         program, self._program = self._program, None
         if program is not None:
             with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-                program.stdin.close()
+                if program.stdin is not None:
+                    program.stdin.close()
                 program.wait(within_s)
             program.stdout.close()
 

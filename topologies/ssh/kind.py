@@ -20,12 +20,12 @@ class SshKind(HostKind):
         return spec.address or ""
 
     def sized(self, hardware: Hardware) -> Hardware:
-        from weighbridge.topologies.ssh.requirements import asked  # noqa: PLC0415 - reading a hardware file needs no asyncssh
+        from weighbridge.topologies.ssh.requirements import asked  # noqa: PLC0415 - reading a hardware file needs no hosts
 
         return asked(hardware)
 
     def prepared(self, asked: HostsRequest, say: Say) -> Callable[[str, Path], Hosts]:
-        from weighbridge.topologies.ssh.startup import start_ssh  # noqa: PLC0415 - reading a hardware file needs no asyncssh
+        from weighbridge.topologies.ssh.startup import start_ssh  # noqa: PLC0415 - reading a hardware file needs no hosts
 
         return lambda label, folder: start_ssh(
             label,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Final, Literal, TypeVar
+from typing import Annotated, Final, TypeVar
 
 from pydantic import Field, ValidationError
 
@@ -21,15 +21,15 @@ from weighbridge.common.record import Record
 from weighbridge.common.tool_output import printable
 from weighbridge.gateways.together import together
 from weighbridge.topologies.hardware import Hardware
-from weighbridge.topologies.hosts import LABEL
+from weighbridge.topologies.hosts import LABEL, Daemon, Leftover
 from weighbridge.topologies.ssh import claim as claims
 from weighbridge.topologies.ssh import ending, suite
 from weighbridge.topologies.ssh.claim import ClaimedHost
-from weighbridge.topologies.ssh.connection import EventLoop, SshConnection
+from weighbridge.topologies.ssh.connection import SshConnection
 from weighbridge.topologies.ssh.host import SERVICE_NAME
 from weighbridge.topologies.ssh.remote import run_remote
 
-Kind = Literal["claim", "process", "disk", "kernel setting", "folder", "half-made suite", "suite"]
+Name = TypeVar("Name")
 Result = TypeVar("Result")
 
 MOST_SERVICES: Final = 1000
@@ -37,32 +37,6 @@ MOST_SERVICES: Final = 1000
 LONGEST_LINE: Final = 80
 """Characters of a service's name and state."""
 _LINE: Final = re.compile(rf"({SERVICE_NAME.pattern}) (alive|dead)")
-
-
-@dataclass(frozen=True)
-class HostLeftover:
-    """A leftover on one host. `deployment` is empty where it belongs to none (suites)."""
-
-    host: str
-    deployment: str
-    kind: Kind
-    what: str
-
-    def __str__(self) -> str:
-        of = f" of {self.deployment}" if self.deployment else ""
-        return f"{self.host}: {self.kind} {self.what}{of}"
-
-
-class HostDaemon(Record):
-    """A service that was started on a host and not stopped."""
-
-    host: str
-    deployment: str
-    service: str
-    alive: bool
-    """Whether its first process is running."""
-    log: str
-    """The path of its output on that host."""
 
 
 @dataclass(frozen=True)
@@ -86,13 +60,13 @@ class ClaimedDeployment:
 class LeftoverReport:
     """What was found, or removed."""
 
-    found: tuple[HostLeftover, ...] = ()
+    found: tuple[Leftover, ...] = ()
     deployments: tuple[ClaimedDeployment, ...] = ()
     spared: tuple[ClaimedDeployment, ...] = ()
     """Deployments that were left alone, since a conductor may be running."""
     failed: Mapping[str, WeighbridgeError] = field(default_factory=dict)
     """Hosts that could not be examined, or on which something is left, and why."""
-    daemons: tuple[HostDaemon, ...] = ()
+    daemons: tuple[Daemon, ...] = ()
     """Services that were started on claimed hosts and not stopped; only on request."""
 
 
@@ -109,8 +83,8 @@ class _Traces(Record):
 class _Examined:
     shell: SshConnection
     claimed: ClaimedHost | None
-    found: tuple[HostLeftover, ...]
-    daemons: tuple[HostDaemon, ...] = ()
+    found: tuple[Leftover, ...]
+    daemons: tuple[Daemon, ...] = ()
 
 
 def find(
@@ -163,7 +137,7 @@ def remove(
         spared = tuple(one for one in chosen if one.at_work or (one.elsewhere and not elsewhere))
         kept = {one.claimed.deployment for one in spared}
 
-        def wanted(one: HostLeftover) -> bool:
+        def wanted(one: Leftover) -> bool:
             if not one.deployment:
                 return deployments is None and not kept  # a running conductor uses a suite
             return one.deployment not in kept and (
@@ -182,7 +156,7 @@ def remove(
 
 
 def _remove(
-    host: _Examined, hardware: Hardware, found: Collection[HostLeftover], *, include_suites: bool
+    host: _Examined, hardware: Hardware, found: Collection[Leftover], *, include_suites: bool
 ) -> None:
     folder = hardware.access.folder
     for label in dict.fromkeys(one.deployment for one in found if one.deployment):
@@ -209,7 +183,7 @@ def _look(
         traces = _Traces.model_validate(run_remote(shell, "leftovers", folder))
     except ValidationError:
         raise TargetError(f"{shell.where}: invalid list of what deployments have there") from None
-    leftover = partial(HostLeftover, shell.name)
+    leftover = partial(Leftover, shell.name)
     claimed = claims.read(shell, folder) if traces.claim else None
     found = []
     if claimed is not None:
@@ -231,7 +205,7 @@ def _look(
     for name in traces.suites:
         half = name.endswith(".partial")
         if half or include_suites:
-            kind: Kind = "half-made suite" if half else "suite"
+            kind = "half-made suite" if half else "suite"
             found.append(leftover("", kind, f"{folder}/{name}"))
     services = daemons_of(shell, claimed) if daemons and claimed is not None else ()
     return _Examined(shell, claimed, tuple(found), services)
@@ -250,24 +224,19 @@ def _deployments(seen: Mapping[str, _Examined]) -> tuple[ClaimedDeployment, ...]
 @contextmanager
 def shells(hardware: Hardware) -> Iterator[dict[str, SshConnection]]:
     """Connections to all hosts, not opened yet; closed at the end."""
-    loop = EventLoop()
     found = {
-        name: SshConnection(name, spec, hardware.access, loop)
-        for name, spec in hardware.hosts.items()
+        name: SshConnection(name, spec, hardware.access) for name, spec in hardware.hosts.items()
     }
     try:
         yield found
     finally:
-        try:
-            for shell in found.values():
-                shell.close()
-        finally:
-            loop.close()
+        for shell in found.values():
+            shell.close()
 
 
 def attempt_all(
-    work: Mapping[str, Callable[[], Result]],
-) -> tuple[dict[str, Result], dict[str, WeighbridgeError]]:
+    work: Mapping[Name, Callable[[], Result]],
+) -> tuple[dict[Name, Result], dict[Name, WeighbridgeError]]:
     """Do work for all hosts in parallel; returns results and errors by host."""
 
     def attempt(call: Callable[[], Result]) -> Result | WeighbridgeError:
@@ -277,8 +246,8 @@ def attempt_all(
             return error
 
     outcomes = together([partial(attempt, call) for call in work.values()])
-    results: dict[str, Result] = {}
-    failed: dict[str, WeighbridgeError] = {}
+    results: dict[Name, Result] = {}
+    failed: dict[Name, WeighbridgeError] = {}
     for name, outcome in zip(work, outcomes, strict=True):
         if isinstance(outcome, WeighbridgeError):
             failed[name] = outcome
@@ -287,7 +256,7 @@ def attempt_all(
     return results, failed
 
 
-def daemons_of(shell: SshConnection, claimed: ClaimedHost) -> tuple[HostDaemon, ...]:
+def daemons_of(shell: SshConnection, claimed: ClaimedHost) -> tuple[Daemon, ...]:
     """Services of a host's claim. Raises CommandFailed, or TargetError for an invalid answer."""
     services = ending.services_of(claimed)
     printed = shell.sh(services.status()).stdout
@@ -302,8 +271,6 @@ def daemons_of(shell: SshConnection, claimed: ClaimedHost) -> tuple[HostDaemon, 
         alive[one[1]] = one[2] == "alive"
     label, logs = claimed.deployment, f"{services.on_host.folder}/log"
     return tuple(
-        HostDaemon(
-            host=shell.name, deployment=label, service=name, alive=one, log=f"{logs}/{name}.out"
-        )
+        Daemon(host=shell.name, deployment=label, service=name, alive=one, log=f"{logs}/{name}.out")
         for name, one in alive.items()
     )

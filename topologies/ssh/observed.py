@@ -16,9 +16,8 @@ from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.common.host import Counters
 from weighbridge.common.tool_output import printable
 from weighbridge.topologies.hardware import Hardware, HostSpec, Observed
-from weighbridge.topologies.ssh.connection import EventLoop, SshConnection
+from weighbridge.topologies.ssh.connection import RemoteProgram, SshConnection
 from weighbridge.topologies.ssh.host_telemetry import HostTelemetry, source
-from weighbridge.topologies.ssh.program import RemoteProgram
 
 _LOOK: Final = """
 nproc
@@ -56,8 +55,7 @@ class ObservedHost:
             words = {"group": None, "nic": of.nic, "disks": numbers, "log": "/nonexistent"}
             errors = folder / f"observed-{name}.err"
             start = partial(
-                RemoteProgram,
-                connection,
+                connection.spawn,
                 (python, "-I", "-B", "-c", source(), json.dumps(words)),
                 stderr=errors,
                 # With the session its stdin ends, and it with that.
@@ -85,9 +83,7 @@ class ObservedHost:
         words = ("env", *(f"{key}={value}" for key, value in variables.items()), *argv)
         stderr.parent.mkdir(parents=True, exist_ok=True)
         try:
-            return RemoteProgram(
-                connection, words, stderr=stderr, send=lambda _: self._drop(connection)
-            )
+            return connection.spawn(words, stderr=stderr, send=lambda _: self._drop(connection))
         except UsageError as error:  # such as a login that is refused now
             raise TargetError(error.message, advice=error.advice) from error
 
@@ -111,13 +107,11 @@ class ObservedHosts:
         self._stack = contextlib.ExitStack()
         self.hosts: Mapping[str, ObservedHost] = {}
         with contextlib.ExitStack() as stack:
-            loop = EventLoop()
-            stack.callback(loop.close)
             folder.mkdir(parents=True, exist_ok=True)
             found: dict[str, ObservedHost] = {}
             for name, one in hardware.observed.items():
                 spec = HostSpec(ssh=one.ssh)
-                connect = partial(SshConnection, name, spec, hardware.access, loop)
+                connect = partial(SshConnection, name, spec, hardware.access)
                 host = ObservedHost(connect, one, hardware.access.python, folder, name)
                 stack.callback(host.close)
                 found[name] = host

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -86,7 +87,11 @@ def here(hardware: Hardware) -> tuple[HostRequirement, ...]:
     access = hardware.access
     known = Path(access.known_hosts).expanduser()
     remedy = f"ssh-keyscan HOST >>{known}, and compare the fingerprints"
-    found = [HostRequirement(str(known), known.is_file(), "has the hosts' own keys", remedy)]
+    ssh = shutil.which("ssh") is not None
+    found = [
+        HostRequirement("ssh", ssh, "reaches the hosts", "apt install openssh-client"),
+        HostRequirement(str(known), known.is_file(), "has the hosts' own keys", remedy),
+    ]
     if access.key is not None:
         key = Path(access.key).expanduser()
         remedy = "ssh-keygen makes one; add it to the hosts' authorized_keys"

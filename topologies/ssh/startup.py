@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 from weighbridge.common.errors import TargetError, UsageError, WeighbridgeError
 from weighbridge.common.host import Command, Host
@@ -20,14 +20,13 @@ from weighbridge.topologies.attestation import TOOLS
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.hosts import LIMITED, Hosts, Limited
 from weighbridge.topologies.ssh import claim as claims
-from weighbridge.topologies.ssh import disks, ending, kernel
+from weighbridge.topologies.ssh import disks, ending, kernel, leftovers
 from weighbridge.topologies.ssh.claim import ClaimedHost
-from weighbridge.topologies.ssh.connection import EventLoop, SshConnection
+from weighbridge.topologies.ssh.connection import SshConnection
 from weighbridge.topologies.ssh.disks import RealDisk
 from weighbridge.topologies.ssh.host import SshHost
 from weighbridge.topologies.ssh.host_telemetry import HostTelemetry, source
 from weighbridge.topologies.ssh.kernel import KernelState
-from weighbridge.topologies.ssh.program import RemoteProgram
 from weighbridge.topologies.ssh.services import Services, check_view_folder, view_names, view_script
 
 RECONNECT_S = 8.0
@@ -57,12 +56,11 @@ class SshHosts(Hosts):
     """Real hosts that are claimed for a deployment; `add_started` offers them by name."""
 
     def __init__(
-        self, deployment: str, hardware: Hardware, loop: EventLoop, setups: Mapping[str, HostSetup]
+        self, deployment: str, hardware: Hardware, setups: Mapping[str, HostSetup]
     ) -> None:
         self.deployment = deployment
         self.hosts: dict[str, Host] = {}
         self._hardware = hardware
-        self._loop = loop
         self._setups = setups
 
     def add_started(self) -> None:
@@ -110,8 +108,6 @@ class SshHosts(Hosts):
         return facts
 
     def close(self) -> None:
-        if self._loop.closed:
-            return
         setups = self._setups.values()
         errors = filter(None, together([partial(self._give_back, one) for one in setups]))
         message = "\n".join(error.message for error in errors)
@@ -123,12 +119,10 @@ class SshHosts(Hosts):
                 advice="`weighbridge down --hardware FILE` removes what is left as soon as its "
                 "host answers",
             )
-        self._loop.close()
 
     def hurry(self) -> None:
-        if not self._loop.closed:
-            for one in self._setups.values():
-                one.connection.give_up(HURRY_S)
+        for one in self._setups.values():
+            one.connection.give_up(HURRY_S)
 
     def _give_back(self, one: HostSetup) -> WeighbridgeError | None:
         if one.claim is None:
@@ -242,8 +236,6 @@ def of_release(version: str, release: str) -> bool:
 
 _NEEDED: Final = ("unshare", "nsenter", "mount", "setsid", "env", "grep", "stat")
 
-Result = TypeVar("Result")
-
 _LOOK: Final = """
 python=$1; shift
 if [ -d /run/systemd/system ]; then echo "systemd $(systemctl --version | head -n 1)"; fi
@@ -274,12 +266,11 @@ def start_ssh(
     UsageError, MissingPrerequisite, CommandFailed or TargetError after giving all hosts back.
     """
     check_view_folder(hardware.access.folder)
-    loop = EventLoop()
     setups = {
-        name: HostSetup(SshConnection(name, hardware.hosts[name], hardware.access, loop))
+        name: HostSetup(SshConnection(name, hardware.hosts[name], hardware.access))
         for name in names
     }
-    hosts = SshHosts(deployment, hardware, loop, setups)
+    hosts = SshHosts(deployment, hardware, setups)
     startup = _Startup(deployment, hardware, image, say, folder, tools=tools)
     try:
         _all(one.connection.open for one in setups.values())
@@ -322,23 +313,23 @@ class _Startup:
     def check_programs(self, name: str, one: HostSetup) -> None:
         """Check a host's programs, changing nothing. Raises UsageError with all that is wrong."""
         shell, spec, access = one.connection, self._hardware.hosts[name], self._hardware.access
+        said: dict[str, list[str]] = {"systemd": [], "cgroup": [], "missing": [], "python": []}
         wanted = (*_NEEDED, *(TOOLS if self._tools else ()))
-        lines = shell.sh(_LOOK, access.python, *wanted).stdout.splitlines()
-        systemd = [line.partition(" ")[2] for line in lines if line.startswith("systemd ")]
-        missing = [line.partition(" ")[2] for line in lines if line.startswith("missing ")]
-        versions = [line.split()[1].split(".") for line in lines if line.startswith("python ")]
-        python = tuple(map(int, versions[0])) if versions else None
+        for line in shell.sh(_LOOK, access.python, *wanted).stdout.splitlines():
+            what, _, word = line.partition(" ")
+            said.setdefault(what, []).append(word)
+        systemd, missing = said["systemd"], " ".join(said["missing"])
+        one.cgroup = 1 if said["cgroup"] else 2
         faults: list[str] = []
         where = f"{name} ({spec.address})"
         if missing:
-            faults.append(f"{where}: programs are missing: {' '.join(missing)}. {INSTALL_RELEASE}")
-        if python is not None and python < (3, 9):
-            version = ".".join(map(str, python))
+            faults.append(f"{where}: programs are missing: {missing}. {INSTALL_RELEASE}")
+        old = [text for text in said["python"] if tuple(map(int, text.split("."))) < (3, 9)]
+        if old:
             faults.append(
-                f"{where}: its {access.python} is {version}, and 3.9 or later is needed (ssh: "
+                f"{where}: its {access.python} is {old[0]}, and 3.9 or later is needed (ssh: "
                 "python)"
             )
-        one.cgroup = 1 if "cgroup 1" in lines else 2
         if not systemd:
             faults.append(f"{where}: systemd does not run it, and services and limits need that")
         if missing or not systemd:
@@ -348,11 +339,8 @@ class _Startup:
             packages = installed_programs(shell)
             faults += release_faults(shell, self._image, packages)
             one.packages = packages or {}
-            one.facts["packages"] = ", ".join(
-                f"{package} {one.packages[package]}"
-                for package in self._image.packages
-                if package in one.packages
-            )
+            versions = [f"{name} {one.packages.get(name, '')}" for name in self._image.packages]
+            one.facts["packages"] = ", ".join(versions)
         if faults:
             raise UsageError("\n".join(faults))
 
@@ -428,7 +416,7 @@ class _Startup:
         def send(_number: int) -> None:
             one.connection.sh(services.kill("telemetry"))
 
-        start = partial(RemoteProgram, one.connection, argv, stderr=errors, send=send)
+        start = partial(one.connection.spawn, argv, stderr=errors, send=send)
         return HostTelemetry(start, one.connection.where, errors=errors)
 
     def _suite(self, shell: SshConnection) -> Command:
@@ -439,19 +427,11 @@ class _Startup:
 
 def _all(work: Iterable[Callable[[], object]]) -> None:
     """Do all in parallel. Raises one error about all failures, of the kind of the first."""
-    failed: list[WeighbridgeError] = []
-
-    def one(do: Callable[[], object]) -> None:
-        try:
-            do()
-        except WeighbridgeError as error:
-            failed.append(error)
-
-    together([partial(one, do) for do in work])
-    if not failed:
+    _, failed = leftovers.attempt_all(dict(enumerate(work)))
+    errors = sorted(failed.values(), key=lambda error: isinstance(error, UsageError))
+    if not errors:
         return
-    first = next((error for error in failed if not isinstance(error, UsageError)), failed[0])
-    errors = [first, *(error for error in failed if error is not first)]
+    first = errors[0]
     if len(errors) == 1:
         raise first
     kind = UsageError if isinstance(first, UsageError) else TargetError

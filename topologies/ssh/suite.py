@@ -7,7 +7,6 @@ is complete.
 
 from __future__ import annotations
 
-import base64
 import fcntl
 import hashlib
 import json
@@ -18,8 +17,6 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import zipfile
-from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -36,8 +33,8 @@ from weighbridge.topologies.hardware import Hardware, SshAccess
 from weighbridge.topologies.ssh.connection import SshConnection
 from weighbridge.topologies.ssh.remote import run_remote
 
-# Nothing is built: this suite's files with its compiled engine make a wheel, and so do the files
-# of each package that pip has installed. A client with the same Python and machine type runs this
+# Nothing is built: the files of this suite with its compiled engine, and of each package that pip
+# has installed, are the client's site-packages. With the same Python and machine type it runs this
 # very code.
 
 
@@ -54,28 +51,33 @@ NEEDED: Final = (
     "pyyaml",
 )
 """What drivers, gateways' small programs and the null target import."""
-MODULES: Final = (
-    "weighbridge.drivers.locust.__main__",
-    "weighbridge.drivers.cosbench.__main__",
+_IMPORTED: Final = (
     "weighbridge.drivers.engine._native",
-    "weighbridge.gateways.existing.clear",
-    "weighbridge.gateways.existing.look",
-    "weighbridge.gateways.await_answers",
-    "weighbridge.gateways.tls_handshake",
-    "weighbridge.gateways.verify",
     "weighbridge.cli.stores",
     "asyncssh",
     "boto3",
     "swiftclient.client",
 )
-"""What is imported on a client to check that its suite is complete."""
+"""What is imported on a client, beside the programs of drivers and gateways, to check that its
+suite is complete.
+"""
+_PROGRAM: Final = '\nif __name__ == "__main__":'
 ENGINE: Final = "weighbridge/drivers/engine/_native.abi3.so"
-"""The engine's name in the wheel: for Python's stable ABI (abi3-py311)."""
+"""The engine's name there: for Python's stable ABI (abi3-py311)."""
+NAME: Final = "suite"
+ARCHIVES: Final = "suites"
+"""Folder on this machine of archives for clients."""
+OLDEST: Final = (3, 11)
 DOWNLOAD_TIMEOUT_S: Final = 900.0
+INSTALL_TIMEOUT_S: Final = 900.0
+LEVEL: Final = 1
+"""Compression level: 97 MB become 43 MB in 2.5 s, or 39 MB at level 6 in twice that time. It is
+packed once and unpacked in 0.7 s.
+"""
+ROOM_BYTES: Final = 400 * 2**20
+"""Space to install a suite: the archive and what becomes of it."""
 _REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[([^\]]*)\])?[^;]*(?:;(.*))?")
 _EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)["']""")
-_EARLIEST = (1980, 1, 1, 0, 0, 0)
-"""The time of every file in a wheel: equal files make equal wheels."""
 
 
 class Python(Record):
@@ -102,7 +104,7 @@ class Python(Record):
 
 
 def own_files() -> dict[str, Path]:
-    """This suite's files by path in the wheel. Raises MissingPrerequisite without its engine."""
+    """This suite's files by path in site-packages. Raises MissingPrerequisite without an engine."""
     found = {
         str(path.relative_to(IMPORTED_FROM)): path
         for folder in (PACKAGE, *(PACKAGE / room for room in ROOMS))
@@ -119,6 +121,20 @@ def own_files() -> dict[str, Path]:
         )
     # With several builds, Python loads the newest.
     return {**found, ENGINE: max(engines, key=lambda path: path.stat().st_mtime_ns)}
+
+
+def modules() -> tuple[str, ...]:
+    """What must be importable on a client: the programs of drivers and gateways, and more."""
+    found = list(_IMPORTED)
+    for name, path in own_files().items():
+        room = name.split("/")[1]
+        if (
+            room in ("drivers", "gateways")
+            and path.suffix == ".py"
+            and _PROGRAM in path.read_text()
+        ):
+            found.append(name.removesuffix(".py").replace("/", "."))
+    return tuple(found)
 
 
 def packages() -> dict[str, str]:
@@ -148,7 +164,7 @@ def packages() -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def wheels_key(python: Python) -> str:
+def suite_key(python: Python) -> str:
     """A hash of a client's suite: its files, its packages' versions, its Python."""
     files = {name: _hash(path, path.stat().st_mtime_ns) for name, path in own_files().items()}
     parts = json.dumps([files, packages(), python.model_dump()], sort_keys=True)
@@ -160,94 +176,66 @@ def _hash(path: Path, _changed: int) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def wheelhouse(python: Python, folder: Path) -> tuple[Path, ...]:
-    """All wheels for a client's Python, in `folder`. Raises MissingPrerequisite without them."""
-    own = _own(folder, python)
-    if python == Python.here():
-        return (own, *(repacked(name, folder) for name in packages()))
-    pins = [f"{name}=={version}" for name, version in packages().items()]
-    _download(pins, python, folder)
-    return tuple(sorted(folder.glob("*.whl")))
+def packed(python: Python, store: Path) -> Path:
+    """The site-packages of a suite as a compressed archive in `store`, made if it is missing;
+    archives of other versions are removed.
+
+    It gets its name when it is complete. Raises MissingPrerequisite.
+    """
+    store.mkdir(parents=True, exist_ok=True)
+    path = store / f"{NAME}-{python.soabi}-{suite_key(python)}.tar.gz"
+    with os.fdopen(open_lock(store / "lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if path.exists():
+            return path
+        for other in (*store.glob(f"{NAME}-{python.soabi}-*"), *store.glob(".making-*")):
+            shutil.rmtree(other) if other.is_dir() else other.unlink()
+        with tempfile.TemporaryDirectory(prefix=".making-", dir=store) as folder:
+            draft = Path(folder) / "packed"
+            with tarfile.open(draft, "w:gz", compresslevel=LEVEL) as archive:
+                if python == Python.here():
+                    _add_installed(archive)
+                else:
+                    downloaded = Path(folder) / "site"
+                    _download(python, downloaded)
+                    archive.add(downloaded, ".")
+                for name, source in own_files().items():
+                    archive.add(source, name)
+                _add_version(archive, Path(folder) / "METADATA")
+            draft.rename(path)
+    return path
 
 
-def _own(folder: Path, python: Python) -> Path:
+def _add_installed(archive: tarfile.TarFile) -> None:
+    """Add the packages as pip has installed them here. Raises MissingPrerequisite otherwise."""
+    for name in packages():
+        files = metadata.distribution(name).files
+        if files is None:
+            raise MissingPrerequisite(
+                f"package {name} of this machine's Python cannot be copied to clients: it was not "
+                "installed from a wheel",
+                advice="install this suite into a virtual environment with pip (`make setup`)",
+            )
+        for path in files:
+            # Scripts outside of the package, and bytecode, are this machine's own.
+            if ".." in path.parts or path.is_absolute() or "__pycache__" in path.parts:
+                continue
+            archive.add(str(path.locate()), str(path))
+
+
+def _add_version(archive: tarfile.TarFile, draft: Path) -> None:
     version = metadata.version("weighbridge")
-    tag = f"cp311-abi3-linux_{python.machine}"
-    needs = "".join(f"Requires-Dist: {name}\n" for name in NEEDED)
-    about = {
-        "METADATA": "Metadata-Version: 2.1\nName: weighbridge\nVersion: "
-        f"{version}\nRequires-Python: >=3.11\n{needs}",
-        "WHEEL": "Wheel-Version: 1.0\nGenerator: weighbridge\nRoot-Is-Purelib: false\n"
-        f"Tag: {tag}\n",
-    }
-    path = folder / f"weighbridge-{version}-{tag}.whl"
-    info = f"weighbridge-{version}.dist-info"
-    files = [(name, source.read_bytes()) for name, source in own_files().items()]
-    files += [(f"{info}/{name}", text.encode()) for name, text in about.items()]
-    _write(path, files)
-    return path
+    draft.write_text(f"Metadata-Version: 2.1\nName: weighbridge\nVersion: {version}\n")
+    archive.add(draft, f"weighbridge-{version}.dist-info/METADATA")
 
 
-def repacked(name: str, folder: Path) -> Path:
-    """An installed package's wheel. Raises MissingPrerequisite if pip installed it otherwise."""
-    distribution = metadata.distribution(name)
-    wheel = distribution.read_text("WHEEL")
-    files = distribution.files
-    if wheel is None or files is None:
-        raise MissingPrerequisite(
-            f"package {name} of this machine's Python cannot be copied to clients: it was not "
-            "installed from a wheel",
-            advice="install this suite into a virtual environment with pip (`make setup`)",
-        )
-    tags = [
-        line.partition(":")[2].strip() for line in wheel.splitlines() if line.startswith("Tag:")
-    ]
-    parts = [".".join(sorted({tag.split("-")[index] for tag in tags})) for index in range(3)]
-    project = re.sub(r"[-.]+", "_", distribution.metadata["Name"])
-    version = distribution.version.replace("-", "_")
-    path = folder / f"{'-'.join((project, version, *parts))}.whl"
-
-    def kept(one: metadata.PackagePath) -> bool:
-        # pip makes scripts outside the package, bytecode and its own records again.
-        made = ("INSTALLER", "REQUESTED", "RECORD", "direct_url.json")
-        record = one.parts[0].endswith(".dist-info") and len(one.parts) == 2 and one.name in made
-        outside = ".." in one.parts or one.is_absolute()
-        return not (record or outside or "__pycache__" in one.parts)
-
-    wanted = filter(kept, files)
-    _write(path, ((str(one), Path(str(one.locate())).read_bytes()) for one in wanted))
-    return path
-
-
-def _write(path: Path, files: Iterable[tuple[str, bytes]]) -> None:
-    """Write a wheel, not compressed: it is sent once and unpacked at once."""
-    record: list[str] = []
-    about = ""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
-        for name, data in files:
-            first = name.partition("/")[0]
-            about = first if first.endswith(".dist-info") else about
-            archive.writestr(_entry(name), data)
-            digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
-            quoted = f'"{name}"' if "," in name else name
-            record.append(f"{quoted},sha256={digest},{len(data)}\n")
-        archive.writestr(_entry(f"{about}/RECORD"), "".join([*record, f"{about}/RECORD,,\n"]))
-
-
-def _entry(name: str) -> zipfile.ZipInfo:
-    entry = zipfile.ZipInfo(name, _EARLIEST)
-    entry.external_attr = (0o755 if name.endswith(".so") else 0o644) << 16
-    return entry
-
-
-def _download(pins: Sequence[str], python: Python, folder: Path) -> None:
-    platforms = [word for name in _platforms(python.machine) for word in ("--platform", name)]
-    pip = (*PYTHON, "-m", "pip", "--disable-pip-version-check", "download", "--quiet")
-    words = (
-        *(*pip, "--only-binary", ":all:", "--no-deps"),
-        *("--python-version", python.version, "--implementation", "cp", *platforms),
-        *("--dest", str(folder), *pins),
-    )
+def _download(python: Python, folder: Path) -> None:
+    words = [*PYTHON, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    words += ["--only-binary", ":all:", "--no-deps", "--no-compile", "--target", str(folder)]
+    words += ["--python-version", python.version, "--implementation", "cp"]
+    for name in ("_2_28", "_2_27", "_2_24", "_2_17", "_2_12", "_2_5", "2014"):
+        words += ["--platform", f"manylinux{name}_{python.machine}"]
+    words += [f"{name}=={version}" for name, version in packages().items()]
     try:
         done = subprocess.run(
             words,
@@ -269,25 +257,6 @@ def _download(pins: Sequence[str], python: Python, folder: Path) -> None:
             advice="Give this machine access to a package index, or clients Python "
             f"{Python.here().version}, as here.",
         )
-
-
-def _platforms(machine: str) -> Iterator[str]:
-    for minor in (28, 27, 24, 17, 12, 5):
-        yield f"manylinux_2_{minor}_{machine}"
-    yield f"manylinux2014_{machine}"
-
-
-NAME: Final = "suite"
-WHEELHOUSE: Final = "wheelhouse"
-"""Folder on this machine of archives for clients."""
-OLDEST: Final = (3, 11)
-INSTALL_TIMEOUT_S: Final = 900.0
-LEVEL: Final = 1
-"""Compression level: 97 MB become 43 MB in 2.5 s, or 39 MB at level 6 in twice that time. It is
-packed once and unpacked in 0.7 s.
-"""
-ROOM_BYTES: Final = 400 * 2**20
-"""Space to install a suite: the archive and what becomes of it."""
 
 
 class HostPython(Record):
@@ -338,7 +307,7 @@ def ensure(shell: SshConnection, hardware: Hardware, home: Path, say: Say) -> Co
     """
     access = hardware.access
     found = look(shell, access)
-    folder = f"{access.folder}/{NAME}-{wheels_key(found.python)}"
+    folder = f"{access.folder}/{NAME}-{suite_key(found.python)}"
     command = Command((f"{folder}/bin/python",), {"PYTHONSAFEPATH": "1"})
     if shell.sh('if [ -x "$1" ]; then echo there; fi', command.argv[0]).stdout.strip():
         return command
@@ -346,11 +315,11 @@ def ensure(shell: SshConnection, hardware: Hardware, home: Path, say: Say) -> Co
     if wrong:
         advice = "`weighbridge doctor --hardware FILE` lists what to install."
         raise MissingPrerequisite(wrong, advice=advice)
-    archive = packed(found.python, home / WHEELHOUSE).read_bytes()
+    archive = packed(found.python, home / ARCHIVES).read_bytes()
     size = f"{len(archive) / 1e6:.0f} MB"
     say(f"{shell.name}: installing this suite ({size}), once for all runs")
     try:
-        words = (folder, access.python, *MODULES)
+        words = (folder, access.python, *modules())
         shell.sh(_INSTALL, *words, stdin=archive, timeout_s=INSTALL_TIMEOUT_S)
     except CommandFailed as error:
         tail = "\n".join(error.output.splitlines()[-8:])
@@ -363,53 +332,26 @@ def ensure(shell: SshConnection, hardware: Hardware, home: Path, say: Say) -> Co
     return command
 
 
-def packed(python: Python, store: Path) -> Path:
-    """All wheels of a suite as one compressed archive in `store`, made if it is missing; archives
-    of other versions are removed.
-
-    It gets its name when it is complete. Raises MissingPrerequisite as `wheels.wheelhouse`.
-    """
-    store.mkdir(parents=True, exist_ok=True)
-    path = store / f"{NAME}-{python.soabi}-{wheels_key(python)}.tar.gz"
-    with os.fdopen(open_lock(store / "lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if path.exists():
-            return path
-        for other in (*store.glob(f"{NAME}-{python.soabi}-*"), *store.glob(".making-*")):
-            shutil.rmtree(other) if other.is_dir() else other.unlink()
-        with tempfile.TemporaryDirectory(prefix=".making-", dir=store) as folder:
-            draft = Path(folder) / "packed"
-            with tarfile.open(draft, "w:gz", compresslevel=LEVEL) as archive:
-                (Path(folder) / "wheels").mkdir()
-                for one in wheelhouse(python, Path(folder) / "wheels"):
-                    archive.add(one, one.name)
-            draft.rename(path)
-    return path
-
-
 def sweep(shell: SshConnection, folder: str, *, include_suites: bool = False) -> None:
     """Remove unfinished suites, or all of them."""
     which = "all" if include_suites else "partial"
     run_remote(shell, "suite", "sweep", folder, which, timeout_s=120)
 
 
-# It gets its name when every module can be imported. No package index is asked: a package that is
-# not in the archive is an error. Two earlier suites are kept; only the deployment that has claimed
-# the host uses a suite, and that is this one.
+# It gets its name when every module can be imported. Two earlier suites are kept; only the
+# deployment that has claimed the host uses a suite, and that is this one.
 _INSTALL: Final = """
 folder=$1 python=$2
 shift 2
 partial=$folder.partial
 umask 022
 rm -rf "$partial"
-mkdir -p "$partial/wheels"
 trap 'rm -rf "$partial"' EXIT
-tar -xzf - -C "$partial/wheels"
-"$python" -m venv "$partial"
-"$partial/bin/python" -I -m pip --disable-pip-version-check --no-cache-dir \
-  install --quiet --no-index --find-links "$partial/wheels" weighbridge >&2
+"$python" -m venv --without-pip "$partial"
+site=$("$partial/bin/python" -I -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+tar --no-same-owner -xzf - -C "$site"
 for module in "$@"; do echo "import $module"; done | "$partial/bin/python" -I -
-rm -rf "$partial/wheels" "$folder"
+rm -rf "$folder"
 mv "$partial" "$folder"
 trap - EXIT
 ls -dt "${folder%/*}"/suite-* | tail -n +4 | while read -r old; do rm -rf "$old"; done

@@ -147,7 +147,7 @@ def status_here() -> StatusDocument:
     """What is running on this machine. Raises TargetError if that cannot be found out."""
     from weighbridge.documents import DeadDaemon, RunningDeployment, StatusDocument
     from weighbridge.environment import place
-    from weighbridge.running import dead_of_lab
+    from weighbridge.running import lab_daemons
     from weighbridge.topologies.deployment import running_deployments
 
     return StatusDocument(
@@ -161,8 +161,9 @@ def status_here() -> StatusDocument:
                 addresses=one.hosts,
                 endpoints=_endpoints(one),
                 dead=tuple(
-                    DeadDaemon(host=daemon.host, service=daemon.service, log=str(log))
-                    for daemon, log in dead_of_lab(one, place())[0].items()
+                    DeadDaemon(host=daemon.host, service=daemon.service, log=daemon.log)
+                    for daemon in lab_daemons(one, place())
+                    if not daemon.alive
                 ),
             )
             for one in running_deployments(place())
@@ -239,17 +240,14 @@ def exec_real(hardware: Hardware, host: str, argv: tuple[str, ...]) -> int:
     """A command's status on a real host, with the files of its deployment. Raises UsageError."""
     from weighbridge.common.document import did_you_mean
     from weighbridge.topologies.ssh import claim, ending
-    from weighbridge.topologies.ssh.connection import EventLoop, SshConnection
+    from weighbridge.topologies.ssh.connection import SshConnection
 
     if host not in hardware.hosts:
         raise UsageError(
             f"hardware {hardware.name!r} has no host "
             f"{host!r}{did_you_mean(host, list(hardware.hosts))}"
         )
-    with (
-        closing(EventLoop()) as loop,
-        closing(SshConnection(host, hardware.hosts[host], hardware.access, loop)) as connection,
-    ):
+    with closing(SshConnection(host, hardware.hosts[host], hardware.access)) as connection:
         connection.open()
         claimed = claim.read(connection, hardware.access.folder)
         if claimed is None or claimed.holder is None:
@@ -259,13 +257,7 @@ def exec_real(hardware: Hardware, host: str, argv: tuple[str, ...]) -> int:
             )
         services = ending.services_of(claimed)
         words = (*services.enter(), *services.environment("exec"), *argv)
-        running = connection.start(
-            words,
-            stdin=os.dup(sys.stdin.fileno()),
-            stdout=os.dup(sys.stdout.fileno()),
-            stderr=sys.stderr.buffer,
-        )
-        return running.result()
+        return connection.pass_through(words)
 
 
 def exec_lab(host: str, argv: tuple[str, ...]) -> int:

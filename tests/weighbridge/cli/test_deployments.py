@@ -22,12 +22,12 @@ from weighbridge.environment import place
 from weighbridge.running import dead_here, describe
 from weighbridge.selection import fitting
 from weighbridge.topologies.deployment import RECORD, DeploymentRecord
-from weighbridge.topologies.hosts import CONDUCTOR, own_folder
-from weighbridge.topologies.lab.host import keep_daemon
+from weighbridge.topologies.hosts import CONDUCTOR, Daemon, own_folder
+from weighbridge.topologies.lab.host import keep_daemons
 from weighbridge.topologies.lab.program import LabProcess
 from weighbridge.topologies.loader import load_hardware, shipped_hardware
 from weighbridge.topologies.ssh import claim, leftovers
-from weighbridge.topologies.ssh.leftovers import ClaimedDeployment, HostDaemon, LeftoverReport
+from weighbridge.topologies.ssh.leftovers import ClaimedDeployment, LeftoverReport
 
 
 def test_status_says_when_nothing_is_running(tmp_path: Path) -> None:
@@ -82,9 +82,9 @@ def test_status_names_dead_daemons(
     )
     (folder / "deployment.json").write_text(record.model_dump_json())
     mine = LabProcess.of(os.getpid())
-    keep_daemon(bundle, "gateway-1", {"radosgw": mine})
+    keep_daemons(bundle, {"radosgw": mine})
     assert "dead" not in run_cli(0, "status")[0]
-    keep_daemon(bundle, "gateway-1", {"radosgw": None, "mon": mine})
+    keep_daemons(bundle, {"radosgw": None, "mon": mine})
     printed, _ = run_cli(0, "status")
     assert f"dead: radosgw on gateway-1; its log: {folder}/logs/gateway-1/radosgw.out" in printed
     assert "mon on gateway-1" not in printed
@@ -99,7 +99,7 @@ def test_status_names_dead_daemons(
     assert [(each.host, each.service, each.log) for each in one.dead] == [
         ("gateway-1", "radosgw", log)
     ]
-    keep_daemon(bundle, "gateway-1", {"radosgw": None, "mon": None})
+    keep_daemons(bundle, {"radosgw": None, "mon": None})
     assert (
         "dead: none of it is running; `weighbridge down` removes what is left"
         in run_cli(0, "status")[0]
@@ -202,8 +202,8 @@ def record(*hosts: str, kind: str = "ssh") -> DeploymentRecord:
     )
 
 
-def daemon(host: str, service: str, *, alive: bool = True, of: str = LABEL) -> HostDaemon:
-    return HostDaemon(
+def daemon(host: str, service: str, *, alive: bool = True, of: str = LABEL) -> Daemon:
+    return Daemon(
         host=host,
         deployment=of,
         service=service,
@@ -222,7 +222,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asked:
     path.write_text("\n".join(["name: real", "kind: ssh", "hosts:", *lines, ""]))
 
     def ask(
-        *daemons: HostDaemon,
+        *daemons: Daemon,
         on: tuple[str, ...] = HOSTS,
         failed: tuple[str, ...] = (),
         known: DeploymentRecord | None = None,
