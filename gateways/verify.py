@@ -192,7 +192,7 @@ def _location(endpoint: Mapping[str, Any]) -> bytes:
 def listed(answer: HttpAnswer, api: str) -> list[str]:
     """Names in a bucket's list. Raises WrongAnswer when it is not as the API promises."""
     try:
-        return [entry.name for entry in read_page(api, "objects", answer.body)[0]]
+        return [entry.name for entry in read_page(api, "objects", answer.body).entries]
     except ValueError as error:
         raise WrongAnswer("LIST", f"the list cannot be read: {error}", answer) from error
 
