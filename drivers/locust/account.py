@@ -487,13 +487,7 @@ class Account:
             )
 
     def make_bucket(self, name: str) -> None:
-        body = b""
-        if self._target.api == "s3" and self._target.region != "us-east-1":
-            space = "http://s3.amazonaws.com/doc/2006-03-01/"
-            location = f"<LocationConstraint>{self._target.region}</LocationConstraint>"
-            body = (
-                f'<CreateBucketConfiguration xmlns="{space}">{location}</CreateBucketConfiguration>'
-            ).encode()
+        body = plain_xml.bucket_body(self._target.api, self._target.region)
         answer = self.ask("PUT", f"/{name}", body=body)
         if (
             answer.status not in (200, 201, 202, 204)
