@@ -62,7 +62,10 @@ class Fault:
         lines = (
             f"{self.file}:{self.line}:{self.column}: {escape_controls(self.message)}\n    {shown}"
         )
-        return f"{lines}\n    {' ' * (at - 1 - begin)}^" if at > 0 else lines.rstrip()
+        if at <= 0:
+            return lines.rstrip()
+        blanks = " " * (at - 1 - begin)
+        return f"{lines}\n    {blanks}^"
 
 
 class DocumentError(UsageError):

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 from urllib.parse import quote
 
 from weighbridge.common import plain_xml
@@ -33,6 +33,14 @@ class Entry:
         return f"{'versionId' if api == 's3' else 'version-id'}={quote(self.id, safe='')}"
 
 
+class Page(NamedTuple):
+    """Entries, whether there are more, and what S3 calls the next page, if it does."""
+
+    entries: list[Entry]
+    more: bool
+    token: str = ""
+
+
 _S3_ROWS: Final = {
     "buckets": (("Bucket",), "Name", "CreationDate"),
     "objects": (("Contents",), "Key", "LastModified"),
@@ -54,9 +62,9 @@ def listing(
     ids: set[str] = set()
     """Of the name that the last pages ended with."""
     while body := get(_query(api, listed, after, token, prefix)):
-        page, token = read_page(api, listed, body)
+        page, more, token = read_page(api, listed, body)
         yield from page
-        if not token:
+        if not more:
             return
         last = page[-1]
         ids = ids if last.name == after.name else set()
@@ -73,7 +81,8 @@ def _query(api: str, listed: Listed, after: Entry, token: str, prefix: str) -> s
     elif listed == "buckets":
         return ""
     elif listed == "objects":
-        fields = {"continuation-token": token, "list-type": "2", "max-keys": str(PAGE)}
+        place = {"continuation-token": token, "list-type": "2", "max-keys": str(PAGE)}
+        fields = {**place, "start-after": "" if token else after.name}
     else:
         fields = {"key-marker": after.name, "max-keys": str(PAGE), "version-id-marker": after.id}
     parts = []
@@ -85,8 +94,8 @@ def _query(api: str, listed: Listed, after: Entry, token: str, prefix: str) -> s
     return "&".join(parts)
 
 
-def read_page(api: str, listed: Listed, body: bytes) -> tuple[list[Entry], str]:
-    """A page's entries, and what S3 calls the next one; "" if there is none. Raises ValueError."""
+def read_page(api: str, listed: Listed, body: bytes) -> Page:
+    """What an answer has. Raises ValueError."""
     if api == "s3":
         return _read_s3(listed, body)
     try:
@@ -97,10 +106,10 @@ def read_page(api: str, listed: Listed, body: bytes) -> tuple[list[Entry], str]:
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"not a list of {listed}: {error!r}") from error
     # Pages may be shorter than asked for: only an empty one is the last.
-    return page, "any" if page else ""
+    return Page(page, more=bool(page))
 
 
-def _read_s3(listed: Listed, body: bytes) -> tuple[list[Entry], str]:
+def _read_s3(listed: Listed, body: bytes) -> Page:
     root = plain_xml.parse(body)
     if listed == "versions" and root.tag.rpartition("}")[2] != "ListVersionsResult":
         raise ValueError("not a list of versions")
@@ -111,14 +120,12 @@ def _read_s3(listed: Listed, body: bytes) -> tuple[list[Entry], str]:
         for row in root.iter()
         if row.tag.rpartition("}")[2] in rows
     ]
-    if (root.findtext("{*}IsTruncated") or "").lower() != "true":
-        return page, ""
-    if not page:
+    more = (root.findtext("{*}IsTruncated") or "").lower() == "true"
+    if more and not page:
         raise ValueError(f"a truncated page without {listed}")
     # Versions not as NextVersionIdMarker says: of s3api before 2.38 that is `null`, and the next
     # page would begin with the same name again.
-    token = root.findtext("{*}NextContinuationToken") or ""
-    return page, "any" if listed == "versions" else token
+    return Page(page, more, root.findtext("{*}NextContinuationToken") or "")
 
 
 def _entry(listed: Listed, name: object, number: object, when: object) -> Entry:
@@ -127,7 +134,7 @@ def _entry(listed: Listed, name: object, number: object, when: object) -> Entry:
     elif not number:
         raise ValueError("a version without a name or an ID")
     if not (isinstance(name, str) and name and isinstance(number, str)):
-        raise ValueError(f"{listed} without a name or an ID")
+        raise ValueError(f"it has {listed} without a name or an ID")
     name.encode()  # fails for lone surrogates, which no request can contain
     number.encode()
     return Entry(name, number, when if isinstance(when, str) else "")

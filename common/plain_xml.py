@@ -58,6 +58,18 @@ def error_words(body: bytes) -> str:
     return f"{words}; {remedy}" if remedy else words
 
 
+def bucket_body(api: str, region: str) -> bytes:
+    """The body that creates a bucket in a region; none is needed for us-east-1 (S3 API reference,
+    CreateBucket), and Swift has none.
+    """
+    if api != "s3" or region == "us-east-1":
+        return b""
+    space = "http://s3.amazonaws.com/doc/2006-03-01/"
+    location = f"<LocationConstraint>{region}</LocationConstraint>"
+    document = f'<CreateBucketConfiguration xmlns="{space}">{location}</CreateBucketConfiguration>'
+    return document.encode()
+
+
 class _Reader:
     def __init__(self) -> None:
         self._builder = ET.TreeBuilder()

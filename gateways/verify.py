@@ -144,7 +144,8 @@ def check_operations(
         done.append((operation, answer.status, (time.monotonic() - started) * 1000))
         return answer
 
-    check("make bucket", "PUT", f"/{bucket}", (200, 201, 202, 204), _location(endpoint))
+    location = plain_xml.bucket_body(api, endpoint["region"])
+    check("make bucket", "PUT", f"/{bucket}", (200, 201, 202, 204), location)
     written = check("PUT", "PUT", name, (200, 201), body)
     headed = check("HEAD", "HEAD", name, (200,))
     read = check("GET", "GET", name, (200,))
@@ -179,20 +180,10 @@ def check_operations(
             return done
 
 
-def _location(endpoint: Mapping[str, Any]) -> bytes:
-    """The region to create a bucket in; empty for us-east-1 (S3 API reference, CreateBucket)."""
-    if endpoint["api"] != "s3" or endpoint["region"] == "us-east-1":
-        return b""
-    location = f"<LocationConstraint>{endpoint['region']}</LocationConstraint>"
-    space = "http://s3.amazonaws.com/doc/2006-03-01/"
-    document = f'<CreateBucketConfiguration xmlns="{space}">{location}</CreateBucketConfiguration>'
-    return document.encode()
-
-
 def listed(answer: HttpAnswer, api: str) -> list[str]:
     """Names in a bucket's list. Raises WrongAnswer when it is not as the API promises."""
     try:
-        return [entry.name for entry in read_page(api, "objects", answer.body)[0]]
+        return [entry.name for entry in read_page(api, "objects", answer.body).entries]
     except ValueError as error:
         raise WrongAnswer("LIST", f"the list cannot be read: {error}", answer) from error
 

@@ -25,6 +25,7 @@ from weighbridge.common.bounded_http import storage_url_of, trusting
 from weighbridge.common.credential import KeySource, redacted
 from weighbridge.common.endpoint import MOST_ENDPOINTS, Endpoint, bracketed, host_port
 from weighbridge.common.errors import DriverError
+from weighbridge.common.listing import Entry, Listed, listing
 from weighbridge.drivers.engine._native import shake_hands, signed_headers
 from weighbridge.drivers.protocol import Ring, Setup
 
@@ -486,13 +487,7 @@ class Account:
             )
 
     def make_bucket(self, name: str) -> None:
-        body = b""
-        if self._target.api == "s3" and self._target.region != "us-east-1":
-            space = "http://s3.amazonaws.com/doc/2006-03-01/"
-            location = f"<LocationConstraint>{self._target.region}</LocationConstraint>"
-            body = (
-                f'<CreateBucketConfiguration xmlns="{space}">{location}</CreateBucketConfiguration>'
-            ).encode()
+        body = plain_xml.bucket_body(self._target.api, self._target.region)
         answer = self.ask("PUT", f"/{name}", body=body)
         if (
             answer.status not in (200, 201, 202, 204)
@@ -527,48 +522,32 @@ class Account:
 
     def objects(self, bucket: str) -> Iterator[str]:
         """Names of all objects of a bucket, by pages of a thousand; none when it does not exist."""
-        last = ""
-        while True:
-            names, more = self._page(bucket, last)
-            yield from names
-            if not more or not names:
-                return
-            if max(names) <= last:  # some stores take no `start-after`: it would never end
-                what = f"the list of bucket {bucket} does not go on after {last[:100]!r}"
-                raise DriverError(f"{self.url}: {what}")
-            last = max(names)
+        for entry in self.listed(bucket, "objects"):
+            yield entry.name
+
+    def listed(self, bucket: str, listed: Listed) -> Iterator[Entry]:
+        """All objects of a bucket, or their versions, of each name the newest first; none when it
+        does not exist.
+        """
+
+        def get(query: str) -> bytes:
+            answer = self.ask("GET", f"/{bucket}", query=query)
+            if answer.status in (204, 404):
+                return b""
+            if answer.status != 200:
+                raise DriverError(f"{self.url}: {listed} of {bucket} cannot be listed: {answer}")
+            return answer.body
+
+        try:
+            yield from listing(self._target.api, listed, get)
+        except ValueError as error:
+            what = f"the list of {listed} of {bucket} cannot be read: {error}"
+            raise DriverError(f"{self.url}: {what}") from error
 
     def delete_object(self, bucket: str, name: str) -> None:
         answer = self.ask("DELETE", f"/{bucket}/{quote(name)}")
         if answer.status not in (200, 202, 204, 404):
             raise DriverError(f"{self.url}: {bucket}/{name} cannot be deleted: {answer}")
-
-    def _page(self, bucket: str, last: str) -> tuple[list[str], bool]:
-        if self._target.api == "swift":
-            query = f"format=json&limit=1000&marker={quote(last, safe='')}"
-        else:
-            query = f"list-type=2&max-keys=1000&start-after={quote(last, safe='')}"
-        answer = self.ask("GET", f"/{bucket}", query=query)
-        if answer.status in (204, 404):
-            return [], False
-        if answer.status != 200:
-            raise DriverError(f"{self.url}: bucket {bucket} cannot be listed: {answer}")
-        try:
-            if self._target.api == "swift":
-                names = [str(entry["name"]) for entry in json.loads(answer.body)]
-                "".join(names).encode()  # fails for lone surrogates, which no request can contain
-                more = bool(names)
-            else:
-                root = plain_xml.parse(answer.body)
-                names = [key.text or "" for key in root.iterfind(".//{*}Contents/{*}Key")]
-                more = (root.findtext("{*}IsTruncated") or "").lower() == "true"
-            if not all(names):
-                raise ValueError("it has an object without a name")  # noqa: TRY301 - deleting that would delete the bucket
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise DriverError(
-                f"{self.url}: the list of bucket {bucket} cannot be read: {error}"
-            ) from error
-        return names, more
 
     def ask(
         self, method: str, path: str, *, query: str = "", body: bytes = b"", fields: Fields = None

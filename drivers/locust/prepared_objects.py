@@ -17,7 +17,7 @@ from weighbridge.common import plain_xml
 from weighbridge.common.credential import RETRY_S
 from weighbridge.common.endpoint import Encryption, Signing
 from weighbridge.common.errors import DriverError
-from weighbridge.common.listing import Entry, listing
+from weighbridge.common.listing import Entry
 from weighbridge.drivers.engine._native import object_name, object_sizes
 from weighbridge.drivers.locust.account import Account, AccountAnswer, NotServing, account_at
 from weighbridge.drivers.locust.cpu_allowance import allowance
@@ -105,26 +105,6 @@ class VersionedBuckets:
                 advice="Leave `versions` out, or choose a store or release that has them.",
             )
 
-    def listed(self, bucket: str) -> Iterator[Entry]:
-        """All versions of a bucket, of each name the newest first; none when it does not exist."""
-
-        def get(query: str) -> bytes:
-            answer = self._account.ask("GET", f"/{bucket}", query=query)
-            if answer.status in (204, 404):
-                return b""
-            if answer.status != 200:
-                raise DriverError(
-                    f"{self._account.url}: versions of bucket {bucket} cannot be listed: {answer}"
-                )
-            return answer.body
-
-        try:
-            yield from listing(self._api, "versions", get)
-        except ValueError as error:
-            raise DriverError(
-                f"{self._account.url}: the versions of bucket {bucket} cannot be read: {error}"
-            ) from error
-
     def ids(self, *, alone: bool = False) -> list[str]:
         """IDs of the prepared versions: of object 0 from the oldest on, of object 1, ...
 
@@ -165,7 +145,7 @@ class VersionedBuckets:
         `report` gets how many were deleted and how many could not be. Returns both.
         """
         of_name: dict[str, list[Entry]] = defaultdict(list)
-        for one in self.listed(bucket):
+        for one in self._account.listed(bucket, "versions"):
             of_name[one.name].append(one)
         others = [
             (versions[: -self._each] if name in keep else versions)[::-1]
@@ -197,7 +177,7 @@ class VersionedBuckets:
 
     def _ids_by_name(self, bucket: str) -> dict[str, list[str]]:
         found: dict[str, list[str]] = defaultdict(list)
-        for one in self.listed(bucket):
+        for one in self._account.listed(bucket, "versions"):
             found[one.name].append(one.id)
         return found
 

@@ -43,14 +43,8 @@ class ObjectWriter:
         self._is_s3 = requests.access.api == "s3"
 
     def make_container(self, container: str) -> None:
-        region = self._requests.access.region
-        body = b""
-        if self._is_s3 and region != "us-east-1":
-            space = "http://s3.amazonaws.com/doc/2006-03-01/"
-            inner = f"<LocationConstraint>{region}</LocationConstraint>"
-            body = (
-                f'<CreateBucketConfiguration xmlns="{space}">{inner}</CreateBucketConfiguration>'
-            ).encode()
+        access = self._requests.access
+        body = plain_xml.bucket_body(access.api, access.region)
         answer = self._requests.ask(
             "PUT", f"/{container}", body=[body] if body else (), body_bytes=len(body)
         )

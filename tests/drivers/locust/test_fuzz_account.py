@@ -37,8 +37,8 @@ JSON: Final = [
     [
         (SWIFT, b'[{"name": "\\ud800"}]', ""),
         # Deleting it would delete the bucket.
-        (SWIFT, b'[{"name": ""}]', ": it has an object without a name"),
-        (S3, XML.replace("o-1", "").encode(), ": it has an object without a name"),
+        (SWIFT, b'[{"name": ""}]', ": it has objects without a name"),
+        (S3, XML.replace("o-1", "").encode(), ": it has objects without a name"),
     ],
 )
 def test_a_listing_with_a_name_that_cannot_be_sent_is_an_error(
@@ -47,7 +47,7 @@ def test_a_listing_with_a_name_that_cannot_be_sent_is_an_error(
     account = Account(target, 1.0)
     page = AccountAnswer(200, http.client.HTTPMessage(), body)
     monkeypatch.setattr(account, "_request", lambda *_, **__: page)
-    with pytest.raises(DriverError, match=f"the list of bucket wb-a-0 cannot be read{why}"):
+    with pytest.raises(DriverError, match=f"the list of objects of wb-a-0 cannot be read{why}"):
         list(account.objects("wb-a-0"))
 
 
@@ -72,6 +72,8 @@ def test_any_listing_gives_names_or_a_driver_error(dice: Dice) -> None:
         # sendable.
         patch.setattr(account, "_request", lambda *_, **__: pages.pop(0))
         found = tried(
-            lambda: list(account.objects("wb-a-0")), DriverError, saying="bucket wb-a-0 cannot be"
+            lambda: list(account.objects("wb-a-0")),
+            DriverError,
+            saying="objects of wb-a-0 cannot be",
         )
     assert all(isinstance(cast("object", name), str) and name.encode() for name in found or ())
