@@ -273,8 +273,9 @@ class Session:
             raise Unknown(f"not asked: more than {MOST_BUCKETS} buckets would be needed")
         body = ""
         if self.api == "s3" and self.endpoint["region"] != _NEEDS_NO_LOCATION:
-            where = f"<LocationConstraint>{self.endpoint['region']}</LocationConstraint>"
-            body = f"<CreateBucketConfiguration>{where}</CreateBucketConfiguration>"
+            place = f"<LocationConstraint>{self.endpoint['region']}</LocationConstraint>"
+            name_space = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
+            body = f"<CreateBucketConfiguration {name_space}>{place}</CreateBucketConfiguration>"
         accepted(self.send("PUT", "", "", body.encode(), headers, bucket=name))
         return name
 

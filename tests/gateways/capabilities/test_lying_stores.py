@@ -13,8 +13,9 @@ import pytest
 
 from http_stub import Between, Closed, Request, Respond, Response
 from tests.gateways.capabilities.memory_store import MemoryStore, ask, memory_store
+from weighbridge.common import plain_xml
 from weighbridge.gateways.capabilities import asking, objects, session
-from weighbridge.gateways.capabilities.asking import CAPABILITIES, Asker
+from weighbridge.gateways.capabilities.asking import CAPABILITIES, Asker, AskingOrder
 from weighbridge.gateways.existing.leftover_buckets import BUCKET, OBJECT
 
 
@@ -285,6 +286,22 @@ def test_a_secret_that_a_store_repeats_is_not_in_its_answer(store: MemoryStore) 
         assert "planted" not in answer.why
         assert answer.why.isprintable()
         assert len(answer.text) <= 200
+
+
+def test_a_bucket_is_made_in_the_region_of_its_endpoint(store: MemoryStore) -> None:
+    bodies = []
+
+    def between(request: Request, respond: Respond) -> Response:
+        bodies.append(request.body)
+        return respond(request)
+
+    store.server.between = between
+    endpoint = store.endpoints[0].model_copy(update={"region": "eu-1"})
+    order = AskingOrder(endpoints=(endpoint,), buckets=("wb-0123abcd-capability-0",), own=True)
+    assert Asker(order).ask(CAPABILITIES["s3-delete"]).answer.outcome == "works"
+    assert plain_xml.parse(bodies[0]).findtext("{*}LocationConstraint") == "eu-1"
+    more = Asker(order.model_copy(update={"buckets": ()})).ask(CAPABILITIES["s3-cors"]).answer
+    assert more.why == "not asked: more than 60 buckets would be needed"
 
 
 def test_locks_are_lifted_and_all_names_are_those_that_clean_recognises(
