@@ -32,7 +32,7 @@ from weighbridge.common.host import Host
 from weighbridge.common.program_lines import NoLine, ProgramLines, end
 from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
-from weighbridge.gateways.capabilities import buckets, checksums, large, objects
+from weighbridge.gateways.capabilities import buckets, large, objects
 from weighbridge.gateways.capabilities.capability import Answer, Capability, NotWorking, Wrong
 from weighbridge.gateways.capabilities.session import Session, buckets_of
 
@@ -52,7 +52,7 @@ def _declared(value: object) -> Iterator[Capability]:
 
 def _own() -> dict[str, Capability]:
     own: list[Capability] = []
-    for module in (objects, large, checksums, buckets):
+    for module in (objects, large, buckets):
         own += _declared(tuple(vars(module).values()))
     own.sort(key=lambda each: (each.api, GROUPS.index(each.group)))
     return {each.key: each for each in own}

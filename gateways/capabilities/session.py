@@ -160,18 +160,19 @@ class Session:
         bucket: str | None = None,
         payload: str | None = None,
         signed: bool = True,
+        framed: Callable[[AWSRequest, bytes], bytes] = lambda _, body: body,
     ) -> HttpAnswer:
         """Ask for an object, or without a key the bucket, or with `bucket` "" Swift's account.
 
-        `payload`: what S3's signature says of the body (None: its hash). Raises OSError or
-        HTTPException without an answer.
+        `payload`: what S3's signature says of the body (None: its hash). `framed`: how the body is
+        sent with the signed request. Raises OSError or HTTPException without an answer.
         """
         url = self.url_of(key, bucket) + (f"?{query}" if query else "")
         request = AWSRequest(method, url, data=body, headers=dict(headers))
         request.context["payload"] = payload
         if signed:
             self.signer.add_auth(request)
-        return self.deliver(method, url, body, dict(request.headers.items()))
+        return self.deliver(method, url, framed(request, body), dict(request.headers.items()))
 
     def deliver(
         self, method: str, url: str, body: bytes = b"", headers: Mapping[str, str] = NONE
