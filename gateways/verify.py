@@ -143,7 +143,7 @@ def check_operations(
         done.append((operation, answer.status, (time.monotonic() - started) * 1000))
         return answer
 
-    check("make bucket", "PUT", f"/{bucket}", (200, 201, 202, 204), _location(endpoint))
+    check("make bucket", "PUT", f"/{bucket}", (200, 201, 202, 204), location(endpoint))
     written = check("PUT", "PUT", name, (200, 201), body)
     headed = check("HEAD", "HEAD", name, (200,))
     read = check("GET", "GET", name, (200,))
@@ -178,7 +178,7 @@ def check_operations(
             return done
 
 
-def _location(endpoint: Mapping[str, Any]) -> bytes:
+def location(endpoint: Mapping[str, Any]) -> bytes:
     """The region to create a bucket in; empty for us-east-1 (S3 API reference, CreateBucket)."""
     if endpoint["api"] != "s3" or endpoint["region"] == "us-east-1":
         return b""

@@ -30,6 +30,7 @@ from weighbridge.common import credential, plain_xml
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.common.exchange import HttpAnswer, Wire, WrongAnswer, ask, exchanging, log_in
 from weighbridge.gateways.capabilities.capability import Refused, Unknown, Wrong
+from weighbridge.gateways.verify import location
 
 REFUSES_FROM: Final = 400
 SIZE_BYTES: Final = 1000
@@ -40,7 +41,6 @@ SILENCE_S: Final = 20.0
 LISTED_WITHIN_S: Final = 20.0
 """How long a listing of Swift may lack names that were written."""
 _PAUSE_S: Final = 0.2
-_NEEDS_NO_LOCATION: Final = "us-east-1"
 NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 # Names have the forms by which `weighbridge clean` recognises what a killed run left
@@ -272,12 +272,7 @@ class Session:
         name = next(self._buckets, None)
         if name is None:
             raise Unknown(f"not asked: more than {MOST_BUCKETS} buckets would be needed")
-        body = ""
-        if self.api == "s3" and self.endpoint["region"] != _NEEDS_NO_LOCATION:
-            place = f"<LocationConstraint>{self.endpoint['region']}</LocationConstraint>"
-            name_space = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
-            body = f"<CreateBucketConfiguration {name_space}>{place}</CreateBucketConfiguration>"
-        accepted(self.send("PUT", "", "", body.encode(), headers, bucket=name))
+        accepted(self.send("PUT", "", "", location(self.endpoint), headers, bucket=name))
         return name
 
     def fresh_bucket(self) -> str:

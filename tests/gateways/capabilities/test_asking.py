@@ -130,8 +130,8 @@ def test_a_daemon_that_dies_is_named_and_the_rest_is_not_asked(
     asked = asked_of(store, client, tmp_path, check=check)
     blamed, rest = ("unknown", f"{said} when this was asked"), ("unknown", f"not asked: {said}")
     before = [("works", "")] if is_noticed else []
-    found = [(asked.answers[key].outcome, asked.answers[key].text) for key in ASKED]
-    assert found == [*before, blamed, rest, rest][: len(ASKED)]
+    answered = [(asked.answers[key].outcome, asked.answers[key].text) for key in ASKED]
+    assert answered == [*before, blamed, rest, rest][: len(ASKED)]
     assert ("/logs/radosgw.out" if is_noticed else NOT_SERVED) in str(asked.died)
 
 
