@@ -66,7 +66,7 @@ def asked_of(
     deadline_s: float = 60,
     keys: tuple[str, ...] = ASKED,
 ) -> Asked:
-    asked, buckets = Asked(), list[str]()
+    asked = Asked()
     ask_all(
         client,
         store.endpoints,
@@ -76,10 +76,9 @@ def asked_of(
         own=False,
         check=check,
         log=tmp_path / "asking.log",
-        buckets=buckets,
         deadline_s=deadline_s,
     )
-    assert {*store.s3.buckets, *store.swift.buckets} <= set(buckets)
+    assert {*store.s3.buckets, *store.swift.buckets} <= set(asked.buckets)
     assert asked.answers.keys() == set(keys)
     return asked
 
