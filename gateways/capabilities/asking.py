@@ -32,7 +32,7 @@ from weighbridge.common.host import Host
 from weighbridge.common.program_lines import NoLine, ProgramLines, end
 from weighbridge.common.record import Record
 from weighbridge.common.registry import Registry
-from weighbridge.gateways.capabilities import buckets, checksums, large, objects
+from weighbridge.gateways.capabilities import buckets, large, objects
 from weighbridge.gateways.capabilities.capability import Answer, Capability, NotWorking, Wrong
 from weighbridge.gateways.capabilities.session import Session, buckets_of
 
@@ -52,7 +52,7 @@ def _declared(value: object) -> Iterator[Capability]:
 
 def _own() -> dict[str, Capability]:
     own: list[Capability] = []
-    for module in (objects, large, checksums, buckets):
+    for module in (objects, large, buckets):
         own += _declared(tuple(vars(module).values()))
     own.sort(key=lambda each: (each.api, GROUPS.index(each.group)))
     return {each.key: each for each in own}
@@ -210,6 +210,8 @@ class Asked:
     answers: dict[str, Answer] = field(default_factory=dict)
     died: TargetError | None = None
     """Why nothing more could be asked: the daemon that ended, with its log."""
+    buckets: list[str] = field(default_factory=list)
+    """All that may be made, before they are."""
 
 
 def reply_of(line: bytes, key: str) -> CapabilityReply:
@@ -238,15 +240,13 @@ def ask_all(
     own: bool,
     check: Callable[[], None],
     log: Path,
-    buckets: list[str],
     asking: Callable[[Capability], None] = lambda _: None,
     deadline_s: float = DEADLINE_S,
 ) -> None:
     """Ask these capabilities of the endpoints with their APIs, in this order; fills `asked`.
 
     `check` raises TargetError when a daemon of the gateway has died: the rest is then unknown.
-    `buckets` gets the names of all buckets that may be made, before they are. `log` gets what the
-    program says about itself, `asking` each capability before it is asked.
+    `log` gets what the program says about itself, `asking` each capability before it is asked.
     """
     served = {endpoint.api for endpoint in endpoints}
     waiting = [each for each in capabilities if each.api in served]
@@ -254,7 +254,7 @@ def ask_all(
         if not waiting or asked.died is not None:
             break
         names = buckets_of(prefix, program)
-        buckets += names
+        asked.buckets += names
         order = AskingOrder(
             endpoints=tuple(endpoints), buckets=names, own=own, deadline_s=deadline_s
         )

@@ -17,9 +17,11 @@ from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from botocore.exceptions import BotoCoreError
+
 from weighbridge.common.exchange import HttpAnswer
 from weighbridge.gateways.capabilities.capability import Refused, Unknown, Wrong, capability
-from weighbridge.gateways.capabilities.checksums import flipped
+from weighbridge.gateways.capabilities.objects import flipped
 from weighbridge.gateways.capabilities.session import (
     REFUSES_FROM,
     SIZE_BYTES,
@@ -77,7 +79,7 @@ def _retention(store: Session) -> None:
     try:
         _locked(store, at)
     finally:
-        with suppress(Refused, Unknown):  # it is in no run's way
+        with suppress(Refused, Unknown, BotoCoreError):  # the bucket's end says what is left
             store.boto("delete_object", **at, BypassGovernanceRetention=True)
 
 

@@ -40,7 +40,6 @@ SILENCE_S: Final = 20.0
 LISTED_WITHIN_S: Final = 20.0
 """How long a listing of Swift may lack names that were written."""
 _PAUSE_S: Final = 0.2
-_NEEDS_NO_LOCATION: Final = "us-east-1"
 NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 # Names have the forms by which `weighbridge clean` recognises what a killed run left
@@ -160,18 +159,19 @@ class Session:
         bucket: str | None = None,
         payload: str | None = None,
         signed: bool = True,
+        framed: Callable[[AWSRequest, bytes], bytes] = lambda _, body: body,
     ) -> HttpAnswer:
         """Ask for an object, or without a key the bucket, or with `bucket` "" Swift's account.
 
-        `payload`: what S3's signature says of the body (None: its hash). Raises OSError or
-        HTTPException without an answer.
+        `payload`: what S3's signature says of the body (None: its hash). `framed`: how the body is
+        sent with the signed request. Raises OSError or HTTPException without an answer.
         """
         url = self.url_of(key, bucket) + (f"?{query}" if query else "")
         request = AWSRequest(method, url, data=body, headers=dict(headers))
         request.context["payload"] = payload
         if signed:
             self.signer.add_auth(request)
-        return self.deliver(method, url, body, dict(request.headers.items()))
+        return self.deliver(method, url, framed(request, body), dict(request.headers.items()))
 
     def deliver(
         self, method: str, url: str, body: bytes = b"", headers: Mapping[str, str] = NONE
@@ -271,11 +271,8 @@ class Session:
         name = next(self._buckets, None)
         if name is None:
             raise Unknown(f"not asked: more than {MOST_BUCKETS} buckets would be needed")
-        body = ""
-        if self.api == "s3" and self.endpoint["region"] != _NEEDS_NO_LOCATION:
-            where = f"<LocationConstraint>{self.endpoint['region']}</LocationConstraint>"
-            body = f"<CreateBucketConfiguration>{where}</CreateBucketConfiguration>"
-        accepted(self.send("PUT", "", "", body.encode(), headers, bucket=name))
+        location = plain_xml.bucket_body(self.api, self.endpoint["region"])
+        accepted(self.send("PUT", "", "", location, headers, bucket=name))
         return name
 
     def fresh_bucket(self) -> str:

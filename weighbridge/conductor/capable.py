@@ -123,7 +123,6 @@ def ask_deployment(
     """
     from weighbridge.gateways.capabilities.asking import ask_all  # noqa: PLC0415
 
-    buckets: list[str] = []
     name, outlives = deployment.layout.name, planned.gateway.already_runs
     served = {one.api for one in deployment.endpoints}
     count = sum(one.api in served for one in capabilities)
@@ -137,7 +136,7 @@ def ask_deployment(
             say(f"{name}: asking {one.key}; {len(asked.answers)} of {count} are answered")
 
     log.parent.mkdir(parents=True, exist_ok=True)
-    with clearing(deployment, buckets, say), deployment.unlimited():
+    with clearing(deployment, asked.buckets, say), deployment.unlimited():
         ask_all(
             deployment.client,
             deployment.endpoints,
@@ -147,6 +146,5 @@ def ask_deployment(
             own=not outlives,
             check=deployment.check,
             log=log,
-            buckets=buckets,
             asking=asking,
         )

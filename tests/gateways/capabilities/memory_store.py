@@ -56,7 +56,6 @@ class Bucket:
     objects: dict[str, list[Stored]] = field(default_factory=dict)
     sub: dict[str, bytes] = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
-    locked: bool = False
 
     def now(self, key: str) -> Stored | None:
         """The current version; None if there is none, or it is deleted."""
@@ -184,9 +183,8 @@ class MemoryS3:
             rows = "".join(f"<Bucket><Name>{one}</Name></Bucket>" for one in self.buckets)
             return _xml("ListAllMyBucketsResult", f"<Buckets>{rows}</Buckets>")
         if method == "PUT" and not query:
-            locked = "x-amz-bucket-object-lock-enabled" in request.headers
-            self.buckets[name] = Bucket(locked=locked)
-            if locked:
+            self.buckets[name] = Bucket()
+            if "x-amz-bucket-object-lock-enabled" in request.headers:
                 self.buckets[name].sub["versioning"] = _VERSIONED
             return Response(200)
         bucket = self._bucket(name)

@@ -66,7 +66,7 @@ def asked_of(
     deadline_s: float = 60,
     keys: tuple[str, ...] = ASKED,
 ) -> Asked:
-    asked, buckets = Asked(), list[str]()
+    asked = Asked()
     ask_all(
         client,
         store.endpoints,
@@ -76,10 +76,9 @@ def asked_of(
         own=False,
         check=check,
         log=tmp_path / "asking.log",
-        buckets=buckets,
         deadline_s=deadline_s,
     )
-    assert {*store.s3.buckets, *store.swift.buckets} <= set(buckets)
+    assert {*store.s3.buckets, *store.swift.buckets} <= set(asked.buckets)
     assert asked.answers.keys() == set(keys)
     return asked
 
@@ -130,8 +129,8 @@ def test_a_daemon_that_dies_is_named_and_the_rest_is_not_asked(
     asked = asked_of(store, client, tmp_path, check=check)
     blamed, rest = ("unknown", f"{said} when this was asked"), ("unknown", f"not asked: {said}")
     before = [("works", "")] if is_noticed else []
-    found = [(asked.answers[key].outcome, asked.answers[key].text) for key in ASKED]
-    assert found == [*before, blamed, rest, rest][: len(ASKED)]
+    answered = [(asked.answers[key].outcome, asked.answers[key].text) for key in ASKED]
+    assert answered == [*before, blamed, rest, rest][: len(ASKED)]
     assert ("/logs/radosgw.out" if is_noticed else NOT_SERVED) in str(asked.died)
 
 

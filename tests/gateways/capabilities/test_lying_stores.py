@@ -13,8 +13,9 @@ import pytest
 
 from http_stub import Between, Closed, Request, Respond, Response
 from tests.gateways.capabilities.memory_store import MemoryStore, ask, memory_store
+from weighbridge.common import plain_xml
 from weighbridge.gateways.capabilities import asking, objects, session
-from weighbridge.gateways.capabilities.asking import CAPABILITIES, Asker
+from weighbridge.gateways.capabilities.asking import CAPABILITIES, Asker, AskingOrder
 from weighbridge.gateways.existing.clear import BUCKET, OBJECT
 
 
@@ -58,10 +59,17 @@ def blind_to(*names: str) -> Between:
     return between
 
 
-def only_saying(matches: Callable[[Request], object], status: int) -> Between:
+def saying(
+    status: int,
+    to: Callable[[Request], object] = lambda request: request.path != "/auth/v1.0",
+    body: bytes | None = b"<a/>",
+) -> Between:
+    """The same answer to all these requests (None: what was sent)."""
+
     def between(request: Request, respond: Respond) -> Response:
-        body = b"" if status == 204 else b"<a/>"
-        return Response(status, body) if matches(request) else respond(request)
+        if not to(request):
+            return respond(request)
+        return Response(status, request.body if body is None else body)
 
     return between
 
@@ -95,12 +103,6 @@ def first_range_only(request: Request, respond: Respond) -> Response:
     return respond(replace(request, headers={**request.headers, "range": first}))
 
 
-def losing_parts(request: Request, respond: Respond) -> Response:
-    response = respond(request)
-    listed = "uploadId" in request.query
-    return replace(response, body=b"<ListPartsResult/>") if listed else response
-
-
 def everything_for_everybody(request: Request, respond: Respond) -> Response:
     target = request.target
     if "X-Amz-Signature" in target:
@@ -132,19 +134,21 @@ LIES = (
     ("attributes ignored", blind_to("attributes"), "^s3-attributes$", WRONG),
     ("SSE taken and not done", dropping("x-amz-server-side-encryption"), "^s3-sse-", WRONG),
     ("multi-delete and bulk delete do nothing",
-     only_saying(lambda one: {"delete", "bulk-delete"} & one.query.keys(), 200),
+     saying(200, lambda one: {"delete", "bulk-delete"} & one.query.keys()),
      "^s3-multi-delete|^swift-bulk-delete$", WRONG),
-    ("archives are swallowed", only_saying(lambda one: "extract-archive" in one.query, 202),
+    ("archives are swallowed", saying(202, lambda one: "extract-archive" in one.query),
      "^swift-extract-archive$", WRONG),
     ("deletes do nothing",
-     only_saying(lambda one: one.method == "DELETE" and "uploadId" not in one.target, 204),
+     saying(204, lambda one: one.method == "DELETE" and "uploadId" not in one.target, b""),
      "^s3-(delete|delete-marker|object-tags)$|^swift-slo-delete$", WRONG),
-    ("parts are not listed", losing_parts, "^s3-list-parts$", CAUGHT),
+    ("parts are not listed",
+     saying(200, lambda one: one.method == "GET" and "uploadId" in one.query),
+     "^s3-list-parts$", CAUGHT),
     ("writes do nothing",
-     only_saying(lambda one: one.method == "PUT" and "object-" in one.target, 200),
+     saying(200, lambda one: one.method == "PUT" and "object-" in one.target),
      "put-default|^swift-put$|^s3-copy$|unsigned-payload|presigned-put", CAUGHT),
-    ("sub-resources are swallowed", only_saying(
-        lambda one: one.method == "PUT" and SUB_RESOURCES & one.query.keys(), 200),
+    ("sub-resources are swallowed",
+     saying(200, lambda one: one.method == "PUT" and SUB_RESOURCES & one.query.keys()),
      r"^s3-(versions|delete-marker|object-(tags|acl)|cors|lifecycle|retention|bucket-)", CAUGHT),
     ("refused but stored", refusing_but_storing, "-put-if-none-match$", WRONG),
     ("metadata is lost", dropping("x-amz-meta-", "x-object-meta-", "x-container-meta-"),
@@ -182,17 +186,6 @@ def test_a_lie_is_caught(
     assert answer.outcome in outcomes, answer.why
 
 
-def saying(status: int, body: bytes | None = b"", *, lets_in: bool = True) -> Between:
-    """The same answer to all (None: what was sent), and a token if it lets clients in."""
-
-    def between(request: Request, respond: Respond) -> Response:
-        if lets_in and request.path == "/auth/v1.0":
-            return respond(request)
-        return Response(status, request.body if body is None else body)
-
-    return between
-
-
 def closing(request: Request, respond: Respond) -> Response:
     raise Closed
 
@@ -200,11 +193,11 @@ def closing(request: Request, respond: Respond) -> Response:
 NOT_WORKING = {"refused", "wrong", "unknown"}
 DENIED = b"<Error><Code>AccessDenied</Code></Error>"
 SAYING = {
-    "yes": (saying(200), NOT_WORKING),
-    "garbage": (saying(200, b"\x00\xff<garbage" * 3), NOT_WORKING),
-    "echo": (saying(200, None), NOT_WORKING),
-    "no": (saying(403, DENIED, lets_in=False), NOT_WORKING),
-    "failing": (saying(503, b"slow down", lets_in=False), {"unknown"}),
+    "yes": (saying(200, body=b""), NOT_WORKING),
+    "garbage": (saying(200, body=b"\x00\xff<garbage" * 3), NOT_WORKING),
+    "echo": (saying(200, body=None), NOT_WORKING),
+    "no": (saying(403, lambda _: True, DENIED), NOT_WORKING),
+    "failing": (saying(503, lambda _: True, b"slow down"), {"unknown"}),
     "closing": (closing, {"unknown"}),
 }
 
@@ -285,6 +278,22 @@ def test_a_secret_that_a_store_repeats_is_not_in_its_answer(store: MemoryStore) 
         assert "planted" not in answer.why
         assert answer.why.isprintable()
         assert len(answer.text) <= 200
+
+
+def test_a_bucket_is_made_in_the_region_of_its_endpoint(store: MemoryStore) -> None:
+    bodies = []
+
+    def between(request: Request, respond: Respond) -> Response:
+        bodies.append(request.body)
+        return respond(request)
+
+    store.server.between = between
+    endpoint = store.endpoints[0].model_copy(update={"region": "eu-1"})
+    order = AskingOrder(endpoints=(endpoint,), buckets=("wb-0123abcd-capability-0",), own=True)
+    assert Asker(order).ask(CAPABILITIES["s3-delete"]).answer.outcome == "works"
+    assert plain_xml.parse(bodies[0]).findtext("{*}LocationConstraint") == "eu-1"
+    more = Asker(order.model_copy(update={"buckets": ()})).ask(CAPABILITIES["s3-cors"]).answer
+    assert more.why == "not asked: more than 60 buckets would be needed"
 
 
 def test_locks_are_lifted_and_all_names_are_those_that_clean_recognises(
