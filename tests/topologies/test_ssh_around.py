@@ -344,34 +344,26 @@ HOSTS = {name: {"address": address} for name, address in ADDRESSES.items()}
 HARDWARE = Hardware.model_validate({"name": "real", "kind": "ssh", "hosts": HOSTS})
 
 
-def seen(*, selinux: bool = False, firewalld: list[str] | None = None) -> Mapping[str, Any]:
-    return {"selinux": selinux, "firewalld": firewalld}
-
-
-def test_a_host_without_selinux_and_firewalld_has_nothing_to_say_of_them() -> None:
-    assert requirements.security_requirements(seen(), HARDWARE) == []
-
-
-def test_selinux_that_enforces_is_reported_with_what_to_do() -> None:
-    (one,) = requirements.security_requirements(seen(selinux=True), HARDWARE)
-    assert not one.found
-    assert "setenforce 0" in one.remedy
-
-
 @pytest.mark.parametrize(
     ("sources", "shut"),
     [
+        (None, []),
         ([], ["10.0.0.1", "10.0.0.2", "fd00::3"]),
         (["10.0.0.0/24", "ipset:mine"], ["fd00::3"]),
         (["10.0.0.1", "10.0.0.2", "fd00::/64"], []),
     ],
 )
-def test_firewalld_must_trust_every_host(sources: list[str], shut: list[str]) -> None:
-    (one,) = requirements.security_requirements(seen(firewalld=sources), HARDWARE)
-    assert one.found is not bool(shut)
+def test_firewalld_must_trust_every_host_and_selinux_must_not_enforce(
+    sources: list[str] | None, shut: list[str]
+) -> None:
+    looked = {"selinux": False, "firewalld": sources}
+    found = requirements.security_requirements(looked, HARDWARE)
+    assert [one.found for one in found] == ([] if sources is None else [not shut])
     if shut:
         words = " ".join(f"--add-source={address}" for address in shut)
-        assert one.remedy == f"firewall-cmd --zone=trusted {words} (until it is reloaded)"
+        assert found[0].remedy == f"firewall-cmd --zone=trusted {words} (until it is reloaded)"
+    (one, *others) = requirements.security_requirements({**looked, "selinux": True}, HARDWARE)
+    assert (one.found, "setenforce 0" in one.remedy, others) == (False, True, found)
 
 
 @pytest.mark.parametrize(("code", "trusted"), [(0, ["10.0.0.0/24", "fd00::3"]), (252, None)])

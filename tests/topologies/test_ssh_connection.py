@@ -13,6 +13,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -65,13 +66,8 @@ def test_a_script_gets_its_words_and_input_and_returns_its_output(host: SshConne
     assert (done.stdout, done.stderr) == ("given a b-'c'\n", "aside\n")
     echo = "import sys; print(sys.argv[1:], sys.stdin.read())"
     assert host.python(echo, "a b", "'c'", stdin=b"d").stdout == """['a b', "'c'"] d\n"""
-
-
-def test_bytes_are_unchanged_both_ways(host: SshConnection) -> None:
     data = os.urandom(1_000_000)
-    done = host.run(("cat",), stdin=data)
-    assert done.code == 0
-    assert done.out == data
+    assert host.run(("cat",), stdin=data).out == data
 
 
 def test_output_of_a_login_shell_is_not_part_of_a_commands_output_nor_of_one_that_took_too_long(
@@ -108,13 +104,10 @@ def test_a_remote_program_whose_answer_is_not_json_is_an_error_that_quotes_it(
 ) -> None:
     (tmp_path / "python3").write_text("#!/bin/sh\necho 'no such option: -I'\n")
     (tmp_path / "python3").chmod(0o755)
+    why = r"store-1 \(10\.0\.0\.4\): machine\.py means: .* is not JSON .*no such option"
     odd = connect(tmp_path, server.port, python=str(tmp_path / "python3"))
-    try:
-        why = r"store-1 \(10\.0\.0\.4\): machine\.py means: .* is not JSON .*no such option"
-        with pytest.raises(TargetError, match=why):
-            run_remote(odd, "means", str(tmp_path))
-    finally:
-        odd.close()
+    with closing(odd), pytest.raises(TargetError, match=why):
+        run_remote(odd, "means", str(tmp_path))
 
 
 def test_a_command_that_prints_too_much_is_given_up(
@@ -148,6 +141,49 @@ def test_more_commands_than_sessions_use_more_connections(
         with program:
             pass
         assert program.returncode == 0
+
+
+@pytest.mark.parametrize("most", [2, 0])
+def test_an_sshd_that_allows_fewer_sessions_gets_more_connections_and_one_without_is_named(
+    host: SshConnection, server: Server, most: int
+) -> None:
+    server.most = most
+    with ThreadPoolExecutor(5) as pool:
+        waiting = [pool.submit(host.sh, f"sleep 0.2; echo {number}") for number in range(5)]
+    if most:
+        assert [one.result().stdout for one in waiting] == [f"{number}\n" for number in range(5)]
+    else:
+        for one in waiting:
+            assert "refuses a session" in str(one.exception())
+
+
+KILLED = """
+import sys, time
+from pathlib import Path
+from weighbridge.topologies.hardware import HostSpec, SshAccess
+from weighbridge.topologies.ssh.connection import SshConnection
+spec, access = HostSpec.model_validate_json(sys.argv[1]), SshAccess.model_validate_json(sys.argv[2])
+host = SshConnection("store-1", spec, access)
+host.spawn(("cat",), stderr=Path("/dev/null"), send=lambda _: None)
+print(host._masters[0].socket.parent, flush=True)
+host.sh("sleep 600", timeout_s=600)
+"""
+
+
+def test_a_conductor_that_is_killed_leaves_no_ssh(server: Server, tmp_path: Path) -> None:
+    spec = HostSpec(address="10.0.0.4", ssh=Reach(host="127.0.0.1", port=server.port))
+    access = SshAccess(key=str(tmp_path / "key"), known_hosts=str(tmp_path / "known"))
+    given = [spec.model_dump_json(), access.model_dump_json()]
+    with subprocess.Popen([sys.executable, "-c", KILLED, *given], stdout=subprocess.PIPE) as killed:
+        assert killed.stdout is not None
+        folder = Path(killed.stdout.readline().decode().strip())
+        killed.kill()
+    (connection,) = server.connections
+    server.do(asyncio.wait_for(connection.wait_closed(), SOON_S))
+    until_s = time.monotonic() + SOON_S
+    while folder.exists() and time.monotonic() < until_s:
+        time.sleep(0.01)
+    assert not folder.exists()
 
 
 def spawned(host: SshConnection, argv: tuple[str, ...], stderr: str = "/dev/null") -> RemoteProgram:
@@ -231,14 +267,13 @@ def test_a_host_behind_a_jump_host_is_reached_through_it_alone(
     jump = Server(folder, server.allowed)
     known = (tmp_path / "known").read_text()
     (tmp_path / "known").write_text(known + (folder / "known").read_text())
-    through = connect(tmp_path, server.port, jump=f"127.0.0.1:{jump.port}")
-    try:
+    with (
+        closing(jump),
+        closing(connect(tmp_path, server.port, jump=f"127.0.0.1:{jump.port}")) as through,
+    ):
         through.open()
         assert through.sh("echo $1", "there").stdout == "there\n"
         assert set(jump.passed_on) == {("127.0.0.1", server.port)}
-    finally:
-        through.close()
-        jump.close()
     assert all(one.is_closed() for one in jump.connections)
 
 
@@ -373,10 +408,9 @@ def test_a_user_other_than_root_needs_sudo_without_a_password(
     sudo.write_text(
         '#!/bin/sh\n[ "$1" = -n ] || exit 1\nshift\n[ "$1" != -- ] || shift\nSUDOED=yes exec "$@"\n'
     )
-    host = connect(tmp_path, server.port, user="somebody")
-    host.open()
-    assert host.sh("echo $SUDOED").stdout == "yes\n"
-    host.close()
+    with closing(connect(tmp_path, server.port, user="somebody")) as host:
+        host.open()
+        assert host.sh("echo $SUDOED").stdout == "yes\n"
 
 
 @pytest.fixture(autouse=True)

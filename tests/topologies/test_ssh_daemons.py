@@ -235,17 +235,11 @@ def test_after_a_reboot_no_service_is_alive(
     deployed.start(RADOSGW)
     assert deployed.claimed.boot == BOOT
     assert states() == {RADOSGW: True}
-    claim.write(deployed.host, deployed.claimed.model_copy(update={"boot": "another"}))
-    assert states() == {RADOSGW: False}
-
-
-def test_services_outlive_the_holder_of_their_view(
-    deployed: Deployed, states: Callable[[], dict[str, bool]]
-) -> None:
-    deployed.start(RADOSGW)
-    deployed.holder.kill()
+    deployed.holder.kill()  # of the view: services outlive it
     deployed.holder.wait()
     assert states() == {RADOSGW: True}
+    claim.write(deployed.host, deployed.claimed.model_copy(update={"boot": "another"}))
+    assert states() == {RADOSGW: False}
 
 
 def test_a_daemon_is_reported_with_its_host_deployment_and_log(
@@ -269,34 +263,23 @@ def test_an_unreachable_host_is_reported_and_the_others_are_examined(
     assert "cannot be reached" in found.failed["store-2"].message
 
 
-@pytest.mark.parametrize(
-    "says",
-    [
-        "radosgw\n",
-        "radosgw running\n",
-        "radosgw alive now\n",
-        "../../etc/passwd dead\n",
-        "\x1b[2J dead\n",
-        "radosgw alive\nradosgw dead\n",
-        f"{'x' * 62} alive\n",
-        "radosgw alive\x0bosd.0 alive!\n",
-        "\n",
-        "".join(f"osd.{number} alive\n" for number in range(10_000)),
-    ],
+INVALID = (
+    *("radosgw\n", "radosgw running\n", "radosgw alive now\n", "../../etc/passwd dead\n"),
+    *("\x1b[2J dead\n", "radosgw alive\nradosgw dead\n", f"{'x' * 62} alive\n"),
+    *("radosgw alive\x0bosd.0 alive!\n", "\n", "osd.1 alive\n" * 10_000),
+    "".join(f"osd.{number} alive\n" for number in range(10_000)),
 )
+
+
 def test_an_invalid_list_of_services_is_refused_completely(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str
+    deployed: Deployed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    host = Host("store-1", tmp_path)
-    deployed = Deployed(host)
-    try:
-        deployed.start(RADOSGW)
-        host.says = says
-        found = report(monkeypatch, host)
-        assert found.daemons == ()
+    deployed.start(RADOSGW)
+    for says in INVALID:
+        deployed.host.says = says
+        found = report(monkeypatch, deployed.host)
+        assert found.daemons == (), says
         message = found.failed["store-1"].message
         assert message.startswith("store-1 (192.0.2.31): ")
         assert "\x1b" not in message
         assert len(message) < 500
-    finally:
-        deployed.close()

@@ -189,20 +189,11 @@ def test_a_host_with_another_release_is_refused_naming_both(
         assert part in fault
 
 
-@pytest.mark.parametrize(
-    ("version", "wanted", "fits"),
-    [
-        ("16.2.15+ds-0", "16", True),
-        ("1:2.30.1-0+deb12u2", "2.30", True),
-        ("2.3.1", "2.30", False),
-        ("160.1", "16", False),
-        ("2.300", "2.30", False),
-    ],
-)
-def test_a_version_belongs_to_the_release_it_begins_with(
-    version: str, wanted: str, *, fits: bool
-) -> None:
-    assert startup.of_release(version, wanted) is fits
+def test_a_version_belongs_to_the_release_it_begins_with() -> None:
+    for version, release in (("16.2.15+ds-0", "16"), ("1:2.30.1-0+deb12u2", "2.30")):
+        assert startup.of_release(version, release)
+    for version, release in (("2.3.1", "2.30"), ("160.1", "16"), ("2.300", "2.30")):
+        assert not startup.of_release(version, release)
 
 
 def files(folder: Path, texts: dict[str, str]) -> None:

@@ -561,6 +561,7 @@ class SshConnection:
         while True:
             with self._lock:
                 master = self._free_master()
+                others = len(master.sessions)
                 program = RemoteProgram(
                     ("ssh", *_SESSION, "-S", str(master.socket), self._login.host, "--", line),
                     stdin=stdin,
@@ -589,10 +590,10 @@ class SshConnection:
             if program.wait() != LOST:
                 return program, f"its shell did not run the command, and printed {printed!r}"
             program.abandon()
+            # This sshd allows fewer sessions than usual; it must allow one.
+            others = max(others, len(master.sessions) - 1)
             if master.ended(ENDED_S):
                 self._lose(master)
-            # This sshd allows fewer sessions than usual; it must allow one.
-            others = sum(other.poll() is None for other in master.sessions)
             if not others:
                 raise TargetError(
                     f"{self.where}: refuses a session",
