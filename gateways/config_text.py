@@ -7,7 +7,7 @@ Each is one line, so that a layout's text in one place cannot become an option o
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from configparser import RawConfigParser
 from typing import Annotated, Final
 
@@ -15,27 +15,26 @@ from pydantic import AfterValidator
 
 OptionValue = str | int | float | bool
 
-_SECTION: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:+-]*")
-_KEY: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.@/+ -]*[A-Za-z0-9_.@/+-])?")
+
+def _name(pattern: str, what: str, hint: str) -> Callable[[str], str]:
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f"{text!r} is not a valid {what}: use letters, digits{hint}")
+        return text
+
+    return check
 
 
-def section_name(text: str) -> str:
-    """The name of a section, such as `app:proxy-server`. Raises ValueError."""
-    if not _SECTION.fullmatch(text):
-        raise ValueError(
-            f"{text!r} is not a valid section name: use letters, digits and any of _ . : + -"
-        )
-    return text
-
-
-def option_key(text: str) -> str:
-    """The name of an option, such as `max connections` or `set log_level`. Raises ValueError."""
-    if not _KEY.fullmatch(text):
-        raise ValueError(
-            f"{text!r} is not a valid option name: use letters, digits, spaces inside and any of "
-            "_ . @ / + -"
-        )
-    return text
+section_name: Final = _name(
+    r"[A-Za-z0-9_][A-Za-z0-9_.:+-]*", "section name", " and any of _ . : + -"
+)
+"""Such as `app:proxy-server`; raises ValueError."""
+option_key: Final = _name(
+    r"[A-Za-z0-9_]([A-Za-z0-9_.@/+ -]*[A-Za-z0-9_.@/+-])?",
+    "option name",
+    ", spaces inside and any of _ . @ / + -",
+)
+"""Such as `max connections` or `set log_level`; raises ValueError."""
 
 
 def option_value(value: OptionValue) -> OptionValue:
@@ -72,9 +71,7 @@ Key = Annotated[str, AfterValidator(option_key)]
 Value = Annotated[OptionValue, AfterValidator(option_value)]
 Line = Annotated[str, AfterValidator(config_line)]
 
-
 # INI files as Ceph, Swift and rsync read them.
-
 
 Sections = Mapping[str, Mapping[str, OptionValue]]
 

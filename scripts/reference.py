@@ -18,8 +18,7 @@ from weighbridge.suites import Suite
 from weighbridge.suites.operations import OPERATIONS, TRAITS
 from weighbridge.suites.tuning import Tuning
 from weighbridge.topologies.hardware import Hardware
-from weighbridge.topologies.loader import Layout
-from weighbridge.topologies.parameters import LayoutParameter, parameters
+from weighbridge.topologies.loader import Layout, LayoutParameter, parameters
 
 FILES: Mapping[str, tuple[type[BaseModel], str, str]] = {
     "Suite": (Suite, "suite", "What is replayed: `--suite FILE`, or the name of one that ships."),

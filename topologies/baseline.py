@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import itertools
-import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Final, Literal
 
+from weighbridge.common.cleanup import CleanupStack
 from weighbridge.common.errors import UsageError
 from weighbridge.common.quantities import show_bytes
 from weighbridge.gateways.gateway import RootImage, Say
 from weighbridge.gateways.together import at_once
-from weighbridge.topologies import attestation, ceilings
-from weighbridge.topologies.attestation import HostDisk
-from weighbridge.topologies.ceilings import DiskRequest, HostCeiling, ask, limited, serve
-from weighbridge.topologies.deployment import StateFolders
+from weighbridge.topologies import attestation
+from weighbridge.topologies.attestation import (
+    DiskJob,
+    HostCeiling,
+    HostDisk,
+    ask,
+    limited,
+    measured_disk,
+    serve,
+)
+from weighbridge.topologies.deployment import StateFolders, new_label, start_hosts
 from weighbridge.topologies.disk_models import described
 from weighbridge.topologies.hardware import Disk, Hardware, HostsRequest
-from weighbridge.topologies.hosts import Hosts, remove_folder
+from weighbridge.topologies.hosts import Hosts
 
 Group = Literal["cpu", "disk", "disks", "network", "fabric"]
 """`disks`: several at once; `fabric`: every host sends to and receives from others at once."""
 
 ALONE_S: Final = 60.0
-"""For all jobs of all disks one after the other, if that leaves each `ceilings.LEAST_PIECE_S`."""
+"""For all jobs of all disks one after the other, if that leaves each LEAST_PIECE_S."""
 ALL_HOSTS: Final = "all hosts"
 
 
@@ -58,13 +65,15 @@ def bare(hardware: Hardware, place: StateFolders, say: Say) -> Iterator[Hosts]:
     asked = HostsRequest(
         hardware, names, bare_image, images=place.images, state=place.state, tools=True
     )
-    start_hosts = hardware.of.prepared(asked, say)
-    label = f"baseline-{secrets.token_hex(3)}"
-    folder = place.deployments / label
-    with ExitStack() as stack:
-        folder.mkdir(parents=True, mode=0o700)
-        stack.callback(remove_folder, folder)
-        yield stack.enter_context(start_hosts(label, folder))
+    prepared = hardware.of.prepared(asked, say)
+    endings = CleanupStack()
+    try:
+        yield start_hosts(prepared, place.deployments / new_label("baseline"), endings)
+    finally:
+        try:
+            endings.close()
+        finally:
+            endings.close()
 
 
 def measure(
@@ -79,10 +88,10 @@ def measure(
         found.append(BaselineFigure(**dict(one), group="cpu", job=one.what, like=like))
     disks = attestation.all_disks(hosts, hardware)
     if disks:
-        pieces = ceilings.pieces(sizes)
+        jobs = attestation.pieces(sizes)
         with attestation.filled(disks), limited(hosts, "disk"):
-            found += _disks_alone(disks, pieces, say)
-            found += _disks_together(disks, pieces, say)
+            found += _disks_alone(disks, jobs, say)
+            found += _disks_together(disks, jobs, say)
     if len(hosts.hosts) > 1:
         say("the network, pair by pair")
         pairs = list(itertools.combinations(hosts.hosts, 2))
@@ -95,47 +104,43 @@ def measure(
 
 
 def _disks_alone(
-    disks: Sequence[HostDisk], pieces: Sequence[DiskRequest], say: Say
+    disks: Sequence[HostDisk], jobs: Sequence[DiskJob], say: Say
 ) -> Iterator[BaselineFigure]:
-    seconds = max(
-        ceilings.LEAST_PIECE_S, min(ceilings.DISK_S, ALONE_S / (len(disks) * len(pieces)))
-    )
+    seconds = attestation.piece_s(len(disks) * len(jobs), ALONE_S, attestation.DISK_S)
     for one in disks:
         host, path, disk = one
         say(f"disk {path.rpartition('/')[2]} of {host.name}")
-        figures = attestation.in_pieces(one, pieces, seconds=seconds)
-        for piece, figure in zip(pieces, figures, strict=True):
+        for job, figure in zip(jobs, measured_disk(one, jobs, seconds), strict=True):
             yield BaselineFigure(
-                **dict(figure), group="disk", job=piece.name, like=_disk_limits(disk)
+                **dict(figure), group="disk", job=job.name, like=_disk_limits(disk)
             )
 
 
 def _disks_together(
-    disks: Sequence[HostDisk], pieces: Sequence[DiskRequest], say: Say
+    disks: Sequence[HostDisk], jobs: Sequence[DiskJob], say: Say
 ) -> Iterator[BaselineFigure]:
-    names = list(dict.fromkeys(host.name for host, _, _ in disks))
-    groups = [(name, [one for one in disks if one[0].name == name]) for name in names]
-    groups = [(name, own) for name, own in groups if len(own) > 1]
-    if len(names) > 1:
-        groups.append((ALL_HOSTS, list(disks)))
-    for name, own in groups:
+    groups: dict[str, list[HostDisk]] = {}
+    for one in disks:
+        groups.setdefault(one[0].name, []).append(one)
+    if len(groups) > 1:
+        groups[ALL_HOSTS] = list(disks)
+    for name, own in groups.items():
+        if len(own) == 1:
+            continue
         say(f"{len(own)} disks of {name} at once")
-        figures = at_once([partial(attestation.in_pieces, one, pieces) for one in own])
-        for piece, same in zip(pieces, zip(*figures, strict=True), strict=True):
+        seconds = attestation.piece_s(len(jobs))
+        figures = at_once([partial(measured_disk, one, jobs, seconds) for one in own])
+        for job, same in zip(jobs, zip(*figures, strict=True), strict=True):
             promises = [one.promised for one in same if one.promised is not None]
-            yield BaselineFigure(
-                host=name,
-                kind="disk",
-                what=f"{len(own)} disks at once {piece.name}",
-                value=sum(one.value for one in same),
-                unit="B/s",
-                promised=sum(promises) if len(promises) == len(same) else None,
-                operation=piece.operation,
-                pick=piece.pick,
-                request_bytes=piece.request_bytes,
-                group="disks",
-                job=piece.name,
+            total = same[0].model_copy(
+                update={
+                    "host": name,
+                    "what": f"{len(own)} disks at once {job.name}",
+                    "value": sum(one.value for one in same),
+                    "promised": sum(promises) if len(promises) == len(same) else None,
+                }
             )
+            yield BaselineFigure(**dict(total), group="disks", job=job.name)
 
 
 def _disk_limits(disk: Disk) -> str:
@@ -152,7 +157,7 @@ def _nic_limit(bit_per_s: float | None) -> str:
 
 def _fabric(hosts: Hosts, hardware: Hardware) -> Iterator[BaselineFigure]:
     names = list(hosts.hosts)
-    peers = min(len(names) - 1, ceilings.FABRIC_PEERS)
+    peers = min(len(names) - 1, attestation.FABRIC_PEERS)
     flows = [
         (names[here], names[(here + step) % len(names)], step)
         for here in range(len(names))
@@ -160,14 +165,14 @@ def _fabric(hosts: Hosts, hardware: Hardware) -> Iterator[BaselineFigure]:
     ]
 
     def send(sender: str, receiver: str, step: int) -> float:
-        port = ceilings.IPERF_PORT + step
-        arguments = ceilings.fabric_arguments(hosts.hosts[receiver].address, port)
-        return ask(hosts.hosts[sender], "iperf3", arguments, ceilings.bits_per_s)
+        port = attestation.IPERF_PORT + step
+        arguments = attestation.fabric_arguments(hosts.hosts[receiver].address, port)
+        return ask(hosts.hosts[sender], "iperf3", arguments, attestation.bits_per_s)
 
     with ExitStack() as stack, limited(hosts, "nic"):
         for _, receiver, step in flows:
             # A server for each flow: iperf3 serves one client at a time.
-            serve(hosts.hosts[receiver], stack, ceilings.IPERF_PORT + step)
+            serve(hosts.hosts[receiver], stack, attestation.IPERF_PORT + step)
         values = at_once([partial(send, *flow) for flow in flows])
     for name in names:
         nic = hardware.hosts[name].nic

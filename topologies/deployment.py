@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,7 +18,12 @@ from pydantic import ValidationError
 from weighbridge.common import safe_files
 from weighbridge.common.cleanup import CleanupStack
 from weighbridge.common.endpoint import Endpoint
-from weighbridge.common.errors import ServiceFailed, TargetError
+from weighbridge.common.errors import (
+    MissingPrerequisite,
+    ServiceFailed,
+    TargetError,
+    UsageError,
+)
 from weighbridge.common.host import Host
 from weighbridge.common.record import Record
 from weighbridge.common.structure import Scope
@@ -26,11 +32,9 @@ from weighbridge.topologies.attestation import Apart, Attestation, AttestOptions
 from weighbridge.topologies.attestation import attest as attestation_of
 from weighbridge.topologies.hardware import HOSTS, Hardware, HostsRequest
 from weighbridge.topologies.hosts import (
-    ClusterHost,
     DeploymentOwner,
     Hosts,
     Label,
-    PowerCuts,
     keep_all,
     own_folder,
     owners_below,
@@ -94,13 +98,15 @@ class Deployment:
         self.layout = planned.layout
         self.hardware = hardware
         self.sizing = planned.sizing
+        self.machines = hosts
+        """All hosts together: their power, links, disks, and those that are only observed."""
         self.hosts: Mapping[str, Host] = hosts.hosts
         self.running_gateway = running_gateway
         self.took_s = took_s
         """From cached images to verified and limited, without attestation."""
         self.attestation = attestation
         """None: not asked for, or the hosts cannot be measured."""
-        self._hosts, self._kept, self._endings = hosts, kept, endings
+        self._kept, self._endings = kept, endings
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -115,14 +121,6 @@ class Deployment:
     def clients(self) -> tuple[Host, ...]:
         return tuple(self.hosts[name] for name in self.hardware.clients)
 
-    @property
-    def observed(self) -> Mapping[str, ClusterHost]:
-        return self._hosts.observed
-
-    @property
-    def helpers(self) -> tuple[int, ...]:
-        return self._hosts.helpers
-
     def facts(self) -> dict[str, str]:
         tuned = self.layout.tuned or "none: settings as shipped, except what the layout's name says"
         spread = {
@@ -131,7 +129,7 @@ class Deployment:
             if one.spread_words
         }
         sized = {f"by size: {one.key}": f"{one.shown} ({one.why})" for one in self.sizing}
-        facts = {**self._hosts.facts(), **self.running_gateway.facts}
+        facts = {**self.machines.facts(), **self.running_gateway.facts}
         return {**facts, **spread, **sized, "tuned": tuned}
 
     def may_change(self, planned: Planned, scope: Scope) -> None:
@@ -147,12 +145,11 @@ class Deployment:
         unchanged.
         """
         try:
-            self._hosts.unlimit()
-            done = self.running_gateway.change(planned.gateway, scope, say)
-        except ServiceFailed as error:
-            raise _with_kept_log(error, self._hosts, self._kept) from error
+            self.machines.unlimit()
+            with _logs_kept(self.machines, self._kept):
+                done = self.running_gateway.change(planned.gateway, scope, say)
         finally:
-            self._hosts.limit()
+            self.machines.limit()
         self.layout = planned.layout
         self.sizing = planned.sizing
         return done
@@ -160,49 +157,25 @@ class Deployment:
     @contextmanager
     def unlimited(self) -> Iterator[None]:
         """Lift limits of CPU and disks in the block, which is not measured. Raises TargetError."""
-        self._hosts.unlimit(("cpu", "disk"))
+        self.machines.unlimit(("cpu", "disk"))
         try:
             yield
         finally:
-            self._hosts.limit(("cpu", "disk"))
+            self.machines.limit(("cpu", "disk"))
 
-    def power_cuts(self) -> PowerCuts:
-        return self._hosts.power_cuts()
+    def mend_disk(self, name: str, disk: str) -> None:
+        """Have a disk answer again, and run the services on it. Raises as `start_again`."""
+        self.machines.fail_disk(name, disk, on=False)
+        with _logs_kept(self.machines, self._kept):
+            self.running_gateway.mend_disk(name, disk)
 
-    def power_off(self, names: Collection[str]) -> None:
-        """Cut the power of hosts; see Hosts. Raises UsageError, TargetError."""
-        self._hosts.power_off(names)
-
-    def power_on(self, names: Collection[str], say: Say) -> None:
-        """Start hosts whose power was cut, and the gateway's services on them.
+    def start_again(self, names: Collection[str], say: Say) -> None:
+        """Start services on hosts that lost power and are on again.
 
         Raises UsageError, TargetError; ServiceFailed, naming the log as it will be kept.
         """
-        self._hosts.power_on(names)
-        self.start_again(names, say)
-
-    def plug(self, names: Collection[str], *, on: bool) -> None:
-        """Have the links of hosts down, or up again; see Hosts. Raises UsageError, TargetError."""
-        self._hosts.plug(names, on=on)
-
-    def fail_disk(self, name: str, disk: str) -> None:
-        """Let I/O to a host's disk fail from now on; see Hosts. Raises UsageError, TargetError."""
-        self._hosts.fail_disk(name, disk, on=True)
-
-    def mend_disk(self, name: str, disk: str) -> None:
-        """Have a disk answer again, and run the services on it. Raises as `power_on`."""
-        self._hosts.fail_disk(name, disk, on=False)
-        try:
-            self.running_gateway.mend_disk(name, disk)
-        except ServiceFailed as error:
-            raise _with_kept_log(error, self._hosts, self._kept) from error
-
-    def start_again(self, names: Collection[str], say: Say) -> None:
-        """Start services on hosts that lost power and are on again. Raises as `power_on`."""
-        try:
+        with _logs_kept(self.machines, self._kept):
             self.running_gateway.start_again(names, say)
-        except ServiceFailed as error:
-            raise _with_kept_log(error, self._hosts, self._kept) from error
 
     def drop_caches(self, *, kernel_alone: bool = False) -> tuple[str, ...]:
         """Drop caches of the gateway (not if `kernel_alone`) and of kernels; returns which."""
@@ -212,11 +185,9 @@ class Deployment:
 
     def check(self) -> None:
         """Raise ServiceFailed, with the place where its log will be kept, if a service has died."""
-        try:
-            self._hosts.check()
+        with _logs_kept(self.machines, self._kept):
+            self.machines.check()
             self.running_gateway.check()
-        except ServiceFailed as error:
-            raise _with_kept_log(error, self._hosts, self._kept) from error
 
     def keep(self) -> None:
         """Leave it running when this object goes (`weighbridge up`)."""
@@ -259,8 +230,6 @@ def deploy(
 
     Raises ServiceFailed, CommandFailed or VerificationFailed after tearing everything down.
     """
-    label = f"{planned.layout.name[:20]}-{secrets.token_hex(3)}"
-    folder = place.deployments / label
     needed = {*planned.gateway.needs(), *hardware.clients}
     names = [name for name in hardware.hosts if name in needed]
     endings = CleanupStack()
@@ -268,29 +237,27 @@ def deploy(
         asked = attest if isinstance(attest, AttestOptions) else AttestOptions(sameness=attest)
         tools = hardware.of.measurable and (tools or bool(asked))
         request = hosts_request(planned.gateway, hardware, place, names, tools=tools)
-        start_hosts = hardware.of.prepared(replace(request, cuts=cuts), say)
+        prepared = hardware.of.prepared(replace(request, cuts=cuts), say)
         started = time.monotonic()
-        own_folder(folder)
-        endings.add(partial(remove_folder, folder))
-        hosts = start_hosts(label, folder)
+        label = new_label(planned.layout.name)
         kept = place.home / "logs" / label if logs is None else logs
-        if logs is not None:
-            endings.add(partial(keep_all, hosts.hosts, kept, say))
-        endings.add(hosts.close, hosts.hurry)
+        keep_logs = None if logs is None else partial(keep_all, folder=kept, say=say)
+        hosts = start_hosts(prepared, place.deployments / label, endings, keep_logs)
         attestation = None
         if hardware.of.measurable and asked:
             needs = planned.gateway.needs()
             attestation = attestation_of(hosts, hardware, needs, say, asked, apart)
         client = hosts.hosts[hardware.clients[0]]
-        try:
-            running_gateway = planned.gateway.bring_up(hosts.hosts, client, say)
-        except ServiceFailed as error:
-            keep_all(hosts.hosts, kept, say)
-            raise _with_kept_log(error, hosts, kept) from error
+        with _logs_kept(hosts, kept):
+            try:
+                running_gateway = planned.gateway.bring_up(hosts.hosts, client, say)
+            except ServiceFailed:
+                keep_all(hosts.hosts, kept, say)
+                raise
         if not cuts:
             hosts.limit()
         took_s = time.monotonic() - started - (attestation.took_s if attestation else 0.0)
-        _write(folder, planned, hardware, hosts, running_gateway)
+        _write(place.deployments / label, planned, hardware, hosts, running_gateway)
         # From here on the caller tears it down; any error before tears it down here.
         return Deployment(
             planned,
@@ -308,6 +275,29 @@ def deploy(
         finally:
             endings.close()  # does what a signal made the first one skip
         raise
+
+
+def new_label(name: str) -> str:
+    """The label of a new deployment of what has this name."""
+    return f"{name[:20]}-{secrets.token_hex(3)}"
+
+
+def start_hosts(
+    prepared: Callable[[str, Path], Hosts],
+    folder: Path,
+    endings: CleanupStack,
+    keep_logs: Callable[[Mapping[str, Host]], None] | None = None,
+) -> Hosts:
+    """Start hosts in a new folder of this process, which has the deployment's label as its name;
+    `endings` tear them down, and keep their logs before the folder goes.
+    """
+    own_folder(folder)
+    endings.add(partial(remove_folder, folder))
+    hosts = prepared(folder.name, folder)
+    if keep_logs is not None:
+        endings.add(partial(keep_logs, hosts.hosts))
+    endings.add(hosts.close, hosts.hurry)
+    return hosts
 
 
 def hosts_request(
@@ -369,9 +359,130 @@ def running_deployments(place: StateFolders) -> tuple[DeploymentRecord, ...]:
     return tuple(found)
 
 
-def _with_kept_log(error: ServiceFailed, hosts: Hosts, kept: Path) -> ServiceFailed:
-    log = Path(error.log)
-    host = hosts.hosts.get(error.host)
-    if host is None or not log.is_relative_to(host.log("")):
-        return error
-    return error.with_log(str(kept / error.host / log.relative_to(host.log(""))))
+@contextmanager
+def _logs_kept(hosts: Hosts, kept: Path) -> Iterator[None]:
+    """Have a ServiceFailed of the block name the place where its log will be kept."""
+    try:
+        yield
+    except ServiceFailed as error:
+        log = Path(error.log)
+        host = hosts.hosts.get(error.host)
+        if host is None or not log.is_relative_to(host.log("")):
+            raise
+        where = kept / error.host / log.relative_to(host.log(""))
+        raise error.with_log(str(where)) from error
+
+
+# Checks of layouts' configurations by their own programs, before a run.
+
+Look = Callable[[Planned, Hosts], None]
+"""A further check of a layout on its hosts. Raises UsageError."""
+
+
+def build_images(
+    planneds: Sequence[Planned],
+    hardware: Hardware,
+    place: StateFolders,
+    say: Say,
+    *,
+    attest: bool = False,
+) -> None:
+    """Build the missing images of several layouts' hosts, with `attest` that of the tools too.
+
+    Raises CommandFailed, MissingPrerequisite.
+    """
+    hardware.of.build([_preflight_request(one, hardware, place, attest) for one in planneds], say)
+
+
+def preflight(
+    planned: Planned,
+    hardware: Hardware,
+    place: StateFolders,
+    say: Say,
+    *,
+    attest: bool = False,
+    look: Look | None = None,
+) -> None:
+    """Have a layout's own programs check its configuration, on hosts that run only for this, and
+    then `look`.
+
+    A run does this for all layouts before it measures the first: a mistake in the last one would
+    otherwise be found hours later. Builds missing images, with `attest` that of the tools too.
+    Raises UsageError with what is wrong, CommandFailed.
+    """
+    for error in _refusals([planned], hardware, place, say, attest=attest, look=look).values():
+        raise error
+
+
+def preflight_all(
+    planneds: Sequence[Planned],
+    hardware: Hardware,
+    place: StateFolders,
+    say: Say,
+    *,
+    attest: bool = False,
+) -> dict[str, str]:
+    """What their own programs refuse of layouts' configurations, by name of layout.
+
+    Starts hosts once for all layouts of a kind, release and placement. Otherwise as `preflight`;
+    raises CommandFailed, and MissingPrerequisite, which is about this machine and not about a
+    layout.
+    """
+    build_images(planneds, hardware, place, say, attest=attest)
+    alike: dict[str, list[Planned]] = {}
+    for planned in planneds:
+        layout = planned.layout
+        hosts = json.dumps([layout.gateway, layout.release, layout.place], sort_keys=True)
+        alike.setdefault(hosts, []).append(planned)
+    found: dict[str, str] = {}
+    for same_hosts in alike.values():
+        refused = _refusals(same_hosts, hardware, place, say, attest=attest)
+        found |= {name: str(error) for name, error in refused.items()}
+    names = [planned.layout.name for planned in planneds]
+    return {name: found[name] for name in names if name in found}
+
+
+def _refusals(
+    planneds: Sequence[Planned],
+    hardware: Hardware,
+    place: StateFolders,
+    say: Say,
+    *,
+    attest: bool,
+    look: Look | None = None,
+) -> dict[str, UsageError]:
+    """By name of layout, of layouts that differ in settings alone and share their hosts."""
+    first = planneds[0]
+    prepared = hardware.of.prepared(_preflight_request(first, hardware, place, attest), say)
+    found: dict[str, UsageError] = {}
+    endings = CleanupStack()
+    try:
+        folder = place.deployments / new_label(first.layout.name)
+        hosts = start_hosts(prepared, folder, endings)
+        for planned in planneds:
+            try:
+                # Each layout writes all the files that its programs read, over the one before.
+                planned.gateway.preflight(hosts.hosts, say)
+                if look is not None:
+                    look(planned, hosts)
+            except MissingPrerequisite:
+                raise
+            except UsageError as error:
+                found[planned.layout.name] = error
+    finally:
+        try:
+            endings.close()
+        finally:
+            endings.close()
+    return found
+
+
+def _preflight_request(
+    planned: Planned, hardware: Hardware, place: StateFolders, attest: bool
+) -> HostsRequest:
+    gateway = planned.gateway
+    # A gateway that already runs is checked from the client: it is on none of the hosts.
+    wanted = hardware.clients if gateway.already_runs else gateway.needs()
+    names = [name for name in hardware.hosts if name in wanted]
+    tools = attest and hardware.of.measurable
+    return hosts_request(gateway, hardware, place, names, tools=tools)

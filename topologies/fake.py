@@ -1,7 +1,10 @@
-"""Fake hosts: plain processes on loopback without root or limits, to test the whole pipeline.
+"""Hosts that are plain processes of this machine, without root or limits.
 
-Each deployment gets its own addresses in 127.0.0.0/8; a host's files are in a folder. Nothing
-measured on them says anything about a gateway.
+Fake hosts run the whole pipeline on loopback, each deployment with its own addresses in 127.0.0.0/8
+and each host's files in a folder. Nothing measured on them says anything about a gateway.
+
+Hardware of kind `existing` has this machine itself as the only host: the client of gateways that
+already run.
 """
 
 from __future__ import annotations
@@ -13,10 +16,9 @@ import subprocess
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from weighbridge.common.endpoint import Endpoint
-from weighbridge.common.errors import CommandFailed
 from weighbridge.common.host import (
     Completed,
     Counters,
@@ -26,8 +28,12 @@ from weighbridge.common.host import (
 )
 from weighbridge.common.structure import CutDisk
 from weighbridge.gateways.gateway import Say
-from weighbridge.topologies.hardware import Hardware, HostKind, HostSite, HostsRequest
+from weighbridge.topologies.hardware import Hardware, HostKind, HostSpec, HostsRequest
 from weighbridge.topologies.hosts import LIMITED, Hosts, Limited, PowerCuts
+from weighbridge.topologies.local_command import completed
+
+if TYPE_CHECKING:
+    from weighbridge.topologies.ssh.observed import ObservedHosts
 
 # The kernel ends a process with the conductor that started it: no process is left over.
 WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")
@@ -35,6 +41,8 @@ WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")
 
 class FakeHost(Host):
     """A host whose paths are below a folder and whose services are processes of this machine."""
+
+    about = "a fake host"
 
     def __init__(self, name: str, address: str, folder: Path) -> None:
         self.name = name
@@ -61,28 +69,14 @@ class FakeHost(Host):
         env: Mapping[str, str] | None = None,
         timeout_s: float = 60,
     ) -> Completed:
-        data = stdin.encode() if isinstance(stdin, str) else stdin
-        try:
-            done = subprocess.run(
-                [*WITH_PARENT, *argv],
-                input=data,
-                capture_output=True,
-                env=_environment(env),
-                timeout=timeout_s,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise CommandFailed(
-                self.name, argv, None, (error.stdout or b"").decode(errors="replace")
-            ) from error
-        if done.returncode:
-            raise CommandFailed(
-                self.name,
-                argv,
-                done.returncode,
-                (done.stdout + done.stderr).decode(errors="replace"),
-            )
-        return Completed(done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
+        return completed(
+            argv,
+            stdin=stdin,
+            timeout_s=timeout_s,
+            env=_environment(env),
+            host=self.name,
+            prefix=WITH_PARENT,
+        )
 
     def start(self, services: Sequence[Service]) -> None:
         # The signal comes at the end of the thread that started the process.
@@ -134,13 +128,12 @@ class FakeHost(Host):
         return Counters()
 
     def drop_kernel_caches(self) -> str:
-        return f"{self.name}: kernel caches not dropped (a fake host)"
+        return f"{self.name}: kernel caches not dropped ({self.about})"
 
     def power_off(self) -> None:
         """Kill all services."""
-        for process in self._services.values():
-            process.kill()
-            process.wait()
+        for name in self._services:
+            self.kill(name)
 
     def close(self) -> None:
         """End everything that was started."""
@@ -235,21 +228,61 @@ class FakeKind(HostKind):
     made: ClassVar[type[FakeHosts]] = FakeHosts
     """The class of all hosts together."""
 
-    def sites(self, hardware: Hardware) -> Mapping[str, HostSite]:
-        return {
-            name: HostSite(
-                name,
-                f"127.0.0.{10 + index}",
-                tuple(f"/dev/wb{number}" for number in range(len(spec.disks))),
-            )
-            for index, (name, spec) in enumerate(hardware.hosts.items())
-        }
+    def address(self, index: int, spec: HostSpec) -> str:
+        return f"127.0.0.{10 + index}"
 
     def prepared(self, asked: HostsRequest, say: Say) -> Callable[[str, Path], Hosts]:
         return lambda label, folder: self.made(label, asked.hardware, folder, asked.names)
 
 
 FAKE = FakeKind()
+
+
+class ThisHost(FakeHost):
+    """This machine. It caches nothing of the gateway, and has other users: a run drops nothing."""
+
+    about = "this machine, which only makes the load"
+
+
+class ThisMachine(FakeHosts):
+    """The host of hardware of kind `existing`, and the hosts that are only observed."""
+
+    make: ClassVar[type[FakeHost]] = ThisHost
+
+    def __init__(
+        self, deployment: str, hardware: Hardware, folder: Path, names: Collection[str]
+    ) -> None:
+        super().__init__(deployment, hardware, folder, names)
+        self._seen: ObservedHosts | None = None
+        if hardware.observed:
+            from weighbridge.topologies.ssh.observed import ObservedHosts  # noqa: PLC0415 - needs asyncssh
+
+            self._seen = ObservedHosts(hardware, folder)
+            self.observed = self._seen.hosts
+
+    def facts(self) -> Mapping[str, str]:
+        found = {"client": "this machine, without limits; other programs may be running on it"}
+        if self.observed:
+            hosts = (f"{name} ({one.cores} CPUs)" for name, one in self.observed.items())
+            found["observed"] = f"{', '.join(hosts)}: counters read by ssh, nothing changed"
+        return found
+
+    def close(self) -> None:
+        super().close()
+        if self._seen is not None:
+            self._seen.close()
+
+
+class ThisMachineKind(FakeKind):
+    """Hardware of kind `existing`."""
+
+    for_running_gateways: ClassVar[bool] = True
+    refuses: ClassVar[str] = "are this machine as it is: none are started"
+    passing: ClassVar[str] = "are for gateways that already run: there is nothing to start"
+    made: ClassVar[type[FakeHosts]] = ThisMachine
+
+
+THIS_MACHINE = ThisMachineKind()
 
 
 def _environment(extra: Mapping[str, str] | None) -> dict[str, str]:

@@ -324,8 +324,13 @@ class Hardware(Record):
 
     @property
     def sites(self) -> Mapping[str, HostSite]:
-        """Addresses and disks that the hosts would have, by host name."""
-        return self.of.sites(self)
+        """Addresses and disks that the hosts would have, to render layouts that do not run."""
+        sites = {}
+        for index, (name, spec) in enumerate(self.hosts.items()):
+            # Disks of hosts that are made have names by their order.
+            disks = tuple(disk.id or f"/dev/wb{number}" for number, disk in enumerate(spec.disks))
+            sites[name] = HostSite(name, self.of.address(index, spec), disks)
+        return sites
 
     @property
     def sizes(self) -> Mapping[str, HostSize]:
@@ -494,8 +499,8 @@ class HostKind(ABC):
         return not self.refuses
 
     @abstractmethod
-    def sites(self, hardware: Hardware) -> Mapping[str, HostSite]:
-        """Addresses and disks that the hosts would have, to render a layout that does not run."""
+    def address(self, index: int, spec: HostSpec) -> str:
+        """The address that a host would have, the `index`-th of its hardware."""
 
     def sized(self, hardware: Hardware) -> Hardware:
         """The hardware with sizes that only its hosts know, asked of them. Raises TargetError."""
@@ -520,7 +525,7 @@ HOSTS: Registry[HostKind] = Registry(
         "lab": "weighbridge.topologies.lab.kind:LAB",
         "ssh": "weighbridge.topologies.ssh.kind:SSH",
         "fake": "weighbridge.topologies.fake:FAKE",
-        "existing": "weighbridge.topologies.this_machine:THIS_MACHINE",
+        "existing": "weighbridge.topologies.fake:THIS_MACHINE",
     },
 )
 """Kinds of hosts by their names in hardware files."""

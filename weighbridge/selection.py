@@ -19,7 +19,7 @@ from weighbridge.suites import Suite
 from weighbridge.suites import loader as suite_files
 from weighbridge.suites.overrides import NONE, Overrides
 from weighbridge.topologies import auto, loader
-from weighbridge.topologies.deployment import StateFolders
+from weighbridge.topologies.deployment import Look, StateFolders, build_images, preflight
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import (
     Planned,
@@ -29,7 +29,6 @@ from weighbridge.topologies.loader import (
     path_of,
     shipped_layouts,
 )
-from weighbridge.topologies.preflight import Look, build_images, preflight, see_nothing
 
 # Gateways that already run, as a command line names them: `--s3 a=https://... --swift b=...`.
 #
@@ -361,7 +360,7 @@ def check(
     say: Say,
     *,
     attest: bool = False,
-    look: Look = see_nothing,
+    look: Look | None = None,
 ) -> None:
     """Have each layout's programs check it, then `look`; builds missing images, `attest`: of tools.
     Raises UsageError with all faults, CommandFailed.

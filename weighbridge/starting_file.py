@@ -23,9 +23,9 @@ from weighbridge.common.document import Document, models_in
 from weighbridge.gateways.gateway import STORES
 from weighbridge.suites import Suite
 from weighbridge.suites import loader as suite_files
+from weighbridge.topologies import loader
 from weighbridge.topologies.hardware import Hardware
-from weighbridge.topologies.loader import Layout, find, shipped_hardware, shipped_layouts
-from weighbridge.topologies.parameters import field_texts
+from weighbridge.topologies.loader import Layout, field_texts
 
 WIDTH: Final = 100
 Models = Mapping[str, type[BaseModel]]
@@ -50,13 +50,13 @@ KINDS: Final[Mapping[str, StartingKind]] = MappingProxyType(
         "layout": StartingKind(
             Layout,
             "rgw-beast",
-            lambda name: find(name, shipped_layouts(), "layout"),
+            lambda name: loader.find(name, loader.shipped_layouts(), "layout"),
             "weighbridge compare --layouts FILE,swift; check it: weighbridge render FILE",
         ),
         "hardware": StartingKind(
             Hardware,
             "lab-cpu",
-            lambda name: find(name, shipped_hardware(), "hardware"),
+            lambda name: loader.find(name, loader.shipped_hardware(), "hardware"),
             "weighbridge compare --hardware FILE",
         ),
     }

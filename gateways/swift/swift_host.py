@@ -332,10 +332,9 @@ def faults(digests: dict[str, str], proc: str = "/proc") -> dict[str, str]:
     for path, digest in digests.items():
         with Path(path).open("rb") as file:
             content, written = file.read(), os.fstat(file.fileno()).st_mtime
-        uptime_s = time.clock_gettime(time.CLOCK_BOOTTIME)
-        ages = processes(path, Path(proc), uptime_s, os.sysconf("SC_CLK_TCK"))
-        latest = time.time() - written + _CLOCK_ERROR_S
-        old = [pid for pid, age_s in ages.items() if age_s > latest]
+        most_s = time.time() - written + _CLOCK_ERROR_S
+        ages = _ages(path, Path(proc))
+        old = [pid for pid, age_s in ages.items() if age_s > most_s]
         if hashlib.sha256(content).hexdigest() != digest:
             found[path] = f"{path} is not what was written to it"
         elif not ages:
@@ -345,11 +344,10 @@ def faults(digests: dict[str, str], proc: str = "/proc") -> dict[str, str]:
     return found
 
 
-def processes(path: str, proc: Path, uptime_s: float, ticks: int) -> dict[int, float]:
-    """Age in seconds, by pid, of each process below `proc` that has the path among its arguments.
-
-    `uptime_s` is the machine's, `ticks` is kernel ticks a second (proc(5): starttime).
-    """
+def _ages(path: str, proc: Path) -> dict[int, float]:
+    """Seconds since the start of each process that has the path among its arguments, by pid."""
+    # proc(5), starttime: in kernel ticks since the machine's start.
+    uptime_s, ticks = time.clock_gettime(time.CLOCK_BOOTTIME), os.sysconf("SC_CLK_TCK")
     found = {}
     for folder in proc.glob("[0-9]*"):
         try:

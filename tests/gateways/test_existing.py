@@ -44,9 +44,8 @@ from weighbridge.gateways.existing.settings import ExistingPlacement, ExistingSe
 from weighbridge.gateways.gateway import RunningGateway
 from weighbridge.gateways.program import run_with_endpoints
 from weighbridge.gateways.verify import verify
-from weighbridge.topologies.fake import FakeHost
+from weighbridge.topologies.fake import FakeHost, ThisHost
 from weighbridge.topologies.local_command import command
-from weighbridge.topologies.this_machine import ThisHost
 
 
 @contextmanager

@@ -162,7 +162,7 @@ def test_a_release_with_packages_and_another_ones_settings_can_be_planned_on_lab
 ) -> None:
     gateway, before = planned(f"{layout}@{release}"), planned(f"{layout}@{other}")
     assert gateway.image.suite == "noble"
-    sites = LAB.of.sites(LAB)
+    sites = LAB.sites
     assert {one.path for one in gateway.render(sites)} == {one.path for one in before.render(sites)}
 
 
@@ -297,7 +297,7 @@ def test_what_a_layout_gives_itself_stays_also_where_it_gives_the_default() -> N
 def named(layout: str, what: str) -> list[str]:
     hardware = hardware_named("lab-cpu")
     gateway = layout_named(layout, hardware).gateway
-    return [str(one) for one in targets(gateway.parts(hardware.of.sites(hardware)), what)]
+    return [str(one) for one in targets(gateway.parts(hardware.sites), what)]
 
 
 @pytest.mark.parametrize(

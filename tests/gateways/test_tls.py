@@ -29,7 +29,7 @@ from weighbridge.gateways.rgw.settings import RgwSettings
 from weighbridge.gateways.swift.settings import SwiftSettings
 from weighbridge.gateways.swift.swift import Swift
 from weighbridge.gateways.tls_handshake import negotiated, shake
-from weighbridge.topologies.this_machine import ThisHost
+from weighbridge.topologies.fake import ThisHost
 
 FRONTED = {"haproxy": "gateway-1"}
 PRIVATE = "PRIVATE KEY"

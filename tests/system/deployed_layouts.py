@@ -15,7 +15,7 @@ import pytest
 from small_lab import read
 from weighbridge.common.endpoint import Endpoint
 from weighbridge.environment import place
-from weighbridge.topologies.deployment import Deployment, deploy
+from weighbridge.topologies.deployment import Deployment, deploy, preflight
 from weighbridge.topologies.images import ensure
 from weighbridge.topologies.lab.runc import Runc
 from weighbridge.topologies.loader import (
@@ -25,7 +25,6 @@ from weighbridge.topologies.loader import (
     shipped_hardware,
     shipped_layouts,
 )
-from weighbridge.topologies.preflight import preflight
 from witness import ODD_NAMES
 
 LAB_CPU = load_hardware(shipped_hardware()["lab-cpu"])

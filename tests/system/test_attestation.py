@@ -24,8 +24,15 @@ from weighbridge.gateways.gateway import HostNeed
 from weighbridge.gateways.swift.swift import Swift
 from weighbridge.results.judge.host_equality import warnings
 from weighbridge.results.run.telemetry import Attested
-from weighbridge.topologies.attestation import IMAGE, Attestation, attest
-from weighbridge.topologies.ceilings import PRIMES_EVENTS, REGION_BYTES, HostCeiling, cpu_arguments
+from weighbridge.topologies.attestation import (
+    IMAGE,
+    PRIMES_EVENTS,
+    REGION_BYTES,
+    Attestation,
+    HostCeiling,
+    attest,
+    cpu_arguments,
+)
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.images import ensure
 from weighbridge.topologies.lab import LabHosts

@@ -19,9 +19,9 @@ CONDUCTOR = """
 import sys
 from pathlib import Path
 from weighbridge.gateways.gateway import RootImage
-from weighbridge.topologies import artefacts, images
+from weighbridge.topologies import images
 
-artefacts.SAY_EVERY_S = 0.0
+images.SAY_EVERY_S = 0.0
 image = RootImage.model_validate_json(sys.argv[1])
 images.ensure(image, lambda line: print(line, flush=True), store=Path(sys.argv[2]))
 """

@@ -19,8 +19,8 @@ from weighbridge.conductor import aging
 from weighbridge.environment import place
 from weighbridge.gateways.stores import Garage
 from weighbridge.suites import Age
-from weighbridge.topologies.artefacts import path_of
 from weighbridge.topologies.deployment import Deployment
+from weighbridge.topologies.images import path_of
 
 pytestmark = pytest.mark.system
 

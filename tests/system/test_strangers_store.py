@@ -18,7 +18,7 @@ import pytest
 from suite_command import measured, trial
 from weighbridge.environment import place
 from weighbridge.gateways.gateway import RootImage
-from weighbridge.topologies import artefacts, images
+from weighbridge.topologies import images
 
 pytestmark = [pytest.mark.system, pytest.mark.by_hand]
 
@@ -61,7 +61,7 @@ def test_a_store_of_another_package_is_built_put_into_an_image_and_measured_on_l
 def _remove(image: RootImage) -> None:
     """Images are everybody's: what only this test wants does not stay."""
     store, (program,) = place().images, image.programs
-    for path in (store / images.key(image), artefacts.path_of(program, store).parent):
+    for path in (store / images.key(image), images.path_of(program, store).parent):
         shutil.rmtree(path, ignore_errors=True)
         for ending in (".lock", ".packages"):
             path.with_name(path.name + ending).unlink(missing_ok=True)

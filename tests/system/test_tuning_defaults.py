@@ -19,9 +19,8 @@ from weighbridge.common.paths import IMPORTED_FROM
 from weighbridge.environment import place
 from weighbridge.gateways import program
 from weighbridge.suites.tuning import Parameter, Setting, loader
-from weighbridge.topologies.deployment import Deployment, hosts_request
+from weighbridge.topologies.deployment import Deployment, hosts_request, preflight_all
 from weighbridge.topologies.loader import changed_layout, load_layout, parse, shipped_layouts
-from weighbridge.topologies.preflight import preflight_all
 
 pytestmark = pytest.mark.system
 

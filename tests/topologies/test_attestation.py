@@ -4,30 +4,51 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import subprocess
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.mutation import Dice, cases, tried, wrong_json, wrong_text
 from weighbridge.common.errors import CommandFailed, MissingPrerequisite, TargetError, UsageError
-from weighbridge.common.host import Completed, Counters, Host, Service
+from weighbridge.common.host import Completed
 from weighbridge.gateways.gateway import HostNeed
-from weighbridge.topologies.attestation import AttestOptions, attest, cpus, disk_jobs
+from weighbridge.topologies.attestation import (
+    DISK_JOBS,
+    AttestOptions,
+    attest,
+    bits_per_s,
+    cpus,
+    disk_figures,
+    disk_jobs,
+    events_per_s,
+    piece_s,
+    pieces,
+)
 from weighbridge.topologies.baseline import bare, measure
 from weighbridge.topologies.deployment import StateFolders
-from weighbridge.topologies.fake import FakeHost
+from weighbridge.topologies.fake import FakeHost, FakeHosts
 from weighbridge.topologies.hardware import Disk, Hardware
-from weighbridge.topologies.hosts import LIMITED, Hosts, Limited
+from weighbridge.topologies.hosts import LIMITED, Limited
 from weighbridge.topologies.loader import load_hardware, shipped_hardware
 
 DATA = Path(__file__).resolve().parents[1] / "data"
+
+
+def recorded(name: str) -> str:
+    return (DATA / name).read_text()
+
+
 ANSWERS = {
-    "sysbench": (DATA / "sysbench-1.0.20.txt").read_text(),
-    "fio": (DATA / "fio-3.33.json").read_text(),
-    "iperf3": (DATA / "iperf3-3.12.json").read_text(),
+    "sysbench": recorded("sysbench-1.0.20.txt"),
+    "fio": recorded("fio-3.33.json"),
+    "iperf3": recorded("iperf3-3.12.json"),
 }
+REFUSED = recorded("iperf3-3.12-refused.json")
 HARDWARE = Hardware.model_validate(
     {
         "name": "recorded",
@@ -48,15 +69,13 @@ NEEDS = {
 SERVER = "print('Server listening on 5201', flush=True); input()"
 
 
-class Recorded(Host):
+class Recorded(FakeHost):
     """Gives the tools' recorded answers; `asked` has all commands with the limits that were on."""
 
     def __init__(self, name: str, hosts: RecordedHosts, folder: Path) -> None:
-        self.name = name
-        self.address = name
+        super().__init__(name, name, folder / name)
         self.disks = tuple(f"/dev/wb{index}" for index, _ in enumerate(HARDWARE.hosts[name].disks))
         self._hosts = hosts
-        self._folder = folder
 
     def tool(self, name: str) -> tuple[str, ...]:
         return (name,)
@@ -82,39 +101,13 @@ class Recorded(Host):
     def spawn(
         self, argv: Sequence[str], *, stderr: Path, env: Mapping[str, str] | None = None
     ) -> subprocess.Popen[bytes]:
-        server = subprocess.Popen(
-            [sys.executable, "-c", self._hosts.server],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
+        server = super().spawn([sys.executable, "-c", self._hosts.server], stderr=stderr)
         self._hosts.servers.append(server)
         return server
 
-    def log(self, name: str) -> Path:
-        return self._folder / name
 
-    def put(
-        self, path: str, content: str | bytes, *, mode: int = 0o644, owner: str = "root"
-    ) -> None: ...
-
-    def start(self, services: Sequence[Service]) -> None: ...
-
-    def stop(self, service: str, *, timeout_s: float = 10) -> None: ...
-
-    def alive(self, service: str) -> bool:
-        return False
-
-    def counters(self) -> Counters:
-        return Counters()
-
-    def drop_kernel_caches(self) -> str:
-        return ""
-
-
-class RecordedHosts(Hosts):
+class RecordedHosts(FakeHosts):
     def __init__(self, folder: Path) -> None:
-        self.deployment = "recorded"
         self.limited: set[Limited] = set()
         self.asked: list[tuple[str, str, frozenset[Limited]]] = []
         self.servers: list[subprocess.Popen[bytes]] = []
@@ -124,9 +117,7 @@ class RecordedHosts(Hosts):
         self.slow_cpus: list[str] = []
         self.breaks = ""
         self.server = SERVER
-        self.hosts: Mapping[str, Host] = {
-            name: Recorded(name, self, folder) for name in HARDWARE.hosts
-        }
+        self.hosts = {name: Recorded(name, self, folder) for name in HARDWARE.hosts}
 
     def limit(self, what: Collection[Limited] = LIMITED) -> None:
         self.limited |= set(what)
@@ -134,18 +125,23 @@ class RecordedHosts(Hosts):
     def unlimit(self, what: Collection[Limited] = LIMITED) -> None:
         self.limited -= set(what)
 
-    def facts(self) -> Mapping[str, str]:
-        return {}
-
-    def close(self) -> None: ...
-
     def limits_during(self, word: str) -> list[frozenset[Limited]]:
         return [limited for _, command, limited in self.asked if word in command]
 
+    def words(self, *wanted: str) -> list[str]:
+        """The words of the first command with all of these."""
+        commands = [command.split() for _, command, _ in self.asked]
+        return next(words for words in commands if {*wanted} <= {*words})
+
 
 @pytest.fixture
-def hosts(tmp_path: Path) -> RecordedHosts:
-    return RecordedHosts(tmp_path)
+def hosts(tmp_path: Path) -> Iterator[RecordedHosts]:
+    """Whatever happens in a test, no limit, no data and no server is left on them."""
+    hosts = RecordedHosts(tmp_path)
+    yield hosts
+    assert hosts.limited == set()
+    assert len(hosts.limits_during("blkdiscard")) == len(hosts.limits_during("--name=fill"))
+    assert all(server.poll() is not None for server in hosts.servers)
 
 
 SIZES = AttestOptions(sizes=(64_000, 2**30))
@@ -184,7 +180,6 @@ def test_each_limit_is_on_only_while_its_resource_is_measured(hosts: RecordedHos
         ("blkdiscard",),
     ):
         assert set(hosts.limits_during(word)) == {frozenset(limits)}, word
-    assert hosts.limited == set()
 
 
 def test_every_host_disk_and_path_gets_figures_with_the_limits_of_the_hardware(
@@ -216,7 +211,6 @@ def test_every_host_disk_and_path_gets_figures_with_the_limits_of_the_hardware(
     assert found["store-1", "network to gateway-1"].promised == 2 * 10**9
     assert attestation.tools == {name: f"{name} 1.0" for name in ANSWERS}
     assert len(hosts.servers) == 2
-    assert all(server.poll() is not None for server in hosts.servers)
 
 
 def fio_at(share: float) -> str:
@@ -252,22 +246,6 @@ def test_a_host_is_promised_all_that_the_cpus_of_its_own_do_alone(hosts: Recorde
     assert {found[host, "CPU"].promised for host in own.hosts} == {626.75}
 
 
-@pytest.mark.parametrize(
-    "breaks", ["--events=100", "--events=63", "--name=fill", "--name=read", "--client"]
-)
-def test_a_failing_tool_leaves_no_limits_empty_disks_and_no_servers(
-    hosts: RecordedHosts, breaks: str
-) -> None:
-    hosts.breaks = breaks
-    with pytest.raises(CommandFailed, match="it broke"):
-        attest(hosts, HARDWARE, NEEDS, quietly)
-    assert hosts.limited == set()
-    if breaks.startswith("--name"):
-        assert len(hosts.limits_during("blkdiscard")) == 2
-    assert all(server.poll() is not None for server in hosts.servers)
-    assert breaks != "--client" or hosts.servers
-
-
 def test_real_hosts_measure_their_own_cpus_and_small_requests(hosts: RecordedHosts) -> None:
     specs = {
         name: {"address": f"10.0.0.{index + 1}", "cpus": 0.5}
@@ -289,8 +267,8 @@ def test_small_requests_to_a_disk_whose_model_is_faster_than_the_host_are_left_o
 ) -> None:
     """They show the host's CPU, by a third more or less from one deployment to the next."""
     disk = Disk.model_validate({"size": "20GiB", "model": model})
-    jobs = disk_jobs(HARDWARE, disk)
-    assert {"read", "write"} <= {*jobs}
+    jobs = {job.name for job in disk_jobs(HARDWARE, disk)}
+    assert {"read", "write"} <= jobs
     assert ("random read" in jobs, "random write" in jobs) == (asked, asked)
 
 
@@ -317,11 +295,143 @@ def test_cpus_are_measured_twice_or_if_they_differ_three_times_and_the_best_medi
     assert all("for _ in $(seq 5)" in command for command in asked)
 
 
-def test_an_iperf3_that_does_not_listen_is_an_error_naming_its_host(hosts: RecordedHosts) -> None:
-    hosts.server = "raise SystemExit(1)"
-    with pytest.raises(CommandFailed, match=r"gateway-1: iperf3 --server.*ended with 1"):
+def broken_fio(**read: object) -> str:
+    """The recorded answer with a read of which this is wrong; without one: with no read."""
+    answer = json.loads(ANSWERS["fio"])
+    answer["jobs"][1] = {"jobname": "none"} if not read else answer["jobs"][1] | read
+    return json.dumps(answer)
+
+
+@pytest.mark.parametrize(
+    ("tool", "answer", "why"),
+    [
+        ("sysbench", "FATAL: out of luck", r"client-1: sysbench: no events .*FATAL: out of luck"),
+        ("fio", broken_fio(error=5), "store-1: fio: read: error 5"),
+        ("fio", broken_fio(), "store-1: fio: no iops of read"),
+        ("fio", broken_fio(read={"iops": 1e19}), "fio: no iops of read"),
+        ("fio", "segfault", r"what it printed is not JSON.*segfault"),
+        ("fio", '{"jobs": 7}', "fio: `jobs` is not a list"),
+        ("fio", '{"jobs": [7]}', "fio: `jobs` is not a list"),
+        ("iperf3", "[1]", "not a JSON object"),
+        ("iperf3", '{"end": []}', r"iperf3: no end\.sum_received"),
+        ("iperf3", '{"end": {"sum_received": 7}}', "iperf3: no end"),
+        ("iperf3", '{"end": {"sum_received": {"bits_per_second": 1e999}}}', "iperf3: no end"),
+        ("iperf3", REFUSED, "iperf3: unable to connect to server: Connection refused"),
+        ("server", "raise SystemExit(1)", r"gateway-1: iperf3 --server.*ended with 1"),
+        # A command that fails.
+        *[("", word, "it broke") for word in ("--events=100", "--events=63", "--name=fill")],
+        *[("", word, "it broke") for word in ("--name=read", "--client")],
+    ],
+)
+def test_output_without_a_figure_is_an_error_that_quotes_it(
+    hosts: RecordedHosts, tool: str, answer: str, why: str
+) -> None:
+    if not tool:
+        hosts.breaks = answer
+    elif tool == "server":
+        hosts.server = answer
+    else:
+        hosts.answers[tool] = answer
+    with pytest.raises((CommandFailed, TargetError), match=why):
         attest(hosts, HARDWARE, NEEDS, quietly)
-    assert hosts.limited == set()
+    if tool in ("iperf3", "server"):
+        hosts.answers["fio"] = IN_PIECES
+        with pytest.raises((CommandFailed, TargetError), match=why):
+            measure(hosts, HARDWARE, [64_000], quietly)
+
+
+SIDE = {"io_bytes": 733000, "bw_bytes": 244333, "iops": 2682.211859, "runtime": 3002}
+RATES = {"bytes": 50069504, "seconds": 0.011471, "bits_per_second": 34919015953.273468}
+JOBS = [{"jobname": job.name, "error": 0, "read": SIDE, "write": SIDE} for job in DISK_JOBS]
+SMALL: dict[str, Any] = {"fio": {"jobs": JOBS}, "iperf3": {"end": {"sum_received": RATES}}}
+"""What is read of the tools' answers."""
+READERS: dict[str, Callable[[str], Sequence[float]]] = {
+    "sysbench": lambda printed: [events_per_s(printed)],
+    "fio": lambda printed: disk_figures(printed, DISK_JOBS),
+    "iperf3": lambda printed: [bits_per_s(printed)],
+}
+
+
+@pytest.mark.parametrize("tool", ANSWERS)
+@cases
+def test_any_output_of_a_tool_is_figures_or_a_target_error(tool: str, dice: Dice) -> None:
+    if tool == "sysbench":
+        printed = wrong_text(dice, ANSWERS[tool])
+    else:
+        printed = wrong_json(dice, SMALL[tool]).decode(errors="replace")
+    found = tried(lambda: READERS[tool](printed), TargetError)
+    assert all(isinstance(one, float) and math.isfinite(one) and one > 0 for one in found or ())
+
+
+@pytest.mark.parametrize("name", ["iperf3-3.12.json", "iperf3-3.12-reverse.json"])
+def test_figures_are_what_the_tools_counted_by_hand_from_the_same_records(
+    hosts: RecordedHosts, name: str
+) -> None:
+    hosts.answers["iperf3"] = recorded(name)
+    hosts.answers["fio"] = "fio: this platform does not support mutexes\n" + ANSWERS["fio"]
+    received = json.loads(recorded(name))["end"]["sum_received"]
+    jobs = {job["jobname"]: job for job in json.loads(ANSWERS["fio"])["jobs"]}
+    found = {one.what: one for one in attest(hosts, HARDWARE, NEEDS, quietly).ceilings}
+    assert found["CPU"].value == 626.75
+    write, read = jobs["write"]["write"], jobs["random read"]["read"]
+    assert found["disk wb0 write"].unit == "B/s"
+    assert found["disk wb0 write"].value == pytest.approx(
+        write["io_bytes"] / write["runtime"] * 1000, rel=0.01
+    )
+    assert (found["disk wb1 random read"].value, found["disk wb1 random read"].unit) == (
+        read["iops"],
+        "1/s",
+    )
+    # iperf3 counts at both ends; what was sent may still be on its way.
+    assert found["network from client-1"].value == pytest.approx(
+        received["bytes"] * 8 / received["seconds"], rel=0.01
+    )
+
+
+def test_a_slow_network_gets_more_data_than_its_token_bucket_holds(hosts: RecordedHosts) -> None:
+    sent = {}
+    for nic in ("1Mbit", "1Gbit", "10Gbit", None):
+        specs = {name: {"nic": nic} if nic else {} for name in HARDWARE.hosts}
+        hardware = Hardware.model_validate({"name": "h", "kind": "lab", "hosts": specs})
+        hosts.asked.clear()
+        attest(hosts, hardware, {}, quietly, AttestOptions(all_pairs=True))
+        words = hosts.words("--client")
+        sent[nic] = int(words[words.index("--bytes") + 1])
+    assert sent["1Mbit"] == 2 * 10**6
+    assert sent["1Gbit"] == 10**9 * 0.12 / 8
+    assert sent[None] == sent["10Gbit"]
+
+
+def test_reads_hit_the_region_that_was_written_after_a_flush_of_what_was(
+    sized: RecordedHosts,
+) -> None:
+    """Otherwise the disk's own cache answers some of the reads."""
+    attest(sized, HARDWARE, NEEDS, quietly, SIZES)
+    fill = sized.words("--name=fill")
+    words = sized.words("--name=settle", "--filename=/dev/wb0")
+    shared = {"--filename=/dev/wb0", f"--size={128 * 2**20}", "--direct=1"}
+    assert shared <= {*fill} & {*words}
+    assert "--rw=write" in fill
+    jobs = [job.split() for job in " ".join(words).split("--name=")[1:]]
+    reading = [number for number, job in enumerate(jobs) if {"--rw=read", "--rw=randread"} & {*job}]
+    assert len(reading) == 4
+    for number in reading:
+        assert jobs[number - 1][0] == "settle"
+        settle = {"--rw=write", "--number_ios=1", "--end_fsync=1", "--stonewall"}
+        assert settle <= {*jobs[number - 1]}
+    # Fewer large requests are in flight.
+    assert (words.count("--iodepth=16"), words.count("--iodepth=8")) == (4, 4)
+    assert {word for word in words if word.startswith("--runtime")} == {"--runtime=2000ms"}
+
+
+def test_requests_are_complete_blocks_and_large_objects_are_split_as_stores_split_them() -> None:
+    asked = pieces([1_000_000, 1, 64 * 10**6, 2**30, 0])
+    names = [f"sequential write of {size}" for size in ("1 B", "1 MB", "4 MiB")]
+    assert [one.name for one in asked[::4]] == names
+    assert [one.block_bytes for one in asked[::4]] == [4096, 1_003_520, 2**22]
+    assert len({one.name for one in pieces([1_000_001, 1_000_002])}) == 8
+    # Many jobs are shorter.
+    assert [piece_s(count) for count in (8, 80, 8000)] == [2.0, 0.375, 0.3]
 
 
 def test_a_host_without_tools_says_so(tmp_path: Path) -> None:
@@ -346,31 +456,14 @@ def test_disks_alone_are_measured_at_the_sizes_of_a_suite(sized: RecordedHosts) 
         itertools.product(("read", "write"), ("sequential", "random"), (64_000, 2**22))
     )
     assert set(sized.limits_during("--name=random read of 64 kB")) == {frozenset({"disk"})}
-    assert len(sized.limits_during("blkdiscard")) == 2
     assert not sized.servers
-
-
-def test_a_limit_promises_object_bytes_not_block_bytes(sized: RecordedHosts) -> None:
-    found = {one.what: one for one in attest(sized, HARDWARE, NEEDS, quietly, SIZES).ceilings}
+    # A limit promises bytes of objects, not of blocks.
+    found = {one.what: one for one in ceilings}
     assert found["disk wb0 sequential write of 64 kB"].promised == pytest.approx(
         100e6 * 64_000 / 65_536
     )
     assert found["disk wb0 random write of 64 kB"].promised is None
     assert found["disk wb1 random read of 64 kB"].promised == 500 * 64_000
-
-
-@pytest.mark.parametrize(
-    ("asked", "lacks"),
-    [(AttestOptions(), "no bw_bytes of write"), (SIZES, "no iops of sequential write of 64 kB")],
-)
-def test_an_invalid_answer_names_host_and_tool_and_leaves_no_limit_and_empty_disks(
-    hosts: RecordedHosts, asked: AttestOptions, lacks: str
-) -> None:
-    hosts.answers["fio"] = "{}"
-    with pytest.raises(TargetError, match=f"store-1: fio: {lacks}"):
-        attest(hosts, HARDWARE, NEEDS, quietly, asked)
-    assert hosts.limited == set()
-    assert len(hosts.limits_during("blkdiscard")) == 2
 
 
 def test_all_pairs_of_hosts_are_measured_both_ways_once(hosts: RecordedHosts) -> None:
@@ -411,7 +504,6 @@ def test_disks_are_measured_alone_and_then_all_of_a_host_together(sized: Recorde
     # One of the two disks has no limit of random requests: so nothing is promised of both.
     assert [one.promised is not None for one in together] == [True, True, False, False]
     assert set(sized.limits_during("--name=random read of 64 kB")) == {frozenset({"disk"})}
-    assert len(sized.limits_during("blkdiscard")) == 2
 
 
 def test_pairs_are_measured_both_ways_and_then_all_hosts_at_once_with_a_server_for_each_flow(
@@ -427,17 +519,6 @@ def test_pairs_are_measured_both_ways_and_then_all_hosts_at_once_with_a_server_f
     assert fabric["client-1", "sent"].promised == 10**9
     # Two servers for the pairs, one for each of the six flows.
     assert len(sized.servers) == 2 + 6
-    assert all(server.poll() is not None for server in sized.servers)
-    assert sized.limited == set()
-
-
-def test_a_failing_tool_leaves_nothing_on_the_hosts(sized: RecordedHosts) -> None:
-    sized.answers["iperf3"] = "{}"
-    with pytest.raises(TargetError, match=r"iperf3: no end\.sum_received"):
-        measure(sized, HARDWARE, [64_000], quietly)
-    assert sized.limited == set()
-    assert len(sized.limits_during("blkdiscard")) == 2
-    assert all(server.poll() is not None for server in sized.servers)
 
 
 @pytest.mark.parametrize(

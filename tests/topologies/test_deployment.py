@@ -25,11 +25,16 @@ from weighbridge.conductor.interruption import Interrupted, interruptible
 from weighbridge.gateways.gateway import Gateway, RunningGateway, Say
 from weighbridge.results.run.reading import StoreError
 from weighbridge.topologies import deployment as deployment_module
-from weighbridge.topologies.deployment import deploy, deployment_owners, running_deployments
+from weighbridge.topologies.deployment import (
+    deploy,
+    deployment_owners,
+    preflight,
+    preflight_all,
+    running_deployments,
+)
 from weighbridge.topologies.fake import FakeHost, FakeHosts, FakeKind
 from weighbridge.topologies.hosts import LIMITED, DeploymentOwner, Limited
 from weighbridge.topologies.loader import Planned
-from weighbridge.topologies.preflight import preflight, preflight_all
 
 
 class Doomed(StubGateway):
@@ -149,8 +154,12 @@ def test_logs_are_kept_and_those_that_cannot_be_are_listed_and_cost_no_other(
     assert (tmp_path / "victim").read_text() == "mine"
 
 
-def test_the_tail_of_a_log_is_not_read_through_a_link(run: Run, tmp_path: Path) -> None:
+def test_the_tail_of_a_log_is_read_without_links_and_without_the_stack_of_a_crash(
+    run: Run, tmp_path: Path
+) -> None:
     (tmp_path / "shadow").write_text("root:secret")
+    frames = "".join(f" {number}: (librados::IoCtx::close()+0x6e) [0x7f]\n" for number in range(30))
+    dump = f"ERROR: failed to bind: Address already in use\n*** Caught signal (Abort) **\n{frames}"
     with run.deployed() as deployment:
         host = deployment.hosts["gateway-1"]
         assert host.log_tail("none") == []
@@ -163,13 +172,6 @@ def test_the_tail_of_a_log_is_not_read_through_a_link(run: Run, tmp_path: Path) 
         host.log("osd.out").write_text("one\ntwo\nthree\n")
         assert host.log_tail("osd.out", 2) == ["two", "three"]
         assert host.read_log("osd.out", 4) == b"two\nthree\n"
-
-
-def test_the_tail_of_a_log_has_what_was_said_before_a_crash_instead_of_its_stack(run: Run) -> None:
-    frames = "".join(f" {number}: (librados::IoCtx::close()+0x6e) [0x7f]\n" for number in range(30))
-    dump = f"ERROR: failed to bind: Address already in use\n*** Caught signal (Abort) **\n{frames}"
-    with run.deployed() as deployment:
-        host = deployment.hosts["gateway-1"]
         host.log("radosgw.out").write_text(dump)
         assert host.log_tail("radosgw.out") == dump.splitlines()[:2]
 
@@ -295,9 +297,7 @@ def test_a_signal_at_the_start_of_any_function_of_a_teardown_leaves_nothing(run:
 class Changeable(StubGateway):
     """Records what is asked of it, and fails with `error` when it is changed."""
 
-    def __init__(self, error: Exception | None = None) -> None:
-        super().__init__()
-        self.error = error
+    error: BaseException | None = None
 
     def bring_up(self, hosts: Mapping[str, Host], client: Host, say: Say) -> RunningGateway:
         running = super().bring_up(hosts, client, say)
@@ -312,77 +312,54 @@ class Changeable(StubGateway):
         return running
 
 
-@pytest.fixture
-def limits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+@pytest.mark.parametrize(
+    ("error", "limits"),
+    [
+        (None, ["on", "off", "on"]),
+        (UsageError("cannot"), ["on", "off", "on"]),
+        (KeyboardInterrupt(), ["on", "off", "on"]),
+        (ServiceFailed("gateway-1", "stub", "died", log="stub.out", tail=[]), ["on", "off", "on"]),
+        # Only some could be removed.
+        (TargetError("no such cgroup"), ["on", "half off", "on"]),
+    ],
+)
+def test_a_change_is_made_without_limits_which_are_on_again_and_the_layout_is_what_runs(
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException | None,
+    limits: list[str],
+) -> None:
     done: list[str] = []
 
-    def limit(self: FakeHosts, what: Collection[Limited] = LIMITED) -> None:
-        done.append("on")
-
     def unlimit(self: FakeHosts, what: Collection[Limited] = LIMITED) -> None:
-        done.append("off")
+        done.append(limits[1])
+        if limits[1] == "half off":
+            raise TargetError("no such cgroup")
 
-    monkeypatch.setattr(FakeHosts, "limit", limit)
+    monkeypatch.setattr(FakeHosts, "limit", lambda *_: done.append("on"))
     monkeypatch.setattr(FakeHosts, "unlimit", unlimit)
-    return done
-
-
-def test_a_change_is_made_without_limits_and_updates_the_layout(
-    run: Run, limits: list[str]
-) -> None:
-    gateway = Changeable()
-    with run.deployed(gateway) as deployment:
-        assert deployment.change(run.planned[1], "restart", print) == ("gateway-1: stub restarted",)
-        assert gateway.did[-1] == "change by restart"
-        assert deployment.layout.name == "swift-b"
-    assert limits == ["on", "off", "on"]
-
-
-@pytest.mark.parametrize(
-    "error",
-    [UsageError("cannot"), CommandFailed("gateway-1", ["stub"], 1, "no"), KeyboardInterrupt()],
-)
-def test_after_a_failed_change_limits_are_on_and_the_layout_is_unchanged(
-    run: Run, limits: list[str], error: Exception
-) -> None:
-    with run.deployed(Changeable(error)) as deployment:
-        with pytest.raises(type(error)):
-            deployment.change(run.planned[1], "restart", print)
-        assert limits == ["on", "off", "on"]
-        assert deployment.layout.name == "rgw-a"
-
-
-def test_limits_are_on_again_when_only_some_could_be_removed(
-    run: Run, limits: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def half(self: FakeHosts, what: Collection[Limited] = LIMITED) -> None:
-        limits.append("half off")
-        raise TargetError("store-1: no such cgroup")
-
-    gateway = Changeable()
-    with run.deployed(gateway) as deployment:
-        monkeypatch.setattr(FakeHosts, "unlimit", half)
-        with pytest.raises(TargetError, match="no such cgroup"):
-            deployment.change(run.planned[1], "restart", print)
-    assert limits == ["on", "half off", "on"]
-    assert "change by restart" not in gateway.did
-
-
-def test_the_error_of_a_service_that_a_change_ended_names_its_kept_log(
-    run: Run, tmp_path: Path
-) -> None:
     gateway = Changeable()
     kept = tmp_path / "kept"
     with run.deployed(gateway, logs=kept) as deployment:
-        host = deployment.hosts["gateway-1"]
-        host.log("stub.out").write_text("no such mode")
-        gateway.error = ServiceFailed(
-            host.name, "stub", "died", log=str(host.log("stub.out")), tail=["no such mode"]
-        )
-        with pytest.raises(ServiceFailed, match="stub: died") as error:
-            deployment.change(run.planned[1], "restart", print)
-    assert Path(error.value.log) == kept / "gateway-1" / "stub.out"
-    assert Path(error.value.log).read_text() == "no such mode"
+        log = deployment.hosts["gateway-1"].log("stub.out")
+        log.write_text("no such mode")
+        gateway.error = error
+        if isinstance(error, ServiceFailed):
+            gateway.error = error.with_log(str(log))
+        if error is None:
+            changed = deployment.change(run.planned[1], "restart", print)
+            assert changed == ("gateway-1: stub restarted",)
+        else:
+            with pytest.raises(type(error)) as raised:
+                deployment.change(run.planned[1], "restart", print)
+        assert deployment.layout.name == ("swift-b" if error is None else "rgw-a")
+        assert done == limits
+    assert ("change by restart" in gateway.did) == (limits[1] == "off")
+    if isinstance(error, ServiceFailed):
+        assert isinstance(raised.value, ServiceFailed)
+        assert raised.value.log == str(kept / "gateway-1" / "stub.out")
+        assert Path(raised.value.log).read_text() == "no such mode"
 
 
 @pytest.fixture
@@ -415,13 +392,10 @@ def test_a_layout_of_another_release_is_checked_on_other_hosts(
 ) -> None:
     first, second = run.planned
     other = Planned(second.layout.model_copy(update={"release": "2"}), second.gateway, "")
-    assert preflight_all([first, other], run.hardware, run.place, print) == {}
-    assert len(started) == 2
-
-
-def test_without_layouts_no_hosts_are_started(run: Run, started: list[str]) -> None:
     assert preflight_all([], run.hardware, run.place, print) == {}
     assert started == []
+    assert preflight_all([first, other], run.hardware, run.place, print) == {}
+    assert len(started) == 2
 
 
 def test_a_lack_of_this_machine_is_not_blamed_on_a_layout(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 from weighbridge.common.document import DocumentError
 from weighbridge.common.errors import TargetError, UsageError
 from weighbridge.selection import on_sized_hosts, size_remark
-from weighbridge.topologies import auto, ceilings, loader
+from weighbridge.topologies import auto, loader
 from weighbridge.topologies.auto import Machine, cores_of, made_for
 from weighbridge.topologies.disk_models import SpinningDisk
 from weighbridge.topologies.hardware import Hardware, HostSpec
@@ -224,10 +223,6 @@ def machine(
     return Machine.model_validate(facts)
 
 
-def memory_of(hardware: Hardware) -> int:
-    return sum(host.memory or 0 for host in hardware.hosts.values())
-
-
 def test_a_machine_of_two_cores_gets_the_hosts_of_lab_disks() -> None:
     made = made_for(machine(2, gib=24), TEMPLATE)
     assert made.name == "auto-2"
@@ -239,81 +234,84 @@ def test_a_machine_of_two_cores_gets_the_hosts_of_lab_disks() -> None:
     )
 
 
+FOUR_OF_TWO = ((0, 4), (1, 5), (2, 6), (3, 7))
+
+
 @pytest.mark.parametrize(
-    ("cores", "client", "gateway", "store"),
-    [(1, 0.2, 0.35, 0.15), (2, 0.4, 0.7, 0.3), (4, 0.8, 1.4, 0.6), (7, 1.4, 2.45, 1.05)],
+    ("given", "name", "shares"),
+    [
+        (machine(1), "auto-1", (0.2, 0.35, 0.15)),
+        (machine(2), "auto-2", (0.4, 0.7, 0.3)),
+        (machine(4), "auto-4", (0.8, 1.4, 0.6)),
+        (machine(7), "auto-7", (1.4, 2.45, 1.05)),
+        # Too few cores for some of its own, and no cpusets.
+        (machine(FOUR_OF_TWO), "auto-8", (1.6, 2.8, 1.2)),
+        (machine(16, cpusets=False), "auto-16", (3.2, 5.6, 2.4)),
+    ],
 )
 def test_below_eight_cores_hosts_share_all_cpus_by_quota(
-    cores: int, client: float, gateway: float, store: float
+    given: Machine, name: str, shares: tuple[float, float, float]
 ) -> None:
-    made = made_for(machine(cores), TEMPLATE)
-    assert made.name == f"auto-{cores}"
-    found = {name: host.cpus for name, host in made.hosts.items()}
+    made = made_for(given, TEMPLATE)
+    assert made.name == name
+    found = {host: spec.cpus for host, spec in made.hosts.items()}
+    client, gateway, store = shares
     assert found == {"client-1": client, "gateway-1": gateway, **dict.fromkeys(STORES, store)}
-    assert all(host.cpuset is None for host in made.hosts.values())
-    assert sum(host.cpus or 0 for host in made.hosts.values()) == pytest.approx(cores)
+    assert all(spec.cpuset is None for spec in made.hosts.values())
+    assert sum(spec.cpus or 0 for spec in made.hosts.values()) == pytest.approx(given.cpus)
+    has = f"{len(given.cores)} core{'s' * (len(given.cores) > 1)}, 1000 GiB of memory and FUSE"
+    assert made.about.endswith(f"this machine has {has}")
 
 
-@pytest.mark.parametrize(("cores", "each"), [(8, 1), (10, 1), (11, 2), (16, 3), (64, 12)])
-def test_from_eight_cores_on_every_host_has_as_many_of_its_own(cores: int, each: int) -> None:
-    made = made_for(machine(cores), TEMPLATE)
-    assert made.name == f"auto-{cores}"
-    owned = [host.own_cpus for host in made.hosts.values()]
+PAIRS = tuple((cpu, cpu + 16) for cpu in range(16))
+MIXED = (*PAIRS[:8], *((cpu,) for cpu in range(8, 16)))
+
+
+@pytest.mark.parametrize(
+    ("cores", "each"),
+    [(8, 1), (10, 1), (11, 2), (16, 3), (64, 12), (PAIRS, 6), (MIXED, 3)],
+)
+def test_from_eight_cores_on_every_host_has_as_many_of_its_own(
+    cores: int | tuple[tuple[int, ...], ...], each: int
+) -> None:
+    given = machine(cores)
+    made = made_for(given, TEMPLATE)
+    assert made.name == f"auto-{given.cpus}"
+    owned = [{*host.own_cpus} for host in made.hosts.values()]
     assert {len(own) for own in owned} == {each}
     assert all(host.cpus is None for host in made.hosts.values())
-    taken = {cpu for own in owned for cpu in own}
-    assert len(taken) == 5 * each
+    core_of = {cpu: number for number, core in enumerate(given.cores) for cpu in core}
+    taken = [core for own in owned for core in {core_of[cpu] for cpu in own}]
+    assert len(taken) == len({*taken}), "no two hosts share a core"
     # The first is left to the kernel and the conductor.
-    assert taken <= set(range(1, cores))
+    assert 0 not in taken
     assert f"with {each} CPU{'s' * (each > 1)} each of their own, disks" in made.about
-
-
-def test_no_two_hosts_share_a_core_of_several_threads() -> None:
-    cores = tuple((cpu, cpu + 16) for cpu in range(16))
-    made = made_for(machine(cores), TEMPLATE)
-    assert made.name == "auto-32"
-    assert {name: host.cpuset for name, host in made.hosts.items()} == {
-        "client-1": "1-3,17-19",
-        "gateway-1": "4-6,20-22",
-        "store-1": "7-9,23-25",
-        "store-2": "10-12,26-28",
-        "store-3": "13-15,29-31",
-    }
-
-
-def test_hosts_stay_equal_where_some_cores_have_one_thread() -> None:
-    cores = (*((cpu, cpu + 16) for cpu in range(8)), *((cpu,) for cpu in range(8, 16)))
-    made = made_for(machine(cores), TEMPLATE)
-    assert {len(host.own_cpus) for host in made.hosts.values()} == {3}
-
-
-def test_four_cores_of_two_threads_are_too_few_for_cores_of_their_own() -> None:
-    made = made_for(machine(((0, 4), (1, 5), (2, 6), (3, 7))), TEMPLATE)
-    assert made.name == "auto-8"
-    assert made.hosts["gateway-1"].cpus == 2.8
-    assert made.about.endswith("this machine has 4 cores, 1000 GiB of memory and FUSE")
-
-
-def test_without_cpusets_many_cores_are_shared_by_quota() -> None:
-    made = made_for(machine(16, cpusets=False), TEMPLATE)
-    assert made.hosts["gateway-1"].cpus == 5.6
-    assert made.hosts["gateway-1"].cpuset is None
 
 
 def test_memory_grows_with_the_cpus_up_to_70_percent_of_the_machines() -> None:
     assert made_for(machine(8), TEMPLATE).hosts["store-1"].memory == 10 * GIB
     assert made_for(machine(1), TEMPLATE).hosts["store-1"].memory == 2560 * 2**20
     for cores, gib in ((2, 9), (2, 12), (16, 64), (64, 256)):
-        made = made_for(machine(cores, gib=gib), TEMPLATE)
-        assert 0.65 * gib * GIB < memory_of(made) <= 0.7 * gib * GIB
-        assert len({made.hosts[name].memory for name in STORES}) == 1
+        hosts = made_for(machine(cores, gib=gib), TEMPLATE).hosts
+        assert 0.65 * gib < sum(host.memory or 0 for host in hosts.values()) / GIB <= 0.7 * gib
+        assert len({hosts[name].memory for name in STORES}) == 1
+    assert made_for(machine(2, gib=8.2), TEMPLATE).hosts["store-1"].memory == 1536 * 2**20
 
 
-def test_a_machine_with_too_little_memory_is_refused_with_what_is_needed() -> None:
-    enough = made_for(machine(2, gib=8.2), TEMPLATE)
-    assert enough.hosts["store-1"].memory == 1536 * 2**20
-    with pytest.raises(UsageError, match=r"a machine with 8\.2 GiB of memory.* has 8\.0 GiB"):
-        made_for(machine(2, gib=8), TEMPLATE)
+@pytest.mark.parametrize(("free_gib", "size_gib"), [(63, 20), (62, 10), (33, 10), (32, 5), (18, 5)])
+def test_disks_are_smaller_where_not_all_would_fit(free_gib: int, size_gib: int) -> None:
+    made = made_for(machine(2, free_bytes=free_gib * GIB), TEMPLATE)
+    assert {made.hosts[name].disks[0].size for name in STORES} == {size_gib * GIB}
+    assert f"disks of {size_gib} GiB" in made.about
+
+
+def test_a_machine_with_too_little_is_refused_with_what_is_needed() -> None:
+    for given, why in (
+        (machine(2, gib=8), r"a machine with 8\.2 GiB of memory.* has 8\.0 GiB"),
+        (machine(2, free_bytes=17 * GIB), r"needs 18 GiB of disk.* 17\.0 GiB are free"),
+    ):
+        with pytest.raises(UsageError, match=why):
+            made_for(given, TEMPLATE)
 
 
 def test_disks_have_no_model_but_limits_where_fuse_does_not_work() -> None:
@@ -327,18 +325,6 @@ def test_disks_have_no_model_but_limits_where_fuse_does_not_work() -> None:
     (modelled,) = made_for(machine(2), TEMPLATE).hosts["store-2"].disks
     assert isinstance(modelled.model, SpinningDisk)
     assert modelled.model.scatter == 4 * 2**20
-
-
-@pytest.mark.parametrize(("free_gib", "size_gib"), [(63, 20), (62, 10), (33, 10), (32, 5), (18, 5)])
-def test_disks_are_smaller_where_not_all_would_fit(free_gib: int, size_gib: int) -> None:
-    made = made_for(machine(2, free_bytes=free_gib * GIB), TEMPLATE)
-    assert {made.hosts[name].disks[0].size for name in STORES} == {size_gib * GIB}
-    assert f"disks of {size_gib} GiB" in made.about
-
-
-def test_a_machine_with_too_little_disk_is_refused_with_what_is_needed() -> None:
-    with pytest.raises(UsageError, match=r"needs 18 GiB of disk.* 17\.0 GiB are free"):
-        made_for(machine(2, free_bytes=17 * GIB), TEMPLATE)
 
 
 @pytest.mark.parametrize("cores", [1, 2, 4, 8, 16, 64])
@@ -372,126 +358,3 @@ def test_this_machine_has_the_cpus_on_which_the_command_may_run(
     assert found.memory_bytes > 2**28
     assert found.free_bytes > 0
     assert HostSpec(cpuset="0").own_cpus == found.cores[0]
-
-
-DATA = Path(__file__).resolve().parents[1] / "data"
-
-
-def recorded(name: str) -> str:
-    return (DATA / name).read_text()
-
-
-def test_sysbench_reports_events_per_second() -> None:
-    assert ceilings.events_per_s(recorded("sysbench-1.0.20.txt")) == 626.75
-
-
-def test_output_of_sysbench_without_a_figure_is_an_error_that_quotes_it() -> None:
-    with pytest.raises(TargetError, match=r"sysbench: no events per second .*FATAL: out of luck"):
-        ceilings.events_per_s("FATAL: out of luck")
-
-
-def test_fio_reports_bandwidth_of_sequential_jobs_and_requests_of_random_ones() -> None:
-    figures = ceilings.disk_figures(recorded("fio-3.33.json"))
-    jobs = {job["jobname"]: job for job in json.loads(recorded("fio-3.33.json"))["jobs"]}
-    assert figures == {
-        "write": (jobs["write"]["write"]["bw_bytes"], "B/s"),
-        "read": (jobs["read"]["read"]["bw_bytes"], "B/s"),
-        "random write": (jobs["random write"]["write"]["iops"], "1/s"),
-        "random read": (jobs["random read"]["read"]["iops"], "1/s"),
-    }
-    # By hand from the same record: bytes written over the job's own time.
-    write = jobs["write"]["write"]
-    assert figures["write"][0] == pytest.approx(
-        write["io_bytes"] / write["runtime"] * 1000, rel=0.01
-    )
-
-
-def test_a_warning_of_fio_before_its_output_is_skipped() -> None:
-    printed = "fio: this platform does not support process shared mutexes\n" + recorded(
-        "fio-3.33.json"
-    )
-    assert set(ceilings.disk_figures(printed)) == set(ceilings.DISK_JOBS)
-
-
-def test_a_failed_or_missing_job_of_fio_is_an_error() -> None:
-    answer = json.loads(recorded("fio-3.33.json"))
-    answer["jobs"][1]["error"] = 5
-    with pytest.raises(TargetError, match="fio: read: error 5"):
-        ceilings.disk_figures(json.dumps(answer))
-    del answer["jobs"][1]
-    with pytest.raises(TargetError, match="no bw_bytes of read"):
-        ceilings.disk_figures(json.dumps(answer))
-
-
-def test_output_that_is_not_json_is_an_error_that_quotes_it() -> None:
-    with pytest.raises(TargetError, match=r"what it printed is not JSON.*segfault"):
-        ceilings.disk_figures("segfault")
-    with pytest.raises(TargetError, match="not a JSON object"):
-        ceilings.bits_per_s("[1]")
-
-
-@pytest.mark.parametrize("name", ["iperf3-3.12.json", "iperf3-3.12-reverse.json"])
-def test_iperf3_reports_what_the_receiving_end_received(name: str) -> None:
-    received = json.loads(recorded(name))["end"]["sum_received"]
-    printed = ceilings.bits_per_s(recorded(name))
-    assert printed == pytest.approx(received["bytes"] * 8 / received["seconds"], rel=0.01)
-
-
-def test_iperf3_without_a_server_is_an_error_despite_its_status_0() -> None:
-    why = "iperf3: unable to connect to server: Connection refused"
-    with pytest.raises(TargetError, match=why):
-        ceilings.bits_per_s(recorded("iperf3-3.12-refused.json"))
-
-
-def test_a_slow_network_gets_more_data_than_its_token_bucket_holds() -> None:
-    def size_bytes(rate_bit_per_s: int | None) -> int:
-        words = ceilings.network_arguments("10.0.0.1", rate_bit_per_s, reverse=False)
-        return int(words[words.index("--bytes") + 1])
-
-    assert size_bytes(10**6) == ceilings.LEAST_SENT_BYTES
-    assert size_bytes(10**9) == 10**9 * ceilings.NETWORK_S / 8
-    assert size_bytes(None) == size_bytes(10**10)
-
-
-def test_reads_hit_the_region_that_was_written() -> None:
-    fill, measure = ceilings.fill_arguments("/dev/wb0"), ceilings.disk_arguments("/dev/wb0")
-    shared = {"--filename=/dev/wb0", f"--size={ceilings.REGION_BYTES}", "--direct=1"}
-    assert shared <= set(fill)
-    assert shared <= set(measure)
-    assert "--rw=write" in fill
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ceilings.disk_arguments("/dev/wb0"),
-        ceilings.piece_arguments("/dev/wb0", ceilings.pieces([4096, 2**22])),
-    ],
-)
-def test_what_was_written_is_flushed_before_each_job_that_reads(words: tuple[str, ...]) -> None:
-    """Otherwise the disk's own cache answers some of the reads."""
-    jobs = [job.split() for job in " ".join(words).split("--name=")[1:]]
-    reading = [number for number, job in enumerate(jobs) if {"--rw=read", "--rw=randread"} & {*job}]
-    assert len(reading) >= 2
-    for number in reading:
-        assert jobs[number - 1][0] == "settle"
-        assert {"--rw=write", "--number_ios=1", "--end_fsync=1", "--stonewall"} <= {
-            *jobs[number - 1]
-        }
-
-
-def test_requests_are_complete_blocks_and_large_objects_are_split_as_stores_split_them() -> None:
-    asked = ceilings.pieces([1_000_000, 1, 64 * 10**6, 2**30, 0])
-    names = [f"sequential write of {size}" for size in ("1 B", "1 MB", "4 MiB")]
-    assert [one.name for one in asked[::4]] == names
-    assert [one.block_bytes for one in asked[::4]] == [4096, 1_003_520, 2**22]
-    assert len({one.name for one in ceilings.pieces([1_000_001, 1_000_002])}) == 8
-
-
-def test_fewer_large_requests_are_in_flight_and_many_jobs_are_shorter() -> None:
-    words = ceilings.piece_arguments("/dev/wb0", ceilings.pieces([4096, 2**22]))
-    assert words.count("--iodepth=16") == 4
-    assert words.count("--iodepth=8") == 4
-    assert {word for word in words if word.startswith("--runtime")} == {"--runtime=2000ms"}
-    assert ceilings.piece_s(80) == 0.375
-    assert ceilings.piece_s(8000) == ceilings.LEAST_PIECE_S

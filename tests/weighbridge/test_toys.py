@@ -1,4 +1,4 @@
-"""A store and a front of other packages: the suite does not know their names."""
+"""Stores, fronts, hosts and drivers of other packages: the suite does not know their names."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
     places = [
         SUPPORT / "toy_store",
         SUPPORT / "toy_front",
+        SUPPORT / "toy_hosts",
         *filter(None, [os.environ.get("PYTHONPATH")]),
     ]
     path = os.pathsep.join(map(str, places))
@@ -99,6 +100,40 @@ def test_a_store_and_a_front_of_other_packages_are_compared_reported_and_exporte
     again = command_line.run("report", "--no-charts", run, env=without)
     assert again.returncode == 0, again.stderr
     assert "toy front on gateway-1" in (run / "derived" / "report.html").read_text()
+
+
+HARDWARE = "name: toys\nkind: toys\nhosts: {client-1: {}, gateway-1: {}}\n"
+
+
+def test_hosts_of_another_package_run_a_store_and_are_reported_and_exported_without_it(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    (tmp_path / "toys.yaml").write_text(HARDWARE)
+    (tmp_path / "trial.yaml").write_text(command_line.trial("swift", "{read: 1}", runtime="3s"))
+    done = ran(
+        environment,
+        *("compare", "--suite", tmp_path / "trial.yaml", "--layouts", layouts(tmp_path, BARE)),
+        *("--hardware", tmp_path / "toys.yaml", "--no-charts", "--out", tmp_path / "runs"),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (run,) = (tmp_path / "runs").iterdir()
+    (run / "derived" / "report.html").unlink()
+    without = {**environment, "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+    for words in (
+        ("report", "--no-charts"),
+        ("export", "--to", "json", "--table", "hosts", "--out", tmp_path / "all.json"),
+    ):
+        again = command_line.run(*words, run, env=without)
+        assert again.returncode == 0, again.stderr
+    fact = "toy hosts with limits of cpu, disk, nic"
+    assert fact in (run / "derived" / "report.html").read_text()
+    tables = json.loads((tmp_path / "all.json").read_text())["tables"]
+    rows = [row for row in tables["hosts"] if row["host"] == "gateway-1"]
+    used = {round(row["cpu_s"] / row["span_s"], 1) for row in rows if row["phase"] == "measure"}
+    assert used == {0.2}
+    (tmp_path / "toys.yaml").write_text(HARDWARE.replace("kind: toys", "kind: toy"))
+    refused = ran(environment, "doctor", "--hardware", tmp_path / "toys.yaml")
+    assert "toys.yaml:2:7: kind: no kind of host 'toy' (did you mean 'toys'?)" in refused.stderr
 
 
 def test_faults_of_a_front_of_another_package_are_reported_at_their_place_with_a_suggestion(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
 from weighbridge.gateways.gateway import Say
 from weighbridge.topologies.attestation import IMAGE
-from weighbridge.topologies.hardware import Hardware, HostKind, HostSite, HostsRequest
+from weighbridge.topologies.hardware import HostKind, HostSpec, HostsRequest
 from weighbridge.topologies.hosts import Hosts
 from weighbridge.topologies.images import Build, ensure, key, together
 from weighbridge.topologies.lab import bundle, network
@@ -22,15 +22,8 @@ class LabKind(HostKind):
     contained: ClassVar[bool] = True
     cuts_power: ClassVar[bool] = True
 
-    def sites(self, hardware: Hardware) -> Mapping[str, HostSite]:
-        return {
-            name: HostSite(
-                name,
-                network.address(index),
-                tuple(f"/dev/wb{number}" for number in range(len(spec.disks))),
-            )
-            for index, (name, spec) in enumerate(hardware.hosts.items())
-        }
+    def address(self, index: int, spec: HostSpec) -> str:
+        return network.address(index)
 
     def build(self, asked: Sequence[HostsRequest], say: Say) -> None:
         builds: dict[tuple[Path, str], Build] = {}

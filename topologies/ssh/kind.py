@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
 from weighbridge.gateways.gateway import Say
-from weighbridge.topologies.hardware import Hardware, HostKind, HostSite, HostsRequest
+from weighbridge.topologies.hardware import Hardware, HostKind, HostSpec, HostsRequest
 from weighbridge.topologies.hosts import Hosts
 
 
@@ -16,11 +16,8 @@ class SshKind(HostKind):
 
     by_ssh: ClassVar[bool] = True
 
-    def sites(self, hardware: Hardware) -> Mapping[str, HostSite]:
-        return {
-            name: HostSite(name, spec.address or "", tuple(disk.id or "" for disk in spec.disks))
-            for name, spec in hardware.hosts.items()
-        }
+    def address(self, index: int, spec: HostSpec) -> str:
+        return spec.address or ""
 
     def sized(self, hardware: Hardware) -> Hardware:
         from weighbridge.topologies.ssh.requirements import asked  # noqa: PLC0415 - reading a hardware file needs no asyncssh

@@ -49,8 +49,7 @@ def topologies_verb(gateway: str | None, *, as_json: bool) -> None:
     from weighbridge.gateways.gateway import STORES
     from weighbridge.results.show.terminal import console, print_line, print_table
     from weighbridge.results_output import print_document
-    from weighbridge.topologies.loader import Layout, shipped_layouts
-    from weighbridge.topologies.parameters import parameters
+    from weighbridge.topologies.loader import Layout, parameters, shipped_layouts
 
     layouts = [Document.read(path).into(Layout) for path in shipped_layouts().values()]
     named = next((layout.gateway for layout in layouts if layout.name == gateway), gateway)

@@ -189,7 +189,7 @@ def sweep_of(plan: Plan, deployment: Deployment, *, namespace: str, log: Path) -
     pool = deployment.running_gateway.below().pool if asked else None
     if pool is None:
         return nothing_else
-    given = GivenPool(deployment.observed[pool.host], pool, namespace=namespace, log=log)
+    given = GivenPool(deployment.machines.observed[pool.host], pool, namespace=namespace, log=log)
 
     def sweep(within_s: float | None) -> tuple[str, ...]:
         count = given.sweep(within_s=SWEEP_S if within_s is None else within_s)

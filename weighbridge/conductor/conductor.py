@@ -39,7 +39,7 @@ from weighbridge.results.run.store import RunStore
 from weighbridge.results.run.telemetry import Attested
 from weighbridge.results.run.trial import TuningStore
 from weighbridge.suites import Suite
-from weighbridge.topologies.ceilings import HostCeiling
+from weighbridge.topologies.attestation import HostCeiling
 from weighbridge.topologies.deployment import Deployment, StateFolders, deploy
 from weighbridge.topologies.loader import Planned
 

@@ -130,7 +130,7 @@ class DurabilityPass:
             endpoints = tuple(
                 one for one in deployment.endpoints if apis is None or one.api in apis
             )
-            power = deployment.power_cuts()
+            power = deployment.machines.power_cuts()
             order = self._order(endpoints)
             operations, marks = self._load(deployment, power, order)
             path = self.folder / "logs" / f"survival-{self._name}-{self._nth}.jsonl"

@@ -99,7 +99,7 @@ def _pool(deployment: Deployment) -> PoolSite | None:
     pool = deployment.running_gateway.below().pool
     if pool is None:
         return None
-    host = deployment.observed[pool.host]
+    host = deployment.machines.observed[pool.host]
     return PoolSite(host, pool, host.cores)
 
 

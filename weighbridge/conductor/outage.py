@@ -94,16 +94,14 @@ def _unfit(fault: Fault, one: Planned, hardware: Hardware) -> str:
 
 
 def _may_fail(target: Target, hardware: Hardware) -> bool:
-    names = hardware.of.sites(hardware)[target.host].disks
-    return any(
-        name == target.disk and disk.model is not None
-        for name, disk in zip(names, hardware.hosts[target.host].disks, strict=True)
-    )
+    names = hardware.sites[target.host].disks
+    disks = zip(names, hardware.hosts[target.host].disks, strict=True)
+    return any(name == target.disk and disk.model is not None for name, disk in disks)
 
 
 def targets_of(fault: Fault, gateway: Gateway, hardware: Hardware) -> tuple[Target, ...]:
     """What a fault may happen to on a layout. Raises ValueError with why nothing of it can die."""
-    parts = gateway.parts(hardware.of.sites(hardware))
+    parts = gateway.parts(hardware.sites)
     if not parts:
         raise ValueError("this suite does not know which of its services may die")
     found = targets(parts, fault.what)
@@ -129,7 +127,7 @@ def maker_of(
     seed = f"{suite.seed} {workload.name} {key.repeat}"
     found = targets_of(workload.fault, planned.gateway, deployment.hardware)
     target = random.Random(seed).choice(found)  # noqa: S311 - repeatable, not secret
-    parts = planned.gateway.parts(deployment.hardware.of.sites(deployment.hardware))
+    parts = planned.gateway.parts(deployment.hardware.sites)
     services = {one.service for one in parts_of(parts, target)} if target.disk else None
     return OutageMaker(deployment, workload.fault, target, key, say, services=services)
 
@@ -286,19 +284,20 @@ class OutageMaker:
 
     def _strike(self) -> None:
         if self._fault.way == "silence":
-            self._deployment.power_off([self._target.host])
+            self._deployment.machines.power_off([self._target.host])
         elif self._fault.way == "unplug":
-            self._deployment.plug([self._target.host], on=False)
+            self._deployment.machines.plug([self._target.host], on=False)
         elif self._target.disk is not None:
-            self._deployment.fail_disk(self._target.host, self._target.disk)
+            self._deployment.machines.fail_disk(self._target.host, self._target.disk, on=True)
         else:
             together([partial(one.host.kill, one.service.name) for one in self._daemons])
 
     def _return(self) -> None:
         if self._fault.way == "silence":
-            self._deployment.power_on([self._target.host], self._say)
+            self._deployment.machines.power_on([self._target.host])
+            self._deployment.start_again([self._target.host], self._say)
         elif self._fault.way == "unplug":
-            self._deployment.plug([self._target.host], on=True)
+            self._deployment.machines.plug([self._target.host], on=True)
         elif self._target.disk is not None:
             self._deployment.mend_disk(self._target.host, self._target.disk)
         else:

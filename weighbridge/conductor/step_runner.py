@@ -230,14 +230,14 @@ class StepRunner:
 
     def watching(self, planned: Planned, deployment: Deployment) -> Watch:
         """Watch the hosts of a deployment, and its current probes, for steps of a layout."""
-        seen: dict[str, SeenHost] = {**deployment.hosts, **deployment.observed}
+        seen: dict[str, SeenHost] = {**deployment.hosts, **deployment.machines.observed}
         cores = {name: host.cores for name, host in seen.items()}
         limits = limits_of(deployment.hardware, planned.gateway.needs(), cores)
         sources: dict[str, CounterSource] = {**seen}
         if deployment.hardware.of.contained:
             from weighbridge.topologies.lab.cgroup import LabMachine  # noqa: PLC0415 - only for lab hosts
 
-            machine = LabMachine(helpers=deployment.helpers)
+            machine = LabMachine(helpers=deployment.machines.helpers)
             sources[machine.name] = machine
             limits = (*limits, HostLimits(host=machine.name, tier="machine", cpus=machine.cpus))
         return Watch(

@@ -21,10 +21,9 @@ from weighbridge.results.run.trial import TuningRun
 from weighbridge.suites import Suite
 from weighbridge.suites.tuning import Strategy, Tuning
 from weighbridge.suites.tuning import loader as tuning_files
-from weighbridge.topologies.deployment import StateFolders
+from weighbridge.topologies.deployment import StateFolders, preflight_all
 from weighbridge.topologies.hardware import Hardware
 from weighbridge.topologies.loader import Planned, checked_again
-from weighbridge.topologies.preflight import preflight_all
 from weighbridge.tuning.space import Candidate, Space, once
 
 

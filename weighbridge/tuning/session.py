@@ -33,8 +33,8 @@ from weighbridge.results.run.trial import CONFIRMATION, Fragment, TuningStore, W
 from weighbridge.results_output import draw_run
 from weighbridge.run import Doing, alone
 from weighbridge.suites.tuning import Tuning
+from weighbridge.topologies.deployment import preflight_all
 from weighbridge.topologies.loader import LONGEST_NAME
-from weighbridge.topologies.preflight import preflight_all
 from weighbridge.tuning import preparation
 from weighbridge.tuning.course import Course
 from weighbridge.tuning.preparation import PreparedTuning

@@ -32,7 +32,7 @@ from weighbridge.results.run.telemetry import Attested
 from weighbridge.results.show.pictures import RenderingError
 from weighbridge.run import Ran
 from weighbridge.suites.loader import shipped
-from weighbridge.topologies.parameters import field_texts
+from weighbridge.topologies.loader import field_texts
 
 RunCli = Callable[..., tuple[str, str]]
 ROOT = Path(__file__).parents[3]

@@ -29,9 +29,8 @@ from weighbridge.gateways.existing.existing import RunningExisting
 from weighbridge.results.judge.host_equality import host_doubts
 from weighbridge.results.run.store import RunStore
 from weighbridge.topologies import deployment as deployments
-from weighbridge.topologies.attestation import Attestation, AttestOptions
-from weighbridge.topologies.ceilings import HostCeiling
-from weighbridge.topologies.this_machine import ThisHost
+from weighbridge.topologies.attestation import Attestation, AttestOptions, HostCeiling
+from weighbridge.topologies.fake import ThisHost
 
 LEFT = BucketsLeft(["wb-1-small-0"], ["wb-1-small-0: no answer"])
 NOTE = "buckets that may be left: wb-1-small-0"
