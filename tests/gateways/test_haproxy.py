@@ -25,6 +25,7 @@ from weighbridge.gateways.front import Backend, Behind
 from weighbridge.gateways.haproxy import haproxy_counters
 from weighbridge.gateways.haproxy.front import PATH, Haproxy, HaproxySettings, faults
 from weighbridge.gateways.rgw.settings import RgwSettings
+from weighbridge.gateways.sizing import HostSize, Role
 from weighbridge.gateways.swift.settings import SwiftSettings
 from weighbridge.topologies.hardware import Hardware
 
@@ -211,6 +212,14 @@ def test_a_line_that_haproxy_accepts_and_ignores_is_refused(
 def test_invalid_settings_are_refused(settings: dict[str, object], words: str) -> None:
     with pytest.raises(ValidationError, match=words):
         HaproxySettings.model_validate(settings)
+
+
+@pytest.mark.parametrize(("cpus", "threads", "maxconn"), [(96, 64, 98304), (2, 2, 4096)])
+def test_threads_and_connections_follow_the_cpus_of_its_host(
+    cpus: int, threads: int, maxconn: int
+) -> None:
+    sizes = Haproxy.by_size(Role(["balancer-1"], {"balancer-1": HostSize(cpus=cpus)}))
+    assert {size.key: size.value for size in sizes} == {"threads": threads, "maxconn": maxconn}
 
 
 def test_errors_are_shown_with_the_faulty_line() -> None:

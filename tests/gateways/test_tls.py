@@ -19,6 +19,7 @@ from tests.gateways.rgw.planned_rgw import SITES, Spot, conf, rgw
 from tests.gateways.stage import Stage, swift
 from tests.gateways.test_haproxy import sections
 from weighbridge.common.endpoint import Endpoint
+from weighbridge.gateways.apache import apache_host
 from weighbridge.gateways.apache.front import ApacheSettings
 from weighbridge.gateways.certificates import CA_FILE, SERVER_FILE, Certificates, issued
 from weighbridge.gateways.front import FRONTS, Front
@@ -314,6 +315,13 @@ def test_version_cipher_and_resumption_are_those_of_the_server(
     with serving(folder, change) as port:
         seen = shake(LOCAL, port, str(folder / "ca.pem"))
     assert seen == {"version": version, "cipher": cipher, "resumed": resumed}
+
+
+def test_apaches_status_is_asked_over_tls(folder: Path) -> None:
+    with serving(folder, newest) as port:
+        assert apache_host.status(LOCAL, port, str(folder / "ca.pem"), "status.invalid") == {}
+        with pytest.raises(ssl.SSLCertVerificationError):
+            apache_host.status(LOCAL, port, str(folder / "other.pem"), "status.invalid")
 
 
 def test_the_certificate_is_verified(folder: Path) -> None:
