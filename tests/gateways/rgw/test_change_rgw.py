@@ -101,6 +101,11 @@ def test_an_option_of_the_start_returns_to_its_default_without_a_restart(tmp_pat
     stage.change("nothing")
     assert stage.radosgw.given == {"objecter_timeout": "10"}
     assert stage.starts() == []
+    # A default that the daemon does not say needs a restart.
+    stage.change("restart", options={"client": {"rgw_x": "5"}})
+    with pytest.raises(UsageError, match=r"rgw_x, and does not say the default.*`restart`"):
+        stage.change("nothing")
+    assert stage.radosgw.given == {}
 
 
 def test_a_daemon_that_ignores_an_option_is_an_error_and_restarted_next_time(
