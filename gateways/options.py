@@ -156,7 +156,8 @@ def scope_of(model: type[BaseModel], key: str) -> Scope:
     name, _, rest = key.partition(".")
     field = model.model_fields.get(name)
     if field is None:
-        return "cluster"
+        row = by_option(model).get(name) if issubclass(model, OptionRecord) else None
+        return "cluster" if row is None else scope_of(model, row.key)
     scope, inner = _option(field).scope, _record(field.annotation)
     if scope == "cluster" or not rest or inner is None:
         return scope

@@ -533,7 +533,14 @@ class RunningRgw(RunningStore[Gateway]):
         given = {name: value for name, value in values.items() if value is not None}
         dropped = [name for name, value in values.items() if value is None]
         diff = _config_diff(one) if dropped else {}
-        defaults = {name: diff[name]["default"] for name in dropped if name in diff}
+        known = {name: diff[name].get("default") for name in dropped if name in diff}
+        defaults = {name: value for name, value in known.items() if value is not None}
+        if len(defaults) < len(known):
+            unknown = ", ".join(name for name in known if name not in defaults)
+            raise UsageError(
+                f"{ceph_name(one)} runs with {unknown}, and does not say the default: this needs "
+                "at least `restart`, not `nothing`"
+            )
         return {**_as_read(one, given), **defaults}
 
 

@@ -246,7 +246,7 @@ def pasted(text: str, piece: FragmentPart) -> dict[tuple[str, ...], list[str]]:
 CASES: list[tuple[str, dict[str, object], set[str]]] = [
     (
         "rgw-beast",
-        {"radosgw.threads": 64, "options.client.rgw_list_buckets_max_chunk": 10},
+        {"radosgw.rgw_thread_pool_size": 64, "options.client.rgw_list_buckets_max_chunk": 10},
         {"ceph.conf"},
     ),
     (

@@ -57,10 +57,9 @@ class Radosgw:
         if what == "config help":
             return json.dumps({"option": {"can_update_at_runtime": name not in FIXED, "flags": []}})
         if what == "config diff":
-            levels: dict[str, dict[str, str]] = {
-                name: {"default": DEFAULTS.get(name, ""), "file": value}
-                for name, value in self.file.items()
-            }
+            levels = {name: {"file": value} for name, value in self.file.items()}
+            for name in levels.keys() & DEFAULTS.keys():
+                levels[name]["default"] = DEFAULTS[name]
             return json.dumps({"diff": levels})
         return json.dumps({name: {**DEFAULTS, **self.file, **self.given}.get(name, "1")})
 

@@ -101,6 +101,11 @@ def test_an_option_of_the_start_returns_to_its_default_without_a_restart(tmp_pat
     stage.change("nothing")
     assert stage.radosgw.given == {"objecter_timeout": "10"}
     assert stage.starts() == []
+    # A default that the daemon does not say needs a restart.
+    stage.change("restart", options={"client": {"rgw_x": "5"}})
+    with pytest.raises(UsageError, match=r"rgw_x, and does not say the default.*`restart`"):
+        stage.change("nothing")
+    assert stage.radosgw.given == {}
 
 
 def test_a_daemon_that_ignores_an_option_is_an_error_and_restarted_next_time(
@@ -197,6 +202,9 @@ def test_a_scope_smaller_than_a_setting_needs_is_refused(stage: RunningStage) ->
         ("radosgw.frontend_options.request_timeout_ms", "restart"),
         ("radosgw.gc.min_wait", "restart"),
         ("radosgw.stripe_size", "buckets"),
+        ("radosgw.rgw_obj_stripe_size", "buckets"),
+        ("radosgw.rgw_gc_obj_min_wait", "restart"),
+        ("radosgw.rgw_gc_obj_min_weight", "cluster"),
         ("radosgw.daemons", "cluster"),
         ("options.client.objecter_inflight_ops", "restart"),
         ("options.client.rgw_override_bucket_index_max_shards", "buckets"),
