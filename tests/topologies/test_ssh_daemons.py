@@ -121,8 +121,8 @@ class Deployed:
         self.host = host
         self.holder = subprocess.Popen(["sleep", "600"], start_new_session=True)
         mine = claim.new_claim(LABEL, host.folder, since="2026-01-01T00:00:00+00:00")
-        held = {"holder": self.holder.pid, "holder_started": started_at(self.holder.pid)}
-        self.claimed: ClaimedHost = claim.take(host, mine).model_copy(update={**held, **more})
+        held = {"holder": self.holder.pid, **more}
+        self.claimed: ClaimedHost = claim.take(host, mine).model_copy(update=held)
         claim.write(host, self.claimed)
         self.processes: dict[str, HostProcess] = {}
 

@@ -48,8 +48,6 @@ class ClaimedHost(Record):
     """The host's kernel settings before; None: nothing was to be changed."""
     holder: int | None = None
     """The process on the host that holds the deployment's view; None: not started yet."""
-    holder_started: int | None = None
-    """When that process started, in ticks since the boot."""
 
     @property
     def by(self) -> str:

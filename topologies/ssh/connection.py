@@ -506,6 +506,7 @@ class SshConnection:
         through: tuple[str, ...] = ()
         if self._jump is not None:
             words = shlex.join((*ssh, "-E", str(folder / "jump"), *self._jump.words[:-1]))
+            words = words.replace("%", "%%")
             through = ("-o", f"ProxyCommand={words} -W '[%h]:%p' {self._jump.host}")
         return (*ssh, *through, "-M", "-N", "-T", "-S", str(folder / "ssh"), *self._login.words)
 

@@ -25,7 +25,6 @@ def services_of(claimed: ClaimedHost) -> Services:
         claimed.deployment,
         folder_of(claimed.deployment, claimed.folder),
         claimed.holder or 0,
-        claimed.holder_started or 0,
         claimed.boot,
     )
     return Services(on_host)

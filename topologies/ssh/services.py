@@ -185,8 +185,6 @@ class HostDeployment:
     deployment: str
     folder: str
     holder: int = 0
-    holder_started: int = 0
-    """When that process started, in ticks since the boot."""
     boot: str = ""
     """The host's boot; empty: not known."""
 
@@ -215,7 +213,7 @@ class Services:
         return f"weighbridge-{self.on_host.deployment}-{name}.{kind}"
 
     def hold(self, memory_bytes: int | None) -> str:
-        """Shell lines that start the view's holder and print its pid and start time."""
+        """Shell lines that start the view's holder and print its pid."""
         unit = self.unit("view")
         memory = [] if memory_bytes is None else [f"MemoryMax={memory_bytes}", "MemorySwapMax=0"]
         accounting = [f"{what}Accounting=yes" for what in ("CPU", "Memory", "IO")]
@@ -224,7 +222,6 @@ class Services:
         hold = ("unshare", "--mount", "--propagation", "private", "sleep", "infinity")
         return "\n".join(
             (
-                START_TICKS,
                 self._set_properties((*accounting, "TasksMax=infinity", *memory)),
                 shlex.join((*run, *hold)),
                 f"pid=$(systemctl show --property=MainPID --value {unit})",
@@ -232,7 +229,7 @@ class Services:
                 'while [ "$(readlink /proc/$pid/ns/mnt)" = "$(readlink /proc/self/ns/mnt)" ]; do',
                 "  sleep 0.02",
                 "done",
-                'echo "$pid $(start_ticks $pid)"',
+                "echo $pid",
             )
         )
 

@@ -371,8 +371,8 @@ class _Startup:
         own = ending.folder_of(self._deployment, self._hardware.access.folder)
         shell.sh(f"mkdir -p {shlex.quote(own)}/log {shlex.quote(own)}/view")
         services = ending.services_of(one.claim)
-        holder, started = map(int, shell.sh(services.hold(spec.memory)).stdout.split())
-        one.claim = one.claim.model_copy(update={"holder": holder, "holder_started": started})
+        holder = int(shell.sh(services.hold(spec.memory)).stdout)
+        one.claim = one.claim.model_copy(update={"holder": holder})
         claims.write(shell, one.claim)
         services = ending.services_of(one.claim)
         addresses = {other: str(self._hardware.hosts[other].address) for other in setups}
