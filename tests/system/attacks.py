@@ -31,7 +31,7 @@ ATTACKS: Final = {
     ),
     "a value becomes another line of a configuration file": "gateways/test_haproxy.py",
     "a received run folder leads elsewhere or never ends": "results/test_received_folder.py",
-    "a lab host changes the machine": "system/test_confinement.py topologies/test_lab_bundle.py",
+    "a lab host changes the machine": "system/test_confinement.py topologies/test_lab_host.py",
     "a host's shell prints a stray line": "topologies/test_ssh_connection.py",
     "a stranger speaks to Locust's master": "drivers/locust/test_driver_faults.py",
     "another user holds a lock": (
@@ -63,7 +63,7 @@ ATTACKS: Final = {
     "packages that nobody pinned": "weighbridge/test_requirements.py topologies/test_images.py",
     "the oldest versions that are allowed": "system/test_lowest_versions.py",
     "a dead daemon that `status` lists": (
-        "topologies/test_lab_bundle.py::*a_daemon_is_alive* "
+        "topologies/test_lab_host.py::*daemons_are_alive* "
         "topologies/test_ssh_daemons.py system/test_up.py "
         "system/test_ssh_around.py::*killed_conductor*"
     ),
