@@ -28,10 +28,10 @@ from tests.drivers.conftest import SEED, Served, always, shape, until
 from tests.drivers.good_answers import GOOD, PART, REQUESTS, SIZE, answer, of_api, well, workload_of
 from tests.drivers.test_engine import make_buckets
 from weighbridge.drivers.engine import _native
-from weighbridge.gateways.capabilities import digests
+from weighbridge.gateways.capabilities import session
 
 Make = Callable[..., Any]
-checksum_of = functools.cache(digests.checksum)
+checksum_of = functools.cache(session.checksum)
 """CRC64 of 3 MiB takes seconds in Python."""
 KEYS = ("AK+/=", "SK")
 TOKEN = "t~o/k=+%"
