@@ -34,7 +34,7 @@ MAX_FAR_FILES: Final = 10
 COVERS: Final = (
     ("drivers/engine/*", "tests/drivers/test_engine*.py"),
     ("gateways/apache/responder/*", "tests/gateways/apache/test_*.py"),
-    ("topologies/lab/vdisk/*", "tests/topologies/test_*disk*.py"),
+    ("topologies/lab/vdisk/*", "tests/topologies/test_lab_host.py"),
     ("results/templates/*", "tests/results/show/test_*.py"),
     ("results/fonts/*", "tests/results/show/test_*.py"),
     ("results/published/*", "tests/suites/test_stud*.py"),

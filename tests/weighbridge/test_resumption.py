@@ -326,7 +326,8 @@ def test_plans_of_shipped_layouts_and_suites_survive_a_round_trip(
             again = loader.checked_again(layout, back.hardware, "plan.resolved.json")
             assert again.layout == one.layout
             assert again.gateway.needs() == one.gateway.needs()
-            assert vars(again.gateway) == vars(one.gateway)
+            for part in ("release", "place", "settings"):
+                assert getattr(again.gateway, part) == getattr(one.gateway, part)
 
 
 def test_a_rebuilt_image_with_other_packages_is_reported_with_its_layout(
