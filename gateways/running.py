@@ -208,9 +208,11 @@ class RunningStore(RunningGateway, Generic[Kind]):
         for stage in self.plan.all_stages:
             mine = [one for one in stage if one in daemons]
             if mine:
+                listening = [one for one in mine if one.port is not None]
                 with self.starting(mine, say):
                     daemon.start(mine)
-                    await_ports(self.client, [one for one in mine if one.port is not None], say)
+                    if listening:  # else a program of the client would wait for nothing
+                        await_ports(self.client, listening, say)
 
     def start_again(self, names: Collection[str], say: Say) -> None:
         daemons = [one for one in self.plan.daemons if one.host.name in names]

@@ -114,8 +114,7 @@ def facts(plan: StorePlan[Gateway], ceph: CephPlan, seen: Seen) -> dict[str, str
             if native
             else "none in this release's program"
         )
-    radosgw_options = dict(_shown(RadosgwSettings))
-    radosgw_options |= {"rgw_frontends": False, "debug_rgw": False}
+    radosgw_options = {**_shown(RadosgwSettings), **_SHOWN_OF_RADOSGW}
     osd_options = {
         **_shown(OsdSettings),
         **_SHOWN_OF_OSD,

@@ -287,7 +287,7 @@ class RunningRgw(RunningStore[Gateway]):
             return self._both(ceph.front_url)
         first, *others = [self._url_of(one) for one in ceph.radosgws]
         direct = self._both(first)
-        spreading = self._ceph.settings.endpoints
+        spreading = ceph.settings.endpoints
         if spreading is None:
             return direct
         more = {"others": tuple(others), "spreading": spreading}

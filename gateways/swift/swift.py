@@ -82,10 +82,8 @@ class Swift(Gateway):
     settings: SwiftSettings
     grammars: ClassVar[tuple[FileGrammar, ...]] = (config.GRAMMAR,)
 
-    def __init__(self, release: str, place: Record, settings: Record) -> None:
+    def __init__(self, release: str, place: SwiftPlacement, settings: SwiftSettings) -> None:
         """Raises ValueError when release, placement and settings do not fit together."""
-        assert isinstance(place, SwiftPlacement)  # noqa: S101 - the interface's contract
-        assert isinstance(settings, SwiftSettings)  # noqa: S101
         self.release = release
         self.place, self.settings = place, settings
         ec = settings.ec
